@@ -5,58 +5,60 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::engine::{Engine, Job, try_lock};
 use crate::error::{Error, Result};
-use crate::inner::{Inner, Piece, try_lock};
-use crate::niceness::{IN_TIME, LATE};
 use crate::options::Durability;
+use crate::priority::{DEFERRABLE, PROMPT};
 use crate::schedule::thread::{self, JoinHandle};
-use crate::stint;
 use crate::throttle;
+use crate::time_slice;
 
 /// How long to wait before trying again what failed.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How long to wait for news, lest some are missed.
-const LONG: Duration = Duration::from_secs(1);
+const MAX_IDLE: Duration = Duration::from_secs(1);
 
 /// Adds those that were started to `threads`, also when one cannot be.
-pub(crate) fn start(inner: &Arc<Inner>, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
-    throttle::count_processors();
-    let pieces = [
-        ("spill-merge", Piece::Spill, LATE),
-        ("spill-collect", Piece::Collect, LATE),
-        ("spill-release", Piece::Release, IN_TIME),
+pub(crate) fn start(engine: &Arc<Engine>, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
+    throttle::count_cpus();
+    let jobs = [
+        ("spill-merge", Job::Compact, DEFERRABLE),
+        ("spill-collect", Job::CollectGarbage, DEFERRABLE),
+        ("spill-release", Job::ReleaseSegments, PROMPT),
     ];
-    for (name, piece, nicer) in pieces {
-        threads.push(spawn(inner, name, nicer, move |inner| work_on(inner, piece))?);
+    for (name, job, nice_offset) in jobs {
+        threads.push(spawn(engine, name, nice_offset, move |engine| run_jobs(engine, job))?);
     }
     // Deleting a large file waits for its pages on their way to the device: nobody else should.
-    threads.push(spawn(inner, "spill-free", IN_TIME, free)?);
-    let flusher = Arc::clone(&inner.flusher);
-    threads.push(spawn(inner, "spill-write", IN_TIME, move |_| flusher.run())?);
-    if let Durability::Interval(interval) = inner.options.durability {
-        threads.push(spawn(inner, "spill-sync", IN_TIME, move |inner| sync_at(inner, interval))?);
+    threads.push(spawn(engine, "spill-free", PROMPT, run_reclaimer)?);
+    let flusher = Arc::clone(&engine.flusher);
+    threads.push(spawn(engine, "spill-write", PROMPT, move |_| flusher.run())?);
+    if let Durability::Interval(interval) = engine.options.durability {
+        threads.push(spawn(engine, "spill-sync", PROMPT, move |engine| {
+            sync_at_interval(engine, interval)
+        })?);
     }
     Ok(())
 }
 
 fn spawn(
-    inner: &Arc<Inner>,
+    engine: &Arc<Engine>,
     name: &'static str,
-    nicer: i32,
-    work: impl FnOnce(&Inner) + Send + 'static,
+    nice_offset: i32,
+    work: impl FnOnce(&Engine) + Send + 'static,
 ) -> Result<JoinHandle<()>> {
-    let inner = Arc::clone(inner);
-    let dir = inner.dir.clone();
+    let engine = Arc::clone(engine);
+    let dir = engine.dir.clone();
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            let _member = inner.niceness.join(nicer);
-            stint::begin();
-            let done = catch_unwind(AssertUnwindSafe(|| work(&inner)));
+            let _registration = engine.priority.register(nice_offset);
+            time_slice::enable();
+            let done = catch_unwind(AssertUnwindSafe(|| work(&engine)));
             if let Err(panic) = done {
                 // What it did is not done any more; nobody should wait for it.
-                inner.halt(&Error::Halted { why: format!("its thread {name} panicked") });
-                inner.work.tell();
+                engine.halt(&Error::Halted { why: format!("its thread {name} panicked") });
+                engine.work.notify();
                 resume_unwind(panic);
             }
         })
@@ -66,88 +68,88 @@ fn spawn(
         })
 }
 
-fn is_closing(inner: &Inner) -> bool {
-    inner.work.is_closing.load(Ordering::Acquire)
+fn is_closing(engine: &Engine) -> bool {
+    engine.work.is_closing.load(Ordering::Acquire)
 }
 
 /// Does pieces of work as long as there are any, then waits for news.
-fn work_on(inner: &Inner, piece: Piece) {
-    while !is_closing(inner) {
-        let news = inner.work.news();
-        let done = inner.do_piece(piece);
+fn run_jobs(engine: &Engine, job: Job) {
+    while !is_closing(engine) {
+        let events = engine.work.events();
+        let done = engine.run_job(job);
         match done {
-            Ok(true) => inner.work.tell(),
+            Ok(true) => engine.work.notify(),
             Ok(false) => {
-                inner.work.wait(news, LONG);
+                engine.work.wait(events, MAX_IDLE);
             }
             Err(_) => {
-                let news = inner.work.news();
-                inner.work.wait(news, PAUSE);
+                let events = engine.work.events();
+                engine.work.wait(events, RETRY_DELAY);
             }
         }
     }
 }
 
 /// Frees what is not used any more, and makes memory and segments ready, as it comes.
-fn free(inner: &Inner) {
-    while !is_closing(inner) {
-        let news = inner.work.news();
-        inner.blocks.prepare();
-        inner.make_spares();
-        inner.free_unused();
-        if inner.work.wait(news, LONG) == news {
-            inner.blocks.free_used();
+fn run_reclaimer(engine: &Engine) {
+    while !is_closing(engine) {
+        let events = engine.work.events();
+        engine.blocks.refill();
+        engine.preallocate_segments();
+        engine.reclaim_versions();
+        if engine.work.wait(events, MAX_IDLE) == events {
+            engine.blocks.free_idle();
         }
     }
 }
 
-fn sync_at(inner: &Inner, interval: Duration) {
+fn sync_at_interval(engine: &Engine, interval: Duration) {
     loop {
         let mut left = interval;
         while !left.is_zero() {
-            if is_closing(inner) {
+            if is_closing(engine) {
                 return;
             }
-            let step = left.min(PAUSE);
+            let step = left.min(RETRY_DELAY);
             thread::sleep(step);
             // Writes are refused while it is late, whoever's sync failed.
-            if inner.synced.is_late() {
+            if engine.group_commit.has_failed() {
                 break;
             }
             left -= step;
         }
         // Writes answer a failure.
-        let _ = inner.sync_all();
+        let _ = engine.sync_all();
     }
 }
 
-impl Inner {
+impl Engine {
     /// Answers whether there was such a piece to do.
-    fn do_piece(&self, piece: Piece) -> Result<bool> {
-        match piece {
-            Piece::Spill => self.spill(),
-            Piece::Collect => self.collect(),
-            Piece::Release => self.release(),
+    fn run_job(&self, job: Job) -> Result<bool> {
+        match job {
+            Job::Compact => self.compact(),
+            Job::CollectGarbage => self.collect_garbage(),
+            Job::ReleaseSegments => self.release_collected(),
         }
     }
 
     /// Whether nobody does such a piece, or keeps what it changes as it is.
-    fn may_do(&self, piece: Piece) -> bool {
-        match piece {
-            Piece::Spill => try_lock(&self.merging).is_some(),
-            Piece::Collect => try_lock(&self.collector).is_some(),
-            Piece::Release => try_lock(&self.durable).is_some(),
+    fn can_run(&self, job: Job) -> bool {
+        match job {
+            Job::Compact => try_lock(&self.compaction).is_some(),
+            Job::CollectGarbage => try_lock(&self.collector).is_some(),
+            Job::ReleaseSegments => try_lock(&self.durable).is_some(),
         }
     }
 
     /// All that is due, in this thread; what others keep from being done, as a checkpoint does, only if
     /// it `waits` for them.
     pub(crate) fn maintain(&self, waits: bool) {
-        self.free_unused();
-        self.make_spares();
-        for piece in [Piece::Spill, Piece::Collect, Piece::Release] {
-            while (waits || self.may_do(piece)) && matches!(self.do_piece(piece), Ok(true)) {
-                self.work.tell();
+        self.reclaim_versions();
+        self.preallocate_segments();
+        for job in [Job::Compact, Job::CollectGarbage, Job::ReleaseSegments] {
+            while (waits || self.can_run(job)) && matches!(self.run_job(job), Ok(true)) {
+                self.work.notify();
             }
         }
     }

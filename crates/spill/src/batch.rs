@@ -1,7 +1,7 @@
 use crate::table::Table;
 
 /// The most writes of a batch: others wait while they are entered, 3 to 4 ms for so many small ones.
-pub const MOST_WRITES: usize = 1 << 14;
+pub const MAX_BATCH_WRITES: usize = 1 << 14;
 
 /// Writes that are done together: all of them or none, also after a failure of power. What is wrong
 /// with one is told by [`Store::write`](crate::Store::write).

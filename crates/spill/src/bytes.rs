@@ -1,13 +1,13 @@
 //! Keys as numbers: eight bytes at a time.
 
-/// Eight bytes of a key from `skip` on as a big-endian number, zeros beyond its end: in the order
+/// Eight bytes of a key from `offset` on as a big-endian number, zeros beyond its end: in the order
 /// of the keys as far as these bytes tell.
 #[inline]
-pub(crate) fn head_at(key: &[u8], skip: usize) -> u64 {
-    if let Some(eight) = key.get(skip..).and_then(|rest| rest.first_chunk::<8>()) {
+pub(crate) fn head_at(key: &[u8], offset: usize) -> u64 {
+    if let Some(eight) = key.get(offset..).and_then(|rest| rest.first_chunk::<8>()) {
         return u64::from_be_bytes(*eight);
     }
-    let rest = key.get(skip..).unwrap_or_default();
+    let rest = key.get(offset..).unwrap_or_default();
     let mut eight = [0; 8];
     eight[..rest.len()].copy_from_slice(rest);
     u64::from_be_bytes(eight)

@@ -10,7 +10,7 @@ use crate::table::Table;
 
 impl Debug for Store {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_tuple("Store").field(&self.inner().dir).finish()
+        f.debug_tuple("Store").field(&self.engine().dir).finish()
     }
 }
 

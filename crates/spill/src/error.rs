@@ -65,7 +65,7 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// A key to be written is longer than [`LONGEST_KEY`](crate::LONGEST_KEY).
+    /// A key to be written is longer than [`MAX_KEY_LEN`](crate::LONGEST_KEY).
     #[error("a key of {len} bytes; keys have at most {limit}")]
     KeyTooLong {
         /// Its bytes.
@@ -91,7 +91,7 @@ pub enum Error {
         /// 152.
         limit: usize,
     },
-    /// A batch has more writes than it may ([`MOST_WRITES`](crate::MOST_WRITES)).
+    /// A batch has more writes than it may ([`MAX_BATCH_WRITES`](crate::MOST_WRITES)).
     #[error("a batch of {count} writes; batches have at most {limit}")]
     TooManyWrites {
         /// How many it has.
@@ -99,7 +99,7 @@ pub enum Error {
         /// The most that a batch may have.
         limit: usize,
     },
-    /// The name of a table to be made is longer than [`LONGEST_NAME`](crate::LONGEST_NAME).
+    /// The name of a table to be made is longer than [`MAX_TABLE_NAME_LEN`](crate::LONGEST_NAME).
     #[error("a table's name of {len} bytes; names have at most {limit}")]
     NameTooLong {
         /// Its bytes.
@@ -177,7 +177,7 @@ impl Error {
     }
 
     /// The same error once more, for another who waits for the same thing.
-    pub(crate) fn again(&self) -> Error {
+    pub(crate) fn duplicate(&self) -> Error {
         let same = |source: &io::Error| match source.raw_os_error() {
             Some(code) => io::Error::from_raw_os_error(code),
             None => io::Error::new(source.kind(), source.to_string()),
@@ -190,12 +190,12 @@ impl Error {
             Error::Damaged { path, offset, what } => {
                 Error::Damaged { path: path.clone(), offset: *offset, what: what.clone() }
             }
-            other => other.lasting(),
+            other => other.as_halted(),
         }
     }
 
     /// What every write answers from now on.
-    pub(crate) fn lasting(&self) -> Error {
+    pub(crate) fn as_halted(&self) -> Error {
         match self {
             Error::ReadOnly => Error::ReadOnly,
             Error::Halted { why } => Error::Halted { why: why.clone() },
@@ -204,7 +204,7 @@ impl Error {
     }
 
     /// A file that must be there could not be opened.
-    pub(crate) fn missing(path: &Path, source: io::Error) -> Error {
+    pub(crate) fn missing_file(path: &Path, source: io::Error) -> Error {
         if source.kind() == io::ErrorKind::NotFound {
             return Error::damaged(path, 0, "the file is missing");
         }
@@ -212,7 +212,7 @@ impl Error {
     }
 
     /// A file that was opened, and then could not be read.
-    pub(crate) fn cut_short(path: &Path, source: io::Error) -> Error {
+    pub(crate) fn truncated(path: &Path, source: io::Error) -> Error {
         if source.kind() == io::ErrorKind::UnexpectedEof {
             return Error::damaged(path, 0, "the file was cut short");
         }

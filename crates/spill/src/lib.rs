@@ -19,67 +19,67 @@
 
 #![deny(missing_docs)]
 
+mod admission_control;
 mod background;
+mod backoff;
 mod batch;
 mod bytes;
 mod checkpoint;
-mod cold;
-mod collect;
+mod cold_reads;
+mod compaction;
 mod debug;
-mod entering;
+mod directory;
+mod engine;
 mod error;
-mod folder;
+mod file_names;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzz;
-mod garbage;
-mod inner;
-mod l0;
-mod lately;
+mod garbage_collection;
+mod group_commit;
+mod hot_keys;
+mod index_insertion;
 mod level;
-mod log;
+mod liveness;
 #[doc(hidden)]
 pub mod manifest;
-mod many;
 mod memory;
-mod moment;
-mod newest;
-mod niceness;
-mod numbered;
+mod memtable;
+mod multi_get;
 mod options;
-mod position;
+mod overwrites;
+mod preallocation;
 mod prefetch;
+mod priority;
 mod read;
 mod record;
-mod recover;
-mod release;
+mod recovery;
 mod scan;
 mod schedule;
 mod scrub;
-mod segments;
+mod segment_map;
+mod segment_release;
 mod snapshot;
-mod spares;
-mod spill;
 mod statistics;
-mod stint;
 mod store;
 mod stream;
-mod sync;
 mod table;
 mod throttle;
-mod updates;
+mod time_slice;
+mod value_log;
+mod value_pointer;
 mod version;
 mod write;
 
 /// The version of this crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub use batch::{Batch, MOST_WRITES};
+pub use batch::{Batch, MAX_BATCH_WRITES};
 pub use error::{Error, Result};
-pub use options::{CachedWrites, ColdReads, Durability, LONGEST_KEY, Options};
+pub use options::{CachedWrites, ColdReads, Durability, MAX_KEY_LEN, Options};
 pub use scan::{Pairs, Range};
-pub use scrub::Scrubbed;
+pub use scrub::ScrubReport;
 pub use snapshot::Snapshot;
 pub use statistics::Statistics;
-pub use store::{LONGEST_NAME, Store};
+pub use store::{MAX_TABLE_NAME_LEN, Store};
 pub use table::Table;

@@ -6,21 +6,21 @@ use std::ptr::{self, NonNull};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// A huge page: one entry of the TLB, and one piece for a device.
-pub(crate) const HUGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// Bytes that are freed with it.
-pub(crate) struct Memory {
+pub(crate) struct AlignedMemory {
     start: NonNull<u8>,
     layout: Layout,
 }
 
 // SAFETY: it is plain memory, and nothing in it belongs to a thread.
-unsafe impl Send for Memory {}
+unsafe impl Send for AlignedMemory {}
 
-impl Memory {
-    /// So many bytes, all zero, that begin at a multiple of `align`. An `align` of [`HUGE`] asks for
+impl AlignedMemory {
+    /// So many bytes, all zero, that begin at a multiple of `align`. An `align` of [`HUGE_PAGE`] asks for
     /// huge pages, which the system may also not give.
-    pub(crate) fn new(len: usize, align: usize) -> Memory {
+    pub(crate) fn new(len: usize, align: usize) -> AlignedMemory {
         let Ok(layout) = Layout::from_size_align(len.max(1), align) else {
             unreachable!("sizes are far below the limit of a layout")
         };
@@ -32,7 +32,7 @@ impl Memory {
             NonNull::new(unsafe { alloc_zeroed(layout) })
         };
         let Some(start) = start else { handle_alloc_error(layout) };
-        let mut memory = Memory { start, layout };
+        let mut memory = AlignedMemory { start, layout };
         if is_mapped {
             // The pages come here, and not where it is used.
             memory.clear();
@@ -64,7 +64,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for AlignedMemory {
     fn drop(&mut self) {
         if is_mapped(self.layout) {
             // SAFETY: it was mapped with this length, and nobody has it any more.
@@ -77,11 +77,11 @@ impl Drop for Memory {
 }
 
 fn is_mapped(layout: Layout) -> bool {
-    layout.align() >= HUGE
+    layout.align() >= HUGE_PAGE
 }
 
 fn mapped_len(layout: Layout) -> usize {
-    layout.size().next_multiple_of(HUGE)
+    layout.size().next_multiple_of(HUGE_PAGE)
 }
 
 /// Memory straight from the system, for blocks so large that an allocator keeps what is freed: threads
@@ -113,10 +113,12 @@ mod tests {
 
     #[test]
     fn memory_is_zero_where_it_should_begin_and_can_be_written() {
-        for (len, align) in [(1, 64), (5000, 4096), (HUGE, HUGE), (3 * HUGE + 7, HUGE)] {
+        for (len, align) in
+            [(1, 64), (5000, 4096), (HUGE_PAGE, HUGE_PAGE), (3 * HUGE_PAGE + 7, HUGE_PAGE)]
+        {
             // One after another, so that some come where others were.
             for round in 1..20_u8 {
-                let mut memory = Memory::new(len, align);
+                let mut memory = AlignedMemory::new(len, align);
                 assert_eq!(memory.start().as_ptr().align_offset(align), 0);
                 assert_eq!(memory.len(), len);
                 assert!(memory.as_bytes().iter().all(|&byte| byte == 0));

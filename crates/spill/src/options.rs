@@ -1,27 +1,27 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::position::LARGEST_SEGMENT;
+use crate::value_pointer::MAX_SEGMENT_LEN;
 
 /// The longest key, in bytes.
-pub const LONGEST_KEY: usize = 1024;
+pub const MAX_KEY_LEN: usize = 1024;
 
 /// The smallest segment: a few records of the longest key.
-pub(crate) const SMALLEST_SEGMENT: usize = 64 << 10;
+pub(crate) const MIN_SEGMENT_LEN: usize = 64 << 10;
 
 /// An L0 has one block at least.
-const SMALLEST_MEMORY: usize = 16 << 10;
+const MIN_MEMORY: usize = 16 << 10;
 /// More than machines have: a number that was meant for something else.
-const LARGEST_MEMORY: usize = 1 << 40;
+const MAX_MEMORY: usize = 1 << 40;
 
 /// By then nothing is collected for a long time, and sums of it stay finite.
-const LARGEST_AMPLIFICATION: f64 = 1e6;
+const MAX_SPACE_AMPLIFICATION: f64 = 1e6;
 
 /// Long writes wait up to 32 times that; none should take longer than a few seconds.
-const LONGEST_THROTTLE: Duration = Duration::from_millis(100);
+const MAX_THROTTLE: Duration = Duration::from_millis(100);
 
 /// With more hardly a key less would be taken for another: each sets eight bits, however many there are.
-const MOST_BLOOM_BITS: u32 = 32;
+const MAX_BLOOM_BITS: u32 = 32;
 
 /// How a store behaves. What is on the disk does not depend on them: they may be others at each
 /// opening.
@@ -145,41 +145,43 @@ impl Options {
     /// # Errors
     /// [`Error::Option`] names a field that is out of its range.
     pub fn check(&self) -> Result<()> {
-        let wrong = |name, what: String| Err(Error::Option { name, what });
-        if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&self.segment)
+        let invalid = |name, what: String| Err(Error::Option { name, what });
+        if !(MIN_SEGMENT_LEN..=MAX_SEGMENT_LEN).contains(&self.segment)
             || !self.segment.is_multiple_of(4096)
         {
             let what = format!(
-                "{} is not a multiple of 4096 from {SMALLEST_SEGMENT} to {LARGEST_SEGMENT}",
+                "{} is not a multiple of 4096 from {MIN_SEGMENT_LEN} to {MAX_SEGMENT_LEN}",
                 self.segment
             );
-            return wrong("segment", what);
+            return invalid("segment", what);
         }
-        if !(SMALLEST_MEMORY..=LARGEST_MEMORY).contains(&self.memory) {
-            return wrong("memory", format!("{} is not from 16 KiB to 1 TiB", self.memory));
+        if !(MIN_MEMORY..=MAX_MEMORY).contains(&self.memory) {
+            return invalid("memory", format!("{} is not from 16 KiB to 1 TiB", self.memory));
         }
         if self.frozen == 0 {
-            return wrong("frozen", "0 leaves no room for one that is merged".to_owned());
+            return invalid("frozen", "0 leaves no room for one that is merged".to_owned());
         }
         if self.growth < 2 {
-            return wrong("growth", format!("{} is less than 2", self.growth));
+            return invalid("growth", format!("{} is less than 2", self.growth));
         }
-        if self.bloom_bits > MOST_BLOOM_BITS {
+        if self.bloom_bits > MAX_BLOOM_BITS {
             let what =
-                format!("{} bits for each key are more than {MOST_BLOOM_BITS}", self.bloom_bits);
-            return wrong("bloom_bits", what);
+                format!("{} bits for each key are more than {MAX_BLOOM_BITS}", self.bloom_bits);
+            return invalid("bloom_bits", what);
         }
-        if !(1.1..=LARGEST_AMPLIFICATION).contains(&self.space_amplification) {
-            let what =
-                format!("{} is not from 1.1 to {LARGEST_AMPLIFICATION}", self.space_amplification);
-            return wrong("space_amplification", what);
+        if !(1.1..=MAX_SPACE_AMPLIFICATION).contains(&self.space_amplification) {
+            let what = format!(
+                "{} is not from 1.1 to {MAX_SPACE_AMPLIFICATION}",
+                self.space_amplification
+            );
+            return invalid("space_amplification", what);
         }
-        if self.throttle > LONGEST_THROTTLE {
-            let what = format!("{:?} is more than {LONGEST_THROTTLE:?}", self.throttle);
-            return wrong("throttle", what);
+        if self.throttle > MAX_THROTTLE {
+            let what = format!("{:?} is more than {MAX_THROTTLE:?}", self.throttle);
+            return invalid("throttle", what);
         }
         if self.durability == Durability::Interval(Duration::ZERO) {
-            return wrong("durability", "an interval of 0; take Sync".to_owned());
+            return invalid("durability", "an interval of 0; take Sync".to_owned());
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 /// The most cache lines of a record that are asked for; then the processor knows what comes.
-const MOST_LINES: usize = 64;
+const MAX_LINES: usize = 64;
 
 thread_local! {
     /// So many the last record had that this thread read.
@@ -19,7 +19,7 @@ pub(crate) fn record_lines() -> usize {
 /// The thread has read a record of so many bytes.
 #[inline]
 pub(crate) fn note_record(len: usize) {
-    let lines = (len.div_ceil(64) + 1).min(MOST_LINES);
+    let lines = (len.div_ceil(64) + 1).min(MAX_LINES);
     if lines != RECORD_LINES.get() {
         RECORD_LINES.set(lines);
     }

@@ -2,22 +2,22 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::engine::Engine;
 use crate::error::Result;
-use crate::inner::Inner;
-use crate::l0;
-use crate::position::{Position, Tag};
+use crate::memtable;
 use crate::record::{Record, hash};
-use crate::version::{Look, TableId, Version};
+use crate::value_pointer::{Tag, ValuePointer};
+use crate::version::{Lookup, TableId, Version};
 
 /// What reading a key came to.
-pub(crate) enum Read<R> {
+pub(crate) enum ReadOutcome<R> {
     Value(R),
-    Nothing,
-    Gone,
+    NotFound,
+    SegmentGone,
 }
 
-impl Inner {
-    /// Calls `seen` with the value of a key as it was at `bound`, the last sequence that counts;
+impl Engine {
+    /// Calls `visit` with the value of a key as it was at `bound`, the last sequence that counts;
     /// None: as it is now.
     #[inline]
     pub(crate) fn read_with<R>(
@@ -27,29 +27,29 @@ impl Inner {
         key: &[u8],
         bound: Option<u64>,
         scratch: &mut Vec<u8>,
-        seen: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Read<R>> {
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<ReadOutcome<R>> {
         if let Some(found) = self.find_in_memory(version, table, key, bound) {
             if found.is_tombstone() {
-                return Ok(Read::Nothing);
+                return Ok(ReadOutcome::NotFound);
             }
             self.staging.note_read();
-            let looked = self.look(version, found, scratch, |record| seen(record.value))?;
-            return Ok(match looked {
-                Look::Found(answer) => Read::Value(answer),
-                Look::Gone => Read::Gone,
+            let lookup = self.read_at(version, found, scratch, |record| visit(record.value))?;
+            return Ok(match lookup {
+                Lookup::Found(answer) => ReadOutcome::Value(answer),
+                Lookup::SegmentGone => ReadOutcome::SegmentGone,
             });
         }
-        let mut seen = Some(seen);
-        let answer = self.find_in_levels(version, table, key, scratch, |position, record| {
-            match seen.take() {
-                Some(seen) if !position.is_tombstone() => Some(seen(record.value)),
+        let mut visit = Some(visit);
+        let answer = self.find_in_levels(version, table, key, scratch, |pointer, record| {
+            match visit.take() {
+                Some(visit) if !pointer.is_tombstone() => Some(visit(record.value)),
                 _ => None,
             }
         })?;
         Ok(match answer.flatten() {
-            Some(answer) => Read::Value(answer),
-            None => Read::Nothing,
+            Some(answer) => ReadOutcome::Value(answer),
+            None => ReadOutcome::NotFound,
         })
     }
 
@@ -60,34 +60,35 @@ impl Inner {
         table: TableId,
         key: &[u8],
         bound: Option<u64>,
-    ) -> Option<Position> {
+    ) -> Option<ValuePointer> {
         version.table(table)?;
-        let generations = std::iter::once(&version.active).chain(&version.frozen);
-        generations
-            .filter_map(|generation| {
-                let l0 = generation.l0(table).filter(|l0| !l0.is_empty())?;
+        let memtable_sets = std::iter::once(&version.active).chain(&version.frozen);
+        memtable_sets
+            .filter_map(|memtable_set| {
+                let memtable =
+                    memtable_set.memtable(table).filter(|memtable| !memtable.is_empty())?;
                 match bound {
-                    Some(bound) => visible(l0.get(key)?, version, bound),
+                    Some(bound) => visible_version(memtable.get(key)?, version, bound),
                     // A batch that is complete by then is seen as a whole.
-                    None => l0.get_at(key, || self.visible.load(Ordering::Acquire)),
+                    None => memtable.get_at(key, || self.visible_sequence.load(Ordering::Acquire)),
                 }
             })
-            .map(|found| found.position)
+            .map(|found| found.pointer)
             .next()
     }
 
-    /// Calls `seen` with the record at a position. All of it is asked for at once, where it is as long
+    /// Calls `visit` with the record at a position. All of it is asked for at once, where it is as long
     /// as the last one that this thread read.
     #[inline]
-    fn look<R>(
+    fn read_at<R>(
         &self,
         version: &Version,
-        position: Position,
+        pointer: ValuePointer,
         scratch: &mut Vec<u8>,
-        seen: impl FnOnce(&Record<'_>) -> R,
-    ) -> Result<Look<R>> {
-        version.prefetch(position);
-        version.look(&self.staging, position, self.options.verify, scratch, seen)
+        visit: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Lookup<R>> {
+        version.prefetch(pointer);
+        version.read_record(&self.staging, pointer, self.options.verify, scratch, visit)
     }
 
     #[inline]
@@ -97,7 +98,7 @@ impl Inner {
         table: TableId,
         key: &[u8],
         scratch: &mut Vec<u8>,
-        mut seen: impl FnMut(Position, &Record<'_>) -> R,
+        mut visit: impl FnMut(ValuePointer, &Record<'_>) -> R,
     ) -> Result<Option<R>> {
         let Some(table) = version.table(table) else { return Ok(None) };
         let key_hash = hash(key);
@@ -105,16 +106,16 @@ impl Inner {
         for level in table.levels.iter().flatten() {
             let Some(leaf) = level.leaf_of(key, key_hash)? else { continue };
             leaf.prefetch();
-            for place in leaf.ties(key) {
-                let position = Position::from_bits(leaf.value(place));
-                if !position.may_be(tag) {
+            for slot in leaf.ties(key) {
+                let pointer = ValuePointer::from_bits(leaf.value(slot));
+                if !pointer.may_match(tag) {
                     continue;
                 }
                 self.staging.note_read();
-                let looked = self.look(version, position, scratch, |record| {
-                    (record.key == key).then(|| seen(position, record))
+                let lookup = self.read_at(version, pointer, scratch, |record| {
+                    (record.key == key).then(|| visit(pointer, record))
                 })?;
-                if let Look::Found(Some(answer)) = looked {
+                if let Lookup::Found(Some(answer)) = lookup {
                     return Ok(Some(answer));
                 }
             }
@@ -126,13 +127,13 @@ impl Inner {
 /// The newest of a key's versions that counts at `bound` in a version of the store. One whose
 /// segment is not in that is a copy of what an older one says.
 #[inline]
-pub(crate) fn visible<'a>(
-    newest: &'a l0::Version,
+pub(crate) fn visible_version<'a>(
+    newest: &'a memtable::KeyVersion,
     version: &Version,
     bound: u64,
-) -> Option<&'a l0::Version> {
+) -> Option<&'a memtable::KeyVersion> {
     let mut found = newest.at(bound)?;
-    while version.segments.get(found.position.segment()).is_none() {
+    while version.segments.get(found.pointer.segment()).is_none() {
         found = found.older()?;
     }
     Some(found)

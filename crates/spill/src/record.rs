@@ -14,12 +14,12 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::options::LONGEST_KEY;
-use crate::position::{ALIGN, LARGEST_SEGMENT};
+use crate::options::MAX_KEY_LEN;
+use crate::value_pointer::{MAX_SEGMENT_LEN, RECORD_ALIGN};
 
-pub(crate) const HEADER: usize = 18;
+pub(crate) const HEADER_LEN: usize = 18;
 /// The length of a record with neither key nor value.
-pub(crate) const BARE: usize = len(0, 0);
+pub(crate) const EMPTY_RECORD_LEN: usize = encoded_len(0, 0);
 
 const KIND_BITS: u32 = 3;
 const KEY_BITS: u32 = 11;
@@ -33,55 +33,55 @@ const SEQUENCE_AT: u32 = TABLE_AT + TABLE_BITS;
 /// Of the sequence, what is in the first eight bytes.
 const LOW_BITS: u32 = u64::BITS - SEQUENCE_AT;
 
-const _: () = assert!(SEQUENCE_AT + SEQUENCE_BITS == 8 * (HEADER as u32 - 4));
-const _: () = assert!(LONGEST_KEY < 1 << KEY_BITS && LARGEST_SEGMENT <= 1 << VALUE_BITS);
+const _: () = assert!(SEQUENCE_AT + SEQUENCE_BITS == 8 * (HEADER_LEN as u32 - 4));
+const _: () = assert!(MAX_KEY_LEN < 1 << KEY_BITS && MAX_SEGMENT_LEN <= 1 << VALUE_BITS);
 
 /// So many tables can be told apart.
-pub(crate) const TABLES: u32 = 1 << TABLE_BITS;
+pub(crate) const MAX_TABLES: u32 = 1 << TABLE_BITS;
 /// At five million writes a second it takes 28 years to get here.
-pub(crate) const LAST_SEQUENCE: u64 = (1 << SEQUENCE_BITS) - 1;
+pub(crate) const MAX_SEQUENCE: u64 = (1 << SEQUENCE_BITS) - 1;
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RecordKind {
     Put,
     Delete,
     /// The records that follow, `value` bytes of them, count together or not at all.
     Batch,
     /// The segment ends here.
     Seal,
-    /// Its value are [`Places`](crate::stream::Places) of the writers' streams: all before them was
+    /// Its value are [`StreamPositions`](crate::stream::Places) of the writers' streams: all before them was
     /// on the device when this was written.
-    Mark,
+    SyncMark,
     /// Its value is a number (u64): so many sequences, from this one's on, are no write's.
-    Skip,
+    SequenceGap,
 }
 
 /// The first byte of a mark behind its check, as it has no key; it is looked for where no record is
 /// known to begin.
-pub(crate) const MARK: u8 = 5;
+pub(crate) const SYNC_MARK_BYTE: u8 = 5;
 
-impl Kind {
-    fn from_byte(byte: u8) -> Option<Kind> {
+impl RecordKind {
+    fn from_byte(byte: u8) -> Option<RecordKind> {
         Some(match byte {
-            1 => Kind::Put,
-            2 => Kind::Delete,
-            3 => Kind::Batch,
-            4 => Kind::Seal,
-            MARK => Kind::Mark,
-            6 => Kind::Skip,
+            1 => RecordKind::Put,
+            2 => RecordKind::Delete,
+            3 => RecordKind::Batch,
+            4 => RecordKind::Seal,
+            SYNC_MARK_BYTE => RecordKind::SyncMark,
+            6 => RecordKind::SequenceGap,
             _ => return None,
         })
     }
 
     fn byte(self) -> u8 {
         match self {
-            Kind::Put => 1,
-            Kind::Delete => 2,
-            Kind::Batch => 3,
-            Kind::Seal => 4,
-            Kind::Mark => MARK,
-            Kind::Skip => 6,
+            RecordKind::Put => 1,
+            RecordKind::Delete => 2,
+            RecordKind::Batch => 3,
+            RecordKind::Seal => 4,
+            RecordKind::SyncMark => SYNC_MARK_BYTE,
+            RecordKind::SequenceGap => 6,
         }
     }
 }
@@ -89,7 +89,7 @@ impl Kind {
 /// The fixed part of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) kind: Kind,
+    pub(crate) kind: RecordKind,
     pub(crate) in_batch: bool,
     pub(crate) key_len: u16,
     pub(crate) value_len: u32,
@@ -125,8 +125,8 @@ impl Hashes {
 
 /// The length of a record in the log, in bytes.
 #[inline]
-pub(crate) const fn len(key: usize, value: usize) -> usize {
-    (HEADER + key + value).next_multiple_of(ALIGN)
+pub(crate) const fn encoded_len(key: usize, value: usize) -> usize {
+    (HEADER_LEN + key + value).next_multiple_of(RECORD_ALIGN)
 }
 
 impl Header {
@@ -134,8 +134,8 @@ impl Header {
     #[inline]
     pub(crate) fn record_len(&self) -> usize {
         match self.kind {
-            Kind::Batch | Kind::Seal => BARE,
-            _ => len(usize::from(self.key_len), self.value_len as usize),
+            RecordKind::Batch | RecordKind::Seal => EMPTY_RECORD_LEN,
+            _ => encoded_len(usize::from(self.key_len), self.value_len as usize),
         }
     }
 
@@ -143,7 +143,7 @@ impl Header {
     #[inline]
     fn words(&self) -> (u64, u64) {
         debug_assert!(self.key_len < 1 << KEY_BITS && self.value_len < 1 << VALUE_BITS);
-        debug_assert!(self.table < TABLES && self.sequence <= LAST_SEQUENCE);
+        debug_assert!(self.table < MAX_TABLES && self.sequence <= MAX_SEQUENCE);
         let first = u64::from(self.kind.byte())
             | u64::from(self.in_batch) << KIND_BITS
             | u64::from(self.key_len) << KEY_AT
@@ -155,18 +155,18 @@ impl Header {
 
     /// The check of a record at `offset` of `segment`.
     #[inline]
-    fn check(&self, segment: u32, offset: u32, hashes: Hashes) -> u32 {
+    fn checksum(&self, segment: u32, offset: u32, hashes: Hashes) -> u32 {
         let (first, rest) = self.words();
-        let place = u64::from(segment) << 32 | u64::from(offset);
+        let location = u64::from(segment) << 32 | u64::from(offset);
         let mut mixed = mix(first ^ hashes.key.rotate_left(17));
         mixed = mix(mixed ^ hashes.value);
         mixed = mix(mixed ^ rest);
-        mixed = mix(mixed ^ place);
+        mixed = mix(mixed ^ location);
         // Zeros are no record, wherever they are.
         (mixed >> 32) as u32 | 1
     }
 
-    /// Writes the record into `into`, which has [`len`] bytes.
+    /// Writes the record into `into`, which has [`encoded_len`] bytes.
     #[inline]
     pub(crate) fn write(
         &self,
@@ -176,12 +176,12 @@ impl Header {
         value: &[u8],
         into: &mut [u8],
     ) {
-        let check = self.check(segment, offset, hashes);
-        into[0..4].copy_from_slice(&check.to_le_bytes());
+        let checksum = self.checksum(segment, offset, hashes);
+        into[0..4].copy_from_slice(&checksum.to_le_bytes());
         let (first, rest) = self.words();
         into[4..12].copy_from_slice(&first.to_le_bytes());
-        into[12..HEADER].copy_from_slice(&rest.to_le_bytes()[..HEADER - 12]);
-        let (all, rest) = into[HEADER..].split_at_mut(key.len());
+        into[12..HEADER_LEN].copy_from_slice(&rest.to_le_bytes()[..HEADER_LEN - 12]);
+        let (all, rest) = into[HEADER_LEN..].split_at_mut(key.len());
         all.copy_from_slice(key);
         let (all, rest) = rest.split_at_mut(value.len());
         all.copy_from_slice(value);
@@ -190,14 +190,14 @@ impl Header {
 
     /// Reads a header without checking it: its lengths may be anything. None: it is none.
     #[inline]
-    pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
-        let bytes: &[u8; HEADER] = bytes.first_chunk()?;
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Header> {
+        let bytes: &[u8; HEADER_LEN] = bytes.first_chunk()?;
         let first = u64::from_le_bytes(*bytes[4..].first_chunk()?);
         // The last eight bytes, two of which are the first word's.
         let rest = u64::from_le_bytes(*bytes.last_chunk()?) >> 16;
         let field = |at: u32, bits: u32| (first >> at) as u32 & ((1 << bits) - 1);
         Some(Header {
-            kind: Kind::from_byte(field(0, KIND_BITS) as u8)?,
+            kind: RecordKind::from_byte(field(0, KIND_BITS) as u8)?,
             in_batch: field(KIND_BITS, 1) == 1,
             key_len: field(KEY_AT, KEY_BITS) as u16,
             value_len: field(VALUE_AT, VALUE_BITS),
@@ -218,42 +218,51 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     /// The record that begins `bytes`, unchecked; None if there is none or it is cut short.
     #[inline]
-    pub(crate) fn peek(bytes: &'a [u8]) -> Option<Record<'a>> {
-        let header = Header::read(bytes)?;
+    pub(crate) fn parse_unchecked(bytes: &'a [u8]) -> Option<Record<'a>> {
+        let header = Header::parse(bytes)?;
         let end = header.record_len();
         if end > bytes.len() {
             return None;
         }
-        let (key, rest) = bytes[HEADER..end].split_at_checked(usize::from(header.key_len))?;
-        let value = if matches!(header.kind, Kind::Batch | Kind::Seal) { &[] } else { rest };
+        let (key, rest) = bytes[HEADER_LEN..end].split_at_checked(usize::from(header.key_len))?;
+        let value =
+            if matches!(header.kind, RecordKind::Batch | RecordKind::Seal) { &[] } else { rest };
         let value = value.get(..value.len().min(header.value_len as usize))?;
         Some(Record { header, key, value })
     }
 
     /// The record that begins `bytes`, if its check says that it was written at this place.
     #[inline]
-    pub(crate) fn read(bytes: &'a [u8], place: (u32, u32)) -> Option<Record<'a>> {
-        Some(Record::read_hashed(bytes, place)?.0)
+    pub(crate) fn parse(bytes: &'a [u8], location: (u32, u32)) -> Option<Record<'a>> {
+        Some(Record::parse_with_hashes(bytes, location)?.0)
     }
 
     /// The same, with the hashes that it took.
     #[inline]
-    pub(crate) fn read_hashed(bytes: &'a [u8], place: (u32, u32)) -> Option<(Record<'a>, Hashes)> {
-        let record = Record::peek(bytes)?;
+    pub(crate) fn parse_with_hashes(
+        bytes: &'a [u8],
+        location: (u32, u32),
+    ) -> Option<(Record<'a>, Hashes)> {
+        let record = Record::parse_unchecked(bytes)?;
         let hashes = Hashes::of(record.key, record.value);
-        record.has_check(bytes, place, hashes).then_some((record, hashes))
+        record.matches_checksum(bytes, location, hashes).then_some((record, hashes))
     }
 
     /// Whether the check, which is at the begin of `bytes`, is that of this record here.
     #[inline]
-    pub(crate) fn is_right(&self, bytes: &[u8], place: (u32, u32)) -> bool {
-        self.has_check(bytes, place, Hashes::of(self.key, self.value))
+    pub(crate) fn has_valid_checksum(&self, bytes: &[u8], location: (u32, u32)) -> bool {
+        self.matches_checksum(bytes, location, Hashes::of(self.key, self.value))
     }
 
     #[inline]
-    fn has_check(&self, bytes: &[u8], (segment, offset): (u32, u32), hashes: Hashes) -> bool {
-        let check = self.header.check(segment, offset, hashes);
-        bytes.first_chunk() == Some(&check.to_le_bytes())
+    fn matches_checksum(
+        &self,
+        bytes: &[u8],
+        (segment, offset): (u32, u32),
+        hashes: Hashes,
+    ) -> bool {
+        let checksum = self.header.checksum(segment, offset, hashes);
+        bytes.first_chunk() == Some(&checksum.to_le_bytes())
     }
 }
 
@@ -269,26 +278,26 @@ fn mix(mut word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn written(key: &[u8], value: &[u8], place: (u32, u32)) -> Vec<u8> {
+    fn encoded(key: &[u8], value: &[u8], location: (u32, u32)) -> Vec<u8> {
         let header = Header {
-            kind: Kind::Put,
+            kind: RecordKind::Put,
             in_batch: false,
             key_len: key.len() as u16,
             value_len: value.len() as u32,
             table: 3,
             sequence: 99,
         };
-        let mut bytes = vec![0xff; len(key.len(), value.len())];
-        header.write(place, Hashes::of(key, value), key, value, &mut bytes);
+        let mut bytes = vec![0xff; encoded_len(key.len(), value.len())];
+        header.write(location, Hashes::of(key, value), key, value, &mut bytes);
         bytes
     }
 
     #[test]
     fn comes_back_as_it_was() {
         for (key, value) in [(&b""[..], &b""[..]), (b"key", b"value"), (b"k", &[7; 1000])] {
-            let bytes = written(key, value, (5, 640));
-            assert_eq!(bytes.len() % ALIGN, 0);
-            let record = Record::read(&bytes, (5, 640)).unwrap();
+            let bytes = encoded(key, value, (5, 640));
+            assert_eq!(bytes.len() % RECORD_ALIGN, 0);
+            let record = Record::parse(&bytes, (5, 640)).unwrap();
             assert_eq!((record.key, record.value), (key, value));
             assert_eq!((record.header.table, record.header.sequence), (3, 99));
         }
@@ -297,15 +306,15 @@ mod tests {
     #[test]
     fn fields_take_all_that_they_have_to() {
         let most = Header {
-            kind: Kind::Skip,
+            kind: RecordKind::SequenceGap,
             in_batch: true,
-            key_len: LONGEST_KEY as u16,
-            value_len: LARGEST_SEGMENT as u32 - 1,
-            table: TABLES - 1,
-            sequence: LAST_SEQUENCE,
+            key_len: MAX_KEY_LEN as u16,
+            value_len: MAX_SEGMENT_LEN as u32 - 1,
+            table: MAX_TABLES - 1,
+            sequence: MAX_SEQUENCE,
         };
         let least = Header {
-            kind: Kind::Put,
+            kind: RecordKind::Put,
             in_batch: false,
             key_len: 0,
             value_len: 0,
@@ -313,7 +322,7 @@ mod tests {
             sequence: 0,
         };
         let single = [
-            Header { kind: Kind::Skip, ..least },
+            Header { kind: RecordKind::SequenceGap, ..least },
             Header { in_batch: true, ..least },
             Header { key_len: most.key_len, ..least },
             Header { value_len: most.value_len, ..least },
@@ -322,29 +331,29 @@ mod tests {
         ];
         let none = Hashes::of(b"", b"");
         for header in single.into_iter().chain([least, most]) {
-            let mut bytes = [0xff; BARE];
+            let mut bytes = [0xff; EMPTY_RECORD_LEN];
             header.write((1, 64), none, b"", b"", &mut bytes);
-            assert_eq!(Header::read(&bytes), Some(header));
+            assert_eq!(Header::parse(&bytes), Some(header));
         }
-        let checks = single.map(|header| header.check(1, 64, none));
-        let apart: std::collections::HashSet<u32> = checks.into_iter().collect();
+        let checksums = single.map(|header| header.checksum(1, 64, none));
+        let apart: std::collections::HashSet<u32> = checksums.into_iter().collect();
         assert_eq!(apart.len(), single.len(), "each field counts in the check");
     }
 
     #[test]
     fn no_bit_may_change_and_no_record_move() {
-        let bytes = written(b"key", b"some value", (1, 64));
-        let padding = len(3, 10) - HEADER - 13;
+        let bytes = encoded(b"key", b"some value", (1, 64));
+        let padding = encoded_len(3, 10) - HEADER_LEN - 13;
         for bit in 0..(bytes.len() - padding) * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(Record::read(&bytes, (1, 64)).is_none(), "bit {bit}");
+            assert!(Record::parse(&bytes, (1, 64)).is_none(), "bit {bit}");
         }
-        assert!(Record::read(&bytes, (1, 72)).is_none());
-        assert!(Record::read(&bytes, (2, 64)).is_none());
+        assert!(Record::parse(&bytes, (1, 72)).is_none());
+        assert!(Record::parse(&bytes, (2, 64)).is_none());
         for end in 0..bytes.len() {
-            assert!(Record::read(&bytes[..end], (1, 64)).is_none());
+            assert!(Record::parse(&bytes[..end], (1, 64)).is_none());
         }
-        assert!(Record::read(&[0; 64], (0, 0)).is_none());
+        assert!(Record::parse(&[0; 64], (0, 0)).is_none());
     }
 }

@@ -5,21 +5,21 @@ use std::collections::VecDeque;
 use std::ops::{self, Bound};
 use std::sync::Arc;
 
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::inner::Inner;
-use crate::l0;
 use crate::level;
-use crate::position::Position;
-use crate::read::visible;
+use crate::memtable;
+use crate::read::visible_version;
 use crate::record::Record;
-use crate::version::{Look, TableId, Version};
+use crate::value_pointer::ValuePointer;
+use crate::version::{Lookup, TableId, Version};
 
 /// How far ahead of the walk records are asked for.
-const AHEAD: usize = 8;
+const PREFETCH_AHEAD: usize = 8;
 /// A longer value is checked and copied when it is answered, as it may lie outside of the range.
-const LONG: u32 = 16 << 10;
+const LAZY_VALUE_LEN: u32 = 16 << 10;
 /// So many entries are walked over, one after the other, rather than looked at by halves.
-const FEW: usize = 4;
+const LINEAR_SEARCH_MAX: usize = 4;
 
 /// A range of keys of a table as they were at one moment; both ends may be walked from.
 ///
@@ -29,21 +29,21 @@ pub struct Range {
     version: Arc<Version>,
     sequence: u64,
     table: TableId,
-    front: Option<Merged>,
-    back: Option<Merged>,
+    front: Option<MergingIterator>,
+    back: Option<MergingIterator>,
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
     /// The key and value that were answered last.
-    pair: Pair,
+    pair: KeyValue,
     /// What the first step answers instead of a pair.
-    refused: Option<Error>,
-    is_over: bool,
+    pending_error: Option<Error>,
+    is_finished: bool,
     /// Goes last: what it read from goes while the directory is locked.
-    inner: Arc<Inner>,
+    engine: Arc<Engine>,
 }
 
 #[derive(Default)]
-struct Pair {
+struct KeyValue {
     key: Vec<u8>,
     value: Vec<u8>,
 }
@@ -56,14 +56,14 @@ enum Direction {
 
 impl Range {
     pub(crate) fn new(
-        inner: Arc<Inner>,
+        engine: Arc<Engine>,
         version: Arc<Version>,
         sequence: u64,
         table: TableId,
         (low, high): (Bound<&[u8]>, Bound<&[u8]>),
     ) -> Range {
         Range {
-            inner,
+            engine,
             version,
             sequence,
             table,
@@ -71,15 +71,15 @@ impl Range {
             back: None,
             low: low.map(<[u8]>::to_vec),
             high: high.map(<[u8]>::to_vec),
-            pair: Pair::default(),
-            refused: None,
-            is_over: false,
+            pair: KeyValue::default(),
+            pending_error: None,
+            is_finished: false,
         }
     }
 
     /// One that answers an error.
-    pub(crate) fn refused(self, error: Error) -> Range {
-        Range { refused: Some(error), ..self }
+    pub(crate) fn with_error(self, error: Error) -> Range {
+        Range { pending_error: Some(error), ..self }
     }
 
     /// The next pair from the front; None when the ends have met, and after an error.
@@ -106,34 +106,34 @@ impl Range {
     }
 
     fn step(&mut self, direction: Direction) -> Result<Option<(&[u8], &[u8])>> {
-        if self.is_over {
+        if self.is_finished {
             return Ok(None);
         }
         // After an error it is over: a source that could not be read would be missing, and what it hides
         // would show.
-        self.is_over = true;
+        self.is_finished = true;
         if !self.try_step(direction)? {
             return Ok(None);
         }
-        self.is_over = false;
+        self.is_finished = false;
         Ok(Some((&self.pair.key, &self.pair.value)))
     }
 
     /// Goes on to the next pair; false if the ends have met.
     fn try_step(&mut self, direction: Direction) -> Result<bool> {
-        if let Some(error) = self.refused.take() {
+        if let Some(error) = self.pending_error.take() {
             return Err(error);
         }
-        let side = match direction {
+        let end = match direction {
             Direction::Forward => &mut self.front,
             Direction::Backward => &mut self.back,
         };
-        let merged = match side {
-            Some(merged) => merged,
+        let merging = match end {
+            Some(merging) => merging,
             None => {
-                let mut merged = Merged::new(&self.version, self.table);
-                let walk = Walk {
-                    inner: &self.inner,
+                let mut merging = MergingIterator::new(&self.version, self.table);
+                let context = ScanContext {
+                    engine: &self.engine,
                     version: &self.version,
                     sequence: self.sequence,
                     direction,
@@ -142,12 +142,16 @@ impl Range {
                     Direction::Forward => &self.low,
                     Direction::Backward => &self.high,
                 };
-                merged.start(&walk, from)?;
-                side.insert(merged)
+                merging.start(&context, from)?;
+                end.insert(merging)
             }
         };
-        let walk =
-            Walk { inner: &self.inner, version: &self.version, sequence: self.sequence, direction };
+        let context = ScanContext {
+            engine: &self.engine,
+            version: &self.version,
+            sequence: self.sequence,
+            direction,
+        };
         // The other end, which has come closer by what was answered there.
         let (low, high) = (&self.low, &self.high);
         let is_within = |key: &[u8]| match direction {
@@ -162,7 +166,7 @@ impl Range {
                 Bound::Unbounded => true,
             },
         };
-        if !merged.next(&walk, is_within, &mut self.pair)? {
+        if !merging.next(&context, is_within, &mut self.pair)? {
             return Ok(false);
         }
         let key = &self.pair.key;
@@ -179,62 +183,67 @@ impl Range {
 }
 
 /// What a walk reads from.
-struct Walk<'a> {
-    inner: &'a Inner,
+struct ScanContext<'a> {
+    engine: &'a Engine,
     version: &'a Version,
     sequence: u64,
     direction: Direction,
 }
 
 /// The sources of a table, the newest first, walked together.
-struct Merged {
-    sources: Vec<Source>,
+struct MergingIterator {
+    sources: Vec<ScanSource>,
 }
 
 /// One L0 or level, and where it stands.
-struct Source {
-    cursor: Cursor,
+struct ScanSource {
+    cursor: SourceCursor,
     /// The key where it stands and, of a level, the value too; None at its end.
-    current: Option<Current>,
+    current: Option<CurrentEntry>,
     scratch: Vec<u8>,
-    asked: VecDeque<Position>,
+    prefetched: VecDeque<ValuePointer>,
 }
 
-enum Cursor {
-    L0(l0::Cursor),
+enum SourceCursor {
+    Memtable(memtable::Cursor),
     Level(level::Cursor),
 }
 
 /// Buffers are kept from one entry to the next.
-struct Current {
-    pair: Pair,
-    position: Position,
+struct CurrentEntry {
+    pair: KeyValue,
+    pointer: ValuePointer,
     /// The value was read together with the key.
     has_value: bool,
 }
 
-impl Merged {
-    fn new(version: &Version, table: TableId) -> Merged {
-        let generations = std::iter::once(&version.active).chain(&version.frozen);
-        let generations = generations.filter(|_| version.table(table).is_some());
-        let l0s = generations.filter_map(|generation| generation.l0(table));
-        let l0s = l0s.filter(|l0| !l0.is_empty());
-        let l0s = l0s.map(|l0| Cursor::L0(l0::Cursor::new(Arc::clone(l0))));
+impl MergingIterator {
+    fn new(version: &Version, table: TableId) -> MergingIterator {
+        let memtable_sets = std::iter::once(&version.active).chain(&version.frozen);
+        let memtable_sets = memtable_sets.filter(|_| version.table(table).is_some());
+        let memtables = memtable_sets.filter_map(|memtable_set| memtable_set.memtable(table));
+        let memtables = memtables.filter(|memtable| !memtable.is_empty());
+        let memtables = memtables
+            .map(|memtable| SourceCursor::Memtable(memtable::Cursor::new(Arc::clone(memtable))));
         let levels = version.table(table).into_iter().flat_map(|table| &table.levels).flatten();
-        let levels = levels.map(|level| Cursor::Level(level::Cursor::new(Arc::clone(level))));
-        let source =
-            |cursor| Source { cursor, current: None, scratch: Vec::new(), asked: VecDeque::new() };
-        Merged { sources: l0s.chain(levels).map(source).collect() }
+        let levels = levels.map(|level| SourceCursor::Level(level::Cursor::new(Arc::clone(level))));
+        let source = |cursor| ScanSource {
+            cursor,
+            current: None,
+            scratch: Vec::new(),
+            prefetched: VecDeque::new(),
+        };
+        MergingIterator { sources: memtables.chain(levels).map(source).collect() }
     }
 
-    fn start(&mut self, walk: &Walk<'_>, from: &Bound<Vec<u8>>) -> Result<()> {
+    fn start(&mut self, context: &ScanContext<'_>, from: &Bound<Vec<u8>>) -> Result<()> {
         for source in &mut self.sources {
-            source.current = Some(Current {
-                pair: Pair::default(),
-                position: Position::from_bits(0),
+            source.current = Some(CurrentEntry {
+                pair: KeyValue::default(),
+                pointer: ValuePointer::from_bits(0),
                 has_value: false,
             });
-            source.start(walk, from)?;
+            source.start(context, from)?;
         }
         Ok(())
     }
@@ -242,24 +251,24 @@ impl Merged {
     /// The next pair that is no tombstone; false at the end, or where a key is not within the range.
     fn next(
         &mut self,
-        walk: &Walk<'_>,
+        context: &ScanContext<'_>,
         is_within: impl Fn(&[u8]) -> bool,
-        pair: &mut Pair,
+        pair: &mut KeyValue,
     ) -> Result<bool> {
         loop {
             let mut best: Option<usize> = None;
-            for (place, source) in self.sources.iter().enumerate() {
+            for (index, source) in self.sources.iter().enumerate() {
                 let Some(current) = &source.current else { continue };
                 let is_better =
                     best.and_then(|best| self.sources[best].current.as_ref()).is_none_or(|best| {
                         let order = current.pair.key.cmp(&best.pair.key);
-                        match walk.direction {
+                        match context.direction {
                             Direction::Forward => order == Ordering::Less,
                             Direction::Backward => order == Ordering::Greater,
                         }
                     });
                 if is_better {
-                    best = Some(place);
+                    best = Some(index);
                 }
             }
             let Some(best) = best else { return Ok(false) };
@@ -267,12 +276,12 @@ impl Merged {
             if !current.is_some_and(|current| is_within(&current.pair.key)) {
                 return Ok(false);
             }
-            let is_tombstone = self.sources[best].take(walk, pair)?;
-            self.sources[best].advance(walk)?;
+            let is_tombstone = self.sources[best].take(context, pair)?;
+            self.sources[best].advance(context)?;
             // Older versions of the same key.
             for source in &mut self.sources[best + 1..] {
                 if source.current.as_ref().is_some_and(|current| current.pair.key == pair.key) {
-                    source.advance(walk)?;
+                    source.advance(context)?;
                 }
             }
             if !is_tombstone {
@@ -282,56 +291,56 @@ impl Merged {
     }
 }
 
-impl Source {
-    fn start(&mut self, walk: &Walk<'_>, from: &Bound<Vec<u8>>) -> Result<()> {
-        match (walk.direction, from) {
-            (Direction::Forward, Bound::Unbounded) => self.seek(walk, b"")?,
-            (Direction::Forward, Bound::Included(key)) => self.seek(walk, key)?,
+impl ScanSource {
+    fn start(&mut self, context: &ScanContext<'_>, from: &Bound<Vec<u8>>) -> Result<()> {
+        match (context.direction, from) {
+            (Direction::Forward, Bound::Unbounded) => self.seek(context, b"")?,
+            (Direction::Forward, Bound::Included(key)) => self.seek(context, key)?,
             (Direction::Forward, Bound::Excluded(key)) => {
-                self.seek(walk, key)?;
+                self.seek(context, key)?;
                 if self.current.as_ref().is_some_and(|current| current.pair.key == *key) {
-                    self.advance(walk)?;
+                    self.advance(context)?;
                 }
             }
             (Direction::Backward, Bound::Unbounded) => {
                 match &mut self.cursor {
-                    Cursor::L0(cursor) => cursor.seek_below(None),
-                    Cursor::Level(cursor) => cursor.seek_end()?,
+                    SourceCursor::Memtable(cursor) => cursor.seek_below(None),
+                    SourceCursor::Level(cursor) => cursor.seek_end()?,
                 }
-                self.arrive(walk)?;
+                self.load_current(context)?;
             }
-            (Direction::Backward, Bound::Excluded(key)) => self.seek_below(walk, key)?,
+            (Direction::Backward, Bound::Excluded(key)) => self.seek_below(context, key)?,
             (Direction::Backward, Bound::Included(key)) => {
                 // The next possible key is above it and nothing lies between.
                 let mut above = key.clone();
                 above.push(0);
-                self.seek_below(walk, &above)?;
+                self.seek_below(context, &above)?;
             }
         }
         Ok(())
     }
 
     /// To the first key at or above this one.
-    fn seek(&mut self, walk: &Walk<'_>, key: &[u8]) -> Result<()> {
+    fn seek(&mut self, context: &ScanContext<'_>, key: &[u8]) -> Result<()> {
         match &mut self.cursor {
-            Cursor::L0(cursor) => {
+            SourceCursor::Memtable(cursor) => {
                 cursor.seek(key);
-                self.arrive(walk)
+                self.load_current(context)
             }
-            Cursor::Level(cursor) => {
-                let unsure = cursor.seek(key)?;
-                let unsure = narrow(cursor, walk, key, unsure, &mut self.scratch)?;
-                cursor.skip(unsure.start)?;
-                let mut unsure = unsure.len();
-                self.arrive(walk)?;
-                while unsure > 0
+            SourceCursor::Level(cursor) => {
+                let ambiguous = cursor.seek(key)?;
+                let ambiguous = narrow(cursor, context, key, ambiguous, &mut self.scratch)?;
+                cursor.skip(ambiguous.start)?;
+                let mut ambiguous = ambiguous.len();
+                self.load_current(context)?;
+                while ambiguous > 0
                     && self
                         .current
                         .as_ref()
                         .is_some_and(|current| current.pair.key.as_slice() < key)
                 {
-                    self.advance(walk)?;
-                    unsure -= 1;
+                    self.advance(context)?;
+                    ambiguous -= 1;
                 }
                 Ok(())
             }
@@ -339,27 +348,27 @@ impl Source {
     }
 
     /// To the last key below this one.
-    fn seek_below(&mut self, walk: &Walk<'_>, key: &[u8]) -> Result<()> {
+    fn seek_below(&mut self, context: &ScanContext<'_>, key: &[u8]) -> Result<()> {
         match &mut self.cursor {
-            Cursor::L0(cursor) => {
+            SourceCursor::Memtable(cursor) => {
                 cursor.seek_below(Some(key));
-                self.arrive(walk)
+                self.load_current(context)
             }
-            Cursor::Level(cursor) => {
-                let unsure = cursor.seek(key)?;
-                let unsure = narrow(cursor, walk, key, unsure, &mut self.scratch)?;
+            SourceCursor::Level(cursor) => {
+                let ambiguous = cursor.seek(key)?;
+                let ambiguous = narrow(cursor, context, key, ambiguous, &mut self.scratch)?;
                 // Behind the entries that may be below it.
-                cursor.skip(unsure.end)?;
-                let mut unsure = unsure.len();
-                self.arrive(walk)?;
-                while unsure > 0
+                cursor.skip(ambiguous.end)?;
+                let mut ambiguous = ambiguous.len();
+                self.load_current(context)?;
+                while ambiguous > 0
                     && self
                         .current
                         .as_ref()
                         .is_some_and(|current| current.pair.key.as_slice() >= key)
                 {
-                    self.advance(walk)?;
-                    unsure -= 1;
+                    self.advance(context)?;
+                    ambiguous -= 1;
                 }
                 Ok(())
             }
@@ -368,52 +377,55 @@ impl Source {
 
     /// Reads the entry where the cursor stands (forward) or before which it stands (backward, of
     /// a level), and goes on to one that counts.
-    fn arrive(&mut self, walk: &Walk<'_>) -> Result<()> {
+    fn load_current(&mut self, context: &ScanContext<'_>) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
         loop {
             match &mut self.cursor {
-                Cursor::L0(cursor) => {
+                SourceCursor::Memtable(cursor) => {
                     let Some((key, newest)) = cursor.current() else { return Ok(()) };
-                    if let Some(found) = visible(newest, walk.version, walk.sequence) {
+                    if let Some(found) = visible_version(newest, context.version, context.sequence)
+                    {
                         current.pair.key.clear();
                         current.pair.key.extend_from_slice(key);
-                        current.position = found.position;
+                        current.pointer = found.pointer;
                         current.has_value = false;
                         self.current = Some(current);
                         return Ok(());
                     }
-                    match walk.direction {
+                    match context.direction {
                         Direction::Forward => cursor.next(),
                         Direction::Backward => cursor.previous(),
                     }
                 }
-                Cursor::Level(cursor) => {
-                    if walk.direction == Direction::Backward && !cursor.previous()? {
+                SourceCursor::Level(cursor) => {
+                    if context.direction == Direction::Backward && !cursor.previous()? {
                         return Ok(());
                     }
-                    let Some(position) = cursor.current()? else { return Ok(()) };
-                    ask_ahead(cursor, walk, &mut self.asked, position)?;
-                    let Pair { key, value } = &mut current.pair;
-                    let (version, staging) = (walk.version, &walk.inner.staging);
-                    let verify = walk.inner.options.verify;
+                    let Some(pointer) = cursor.current()? else { return Ok(()) };
+                    prefetch_ahead(cursor, context, &mut self.prefetched, pointer)?;
+                    let KeyValue { key, value } = &mut current.pair;
+                    let (version, staging) = (context.version, &context.engine.staging);
+                    let verify = context.engine.options.verify;
                     let scratch = &mut self.scratch;
-                    let is_long = |record: &Record<'_>| record.header.value_len > LONG;
+                    let is_long = |record: &Record<'_>| record.header.value_len > LAZY_VALUE_LEN;
                     let verify = |record: &Record<'_>| verify && !is_long(record);
-                    let looked = version.look_if(staging, position, verify, scratch, |record| {
-                        if is_long(record) {
-                            return false;
-                        }
-                        key.clear();
-                        key.extend_from_slice(record.key);
-                        value.clear();
-                        value.extend_from_slice(record.value);
-                        true
-                    });
-                    let looked = match looked {
+                    let lookup =
+                        version.read_record_if(staging, pointer, verify, scratch, |record| {
+                            if is_long(record) {
+                                return false;
+                            }
+                            key.clear();
+                            key.extend_from_slice(record.key);
+                            value.clear();
+                            value.extend_from_slice(record.value);
+                            true
+                        });
+                    let lookup = match lookup {
                         // It may have been replaced, or lie outside of the range: the value is checked, or
                         // read again, if it is wanted.
-                        Ok(Look::Found(false)) | Err(Error::Damaged { .. } | Error::Io { .. }) => {
-                            version.key_at(staging, position, scratch, |record| {
+                        Ok(Lookup::Found(false))
+                        | Err(Error::Damaged { .. } | Error::Io { .. }) => {
+                            version.read_key(staging, pointer, scratch, |record| {
                                 key.clear();
                                 key.extend_from_slice(record.key);
                                 false
@@ -421,13 +433,13 @@ impl Source {
                         }
                         other => other?,
                     };
-                    if let Look::Found(has_value) = looked {
-                        current.position = position;
+                    if let Lookup::Found(has_value) = lookup {
+                        current.pointer = pointer;
                         current.has_value = has_value;
                         self.current = Some(current);
                         return Ok(());
                     }
-                    if walk.direction == Direction::Forward {
+                    if context.direction == Direction::Forward {
                         cursor.next()?;
                     }
                 }
@@ -436,73 +448,79 @@ impl Source {
     }
 
     /// From where it stands to the next entry that counts.
-    fn advance(&mut self, walk: &Walk<'_>) -> Result<()> {
+    fn advance(&mut self, context: &ScanContext<'_>) -> Result<()> {
         match &mut self.cursor {
-            Cursor::L0(cursor) => match walk.direction {
+            SourceCursor::Memtable(cursor) => match context.direction {
                 Direction::Forward => cursor.next(),
                 Direction::Backward => cursor.previous(),
             },
-            Cursor::Level(cursor) => {
-                if walk.direction == Direction::Forward {
+            SourceCursor::Level(cursor) => {
+                if context.direction == Direction::Forward {
                     cursor.next()?;
                 }
             }
         }
-        self.arrive(walk)
+        self.load_current(context)
     }
 
     /// Puts what it stands at into `pair`; answers whether that is a tombstone.
-    fn take(&mut self, walk: &Walk<'_>, pair: &mut Pair) -> Result<bool> {
+    fn take(&mut self, context: &ScanContext<'_>, pair: &mut KeyValue) -> Result<bool> {
         let Some(current) = &mut self.current else { return Ok(true) };
         std::mem::swap(pair, &mut current.pair);
-        if current.position.is_tombstone() {
+        if current.pointer.is_tombstone() {
             return Ok(true);
         }
         if !current.has_value {
             let value = &mut pair.value;
-            let verify = walk.inner.options.verify;
-            let staging = &walk.inner.staging;
+            let verify = context.engine.options.verify;
+            let staging = &context.engine.staging;
             staging.note_read();
-            let version = walk.version;
-            let looked =
-                version.look(staging, current.position, verify, &mut self.scratch, |record| {
+            let version = context.version;
+            let lookup = version.read_record(
+                staging,
+                current.pointer,
+                verify,
+                &mut self.scratch,
+                |record| {
                     value.clear();
                     value.extend_from_slice(record.value);
-                })?;
-            debug_assert!(matches!(looked, Look::Found(())));
+                },
+            )?;
+            debug_assert!(matches!(lookup, Lookup::Found(())));
         }
         Ok(false)
     }
 }
 
-/// Of the entries from where a cursor stands on, `unsure` of which only their records tell on which side
+/// Of the entries from where a cursor stands on, `ambiguous` of which only their records tell on which side
 /// of a key they are: those before the range are below it, and those behind it are not. It is a few at
 /// most that still count.
 fn narrow(
     cursor: &level::Cursor,
-    walk: &Walk<'_>,
+    context: &ScanContext<'_>,
     key: &[u8],
-    unsure: usize,
+    ambiguous: usize,
     scratch: &mut Vec<u8>,
 ) -> Result<ops::Range<usize>> {
-    let entries: Vec<Position> = match unsure {
-        0..=FEW => return Ok(0..unsure),
-        _ => cursor.ahead(unsure)?.collect(),
+    let entries: Vec<ValuePointer> = match ambiguous {
+        0..=LINEAR_SEARCH_MAX => return Ok(0..ambiguous),
+        _ => cursor.ahead(ambiguous)?.collect(),
     };
     let mut range = 0..entries.len();
-    while range.len() > FEW {
+    while range.len() > LINEAR_SEARCH_MAX {
         let middle = range.start + range.len() / 2;
         // Those whose segment is gone do not count, and tell nothing; nor does one that is damaged, which is told
         // if the walk meets it: it stays, unless another one tells on which side it is.
         let (mut found, mut skipped) = (None, middle + 1);
         for at in (range.start..=middle).rev().chain(middle + 1..range.end) {
             let is_below = |record: &Record<'_>| record.key < key;
-            match walk.version.key_at(&walk.inner.staging, entries[at], scratch, is_below) {
-                Ok(Look::Found(below)) => {
+            match context.version.read_key(&context.engine.staging, entries[at], scratch, is_below)
+            {
+                Ok(Lookup::Found(below)) => {
                     found = Some((at, below));
                     break;
                 }
-                Ok(Look::Gone) => {}
+                Ok(Lookup::SegmentGone) => {}
                 Err(_) if at <= middle => skipped = at,
                 Err(_) => {}
             }
@@ -517,26 +535,28 @@ fn narrow(
 }
 
 /// Asks the processor for the records that come next, each once.
-fn ask_ahead(
+fn prefetch_ahead(
     cursor: &level::Cursor,
-    walk: &Walk<'_>,
-    asked: &mut VecDeque<Position>,
-    now: Position,
+    context: &ScanContext<'_>,
+    prefetched: &mut VecDeque<ValuePointer>,
+    now: ValuePointer,
 ) -> Result<()> {
-    if asked.front() == Some(&now) {
-        asked.pop_front();
+    if prefetched.front() == Some(&now) {
+        prefetched.pop_front();
     } else {
-        asked.clear();
+        prefetched.clear();
     }
-    if asked.len() > AHEAD / 2 {
+    if prefetched.len() > PREFETCH_AHEAD / 2 {
         return Ok(());
     }
-    let have = asked.len();
-    match walk.direction {
-        Direction::Forward => asked.extend(cursor.ahead(have + 1 + AHEAD)?.skip(have + 1)),
-        Direction::Backward => asked.extend(cursor.behind(have + AHEAD)?.skip(have)),
+    let have = prefetched.len();
+    match context.direction {
+        Direction::Forward => {
+            prefetched.extend(cursor.ahead(have + 1 + PREFETCH_AHEAD)?.skip(have + 1))
+        }
+        Direction::Backward => prefetched.extend(cursor.behind(have + PREFETCH_AHEAD)?.skip(have)),
     }
-    walk.version.bring_together(asked.iter().skip(have).copied());
+    context.version.prefetch_all(prefetched.iter().skip(have).copied());
     Ok(())
 }
 
@@ -544,23 +564,23 @@ fn ask_ahead(
 /// item.
 pub struct Pairs(Range);
 
-type OwnPair = (Vec<u8>, Vec<u8>);
+type OwnedPair = (Vec<u8>, Vec<u8>);
 
-fn own(pair: Result<Option<(&[u8], &[u8])>>) -> Option<Result<OwnPair>> {
+fn to_owned_pair(pair: Result<Option<(&[u8], &[u8])>>) -> Option<Result<OwnedPair>> {
     pair.map(|pair| pair.map(|(key, value)| (key.to_vec(), value.to_vec()))).transpose()
 }
 
 impl Iterator for Pairs {
-    type Item = Result<OwnPair>;
+    type Item = Result<OwnedPair>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        own(self.0.next())
+        to_owned_pair(self.0.next())
     }
 }
 
 impl DoubleEndedIterator for Pairs {
     fn next_back(&mut self) -> Option<Self::Item> {
-        own(self.0.next_back())
+        to_owned_pair(self.0.next_back())
     }
 }
 

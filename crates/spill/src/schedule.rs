@@ -2,43 +2,43 @@
 //!
 //! Those of the operating system; or, with the feature `shuttle`, those of a scheduler that tries
 //! many orders and can repeat each (`tests/interleavings.rs`). Atomics in memory that no
-//! constructor runs over (the nodes of L0) are the processor's in both: [`step`] stands at those
+//! constructor runs over (the nodes of L0) are the processor's in both: [`yield_point`] stands at those
 //! places.
 
 #[cfg(not(feature = "shuttle"))]
-mod real {
+mod os {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use std::{hint, thread};
 
     /// A value that is swapped as a whole.
-    pub(crate) type Shared<T> = arc_swap::ArcSwap<T>;
+    pub(crate) type AtomicArc<T> = arc_swap::ArcSwap<T>;
 
     /// Another thread may go on here.
     #[inline(always)]
-    pub(crate) fn step() {}
+    pub(crate) fn yield_point() {}
 }
 
 #[cfg(feature = "shuttle")]
-mod tried {
+mod shuttled {
     use std::sync::Arc;
 
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use shuttle::{hint, thread};
 
-    pub(crate) fn step() {
+    pub(crate) fn yield_point() {
         // Every use of one of its atomics is such a place.
         atomic::AtomicBool::new(false).load(atomic::Ordering::SeqCst);
     }
 
-    pub(crate) struct Shared<T>(arc_swap::ArcSwap<T>);
+    pub(crate) struct AtomicArc<T>(arc_swap::ArcSwap<T>);
 
-    impl<T> Shared<T> {
+    impl<T> AtomicArc<T> {
         pub(crate) fn from_pointee(value: T) -> Self {
-            Shared(arc_swap::ArcSwap::from_pointee(value))
+            AtomicArc(arc_swap::ArcSwap::from_pointee(value))
         }
 
         pub(crate) fn load(&self) -> Arc<T> {
-            step();
+            yield_point();
             self.0.load_full()
         }
 
@@ -47,13 +47,13 @@ mod tried {
         }
 
         pub(crate) fn store(&self, value: Arc<T>) {
-            step();
+            yield_point();
             self.0.store(value);
         }
     }
 }
 
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use real::*;
+pub(crate) use os::*;
 #[cfg(feature = "shuttle")]
-pub(crate) use tried::*;
+pub(crate) use shuttled::*;

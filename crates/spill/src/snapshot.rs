@@ -1,9 +1,9 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use crate::engine::Engine;
 use crate::error::Result;
-use crate::inner::Inner;
-use crate::read::Read;
+use crate::read::ReadOutcome;
 use crate::scan::Range;
 use crate::store::Store;
 use crate::table::{Table, bounds_of};
@@ -28,38 +28,40 @@ impl Snapshot {
     /// As [`Table::get`]; [`Error::NoTable`](crate::Error::NoTable) if the table is of another
     /// store.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let inner = self.store.inner();
-        table.check_is_of(inner)?;
+        let engine = self.store.engine();
+        table.check_owner(engine)?;
         let mut scratch = Vec::new();
         let bound = Some(self.sequence);
-        let read = inner
-            .read_with(&self.version, table.id, key, bound, &mut scratch, |value| value.to_vec())?;
+        let read =
+            engine.read_with(&self.version, table.id, key, bound, &mut scratch, |value| {
+                value.to_vec()
+            })?;
         Ok(match read {
-            Read::Value(value) => Some(value),
-            Read::Nothing | Read::Gone => None,
+            ReadOutcome::Value(value) => Some(value),
+            ReadOutcome::NotFound | ReadOutcome::SegmentGone => None,
         })
     }
 
     /// A range of the keys that a table had. What cannot be read is told by [`Range::next`], and by
     /// its first step that the table is of another store.
     pub fn range<'a>(&self, table: &Table, range: impl RangeBounds<&'a [u8]>) -> Range {
-        let inner = Arc::clone(self.store.inner());
-        let refused = table.check_is_of(&inner).err();
+        let engine = Arc::clone(self.store.engine());
+        let mismatch = table.check_owner(&engine).err();
         let version = Arc::clone(&self.version);
-        let range = Range::new(inner, version, self.sequence, table.id, bounds_of(&range));
-        match refused {
-            Some(error) => range.refused(error),
+        let range = Range::new(engine, version, self.sequence, table.id, bounds_of(&range));
+        match mismatch {
+            Some(error) => range.with_error(error),
             None => range,
         }
     }
 }
 
-impl Inner {
+impl Engine {
     /// A version and the sequence up to which it is to be read.
     pub(crate) fn view(&self) -> (Arc<Version>, u64) {
         loop {
             let version = self.version.load_full();
-            let sequence = self.visible.load(Ordering::Acquire);
+            let sequence = self.visible_sequence.load(Ordering::Acquire);
             // Nothing behind the sequence is in its levels if it is still the current one.
             if Arc::ptr_eq(&version, &self.version.load()) {
                 return (version, sequence);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::inner::Inner;
+use crate::engine::Engine;
 
 /// A number that only rises.
 #[derive(Default)]
@@ -21,7 +21,7 @@ impl Counter {
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) spills: Counter,
-    pub(crate) merged: Counter,
+    pub(crate) merged_entries: Counter,
     pub(crate) collected: Counter,
     pub(crate) copied: Counter,
     pub(crate) throttled: Counter,
@@ -64,7 +64,7 @@ pub struct Statistics {
     pub throttled_writes: u64,
 }
 
-impl Inner {
+impl Engine {
     pub(crate) fn statistics(&self) -> Statistics {
         let version = self.version.load();
         let tables = || version.tables.iter().flatten();
@@ -75,19 +75,19 @@ impl Inner {
         Statistics {
             log_bytes: version.log_bytes(),
             dead_bytes: version.dead_bytes(),
-            index_bytes: pages * crate::level::page::PAGE as u64,
+            index_bytes: pages * crate::level::page::PAGE_SIZE as u64,
             filter_bytes: levels()
                 .filter_map(|level| level.filter)
-                .map(|filter| u64::from(filter.pages) * crate::level::page::PAGE as u64)
+                .map(|filter| u64::from(filter.pages) * crate::level::page::PAGE_SIZE as u64)
                 .sum(),
             index_entries: levels().map(|level| level.entries).sum(),
             levels: tables()
                 .map(|table| table.levels.iter().flatten().count() as u64)
                 .max()
                 .unwrap_or(0),
-            memory_bytes: memory.map(|generation| generation.bytes() as u64).sum(),
+            memory_bytes: memory.map(|memtable_set| memtable_set.bytes() as u64).sum(),
             spills: self.counters.spills.get(),
-            merged_entries: self.counters.merged.get(),
+            merged_entries: self.counters.merged_entries.get(),
             collected_segments: self.counters.collected.get(),
             stuck_segments: version
                 .segments

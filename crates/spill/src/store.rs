@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 
 use crate::background;
 use crate::batch::Batch;
+use crate::engine::{Engine, lock};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Os};
-use crate::inner::{Inner, lock};
-use crate::l0::L0;
-use crate::level::merge::{Dead, OfLevel, Upper};
+use crate::level::merge::{DeadBytes, LevelInput, MergeInput};
+use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::record::TABLES;
-use crate::recover;
+use crate::record::MAX_TABLES;
+use crate::recovery;
 use crate::schedule::Mutex;
 use crate::schedule::thread::JoinHandle;
-use crate::scrub::Scrubbed;
+use crate::scrub::ScrubReport;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
 use crate::table::Table;
-use crate::version::{Generation, LogOf, TableVersion};
+use crate::version::{LogView, MemtableSet, TableVersion};
 
 /// An opening takes no longer for making few segments of many small ones.
-const TIDYING: Duration = Duration::from_secs(2);
+const MAX_TIDYING: Duration = Duration::from_secs(2);
 
 /// The longest name of a table, in bytes: each state of the manifest has all names.
-pub const LONGEST_NAME: usize = 1024;
+pub const MAX_TABLE_NAME_LEN: usize = 1024;
 
 /// An open store. Clones are handles of the same one; it is closed with the last of them, of its
 /// tables, of its batches and of its snapshots. A range alone keeps its directory locked.
@@ -35,21 +35,21 @@ pub const LONGEST_NAME: usize = 1024;
 /// Closing syncs, and tells nobody if that fails: [`Store::sync`] does.
 #[derive(Clone)]
 pub struct Store {
-    pub(crate) open: Arc<Open>,
+    pub(crate) open: Arc<OpenStore>,
 }
 
 /// The store and its threads.
-pub(crate) struct Open {
-    pub(crate) inner: Arc<Inner>,
+pub(crate) struct OpenStore {
+    pub(crate) engine: Arc<Engine>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Drop for Open {
+impl Drop for OpenStore {
     fn drop(&mut self) {
-        self.inner.work.is_closing.store(true, Ordering::Release);
-        self.inner.work.tell();
-        self.inner.flusher.close();
-        let _waiting = self.inner.niceness.wait();
+        self.engine.work.is_closing.store(true, Ordering::Release);
+        self.engine.work.notify();
+        self.engine.flusher.close();
+        let _boost = self.engine.priority.boost();
         for thread in lock(&self.threads).drain(..) {
             // A thread that panicked has nothing left to do.
             let _ = thread.join();
@@ -57,7 +57,7 @@ impl Drop for Open {
         // In no mode is it left to chance what a loss of power takes from a store that is closed; the next
         // opening has less work, and knows what of the log is damage. A failure is what a loss of power
         // just before would have been.
-        let _ = self.inner.sync_all();
+        let _ = self.engine.sync_all();
     }
 }
 
@@ -84,28 +84,28 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_on(fs: Arc<dyn Fs>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
-        let inner = Arc::new(recover::open(fs, path.as_ref(), options)?);
+        let engine = Arc::new(recovery::open(fs, path.as_ref(), options)?);
         // Dropped if not all threads can be started, it ends those that were.
-        let open = Arc::new(Open { inner, threads: Mutex::default() });
-        if open.inner.options.background {
-            background::start(&open.inner, &mut lock(&open.threads))?;
+        let open = Arc::new(OpenStore { engine, threads: Mutex::default() });
+        if open.engine.options.background {
+            background::start(&open.engine, &mut lock(&open.threads))?;
         }
         let store = Store { open };
-        let inner = store.inner();
+        let engine = store.engine();
         // This session may be too short for it as well.
         let begin = Instant::now();
-        while inner.has_many_small(&inner.version.load()) && begin.elapsed() < TIDYING {
+        while engine.has_many_small(&engine.version.load()) && begin.elapsed() < MAX_TIDYING {
             let stuck = store.statistics().stuck_segments;
             // What hinders it is told where it matters; the others are collected beside one that cannot be.
-            if store.settle(TIDYING).is_ok() || store.statistics().stuck_segments == stuck {
+            if store.settle(MAX_TIDYING).is_ok() || store.statistics().stuck_segments == stuck {
                 break;
             }
         }
         Ok(store)
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.open.inner
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.open.engine
     }
 
     /// A table by its name, made if there is none, durably.
@@ -115,62 +115,62 @@ impl Store {
     /// failure; [`Error::NameTooLong`]; [`Error::TooManyTables`]; [`Error::Full`] or [`Error::Io`]
     /// if the manifest cannot be written.
     pub fn table(&self, name: &str) -> Result<Table> {
-        let inner = self.inner();
-        let find = || {
-            let version = inner.version.load();
+        let engine = self.engine();
+        let find_id = || {
+            let version = engine.version.load();
             let named = |table: &Option<Arc<TableVersion>>| {
                 table.as_ref().is_some_and(|table| table.name == name)
             };
             let id = version.tables.iter().position(named)? as u32;
             // One that is being made has no L0 yet.
-            version.active.l0(id).map(|_| id)
+            version.active.memtable(id).map(|_| id)
         };
-        if let Some(id) = find() {
+        if let Some(id) = find_id() {
             return Ok(Table::new(self.clone(), id, name));
         }
-        let mut durable = lock(&inner.durable);
-        if let Some(id) = find() {
+        let mut durable = lock(&engine.durable);
+        if let Some(id) = find_id() {
             return Ok(Table::new(self.clone(), id, name));
         }
-        inner.may_write()?;
-        if name.len() > LONGEST_NAME {
-            return Err(Error::NameTooLong { len: name.len(), limit: LONGEST_NAME });
+        engine.check_writable()?;
+        if name.len() > MAX_TABLE_NAME_LEN {
+            return Err(Error::NameTooLong { len: name.len(), limit: MAX_TABLE_NAME_LEN });
         }
         let id = durable.next_table;
-        if id >= TABLES {
-            return Err(Error::TooManyTables { limit: TABLES });
+        if id >= MAX_TABLES {
+            return Err(Error::TooManyTables { limit: MAX_TABLES });
         }
         durable.next_table += 1;
         let table = Arc::new(TableVersion { name: name.to_owned(), levels: vec![None] });
         // Writers go on while the device takes it.
-        let published = inner.publish(&mut durable, &Dead::default(), |version| {
+        let published = engine.publish(&mut durable, &DeadBytes::default(), |version| {
             version.tables.resize(id as usize + 1, None);
             version.tables[id as usize] = Some(Arc::clone(&table));
         });
-        if published.is_err() && inner.may_write().is_ok() {
+        if published.is_err() && engine.check_writable().is_ok() {
             // Nobody has seen the number.
             durable.next_table = id;
         }
         published?;
         // Its L0 is made with the writer held, for it belongs to the generation that is written then; one
         // that began meanwhile has it.
-        let writer = lock(&inner.writer);
-        inner.change(|version| {
-            let mut l0s = version.active.l0s.clone();
-            if l0s.len() <= id as usize {
-                l0s.resize_with(id as usize + 1, || Arc::new(L0::new(&inner.blocks)));
+        let writer = lock(&engine.writer);
+        engine.update_version(|version| {
+            let mut memtables = version.active.memtables.clone();
+            if memtables.len() <= id as usize {
+                memtables.resize_with(id as usize + 1, || Arc::new(Memtable::new(&engine.blocks)));
                 let hidden = version.active.hidden().into();
-                version.active = Arc::new(Generation { l0s, covers: None, hidden });
+                version.active = Arc::new(MemtableSet { memtables, coverage: None, hidden });
             }
         });
         drop((writer, durable));
-        inner.help_freeing();
+        engine.reclaim_if_behind();
         Ok(Table::new(self.clone(), id, name))
     }
 
     /// The names of all tables, in the order of their making.
     pub fn tables(&self) -> Vec<String> {
-        let version = self.inner().version.load();
+        let version = self.engine().version.load();
         version.tables.iter().flatten().map(|table| table.name.clone()).collect()
     }
 
@@ -182,12 +182,12 @@ impl Store {
     /// As [`Store::flush`], also of what the walk reads; [`Error::NoTable`] if there is none of
     /// this name.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        let inner = self.inner();
-        let _waiting = inner.niceness.wait();
+        let engine = self.engine();
+        let _boost = engine.priority.boost();
         // What of it is in memory is in the levels then.
         self.flush()?;
-        let merging = lock(&inner.merging);
-        let version = inner.version.load_full();
+        let compaction = lock(&engine.compaction);
+        let version = engine.version.load_full();
         let found = version
             .tables
             .iter()
@@ -196,20 +196,21 @@ impl Store {
         else {
             return Err(Error::NoTable { name: name.to_owned() });
         };
-        let mut dead = Dead::default();
-        let records = LogOf { version: &version, staging: &inner.staging };
+        let mut dead = DeadBytes::default();
+        let records = LogView { version: &version, staging: &engine.staging };
         for level in table.levels.iter().flatten() {
-            let mut entries = OfLevel::new(level, &records)?;
-            while let Some((_, position)) = entries.current() {
-                let ((), size) = crate::level::merge::Records::look(&records, position, |_| ())?;
-                dead.add(position, size);
-                entries.advance(&records, &mut Dead::default())?;
+            let mut entries = LevelInput::new(level, &records)?;
+            while let Some((_, pointer)) = entries.current() {
+                let ((), size) =
+                    crate::level::merge::RecordReader::read_key(&records, pointer, |_| ())?;
+                dead.add(pointer, size);
+                entries.advance(&records, &mut DeadBytes::default())?;
             }
         }
-        inner.publish(&mut lock(&inner.durable), &dead, |version| version.tables[id] = None)?;
-        drop(merging);
-        inner.help_freeing();
-        inner.work.tell();
+        engine.publish(&mut lock(&engine.durable), &dead, |version| version.tables[id] = None)?;
+        drop(compaction);
+        engine.reclaim_if_behind();
+        engine.work.notify();
         Ok(())
     }
 
@@ -219,12 +220,12 @@ impl Store {
     /// As [`Table::put`], for each of its writes; [`Error::NoTable`] also for a table of another
     /// store; [`Error::BatchTooLong`]; [`Error::TooManyWrites`].
     pub fn write(&self, batch: &Batch) -> Result<()> {
-        self.inner().write_batch_of(batch)
+        self.engine().write_batch(batch)
     }
 
     /// The store as it is now, for reading.
     pub fn snapshot(&self) -> Snapshot {
-        let (version, sequence) = self.inner().view();
+        let (version, sequence) = self.engine().view();
         Snapshot { store: self.clone(), version, sequence }
     }
 
@@ -235,7 +236,7 @@ impl Store {
     /// failure; [`Error::Full`] or [`Error::Io`] if it cannot be written or synced. A sync that
     /// fails halts the store.
     pub fn sync(&self) -> Result<()> {
-        self.inner().sync_all()
+        self.engine().sync_all()
     }
 
     /// Returns when all that is in memory has been merged into the levels, durably.
@@ -246,25 +247,25 @@ impl Store {
     /// [`Error::Damaged`] or [`Error::Io`] if something that is merged is not what was written, or
     /// cannot be read.
     pub fn flush(&self) -> Result<()> {
-        let inner = self.inner();
-        let _waiting = inner.niceness.wait();
+        let engine = self.engine();
+        let _boost = engine.priority.boost();
         // Where merges fail no more are frozen, as for writes.
-        let is_late = || inner.version.load().frozen.len() > inner.options.frozen;
-        if is_late() {
-            inner.spill_if(is_late)?;
+        let has_failed = || engine.version.load().frozen.len() > engine.options.frozen;
+        if has_failed() {
+            engine.compact_if(has_failed)?;
         }
         let last = {
-            let mut writer = lock(&inner.writer);
-            inner.may_write()?;
-            if !inner.version.load().active.is_empty() {
-                inner.rotate(&mut writer);
+            let mut writer = lock(&engine.writer);
+            engine.check_writable()?;
+            if !engine.version.load().active.is_empty() {
+                engine.freeze_memtables(&mut writer);
             }
-            inner.version.load().frozen.first().cloned()
+            engine.version.load().frozen.first().cloned()
         };
         let Some(last) = last else { return Ok(()) };
         // Merged here or by the background, whoever comes first; what is frozen meanwhile is not waited for.
-        let waits = || inner.version.load().frozen.iter().any(|one| Arc::ptr_eq(one, &last));
-        while waits() && inner.spill_if(waits)? {}
+        let waits = || engine.version.load().frozen.iter().any(|one| Arc::ptr_eq(one, &last));
+        while waits() && engine.compact_if(waits)? {}
         Ok(())
     }
 
@@ -275,17 +276,17 @@ impl Store {
     /// As [`Store::flush`], also of what is collected.
     pub fn settle(&self, limit: Duration) -> Result<bool> {
         let begin = Instant::now();
-        let _waiting = self.inner().niceness.wait();
+        let _boost = self.engine().priority.boost();
         loop {
             self.flush()?;
-            let collected = self.inner().collect()?;
+            let collected = self.engine().collect_garbage()?;
             // Those that wait for this keep others from being collected.
-            if !self.inner().release()? && !collected {
-                if self.inner().next_victim().is_none() {
+            if !self.engine().release_collected()? && !collected {
+                if self.engine().next_victim().is_none() {
                     break;
                 }
                 // So do those that a merge keeps, until it ends.
-                drop(lock(&self.inner().merging));
+                drop(lock(&self.engine().compaction));
             }
             if begin.elapsed() > limit {
                 return Ok(false);
@@ -308,11 +309,11 @@ impl Store {
     /// [`CrossesDevices`](std::io::ErrorKind::CrossesDevices). What was begun may stay: opening it
     /// answers [`Error::Unfinished`].
     pub fn checkpoint(&self, into: impl AsRef<Path>) -> Result<()> {
-        let (inner, into) = (self.inner(), into.as_ref());
-        match inner.dir.is_absolute() {
-            true => inner.checkpoint(&absolute(into)?),
+        let (engine, into) = (self.engine(), into.as_ref());
+        match engine.dir.is_absolute() {
+            true => engine.checkpoint(&absolute(into)?),
             // The file system has names of its own.
-            false => inner.checkpoint(into),
+            false => engine.checkpoint(into),
         }
     }
 
@@ -322,13 +323,13 @@ impl Store {
     /// [`Error::Damaged`] with file and offset of the first thing that is not as it was written;
     /// [`Error::Io`] if something cannot be read; [`Error::Full`] or [`Error::Io`] if what is in
     /// the staging file cannot be written to the log, which comes first.
-    pub fn scrub(&self) -> Result<Scrubbed> {
-        self.inner().scrub()
+    pub fn scrub(&self) -> Result<ScrubReport> {
+        self.engine().scrub()
     }
 
     /// What the store has now, and what it has done since it was opened.
     pub fn statistics(&self) -> Statistics {
-        self.inner().statistics()
+        self.engine().statistics()
     }
 }
 
@@ -361,29 +362,29 @@ mod tests {
             store.flush().unwrap();
         }
         let store = Store::open(home.path(), options(1.1)).unwrap();
-        let inner = store.inner();
-        let merging = lock(&inner.merging);
-        let keeps = inner.merge_keeps();
-        while inner.collect().unwrap() || inner.release().unwrap() {}
-        assert!(inner.next_victim().is_some());
+        let engine = store.engine();
+        let compaction = lock(&engine.compaction);
+        let pin = engine.pin_for_compaction();
+        while engine.collect_garbage().unwrap() || engine.release_collected().unwrap() {}
+        assert!(engine.next_victim().is_some());
         std::thread::scope(|scope| {
             let settled = scope.spawn(|| store.settle(Duration::from_secs(60)));
             std::thread::sleep(Duration::from_millis(50));
-            drop((keeps, merging));
+            drop((pin, compaction));
             assert!(settled.join().unwrap().unwrap());
         });
-        assert!(inner.next_victim().is_none());
+        assert!(engine.next_victim().is_none());
     }
 
     #[test]
     fn numbers_of_tables_end() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path(), Options::default()).unwrap();
-        lock(&store.inner().durable).next_table = TABLES - 1;
+        lock(&store.engine().durable).next_table = MAX_TABLES - 1;
         let last = store.table("last").unwrap();
         last.put(b"key", b"value").unwrap();
         let refused = store.table("one more").map(|table| table.id);
-        assert!(matches!(refused, Err(Error::TooManyTables { limit: TABLES })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::TooManyTables { limit: MAX_TABLES })), "{refused:?}");
         drop((last, store));
         let store = Store::open(home.path(), Options::default()).unwrap();
         assert_eq!(store.table("last").unwrap().get(b"key").unwrap().unwrap(), b"value");

@@ -19,21 +19,21 @@ impl Stream {
 
 /// A place in a stream: everything before it, in the order of the segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Point {
+pub(crate) struct LogPosition {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
 }
 
 /// A place in each stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Places {
-    pub(crate) main: Point,
-    pub(crate) hot: Point,
-    pub(crate) copies: Point,
+pub(crate) struct StreamPositions {
+    pub(crate) main: LogPosition,
+    pub(crate) hot: LogPosition,
+    pub(crate) copies: LogPosition,
 }
 
-impl Places {
-    pub(crate) fn of(self, stream: Stream) -> Point {
+impl StreamPositions {
+    pub(crate) fn of(self, stream: Stream) -> LogPosition {
         match stream {
             Stream::Main => self.main,
             Stream::Hot => self.hot,
@@ -41,7 +41,7 @@ impl Places {
         }
     }
 
-    pub(crate) fn of_mut(&mut self, stream: Stream) -> &mut Point {
+    pub(crate) fn of_mut(&mut self, stream: Stream) -> &mut LogPosition {
         match stream {
             Stream::Main => &mut self.main,
             Stream::Hot => &mut self.hot,
@@ -50,8 +50,8 @@ impl Places {
     }
 
     /// In each stream the later one.
-    pub(crate) fn max(self, other: Places) -> Places {
-        Places {
+    pub(crate) fn max(self, other: StreamPositions) -> StreamPositions {
+        StreamPositions {
             main: self.main.max(other.main),
             hot: self.hot.max(other.hot),
             copies: self.copies.max(other.copies),
@@ -59,7 +59,7 @@ impl Places {
     }
 
     /// Whether these lie before the others in no stream that writers write.
-    pub(crate) fn have_written(self, other: Places) -> bool {
+    pub(crate) fn include_writes(self, other: StreamPositions) -> bool {
         Stream::WRITTEN.into_iter().all(|stream| self.of(stream) >= other.of(stream))
     }
 }

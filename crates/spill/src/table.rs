@@ -1,10 +1,10 @@
 use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
 
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::inner::Inner;
-use crate::read::Read;
-use crate::record::Kind;
+use crate::read::ReadOutcome;
+use crate::record::RecordKind;
 use crate::scan::Range;
 use crate::store::Store;
 use crate::throttle;
@@ -24,15 +24,15 @@ thread_local! {
 }
 
 /// A buffer larger than this is not kept.
-const SCRATCH_KEPT: usize = 1 << 20;
+const MAX_KEPT_SCRATCH: usize = 1 << 20;
 
 impl Table {
     pub(crate) fn new(store: Store, id: TableId, name: &str) -> Table {
         Table { store, id, name: name.into() }
     }
 
-    fn inner(&self) -> &Inner {
-        self.store.inner()
+    fn engine(&self) -> &Engine {
+        self.store.engine()
     }
 
     /// Its name.
@@ -41,8 +41,8 @@ impl Table {
     }
 
     /// Another store has another table of this number.
-    pub(crate) fn check_is_of(&self, store: &Inner) -> Result<()> {
-        if std::ptr::eq(self.inner(), store) {
+    pub(crate) fn check_owner(&self, store: &Engine) -> Result<()> {
+        if std::ptr::eq(self.engine(), store) {
             return Ok(());
         }
         Err(Error::NoTable { name: self.name.to_string() })
@@ -66,7 +66,7 @@ impl Table {
     /// again.
     #[inline]
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.inner().write_one(self.id, &self.name, Kind::Put, key, value)
+        self.engine().write_one(self.id, &self.name, RecordKind::Put, key, value)
     }
 
     /// Removes a key; fine if it is not there.
@@ -75,7 +75,7 @@ impl Table {
     /// As [`Table::put`].
     #[inline]
     pub fn delete(&self, key: &[u8]) -> Result<()> {
-        self.inner().write_one(self.id, &self.name, Kind::Delete, key, &[])
+        self.engine().write_one(self.id, &self.name, RecordKind::Delete, key, &[])
     }
 
     /// A copy of the value of a key; None if it is not there, or the table was dropped.
@@ -87,31 +87,31 @@ impl Table {
         self.read(key, <[u8]>::to_vec)
     }
 
-    /// Calls `seen` with the value of a key without copying it, if the key is there; answers what
+    /// Calls `visit` with the value of a key without copying it, if the key is there; answers what
     /// that does.
     ///
     /// # Errors
     /// As [`Table::get`].
     #[inline]
-    pub fn read<R>(&self, key: &[u8], seen: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        throttle::pay();
-        // Taken, so that `seen` may read too.
+    pub fn read<R>(&self, key: &[u8], visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        throttle::settle_before_read();
+        // Taken, so that `visit` may read too.
         let mut scratch = SCRATCH.try_with(RefCell::take).unwrap_or_default();
-        let mut seen = Some(seen);
+        let mut visit = Some(visit);
         let answer = loop {
-            let version = self.inner().version.load();
+            let version = self.engine().version.load();
             let read =
-                self.inner().read_with(&version, self.id, key, None, &mut scratch, |value| {
-                    seen.take().map(|seen| seen(value))
+                self.engine().read_with(&version, self.id, key, None, &mut scratch, |value| {
+                    visit.take().map(|visit| visit(value))
                 });
             match read {
-                Ok(Read::Gone) => {}
-                Ok(Read::Nothing) => break Ok(None),
-                Ok(Read::Value(answer)) => break Ok(answer),
+                Ok(ReadOutcome::SegmentGone) => {}
+                Ok(ReadOutcome::NotFound) => break Ok(None),
+                Ok(ReadOutcome::Value(answer)) => break Ok(answer),
                 Err(error) => break Err(error),
             }
         };
-        if scratch.capacity() <= SCRATCH_KEPT {
+        if scratch.capacity() <= MAX_KEPT_SCRATCH {
             let _ = SCRATCH.try_with(|kept| kept.replace(scratch));
         }
         answer
@@ -122,17 +122,17 @@ impl Table {
     /// # Errors
     /// As [`Table::get`], if one of them cannot be read.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        throttle::pay();
-        self.inner().multi_get(self.id, keys)
+        throttle::settle_before_read();
+        self.engine().multi_get(self.id, keys)
     }
 
     /// A range of keys as they are now; later writes do not change it. Of a table that was dropped
     /// it is empty. What cannot be read is told by [`Range::next`].
     pub fn range<'a>(&self, range: impl RangeBounds<&'a [u8]>) -> Range {
-        throttle::pay();
-        let (version, sequence) = self.inner().view();
+        throttle::settle_before_read();
+        let (version, sequence) = self.engine().view();
         let bounds = bounds_of(&range);
-        Range::new(std::sync::Arc::clone(self.store.inner()), version, sequence, self.id, bounds)
+        Range::new(std::sync::Arc::clone(self.store.engine()), version, sequence, self.id, bounds)
     }
 }
 

@@ -5,41 +5,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
-use crate::l0::{Blocks, L0};
 use crate::level::Level;
-use crate::level::merge::Records;
-use crate::log::{Cold, Staging};
-use crate::position::{Position, Tag};
+use crate::level::merge::RecordReader;
+use crate::memtable::{BlockPool, Memtable};
 use crate::prefetch;
-use crate::record::{Kind, Record};
-use crate::segments::Segments;
-use crate::stream::Places;
+use crate::record::{Record, RecordKind};
+use crate::segment_map::SegmentMap;
+use crate::stream::StreamPositions;
+use crate::value_log::{ColdReadMode, Staging};
+use crate::value_pointer::{Tag, ValuePointer};
 
 /// The number of a table; never given twice.
 pub(crate) type TableId = u32;
 
 #[derive(Clone)]
 pub(crate) struct Version {
-    pub(crate) active: Arc<Generation>,
+    pub(crate) active: Arc<MemtableSet>,
     /// The newest first.
-    pub(crate) frozen: Vec<Arc<Generation>>,
+    pub(crate) frozen: Vec<Arc<MemtableSet>>,
     /// By the table's number; None: dropped, or never made.
     pub(crate) tables: Vec<Option<Arc<TableVersion>>>,
-    pub(crate) segments: Segments,
+    pub(crate) segments: SegmentMap,
     /// What of the log the levels have taken in.
-    pub(crate) covers: Covers,
+    pub(crate) coverage: Coverage,
     /// Bytes of the log that upper levels made dead in lower ones, by estimate: nobody else knows of
     /// them before these are merged.
     pub(crate) hidden_in_levels: u64,
-    pub(crate) cold: Cold,
+    pub(crate) cold_read_mode: ColdReadMode,
 }
 
 /// The L0s of all tables that were filled in the same time.
-pub(crate) struct Generation {
+pub(crate) struct MemtableSet {
     /// By the table's number; a table that came later has none.
-    pub(crate) l0s: Vec<Arc<L0>>,
+    pub(crate) memtables: Vec<Arc<Memtable>>,
     /// Known once it is frozen.
-    pub(crate) covers: Option<Covers>,
+    pub(crate) coverage: Option<Coverage>,
     /// Bytes of the log that its records made dead, those in levels by estimate; nobody else knows
     /// of them before it is merged. What is being written is told now and then.
     pub(crate) hidden: AtomicU64,
@@ -47,11 +47,11 @@ pub(crate) struct Generation {
 
 /// What of the log a generation and all before it have taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Covers {
+pub(crate) struct Coverage {
     /// All sequences up to this.
     pub(crate) sequence: u64,
     /// Those behind `sequence` are in each stream from here on.
-    pub(crate) places: Places,
+    pub(crate) positions: StreamPositions,
 }
 
 pub(crate) struct TableVersion {
@@ -60,23 +60,23 @@ pub(crate) struct TableVersion {
     pub(crate) levels: Vec<Option<Arc<Level>>>,
 }
 
-impl Generation {
-    pub(crate) fn new(tables: usize, blocks: &Arc<Blocks>) -> Generation {
-        let l0s = (0..tables).map(|_| Arc::new(L0::new(blocks))).collect();
-        Generation { l0s, covers: None, hidden: AtomicU64::new(0) }
+impl MemtableSet {
+    pub(crate) fn new(tables: usize, blocks: &Arc<BlockPool>) -> MemtableSet {
+        let memtables = (0..tables).map(|_| Arc::new(Memtable::new(blocks))).collect();
+        MemtableSet { memtables, coverage: None, hidden: AtomicU64::new(0) }
     }
 
     #[inline]
-    pub(crate) fn l0(&self, table: TableId) -> Option<&Arc<L0>> {
-        self.l0s.get(table as usize)
+    pub(crate) fn memtable(&self, table: TableId) -> Option<&Arc<Memtable>> {
+        self.memtables.get(table as usize)
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.l0s.iter().map(|l0| l0.bytes()).sum()
+        self.memtables.iter().map(|memtable| memtable.bytes()).sum()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.l0s.iter().all(|l0| l0.is_empty())
+        self.memtables.iter().all(|memtable| memtable.is_empty())
     }
 
     pub(crate) fn hidden(&self) -> u64 {
@@ -92,10 +92,10 @@ impl TableVersion {
 }
 
 /// What a look at a position found.
-pub(crate) enum Look<R> {
+pub(crate) enum Lookup<R> {
     Found(R),
     /// The version does not have the segment.
-    Gone,
+    SegmentGone,
 }
 
 impl Version {
@@ -103,100 +103,106 @@ impl Version {
         self.tables.get(table as usize)?.as_ref()
     }
 
-    /// Calls `seen` with the record at a position, checked if `verify` says so.
+    /// Calls `visit` with the record at a position, checked if `verify` says so.
     #[inline]
-    pub(crate) fn look<R>(
+    pub(crate) fn read_record<R>(
         &self,
         staging: &Staging,
-        position: Position,
+        pointer: ValuePointer,
         verify: bool,
         scratch: &mut Vec<u8>,
-        seen: impl FnOnce(&Record<'_>) -> R,
-    ) -> Result<Look<R>> {
-        self.look_if(staging, position, |_| verify, scratch, seen)
+        visit: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Lookup<R>> {
+        self.read_record_if(staging, pointer, |_| verify, scratch, visit)
     }
 
     /// The same, where the record says whether it is checked.
     #[inline]
-    pub(crate) fn look_if<R>(
+    pub(crate) fn read_record_if<R>(
         &self,
         staging: &Staging,
-        position: Position,
+        pointer: ValuePointer,
         verify: impl FnOnce(&Record<'_>) -> bool,
         scratch: &mut Vec<u8>,
-        seen: impl FnOnce(&Record<'_>) -> R,
-    ) -> Result<Look<R>> {
-        let Some(segment) = self.segments.get(position.segment()) else { return Ok(Look::Gone) };
-        let offset = position.offset();
+        visit: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Lookup<R>> {
+        let Some(segment) = self.segments.get(pointer.segment()) else {
+            return Ok(Lookup::SegmentGone);
+        };
+        let offset = pointer.offset();
         let staged = offset >= segment.written() && staging.copy(segment.id, offset, scratch);
         let (bytes, record) = if staged {
-            (scratch.as_slice(), Record::peek(scratch))
+            (scratch.as_slice(), Record::parse_unchecked(scratch))
         } else if offset < segment.written() {
             // In the file from the begin, or since it left its slot a moment ago.
-            segment.record(offset, self.cold, scratch)?
+            segment.record(offset, self.cold_read_mode, scratch)?
         } else {
             return Err(segment.damaged(offset, "the position is behind the end of the log"));
         };
         let record = record
-            .filter(|record| matches!(record.header.kind, Kind::Put | Kind::Delete))
-            .filter(|record| !verify(record) || record.is_right(bytes, (segment.id, offset)));
+            .filter(|record| matches!(record.header.kind, RecordKind::Put | RecordKind::Delete))
+            .filter(|record| {
+                !verify(record) || record.has_valid_checksum(bytes, (segment.id, offset))
+            });
         match record {
             Some(record) => {
                 prefetch::note_record(record.header.record_len());
-                Ok(Look::Found(seen(&record)))
+                Ok(Lookup::Found(visit(&record)))
             }
             None => Err(segment.damaged(offset, "the record is not what was written")),
         }
     }
 
-    /// Calls `seen` with the record at a position for its key, where that decides what becomes of other
+    /// Calls `visit` with the record at a position for its key, where that decides what becomes of other
     /// records. The key has to be the one that the position was made for, by its tag: a wrong one would
     /// be taken for another key, and what it hides or what lies behind it would be lost. The value is not
     /// read: what is wrong with that is told to who wants it, and does not hinder its being replaced.
     #[inline]
-    pub(crate) fn key_at<R>(
+    pub(crate) fn read_key<R>(
         &self,
         staging: &Staging,
-        position: Position,
+        pointer: ValuePointer,
         scratch: &mut Vec<u8>,
-        seen: impl FnOnce(&Record<'_>) -> R,
-    ) -> Result<Look<R>> {
-        let mut seen = Some(seen);
-        let mut see = |record: &Record<'_>| {
-            let is_right = position.may_be(Tag::of_key(record.key));
-            seen.take().filter(|_| is_right).map(|seen| seen(record))
+        visit: impl FnOnce(&Record<'_>) -> R,
+    ) -> Result<Lookup<R>> {
+        let mut visit = Some(visit);
+        let mut visit_checked = |record: &Record<'_>| {
+            let is_right = pointer.may_match(Tag::of_key(record.key));
+            visit.take().filter(|_| is_right).map(|visit| visit(record))
         };
-        let segment = self.segments.get(position.segment());
-        let looked = match (self.look(staging, position, false, scratch, &mut see), segment) {
-            // It may be the value that cannot be read.
-            (Err(Error::Io { .. }), Some(segment)) => {
-                let record = segment.without_value(position.offset(), scratch)?;
-                Look::Found(record.and_then(|record| see(&record)))
+        let segment = self.segments.get(pointer.segment());
+        let lookup =
+            match (self.read_record(staging, pointer, false, scratch, &mut visit_checked), segment)
+            {
+                // It may be the value that cannot be read.
+                (Err(Error::Io { .. }), Some(segment)) => {
+                    let record = segment.read_key_only(pointer.offset(), scratch)?;
+                    Lookup::Found(record.and_then(|record| visit_checked(&record)))
+                }
+                (lookup, _) => lookup?,
+            };
+        match (lookup, segment) {
+            (Lookup::Found(Some(found)), _) => Ok(Lookup::Found(found)),
+            (Lookup::Found(None), Some(segment)) => {
+                Err(segment.damaged(pointer.offset(), "the key is not what was written"))
             }
-            (looked, _) => looked?,
-        };
-        match (looked, segment) {
-            (Look::Found(Some(found)), _) => Ok(Look::Found(found)),
-            (Look::Found(None), Some(segment)) => {
-                Err(segment.damaged(position.offset(), "the key is not what was written"))
-            }
-            _ => Ok(Look::Gone),
+            _ => Ok(Lookup::SegmentGone),
         }
     }
 
     /// Asks the processor for the begin of the record at a position: its head, and most keys.
     #[inline]
-    pub(crate) fn prefetch_begin(&self, position: Position) {
-        if let Some(segment) = self.segments.get(position.segment()) {
-            segment.prefetch(position.offset(), 1);
+    pub(crate) fn prefetch_begin(&self, pointer: ValuePointer) {
+        if let Some(segment) = self.segments.get(pointer.segment()) {
+            segment.prefetch(pointer.offset(), 1);
         }
     }
 
     /// Asks the processor for all of the record at a position.
     #[inline]
-    pub(crate) fn prefetch(&self, position: Position) {
-        if let Some(segment) = self.segments.get(position.segment()) {
-            segment.prefetch(position.offset(), prefetch::record_lines());
+    pub(crate) fn prefetch(&self, pointer: ValuePointer) {
+        if let Some(segment) = self.segments.get(pointer.segment()) {
+            segment.prefetch(pointer.offset(), prefetch::record_lines());
         }
     }
 
@@ -210,42 +216,46 @@ impl Version {
 
     /// What is dead and not known to be, by estimate.
     pub(crate) fn hidden_bytes(&self) -> u64 {
-        let generations = self.frozen.iter().chain([&self.active]);
-        let in_l0s: u64 = generations.map(|generation| generation.hidden()).sum();
+        let memtable_sets = self.frozen.iter().chain([&self.active]);
+        let in_l0s: u64 = memtable_sets.map(|memtable_set| memtable_set.hidden()).sum();
         in_l0s + self.hidden_in_levels
     }
 }
 
 /// A version and the staging of its log: all that is needed to read records.
-pub(crate) struct LogOf<'a> {
+pub(crate) struct LogView<'a> {
     pub(crate) version: &'a Version,
     pub(crate) staging: &'a Staging,
 }
 
-impl Records for LogOf<'_> {
-    fn look<R>(&self, position: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)> {
+impl RecordReader for LogView<'_> {
+    fn read_key<R>(
+        &self,
+        pointer: ValuePointer,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<(R, u32)> {
         let mut scratch = Vec::new();
-        let looked = self.version.key_at(self.staging, position, &mut scratch, |record| {
-            (seen(record.key), record.header.record_len() as u32)
+        let lookup = self.version.read_key(self.staging, pointer, &mut scratch, |record| {
+            (visit(record.key), record.header.record_len() as u32)
         })?;
-        match looked {
-            Look::Found(found) => Ok(found),
-            Look::Gone => {
-                let name = crate::log::segment::name(position.segment());
+        match lookup {
+            Lookup::Found(found) => Ok(found),
+            Lookup::SegmentGone => {
+                let name = crate::value_log::segment::name(pointer.segment());
                 let other = self.version.segments.iter().next();
                 let path =
                     other.map_or(name.clone().into(), |other| other.path().with_file_name(name));
                 let what = "the segment is referred to and not there";
-                Err(Error::damaged(&path, position.offset().into(), what))
+                Err(Error::damaged(&path, pointer.offset().into(), what))
             }
         }
     }
 
-    fn ask(&self, position: Position) {
-        self.version.prefetch_begin(position);
+    fn prefetch(&self, pointer: ValuePointer) {
+        self.version.prefetch_begin(pointer);
     }
 
-    fn is_gone(&self, position: Position) -> bool {
-        self.version.segments.get(position.segment()).is_none()
+    fn is_segment_gone(&self, pointer: ValuePointer) -> bool {
+        self.version.segments.get(pointer.segment()).is_none()
     }
 }

@@ -3,46 +3,46 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::batch::{Batch, MOST_WRITES};
+use crate::batch::{Batch, MAX_BATCH_WRITES};
+use crate::engine::{Engine, lock, try_lock};
 use crate::error::{Error, Result};
-use crate::inner::{Inner, lock, try_lock};
-use crate::l0::Way;
-use crate::log::Writer;
-use crate::options::{Durability, LONGEST_KEY};
-use crate::position::{Position, Tag};
-use crate::record::{self, BARE, HEADER, Hashes, Header, Kind};
+use crate::memtable::InsertionPoint;
+use crate::options::{Durability, MAX_KEY_LEN};
+use crate::overwrites::{self, SampledKey};
+use crate::record::{self, EMPTY_RECORD_LEN, HEADER_LEN, Hashes, Header, RecordKind};
 use crate::schedule::MutexGuard;
-use crate::stream::{Places, Stream};
-use crate::throttle::pause;
-use crate::updates::{self, Drawn};
+use crate::stream::{Stream, StreamPositions};
+use crate::throttle::delay;
+use crate::value_log::LogWriter;
+use crate::value_pointer::{Tag, ValuePointer};
 use crate::version::{TableId, Version};
 
 /// A write of more bytes waits as often as it has so many.
-const AT_ONCE: usize = 4 << 10;
+const BYTES_PER_DELAY: usize = 4 << 10;
 /// But no more often.
-const MOST_TIMES: usize = 32;
+const MAX_DELAYS_PER_WRITE: usize = 32;
 /// Nor does a batch, which waits as often as it has writes, wait longer at once.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(1);
 /// After so long it is asked again how long that is.
-const ASKS_AGAIN: Duration = Duration::from_millis(4);
+const DELAY_RECHECK_INTERVAL: Duration = Duration::from_millis(4);
 
-impl Inner {
+impl Engine {
     #[inline]
     pub(crate) fn write_one(
         &self,
         table: TableId,
         name: &str,
-        kind: Kind,
+        kind: RecordKind,
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
         self.check_lengths(key, value)?;
         self.check_interval()?;
-        let len = record::len(key.len(), value.len());
-        self.slow_down(1, len)?;
-        self.write_out_before(len)?;
+        let len = record::encoded_len(key.len(), value.len());
+        self.delay_write(1, len)?;
+        self.flush_staging_before(len)?;
         let key_hash = record::hash(key);
-        self.lately.prefetch(table, key_hash);
+        self.hot_keys.prefetch(table, key_hash);
         let hashes = Hashes::of_value(key_hash, value);
         let mut header = Header {
             kind,
@@ -52,69 +52,76 @@ impl Inner {
             table,
             sequence: 0,
         };
-        let (places, drawn) = {
+        let (positions, sampled) = {
             let mut writer = self.lock_writer(table, key);
-            self.may_write()?;
+            self.check_writable()?;
             let sequence = writer.sequence + 1;
             header.sequence = sequence;
             let version = self.version.load();
-            let l0 = version.table(table).and_then(|_| version.active.l0(table));
-            let l0 = l0.ok_or_else(|| Error::NoTable { name: name.to_owned() })?;
+            let memtable = version.table(table).and_then(|_| version.active.memtable(table));
+            let memtable = memtable.ok_or_else(|| Error::NoTable { name: name.to_owned() })?;
             // The leaf is fetched while the record is put together.
             // SAFETY: the writer is locked.
-            let way = unsafe { l0.seek(key) };
+            let insertion_point = unsafe { memtable.seek(key) };
             let stream = self.stream_of(table, hashes);
             self.reserve(&mut writer, stream, len)?;
-            let room = writer.room(stream, len);
-            let (segment, offset) = (room.segment, room.offset);
-            header.write((segment, offset), hashes, key, value, room.bytes);
+            let space = writer.reserved(stream, len);
+            let (segment, offset) = (space.segment, space.offset);
+            header.write((segment, offset), hashes, key, value, space.bytes);
             let committed = writer.commit(stream, len, 0);
-            self.committed(&writer, committed)?;
+            self.check_commit(&writer, committed)?;
             writer.sequence = sequence;
-            let place = (segment, offset);
+            let location = (segment, offset);
             let tag = Tag::of(hashes.key);
-            let stands_for = self.enter(&mut writer, way, &header, place, tag, key);
-            self.visible.store(sequence, Ordering::Release);
-            self.enter_some(&mut writer, &version);
-            self.rotate_if_due(&mut writer, &version);
-            (writer.places(), stands_for.map(|stands_for| (version, stands_for)))
+            let sample_weight = self.insert_into_memtable(
+                &mut writer,
+                insertion_point,
+                &header,
+                location,
+                tag,
+                key,
+            );
+            self.visible_sequence.store(sequence, Ordering::Release);
+            self.insert_pending(&mut writer, &version);
+            self.freeze_if_due(&mut writer, &version);
+            (writer.positions(), sample_weight.map(|sample_weight| (version, sample_weight)))
         };
-        if let Some((version, stands_for)) = drawn {
-            self.look_below(&version, &Drawn { key, header, stands_for });
+        if let Some((version, sample_weight)) = sampled {
+            self.estimate_overwrite(&version, &SampledKey { key, header, sample_weight });
         }
-        self.after_write(places, len)
+        self.after_write(positions, len)
     }
 
-    pub(crate) fn write_batch_of(&self, batch: &Batch) -> Result<()> {
-        if batch.len() > MOST_WRITES {
-            return Err(Error::TooManyWrites { count: batch.len(), limit: MOST_WRITES });
+    pub(crate) fn write_batch(&self, batch: &Batch) -> Result<()> {
+        if batch.len() > MAX_BATCH_WRITES {
+            return Err(Error::TooManyWrites { count: batch.len(), limit: MAX_BATCH_WRITES });
         }
         let mut hashes = Vec::with_capacity(batch.len());
         let mut bytes = 0;
         for write in &batch.writes {
-            write.table.check_is_of(self)?;
+            write.table.check_owner(self)?;
             let value = write.value.as_deref().unwrap_or_default();
             self.check_lengths(&write.key, value)?;
             hashes.push(Hashes::of(&write.key, value));
-            bytes += record::len(write.key.len(), value.len());
+            bytes += record::encoded_len(write.key.len(), value.len());
         }
         if batch.is_empty() {
             return Ok(());
         }
-        let limit = Writer::longest(self.options.segment) - BARE;
+        let limit = LogWriter::max_unit_len(self.options.segment) - EMPTY_RECORD_LEN;
         if bytes > limit {
             return Err(Error::BatchTooLong { len: bytes, limit });
         }
         self.check_interval()?;
-        self.slow_down(batch.len(), bytes)?;
-        self.write_out_before(BARE + bytes)?;
-        let (places, version, drawn) = {
+        self.delay_write(batch.len(), bytes)?;
+        self.flush_staging_before(EMPTY_RECORD_LEN + bytes)?;
+        let (positions, version, sampled) = {
             let mut writer = lock(&self.writer);
-            self.may_write()?;
+            self.check_writable()?;
             let first = writer.sequence + 1;
-            self.reserve(&mut writer, Stream::Main, BARE + bytes)?;
-            let room = writer.room(Stream::Main, BARE + bytes);
-            let (segment, begin) = (room.segment, room.offset);
+            self.reserve(&mut writer, Stream::Main, EMPTY_RECORD_LEN + bytes)?;
+            let space = writer.reserved(Stream::Main, EMPTY_RECORD_LEN + bytes);
+            let (segment, begin) = (space.segment, space.offset);
             let version = self.version.load();
             for write in &batch.writes {
                 if version.table(write.table.id).is_none() {
@@ -122,101 +129,115 @@ impl Inner {
                 }
             }
             let head = Header {
-                kind: Kind::Batch,
+                kind: RecordKind::Batch,
                 in_batch: false,
                 key_len: 0,
                 value_len: bytes as u32,
                 table: 0,
                 sequence: first,
             };
-            head.write((segment, begin), Hashes::of(b"", b""), b"", b"", &mut room.bytes[..BARE]);
-            let mut at = BARE;
-            let mut entered = Vec::with_capacity(batch.len());
+            head.write(
+                (segment, begin),
+                Hashes::of(b"", b""),
+                b"",
+                b"",
+                &mut space.bytes[..EMPTY_RECORD_LEN],
+            );
+            let mut at = EMPTY_RECORD_LEN;
+            let mut inserted = Vec::with_capacity(batch.len());
             for (sequence, (write, &hashes)) in (first..).zip(batch.writes.iter().zip(&hashes)) {
                 let value = write.value.as_deref().unwrap_or_default();
                 let header = Header {
-                    kind: if write.value.is_some() { Kind::Put } else { Kind::Delete },
+                    kind: if write.value.is_some() { RecordKind::Put } else { RecordKind::Delete },
                     in_batch: true,
                     key_len: write.key.len() as u16,
                     value_len: value.len() as u32,
                     table: write.table.id,
                     sequence,
                 };
-                let place = (segment, begin + at as u32);
+                let location = (segment, begin + at as u32);
                 let len = header.record_len();
-                header.write(place, hashes, &write.key, value, &mut room.bytes[at..at + len]);
-                entered.push((header, place, Tag::of(hashes.key)));
+                header.write(location, hashes, &write.key, value, &mut space.bytes[at..at + len]);
+                inserted.push((header, location, Tag::of(hashes.key)));
                 at += len;
             }
-            let committed = writer.commit(Stream::Main, BARE + bytes, BARE);
-            self.committed(&writer, committed)?;
+            let committed = writer.commit(Stream::Main, EMPTY_RECORD_LEN + bytes, EMPTY_RECORD_LEN);
+            self.check_commit(&writer, committed)?;
             writer.sequence = first + batch.len() as u64 - 1;
-            let mut drawn = Vec::new();
-            for (write, (header, place, tag)) in batch.writes.iter().zip(&entered) {
+            let mut sampled = Vec::new();
+            for (write, (header, location, tag)) in batch.writes.iter().zip(&inserted) {
                 // Every table of a version has its L0 there.
-                let Some(l0) = version.active.l0(header.table) else { continue };
+                let Some(memtable) = version.active.memtable(header.table) else { continue };
                 // SAFETY: the writer is locked.
-                let way = unsafe { l0.seek(&write.key) };
-                let stands_for = self.enter(&mut writer, way, header, *place, *tag, &write.key);
-                let of = |stands_for| Drawn { key: &write.key, header: *header, stands_for };
-                drawn.extend(stands_for.map(of));
+                let insertion_point = unsafe { memtable.seek(&write.key) };
+                let sample_weight = self.insert_into_memtable(
+                    &mut writer,
+                    insertion_point,
+                    header,
+                    *location,
+                    *tag,
+                    &write.key,
+                );
+                let sample_of =
+                    |sample_weight| SampledKey { key: &write.key, header: *header, sample_weight };
+                sampled.extend(sample_weight.map(sample_of));
             }
             // All of it at once.
-            self.visible.store(writer.sequence, Ordering::Release);
-            self.enter_some(&mut writer, &version);
-            self.rotate_if_due(&mut writer, &version);
-            (writer.places(), version, drawn)
+            self.visible_sequence.store(writer.sequence, Ordering::Release);
+            self.insert_pending(&mut writer, &version);
+            self.freeze_if_due(&mut writer, &version);
+            (writer.positions(), version, sampled)
         };
-        drawn.iter().for_each(|drawn| self.look_below(&version, drawn));
+        sampled.iter().for_each(|sampled| self.estimate_overwrite(&version, sampled));
         drop(version);
-        self.after_write(places, BARE + bytes)
+        self.after_write(positions, EMPTY_RECORD_LEN + bytes)
     }
 
     /// The writer, once it is free. The time until then is used to have the way to the key in the
     /// processor's cache: what is done under the lock is then shorter.
     #[inline]
-    fn lock_writer(&self, table: TableId, key: &[u8]) -> MutexGuard<'_, Writer> {
+    fn lock_writer(&self, table: TableId, key: &[u8]) -> MutexGuard<'_, LogWriter> {
         if let Some(writer) = try_lock(&self.writer) {
             return writer;
         }
-        self.warm_up(&self.version.load(), table, key);
+        self.prefetch_path(&self.version.load(), table, key);
         lock(&self.writer)
     }
 
     /// Brings the way to a key of L0 into the processor's cache.
     #[inline]
-    pub(crate) fn warm_up(&self, version: &Version, table: TableId, key: &[u8]) {
-        if let Some(l0) = version.active.l0(table) {
-            std::hint::black_box(l0.get(key));
+    pub(crate) fn prefetch_path(&self, version: &Version, table: TableId, key: &[u8]) {
+        if let Some(memtable) = version.active.memtable(table) {
+            std::hint::black_box(memtable.get(key));
         }
     }
 
     /// A record that goes to its segment directly goes behind what is on its way there: others, who wait
     /// for the writer, need not wait for all of that.
     #[inline]
-    fn write_out_before(&self, len: usize) -> Result<()> {
-        let is_staged = len <= Writer::longest_staged(self.options.segment);
+    fn flush_staging_before(&self, len: usize) -> Result<()> {
+        let is_staged = len <= LogWriter::max_staged_len(self.options.segment);
         if is_staged || self.options.durability == Durability::Sync {
             return Ok(());
         }
-        self.may_write()?;
-        self.write_out()
+        self.check_writable()?;
+        self.flush_staging()
     }
 
     /// The stream of a write.
     #[inline]
     fn stream_of(&self, table: TableId, hashes: Hashes) -> Stream {
-        if self.lately.note(table, hashes.key) { Stream::Hot } else { Stream::Main }
+        if self.hot_keys.record_write(table, hashes.key) { Stream::Hot } else { Stream::Main }
     }
 
     /// Makes sure that there is room in the log.
     #[inline]
-    fn reserve(&self, writer: &mut Writer, stream: Stream, len: usize) -> Result<()> {
+    fn reserve(&self, writer: &mut LogWriter, stream: Stream, len: usize) -> Result<()> {
         let reserved = writer.reserve(stream, len, &mut |stream| self.take_segment(stream));
         if writer.is_torn() {
             let why = "a record that failed may turn up at the next opening".to_owned();
             self.halt(reserved.as_ref().err().unwrap_or(&Error::Halted { why }));
-            self.may_write()?;
+            self.check_writable()?;
         }
         reserved
     }
@@ -224,7 +245,7 @@ impl Inner {
     /// Halts the store if what was put into the room may have become a part of the log, and did not
     /// count.
     #[inline]
-    fn committed<T>(&self, writer: &Writer, committed: Result<T>) -> Result<T> {
+    fn check_commit<T>(&self, writer: &LogWriter, committed: Result<T>) -> Result<T> {
         // A part of it may be there, and all of it turn up at the next opening.
         if let Err(error) = &committed
             && (writer.is_torn() || !matches!(error, Error::Full { .. }))
@@ -235,86 +256,89 @@ impl Inner {
     }
 
     /// Sets so many sequences aside that are no write's; the first of them.
-    pub(crate) fn set_aside(&self, writer: &mut Writer, count: u64) -> Result<u64> {
-        self.reserve(writer, Stream::Main, Writer::SKIP)?;
-        let first = writer.set_aside(count);
-        let first = self.committed(writer, first)?;
-        self.visible.store(writer.sequence, Ordering::Release);
+    pub(crate) fn reserve_sequences(&self, writer: &mut LogWriter, count: u64) -> Result<u64> {
+        self.reserve(writer, Stream::Main, LogWriter::SEQUENCE_GAP_LEN)?;
+        let first = writer.reserve_sequences(count);
+        let first = self.check_commit(writer, first)?;
+        self.visible_sequence.store(writer.sequence, Ordering::Release);
         Ok(first)
     }
 
     /// Puts a key where it belongs in the active L0 of its table; if it is to be looked for below that, for
     /// how much it stands.
     #[inline]
-    fn enter(
+    fn insert_into_memtable(
         &self,
-        writer: &mut Writer,
-        way: Way<'_>,
+        writer: &mut LogWriter,
+        insertion_point: InsertionPoint<'_>,
         header: &Header,
         (segment, offset): (u32, u32),
         tag: Tag,
         key: &[u8],
     ) -> Option<u64> {
-        let l0 = way.l0;
-        let position = Position::new(segment, offset, header.kind == Kind::Delete, tag);
-        let bytes = l0.bytes();
+        let memtable = insertion_point.memtable;
+        let pointer = ValuePointer::new(segment, offset, header.kind == RecordKind::Delete, tag);
+        let bytes = memtable.bytes();
         let size = header.record_len() as u32;
         // SAFETY: the writer is locked, and gives ever larger sequences away; the way was looked for
         // just now.
-        let before = unsafe { way.insert(key, header.sequence, position, size) };
-        writer.memory += l0.bytes() - bytes;
+        let previous = unsafe { insertion_point.insert(key, header.sequence, pointer, size) };
+        writer.memory += memtable.bytes() - bytes;
         let since = &mut writer.since_freeze;
         since.bytes += u64::from(size);
-        match before {
+        match previous {
             // What lies below is told by some of those that are new to the L0.
-            Some(0) => writer.draw.is_drawn(updates::weight(size), header.sequence),
-            Some(before) => {
-                since.replaced += u64::from(before);
+            Some(0) => writer.sampler.sample(overwrites::weight(size), header.sequence),
+            Some(previous) => {
+                since.replaced += u64::from(previous);
                 None
             }
             None => None,
         }
     }
 
-    fn rotate_if_due(&self, writer: &mut Writer, version: &Version) {
-        if self.blocks.asks() || self.spares.asks() {
-            self.work.tell();
+    fn freeze_if_due(&self, writer: &mut LogWriter, version: &Version) {
+        if self.blocks.take_request() || self.preallocated.take_request() {
+            self.work.notify();
         }
-        let hidden = self.hidden_by(writer);
+        let hidden = self.hidden_bytes(writer);
         let written = writer.since_freeze.bytes;
-        if written > writer.since_freeze.told + self.weigh_after() {
-            self.lately.written(written - writer.since_freeze.told);
-            writer.since_freeze.told = written;
+        if written > writer.since_freeze.delay_updated_at + self.delay_update_interval() {
+            self.hot_keys.advance_clock(written - writer.since_freeze.delay_updated_at);
+            writer.since_freeze.delay_updated_at = written;
             version.active.hidden.store(hidden, Ordering::Relaxed);
-            self.update_pressure();
+            self.update_write_delay();
         }
         let is_full = writer.memory >= self.options.memory;
-        if is_full || self.hides_garbage(hidden, version) {
-            self.rotate(writer);
+        if is_full || self.hides_too_much(hidden, version) {
+            self.freeze_memtables(writer);
         }
     }
 
     /// Whether L0 has taken in so many updates that much of the log may be dead without anyone
     /// knowing: what it replaces in the levels is found out by the merge.
     #[inline]
-    fn hides_garbage(&self, hidden: u64, version: &Version) -> bool {
-        hidden + version.hidden_in_levels > self.may_hide()
+    fn hides_too_much(&self, hidden: u64, version: &Version) -> bool {
+        hidden + version.hidden_in_levels > self.max_hidden()
             // While one waits for its merge another would find out nothing sooner.
             && version.frozen.is_empty()
     }
 
     /// Bytes of the log that were made dead since the last freeze, by estimate.
     #[inline]
-    pub(crate) fn hidden_by(&self, writer: &Writer) -> u64 {
-        writer.since_freeze.replaced + self.dead_below.bytes()
+    pub(crate) fn hidden_bytes(&self, writer: &LogWriter) -> u64 {
+        writer.since_freeze.replaced + self.overwrite_estimate.bytes()
     }
 
     #[inline]
     fn check_lengths(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        if key.len() > LONGEST_KEY {
-            return Err(Error::KeyTooLong { len: key.len(), limit: LONGEST_KEY });
+        if key.len() > MAX_KEY_LEN {
+            return Err(Error::KeyTooLong { len: key.len(), limit: MAX_KEY_LEN });
         }
-        let limit = Writer::longest(self.options.segment) - BARE - HEADER - LONGEST_KEY;
+        let limit = LogWriter::max_unit_len(self.options.segment)
+            - EMPTY_RECORD_LEN
+            - HEADER_LEN
+            - MAX_KEY_LEN;
         if value.len() > limit {
             return Err(Error::ValueTooLong { len: value.len(), limit });
         }
@@ -322,50 +346,50 @@ impl Inner {
     }
 
     /// Waits a little, at most [`Options::throttle`](crate::Options::throttle) for each write and for each
-    /// [`AT_ONCE`] bytes, while more waits to be merged or collected than should; says what is wrong if
+    /// [`BYTES_PER_DELAY`] bytes, while more waits to be merged or collected than should; says what is wrong if
     /// nothing can be merged at all.
     #[inline]
-    fn slow_down(&self, writes: usize, len: usize) -> Result<()> {
-        let pressure = self.work.pressure.load(Ordering::Relaxed);
-        if pressure == 0 {
+    fn delay_write(&self, writes: usize, len: usize) -> Result<()> {
+        let write_delay = self.work.write_delay.load(Ordering::Relaxed);
+        if write_delay == 0 {
             return Ok(());
         }
         if !self.options.background {
             self.maintain(true);
         }
         if self.version.load().frozen.len() > self.options.frozen
-            && let Some(failure) = self.work.merge_failure()
+            && let Some(failure) = self.work.compaction_error()
         {
             return Err(failure);
         }
         if self.options.background {
             self.counters.throttled.add(1);
             // What is collected for it, too, is by its bytes, and what is merged by its keys.
-            let times = (len / AT_ONCE).min(MOST_TIMES).max(writes) as u64;
-            self.wait_for(times);
+            let times = (len / BYTES_PER_DELAY).min(MAX_DELAYS_PER_WRITE).max(writes) as u64;
+            self.wait_delays(times);
         }
         Ok(())
     }
 
     /// Waits so many times what the pressure says, which may change meanwhile.
-    fn wait_for(&self, times: u64) {
+    fn wait_delays(&self, times: u64) {
         let mut waited = Duration::ZERO;
         loop {
-            let pressure = u64::from(self.work.pressure.load(Ordering::Relaxed));
-            let whole = Duration::from_nanos(pressure * times).min(LONGEST_WAIT);
-            let part = whole.saturating_sub(waited).min(ASKS_AGAIN);
+            let write_delay = u64::from(self.work.write_delay.load(Ordering::Relaxed));
+            let whole = Duration::from_nanos(write_delay * times).min(MAX_DELAY);
+            let part = whole.saturating_sub(waited).min(DELAY_RECHECK_INTERVAL);
             if part.is_zero() {
                 return;
             }
-            pause(part);
+            delay(part);
             waited += part;
         }
     }
 
-    fn after_write(&self, places: Places, len: usize) -> Result<()> {
+    fn after_write(&self, positions: StreamPositions, len: usize) -> Result<()> {
         self.flusher.after_write(len);
         if self.options.durability == Durability::Sync {
-            self.sync_to(places)?;
+            self.sync_to(positions)?;
         }
         if !self.options.background {
             self.maintain(false);
@@ -394,22 +418,22 @@ mod tests {
         // By its bytes, 32 times as long at most.
         for (len, times) in [(0, 1), (9 << 10, 2), (8 << 20, 32)] {
             let writes = WRITES / times;
-            let before = store.statistics().throttled_writes;
+            let previous = store.statistics().throttled_writes;
             let waits = WAIT * writes * times;
             let begin = Instant::now();
             for number in 0..writes {
-                store.inner().work.pressure.store(WAIT.as_nanos() as u32, Ordering::Relaxed);
+                store.engine().work.write_delay.store(WAIT.as_nanos() as u32, Ordering::Relaxed);
                 table.put(&number.to_be_bytes(), &vec![7; len]).unwrap();
             }
             let took = begin.elapsed();
             assert!(took >= waits * 9 / 10, "{len}: {took:?}");
             assert!(took < waits * 20, "{len}: {took:?}");
-            assert_eq!(store.statistics().throttled_writes - before, u64::from(writes));
+            assert_eq!(store.statistics().throttled_writes - previous, u64::from(writes));
         }
         // By its writes.
         let mut batch = Batch::new();
         (0..WRITES).for_each(|number| batch.put(&table, &number.to_be_bytes(), b""));
-        store.inner().work.pressure.store(WAIT.as_nanos() as u32, Ordering::Relaxed);
+        store.engine().work.write_delay.store(WAIT.as_nanos() as u32, Ordering::Relaxed);
         let begin = Instant::now();
         store.write(&batch).unwrap();
         let (took, waits) = (begin.elapsed(), WAIT * WRITES);
@@ -422,20 +446,20 @@ mod tests {
         // Nobody else changes the pressure.
         let options = Options { background: false, ..Options::default() };
         let store = Store::open(home.path(), options).unwrap();
-        let pressure = &store.inner().work.pressure;
-        pressure.store(10_000_000, Ordering::Relaxed);
+        let write_delay = &store.engine().work.write_delay;
+        write_delay.store(10_000_000, Ordering::Relaxed);
         let begin = Instant::now();
-        store.inner().wait_for(1000);
-        assert!(begin.elapsed() >= LONGEST_WAIT * 9 / 10, "{:?}", begin.elapsed());
-        assert!(begin.elapsed() < LONGEST_WAIT * 5, "{:?}", begin.elapsed());
+        store.engine().wait_delays(1000);
+        assert!(begin.elapsed() >= MAX_DELAY * 9 / 10, "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < MAX_DELAY * 5, "{:?}", begin.elapsed());
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(LONGEST_WAIT / 20);
-                pressure.store(0, Ordering::Relaxed);
+                std::thread::sleep(MAX_DELAY / 20);
+                write_delay.store(0, Ordering::Relaxed);
             });
             let begin = Instant::now();
-            store.inner().wait_for(1000);
-            assert!(begin.elapsed() < LONGEST_WAIT * 3 / 4, "{:?}", begin.elapsed());
+            store.engine().wait_delays(1000);
+            assert!(begin.elapsed() < MAX_DELAY * 3 / 4, "{:?}", begin.elapsed());
         });
     }
 
@@ -447,24 +471,25 @@ mod tests {
         let options = Options { memory: 16 << 10, frozen: 1, throttle, ..Options::default() };
         let store = Store::open(home.path(), options).unwrap();
         let table = store.table("t").unwrap();
-        let inner = store.inner();
+        let engine = store.engine();
         // No merge ends.
-        let merging = lock(&inner.merging);
-        let told = || Duration::from_nanos(inner.work.pressure.load(Ordering::Relaxed).into());
+        let compaction = lock(&engine.compaction);
+        let delay_updated_at =
+            || Duration::from_nanos(engine.work.write_delay.load(Ordering::Relaxed).into());
         let mut number = 0_u32;
         let mut fill = |frozen: usize| {
-            while inner.version.load().frozen.len() < frozen {
+            while engine.version.load().frozen.len() < frozen {
                 number += 1;
                 table.put(&number.to_be_bytes(), b"v").unwrap();
             }
-            inner.update_pressure();
-            told()
+            engine.update_write_delay();
+            delay_updated_at()
         };
         assert_eq!(fill(1), Duration::ZERO);
         assert_eq!(fill(2), throttle / 64);
         assert_eq!(fill(4), throttle * 3 / 64);
         assert_eq!(fill(65), throttle);
         assert_eq!(fill(70), throttle);
-        drop(merging);
+        drop(compaction);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use spill::{Batch, Error, LONGEST_KEY, LONGEST_NAME, MOST_WRITES, Options, Store};
+use spill::{Batch, Error, MAX_BATCH_WRITES, MAX_KEY_LEN, MAX_TABLE_NAME_LEN, Options, Store};
 
 /// Bytes of a segment that a value, and that the records of a batch, cannot have.
 const BESIDE_VALUE: usize = 1194;
@@ -16,13 +16,13 @@ fn as_long_as_allowed_and_no_longer() {
         let options = Options { segment, ..Options::default() };
         let store = Store::open(home.path(), options.clone()).unwrap();
         let table = store.table("t").unwrap();
-        let key = vec![b'k'; LONGEST_KEY];
+        let key = vec![b'k'; MAX_KEY_LEN];
         let value = vec![b'v'; segment - BESIDE_VALUE];
         table.put(&key, &value).unwrap();
         table.put(b"", &value).unwrap();
         let longer = vec![b'v'; value.len() + 1];
         assert!(matches!(table.put(b"", &longer), Err(Error::ValueTooLong { .. })));
-        assert!(matches!(table.put(&[0; LONGEST_KEY + 1], b""), Err(Error::KeyTooLong { .. })));
+        assert!(matches!(table.put(&[0; MAX_KEY_LEN + 1], b""), Err(Error::KeyTooLong { .. })));
 
         // Two records of 18 bytes, a key of one and the value.
         let whole = segment - BESIDE_BATCH;
@@ -50,21 +50,21 @@ fn batches_have_a_limit() {
     let table = store.table("t").unwrap();
     let mut batch = Batch::new();
     let key = |number: usize| number.to_be_bytes();
-    (0..MOST_WRITES).for_each(|number| batch.put(&table, &key(number), b"v"));
+    (0..MAX_BATCH_WRITES).for_each(|number| batch.put(&table, &key(number), b"v"));
     store.write(&batch).unwrap();
     batch.put(&table, b"one more", b"v");
     let refused = store.write(&batch).unwrap_err();
-    assert!(matches!(refused, Error::TooManyWrites { limit: MOST_WRITES, .. }), "{refused}");
-    assert_eq!(table.range(..).pairs().count(), MOST_WRITES);
+    assert!(matches!(refused, Error::TooManyWrites { limit: MAX_BATCH_WRITES, .. }), "{refused}");
+    assert_eq!(table.range(..).pairs().count(), MAX_BATCH_WRITES);
 }
 
 #[test]
 fn names_of_tables_have_a_limit() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), Options::default()).unwrap();
-    store.table(&"n".repeat(LONGEST_NAME)).unwrap().put(b"k", b"v").unwrap();
-    let refused = store.table(&"n".repeat(LONGEST_NAME + 1)).err().unwrap();
-    assert!(matches!(refused, Error::NameTooLong { limit: LONGEST_NAME, .. }), "{refused}");
+    store.table(&"n".repeat(MAX_TABLE_NAME_LEN)).unwrap().put(b"k", b"v").unwrap();
+    let refused = store.table(&"n".repeat(MAX_TABLE_NAME_LEN + 1)).err().unwrap();
+    assert!(matches!(refused, Error::NameTooLong { limit: MAX_TABLE_NAME_LEN, .. }), "{refused}");
     assert_eq!(store.tables().len(), 1);
 }
 

@@ -1,7 +1,7 @@
 //! What the engine asks of a file system: everything that touches a disk goes through [`Fs`], so
 //! that tests can lose, tear and refuse any of it.
 
-mod folders;
+mod directories;
 mod os;
 mod overlay;
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub use os::Os;
 pub(crate) use overlay::Overlay;
 
-use crate::stint;
+use crate::time_slice;
 
 /// A file system. All paths are those that the engine was given or made below them.
 ///
@@ -115,9 +115,9 @@ pub trait File: Send + Sync {
     fn map(&self, len: usize, access: Access) -> io::Result<Map>;
 
     /// The same file, read and written past the page cache: offsets, lengths and addresses are
-    /// multiples of [`BLOCK`] there. What one handle wrote the other reads. None where the file
+    /// multiples of [`BLOCK_SIZE`] there. What one handle wrote the other reads. None where the file
     /// system has no such way.
-    fn past_cache(&self) -> Option<Arc<dyn File>> {
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
         None
     }
 
@@ -125,7 +125,7 @@ pub trait File: Send + Sync {
     /// beyond the end.
     fn read_many(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
         for part in parts {
-            read_whole(self, part.into, part.offset)?;
+            read_exact_at(self, part.into, part.offset)?;
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ pub trait File: Send + Sync {
 
 /// What is read and written past the page cache comes in multiples of this: the largest block that
 /// devices are commonly addressed by.
-pub const BLOCK: usize = 4096;
+pub const BLOCK_SIZE: usize = 4096;
 
 /// A part of a file to read.
 pub struct Part<'a> {
@@ -157,7 +157,7 @@ pub enum Access {
 
 /// So many bytes go out of a mapping at once: each time every processor that uses it is interrupted,
 /// for 5 us as measured on a virtual machine.
-const UNMAPPED: usize = 2 << 20;
+const UNMAP_CHUNK: usize = 2 << 20;
 
 /// A part of a file in memory, until it is dropped.
 pub struct Map {
@@ -170,13 +170,13 @@ pub struct Map {
 pub trait Pages: Send + Sync {
     /// Brings a part into memory now, with reads as large as the part. What cannot be read is
     /// an error here instead of a signal at the access.
-    fn bring(&self, part: Range<usize>) -> io::Result<()>;
+    fn populate(&self, part: Range<usize>) -> io::Result<()>;
 
     /// Takes a part out of the mapping; it comes again where it is touched. Only a hint.
     fn unmap(&self, _part: Range<usize>) {}
 
     /// A part that was written back and is in no mapping goes out of the page cache; only a hint.
-    fn forget(&self, _part: Range<usize>) {}
+    fn evict(&self, _part: Range<usize>) {}
 }
 
 // SAFETY: the memory belongs to the mapping, not to a thread; who reads and who writes which
@@ -210,28 +210,30 @@ impl Map {
         self.len == 0
     }
 
-    /// See [`Pages::bring`].
+    /// See [`Pages::populate`].
     ///
     /// # Errors
     /// What cannot be read.
-    pub fn bring(&self, part: Range<usize>) -> io::Result<()> {
-        self.pages.bring(part)
+    pub fn populate(&self, part: Range<usize>) -> io::Result<()> {
+        self.pages.populate(part)
     }
 
     /// Nobody will look at it any more. In a background thread it goes out of memory ahead of the end
     /// of this, in pieces.
     pub(crate) fn discard(&self) {
-        stint::ahead_in_pieces(0..self.len, UNMAPPED, |part| self.pages.unmap(part));
-        stint::ahead_in_pieces(0..self.len, stint::PIECE, |part| self.pages.forget(part));
+        time_slice::for_each_chunk_ahead(0..self.len, UNMAP_CHUNK, |part| self.pages.unmap(part));
+        time_slice::for_each_chunk_ahead(0..self.len, time_slice::SYSCALL_CHUNK, |part| {
+            self.pages.evict(part)
+        });
     }
 }
 
 /// Calls again what a signal came between.
-pub(crate) fn again_if_interrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn retry_interrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
+            result => return result,
         }
     }
 }
@@ -240,12 +242,12 @@ pub(crate) fn again_if_interrupted<T>(mut call: impl FnMut() -> io::Result<T>) -
 ///
 /// # Errors
 /// Those of [`File::read_at`]; [`io::ErrorKind::UnexpectedEof`] if the file ends before.
-pub fn read_whole<F: File + ?Sized>(file: &F, into: &mut [u8], offset: u64) -> io::Result<()> {
-    let mut done = 0;
-    while done < into.len() {
-        match file.read_at(&mut into[done..], offset + done as u64) {
+pub fn read_exact_at<F: File + ?Sized>(file: &F, into: &mut [u8], offset: u64) -> io::Result<()> {
+    let mut result = 0;
+    while result < into.len() {
+        match file.read_at(&mut into[result..], offset + result as u64) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => done += read,
+            Ok(read) => result += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -257,12 +259,12 @@ pub fn read_whole<F: File + ?Sized>(file: &F, into: &mut [u8], offset: u64) -> i
 ///
 /// # Errors
 /// Those of [`File::write_at`]; [`io::ErrorKind::WriteZero`] if it writes nothing.
-pub fn write_whole<F: File + ?Sized>(file: &F, from: &[u8], offset: u64) -> io::Result<()> {
-    let mut done = 0;
-    while done < from.len() {
-        match file.write_at(&from[done..], offset + done as u64) {
+pub fn write_all_at<F: File + ?Sized>(file: &F, from: &[u8], offset: u64) -> io::Result<()> {
+    let mut result = 0;
+    while result < from.len() {
+        match file.write_at(&from[result..], offset + result as u64) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => done += written,
+            Ok(written) => result += written,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -17,13 +17,13 @@ use rustix::fs::{
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::folders::{Folders, Place};
+use super::directories::{HeldDirectories, ResolvedPath};
 use super::{Access, File, Fs, Map, Mode, Pages, Part};
 
 /// The file system of the operating system.
 #[derive(Default)]
 pub struct Os {
-    held: Option<Folders>,
+    held: Option<HeldDirectories>,
 }
 
 impl Os {
@@ -32,37 +32,37 @@ impl Os {
         Os::default()
     }
 
-    fn place<'a>(&self, path: &'a Path) -> io::Result<Place<'a>> {
-        let held = self.held.as_ref().and_then(|held| held.place(path));
-        held.unwrap_or(Ok(Place::by_path(path)))
+    fn resolve<'a>(&self, path: &'a Path) -> io::Result<ResolvedPath<'a>> {
+        let held = self.held.as_ref().and_then(|held| held.resolve(path));
+        held.unwrap_or(Ok(ResolvedPath::unresolved(path)))
     }
 
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<fs::File> {
-        let place = self.place(path)?;
+        let resolved = self.resolve(path)?;
         let mode = FileMode::from_raw_mode(0o666);
-        let open = || openat(place.folder(), place.name, flags | OFlags::CLOEXEC, mode);
+        let open = || openat(resolved.directory(), resolved.name, flags | OFlags::CLOEXEC, mode);
         Ok(retry_on_intr(open)?.into())
     }
 }
 
 impl Fs for Os {
     fn hold(&self, dir: &Path, inside: &[&'static str]) -> io::Result<Option<Arc<dyn Fs>>> {
-        Ok(Some(Arc::new(Os { held: Some(Folders::hold(dir, inside)?) })))
+        Ok(Some(Arc::new(Os { held: Some(HeldDirectories::hold(dir, inside)?) })))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        let place = self.place(path)?;
-        match mkdirat(place.folder(), place.name, FileMode::from_raw_mode(0o777)) {
-            Err(Errno::EXIST) if place.is_of(FileType::Directory) == Some(true) => Ok(()),
+        let resolved = self.resolve(path)?;
+        match mkdirat(resolved.directory(), resolved.name, FileMode::from_raw_mode(0o777)) {
+            Err(Errno::EXIST) if resolved.is_kind(FileType::Directory) == Some(true) => Ok(()),
             Err(Errno::EXIST) => Err(io::ErrorKind::NotADirectory.into()),
             done => Ok(done?),
         }
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let folder = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let directory = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
-        for entry in Dir::new(folder)? {
+        for entry in Dir::new(directory)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
             if name != "." && name != ".." {
                 names.push(name);
@@ -78,54 +78,54 @@ impl Fs for Os {
             Mode::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
         // A pipe in its place would be waited for.
-        if mode != Mode::New && self.place(path)?.is_of(FileType::RegularFile) == Some(false) {
+        if mode != Mode::New && self.resolve(path)?.is_kind(FileType::RegularFile) == Some(false) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         Ok(Arc::new(OsFile { file: Arc::new(self.open_with(path, flags)?) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (self.place(from)?, self.place(to)?);
-        Ok(renameat(from.folder(), from.name, to.folder(), to.name)?)
+        let (from, to) = (self.resolve(from)?, self.resolve(to)?);
+        Ok(renameat(from.directory(), from.name, to.directory(), to.name)?)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let place = self.place(path)?;
-        Ok(unlinkat(place.folder(), place.name, AtFlags::empty())?)
+        let resolved = self.resolve(path)?;
+        Ok(unlinkat(resolved.directory(), resolved.name, AtFlags::empty())?)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let from = self.place(from)?;
-        Ok(linkat(from.folder(), from.name, CWD, to, AtFlags::empty())?)
+        let from = self.resolve(from)?;
+        Ok(linkat(from.directory(), from.name, CWD, to, AtFlags::empty())?)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        match self.held.as_ref().and_then(|held| held.folder(path)) {
-            Some(folder) => {
-                let folder = folder?;
-                Ok(retry_on_intr(|| fsync(&*folder))?)
+        match self.held.as_ref().and_then(|held| held.directory(path)) {
+            Some(directory) => {
+                let directory = directory?;
+                Ok(retry_on_intr(|| fsync(&*directory))?)
             }
             None => fs::File::open(path)?.sync_all(),
         }
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let folder = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Box::new(Locked(folder)))
+        let directory = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Box::new(DirectoryLock(directory)))
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
-        let folder = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        flock(&folder, FlockOperation::NonBlockingLockShared)?;
-        Ok(Box::new(Locked(folder)))
+        let directory = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        flock(&directory, FlockOperation::NonBlockingLockShared)?;
+        Ok(Box::new(DirectoryLock(directory)))
     }
 }
 
 /// A folder that is locked until this is dropped.
-struct Locked(fs::File);
+struct DirectoryLock(fs::File);
 
-impl Drop for Locked {
+impl Drop for DirectoryLock {
     /// Closing would not do while a child of this process, between fork and exec, has it open too.
     fn drop(&mut self) {
         let _ = flock(&self.0, FlockOperation::Unlock);
@@ -155,7 +155,7 @@ impl File for OsFile {
                 let mut at = self.len()?;
                 while at < len {
                     let part = zeros.len().min((len - at) as usize);
-                    super::write_whole(self, &zeros[..part], at)?;
+                    super::write_all_at(self, &zeros[..part], at)?;
                     at += part as u64;
                 }
                 Ok(())
@@ -182,7 +182,7 @@ impl File for OsFile {
             return done;
         }
         for part in parts {
-            super::read_whole(self, part.into, part.offset)?;
+            super::read_exact_at(self, part.into, part.offset)?;
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ impl File for OsFile {
         let _ = part;
     }
 
-    fn past_cache(&self) -> Option<Arc<dyn File>> {
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
         let rights = fcntl_getfl(&*self.file).ok()? & OFlags::RWMODE;
         // The name may be gone, or another file's by now.
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -237,15 +237,15 @@ unsafe impl Send for OsPages {}
 unsafe impl Sync for OsPages {}
 
 impl Pages for OsPages {
-    fn bring(&self, part: Range<usize>) -> io::Result<()> {
+    fn populate(&self, part: Range<usize>) -> io::Result<()> {
         let len = std::num::NonZeroU64::new((part.end - part.start) as u64);
         fadvise(&*self.file, part.start as u64, len, FileAdvice::WillNeed)?;
         // SAFETY: the part lies in the mapping, and populating changes no content.
-        let brought = unsafe {
+        let populated = unsafe {
             let at = self.start.as_ptr().add(part.start).cast();
             madvise(at, part.end - part.start, Advice::LinuxPopulateRead)
         };
-        match brought {
+        match populated {
             // Kernels before 5.14: the pages come when they are touched.
             Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
             Err(rustix::io::Errno::FAULT) => Err(rustix::io::Errno::IO.into()),
@@ -261,7 +261,7 @@ impl Pages for OsPages {
         };
     }
 
-    fn forget(&self, part: Range<usize>) {
+    fn evict(&self, part: Range<usize>) {
         let len = std::num::NonZeroU64::new(part.len() as u64);
         let _ = fadvise(&*self.file, part.start as u64, len, FileAdvice::DontNeed);
     }
@@ -300,7 +300,7 @@ mod linux {
         }
     }
 
-    const ENTRIES: usize = 64;
+    const RING_ENTRIES: usize = 64;
 
     thread_local! {
         /// Made at the first use; None: the kernel offers none.
@@ -311,8 +311,8 @@ mod linux {
     pub(super) fn read_many(file: &fs::File, parts: &mut [Part<'_>]) -> Option<io::Result<()>> {
         let read = |slot: &RefCell<Option<Option<IoUring>>>| {
             let mut slot = slot.borrow_mut();
-            let ring = slot.get_or_insert_with(|| IoUring::new(ENTRIES as u32).ok());
-            for parts in parts.chunks_mut(ENTRIES) {
+            let ring = slot.get_or_insert_with(|| IoUring::new(RING_ENTRIES as u32).ok());
+            for parts in parts.chunks_mut(RING_ENTRIES) {
                 if let Err(error) = read_some(ring.as_mut()?, file, parts) {
                     // It may hold requests that were never handed over.
                     *slot = None;
@@ -382,7 +382,7 @@ mod linux {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Mode, write_whole};
+    use super::super::{Mode, write_all_at};
     use super::*;
 
     #[test]
@@ -393,7 +393,7 @@ mod tests {
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
         // What a fork makes of it: another number of the same open file.
         let inherited = file.try_clone().unwrap();
-        let held = Locked(file);
+        let held = DirectoryLock(file);
         assert!(Os::new().lock(path).is_err());
         drop(held);
         let again = Os::new().lock(path).unwrap();
@@ -406,13 +406,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = Os::new().open(&home.path().join("file"), Mode::New).unwrap();
         let content: Vec<u8> = (0..100_000).map(|i| (i % 251) as u8).collect();
-        write_whole(&*file, &content, 0).unwrap();
+        write_all_at(&*file, &content, 0).unwrap();
         file.sync().unwrap();
         let map = file.map(content.len(), Access::Read).unwrap();
-        map.bring(0..content.len()).unwrap();
+        map.populate(0..content.len()).unwrap();
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                crate::stint::begin();
+                crate::time_slice::enable();
                 map.discard();
             });
         });

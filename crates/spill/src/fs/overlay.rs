@@ -11,27 +11,27 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::{Access, File, Fs, Map, Mode, Pages};
-use crate::inner::lock;
+use crate::engine::lock;
 use crate::schedule::Mutex;
 
 pub(crate) struct Overlay {
     below: Arc<dyn Fs>,
     /// What differs from below: files that may be other than there, and names that are gone.
-    names: Mutex<HashMap<PathBuf, Option<Arc<dyn File>>>>,
+    changes: Mutex<HashMap<PathBuf, Option<Arc<dyn File>>>>,
 }
 
 impl Overlay {
     pub(crate) fn new(below: Arc<dyn Fs>) -> Overlay {
-        Overlay { below, names: Mutex::default() }
+        Overlay { below, changes: Mutex::default() }
     }
 
-    fn differing(&self, path: &Path) -> Option<Option<Arc<dyn File>>> {
-        lock(&self.names).get(path).cloned()
+    fn change_of(&self, path: &Path) -> Option<Option<Arc<dyn File>>> {
+        lock(&self.changes).get(path).cloned()
     }
 
     fn set(&self, path: &Path, file: Option<Arc<dyn File>>) {
-        let mut names = lock(&self.names);
-        names.insert(path.to_owned(), file);
+        let mut changes = lock(&self.changes);
+        changes.insert(path.to_owned(), file);
     }
 }
 
@@ -43,8 +43,8 @@ impl Fs for Overlay {
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut found = self.below.list(path)?;
-        let names = lock(&self.names);
-        for (other, file) in names.iter().filter(|(other, _)| other.parent() == Some(path)) {
+        let changes = lock(&self.changes);
+        for (other, file) in changes.iter().filter(|(other, _)| other.parent() == Some(path)) {
             let Some(name) = other.file_name().and_then(|name| name.to_str()) else { continue };
             found.retain(|found| found != name);
             if file.is_some() {
@@ -56,7 +56,7 @@ impl Fs for Overlay {
 
     fn open(&self, path: &Path, mode: Mode) -> io::Result<Arc<dyn File>> {
         let is_new = mode == Mode::New;
-        let file: Arc<dyn File> = match self.differing(path) {
+        let file: Arc<dyn File> = match self.change_of(path) {
             Some(Some(_)) if is_new => return Err(io::ErrorKind::AlreadyExists.into()),
             Some(Some(file)) => return Ok(file),
             Some(None) if !is_new => return Err(io::ErrorKind::NotFound.into()),
@@ -65,12 +65,12 @@ impl Fs for Overlay {
                 if mode == Mode::Read {
                     return Ok(below);
                 }
-                Arc::new(Kept::new(below)?)
+                Arc::new(PrivateFile::new(below)?)
             }
             None if self.below.open(path, Mode::Read).is_ok() => {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
-            _ => Arc::new(Made::default()),
+            _ => Arc::new(MemoryFile::default()),
         };
         self.set(path, Some(Arc::clone(&file)));
         Ok(file)
@@ -106,29 +106,29 @@ impl Fs for Overlay {
 }
 
 /// A file that is there: writes reach a private mapping of it.
-struct Kept {
+struct PrivateFile {
     below: Arc<dyn File>,
     len: usize,
     /// None: the file is empty, which cannot be mapped.
-    pages: Option<Arc<Shared>>,
+    pages: Option<Arc<SharedMap>>,
 }
 
 /// A mapping that many have; its bytes are changed under the lock alone.
-struct Shared {
+struct SharedMap {
     map: Map,
-    changing: Mutex<()>,
+    write_lock: Mutex<()>,
 }
 
-impl Kept {
-    fn new(below: Arc<dyn File>) -> io::Result<Kept> {
+impl PrivateFile {
+    fn new(below: Arc<dyn File>) -> io::Result<PrivateFile> {
         let len = below.len()? as usize;
         let map = (len > 0).then(|| below.map(len, Access::Private)).transpose()?;
-        let pages = map.map(|map| Arc::new(Shared { map, changing: Mutex::default() }));
-        Ok(Kept { below, len, pages })
+        let pages = map.map(|map| Arc::new(SharedMap { map, write_lock: Mutex::default() }));
+        Ok(PrivateFile { below, len, pages })
     }
 
     /// The part of `len` bytes from `offset` on that is in the file, and where it is in memory.
-    fn part(&self, offset: u64, len: usize) -> Option<(&Shared, NonNull<u8>, usize)> {
+    fn part(&self, offset: u64, len: usize) -> Option<(&SharedMap, NonNull<u8>, usize)> {
         let pages = self.pages.as_deref()?;
         let at = usize::try_from(offset).ok().filter(|at| *at < self.len)?;
         // SAFETY: `at` is in the mapping, which has the file's length.
@@ -136,7 +136,7 @@ impl Kept {
     }
 }
 
-impl File for Kept {
+impl File for PrivateFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.len as u64)
     }
@@ -154,7 +154,7 @@ impl File for Kept {
         // in the mapping.
         let read = self.below.read_at(into, offset)?;
         if let Some((pages, start, len)) = self.part(offset, read) {
-            let _unchanged = lock(&pages.changing);
+            let _exclusive = lock(&pages.write_lock);
             // SAFETY: `len` bytes of the mapping, which nobody changes meanwhile, and of `into`,
             // for `read` is not more.
             unsafe { start.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), len) };
@@ -166,7 +166,7 @@ impl File for Kept {
         let Some((pages, start, len)) = self.part(offset, from.len()) else {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         };
-        let _alone = lock(&pages.changing);
+        let _exclusive = lock(&pages.write_lock);
         // SAFETY: `len` bytes of the mapping and of `from`; those who read the mapping itself are
         // told of records after they are written, as with a file.
         unsafe { start.as_ptr().copy_from_nonoverlapping(from.as_ptr(), len) };
@@ -184,26 +184,26 @@ impl File for Kept {
         let pages = Arc::clone(pages.ok_or(io::ErrorKind::InvalidInput)?);
         let start = pages.map.start();
         // SAFETY: the mapping lives as long as what shares it.
-        Ok(unsafe { Map::new(start, len, Box::new(SharedPages(pages))) })
+        Ok(unsafe { Map::new(start, len, Box::new(SharedMapPages(pages))) })
     }
 }
 
-struct SharedPages(Arc<Shared>);
+struct SharedMapPages(Arc<SharedMap>);
 
-impl Pages for SharedPages {
-    fn bring(&self, part: Range<usize>) -> io::Result<()> {
-        self.0.map.bring(part)
+impl Pages for SharedMapPages {
+    fn populate(&self, part: Range<usize>) -> io::Result<()> {
+        self.0.map.populate(part)
     }
 }
 
 /// A file that is in memory alone. What is mapped of it is what it has then: nothing is written to
 /// a store that is read.
 #[derive(Default)]
-struct Made {
+struct MemoryFile {
     bytes: Mutex<Vec<u8>>,
 }
 
-impl File for Made {
+impl File for MemoryFile {
     fn len(&self) -> io::Result<u64> {
         Ok(lock(&self.bytes).len() as u64)
     }
@@ -243,7 +243,7 @@ impl File for Made {
     fn start_writeback(&self, _: Range<u64>) {}
 
     fn map(&self, len: usize, _: Access) -> io::Result<Map> {
-        let mut pages = MadePages(vec![0; len]);
+        let mut pages = MemoryPages(vec![0; len]);
         let bytes = lock(&self.bytes);
         let there = bytes.get(..len).ok_or(io::ErrorKind::InvalidInput)?;
         pages.0.copy_from_slice(there);
@@ -253,22 +253,22 @@ impl File for Made {
     }
 }
 
-struct MadePages(Vec<u8>);
+struct MemoryPages(Vec<u8>);
 
-impl Pages for MadePages {
-    fn bring(&self, _: Range<usize>) -> io::Result<()> {
+impl Pages for MemoryPages {
+    fn populate(&self, _: Range<usize>) -> io::Result<()> {
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Os, read_whole, write_whole};
+    use super::super::{Os, read_exact_at, write_all_at};
     use super::*;
 
     fn bytes_of(file: &dyn File) -> Vec<u8> {
         let mut bytes = vec![0; file.len().unwrap() as usize];
-        read_whole(file, &mut bytes, 0).unwrap();
+        read_exact_at(file, &mut bytes, 0).unwrap();
         bytes
     }
 
@@ -280,7 +280,7 @@ mod tests {
         let fs = Overlay::new(Arc::new(Os::new()));
         let old = fs.open(&path("old"), Mode::Write).unwrap();
         let map = old.map(9, Access::Read).unwrap();
-        write_whole(&*old, b"AS", 0).unwrap();
+        write_all_at(&*old, b"AS", 0).unwrap();
         assert_eq!(bytes_of(&*old), b"AS it was");
         // SAFETY: nine bytes are mapped.
         let mapped = unsafe { std::slice::from_raw_parts(map.start().as_ptr(), 9) };
@@ -288,7 +288,7 @@ mod tests {
         assert!(old.write_at(b"x", 9).is_err());
 
         let new = fs.open(&path("new"), Mode::New).unwrap();
-        write_whole(&*new, b"made", 2).unwrap();
+        write_all_at(&*new, b"made", 2).unwrap();
         assert_eq!(bytes_of(&*fs.open(&path("new"), Mode::Read).unwrap()), b"\0\0made");
         fs.rename(&path("new"), &path("other")).unwrap();
         assert!(fs.open(&path("new"), Mode::Read).is_err());

@@ -5,39 +5,39 @@ use std::cmp::Ordering;
 
 use super::file::{IndexFile, IndexWriter};
 use super::filter::{Filter, FilterBuilder};
-use super::known::Known;
-use super::page::{LONGEST_SKIP, PAGE, PageId, WIDTH, write_inner, write_leaf};
+use super::page::{MAX_ENTRIES, MAX_PREFIX_LEN, PAGE_SIZE, PageId, write_inner, write_leaf};
+use super::partial_key::PartialKey;
 use crate::bytes::common_prefix;
+use crate::directory::Directory;
 use crate::error::Result;
-use crate::folder::Folder;
-use crate::position::Position;
 use crate::record::hash;
-use crate::stint;
+use crate::time_slice;
+use crate::value_pointer::ValuePointer;
 
 /// Reads the whole key of a record.
-pub(crate) trait Keys {
-    fn key(&self, position: Position) -> Result<Vec<u8>>;
-    fn key_hash(&self, position: Position) -> Result<u64>;
+pub(crate) trait KeyReader {
+    fn key(&self, pointer: ValuePointer) -> Result<Vec<u8>>;
+    fn key_hash(&self, pointer: ValuePointer) -> Result<u64>;
 }
 
 /// An old leaf is kept only behind a page that is filled at least so far.
-const HALF: usize = WIDTH / 2;
+const MIN_LEAF_ENTRIES: usize = MAX_ENTRIES / 2;
 /// So many entries wait for their leaf at most: what is left once one is written is enough to stand before
 /// an old leaf. Otherwise one key more in a full leaf would move the entries of all full ones behind it.
-const MOST_PENDING: usize = WIDTH + HALF;
+const MAX_PENDING: usize = MAX_ENTRIES + MIN_LEAF_ENTRIES;
 
 /// One in so many heads that is that of the entry before, and keys are looked up.
-const MANY_TIES: usize = 4;
+const TIE_DIVISOR: usize = 4;
 
 pub(crate) struct TreeBuilder<'a, K> {
-    folder: &'a Folder,
+    directory: &'a Directory,
     file: u32,
     keys: &'a K,
     /// Made with the first page.
     writer: Option<IndexWriter>,
-    pending: Vec<(Known<'a>, Position)>,
+    pending: Vec<(PartialKey<'a>, ValuePointer)>,
     /// The last entry of the leaf before the pending ones, if that was built here.
-    last: Option<(Vec<u8>, usize, Position)>,
+    last_entry: Option<(Vec<u8>, usize, ValuePointer)>,
     /// The lower bound that the next new leaf gets.
     bound: Option<Vec<u8>>,
     /// Lower bounds and pages of each height above the leaves that wait for their page.
@@ -48,7 +48,7 @@ pub(crate) struct TreeBuilder<'a, K> {
 }
 
 /// A tree that was built.
-pub(crate) struct Built {
+pub(crate) struct BuiltTree {
     pub(crate) root: PageId,
     pub(crate) height: u32,
     pub(crate) entries: u64,
@@ -57,21 +57,21 @@ pub(crate) struct Built {
     pub(crate) filter: Option<Filter>,
 }
 
-impl<'a, K: Keys> TreeBuilder<'a, K> {
+impl<'a, K: KeyReader> TreeBuilder<'a, K> {
     /// `filter` has the keys of all leaves that will be kept.
     pub(crate) fn new(
-        folder: &'a Folder,
+        directory: &'a Directory,
         file: u32,
         keys: &'a K,
         filter: Option<FilterBuilder>,
     ) -> Self {
         TreeBuilder {
-            folder,
+            directory,
             file,
             keys,
             writer: None,
-            pending: Vec::with_capacity(MOST_PENDING),
-            last: None,
+            pending: Vec::with_capacity(MAX_PENDING),
+            last_entry: None,
             bound: None,
             above: Vec::new(),
             entries: 0,
@@ -81,88 +81,91 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
 
     /// The next entry, of a key that the filter may not have yet.
     #[inline]
-    pub(crate) fn push_new(&mut self, key: Known<'a>, position: Position) -> Result<()> {
+    pub(crate) fn push_new(&mut self, key: PartialKey<'a>, pointer: ValuePointer) -> Result<()> {
         if let Some(filter) = &mut self.filter {
             filter.add(match key {
-                Known::Whole(key) => hash(key),
-                Known::Begin { .. } => self.keys.key_hash(position)?,
+                PartialKey::Whole(key) => hash(key),
+                PartialKey::KeyPrefix { .. } => self.keys.key_hash(pointer)?,
             });
         }
-        self.push(key, position)
+        self.push(key, pointer)
     }
 
     /// Whether an old leaf can be kept here without leaving a thin one before it.
-    pub(crate) fn may_keep(&self) -> bool {
-        self.pending.is_empty() || self.pending.len() >= HALF
+    pub(crate) fn can_reuse(&self) -> bool {
+        self.pending.is_empty() || self.pending.len() >= MIN_LEAF_ENTRIES
     }
 
     /// Takes an old leaf as it is.
-    pub(crate) fn keep(&mut self, leaf: PageId, bound: &[u8], entries: usize) -> Result<()> {
-        self.emit()?;
-        self.last = None;
+    pub(crate) fn reuse_leaf(&mut self, leaf: PageId, bound: &[u8], entries: usize) -> Result<()> {
+        self.write_pending()?;
+        self.last_entry = None;
         self.entries += entries as u64;
         self.add(0, bound.to_vec(), leaf)
     }
 
     /// What comes now is not below `bound`, and what came before is.
-    pub(crate) fn at_bound(&mut self, bound: &[u8]) {
-        if self.pending.is_empty() && self.last.is_none() {
+    pub(crate) fn set_lower_bound(&mut self, bound: &[u8]) {
+        if self.pending.is_empty() && self.last_entry.is_none() {
             self.bound = Some(bound.to_vec());
         }
     }
 
     /// The next entry in the order of the keys.
     #[inline]
-    pub(crate) fn push(&mut self, key: Known<'a>, position: Position) -> Result<()> {
-        self.pending.push((key, position));
-        if self.pending.len() == MOST_PENDING {
-            self.emit_first(WIDTH)?;
+    pub(crate) fn push(&mut self, key: PartialKey<'a>, pointer: ValuePointer) -> Result<()> {
+        self.pending.push((key, pointer));
+        if self.pending.len() == MAX_PENDING {
+            self.write_leaf_of(MAX_ENTRIES)?;
         }
         Ok(())
     }
 
     /// Writes the pending entries as a leaf, or as two.
-    fn emit(&mut self) -> Result<()> {
-        if self.pending.len() > WIDTH {
-            self.emit_first(self.pending.len() / 2)?;
+    fn write_pending(&mut self) -> Result<()> {
+        if self.pending.len() > MAX_ENTRIES {
+            self.write_leaf_of(self.pending.len() / 2)?;
         }
-        self.emit_first(self.pending.len())
+        self.write_leaf_of(self.pending.len())
     }
 
     /// Writes so many of the pending entries as a leaf.
-    fn emit_first(&mut self, count: usize) -> Result<()> {
+    fn write_leaf_of(&mut self, count: usize) -> Result<()> {
         let pending = &self.pending[..count];
-        let keys = self.keys_of_ties(pending);
-        let whole: Vec<(Known<'_>, Position)>;
+        let keys = self.resolve_ties(pending);
+        let whole: Vec<(PartialKey<'_>, ValuePointer)>;
         let pending = match &keys {
             None => pending,
             Some(keys) => {
                 let keys = keys.iter().zip(pending);
-                whole = keys.map(|(key, &(_, position))| (Known::Whole(key), position)).collect();
+                whole =
+                    keys.map(|(key, &(_, pointer))| (PartialKey::Whole(key), pointer)).collect();
                 whole.as_slice()
             }
         };
-        let (Some(&(first, first_at)), Some(&(last, last_at))) = (pending.first(), pending.last())
+        let (Some(&(first, first_at)), Some(&(last_entry, last_at))) =
+            (pending.first(), pending.last())
         else {
             return Ok(());
         };
-        let bound = match (self.bound.take(), self.last.take()) {
+        let bound = match (self.bound.take(), self.last_entry.take()) {
             (Some(bound), _) => bound,
             (None, None) => first.bytes(),
-            (None, Some((bytes, known, position))) => {
-                self.between(&bytes, known, position, first, first_at)?
+            (None, Some((bytes, known, pointer))) => {
+                self.separator(&bytes, known, pointer, first, first_at)?
             }
         };
-        let skip = shared(pending).min(known(pending));
+        let prefix_len = shared_len(pending).min(known_len(pending));
         let prefix = first.untrimmed();
-        let prefix = &prefix[..skip];
-        let mut page = [0; PAGE];
-        let entries = pending.iter().map(|(key, position)| (key.head_at(skip), position.bits()));
-        let writer = writer(&mut self.writer, self.folder, self.file)?;
+        let prefix = &prefix[..prefix_len];
+        let mut page = [0; PAGE_SIZE];
+        let entries =
+            pending.iter().map(|(key, pointer)| (key.head_at(prefix_len), pointer.bits()));
+        let writer = writer(&mut self.writer, self.directory, self.file)?;
         let id = writer.next();
         write_leaf(id, prefix, entries, &mut page);
         writer.append(&page)?;
-        self.last = Some((last.bytes(), last.len(), last_at));
+        self.last_entry = Some((last_entry.bytes(), last_entry.len(), last_at));
         self.entries += count as u64;
         self.pending.drain(..count);
         self.add(0, bound, id)
@@ -171,26 +174,26 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
     /// The keys of entries of a leaf, where their heads hardly tell them apart, and would begin later
     /// if more were known: old leaves, of a table that had few keys or a greater variety of them, take
     /// out less than all of these share.
-    fn keys_of_ties(&self, entries: &[(Known<'_>, Position)]) -> Option<Vec<Vec<u8>>> {
-        let (shared, known) = (shared(entries), known(entries));
+    fn resolve_ties(&self, entries: &[(PartialKey<'_>, ValuePointer)]) -> Option<Vec<Vec<u8>>> {
+        let (shared, known) = (shared_len(entries), known_len(entries));
         if shared <= known {
             return None;
         }
         let heads = entries.iter().map(|(key, _)| key.head_at(known));
         let ties = heads.clone().zip(heads.skip(1)).filter(|(one, next)| one == next).count();
-        if ties * MANY_TIES < entries.len() {
+        if ties * TIE_DIVISOR < entries.len() {
             return None;
         }
-        let key = |&(known, position): &(Known<'_>, Position)| {
-            stint::end_if_over();
+        let key = |&(known, pointer): &(PartialKey<'_>, ValuePointer)| {
+            time_slice::yield_if_expired();
             match known {
-                Known::Whole(key) => Some(key.to_vec()),
+                PartialKey::Whole(key) => Some(key.to_vec()),
                 // What is damaged stays in its place.
-                Known::Begin { .. } => self
+                PartialKey::KeyPrefix { .. } => self
                     .keys
-                    .key(position)
+                    .key(pointer)
                     .ok()
-                    .filter(|key| known.compare(&Known::Whole(key)) == Ordering::Equal),
+                    .filter(|key| known.compare(&PartialKey::Whole(key)) == Ordering::Equal),
             }
         };
         let keys: Vec<Vec<u8>> = entries.iter().map(key).collect::<Option<_>>()?;
@@ -198,13 +201,13 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
     }
 
     /// A short key above one entry and not above the next.
-    fn between(
+    fn separator(
         &self,
         before: &[u8],
         before_known: usize,
-        before_at: Position,
-        next: Known<'_>,
-        next_at: Position,
+        before_at: ValuePointer,
+        next: PartialKey<'_>,
+        next_at: ValuePointer,
     ) -> Result<Vec<u8>> {
         let known = before_known.min(next.len());
         let bytes = next.bytes();
@@ -222,20 +225,20 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
 
     /// Enters a page into the inner page above it.
     fn add(&mut self, height: usize, bound: Vec<u8>, page: PageId) -> Result<()> {
-        stint::end_if_over();
+        time_slice::yield_if_expired();
         if self.above.len() == height {
             self.above.push(Vec::new());
         }
         self.above[height].push((bound, page.bits()));
-        if self.above[height].len() == WIDTH {
+        if self.above[height].len() == MAX_ENTRIES {
             self.emit_inner(height)?;
         }
         Ok(())
     }
 
     fn emit_inner(&mut self, height: usize) -> Result<()> {
-        let mut page = [0; PAGE];
-        let writer = writer(&mut self.writer, self.folder, self.file)?;
+        let mut page = [0; PAGE_SIZE];
+        let writer = writer(&mut self.writer, self.directory, self.file)?;
         let id = writer.next();
         let count = write_inner(id, &self.above[height], &mut page);
         writer.append(&page)?;
@@ -245,8 +248,8 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
     }
 
     /// Writes what waits; None: there was no entry at all.
-    pub(crate) fn finish(mut self) -> Result<Option<Built>> {
-        self.emit()?;
+    pub(crate) fn finish(mut self) -> Result<Option<BuiltTree>> {
+        self.write_pending()?;
         let mut height = 0;
         while height < self.above.len() {
             let is_top = height + 1 == self.above.len();
@@ -257,7 +260,7 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
                 };
                 let file = self.writer.map(IndexWriter::finish).transpose()?;
                 let (root, height) = (PageId::from_bits(root), height as u32);
-                return Ok(Some(Built { root, height, entries: self.entries, file, filter }));
+                return Ok(Some(BuiltTree { root, height, entries: self.entries, file, filter }));
             }
             while !self.above[height].is_empty() {
                 self.emit_inner(height)?;
@@ -270,23 +273,25 @@ impl<'a, K: Keys> TreeBuilder<'a, K> {
 
 /// How many bytes all of these share, in the order of their keys, as far as the first and the last are
 /// known, and a page takes out at most.
-fn shared(entries: &[(Known<'_>, Position)]) -> usize {
-    let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return 0 };
-    common_prefix(&first.untrimmed(), &last.untrimmed()).min(LONGEST_SKIP)
+fn shared_len(entries: &[(PartialKey<'_>, ValuePointer)]) -> usize {
+    let (Some((first, _)), Some((last_entry, _))) = (entries.first(), entries.last()) else {
+        return 0;
+    };
+    common_prefix(&first.untrimmed(), &last_entry.untrimmed()).min(MAX_PREFIX_LEN)
 }
 
 /// How many bytes are known of each, but the eight of its head.
-fn known(entries: &[(Known<'_>, Position)]) -> usize {
+fn known_len(entries: &[(PartialKey<'_>, ValuePointer)]) -> usize {
     entries.iter().map(|(key, _)| key.len() - 8).min().unwrap_or(0)
 }
 
 fn writer<'w>(
     writer: &'w mut Option<IndexWriter>,
-    folder: &Folder,
+    directory: &Directory,
     id: u32,
 ) -> Result<&'w mut IndexWriter> {
     match writer {
         Some(writer) => Ok(writer),
-        None => Ok(writer.insert(IndexWriter::create(folder, id)?)),
+        None => Ok(writer.insert(IndexWriter::create(directory, id)?)),
     }
 }

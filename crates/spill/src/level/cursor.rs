@@ -5,24 +5,24 @@ use std::sync::Arc;
 use super::Level;
 use super::page::{Page, PageId};
 use crate::error::Result;
-use crate::position::Position;
+use crate::value_pointer::ValuePointer;
 
 /// A place between the entries of a level. It knows positions only: what the keys are the log
 /// says.
 pub(crate) struct Cursor {
     level: Arc<Level>,
     /// The inner pages from the root on, and which child was taken of each.
-    way: Vec<(PageId, usize)>,
+    path: Vec<(PageId, usize)>,
     leaf: PageId,
     /// The entry where it stands; `count` of the leaf: behind the last.
-    place: usize,
+    slot: usize,
     count: usize,
 }
 
 impl Cursor {
     pub(crate) fn new(level: Arc<Level>) -> Cursor {
         let leaf = level.root;
-        Cursor { level, way: Vec::new(), leaf, place: 0, count: 0 }
+        Cursor { level, path: Vec::new(), leaf, slot: 0, count: 0 }
     }
 
     fn page(&self) -> Result<Page<'_>> {
@@ -37,9 +37,9 @@ impl Cursor {
         let page = level.leaf(self.leaf)?;
         let ties = page.ties(key);
         self.count = page.count();
-        self.place = ties.start;
+        self.slot = ties.start;
         let unsure = ties.len();
-        if self.place == self.count {
+        if self.slot == self.count {
             self.next_leaf()?;
         }
         Ok(unsure)
@@ -49,17 +49,17 @@ impl Cursor {
     pub(crate) fn seek_end(&mut self) -> Result<()> {
         self.descend(|page| page.count() - 1)?;
         self.count = self.page()?.count();
-        self.place = self.count;
+        self.slot = self.count;
         Ok(())
     }
 
     fn descend(&mut self, choose: impl Fn(&Page<'_>) -> usize) -> Result<()> {
-        self.way.clear();
+        self.path.clear();
         let mut id = self.level.root;
         for _ in 0..self.level.height {
             let page = self.level.inner(id)?;
             let index = choose(&page);
-            self.way.push((id, index));
+            self.path.push((id, index));
             id = PageId::from_bits(page.value(index));
         }
         self.leaf = id;
@@ -67,25 +67,25 @@ impl Cursor {
     }
 
     /// The entry where it stands; None behind the last.
-    pub(crate) fn current(&self) -> Result<Option<Position>> {
-        if self.place >= self.count {
+    pub(crate) fn current(&self) -> Result<Option<ValuePointer>> {
+        if self.slot >= self.count {
             return Ok(None);
         }
-        Ok(Some(Position::from_bits(self.page()?.value(self.place))))
+        Ok(Some(ValuePointer::from_bits(self.page()?.value(self.slot))))
     }
 
     /// The positions of up to `limit` entries from where it stands, within its leaf.
-    pub(crate) fn ahead(&self, limit: usize) -> Result<impl Iterator<Item = Position> + '_> {
-        let end = (self.place + limit).min(self.count);
+    pub(crate) fn ahead(&self, limit: usize) -> Result<impl Iterator<Item = ValuePointer> + '_> {
+        let end = (self.slot + limit).min(self.count);
         let page = self.page()?;
-        Ok((self.place..end).map(move |place| Position::from_bits(page.value(place))))
+        Ok((self.slot..end).map(move |slot| ValuePointer::from_bits(page.value(slot))))
     }
 
     /// The positions of up to `limit` entries before where it stands, the nearest first.
-    pub(crate) fn behind(&self, limit: usize) -> Result<impl Iterator<Item = Position> + '_> {
-        let start = self.place.saturating_sub(limit);
+    pub(crate) fn behind(&self, limit: usize) -> Result<impl Iterator<Item = ValuePointer> + '_> {
+        let start = self.slot.saturating_sub(limit);
         let page = self.page()?;
-        Ok((start..self.place).rev().map(move |place| Position::from_bits(page.value(place))))
+        Ok((start..self.slot).rev().map(move |slot| ValuePointer::from_bits(page.value(slot))))
     }
 
     pub(crate) fn next(&mut self) -> Result<()> {
@@ -94,8 +94,8 @@ impl Cursor {
 
     /// Over so many entries, which lie within its leaf.
     pub(crate) fn skip(&mut self, entries: usize) -> Result<()> {
-        self.place += entries;
-        if self.place >= self.count {
+        self.slot += entries;
+        if self.slot >= self.count {
             self.next_leaf()?;
         }
         Ok(())
@@ -103,10 +103,10 @@ impl Cursor {
 
     /// To the entry before; false at the first of all, where it stays.
     pub(crate) fn previous(&mut self) -> Result<bool> {
-        if self.place == 0 && !self.previous_leaf()? {
+        if self.slot == 0 && !self.previous_leaf()? {
             return Ok(false);
         }
-        self.place -= 1;
+        self.slot -= 1;
         Ok(true)
     }
 
@@ -114,7 +114,7 @@ impl Cursor {
     fn next_leaf(&mut self) -> Result<()> {
         if self.step(|index, count| (index + 1 < count).then_some(index + 1), |_| 0)? {
             self.count = self.page()?.count();
-            self.place = 0;
+            self.slot = 0;
         }
         Ok(())
     }
@@ -124,30 +124,30 @@ impl Cursor {
         let moved = self.step(|index, _| index.checked_sub(1), |page| page.count() - 1)?;
         if moved {
             self.count = self.page()?.count();
-            self.place = self.count;
+            self.slot = self.count;
         }
         Ok(moved)
     }
 
-    /// To another leaf: up as far as `turn` finds no other child, then down by `choose`.
+    /// To another leaf: up as far as `sibling` finds no other child, then down by `choose`.
     fn step(
         &mut self,
-        turn: impl Fn(usize, usize) -> Option<usize>,
+        sibling: impl Fn(usize, usize) -> Option<usize>,
         choose: impl Fn(&Page<'_>) -> usize,
     ) -> Result<bool> {
         let level = Arc::clone(&self.level);
-        let mut depth = self.way.len();
+        let mut depth = self.path.len();
         while depth > 0 {
-            let (id, index) = self.way[depth - 1];
+            let (id, index) = self.path[depth - 1];
             let page = level.inner(id)?;
-            if let Some(index) = turn(index, page.count()) {
-                self.way.truncate(depth);
-                self.way[depth - 1].1 = index;
+            if let Some(index) = sibling(index, page.count()) {
+                self.path.truncate(depth);
+                self.path[depth - 1].1 = index;
                 let mut id = PageId::from_bits(page.value(index));
-                while self.way.len() < level.height as usize {
+                while self.path.len() < level.height as usize {
                     let page = level.inner(id)?;
                     let index = choose(&page);
-                    self.way.push((id, index));
+                    self.path.push((id, index));
                     id = PageId::from_bits(page.value(index));
                 }
                 self.leaf = id;

@@ -6,31 +6,31 @@
 //! Its pages end the newest file of its level; the first line of each is the head of a page.
 
 use super::file::IndexWriter;
-use super::page::{Kind, PAGE, Page, seal};
+use super::page::{PAGE_SIZE, Page, PageKind, write_checksum};
 use crate::error::Result;
-use crate::stint;
+use crate::time_slice;
 
 /// Bytes of a line, which is eight words.
-const LINE: usize = 64;
+const LINE_SIZE: usize = 64;
 /// Lines of a page behind its head.
-const LINES: usize = PAGE / LINE - 1;
+const LINES_PER_PAGE: usize = PAGE_SIZE / LINE_SIZE - 1;
 
 /// The most pages: of 1 GiB.
-const MOST_PAGES: u64 = 1 << 18;
+const MAX_PAGES: u64 = 1 << 18;
 
 /// For how many keys a filter is made, and how many bits it takes for each.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Size {
+pub(crate) struct FilterSize {
     pub(crate) keys: u64,
     pub(crate) bits_per_key: u32,
 }
 
 /// The page of so many, and the line in it, that a key belongs to.
 #[inline]
-fn place(key_hash: u64, pages: u32) -> (u32, usize) {
-    let lines = u64::from(pages) * LINES as u64;
+fn locate(key_hash: u64, pages: u32) -> (u32, usize) {
+    let lines = u64::from(pages) * LINES_PER_PAGE as u64;
     let line = ((u128::from(key_hash) * u128::from(lines)) >> 64) as u64;
-    ((line / LINES as u64) as u32, 1 + (line % LINES as u64) as usize)
+    ((line / LINES_PER_PAGE as u64) as u32, 1 + (line % LINES_PER_PAGE as u64) as usize)
 }
 
 /// The bit of each word that a key sets.
@@ -43,8 +43,8 @@ fn masks(key_hash: u64) -> [u64; 8] {
 
 /// Whether a page of a filter tells of a key in one of its lines.
 #[inline]
-fn has(page: &[u8; PAGE], line: usize, key_hash: u64) -> bool {
-    let words = page[line * LINE..(line + 1) * LINE].as_chunks().0;
+fn contains(page: &[u8; PAGE_SIZE], line: usize, key_hash: u64) -> bool {
+    let words = page[line * LINE_SIZE..(line + 1) * LINE_SIZE].as_chunks().0;
     let missing =
         words.iter().zip(masks(key_hash)).map(|(word, mask)| !u64::from_le_bytes(*word) & mask);
     missing.fold(0, |all, missing| all | missing) == 0
@@ -60,32 +60,34 @@ pub(crate) struct Filter {
 impl Filter {
     /// False: the key is not among those of the level.
     #[inline]
-    pub(crate) fn may_have<'a>(
+    pub(crate) fn may_contain<'a>(
         &self,
         key_hash: u64,
         page: impl Fn(u32) -> Result<Page<'a>>,
     ) -> Result<bool> {
-        let (number, line) = place(key_hash, self.pages);
-        Ok(has(page(self.first + number)?.bytes(), line, key_hash))
+        let (number, line) = locate(key_hash, self.pages);
+        Ok(contains(page(self.first + number)?.bytes(), line, key_hash))
     }
 }
 
 /// A filter while its level is merged.
 pub(crate) struct FilterBuilder {
-    pages: Vec<[u8; PAGE]>,
+    pages: Vec<[u8; PAGE_SIZE]>,
 }
 
 impl FilterBuilder {
-    pub(crate) fn new(size: Size) -> FilterBuilder {
+    pub(crate) fn new(size: FilterSize) -> FilterBuilder {
         let bits = size.keys.saturating_mul(size.bits_per_key.into());
-        let pages = bits.div_ceil((LINES * LINE * 8) as u64).clamp(1, MOST_PAGES);
-        FilterBuilder { pages: vec![[0; PAGE]; pages as usize] }
+        let pages = bits.div_ceil((LINES_PER_PAGE * LINE_SIZE * 8) as u64).clamp(1, MAX_PAGES);
+        FilterBuilder { pages: vec![[0; PAGE_SIZE]; pages as usize] }
     }
 
     /// One that has what another has.
-    pub(crate) fn of<'a>(pages: impl Iterator<Item = Result<Page<'a>>>) -> Result<FilterBuilder> {
+    pub(crate) fn from_pages<'a>(
+        pages: impl Iterator<Item = Result<Page<'a>>>,
+    ) -> Result<FilterBuilder> {
         let pages = pages.map(|page| {
-            stint::end_if_over();
+            time_slice::yield_if_expired();
             Ok(*page?.bytes())
         });
         Ok(FilterBuilder { pages: pages.collect::<Result<_>>()? })
@@ -93,8 +95,9 @@ impl FilterBuilder {
 
     #[inline]
     pub(crate) fn add(&mut self, key_hash: u64) {
-        let (page, line) = place(key_hash, self.pages.len() as u32);
-        let words = self.pages[page as usize][line * LINE..(line + 1) * LINE].as_chunks_mut().0;
+        let (page, line) = locate(key_hash, self.pages.len() as u32);
+        let words =
+            self.pages[page as usize][line * LINE_SIZE..(line + 1) * LINE_SIZE].as_chunks_mut().0;
         for (word, mask) in words.iter_mut().zip(masks(key_hash)) {
             *word = (u64::from_le_bytes(*word) | mask).to_le_bytes();
         }
@@ -104,11 +107,11 @@ impl FilterBuilder {
     pub(crate) fn write(mut self, writer: &mut IndexWriter) -> Result<Filter> {
         let filter = Filter { first: writer.next().number, pages: self.pages.len() as u32 };
         for page in &mut self.pages {
-            page[..LINE].fill(0);
-            page[4] = Kind::Filter.byte();
-            seal(page, writer.next());
+            page[..LINE_SIZE].fill(0);
+            page[4] = PageKind::Filter.byte();
+            write_checksum(page, writer.next());
             writer.append(page)?;
-            stint::end_if_over();
+            time_slice::yield_if_expired();
         }
         Ok(filter)
     }
@@ -119,16 +122,16 @@ mod tests {
     use super::*;
     use crate::record::hash;
 
-    fn built(keys: std::ops::Range<u32>, size: Size) -> FilterBuilder {
+    fn built(keys: std::ops::Range<u32>, size: FilterSize) -> FilterBuilder {
         let mut builder = FilterBuilder::new(size);
         keys.for_each(|key| builder.add(hash(&key.to_le_bytes())));
         builder
     }
 
-    fn is_in(builder: &FilterBuilder, key: u32) -> bool {
+    fn contains_key(builder: &FilterBuilder, key: u32) -> bool {
         let key_hash = hash(&key.to_le_bytes());
-        let (page, line) = place(key_hash, builder.pages.len() as u32);
-        has(&builder.pages[page as usize], line, key_hash)
+        let (page, line) = locate(key_hash, builder.pages.len() as u32);
+        contains(&builder.pages[page as usize], line, key_hash)
     }
 
     /// What a filter says of keys that it does not have: n keys leave a bit of a line clear with
@@ -148,11 +151,11 @@ mod tests {
     fn has_all_of_its_keys_and_few_others() {
         for bits_per_key in [4, 10, 16] {
             let keys = 200_000;
-            let filter = built(0..keys, Size { keys: keys.into(), bits_per_key });
-            assert!((0..keys).all(|key| is_in(&filter, key)));
+            let filter = built(0..keys, FilterSize { keys: keys.into(), bits_per_key });
+            assert!((0..keys).all(|key| contains_key(&filter, key)));
             let tries = 1_000_000;
-            let wrong = (keys..keys + tries).filter(|&key| is_in(&filter, key)).count();
-            let lines = filter.pages.len() * LINES;
+            let wrong = (keys..keys + tries).filter(|&key| contains_key(&filter, key)).count();
+            let lines = filter.pages.len() * LINES_PER_PAGE;
             let share = wrong as f64 / f64::from(tries);
             let expected = expected(f64::from(keys) / lines as f64);
             // Of a thousand or more, by five standard deviations and what the keys themselves vary.
@@ -166,12 +169,12 @@ mod tests {
 
     #[test]
     fn goes_on_with_what_another_has() {
-        let size = Size { keys: 10_000, bits_per_key: 10 };
+        let size = FilterSize { keys: 10_000, bits_per_key: 10 };
         let first = built(0..5_000, size);
         let pages = || first.pages.iter().map(|page| Ok(Page::new(page)));
-        let mut second = FilterBuilder::of(pages()).unwrap();
+        let mut second = FilterBuilder::from_pages(pages()).unwrap();
         (5_000..10_000).for_each(|key: u32| second.add(hash(&key.to_le_bytes())));
-        assert!((0..10_000).all(|key| is_in(&second, key)));
+        assert!((0..10_000).all(|key| contains_key(&second, key)));
         let all = built(0..10_000, size);
         assert!(second.pages == all.pages, "as if all had been added to one");
     }
@@ -179,7 +182,7 @@ mod tests {
     #[test]
     fn has_a_page_at_least_and_not_too_many() {
         let pages =
-            |keys, bits_per_key| FilterBuilder::new(Size { keys, bits_per_key }).pages.len();
+            |keys, bits_per_key| FilterBuilder::new(FilterSize { keys, bits_per_key }).pages.len();
         assert_eq!(pages(0, 10), 1);
         assert_eq!(pages(3225, 10), 1);
         assert_eq!(pages(3226, 10), 2);

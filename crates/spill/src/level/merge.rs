@@ -6,47 +6,51 @@ use std::collections::HashMap;
 use std::iter;
 use std::sync::Arc;
 
-use super::build::{Built, Keys, TreeBuilder};
+use super::build::{BuiltTree, KeyReader, TreeBuilder};
 use super::file::IndexFile;
-use super::filter::{FilterBuilder, Size};
-use super::known::Known;
+use super::filter::{FilterBuilder, FilterSize};
 use super::page::{Page, PageId};
+use super::partial_key::PartialKey;
 use super::{Leaves, Level};
 use crate::bytes::head_at;
+use crate::directory::Directory;
 use crate::error::Result;
-use crate::folder::Folder;
-use crate::l0;
-use crate::position::Position;
+use crate::memtable;
 use crate::record::hash;
-use crate::stint;
+use crate::time_slice;
+use crate::value_pointer::ValuePointer;
 
 /// What a merge asks of the log.
-pub(crate) trait Records {
-    /// Calls `seen` with the key of a record; answers what `seen` does, and the length of the
+pub(crate) trait RecordReader {
+    /// Calls `visit` with the key of a record; answers what `visit` does, and the length of the
     /// record in bytes.
-    fn look<R>(&self, position: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)>;
+    fn read_key<R>(
+        &self,
+        pointer: ValuePointer,
+        visit: impl FnOnce(&[u8]) -> R,
+    ) -> Result<(R, u32)>;
 
     /// A record will be looked at soon.
-    fn ask(&self, _: Position) {}
+    fn prefetch(&self, _: ValuePointer) {}
 
     /// Whether its segment is gone: then something newer tells of its key.
-    fn is_gone(&self, position: Position) -> bool;
+    fn is_segment_gone(&self, pointer: ValuePointer) -> bool;
 }
 
-impl<T: Records> Keys for T {
-    fn key(&self, position: Position) -> Result<Vec<u8>> {
-        Ok(self.look(position, <[u8]>::to_vec)?.0)
+impl<T: RecordReader> KeyReader for T {
+    fn key(&self, pointer: ValuePointer) -> Result<Vec<u8>> {
+        Ok(self.read_key(pointer, <[u8]>::to_vec)?.0)
     }
 
-    fn key_hash(&self, position: Position) -> Result<u64> {
-        Ok(self.look(position, hash)?.0)
+    fn key_hash(&self, pointer: ValuePointer) -> Result<u64> {
+        Ok(self.read_key(pointer, hash)?.0)
     }
 }
 
 /// Entries in the order of their keys, of which none comes twice.
-pub(crate) trait Upper<'a> {
-    fn current(&self) -> Option<(Known<'a>, Position)>;
-    fn advance(&mut self, records: &impl Records, dead: &mut Dead) -> Result<()>;
+pub(crate) trait MergeInput<'a> {
+    fn current(&self) -> Option<(PartialKey<'a>, ValuePointer)>;
+    fn advance(&mut self, records: &impl RecordReader, dead: &mut DeadBytes) -> Result<()>;
 
     /// The keys from the current one on, where they are wholly known.
     fn keys_ahead(&self) -> impl Iterator<Item = &'a [u8]> {
@@ -56,11 +60,11 @@ pub(crate) trait Upper<'a> {
 
 /// Bytes of records that nothing refers to any more, for each segment.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Dead(pub(crate) HashMap<u32, u64>);
+pub(crate) struct DeadBytes(pub(crate) HashMap<u32, u64>);
 
-impl Dead {
-    pub(crate) fn add(&mut self, position: Position, bytes: u32) {
-        *self.0.entry(position.segment()).or_default() += u64::from(bytes);
+impl DeadBytes {
+    pub(crate) fn add(&mut self, pointer: ValuePointer, bytes: u32) {
+        *self.0.entry(pointer.segment()).or_default() += u64::from(bytes);
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -69,44 +73,47 @@ impl Dead {
 }
 
 /// A file that has fewer of its pages in use than this is written anew, leaf by leaf.
-const LEAST_USE: f64 = 0.5;
+const MIN_FILE_USE: f64 = 0.5;
 /// More files than this, and the one least used is written anew.
-const MOST_FILES: usize = 6;
+const MAX_FILES: usize = 6;
 
 /// Where a merge writes to.
-pub(crate) struct Target<'a> {
-    pub(crate) folder: &'a Folder,
+pub(crate) struct MergeOutput<'a> {
+    pub(crate) directory: &'a Directory,
     /// The number of the new file.
     pub(crate) file: u32,
     /// Nothing lies below: tombstones have done their work.
     pub(crate) is_last: bool,
     /// What a filter is made for, if the level begins with one.
-    pub(crate) filter: Option<Size>,
+    pub(crate) filter: Option<FilterSize>,
 }
 
-impl Target<'_> {
+impl MergeOutput<'_> {
     /// A filter with what is there already. A level that has none begins one when it is empty: what
     /// its keys are only the log knows.
     fn filter(&self, lower: Option<&Level>) -> Result<Option<FilterBuilder>> {
         match (self.filter, lower) {
             (None, _) => Ok(None),
             (Some(size), None) => Ok(Some(FilterBuilder::new(size))),
-            (Some(_), Some(lower)) => lower.filter_pages().map(FilterBuilder::of).transpose(),
+            (Some(_), Some(lower)) => {
+                lower.filter_pages().map(FilterBuilder::from_pages).transpose()
+            }
         }
     }
 }
 
-/// The level that is `lower` with all of `upper` in it; None if nothing is left.
+/// The level that is `lower` with all of `input` in it; None if nothing is left.
 pub(crate) fn merge<'a>(
-    mut upper: impl Upper<'a>,
+    mut input: impl MergeInput<'a>,
     lower: Option<&'a Level>,
-    target: &Target<'a>,
-    records: &'a impl Records,
-    dead: &mut Dead,
+    output: &MergeOutput<'a>,
+    records: &'a impl RecordReader,
+    dead: &mut DeadBytes,
 ) -> Result<Option<Level>> {
-    let mut builder = TreeBuilder::new(target.folder, target.file, records, target.filter(lower)?);
+    let mut builder =
+        TreeBuilder::new(output.directory, output.file, records, output.filter(lower)?);
     let rewritten = lower.map(files_to_rewrite).unwrap_or_default();
-    let mut kept: HashMap<u32, u32> = HashMap::new();
+    let mut reused: HashMap<u32, u32> = HashMap::new();
     let mut leaves = lower.map(Level::leaves);
     let next_leaf = |leaves: &mut Option<Leaves<'a>>| match leaves {
         Some(leaves) => leaves.next().transpose(),
@@ -118,40 +125,40 @@ pub(crate) fn merge<'a>(
         let next = next_leaf(&mut leaves)?;
         let end = next.as_ref().map(|(_, bound)| bound.as_slice());
         let page = lower.leaf(id)?;
-        let is_touched = match upper.current() {
-            Some((key, position)) => is_below(key, position, end, records)?,
+        let is_touched = match input.current() {
+            Some((key, pointer)) => is_below(key, pointer, end, records)?,
             None => false,
         };
-        if !is_touched && !rewritten.contains(&id.file) && builder.may_keep() {
-            builder.keep(id, &bound, page.count())?;
-            *kept.entry(id.file).or_default() += 1;
+        if !is_touched && !rewritten.contains(&id.file) && builder.can_reuse() {
+            builder.reuse_leaf(id, &bound, page.count())?;
+            *reused.entry(id.file).or_default() += 1;
         } else {
             // What is newer may lie below all that was there.
             if !is_first {
-                builder.at_bound(&bound);
+                builder.set_lower_bound(&bound);
             }
-            ask_ahead(page, end, &upper, records);
-            let mut place = 0;
-            while let Some((key, position)) = upper.current() {
-                if !is_below(key, position, end, records)? {
+            prefetch_ahead(page, end, &input, records);
+            let mut slot = 0;
+            while let Some((key, pointer)) = input.current() {
+                if !is_below(key, pointer, end, records)? {
                     break;
                 }
-                take_below(page, &mut place, key, position, &mut builder, records, dead)?;
-                push_new(key, position, &mut builder, target, records, dead)?;
-                upper.advance(records, dead)?;
+                merge_below(page, &mut slot, key, pointer, &mut builder, records, dead)?;
+                push_new(key, pointer, &mut builder, output, records, dead)?;
+                input.advance(records, dead)?;
             }
-            for place in place..page.count() {
-                push_old(page, place, &mut builder, records)?;
+            for slot in slot..page.count() {
+                push_old(page, slot, &mut builder, records)?;
             }
         }
         is_first = false;
         leaf = next;
     }
-    while let Some((key, position)) = upper.current() {
-        push_new(key, position, &mut builder, target, records, dead)?;
-        upper.advance(records, dead)?;
+    while let Some((key, pointer)) = input.current() {
+        push_new(key, pointer, &mut builder, output, records, dead)?;
+        input.advance(records, dead)?;
     }
-    let Some(Built { root, height, entries, file, filter }) = builder.finish()? else {
+    let Some(BuiltTree { root, height, entries, file, filter }) = builder.finish()? else {
         return Ok(None);
     };
     let mut files: Vec<(Arc<IndexFile>, u32)> = Vec::new();
@@ -160,7 +167,7 @@ pub(crate) fn merge<'a>(
         files.push((Arc::new(file), pages));
     }
     for (file, _) in lower.iter().flat_map(|lower| &lower.files) {
-        if let Some(&pages) = kept.get(&file.id) {
+        if let Some(&pages) = reused.get(&file.id) {
             files.push((Arc::clone(file), pages));
         }
     }
@@ -174,173 +181,173 @@ fn files_to_rewrite(level: &Level) -> Vec<u32> {
         .map(|(file, used)| (f64::from(*used) / f64::from(file.pages()), file.id))
         .collect();
     files.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let too_many = files.len().saturating_sub(MOST_FILES);
-    let thin = files.iter().take_while(|(used, _)| *used < LEAST_USE).count();
+    let too_many = files.len().saturating_sub(MAX_FILES);
+    let thin = files.iter().take_while(|(used, _)| *used < MIN_FILE_USE).count();
     files.iter().take(too_many.max(thin)).map(|(_, id)| *id).collect()
 }
 
 /// Whether a key lies below a bound; below none lies every key.
 fn is_below(
-    key: Known<'_>,
-    position: Position,
+    key: PartialKey<'_>,
+    pointer: ValuePointer,
     bound: Option<&[u8]>,
-    records: &impl Records,
+    records: &impl RecordReader,
 ) -> Result<bool> {
     let Some(bound) = bound else { return Ok(true) };
-    match key.compare(&Known::Whole(bound)) {
+    match key.compare(&PartialKey::Whole(bound)) {
         Ordering::Less => Ok(true),
         Ordering::Greater => Ok(false),
         Ordering::Equal => match key {
-            Known::Whole(_) => Ok(false),
-            Known::Begin { .. } => Ok(records.look(position, |key| key < bound)?.0),
+            PartialKey::Whole(_) => Ok(false),
+            PartialKey::KeyPrefix { .. } => Ok(records.read_key(pointer, |key| key < bound)?.0),
         },
     }
 }
 
 /// Asks the processor for the old records of a leaf that the keys to come replace: they lie far from
 /// each other, and looking at one after the other would wait for each.
-fn ask_ahead<'a>(
+fn prefetch_ahead<'a>(
     page: Page<'_>,
     end: Option<&[u8]>,
-    upper: &impl Upper<'a>,
-    records: &impl Records,
+    input: &impl MergeInput<'a>,
+    records: &impl RecordReader,
 ) {
-    let positions = (0..page.count()).map(|place| Position::from_bits(page.value(place)));
+    let pointers = (0..page.count()).map(|slot| ValuePointer::from_bits(page.value(slot)));
     if page.head(0) == page.head(page.count() - 1) {
         // Heads tell nothing: all of them are looked at.
-        return positions.for_each(|position| records.ask(position));
+        return pointers.for_each(|pointer| records.prefetch(pointer));
     }
     // Where the last heads are the same, the bound alone says which keys are another leaf's.
-    for key in upper.keys_ahead().take_while(|&key| end.is_none_or(|end| key < end)) {
-        match page.side(key) {
+    for key in input.keys_ahead().take_while(|&key| end.is_none_or(|end| key < end)) {
+        match page.compare_prefix(key) {
             Ordering::Less => continue,
             Ordering::Equal => {}
             Ordering::Greater => return,
         }
-        let head = head_at(key, page.skip());
-        let place = page.below(head);
-        if place == page.count() {
+        let head = head_at(key, page.prefix_len());
+        let slot = page.lower_bound(head);
+        if slot == page.count() {
             return;
         }
-        if page.head(place) == head {
-            records.ask(Position::from_bits(page.value(place)));
+        if page.head(slot) == head {
+            records.prefetch(ValuePointer::from_bits(page.value(slot)));
         }
     }
 }
 
 /// Moves the old entries of a leaf that are below a key into the tree, and drops the one that
 /// has the key itself.
-fn take_below<'a, K: Keys>(
+fn merge_below<'a, K: KeyReader>(
     page: Page<'a>,
-    place: &mut usize,
-    key: Known<'a>,
-    position: Position,
+    slot: &mut usize,
+    key: PartialKey<'a>,
+    pointer: ValuePointer,
     builder: &mut TreeBuilder<'a, K>,
-    records: &impl Records,
-    dead: &mut Dead,
+    records: &impl RecordReader,
+    dead: &mut DeadBytes,
 ) -> Result<()> {
     let count = page.count();
     // Where the whole key is known and lies within the page's prefix, heads are enough.
     let head = match key {
-        Known::Whole(whole) if page.side(whole) == Ordering::Equal => {
-            Some(head_at(whole, page.skip()))
+        PartialKey::Whole(whole) if page.compare_prefix(whole) == Ordering::Equal => {
+            Some(head_at(whole, page.prefix_len()))
         }
         _ => None,
     };
-    while *place < count {
-        let old = Position::from_bits(page.value(*place));
+    while *slot < count {
+        let old = ValuePointer::from_bits(page.value(*slot));
         let order = match head {
-            Some(head) => page.head(*place).cmp(&head),
-            None => known(page, *place).compare(&key),
+            Some(head) => page.head(*slot).cmp(&head),
+            None => partial_key(page, *slot).compare(&key),
         };
         match order {
-            Ordering::Less => push_old(page, *place, builder, records)?,
+            Ordering::Less => push_old(page, *slot, builder, records)?,
             Ordering::Greater => return Ok(()),
-            Ordering::Equal if records.is_gone(old) => {}
+            Ordering::Equal if records.is_segment_gone(old) => {}
             Ordering::Equal => {
                 let (order, size) = match key {
-                    Known::Whole(key) => records.look(old, |old| old.cmp(key))?,
-                    Known::Begin { .. } => {
-                        let key = records.key(position)?;
-                        records.look(old, |old| old.cmp(&key))?
+                    PartialKey::Whole(key) => records.read_key(old, |old| old.cmp(key))?,
+                    PartialKey::KeyPrefix { .. } => {
+                        let key = records.key(pointer)?;
+                        records.read_key(old, |old| old.cmp(&key))?
                     }
                 };
                 // The record may have had to be read.
-                stint::end_if_over();
+                time_slice::yield_if_expired();
                 match order {
-                    Ordering::Less => push_old(page, *place, builder, records)?,
+                    Ordering::Less => push_old(page, *slot, builder, records)?,
                     Ordering::Greater => return Ok(()),
                     Ordering::Equal => dead.add(old, size),
                 }
             }
         }
-        *place += 1;
+        *slot += 1;
     }
     Ok(())
 }
 
 /// Takes what is newer into the tree, unless it is a tombstone that has done its work.
 #[inline]
-fn push_new<'a, K: Keys>(
-    key: Known<'a>,
-    position: Position,
+fn push_new<'a, K: KeyReader>(
+    key: PartialKey<'a>,
+    pointer: ValuePointer,
     builder: &mut TreeBuilder<'a, K>,
-    target: &Target<'_>,
-    records: &impl Records,
-    dead: &mut Dead,
+    output: &MergeOutput<'_>,
+    records: &impl RecordReader,
+    dead: &mut DeadBytes,
 ) -> Result<()> {
-    if !(position.is_tombstone() && target.is_last) {
-        return builder.push_new(key, position);
+    if !(pointer.is_tombstone() && output.is_last) {
+        return builder.push_new(key, pointer);
     }
-    let ((), size) = records.look(position, |_| ())?;
-    dead.add(position, size);
+    let ((), size) = records.read_key(pointer, |_| ())?;
+    dead.add(pointer, size);
     Ok(())
 }
 
-fn known(page: Page<'_>, place: usize) -> Known<'_> {
-    Known::Begin { prefix: page.prefix(), head: page.head(place) }
+fn partial_key(page: Page<'_>, slot: usize) -> PartialKey<'_> {
+    PartialKey::KeyPrefix { prefix: page.prefix(), head: page.head(slot) }
 }
 
 #[inline]
-fn push_old<'a, K: Keys>(
+fn push_old<'a, K: KeyReader>(
     page: Page<'a>,
-    place: usize,
+    slot: usize,
     builder: &mut TreeBuilder<'a, K>,
-    records: &impl Records,
+    records: &impl RecordReader,
 ) -> Result<()> {
-    let position = Position::from_bits(page.value(place));
-    if records.is_gone(position) {
+    let pointer = ValuePointer::from_bits(page.value(slot));
+    if records.is_segment_gone(pointer) {
         return Ok(());
     }
-    builder.push(known(page, place), position)
+    builder.push(partial_key(page, slot), pointer)
 }
 
 /// The newest version of each key of an L0 that nobody writes any more.
-pub(crate) struct OfL0<'a> {
-    entries: l0::Entries<'a>,
-    current: Option<(&'a [u8], &'a l0::Version)>,
+pub(crate) struct MemtableInput<'a> {
+    entries: memtable::MemtableIter<'a>,
+    current: Option<(&'a [u8], &'a memtable::KeyVersion)>,
 }
 
-impl<'a> OfL0<'a> {
-    pub(crate) fn new(l0: &'a l0::L0) -> Self {
-        let mut entries = l0.entries();
+impl<'a> MemtableInput<'a> {
+    pub(crate) fn new(memtable: &'a memtable::Memtable) -> Self {
+        let mut entries = memtable.entries();
         let current = entries.next();
-        OfL0 { entries, current }
+        MemtableInput { entries, current }
     }
 }
 
-impl<'a> OfL0<'a> {
+impl<'a> MemtableInput<'a> {
     /// The key that comes next and its newest version.
-    pub(crate) fn newest(&self) -> Option<(&'a [u8], &'a l0::Version)> {
+    pub(crate) fn newest(&self) -> Option<(&'a [u8], &'a memtable::KeyVersion)> {
         self.current
     }
 }
 
-impl<'a> Upper<'a> for OfL0<'a> {
+impl<'a> MergeInput<'a> for MemtableInput<'a> {
     #[inline]
-    fn current(&self) -> Option<(Known<'a>, Position)> {
+    fn current(&self) -> Option<(PartialKey<'a>, ValuePointer)> {
         let (key, newest) = self.current?;
-        Some((Known::Whole(key), newest.position))
+        Some((PartialKey::Whole(key), newest.pointer))
     }
 
     fn keys_ahead(&self) -> impl Iterator<Item = &'a [u8]> {
@@ -348,10 +355,10 @@ impl<'a> Upper<'a> for OfL0<'a> {
         current.into_iter().chain(self.entries.clone().map(|(key, _)| key))
     }
 
-    fn advance(&mut self, _: &impl Records, dead: &mut Dead) -> Result<()> {
+    fn advance(&mut self, _: &impl RecordReader, dead: &mut DeadBytes) -> Result<()> {
         let mut older = self.current.and_then(|(_, newest)| newest.older());
         while let Some(version) = older {
-            dead.add(version.position, version.size);
+            dead.add(version.pointer, version.size);
             older = version.older();
         }
         self.current = self.entries.next();
@@ -360,39 +367,39 @@ impl<'a> Upper<'a> for OfL0<'a> {
 }
 
 /// The entries of a level.
-pub(crate) struct OfLevel<'a> {
+pub(crate) struct LevelInput<'a> {
     level: &'a Level,
     leaves: Leaves<'a>,
     page: Option<Page<'a>>,
-    place: usize,
+    slot: usize,
 }
 
-impl<'a> OfLevel<'a> {
-    pub(crate) fn new(level: &'a Level, records: &impl Records) -> Result<Self> {
-        let mut all = OfLevel { level, leaves: level.leaves(), page: None, place: 0 };
+impl<'a> LevelInput<'a> {
+    pub(crate) fn new(level: &'a Level, records: &impl RecordReader) -> Result<Self> {
+        let mut all = LevelInput { level, leaves: level.leaves(), page: None, slot: 0 };
         all.next_page(records)?;
         all.skip_gone(records)?;
         Ok(all)
     }
 
-    fn next_page(&mut self, records: &impl Records) -> Result<()> {
+    fn next_page(&mut self, records: &impl RecordReader) -> Result<()> {
         let next: Option<(PageId, _)> = self.leaves.next().transpose()?;
         self.page = next.map(|(id, _)| self.level.leaf(id)).transpose()?;
-        self.place = 0;
+        self.slot = 0;
         // Their keys are looked at where the lower level has the same heads, or a filter wants them.
         if let Some(page) = self.page {
-            let positions = (0..page.count()).map(|place| Position::from_bits(page.value(place)));
-            positions.for_each(|position| records.ask(position));
+            let pointers = (0..page.count()).map(|slot| ValuePointer::from_bits(page.value(slot)));
+            pointers.for_each(|pointer| records.prefetch(pointer));
         }
         Ok(())
     }
 
-    fn skip_gone(&mut self, records: &impl Records) -> Result<()> {
+    fn skip_gone(&mut self, records: &impl RecordReader) -> Result<()> {
         while let Some(page) = self.page {
-            if self.place == page.count() {
+            if self.slot == page.count() {
                 self.next_page(records)?;
-            } else if records.is_gone(Position::from_bits(page.value(self.place))) {
-                self.place += 1;
+            } else if records.is_segment_gone(ValuePointer::from_bits(page.value(self.slot))) {
+                self.slot += 1;
             } else {
                 break;
             }
@@ -401,14 +408,14 @@ impl<'a> OfLevel<'a> {
     }
 }
 
-impl<'a> Upper<'a> for OfLevel<'a> {
-    fn current(&self) -> Option<(Known<'a>, Position)> {
+impl<'a> MergeInput<'a> for LevelInput<'a> {
+    fn current(&self) -> Option<(PartialKey<'a>, ValuePointer)> {
         let page = self.page?;
-        Some((known(page, self.place), Position::from_bits(page.value(self.place))))
+        Some((partial_key(page, self.slot), ValuePointer::from_bits(page.value(self.slot))))
     }
 
-    fn advance(&mut self, records: &impl Records, _: &mut Dead) -> Result<()> {
-        self.place += 1;
+    fn advance(&mut self, records: &impl RecordReader, _: &mut DeadBytes) -> Result<()> {
+        self.slot += 1;
         self.skip_gone(records)
     }
 }
@@ -418,45 +425,45 @@ mod tests {
     use std::cell::{Cell, RefCell};
 
     use super::*;
-    use crate::level::page::{PAGE, write_leaf};
-    use crate::position::Tag;
+    use crate::level::page::{PAGE_SIZE, write_leaf};
+    use crate::value_pointer::Tag;
 
     /// Counts what is looked at ahead.
-    struct Counted<'a> {
+    struct CountingInput<'a> {
         keys: &'a [Vec<u8>],
-        looked: Cell<usize>,
+        lookups: Cell<usize>,
     }
 
-    impl<'a> Upper<'a> for Counted<'a> {
-        fn current(&self) -> Option<(Known<'a>, Position)> {
+    impl<'a> MergeInput<'a> for CountingInput<'a> {
+        fn current(&self) -> Option<(PartialKey<'a>, ValuePointer)> {
             None
         }
 
-        fn advance(&mut self, _: &impl Records, _: &mut Dead) -> Result<()> {
+        fn advance(&mut self, _: &impl RecordReader, _: &mut DeadBytes) -> Result<()> {
             Ok(())
         }
 
         fn keys_ahead(&self) -> impl Iterator<Item = &'a [u8]> {
             self.keys.iter().map(|key| {
-                self.looked.set(self.looked.get() + 1);
+                self.lookups.set(self.lookups.get() + 1);
                 key.as_slice()
             })
         }
     }
 
     #[derive(Default)]
-    struct Asked(RefCell<Vec<Position>>);
+    struct PrefetchRecorder(RefCell<Vec<ValuePointer>>);
 
-    impl Records for Asked {
-        fn look<R>(&self, _: Position, seen: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)> {
-            Ok((seen(b""), 0))
+    impl RecordReader for PrefetchRecorder {
+        fn read_key<R>(&self, _: ValuePointer, visit: impl FnOnce(&[u8]) -> R) -> Result<(R, u32)> {
+            Ok((visit(b""), 0))
         }
 
-        fn ask(&self, position: Position) {
-            self.0.borrow_mut().push(position);
+        fn prefetch(&self, pointer: ValuePointer) {
+            self.0.borrow_mut().push(pointer);
         }
 
-        fn is_gone(&self, _: Position) -> bool {
+        fn is_segment_gone(&self, _: ValuePointer) -> bool {
             false
         }
     }
@@ -466,28 +473,29 @@ mod tests {
     fn only_keys_of_the_leaf_are_looked_at_ahead() {
         let keys: Vec<Vec<u8>> =
             (0..1000).map(|number| format!("https://{number:04}").into_bytes()).collect();
-        let position = |number: u32| Position::new(1, number * 8, false, Tag::of(0));
+        let pointer = |number: u32| ValuePointer::new(1, number * 8, false, Tag::of(0));
         let of_leaf = keys.iter().step_by(2).take(50);
         let (tied, told) = (of_leaf.clone(), of_leaf.clone());
         let with_another = [b"!".to_vec()];
         let with_another = with_another.iter().chain(of_leaf);
-        let check = |old: &mut dyn Iterator<Item = &Vec<u8>>, prefix: &str, asked, looked| {
-            let old = old.zip(1..);
-            let old =
-                old.map(|(key, number)| (head_at(key, prefix.len()), position(number).bits()));
-            let mut page = [0; PAGE];
-            write_leaf(PageId { file: 1, number: 0 }, prefix.as_bytes(), old, &mut page);
-            let upper = Counted { keys: &keys, looked: Cell::new(0) };
-            let records = Asked::default();
-            ask_ahead(Page::new(&page), Some(b"https://0100"), &upper, &records);
-            let mut all = records.0.into_inner();
-            all.dedup();
-            assert_eq!((all.len(), upper.looked.get()), (asked, looked));
-        };
+        let checksum =
+            |old: &mut dyn Iterator<Item = &Vec<u8>>, prefix: &str, prefetched, lookups| {
+                let old = old.zip(1..);
+                let old =
+                    old.map(|(key, number)| (head_at(key, prefix.len()), pointer(number).bits()));
+                let mut page = [0; PAGE_SIZE];
+                write_leaf(PageId { file: 1, number: 0 }, prefix.as_bytes(), old, &mut page);
+                let input = CountingInput { keys: &keys, lookups: Cell::new(0) };
+                let records = PrefetchRecorder::default();
+                prefetch_ahead(Page::new(&page), Some(b"https://0100"), &input, &records);
+                let mut all = records.0.into_inner();
+                all.dedup();
+                assert_eq!((all.len(), input.lookups.get()), (prefetched, lookups));
+            };
         // Of all that their keys do not tell apart.
-        check(&mut tied.into_iter(), "", 50, 0);
-        check(&mut with_another.into_iter(), "", 1, 101);
+        checksum(&mut tied.into_iter(), "", 50, 0);
+        checksum(&mut with_another.into_iter(), "", 1, 101);
         // Of those that are replaced: the one behind the last of the leaf is not looked at.
-        check(&mut told.into_iter(), "https://", 50, 100);
+        checksum(&mut told.into_iter(), "https://", 50, 100);
     }
 }

@@ -4,16 +4,16 @@ mod build;
 mod cursor;
 pub(crate) mod file;
 pub(crate) mod filter;
-mod known;
 pub(crate) mod merge;
 pub(crate) mod page;
+mod partial_key;
 
 use std::sync::Arc;
 
 pub(crate) use cursor::Cursor;
 use file::IndexFile;
 use filter::Filter;
-use page::{Kind, Page, PageId};
+use page::{Page, PageId, PageKind};
 
 use crate::error::{Error, Result};
 
@@ -39,11 +39,11 @@ impl Level {
                 return file.page(id.number);
             }
         }
-        Err(self.lost(id))
+        Err(self.dangling_page(id))
     }
 
     #[cold]
-    fn lost(&self, id: PageId) -> Error {
+    fn dangling_page(&self, id: PageId) -> Error {
         let path = self.files.first().map(|(file, _)| file.path().to_owned()).unwrap_or_default();
         let what = format!("page {} of file {} is referred to and not there", id.number, id.file);
         Error::Damaged { path, offset: 0, what }
@@ -51,10 +51,10 @@ impl Level {
 
     /// Whether there may be a key with this hash.
     #[inline]
-    pub(crate) fn may_have(&self, key_hash: u64) -> Result<bool> {
+    pub(crate) fn may_contain(&self, key_hash: u64) -> Result<bool> {
         match (self.filter, self.files.first()) {
-            (Some(filter), Some((file, _))) => filter.may_have(key_hash, |number| {
-                self.of_kind(PageId { file: file.id, number }, Kind::Filter)
+            (Some(filter), Some((file, _))) => filter.may_contain(key_hash, |number| {
+                self.page_of_kind(PageId { file: file.id, number }, PageKind::Filter)
             }),
             _ => Ok(true),
         }
@@ -64,13 +64,17 @@ impl Level {
     pub(crate) fn filter_pages(&self) -> Option<impl Iterator<Item = Result<Page<'_>>>> {
         let (filter, (file, _)) = (self.filter?, self.files.first()?);
         let numbers = filter.first..filter.first + filter.pages;
-        Some(numbers.map(|number| self.of_kind(PageId { file: file.id, number }, Kind::Filter)))
+        Some(
+            numbers.map(|number| {
+                self.page_of_kind(PageId { file: file.id, number }, PageKind::Filter)
+            }),
+        )
     }
 
     /// The leaf that a key with this hash belongs to; None if the filter has none.
     #[inline]
     pub(crate) fn leaf_of(&self, key: &[u8], key_hash: u64) -> Result<Option<Page<'_>>> {
-        if !self.may_have(key_hash)? {
+        if !self.may_contain(key_hash)? {
             return Ok(None);
         }
         self.leaf(self.leaf_id_of(key)?).map(Some)
@@ -88,25 +92,25 @@ impl Level {
     }
 
     pub(crate) fn leaf(&self, id: PageId) -> Result<Page<'_>> {
-        self.of_kind(id, Kind::Leaf)
+        self.page_of_kind(id, PageKind::Leaf)
     }
 
     pub(crate) fn inner(&self, id: PageId) -> Result<Page<'_>> {
-        self.of_kind(id, Kind::Inner)
+        self.page_of_kind(id, PageKind::Inner)
     }
 
     #[inline]
-    fn of_kind(&self, id: PageId, kind: Kind) -> Result<Page<'_>> {
+    fn page_of_kind(&self, id: PageId, kind: PageKind) -> Result<Page<'_>> {
         let page = self.page(id)?;
         if page.kind() != kind {
-            return Err(self.lost(id));
+            return Err(self.dangling_page(id));
         }
         Ok(page)
     }
 
     /// All leaves in order, each with its lower bound.
     pub(crate) fn leaves(&self) -> Leaves<'_> {
-        Leaves { level: self, way: vec![(self.root, self.height, Vec::new())] }
+        Leaves { level: self, stack: vec![(self.root, self.height, Vec::new())] }
     }
 }
 
@@ -114,7 +118,7 @@ impl Level {
 pub(crate) struct Leaves<'a> {
     level: &'a Level,
     /// What is still to be visited, the next one last: a page, its height, its lower bound.
-    way: Vec<(PageId, u32, Vec<u8>)>,
+    stack: Vec<(PageId, u32, Vec<u8>)>,
 }
 
 impl Iterator for Leaves<'_> {
@@ -122,16 +126,16 @@ impl Iterator for Leaves<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (id, height, bound) = self.way.pop()?;
+            let (id, height, bound) = self.stack.pop()?;
             if height == 0 {
                 return Some(Ok((id, bound)));
             }
             match self.level.inner(id) {
                 Err(error) => {
-                    self.way.clear();
+                    self.stack.clear();
                     return Some(Err(error));
                 }
-                Ok(page) => self.way.extend((0..page.count()).rev().map(|index| {
+                Ok(page) => self.stack.extend((0..page.count()).rev().map(|index| {
                     (PageId::from_bits(page.value(index)), height - 1, page.bound(index))
                 })),
             }

@@ -6,7 +6,7 @@
 //! 0     check u32, kind u8 (1 leaf, 2 inner, 3 filter), 0 u8, count u16, skip u16, tails u16, heap u16, 0 u16
 //! 16    samples: the first head of block 1, 2, ... 14
 //! 128   blocks of 16 heads (u64 each) and their 16 values (u64 each)
-//! 3968  the first `skip` bytes, which all keys of the page share
+//! 3968  the first `prefix_len` bytes, which all keys of the page share
 //! ```
 //! A head is the eight bytes of a key behind those, as a big-endian number. A bound that its head
 //! does not tell exactly has the rest of it in a heap that grows down from 3968: index u16,
@@ -17,39 +17,39 @@ use std::cmp::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::head_at;
-use crate::position::{Position, Tag};
 use crate::prefetch;
+use crate::value_pointer::{Tag, ValuePointer};
 
-pub(crate) const PAGE: usize = 4096;
+pub(crate) const PAGE_SIZE: usize = 4096;
 /// The most entries of a page.
-pub(crate) const WIDTH: usize = 240;
-const BLOCK: usize = 16;
-const SAMPLES: usize = 16;
-const BLOCKS: usize = 128;
-const PREFIX: usize = 3968;
+pub(crate) const MAX_ENTRIES: usize = 240;
+const BLOCK_ENTRIES: usize = 16;
+const SAMPLES_AT: usize = 16;
+const BLOCKS_AT: usize = 128;
+const PREFIX_AT: usize = 3968;
 /// The longest common prefix that a page takes out.
-pub(crate) const LONGEST_SKIP: usize = PAGE - PREFIX;
+pub(crate) const MAX_PREFIX_LEN: usize = PAGE_SIZE - PREFIX_AT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PageKind {
     Leaf,
     Inner,
     Filter,
 }
 
-impl Kind {
+impl PageKind {
     pub(crate) fn byte(self) -> u8 {
         match self {
-            Kind::Leaf => 1,
-            Kind::Inner => 2,
-            Kind::Filter => 3,
+            PageKind::Leaf => 1,
+            PageKind::Inner => 2,
+            PageKind::Filter => 3,
         }
     }
 }
 
 /// A page as it is read.
 #[derive(Clone, Copy)]
-pub(crate) struct Page<'a>(&'a [u8; PAGE]);
+pub(crate) struct Page<'a>(&'a [u8; PAGE_SIZE]);
 
 /// Which page it is, of which file: part of its check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,57 +69,57 @@ impl PageId {
 }
 
 impl<'a> Page<'a> {
-    /// Takes the page as it is; [`Page::fault`] says whether it is one.
+    /// Takes the page as it is; [`Page::defect`] says whether it is one.
     #[inline]
-    pub(crate) fn new(bytes: &'a [u8; PAGE]) -> Page<'a> {
+    pub(crate) fn new(bytes: &'a [u8; PAGE_SIZE]) -> Page<'a> {
         Page(bytes)
     }
 
     /// What is wrong with it, if something is.
-    pub(crate) fn fault(&self, id: PageId, store: u64) -> Option<&'static str> {
-        if self.0[..4] != (check(self.0, id) ^ of_store(store)).to_le_bytes() {
+    pub(crate) fn defect(&self, id: PageId, store: u64) -> Option<&'static str> {
+        if self.0[..4] != (checksum(self.0, id) ^ store_salt(store)).to_le_bytes() {
             return Some("the checksum of the page is wrong");
         }
-        if self.0[4] == Kind::Filter.byte() {
+        if self.0[4] == PageKind::Filter.byte() {
             return None;
         }
         if !matches!(self.0[4], 1 | 2)
             || self.count() == 0
-            || self.count() > WIDTH
-            || self.skip() > LONGEST_SKIP
+            || self.count() > MAX_ENTRIES
+            || self.prefix_len() > MAX_PREFIX_LEN
         {
             return Some("the page's head is none");
         }
-        let mut at = self.short(12);
-        for _ in 0..self.short(10) {
-            if at + 4 > PREFIX || at + 4 + self.short(at + 2) > PREFIX {
+        let mut at = self.u16_at(12);
+        for _ in 0..self.u16_at(10) {
+            if at + 4 > PREFIX_AT || at + 4 + self.u16_at(at + 2) > PREFIX_AT {
                 return Some("a bound of the page leads out of it");
             }
-            at += 4 + self.short(at + 2);
+            at += 4 + self.u16_at(at + 2);
         }
         None
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> PageKind {
         match self.0[4] {
-            1 => Kind::Leaf,
-            2 => Kind::Inner,
-            _ => Kind::Filter,
+            1 => PageKind::Leaf,
+            2 => PageKind::Inner,
+            _ => PageKind::Filter,
         }
     }
 
     #[inline]
-    pub(crate) fn bytes(&self) -> &'a [u8; PAGE] {
+    pub(crate) fn bytes(&self) -> &'a [u8; PAGE_SIZE] {
         self.0
     }
 
     #[inline]
-    fn short(&self, at: usize) -> usize {
+    fn u16_at(&self, at: usize) -> usize {
         usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]))
     }
 
     #[inline]
-    fn word(&self, at: usize) -> u64 {
+    fn u64_at(&self, at: usize) -> u64 {
         match self.0[at..].first_chunk() {
             Some(word) => u64::from_le_bytes(*word),
             None => 0,
@@ -128,47 +128,47 @@ impl<'a> Page<'a> {
 
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.short(6)
+        self.u16_at(6)
     }
 
     #[inline]
-    pub(crate) fn skip(&self) -> usize {
-        self.short(8)
+    pub(crate) fn prefix_len(&self) -> usize {
+        self.u16_at(8)
     }
 
     #[inline]
     pub(crate) fn prefix(&self) -> &'a [u8] {
-        &self.0[PREFIX..(PREFIX + self.skip()).min(PAGE)]
+        &self.0[PREFIX_AT..(PREFIX_AT + self.prefix_len()).min(PAGE_SIZE)]
     }
 
     #[inline]
     pub(crate) fn head(&self, index: usize) -> u64 {
-        self.word(BLOCKS + index / BLOCK * 256 + index % BLOCK * 8)
+        self.u64_at(BLOCKS_AT + index / BLOCK_ENTRIES * 256 + index % BLOCK_ENTRIES * 8)
     }
 
     /// The position, or the page below.
     #[inline]
     pub(crate) fn value(&self, index: usize) -> u64 {
-        self.word(BLOCKS + index / BLOCK * 256 + 128 + index % BLOCK * 8)
+        self.u64_at(BLOCKS_AT + index / BLOCK_ENTRIES * 256 + 128 + index % BLOCK_ENTRIES * 8)
     }
 
     /// How many heads are below `head`.
     #[inline]
-    pub(crate) fn below(&self, head: u64) -> usize {
+    pub(crate) fn lower_bound(&self, head: u64) -> usize {
         // What is not there of samples and heads has the highest, so that all are compared, in
         // loops of a known length: a few vector instructions each.
-        let block = below_in(&self.0[SAMPLES..BLOCKS], head);
-        let at = BLOCKS + block * 256;
-        let within = below_in(&self.0[at..at + BLOCK * 8], head);
-        (block * BLOCK + within).min(self.count())
+        let block = count_below(&self.0[SAMPLES_AT..BLOCKS_AT], head);
+        let at = BLOCKS_AT + block * 256;
+        let within = count_below(&self.0[at..at + BLOCK_ENTRIES * 8], head);
+        (block * BLOCK_ENTRIES + within).min(self.count())
     }
 
     /// Where a key stands to the prefix of the page.
     #[inline]
-    pub(crate) fn side(&self, key: &[u8]) -> Ordering {
-        let skip = self.skip();
-        if key.len() >= skip {
-            key[..skip].cmp(self.prefix())
+    pub(crate) fn compare_prefix(&self, key: &[u8]) -> Ordering {
+        let prefix_len = self.prefix_len();
+        if key.len() >= prefix_len {
+            key[..prefix_len].cmp(self.prefix())
         } else if self.prefix().starts_with(key) {
             // The rest of the key is as if zeros: no key of the page is below it.
             Ordering::Less
@@ -182,12 +182,12 @@ impl<'a> Page<'a> {
     #[inline]
     pub(crate) fn ties(&self, key: &[u8]) -> std::ops::Range<usize> {
         let count = self.count();
-        match self.side(key) {
+        match self.compare_prefix(key) {
             Ordering::Less => 0..0,
             Ordering::Greater => count..count,
             Ordering::Equal => {
-                let head = head_at(key, self.skip());
-                let from = self.below(head);
+                let head = head_at(key, self.prefix_len());
+                let from = self.lower_bound(head);
                 let mut to = from;
                 while to < count && self.head(to) == head {
                     to += 1;
@@ -198,9 +198,9 @@ impl<'a> Page<'a> {
     }
 
     /// Where a leaf says that the key's record lies, if it has an entry that is likely to be the key's.
-    pub(crate) fn likely(&self, key: &[u8], tag: Tag) -> Option<Position> {
-        let mut positions = self.ties(key).map(|place| Position::from_bits(self.value(place)));
-        positions.find(|position| position.may_be(tag))
+    pub(crate) fn find_likely(&self, key: &[u8], tag: Tag) -> Option<ValuePointer> {
+        let mut pointers = self.ties(key).map(|slot| ValuePointer::from_bits(self.value(slot)));
+        pointers.find(|pointer| pointer.may_match(tag))
     }
 
     /// The page below an inner one that a key belongs to.
@@ -211,7 +211,7 @@ impl<'a> Page<'a> {
             // Most often: heads tell, and no tail is looked at.
             return ties.end.saturating_sub(1);
         }
-        let rest = key.get(self.skip()..).unwrap_or_default();
+        let rest = key.get(self.prefix_len()..).unwrap_or_default();
         let is_above = |&(index, tail): &(usize, &[u8])| ties.contains(&index) && tail > rest;
         ties.end.saturating_sub(self.tails().filter(is_above).count() + 1)
     }
@@ -219,10 +219,10 @@ impl<'a> Page<'a> {
     /// What those bounds have behind the prefix whose heads do not tell, and which they are.
     fn tails(&self) -> impl Iterator<Item = (usize, &'a [u8])> {
         let page = *self;
-        let mut at = self.short(12);
-        (0..self.short(10)).map_while(move |_| {
-            let len = page.short(at + 2);
-            let tail = (page.short(at), page.0.get(at + 4..at + 4 + len)?);
+        let mut at = self.u16_at(12);
+        (0..self.u16_at(10)).map_while(move |_| {
+            let len = page.u16_at(at + 2);
+            let tail = (page.u16_at(at), page.0.get(at + 4..at + 4 + len)?);
             at += 4 + len;
             Some(tail)
         })
@@ -249,16 +249,17 @@ impl<'a> Page<'a> {
     /// Asks the processor for what a search touches first.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        prefetch::lines(self.0.as_ptr(), BLOCKS / 64);
-        prefetch::lines(self.0[PREFIX..].as_ptr(), 1);
+        prefetch::lines(self.0.as_ptr(), BLOCKS_AT / 64);
+        prefetch::lines(self.0[PREFIX_AT..].as_ptr(), 1);
     }
 
     /// Asks the processor for what a search for a key touches then: its block.
     #[inline]
     pub(crate) fn prefetch_block(&self, key: &[u8]) {
-        if self.side(key) == Ordering::Equal {
-            let block = below_in(&self.0[SAMPLES..BLOCKS], head_at(key, self.skip()));
-            prefetch::lines(self.0[BLOCKS + block * 256..].as_ptr(), 4);
+        if self.compare_prefix(key) == Ordering::Equal {
+            let block =
+                count_below(&self.0[SAMPLES_AT..BLOCKS_AT], head_at(key, self.prefix_len()));
+            prefetch::lines(self.0[BLOCKS_AT + block * 256..].as_ptr(), 4);
         }
     }
 }
@@ -270,92 +271,96 @@ fn trim(bytes: &mut Vec<u8>) {
 
 /// How many of these words are below `head`.
 #[inline(always)]
-fn below_in(words: &[u8], head: u64) -> usize {
+fn count_below(words: &[u8], head: u64) -> usize {
     let below = |word: &[u8; 8]| u64::from(u64::from_le_bytes(*word) < head);
     words.as_chunks().0.iter().map(below).sum::<u64>() as usize
 }
 
-fn check(page: &[u8; PAGE], id: PageId) -> u32 {
+fn checksum(page: &[u8; PAGE_SIZE], id: PageId) -> u32 {
     let salt = id.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (xxh3_64(&page[4..]) ^ salt ^ salt >> 32) as u32
 }
 
 /// What the check of a page has of the store that it is of.
-fn of_store(store: u64) -> u32 {
+fn store_salt(store: u64) -> u32 {
     (store ^ store >> 32) as u32
 }
 
 /// Makes a page, sealed, one of this store.
-pub(super) fn make_of(store: u64, page: &mut [u8]) {
-    for (byte, with) in page.iter_mut().zip(of_store(store).to_le_bytes()) {
+pub(super) fn xor_store_salt(store: u64, page: &mut [u8]) {
+    for (byte, with) in page.iter_mut().zip(store_salt(store).to_le_bytes()) {
         *byte ^= with;
     }
 }
 
 /// Writes a leaf: its prefix, then heads and values in order, at least one and at most
-/// [`WIDTH`].
+/// [`MAX_ENTRIES`].
 pub(crate) fn write_leaf(
     id: PageId,
     prefix: &[u8],
     entries: impl Iterator<Item = (u64, u64)>,
-    into: &mut [u8; PAGE],
+    into: &mut [u8; PAGE_SIZE],
 ) {
-    write(Kind::Leaf, id, prefix, entries, &[], into);
+    write(PageKind::Leaf, id, prefix, entries, &[], into);
 }
 
 /// Writes an inner page of as many of the bounds and pages as it takes; answers how many.
-pub(crate) fn write_inner(id: PageId, entries: &[(Vec<u8>, u64)], into: &mut [u8; PAGE]) -> usize {
-    let mut count = entries.len().min(WIDTH);
+pub(crate) fn write_inner(
+    id: PageId,
+    entries: &[(Vec<u8>, u64)],
+    into: &mut [u8; PAGE_SIZE],
+) -> usize {
+    let mut count = entries.len().min(MAX_ENTRIES);
     loop {
         let entries = &entries[..count];
         let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else {
             return 0;
         };
-        let skip = crate::bytes::common_prefix(first, last).min(LONGEST_SKIP);
+        let prefix_len = crate::bytes::common_prefix(first, last).min(MAX_PREFIX_LEN);
         let tails: Vec<(usize, &[u8])> = entries
             .iter()
             .enumerate()
-            .filter(|(_, (bound, _))| bound.len() > skip + 8 || bound.last() == Some(&0))
-            .map(|(index, (bound, _))| (index, &bound[skip.min(bound.len())..]))
+            .filter(|(_, (bound, _))| bound.len() > prefix_len + 8 || bound.last() == Some(&0))
+            .map(|(index, (bound, _))| (index, &bound[prefix_len.min(bound.len())..]))
             .collect();
         let heap: usize = tails.iter().map(|(_, tail)| 4 + tail.len()).sum();
-        if BLOCKS + count.div_ceil(BLOCK) * 256 + heap > PREFIX && count > 2 {
+        if BLOCKS_AT + count.div_ceil(BLOCK_ENTRIES) * 256 + heap > PREFIX_AT && count > 2 {
             count = (count / 2).max(2);
             continue;
         }
-        let pairs = entries.iter().map(|(bound, page)| (head_at(bound, skip), *page));
-        write(Kind::Inner, id, &first[..skip], pairs, &tails, into);
+        let pairs = entries.iter().map(|(bound, page)| (head_at(bound, prefix_len), *page));
+        write(PageKind::Inner, id, &first[..prefix_len], pairs, &tails, into);
         return count;
     }
 }
 
 fn write(
-    kind: Kind,
+    kind: PageKind,
     id: PageId,
     prefix: &[u8],
     entries: impl Iterator<Item = (u64, u64)>,
     tails: &[(usize, &[u8])],
-    into: &mut [u8; PAGE],
+    into: &mut [u8; PAGE_SIZE],
 ) {
     into.fill(0);
-    into[SAMPLES..BLOCKS].fill(0xff);
+    into[SAMPLES_AT..BLOCKS_AT].fill(0xff);
     let mut count = 0;
     for (index, (head, value)) in entries.enumerate() {
-        let at = BLOCKS + index / BLOCK * 256 + index % BLOCK * 8;
+        let at = BLOCKS_AT + index / BLOCK_ENTRIES * 256 + index % BLOCK_ENTRIES * 8;
         into[at..at + 8].copy_from_slice(&head.to_le_bytes());
         into[at + 128..at + 136].copy_from_slice(&value.to_le_bytes());
-        if index % BLOCK == 0 && index > 0 {
-            let at = SAMPLES + (index / BLOCK - 1) * 8;
+        if index % BLOCK_ENTRIES == 0 && index > 0 {
+            let at = SAMPLES_AT + (index / BLOCK_ENTRIES - 1) * 8;
             into[at..at + 8].copy_from_slice(&head.to_le_bytes());
         }
         count = index + 1;
     }
-    for index in count..count.next_multiple_of(BLOCK) {
-        let at = BLOCKS + index / BLOCK * 256 + index % BLOCK * 8;
+    for index in count..count.next_multiple_of(BLOCK_ENTRIES) {
+        let at = BLOCKS_AT + index / BLOCK_ENTRIES * 256 + index % BLOCK_ENTRIES * 8;
         into[at..at + 8].fill(0xff);
     }
-    into[PREFIX..PREFIX + prefix.len()].copy_from_slice(prefix);
-    let mut heap = PREFIX - tails.iter().map(|(_, tail)| 4 + tail.len()).sum::<usize>();
+    into[PREFIX_AT..PREFIX_AT + prefix.len()].copy_from_slice(prefix);
+    let mut heap = PREFIX_AT - tails.iter().map(|(_, tail)| 4 + tail.len()).sum::<usize>();
     into[12..14].copy_from_slice(&(heap as u16).to_le_bytes());
     for (index, tail) in tails {
         into[heap..heap + 2].copy_from_slice(&(*index as u16).to_le_bytes());
@@ -367,13 +372,13 @@ fn write(
     into[6..8].copy_from_slice(&(count as u16).to_le_bytes());
     into[8..10].copy_from_slice(&(prefix.len() as u16).to_le_bytes());
     into[10..12].copy_from_slice(&(tails.len() as u16).to_le_bytes());
-    seal(into, id);
+    write_checksum(into, id);
 }
 
 /// Puts the right check into a page.
-pub(crate) fn seal(page: &mut [u8; PAGE], id: PageId) {
-    let check = check(page, id);
-    page[..4].copy_from_slice(&check.to_le_bytes());
+pub(crate) fn write_checksum(page: &mut [u8; PAGE_SIZE], id: PageId) {
+    let checksum = checksum(page, id);
+    page[..4].copy_from_slice(&checksum.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -397,11 +402,11 @@ mod tests {
         #[test]
         fn inner_pages_lead_where_the_bounds_say(bounds in bounds(), keys in bounds()) {
             let entries: Vec<(Vec<u8>, u64)> = bounds.iter().cloned().zip(100..).collect();
-            let mut bytes = [0; PAGE];
+            let mut bytes = [0; PAGE_SIZE];
             let count = write_inner(ID, &entries, &mut bytes);
             prop_assert!(count >= 2);
             let page = Page::new(&bytes);
-            prop_assert_eq!(page.fault(ID, 0), None);
+            prop_assert_eq!(page.defect(ID, 0), None);
             for (index, bound) in bounds[..count].iter().enumerate() {
                 prop_assert_eq!(&page.bound(index), bound);
                 prop_assert_eq!(page.value(index), 100 + index as u64);
@@ -417,10 +422,10 @@ mod tests {
             let shared = crate::bytes::common_prefix(&keys[0], &keys[keys.len() - 1]);
             let prefix = &keys[0][..shared];
             let heads = keys.iter().map(|key| head_at(key, shared));
-            let mut bytes = [0; PAGE];
+            let mut bytes = [0; PAGE_SIZE];
             write_leaf(ID, prefix, heads.clone().zip(0..), &mut bytes);
             let page = Page::new(&bytes);
-            prop_assert_eq!(page.fault(ID, 0), None);
+            prop_assert_eq!(page.defect(ID, 0), None);
             for (index, (key, head)) in keys.iter().zip(heads).enumerate() {
                 let ties = page.ties(key);
                 prop_assert!(ties.contains(&index));
@@ -432,14 +437,14 @@ mod tests {
 
     #[test]
     fn a_changed_or_moved_page_is_told() {
-        let mut bytes = [0; PAGE];
+        let mut bytes = [0; PAGE_SIZE];
         write_leaf(ID, b"user", (0..240).map(|entry| (entry * 7, entry)), &mut bytes);
-        assert_eq!(Page::new(&bytes).fault(ID, 0), None);
-        assert!(Page::new(&bytes).fault(PageId { file: 3, number: 8 }, 0).is_some());
-        assert!(Page::new(&bytes).fault(ID, 1).is_some());
-        for bit in (0..PAGE * 8).step_by(61) {
+        assert_eq!(Page::new(&bytes).defect(ID, 0), None);
+        assert!(Page::new(&bytes).defect(PageId { file: 3, number: 8 }, 0).is_some());
+        assert!(Page::new(&bytes).defect(ID, 1).is_some());
+        for bit in (0..PAGE_SIZE * 8).step_by(61) {
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(Page::new(&bytes).fault(ID, 0).is_some(), "bit {bit}");
+            assert!(Page::new(&bytes).defect(ID, 0).is_some(), "bit {bit}");
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
     }
@@ -447,13 +452,13 @@ mod tests {
     #[test]
     fn counts_what_is_below() {
         for count in [1, 15, 16, 17, 100, 239, 240] {
-            let mut bytes = [0; PAGE];
+            let mut bytes = [0; PAGE_SIZE];
             let entries = (0..count as u64).map(|entry| (entry / 3 * 10, entry));
             write_leaf(ID, b"", entries.clone(), &mut bytes);
             let page = Page::new(&bytes);
             for head in (0..900).chain([u64::MAX]) {
                 let right = entries.clone().filter(|&(entry, _)| entry < head).count();
-                assert_eq!(page.below(head), right, "{count} entries, {head}");
+                assert_eq!(page.lower_bound(head), right, "{count} entries, {head}");
             }
         }
     }

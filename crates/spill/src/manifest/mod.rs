@@ -9,9 +9,9 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::fs::{File, Fs, Mode, read_whole, write_whole};
+use crate::fs::{File, Fs, Mode, read_exact_at, write_all_at};
 
-use state::{Bytes, put32, put64};
+use state::{Decoder, put32, put64};
 pub(crate) use state::{LevelState, SegmentState, State, TableState};
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
@@ -20,26 +20,26 @@ pub(crate) const FORMAT: u32 = 8;
 /// What is read, too: states of format 7 do not tell the store, those of 6 have no number, those of 5 do not tell of filters, those of 4 not
 /// what levels hide. Each opening for writing makes a new manifest, so no file has frames of several.
 const OLDEST_FORMAT: u32 = 4;
-const FILE_HEADER: usize = 16;
+const FILE_HEADER_LEN: usize = 16;
 /// The length of a frame (u32), its complement (u32), the check of its content (u64).
-const FRAME_HEADER: usize = 16;
+const FRAME_HEADER_LEN: usize = 16;
 /// The manifest is written anew when it has so many bytes, or so many times its last frame.
-const LONG: u64 = 1 << 20;
-const TIMES: u64 = 16;
+const MIN_REWRITE_LEN: u64 = 1 << 20;
+const REWRITE_RATIO: u64 = 16;
 /// No state is as long as would take that.
-const LONGEST: u64 = 8 << 30;
+const MAX_LEN: u64 = 8 << 30;
 
 /// The state that counts when a store is opened.
 #[derive(Debug)]
-pub(crate) struct Last {
+pub(crate) struct LatestState {
     pub(crate) state: State,
     /// Where its frame ends in the file.
     end: u64,
 }
 
-impl Last {
+impl LatestState {
     /// A later state should be behind it: why that is known.
-    pub(crate) fn is_not_last(&self, dir: &Path, why: &str) -> Error {
+    pub(crate) fn stale_error(&self, dir: &Path, why: &str) -> Error {
         Error::damaged(&path(dir), self.end, why)
     }
 }
@@ -58,7 +58,7 @@ pub(crate) struct Manifest {
 }
 
 /// Why a state could not be made the one that counts.
-pub(crate) enum Unwritten {
+pub(crate) enum AppendError {
     /// The one of before counts.
     Unchanged(Error),
     /// Either may count at the next opening.
@@ -76,7 +76,7 @@ fn new_path(dir: &Path) -> PathBuf {
 impl Manifest {
     /// Makes the file with one state, durably; it takes the place of one that is there.
     pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<Manifest> {
-        Manifest::write_new(fs, dir, state)?.take_place()
+        Manifest::write_new(fs, dir, state)?.install()
     }
 
     /// Makes the file under another name, durably.
@@ -96,14 +96,14 @@ impl Manifest {
         let check = xxh3_64(&bytes) as u32;
         put32(&mut bytes, check);
         bytes.extend_from_slice(&frame(state));
-        write_whole(&*file, &bytes, 0).map_err(failed)?;
+        write_all_at(&*file, &bytes, 0).map_err(failed)?;
         file.sync().map_err(failed)?;
         let (fs, dir) = (Arc::clone(fs), dir.to_owned());
         Ok(Manifest { fs, dir, file, len: bytes.len() as u64, is_torn: false, last: state.clone() })
     }
 
     /// Gives the file its name, durably. After an error it may have it.
-    fn take_place(self) -> Result<Manifest> {
+    fn install(self) -> Result<Manifest> {
         let path = new_path(&self.dir);
         let failed = |error| Error::io(&path, error);
         self.fs.rename(&path, &self::path(&self.dir)).map_err(failed)?;
@@ -112,7 +112,7 @@ impl Manifest {
     }
 
     /// Reads the last good state. None if there is no manifest.
-    pub(crate) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<Last>> {
+    pub(crate) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<LatestState>> {
         let path = path(dir);
         let failed = |error| Error::io(&path, error);
         let file = match fs.open(&path, Mode::Write) {
@@ -123,18 +123,18 @@ impl Manifest {
         file.sync().map_err(failed)?;
         let len = file.len().map_err(failed)?;
         let mut bytes = Vec::new();
-        if len > LONGEST || bytes.try_reserve_exact(len as usize).is_err() {
+        if len > MAX_LEN || bytes.try_reserve_exact(len as usize).is_err() {
             let what = format!("{len} bytes are more than a manifest has");
             return Err(Error::damaged(&path, len, what));
         }
         bytes.resize(len as usize, 0);
-        read_whole(&*file, &mut bytes, 0).map_err(failed)?;
+        read_exact_at(&*file, &mut bytes, 0).map_err(failed)?;
         decode(&bytes, &path).map(Some)
     }
 
     /// The state that counts.
-    pub(crate) fn last(&self) -> Last {
-        Last { state: self.last.clone(), end: self.len }
+    pub(crate) fn last(&self) -> LatestState {
+        LatestState { state: self.last.clone(), end: self.len }
     }
 
     /// Its number.
@@ -146,42 +146,43 @@ impl Manifest {
     pub(crate) fn check(&self) -> Result<()> {
         let path = path(&self.dir);
         let mut bytes = vec![0; self.len as usize];
-        read_whole(&*self.file, &mut bytes, 0).map_err(|error| Error::cut_short(&path, error))?;
+        read_exact_at(&*self.file, &mut bytes, 0)
+            .map_err(|error| Error::truncated(&path, error))?;
         let found = decode(&bytes, &path)?;
         if found.state != self.last {
-            return Err(found.is_not_last(&self.dir, "the state that was written is not there"));
+            return Err(found.stale_error(&self.dir, "the state that was written is not there"));
         }
         Ok(())
     }
 
     /// Makes a state the one that counts, durably.
-    pub(crate) fn append(&mut self, state: &State) -> std::result::Result<(), Unwritten> {
+    pub(crate) fn append(&mut self, state: &State) -> std::result::Result<(), AppendError> {
         let frame = frame(state);
-        let is_long = self.len > LONG.max(TIMES * frame.len() as u64);
-        let is_anew = self.is_torn || is_long;
+        let is_long = self.len > MIN_REWRITE_LEN.max(REWRITE_RATIO * frame.len() as u64);
+        let must_rewrite = self.is_torn || is_long;
         self.is_torn = true;
-        if is_anew {
+        if must_rewrite {
             // As long as it has another name, what was there counts: no space for it is no harm.
             let new =
-                Manifest::write_new(&self.fs, &self.dir, state).map_err(Unwritten::Unchanged)?;
-            match new.take_place() {
+                Manifest::write_new(&self.fs, &self.dir, state).map_err(AppendError::Unchanged)?;
+            match new.install() {
                 Ok(manifest) => *self = manifest,
-                Err(error) => return Err(self.take_back(error)),
+                Err(error) => return Err(self.roll_back(error)),
             }
             return Ok(());
         }
         let path = path(&self.dir);
         let failed = |error| Error::io(&path, error);
-        if let Err(error) = write_whole(&*self.file, &frame, self.len) {
+        if let Err(error) = write_all_at(&*self.file, &frame, self.len) {
             return Err(match failed(error) {
                 // A frame that is not complete is none.
-                error @ Error::Full { .. } => Unwritten::Unchanged(error),
+                error @ Error::Full { .. } => AppendError::Unchanged(error),
                 // All of it may be there.
-                error => self.take_back(error),
+                error => self.roll_back(error),
             });
         }
         if let Err(error) = self.file.sync() {
-            return Err(self.take_back(failed(error)));
+            return Err(self.roll_back(failed(error)));
         }
         self.len += frame.len() as u64;
         self.is_torn = false;
@@ -190,13 +191,13 @@ impl Manifest {
     }
 
     /// Makes the state of before count again, after one that may be there or not.
-    fn take_back(&mut self, error: Error) -> Unwritten {
+    fn roll_back(&mut self, error: Error) -> AppendError {
         match Manifest::create(&self.fs, &self.dir, &self.last) {
             Ok(manifest) => {
                 *self = manifest;
-                Unwritten::Unchanged(error)
+                AppendError::Unchanged(error)
             }
-            Err(_) => Unwritten::Unknown(error),
+            Err(_) => AppendError::Unknown(error),
         }
     }
 }
@@ -206,7 +207,7 @@ fn frame(state: &State) -> Vec<u8> {
 }
 
 fn frame_of(content: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(FRAME_HEADER + content.len());
+    let mut frame = Vec::with_capacity(FRAME_HEADER_LEN + content.len());
     put32(&mut frame, content.len() as u32);
     put32(&mut frame, !(content.len() as u32));
     put64(&mut frame, xxh3_64(content));
@@ -215,9 +216,9 @@ fn frame_of(content: &[u8]) -> Vec<u8> {
 }
 
 /// The last good state of a manifest's bytes.
-fn decode(bytes: &[u8], path: &Path) -> Result<Last> {
+fn decode(bytes: &[u8], path: &Path) -> Result<LatestState> {
     let damaged = |at: usize, what: &str| Error::damaged(path, at as u64, what);
-    let mut header = Bytes(bytes);
+    let mut header = Decoder(bytes);
     let magic = header.take(8);
     let (format, check) = (header.get32(), header.get32());
     let (Some(magic), Some(format), Some(check)) = (magic, format, check) else {
@@ -231,9 +232,9 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Last> {
         return Err(Error::Format { path, found: format, known: FORMAT });
     }
     let mut last = None;
-    let mut at = FILE_HEADER;
+    let mut at = FILE_HEADER_LEN;
     while at < bytes.len() {
-        let mut frame = Bytes(&bytes[at..]);
+        let mut frame = Decoder(&bytes[at..]);
         let (len, inverse, check) = (frame.get32(), frame.get32(), frame.get64());
         let is_head = matches!((len, inverse), (Some(len), Some(inverse)) if len == !inverse);
         let content = len.filter(|_| is_head).and_then(|len| frame.take(len as usize));
@@ -247,16 +248,16 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Last> {
             break;
         };
         last = Some(state);
-        at += FRAME_HEADER + content.map_or(0, <[u8]>::len);
+        at += FRAME_HEADER_LEN + content.map_or(0, <[u8]>::len);
     }
     let state = last.ok_or_else(|| damaged(at, "the manifest has no good frame"))?;
-    Ok(Last { state, end: at as u64 })
+    Ok(LatestState { state, end: at as u64 })
 }
 
 /// Whether a good frame begins anywhere in the bytes.
 fn later_frame(bytes: &[u8]) -> bool {
     (0..bytes.len()).any(|at| {
-        let mut frame = Bytes(&bytes[at..]);
+        let mut frame = Decoder(&bytes[at..]);
         let (Some(len), Some(inverse), Some(check)) = (frame.get32(), frame.get32(), frame.get64())
         else {
             return false;
@@ -278,7 +279,7 @@ pub(crate) fn is_own_name(name: &str) -> bool {
 /// If they are one, and its state does not come back from what it is encoded to.
 #[doc(hidden)]
 pub fn fuzz_decode(bytes: &[u8]) {
-    if let Ok(Last { state, .. }) = decode(bytes, Path::new("MANIFEST")) {
+    if let Ok(LatestState { state, .. }) = decode(bytes, Path::new("MANIFEST")) {
         assert_eq!(State::decode(&state.encode()).as_ref(), Some(&state));
     }
 }
@@ -287,23 +288,26 @@ pub fn fuzz_decode(bytes: &[u8]) {
 mod tests {
     use super::*;
     use crate::level::page::PageId;
-    use crate::stream::{Places, Point};
-    use crate::version::Covers;
+    use crate::stream::{LogPosition, StreamPositions};
+    use crate::version::Coverage;
 
     fn state(number: u32) -> State {
         State {
             next_segment: number,
             next_index: 4,
             next_table: 2,
-            covers: Covers {
+            coverage: Coverage {
                 sequence: 77,
-                places: Places {
-                    main: Point { segment: 1, offset: 64 },
-                    hot: Point { segment: 3, offset: 72 },
-                    copies: Point { segment: 2, offset: 128 },
+                positions: StreamPositions {
+                    main: LogPosition { segment: 1, offset: 64 },
+                    hot: LogPosition { segment: 3, offset: 72 },
+                    copies: LogPosition { segment: 2, offset: 128 },
                 },
             },
-            synced: Places { main: Point { segment: 1, offset: 4096 }, ..Places::default() },
+            synced: StreamPositions {
+                main: LogPosition { segment: 1, offset: 4096 },
+                ..StreamPositions::default()
+            },
             tables: vec![TableState {
                 id: 1,
                 name: "täble".to_owned(),

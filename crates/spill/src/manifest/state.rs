@@ -2,9 +2,9 @@
 
 use crate::level::filter::Filter;
 use crate::level::page::PageId;
-use crate::record::{LAST_SEQUENCE, TABLES};
-use crate::stream::{Places, Point, Stream};
-use crate::version::Covers;
+use crate::record::{MAX_SEQUENCE, MAX_TABLES};
+use crate::stream::{LogPosition, Stream, StreamPositions};
+use crate::version::Coverage;
 
 /// The durable state of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,9 +14,9 @@ pub(crate) struct State {
     pub(crate) next_index: u32,
     pub(crate) next_table: u32,
     /// What of the log is in the levels; the rest is replayed.
-    pub(crate) covers: Covers,
+    pub(crate) coverage: Coverage,
     /// Everything before these was on the device.
-    pub(crate) synced: Places,
+    pub(crate) synced: StreamPositions,
     pub(crate) tables: Vec<TableState>,
     /// In the order of their numbers.
     pub(crate) segments: Vec<SegmentState>,
@@ -25,7 +25,7 @@ pub(crate) struct State {
     /// How many states the store had before this one. The staging file knows the last that was on the
     /// device: an earlier one at the end of the manifest is not what a crash leaves.
     pub(crate) number: u64,
-    /// The number of the store ([`Folder::store`](crate::folder::Folder::store)).
+    /// The number of the store ([`Directory::store`](crate::directory::Folder::store)).
     pub(crate) store: u64,
 }
 
@@ -79,12 +79,12 @@ impl State {
         put32(&mut out, self.next_segment);
         put32(&mut out, self.next_index);
         put32(&mut out, self.next_table);
-        put64(&mut out, self.covers.sequence);
-        for places in [self.covers.places, self.synced] {
+        put64(&mut out, self.coverage.sequence);
+        for positions in [self.coverage.positions, self.synced] {
             for stream in Stream::ALL {
-                let point = places.of(stream);
-                put32(&mut out, point.segment);
-                put32(&mut out, point.offset);
+                let position = positions.of(stream);
+                put32(&mut out, position.segment);
+                put32(&mut out, position.offset);
             }
         }
         put32(&mut out, self.tables.len() as u32);
@@ -127,13 +127,13 @@ impl State {
 
     /// None if the bytes are no state.
     pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
-        let mut bytes = Bytes(bytes);
+        let mut bytes = Decoder(bytes);
         let mut state = State {
             next_segment: bytes.get32()?,
             next_index: bytes.get32()?,
             next_table: bytes.get32()?,
-            covers: Covers { sequence: bytes.get64()?, places: bytes.places()? },
-            synced: bytes.places()?,
+            coverage: Coverage { sequence: bytes.get64()?, positions: bytes.positions()? },
+            synced: bytes.positions()?,
             ..State::default()
         };
         for _ in 0..bytes.get32()? {
@@ -182,7 +182,7 @@ impl State {
         if !bytes.0.is_empty() {
             state.store = bytes.get64()?;
         }
-        let is_possible = state.covers.sequence <= LAST_SEQUENCE && state.next_table <= TABLES;
+        let is_possible = state.coverage.sequence <= MAX_SEQUENCE && state.next_table <= MAX_TABLES;
         (bytes.0.is_empty() && is_possible).then_some(state)
     }
 }
@@ -195,9 +195,9 @@ pub(super) fn put64(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
 
-impl<'a> Bytes<'a> {
+impl<'a> Decoder<'a> {
     pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
@@ -212,11 +212,12 @@ impl<'a> Bytes<'a> {
         Some(u64::from_le_bytes(*self.take(8)?.first_chunk()?))
     }
 
-    fn places(&mut self) -> Option<Places> {
-        let mut places = Places::default();
+    fn positions(&mut self) -> Option<StreamPositions> {
+        let mut positions = StreamPositions::default();
         for stream in Stream::ALL {
-            *places.of_mut(stream) = Point { segment: self.get32()?, offset: self.get32()? };
+            *positions.of_mut(stream) =
+                LogPosition { segment: self.get32()?, offset: self.get32()? };
         }
-        Some(places)
+        Some(positions)
     }
 }

@@ -23,10 +23,10 @@ impl Key {
                 [b"a", &vec![0; number % 7][..], tails[number / 7 % 5]].concat()
             }
             // Each a prefix of the next, up to the longest key.
-            2 => vec![b'p'; number % (spill::LONGEST_KEY + 1)],
+            2 => vec![b'p'; number % (spill::MAX_KEY_LEN + 1)],
             // More in common than a page takes out, some as long as can be.
             3 => {
-                let common = spill::LONGEST_KEY - 24;
+                let common = spill::MAX_KEY_LEN - 24;
                 [&vec![b'x'; common][..], &pair, &vec![0; number % 23]].concat()
             }
             // As much in common as a page takes out, a little less and a little more.

@@ -270,7 +270,7 @@ impl Machine {
     /// What is over a limit is refused and changes nothing.
     fn write_too_long(&self, table: usize) {
         let table = &self.tables[table];
-        let key = vec![b'k'; spill::LONGEST_KEY + 1];
+        let key = vec![b'k'; spill::MAX_KEY_LEN + 1];
         let value = vec![0; self.options.segment];
         assert!(matches!(table.put(&key, b""), Err(Error::KeyTooLong { .. })));
         assert!(matches!(table.delete(&key), Err(Error::KeyTooLong { .. })));

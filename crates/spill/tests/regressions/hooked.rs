@@ -152,8 +152,8 @@ struct HookedPages {
 }
 
 impl Pages for HookedPages {
-    fn bring(&self, part: Range<usize>) -> io::Result<()> {
+    fn populate(&self, part: Range<usize>) -> io::Result<()> {
         (self.hook)(Call::Read(part.start as u64, part.end as u64))?;
-        self.below.bring(part)
+        self.below.populate(part)
     }
 }

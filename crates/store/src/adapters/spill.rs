@@ -121,7 +121,7 @@ impl Spill {
 
 impl EmbeddedAdapter for Spill {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
-    const LONGEST_KEY: usize = ::spill::LONGEST_KEY;
+    const LONGEST_KEY: usize = ::spill::MAX_KEY_LEN;
 
     fn longest_value(url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
         let segment = Config::read(url)?.options.segment as u64;
@@ -317,7 +317,7 @@ mod tests {
             let url = url(&home, &format!("segment={segment}"));
             let longest = url.longest_value().unwrap().unwrap();
             let spill = Spill::open(&url).unwrap();
-            let key = [b'k'; ::spill::LONGEST_KEY];
+            let key = [b'k'; ::spill::MAX_KEY_LEN];
             let mut value = vec![7; longest.bytes as usize];
             spill.tables[0].put(&key, &value).unwrap();
             value.push(7);

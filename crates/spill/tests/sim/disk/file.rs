@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::io::Errno;
-use spill::fs::{Access, BLOCK, File, Map, Pages};
+use spill::fs::{Access, BLOCK_SIZE, File, Map, Pages};
 
 use super::call::Place;
 use super::folder::Hold;
@@ -30,7 +30,11 @@ impl SimFile {
             return Ok(());
         }
         for number in [memory.as_ptr().addr(), memory.len(), offset as usize] {
-            assert!(number.is_multiple_of(BLOCK), "{}: {number}: no block", self.path.display());
+            assert!(
+                number.is_multiple_of(BLOCK_SIZE),
+                "{}: {number}: no block",
+                self.path.display()
+            );
         }
         match PastCache::of(state.seed) {
             PastCache::Refused => Err(Errno::INVAL.into()),
@@ -130,7 +134,7 @@ impl File for SimFile {
 
     fn start_writeback(&self, _: Range<u64>) {}
 
-    fn past_cache(&self) -> Option<Arc<dyn File>> {
+    fn open_direct(&self) -> Option<Arc<dyn File>> {
         let mut state = self.begin(Kind::OpenPastCache).ok()?;
         let is_there = PastCache::of(state.seed) != PastCache::Missing;
         is_there.then(|| {
@@ -196,7 +200,7 @@ impl PastCache {
 struct Copied(#[allow(dead_code, reason = "kept for its memory")] Mutex<Memory>);
 
 impl Pages for Copied {
-    fn bring(&self, _: Range<usize>) -> io::Result<()> {
+    fn populate(&self, _: Range<usize>) -> io::Result<()> {
         Ok(())
     }
 }
@@ -209,7 +213,7 @@ struct SimPages {
 }
 
 impl Pages for SimPages {
-    fn bring(&self, part: Range<usize>) -> io::Result<()> {
+    fn populate(&self, part: Range<usize>) -> io::Result<()> {
         assert!(part.end <= self.len, "{}: brings what is not mapped", self.path.display());
         drop(self.hold.disk.begin(Kind::Bring, Place::File(self.hold.id))?);
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use spill::fs::{Access, File, Mode, read_whole, write_whole};
+use spill::fs::{Access, File, Mode, read_exact_at, write_all_at};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn at(name: &str) -> PathBuf {
 /// A file whose name and content are on the device.
 fn durable_file(sim: &Sim, name: &str, content: &[u8]) -> Arc<dyn File> {
     let file = sim.open(&at(name), Mode::New).unwrap();
-    write_whole(&*file, content, 0).unwrap();
+    write_all_at(&*file, content, 0).unwrap();
     file.sync().unwrap();
     sim.sync_dir(Path::new("/disk")).unwrap();
     file
@@ -81,7 +81,7 @@ fn names_are_durable_once_their_folder_is_synced() {
     let sim = Sim::new(5);
     let file = durable_file(&sim, "a", b"old");
     let new = sim.open(&at("b"), Mode::New).unwrap();
-    write_whole(&*new, b"new", 0).unwrap();
+    write_all_at(&*new, b"new", 0).unwrap();
     new.sync().unwrap();
     assert_eq!(power_cut(&sim, Loss::Everything, 0).files(), [at("a")]);
     sim.rename(&at("b"), &at("a")).unwrap();
@@ -129,7 +129,7 @@ fn two_names_of_a_file_have_one_content() {
     let sim = Sim::new(8);
     let file = durable_file(&sim, "a", b"first");
     sim.hard_link(&at("a"), &at("b")).unwrap();
-    write_whole(&*file, b"later", 0).unwrap();
+    write_all_at(&*file, b"later", 0).unwrap();
     assert_eq!(sim.content(&at("b")).unwrap(), b"later");
     sim.remove(&at("a")).unwrap();
     assert_eq!(sim.content(&at("b")).unwrap(), b"later");
@@ -155,9 +155,9 @@ fn a_mapping_is_the_file_and_survives_only_the_process() {
     };
     store(5000, 7);
     let mut read = [0; 1];
-    read_whole(&*file, &mut read, 5000).unwrap();
+    read_exact_at(&*file, &mut read, 5000).unwrap();
     assert_eq!(read, [7]);
-    write_whole(&*file, &[8], 5001).unwrap();
+    write_all_at(&*file, &[8], 5001).unwrap();
     assert_eq!(loaded(5001), 8);
 
     let kept = |sim: &Sim| sim.content(&at("a")).unwrap()[5000];
@@ -199,14 +199,14 @@ fn what_a_failed_sync_gave_up_never_reaches_the_device() {
     for forget in [false, true] {
         let sim = Sim::new(11);
         let file = durable_file(&sim, "a", &[1; 1024]);
-        write_whole(&*file, &[2; 1024], 0).unwrap();
+        write_all_at(&*file, &[2; 1024], 0).unwrap();
         sim.fail(sim.calls(), Fault::LostSync { forget });
         assert!(file.sync().is_err());
         assert_eq!(sim.content(&at("a")).unwrap(), [if forget { 1 } else { 2 }; 1024]);
         file.sync().unwrap();
         assert_eq!(power_cut(&sim, Loss::Nothing, 0).content(&at("a")).unwrap(), [1; 1024]);
         // What is written again is synced again, even if it is the same.
-        write_whole(&*file, &[2; 512], 0).unwrap();
+        write_all_at(&*file, &[2; 512], 0).unwrap();
         file.sync().unwrap();
         let left = power_cut(&sim, Loss::Everything, 0).content(&at("a")).unwrap();
         assert_eq!((left[0], left[512]), (2, 1));
@@ -295,7 +295,7 @@ fn the_kernel_writes_back_at_any_time() {
     let file = durable_file(&sim, "a", &[0; 16 * SECTOR]);
     let mut seen = BTreeSet::new();
     for round in 1..200_u8 {
-        write_whole(&*file, &[round; 16 * SECTOR], 0).unwrap();
+        write_all_at(&*file, &[round; 16 * SECTOR], 0).unwrap();
         seen.extend(power_cut(&sim, Loss::Everything, 0).content(&at("a")).unwrap());
     }
     assert!(seen.len() > 5, "{seen:?}");
@@ -308,7 +308,7 @@ fn the_same_seed_gives_the_same_disk() {
         let file = durable_file(&sim, "a", &[0; 4096]);
         sim.start_trace();
         for round in 1..50_u8 {
-            write_whole(&*file, &[round; 4096], 0).unwrap();
+            write_all_at(&*file, &[round; 4096], 0).unwrap();
         }
         let left = power_cut(&sim, Loss::Some(4), 3).content(&at("a")).unwrap();
         (sim.take_trace(), left)

@@ -1,0 +1,437 @@
+//! The parts of an open store, and how they change together.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
+
+use crate::directory::Directory;
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::garbage_collection::GarbageCollector;
+use crate::group_commit::GroupCommit;
+use crate::hot_keys::HotKeyFilter;
+use crate::level::file::IndexFile;
+use crate::level::merge::DeadBytes;
+use crate::manifest::{AppendError, LevelState, Manifest, SegmentState, State, TableState};
+use crate::memtable::BlockPool;
+use crate::options::Options;
+use crate::overwrites::OverwriteEstimate;
+use crate::preallocation::PreallocatedSegments;
+use crate::priority::BackgroundPriority;
+use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::schedule::{AtomicArc, Condvar, Mutex, MutexGuard};
+use crate::segment_release::CollectedSegments;
+use crate::statistics::Counters;
+use crate::stream::{Stream, StreamPositions};
+use crate::value_log::flush::Flusher;
+use crate::value_log::segment::{self, FILE_HEADER_LEN};
+use crate::value_log::{LogWriter, Segment, Staging};
+use crate::version::{Coverage, MemtableSet, Version};
+
+/// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
+/// `compaction`, `durable`, `writer`, `preallocated`, `segment_creation`, `next_segment`, `collected`.
+pub(crate) struct Engine {
+    /// Where paths lead that are not the store's: a checkpoint's.
+    pub(crate) outer_fs: Arc<dyn Fs>,
+    pub(crate) dir: PathBuf,
+    pub(crate) log: Directory,
+    pub(crate) index: Directory,
+    pub(crate) options: Options,
+    pub(crate) staging: Arc<Staging>,
+    pub(crate) flusher: Arc<Flusher>,
+    pub(crate) blocks: Arc<BlockPool>,
+    pub(crate) version: AtomicArc<Version>,
+    pub(crate) collector: Mutex<GarbageCollector>,
+    /// Held while levels are merged, or must stay as they are.
+    pub(crate) compaction: Mutex<()>,
+    pub(crate) durable: Mutex<DurableState>,
+    pub(crate) writer: Mutex<LogWriter>,
+    pub(crate) hot_keys: HotKeyFilter,
+    pub(crate) overwrite_estimate: OverwriteEstimate,
+    pub(crate) preallocated: PreallocatedSegments,
+    /// Held while a segment is made: nobody else waits for the file system.
+    segment_creation: Mutex<()>,
+    /// Held while the version changes.
+    pub(crate) next_segment: Mutex<u32>,
+    pub(crate) collected: Mutex<CollectedSegments>,
+    pub(crate) next_index: AtomicU32,
+    /// Writes up to this sequence are seen by readers.
+    pub(crate) visible_sequence: AtomicU64,
+    /// How often the active generation was frozen.
+    pub(crate) freezes: AtomicU64,
+    /// Copies that writers are to enter.
+    pub(crate) pending_insertions: AtomicUsize,
+    pub(crate) group_commit: GroupCommit,
+    pub(crate) counters: Counters,
+    pub(crate) work: WorkSignal,
+    pub(crate) priority: BackgroundPriority,
+    /// Why nothing is written any more.
+    halted: OnceLock<Error>,
+    /// Versions of before, kept until nobody else has them: what goes with them takes a while to
+    /// free, and no reader should have to do that.
+    retired_versions: Mutex<Vec<Arc<Version>>>,
+    pub(crate) _lock: Box<dyn Send + Sync>,
+}
+
+/// What is in the manifest beside the version.
+pub(crate) struct DurableState {
+    pub(crate) manifest: Manifest,
+    pub(crate) next_table: u32,
+}
+
+/// What is done beside the writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Job {
+    Compact,
+    CollectGarbage,
+    ReleaseSegments,
+}
+
+/// What the background is told, and tells.
+#[derive(Default)]
+pub(crate) struct WorkSignal {
+    state: Mutex<WorkSignalState>,
+    changed: Condvar,
+    /// Writers are to slow down: nanoseconds for each write.
+    pub(crate) write_delay: AtomicU32,
+    /// The collector was told that there is garbage.
+    pub(crate) is_gc_due: AtomicBool,
+    pub(crate) is_closing: AtomicBool,
+    /// Small segments are to become few.
+    pub(crate) has_many_small: AtomicBool,
+}
+
+#[derive(Default)]
+struct WorkSignalState {
+    /// Rises with everything that may be work.
+    events: u64,
+    /// Why the last merge failed.
+    compaction_error: Option<Error>,
+}
+
+impl WorkSignal {
+    /// There may be something to do, or something was done.
+    pub(crate) fn notify(&self) {
+        lock(&self.state).events += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits for news after those that were seen, for the end, or so long; the news that were seen.
+    pub(crate) fn wait(&self, seen: u64, limit: std::time::Duration) -> u64 {
+        let state = lock(&self.state);
+        let waited = self
+            .changed
+            .wait_timeout_while(state, limit, |state| {
+                // The end may have been told of before `seen` was asked for.
+                state.events == seen && !self.is_closing.load(Ordering::Acquire)
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        waited.0.events
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        lock(&self.state).events
+    }
+
+    /// Notes how a merge ended, before another one begins that may make up for it.
+    pub(crate) fn record_compaction(
+        &self,
+        _compaction: &MutexGuard<'_, ()>,
+        result: &Result<bool>,
+    ) {
+        lock(&self.state).compaction_error = result.as_ref().err().map(Error::duplicate);
+    }
+
+    /// Why nothing is merged, if that is so.
+    pub(crate) fn compaction_error(&self) -> Option<Error> {
+        lock(&self.state).compaction_error.as_ref().map(Error::duplicate)
+    }
+}
+
+/// A lock that a panic of another holder does not poison: what is under these locks is only
+/// changed in steps that leave it whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, if nobody holds it.
+#[inline]
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+pub(crate) struct EngineParts {
+    pub(crate) outer_fs: Arc<dyn Fs>,
+    pub(crate) dir: PathBuf,
+    pub(crate) log: Directory,
+    pub(crate) index: Directory,
+    pub(crate) options: Options,
+    pub(crate) staging: Arc<Staging>,
+    pub(crate) blocks: Arc<BlockPool>,
+    pub(crate) version: Version,
+    pub(crate) durable: DurableState,
+    pub(crate) writer: LogWriter,
+    pub(crate) next_segment: u32,
+    pub(crate) next_index: u32,
+    pub(crate) lock: Box<dyn Send + Sync>,
+}
+
+impl Engine {
+    pub(crate) fn new(parts: EngineParts) -> Engine {
+        let sequence = parts.writer.sequence;
+        Engine {
+            outer_fs: parts.outer_fs,
+            dir: parts.dir,
+            log: parts.log,
+            index: parts.index,
+            options: parts.options,
+            staging: parts.staging,
+            flusher: Arc::clone(parts.writer.flusher()),
+            blocks: parts.blocks,
+            version: AtomicArc::from_pointee(parts.version),
+            collector: Mutex::default(),
+            collected: Mutex::default(),
+            compaction: Mutex::default(),
+            durable: Mutex::new(parts.durable),
+            group_commit: GroupCommit::new(parts.writer.positions()),
+            writer: Mutex::new(parts.writer),
+            hot_keys: HotKeyFilter::default(),
+            overwrite_estimate: OverwriteEstimate::default(),
+            preallocated: PreallocatedSegments::default(),
+            segment_creation: Mutex::default(),
+            next_segment: Mutex::new(parts.next_segment),
+            next_index: AtomicU32::new(parts.next_index),
+            visible_sequence: AtomicU64::new(sequence),
+            freezes: AtomicU64::new(0),
+            pending_insertions: AtomicUsize::new(0),
+            counters: Counters::default(),
+            work: WorkSignal::default(),
+            priority: BackgroundPriority::default(),
+            halted: OnceLock::new(),
+            retired_versions: Mutex::default(),
+            _lock: parts.lock,
+        }
+    }
+
+    /// Nothing is written any more: it is unknown what is on the device.
+    pub(crate) fn halt(&self, why: &Error) {
+        let _ = self.halted.set(why.as_halted());
+    }
+
+    /// The same after a sync that failed: what it could not write may be in the page cache as if it
+    /// had, and the next opening must not take it for granted.
+    pub(crate) fn halt_after_failed_sync(&self, why: &Error) {
+        self.staging.note_failure(true);
+        self.halt(why);
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.halted.get() {
+            Some(why) => Err(why.duplicate()),
+            None => Ok(()),
+        }
+    }
+
+    /// Swaps in a changed version.
+    pub(crate) fn update_version(&self, edit: impl FnOnce(&mut Version)) {
+        let guard = lock(&self.next_segment);
+        let mut version = Version::clone(&self.version.load());
+        edit(&mut version);
+        self.version.store(Arc::new(version));
+        drop(guard);
+    }
+
+    /// A new segment with room for `least` bytes, which readers know of when this returns.
+    pub(crate) fn create_segment(&self, stream: Stream, least: usize) -> Result<Arc<Segment>> {
+        let segment_creation = lock(&self.segment_creation);
+        let id = *lock(&self.next_segment);
+        let least = (least + FILE_HEADER_LEN as usize).next_multiple_of(4096);
+        let capacity = self.options.segment.max(least);
+        segment::check_number(id)?;
+        let segment = Segment::create(&self.log, id, stream, capacity)?;
+        let segment = Arc::new(segment);
+        let mut next = lock(&self.next_segment);
+        *next += 1;
+        let mut version = Version::clone(&self.version.load());
+        version.segments = version.segments.with(Arc::clone(&segment));
+        self.version.store(Arc::new(version));
+        drop((next, segment_creation));
+        Ok(segment)
+    }
+
+    pub(crate) fn next_index(&self) -> u32 {
+        self.next_index.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Freezes what is being written. The caller holds the writer.
+    pub(crate) fn freeze_memtables(&self, writer: &mut LogWriter) {
+        let positions = StreamPositions { copies: writer.copies_begin, ..writer.positions() };
+        let coverage = Coverage { sequence: writer.sequence, positions };
+        let hidden = writer.since_freeze.replaced + self.overwrite_estimate.take();
+        writer.on_freeze();
+        self.update_version(|version| {
+            let memtables = version.active.memtables.clone();
+            let frozen = MemtableSet { memtables, coverage: Some(coverage), hidden: hidden.into() };
+            version.frozen.insert(0, Arc::new(frozen));
+            version.active = Arc::new(MemtableSet::new(version.tables.len(), &self.blocks));
+        });
+        self.freezes.fetch_add(1, Ordering::Release);
+        self.update_write_delay();
+        self.work.notify();
+    }
+
+    /// Versions of before that no reader has any more.
+    pub(crate) fn unused_versions(&self) -> usize {
+        lock(&self.retired_versions)
+            .iter()
+            .filter(|version| Arc::strong_count(version) == 1)
+            .count()
+    }
+
+    /// Frees what no reader has any more.
+    pub(crate) fn reclaim_versions(&self) {
+        // One that is not current is never lent again.
+        let (free, kept) = std::mem::take(&mut *lock(&self.retired_versions))
+            .into_iter()
+            .partition(|version| Arc::strong_count(version) == 1);
+        lock(&self.retired_versions).extend(kept);
+        drop::<Vec<_>>(free);
+    }
+
+    /// Makes a change durable and visible: `edit` is applied to the version as it is when the
+    /// manifest is written, and again to the one that is current then. `dead` is what the change
+    /// found to be dead.
+    pub(crate) fn publish(
+        &self,
+        durable: &mut DurableState,
+        dead: &DeadBytes,
+        edit: impl Fn(&mut Version),
+    ) -> Result<()> {
+        self.check_writable()?;
+        // Of segments that the version has: one that comes meanwhile is not told of as complete.
+        let synced = self.group_commit.positions();
+        let (version, next_segment) = {
+            let next = lock(&self.next_segment);
+            let mut version = Version::clone(&self.version.load());
+            edit(&mut version);
+            (version, *next)
+        };
+        let next_index = self.next_index.load(Ordering::Relaxed);
+        let state = state_of(
+            &version,
+            &StateContext {
+                next_segment,
+                next_index,
+                next_table: durable.next_table,
+                state: durable.manifest.number() + 1,
+                store: self.log.store,
+                synced,
+                dead,
+            },
+        );
+        durable.manifest.append(&state).map_err(|unwritten| match unwritten {
+            AppendError::Unchanged(error) => error,
+            AppendError::Unknown(error) => {
+                self.halt(&error);
+                error
+            }
+        })?;
+        self.staging.note_state(durable.manifest.number());
+        for (&segment, &bytes) in &dead.0 {
+            if let Some(segment) = version.segments.get(segment) {
+                segment.add_dead(bytes);
+            }
+        }
+        let before = self.version.load_full();
+        self.update_version(edit);
+        self.retire_unused(&before);
+        lock(&self.retired_versions).push(before);
+        Ok(())
+    }
+
+    /// Files of an index that the current version does not have go with their last user.
+    pub(crate) fn retire_unless_used<'a>(&self, files: impl Iterator<Item = &'a Arc<IndexFile>>) {
+        let now = self.version.load();
+        let in_use: HashSet<u32> = index_files(&now).map(|file| file.id).collect();
+        for file in files.filter(|file| !in_use.contains(&file.id)) {
+            file.retire();
+        }
+    }
+
+    /// Files that the version of before has and the current one has not go with their last user.
+    fn retire_unused(&self, before: &Version) {
+        self.retire_unless_used(index_files(before));
+        let now = self.version.load();
+        for segment in before.segments.iter() {
+            if now.segments.get(segment.id).is_none() {
+                segment.retire();
+            }
+        }
+    }
+}
+
+fn index_files(version: &Version) -> impl Iterator<Item = &Arc<IndexFile>> {
+    let tables = version.tables.iter().flatten();
+    let levels = tables.flat_map(|table| table.levels.iter().flatten());
+    levels.flat_map(|level| level.files.iter().map(|(file, _)| file))
+}
+
+/// What a state has beside the version.
+pub(crate) struct StateContext<'a> {
+    pub(crate) next_segment: u32,
+    pub(crate) next_index: u32,
+    pub(crate) next_table: u32,
+    /// The number of the state.
+    pub(crate) state: u64,
+    /// The number of the store.
+    pub(crate) store: u64,
+    pub(crate) synced: StreamPositions,
+    pub(crate) dead: &'a DeadBytes,
+}
+
+/// The durable state of a version.
+pub(crate) fn state_of(version: &Version, rest: &StateContext<'_>) -> State {
+    let tables = (0..).zip(&version.tables).filter_map(|(id, table)| {
+        let table = table.as_ref()?;
+        let levels = table.levels.iter().map(|level| {
+            let level = level.as_ref()?;
+            let files = level.files.iter().map(|(file, in_use)| (file.id, file.pages(), *in_use));
+            Some(LevelState {
+                root: level.root,
+                height: level.height,
+                entries: level.entries,
+                files: files.collect(),
+                filter_pages: level.filter.map_or(0, |filter| filter.pages),
+            })
+        });
+        Some(TableState { id, name: table.name.clone(), levels: levels.collect() })
+    });
+    let segments = version.segments.iter().map(|segment| {
+        let position = rest.synced.of(segment.stream);
+        let synced = match segment.id.cmp(&position.segment) {
+            std::cmp::Ordering::Less => segment.end().unwrap_or(0),
+            std::cmp::Ordering::Equal => position.offset,
+            std::cmp::Ordering::Greater => 0,
+        };
+        let dead = segment.dead() + rest.dead.0.get(&segment.id).copied().unwrap_or(0);
+        // An end counts when everything before it does.
+        let end = segment.end().filter(|&end| end <= synced);
+        SegmentState { id: segment.id, end, synced, dead }
+    });
+    State {
+        next_segment: rest.next_segment,
+        next_index: rest.next_index,
+        next_table: rest.next_table,
+        coverage: version.coverage,
+        synced: rest.synced,
+        tables: tables.collect(),
+        segments: segments.collect(),
+        hidden_in_levels: version.hidden_in_levels,
+        number: rest.state,
+        store: rest.store,
+    }
+}

@@ -1,0 +1,202 @@
+//! Making the log durable: one sync serves all who wait for it.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::engine::{Engine, lock};
+use crate::error::{Error, Result};
+use crate::options::Durability;
+use crate::schedule::atomic::{AtomicBool, Ordering};
+use crate::schedule::{Condvar, Mutex};
+use crate::stream::{LogPosition, StreamPositions};
+use crate::time_slice;
+use crate::value_log::Segment;
+
+/// How far the log is on the device.
+pub(crate) struct GroupCommit {
+    state: Mutex<GroupCommitState>,
+    changed: Condvar,
+    /// The last sync failed.
+    has_failed: AtomicBool,
+}
+
+struct GroupCommitState {
+    positions: StreamPositions,
+    /// Someone is syncing; who comes meanwhile waits.
+    has_leader: bool,
+    /// The folder of the log was synced with segments below this number in it.
+    names_synced_below: u32,
+    last: Instant,
+    /// Why the last sync failed.
+    failure: Option<Error>,
+}
+
+impl GroupCommit {
+    pub(crate) fn new(positions: StreamPositions) -> GroupCommit {
+        let last = Instant::now();
+        let state = GroupCommitState {
+            positions,
+            has_leader: false,
+            names_synced_below: 0,
+            last,
+            failure: None,
+        };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        GroupCommit { state, changed, has_failed: AtomicBool::new(false) }
+    }
+
+    /// How far each stream is on the device.
+    pub(crate) fn positions(&self) -> StreamPositions {
+        lock(&self.state).positions
+    }
+
+    /// Whether the last sync failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last sync began longer ago than that.
+    fn is_older_than(&self, interval: Duration) -> bool {
+        lock(&self.state).last.elapsed() >= interval
+    }
+
+    pub(crate) fn note_copies_synced(&self, copies: LogPosition) {
+        let mut state = lock(&self.state);
+        state.positions.copies = state.positions.copies.max(copies);
+    }
+}
+
+/// The one who syncs; when it ends, however it does, the next may.
+struct SyncLeader<'a> {
+    engine: &'a Engine,
+    is_finished: bool,
+}
+
+impl Drop for SyncLeader<'_> {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // What it was to sync nobody knows any more.
+            self.engine
+                .halt_after_failed_sync(&Error::Halted { why: "a sync panicked".to_owned() });
+        }
+        lock(&self.engine.group_commit.state).has_leader = false;
+        self.engine.group_commit.changed.notify_all();
+    }
+}
+
+impl Engine {
+    /// Before a write of a store that is synced at an interval: no more is written than may be lost.
+    #[inline]
+    pub(crate) fn check_interval(&self) -> Result<()> {
+        match self.options.durability {
+            Durability::None | Durability::Sync => Ok(()),
+            Durability::Interval(interval) => self.check_last_sync(interval),
+        }
+    }
+
+    fn check_last_sync(&self, interval: Duration) -> Result<()> {
+        let has_failed = self.group_commit.has_failed();
+        if !self.options.background {
+            let is_due = has_failed || self.group_commit.is_older_than(interval);
+            return if is_due { self.sync_all() } else { Ok(()) };
+        }
+        if !has_failed {
+            return Ok(());
+        }
+        lock(&self.group_commit.state)
+            .failure
+            .as_ref()
+            .map_or(Ok(()), |failure| Err(failure.duplicate()))
+    }
+
+    /// Everything that was written is in its segment when this returns, though not on the device. Writers
+    /// go on meanwhile.
+    pub(crate) fn flush_staging(&self) -> Result<()> {
+        let positions = lock(&self.writer).push_staged();
+        self.flusher.flush_to(positions)
+    }
+
+    /// A sync of all that was written.
+    pub(crate) fn sync_all(&self) -> Result<()> {
+        let positions = lock(&self.writer).positions();
+        self.sync_to(positions)
+    }
+
+    /// Returns when everything that writers wrote before these places is on the device. With `Interval`
+    /// writes are refused from a sync that fails to one that succeeds.
+    pub(crate) fn sync_to(&self, positions: StreamPositions) -> Result<()> {
+        let mut state = lock(&self.group_commit.state);
+        loop {
+            if state.positions.include_writes(positions) {
+                return Ok(());
+            }
+            self.check_writable()?;
+            if !state.has_leader {
+                break;
+            }
+            // A sync ends, or fails and halts; the limit is for a wake-up that gets lost.
+            let waited = self.group_commit.changed.wait_timeout(state, Duration::from_millis(100));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.has_leader = true;
+        state.last = Instant::now();
+        let names_synced_below = state.names_synced_below;
+        drop(state);
+        let mut leader = SyncLeader { engine: self, is_finished: false };
+        let result = self.sync_now(names_synced_below);
+        leader.is_finished = true;
+        let mut state = lock(&self.group_commit.state);
+        state.failure = result.as_ref().err().map(Error::duplicate);
+        self.group_commit.has_failed.store(result.is_err(), Ordering::Relaxed);
+        if let Ok((positions, names_synced_below)) = &result {
+            state.positions = state.positions.max(*positions);
+            state.names_synced_below = *names_synced_below;
+        }
+        drop((state, leader));
+        result.map(|_| ())
+    }
+
+    fn sync_now(&self, names_synced_below: u32) -> Result<(StreamPositions, u32)> {
+        let (positions, segments) = lock(&self.writer).take_unsynced();
+        // Writers go on meanwhile.
+        if let Err(error) = self.flusher.flush_to(positions) {
+            lock(&self.writer).restore_unsynced(segments);
+            return Err(error);
+        }
+        let synced = (|| {
+            for segment in segments.iter().flatten() {
+                sync(segment)?;
+            }
+            self.sync_log_directory(names_synced_below)
+        })();
+        match synced {
+            Ok(names_synced_below) => {
+                lock(&self.writer).note_synced(positions);
+                self.staging.note_synced(positions);
+                Ok((positions, names_synced_below))
+            }
+            Err(error) => {
+                self.halt_after_failed_sync(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Syncs the folder of the log if it has segments that it had not the last time.
+    fn sync_log_directory(&self, names_synced_below: u32) -> Result<u32> {
+        let next = *lock(&self.next_segment);
+        if next > names_synced_below {
+            self.log.sync()?;
+        }
+        Ok(next)
+    }
+}
+
+pub(crate) fn sync(segment: &Arc<Segment>) -> Result<()> {
+    // Sending the pages on their way is most of the work.
+    let written = segment.written() as usize;
+    time_slice::for_each_chunk_ahead(0..written, time_slice::SYSCALL_CHUNK, |part| {
+        segment.file.start_writeback(part.start as u64..part.end as u64);
+    });
+    segment.file.sync().map_err(|error| Error::io(segment.path(), error))
+}

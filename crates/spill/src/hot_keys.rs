@@ -1,0 +1,108 @@
+//! Which keys were written lately: those will be written again soon, and what is written of them now
+//! is dead then.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::prefetch;
+
+/// How many keys are known: those last written, one in each place.
+const SLOTS: usize = 256 << 10;
+/// Time is what was written to the store, in units of so many bytes.
+const CLOCK_UNIT: u64 = 1 << 20;
+/// So many units ago is lately. With less, records of busy keys lie among those that stay; with
+/// more, those that stay lie among busy ones. Simulated for YCSB's zipfian keys and a log of 1.43
+/// times what lives, bytes that are written for one with 50, 70 and 90: 1.78, 1.77 and 1.77 for a
+/// million keys, 1.82, 1.82 and 1.83 for 400,000, 1.75, 1.74 and 1.74 for three million.
+const HOT_WINDOW: u16 = 90;
+
+/// For each place 16 bits of a hash of the last key that was written of those that share it, and
+/// 16 of when that was.
+pub(crate) struct HotKeyFilter {
+    slots: Box<[AtomicU32]>,
+    /// Bytes; it begins long after what empty places tell.
+    clock: AtomicU64,
+}
+
+impl Default for HotKeyFilter {
+    fn default() -> Self {
+        HotKeyFilter {
+            slots: (0..SLOTS).map(|_| AtomicU32::new(0)).collect(),
+            clock: AtomicU64::new(CLOCK_UNIT << 15),
+        }
+    }
+}
+
+impl HotKeyFilter {
+    /// The key's place is asked for soon: it is one of a megabyte.
+    #[inline]
+    pub(crate) fn prefetch(&self, table: u32, key_hash: u64) {
+        prefetch::lines(ptr::from_ref(self.slot(hash(table, key_hash))).cast(), 1);
+    }
+
+    /// Whether a key was written lately; now it was. Whatever the answer, it is right for a while.
+    #[inline]
+    pub(crate) fn record_write(&self, table: u32, key_hash: u64) -> bool {
+        let hash = hash(table, key_hash);
+        let clock = (self.clock.load(Ordering::Relaxed) / CLOCK_UNIT) as u16;
+        let slot = self.slot(hash);
+        let tag = (hash >> 48) as u32;
+        let previous = slot.load(Ordering::Relaxed);
+        slot.store(tag << 16 | u32::from(clock), Ordering::Relaxed);
+        previous >> 16 == tag && clock.wrapping_sub(previous as u16) < HOT_WINDOW
+    }
+
+    #[inline]
+    fn slot(&self, hash: u64) -> &AtomicU32 {
+        &self.slots[hash as usize % SLOTS]
+    }
+
+    /// So many bytes were written. One thread at a time calls this.
+    #[inline]
+    pub(crate) fn advance_clock(&self, bytes: u64) {
+        self.clock.store(self.clock.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn hash(table: u32, key_hash: u64) -> u64 {
+    key_hash ^ u64::from(table).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[cfg(test)]
+mod tests {
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+
+    fn record_write(filter: &HotKeyFilter, key: u64) -> bool {
+        filter.record_write(1, xxh3_64(&key.to_le_bytes()))
+    }
+
+    #[test]
+    fn keys_are_known_while_not_too_many_others_come() {
+        let filter = HotKeyFilter::default();
+        assert!(!record_write(&filter, 1));
+        assert!(record_write(&filter, 1));
+        assert!(!filter.record_write(2, xxh3_64(&1_u64.to_le_bytes())), "of another table");
+        let keys = 100..100 + SLOTS as u64 / 8;
+        let again = keys.clone().filter(|&key| record_write(&filter, key)).count();
+        assert!(again <= 4, "{again} keys that come for the first time");
+        let known = keys.filter(|&key| record_write(&filter, key)).count();
+        assert!(known > SLOTS / 8 * 4 / 5, "{known}");
+        for key in 0..20 * SLOTS as u64 {
+            record_write(&filter, 10_000_000 + key);
+        }
+        assert!(!record_write(&filter, 100), "many others came");
+    }
+
+    #[test]
+    fn keys_are_known_while_not_too_much_is_written() {
+        let filter = HotKeyFilter::default();
+        record_write(&filter, 1);
+        filter.advance_clock((u64::from(HOT_WINDOW) - 1) * CLOCK_UNIT);
+        assert!(record_write(&filter, 1));
+        filter.advance_clock(u64::from(HOT_WINDOW) * CLOCK_UNIT);
+        assert!(!record_write(&filter, 1));
+    }
+}

@@ -1,0 +1,127 @@
+//! What an index knows of a key without reading the log: all of it (L0), or its begin (a page).
+
+use std::cmp::Ordering;
+
+use super::page::MAX_PREFIX_LEN;
+use crate::bytes::head_at;
+
+/// The most bytes that a page knows of a key.
+pub(crate) const MAX_KNOWN_LEN: usize = MAX_PREFIX_LEN + 8;
+
+/// The begin of a key: zeros may stand for bytes beyond its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PartialKey<'a> {
+    Whole(&'a [u8]),
+    /// The prefix of a page and eight bytes behind it.
+    KeyPrefix {
+        prefix: &'a [u8],
+        head: u64,
+    },
+}
+
+impl PartialKey<'_> {
+    /// How many bytes are known; a whole key counts as longer than any.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            PartialKey::Whole(_) => usize::MAX,
+            PartialKey::KeyPrefix { prefix, .. } => prefix.len() + 8,
+        }
+    }
+
+    /// Eight bytes from `offset` on, which are known.
+    #[inline]
+    pub(crate) fn head_at(&self, offset: usize) -> u64 {
+        match *self {
+            PartialKey::Whole(key) => head_at(key, offset),
+            PartialKey::KeyPrefix { prefix, head } => {
+                let before = prefix.len().saturating_sub(offset);
+                match before {
+                    0 => head,
+                    1..8 => {
+                        let shift = 8 * before as u32;
+                        head_at(&prefix[offset..], 0) | head >> shift
+                    }
+                    _ => head_at(prefix, offset),
+                }
+            }
+        }
+    }
+
+    /// The known bytes, [`MAX_KNOWN_LEN`] at most, without zeros at the end: a key that is not above this
+    /// one.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.untrimmed();
+        while bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+        bytes
+    }
+
+    /// The known bytes, [`MAX_KNOWN_LEN`] at most; the last of them may be zeros beyond the key's end.
+    pub(crate) fn untrimmed(&self) -> Vec<u8> {
+        match *self {
+            PartialKey::Whole(key) => key[..key.len().min(MAX_KNOWN_LEN)].to_vec(),
+            PartialKey::KeyPrefix { prefix, head } => [prefix, &head.to_be_bytes()].concat(),
+        }
+    }
+
+    /// The order of two keys as far as it is known; `Equal` if it is not.
+    pub(crate) fn compare(&self, other: &PartialKey<'_>) -> Ordering {
+        if let (PartialKey::Whole(one), PartialKey::Whole(other)) = (self, other) {
+            return one.cmp(other);
+        }
+        let len = self.len().min(other.len());
+        let mut offset = 0;
+        // The last step looks at bytes again rather than at unknown ones.
+        loop {
+            let at = offset.min(len - 8);
+            let order = self.head_at(at).cmp(&other.head_at(at));
+            if order != Ordering::Equal || offset + 8 >= len {
+                return order;
+            }
+            offset += 8;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn prefix_of(key: &[u8], offset: usize) -> PartialKey<'_> {
+        PartialKey::KeyPrefix { prefix: &key[..offset], head: head_at(key, offset) }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_known_is_right(
+            one in prop::collection::vec(0_u8..3, 0..40),
+            other in prop::collection::vec(0_u8..3, 0..40),
+            offset in 0_usize..30,
+            other_skip in 0_usize..30,
+            at in 0_usize..30,
+        ) {
+            let (offset, other_skip) = (offset.min(one.len()), other_skip.min(other.len()));
+            let (a, b) = (prefix_of(&one, offset), prefix_of(&other, other_skip));
+            for (a, b) in [(a, b), (PartialKey::Whole(&one), b), (a, PartialKey::Whole(&other))] {
+                let order = a.compare(&b);
+                if order != Ordering::Equal {
+                    prop_assert_eq!(order, one.cmp(&other));
+                } else {
+                    let len = a.len().min(b.len());
+                    let padded = |key: &[u8]| {
+                        let mut key = key.to_vec();
+                        key.resize(100, 0);
+                        key[..len].to_vec()
+                    };
+                    prop_assert_eq!(padded(&one), padded(&other));
+                }
+            }
+            let at = at.min(offset);
+            prop_assert_eq!(a.head_at(at), head_at(&one, at));
+            prop_assert!(a.bytes() <= one);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Finding several keys side by side: a step that would wait for memory asks for it, and the others
+//! make theirs meanwhile.
+
+use std::mem::offset_of;
+use std::ptr;
+
+use super::entry::Entry;
+use super::node::Node;
+use super::{KeyVersion, Memtable, child_of, find};
+use crate::bytes::head_at;
+use crate::prefetch;
+
+/// What a search of a node touches before its slots: lines of its head and of its keys' heads.
+const LINES: usize = offset_of!(Node, slots).div_ceil(64);
+/// Lines of an entry with a key of usual length and its first version.
+const ENTRY_LINES: usize = 2;
+
+/// A key on its way to being found.
+pub(crate) struct Search<'a> {
+    memtable: Option<&'a Memtable>,
+    key: &'a [u8],
+    state: SearchState<'a>,
+}
+
+/// What it looks at next; that was asked for.
+#[derive(Clone, Copy)]
+enum SearchState<'a> {
+    Root,
+    /// A child of a node that had a version when it was chosen.
+    Child(&'a Node, (&'a Node, u64)),
+    /// The slot of a leaf that is likely to be the key's.
+    Slot(&'a Node, u64, usize),
+    /// All that the key's look-up in a leaf touches.
+    Leaf(&'a Node, u64),
+    Found(Option<&'a Entry>),
+}
+
+impl<'a> Search<'a> {
+    /// Begins in an L0, if there is one.
+    pub(crate) fn new(memtable: Option<&'a Memtable>, key: &'a [u8]) -> Self {
+        Search { memtable, key, state: SearchState::Root }
+    }
+
+    /// The versions of the key, from the newest on, when all was found.
+    pub(crate) fn found(&self) -> Option<&'a KeyVersion> {
+        match self.state {
+            SearchState::Found(entry) => entry.map(Entry::newest),
+            _ => None,
+        }
+    }
+
+    /// Takes the next step; false: it was found before, or that it is not there.
+    fn step(&mut self) -> bool {
+        self.state = match self.state {
+            SearchState::Found(_) => return false,
+            SearchState::Root => match self.memtable.and_then(Memtable::stable_root) {
+                None => SearchState::Found(None),
+                Some((root, version)) => self.visit_node(root, version),
+            },
+            SearchState::Child(child, (parent, seen)) => {
+                let version = child.stable_version();
+                match parent.is_unchanged(seen) {
+                    true => self.visit_node(child, version),
+                    false => SearchState::Root,
+                }
+            }
+            SearchState::Slot(leaf, version, slot) => {
+                prefetch::lines(leaf.entry(slot).cast(), ENTRY_LINES);
+                SearchState::Leaf(leaf, version)
+            }
+            SearchState::Leaf(leaf, version) => {
+                let found = find(leaf, self.key).ok();
+                if let Some(entry) = found {
+                    prefetch::lines(ptr::from_ref(entry.newest()).cast(), 1);
+                }
+                match leaf.is_unchanged(version) {
+                    true => SearchState::Found(found),
+                    false => SearchState::Root,
+                }
+            }
+        };
+        true
+    }
+
+    /// Looks at a node that is there.
+    fn visit_node(&self, node: &'a Node, version: u64) -> SearchState<'a> {
+        if node.height == 0 {
+            let head = head_at(self.key, node.prefix_len());
+            let slot = node.lower_bound(head);
+            if slot < node.count() && node.head(slot) == head {
+                prefetch::lines(ptr::from_ref(&node.slots[slot]).cast(), 1);
+                return SearchState::Slot(node, version, slot);
+            }
+            return SearchState::Leaf(node, version);
+        }
+        let child = node.child(child_of(node, self.key).0);
+        if !node.is_unchanged(version) {
+            return SearchState::Root;
+        }
+        prefetch::lines(child.cast(), LINES);
+        // SAFETY: an unchanged node has good children, which live as long as the tree.
+        SearchState::Child(unsafe { &*child }, (node, version))
+    }
+}
+
+/// Finds all of them.
+pub(crate) fn run_interleaved(searches: &mut [Search<'_>]) {
+    let mut go_on = true;
+    while go_on {
+        go_on = false;
+        for search in &mut *searches {
+            go_on |= search.step();
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Segments for writers, made ahead: to make a file waits for the file system's journal now and then,
+//! and no writer should.
+
+use std::sync::Arc;
+
+use crate::engine::{Engine, lock};
+use crate::error::Result;
+use crate::schedule::Mutex;
+use crate::schedule::atomic::{AtomicBool, Ordering};
+use crate::stream::Stream;
+use crate::value_log::Segment;
+
+/// One for each stream that has asked for a segment before.
+#[derive(Default)]
+pub(crate) struct PreallocatedSegments {
+    main: Mutex<PreallocatedSegment>,
+    hot: Mutex<PreallocatedSegment>,
+    is_wanted: AtomicBool,
+}
+
+/// Locked while one is made, so that those of a stream are taken in the order of their numbers.
+#[derive(Default)]
+struct PreallocatedSegment {
+    segment: Option<Arc<Segment>>,
+    is_wanted: bool,
+}
+
+impl PreallocatedSegments {
+    fn of(&self, stream: Stream) -> &Mutex<PreallocatedSegment> {
+        debug_assert_ne!(stream, Stream::Copies);
+        if stream == Stream::Hot { &self.hot } else { &self.main }
+    }
+
+    /// Whether [`Engine::preallocate_segments`] is to be called, which is said once.
+    #[inline]
+    pub(crate) fn take_request(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed) && self.is_wanted.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Engine {
+    /// The next segment of a stream that writers write: the one that was made ahead, if there is one.
+    pub(crate) fn take_segment(&self, stream: Stream) -> Result<Arc<Segment>> {
+        let mut slot = lock(self.preallocated.of(stream));
+        slot.is_wanted = true;
+        self.preallocated.is_wanted.store(true, Ordering::Relaxed);
+        match slot.segment.take() {
+            Some(segment) => Ok(segment),
+            None => self.create_segment(stream, 0),
+        }
+    }
+
+    /// Makes those that are wanted. One that cannot be made is made by the writer that needs it, who
+    /// says what is wrong.
+    pub(crate) fn preallocate_segments(&self) {
+        for stream in Stream::WRITTEN {
+            let mut slot = lock(self.preallocated.of(stream));
+            if std::mem::take(&mut slot.is_wanted) && slot.segment.is_none() {
+                slot.segment = self.create_segment(stream, 0).ok();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+
+    #[test]
+    fn segments_of_a_stream_are_taken_in_order_whether_or_not_they_were_ready() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, segment: 64 << 10, ..Options::default() };
+        let store = Store::open(home.path(), options.clone()).unwrap();
+        let engine = store.engine();
+        let numbers =
+            || engine.version.load().segments.iter().map(|one| one.id).collect::<Vec<_>>();
+        engine.preallocate_segments();
+        assert!(!engine.preallocated.take_request());
+        let before = numbers();
+        let first = engine.take_segment(Stream::Main).unwrap().id;
+        assert!(engine.preallocated.take_request() && !engine.preallocated.take_request());
+        engine.preallocate_segments();
+        engine.preallocate_segments();
+        assert_eq!(numbers(), [before, vec![first, first + 1]].concat());
+        assert_eq!(engine.take_segment(Stream::Hot).unwrap().id, first + 2);
+        assert_eq!(engine.take_segment(Stream::Main).unwrap().id, first + 1, "was ready");
+        assert_eq!(engine.take_segment(Stream::Main).unwrap().id, first + 3);
+    }
+
+    #[test]
+    fn what_was_ready_and_not_needed_goes_with_the_next_opening() {
+        let home = tempfile::tempdir().unwrap();
+        let options = Options { background: false, segment: 64 << 10, ..Options::default() };
+        let store = Store::open(home.path(), options.clone()).unwrap();
+        let table = store.table("t").unwrap();
+        for number in 0..100_u32 {
+            table.put(&number.to_be_bytes(), &[7; 1000]).unwrap();
+        }
+        let slot = lock(&store.engine().preallocated.main).segment.clone().unwrap();
+        let path = slot.path().to_owned();
+        assert!(path.exists());
+        drop((slot, table, store));
+        let store = Store::open(home.path(), options).unwrap();
+        assert!(!path.exists());
+        let table = store.table("t").unwrap();
+        assert!((0..100_u32).all(|number| table.get(&number.to_be_bytes()).unwrap().is_some()));
+    }
+}

@@ -1,0 +1,299 @@
+//! Opening a directory: what is in the manifest, then the log behind what the levels have.
+
+mod directory;
+mod files;
+mod memtable_replay;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::directory::Directory;
+use crate::engine::{DurableState, Engine, EngineParts, StateContext, state_of};
+use crate::error::{Error, Result};
+use crate::fs::{Fs, Overlay};
+use crate::level::merge::DeadBytes;
+use crate::manifest::{self, LatestState, Manifest, State};
+use crate::memtable::BlockPool;
+use crate::options::{Durability, MIN_SEGMENT_LEN, Options};
+use crate::segment_map::SegmentMap;
+use crate::stream::{LogPosition, Stream, StreamPositions};
+use crate::value_log::replay::LogEnd;
+use crate::value_log::segment::{self, FILE_HEADER_LEN};
+use crate::value_log::{ColdReadMode, LogWriter, Segment, Staging};
+use crate::version::{MemtableSet, Version};
+
+pub(crate) use directory::{INDEX, LOG, create_directories, is_empty};
+use directory::{check_directory, directory_error};
+use files::{LogSegments, make_durable, open_segments, open_tables, remove_unused};
+use memtable_replay::replay_log;
+
+/// Opens a directory, made if the options say so, and recovers what an earlier process left.
+///
+/// Nothing is removed before the manifest tells of what was recovered, durably: until then a
+/// second failure finds everything as it was.
+pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Engine> {
+    options.check()?;
+    if options.create && !options.read_only {
+        create_directories(&fs, dir)?;
+    }
+    // The folder may get another name meanwhile, and what it had be given to another.
+    let held = fs.hold(dir, &[LOG, INDEX]).map_err(|error| directory_error(dir, error))?;
+    let held = held.unwrap_or_else(|| Arc::clone(&fs));
+    if !options.read_only {
+        return recover(held, fs, dir, options);
+    }
+    // Nothing is written that would have to be durable, merged or collected.
+    let durability = Durability::None;
+    // New segments, which stay empty, are in memory.
+    let segment = MIN_SEGMENT_LEN;
+    let options = Options { create: false, background: false, durability, segment, ..options };
+    let engine = recover(Arc::new(Overlay::new(held)), fs, dir, options)?;
+    engine.halt(&Error::ReadOnly);
+    Ok(engine)
+}
+
+/// Takes the directory for this process; what is there, or is made.
+fn lock_and_load(
+    fs: &Arc<dyn Fs>,
+    dir: &Path,
+    create: bool,
+) -> Result<(Box<dyn Send + Sync>, LatestState)> {
+    let lock = fs.lock(dir).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => Error::Locked { path: dir.to_owned() },
+        _ => directory_error(dir, error),
+    })?;
+    let is_new = check_directory(fs, dir, create)?;
+    let last = match Manifest::read(fs, dir)? {
+        Some(state) => {
+            // Who made it may have been killed before its name was durable, and a log without one is
+            // not taken for a store.
+            fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
+            directory::create_missing(fs, dir, &state.state)?;
+            state
+        }
+        None if is_new => directory::create_store(fs, dir)?,
+        // A link that leads nowhere has its name.
+        None => return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing")),
+    };
+    Ok((lock, last))
+}
+
+/// Recovers on `fs`, in which the directory stays what it is; `outer_fs` is where other paths lead.
+fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Engine> {
+    let (lock, last) = lock_and_load(&fs, dir, options.create)?;
+    let state = &last.state;
+    let directory = |name| Directory::new(&fs, dir.join(name), state.store);
+    let (log_directory, index) = (directory(LOG), directory(INDEX));
+    let (staging, leftovers) = Staging::open(&fs, dir, state.store)?;
+    if state.number < leftovers.state {
+        return Err(last.stale_error(dir, "a later state was on the device"));
+    }
+    let staging = Arc::new(staging);
+    let tables = open_tables(&index, dir, state)?;
+    let found = open_segments(&log_directory, state)?;
+    let blocks = Arc::new(BlockPool::new(if options.background { options.memory } else { 0 }));
+    let memtables = MemtableSet::new(tables.len(), &blocks);
+    let log = replay_log(&found, dir, &last, &leftovers, &tables, &memtables)?;
+    // Numbers that were ever given are not given again: a slot, a file or a seal of before might be
+    // taken for one of the new segment. Of one whose name was lost the seal before it may tell alone.
+    let slots = leftovers.slots.iter().map(|slot| slot.segment);
+    let ends = Stream::WRITTEN.map(|stream| log.log_end.positions.of(stream).segment);
+    let used = slots.chain(ends).map(|segment| segment + 1);
+    let mut next_segment = used.chain([state.next_segment, found.next]).max().unwrap_or(0);
+    let (mut segments, unused) = retain_segments(found, &log.log_end, state, leftovers.sync_failed)
+        .inspect_err(|_| staging.note_failure(true))?;
+    let mut create = |stream| {
+        if !options.read_only {
+            segment::check_number(next_segment)?;
+        }
+        let segment = Segment::create(&log_directory, next_segment, stream, options.segment)?;
+        let segment = Arc::new(segment);
+        next_segment += 1;
+        crate::group_commit::sync(&segment)?;
+        segments = segments.with(Arc::clone(&segment));
+        Ok(segment)
+    };
+    let (main, hot) = (create(Stream::Main)?, create(Stream::Hot)?);
+    log_directory.sync()?;
+    let mut version = Version {
+        active: Arc::new(memtables),
+        frozen: Vec::new(),
+        tables,
+        segments,
+        coverage: state.coverage,
+        hidden_in_levels: state.hidden_in_levels,
+        cold_read_mode: ColdReadMode::Around,
+    };
+    let copies = version
+        .segments
+        .iter()
+        .filter(|segment| segment.stream == Stream::Copies)
+        .map(|segment| LogPosition { segment: segment.id, offset: segment.written() })
+        .next_back()
+        .unwrap_or_default();
+    let begin_of = |segment: &Segment| LogPosition { segment: segment.id, offset: FILE_HEADER_LEN };
+    let positions = StreamPositions { main: begin_of(&main), hot: begin_of(&hot), copies };
+    for stream in Stream::WRITTEN {
+        let covered = version.coverage.positions.of_mut(stream);
+        if *covered == log.log_end.positions.of(stream) {
+            // Nothing was behind it; its segment may be gone.
+            *covered = positions.of(stream);
+        }
+    }
+    let rest = StateContext {
+        next_segment,
+        next_index: state.next_index,
+        next_table: state.next_table,
+        state: state.number + 1,
+        store: state.store,
+        synced: positions,
+        dead: &DeadBytes::default(),
+    };
+    let manifest = Manifest::create(&fs, dir, &state_of(&version, &rest))?;
+    staging.note_state(manifest.number());
+    staging.note_synced(positions);
+    if !options.read_only {
+        staging.clear(leftovers.sync_failed).inspect_err(|_| staging.note_failure(true))?;
+    }
+    staging.note_failure(false);
+    if !options.read_only {
+        remove_unused(&index, state, unused)?;
+    }
+    let memory = version.active.bytes();
+    let mut writer = LogWriter::new(
+        main,
+        hot,
+        &staging,
+        log.log_end.sequence,
+        // With `Sync` a write must be in its segment before it counts: then that cannot fail
+        // later, when it is synced.
+        options.durability == Durability::Sync,
+        options.background,
+        options.cached_writes,
+    );
+    writer.memory = memory;
+    writer.copies_begin = copies;
+    let engine = Engine::new(EngineParts {
+        outer_fs,
+        dir: dir.to_owned(),
+        log: log_directory,
+        index,
+        options,
+        staging,
+        blocks,
+        version,
+        durable: DurableState { manifest, next_table: state.next_table },
+        writer,
+        next_segment,
+        next_index: state.next_index,
+        lock,
+    });
+    engine.group_commit.note_copies_synced(copies);
+    // Copies may have sequences of which the log knows nothing.
+    let unknown = log.highest - log.log_end.sequence;
+    if unknown > 0 {
+        engine.reserve_sequences(&mut crate::engine::lock(&engine.writer), unknown)?;
+    }
+    engine.update_version(|version| version.cold_read_mode = engine.cold_read_mode(version));
+    engine.record_live_bytes();
+    engine.estimate_recovered();
+    Ok(engine)
+}
+
+/// The segments that have something, on the device as they were recovered, and the files of others.
+fn retain_segments(
+    found: LogSegments,
+    log_end: &LogEnd,
+    state: &State,
+    sync_failed: bool,
+) -> Result<(SegmentMap, Vec<PathBuf>)> {
+    let mut unused = found.unused;
+    let mut segments = Vec::new();
+    for segment in found.segments {
+        if segment.stream != Stream::Copies {
+            // What lies behind the end, and a last one without records, is nothing.
+            let tail = log_end.positions.of(segment.stream);
+            let is_empty = segment.id == tail.segment && tail.offset <= FILE_HEADER_LEN;
+            if segment.id > tail.segment || is_empty {
+                unused.push(segment.path().to_owned());
+                continue;
+            }
+            if segment.id == tail.segment {
+                segment.complete(segment.written());
+            }
+        }
+        make_durable(&segment, state, sync_failed)?;
+        segments.push(segment);
+    }
+    Ok((segments.into_iter().collect(), unused))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::Store;
+    use crate::engine::lock;
+
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                copy(&entry.path(), &to);
+            } else {
+                fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+
+    fn numbers(dir: &Path) -> Vec<u32> {
+        let names = fs::read_dir(dir.join(LOG)).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut numbers: Vec<u32> = names.filter_map(|name| segment::number(&name)).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The power goes when a seal is on the device and the names of the segments that came then are not,
+    /// and the process that opens what is left is killed before its manifest counts.
+    #[test]
+    fn numbers_that_seals_name_are_not_given_again() {
+        let home = tempfile::tempdir().unwrap();
+        let [dir, leftovers, again] = ["store", "left", "again"].map(|name| home.path().join(name));
+        let options =
+            || Options { background: false, segment: MIN_SEGMENT_LEN, ..Options::default() };
+        let store = Store::open(&dir, options()).unwrap();
+        store.table("t").unwrap().put(b"key", b"value").unwrap();
+        store.sync().unwrap();
+        let before = numbers(&dir);
+        let [manifest, staging] = ["MANIFEST", "staging"].map(|name| fs::read(dir.join(name)));
+        let engine = store.engine();
+        // Of these no seal tells.
+        engine.create_segment(Stream::Copies, 0).unwrap();
+        engine.create_segment(Stream::Copies, 0).unwrap();
+        let mut make = |stream| engine.create_segment(stream, 0);
+        lock(&engine.writer).seal_segments(&mut make).unwrap();
+        engine.flush_staging().unwrap();
+        let all = numbers(&dir);
+        copy(&dir, &leftovers);
+        fs::write(leftovers.join("staging"), staging.as_ref().unwrap()).unwrap();
+        for lost in all.iter().filter(|number| !before.contains(number)) {
+            fs::remove_file(leftovers.join(LOG).join(segment::name(*lost))).unwrap();
+        }
+
+        let _killed = Store::open(&leftovers, options()).unwrap();
+        let made: Vec<u32> =
+            numbers(&leftovers).into_iter().filter(|number| !before.contains(number)).collect();
+        assert_eq!(made.len(), 2);
+        assert!(made.iter().min() > all.iter().max(), "{made:?} is of {all:?}");
+        copy(&leftovers, &again);
+        fs::write(again.join("MANIFEST"), manifest.unwrap()).unwrap();
+        fs::write(again.join("staging"), staging.unwrap()).unwrap();
+        let store = Store::open(&again, options()).unwrap();
+        assert_eq!(store.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
+        store.scrub().unwrap();
+    }
+}

@@ -1,0 +1,198 @@
+//! Segments that were collected go, once the copies of what lived in them are durable.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::engine::{Engine, lock};
+use crate::error::Result;
+use crate::group_commit::sync;
+use crate::level::merge::DeadBytes;
+use crate::stream::{LogPosition, Stream};
+use crate::value_log::Segment;
+
+/// Segments from which all that lives was copied, and whose files are there.
+#[derive(Default)]
+pub(crate) struct CollectedSegments {
+    /// Their copies are not known to be durable.
+    waiting: Vec<Arc<Segment>>,
+    /// How many were released since a merge began, which keeps the files of its version until it ends.
+    /// Those that a snapshot keeps may stay for long, and collecting goes on beside it.
+    pinned: Option<usize>,
+}
+
+/// A merge, until it goes.
+pub(crate) struct CompactionPin<'a>(&'a Engine);
+
+impl Drop for CompactionPin<'_> {
+    fn drop(&mut self) {
+        if lock(&self.0.collected).pinned.take() > Some(0) {
+            // The collector may wait for it.
+            self.0.work.notify();
+        }
+    }
+}
+
+impl CollectedSegments {
+    pub(crate) fn add(&mut self, segment: Arc<Segment>) {
+        self.waiting.push(segment);
+    }
+
+    /// The numbers of those that are not released.
+    pub(crate) fn waiting(&self) -> HashSet<u32> {
+        self.waiting.iter().map(|segment| segment.id).collect()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.waiting.len() + self.pinned.unwrap_or(0)
+    }
+
+    /// Notes that these were released; answers how many of them were not before.
+    fn remove(&mut self, gone: &HashSet<u32>) -> usize {
+        let waiting = self.waiting.len();
+        self.waiting.retain(|segment| !gone.contains(&segment.id));
+        let released = waiting - self.waiting.len();
+        if let Some(pinned_count) = &mut self.pinned {
+            *pinned_count += released;
+        }
+        released
+    }
+}
+
+/// So many versions of before are left to the thread that frees them.
+const MAX_UNUSED_VERSIONS: usize = 4;
+
+impl Engine {
+    /// A merge begins that keeps what its version has.
+    pub(crate) fn pin_for_compaction(&self) -> CompactionPin<'_> {
+        lock(&self.collected).pinned = Some(0);
+        CompactionPin(self)
+    }
+
+    /// Lets go of the segments that were collected by now, all with one sync; answers whether there
+    /// were any. The collector goes on meanwhile: it waits for no device.
+    pub(crate) fn release_collected(&self) -> Result<bool> {
+        let gone = lock(&self.collected).waiting();
+        if gone.is_empty() {
+            return Ok(false);
+        }
+        self.check_writable()?;
+        self.sync_copies()?;
+        // What made the other records dead must be durable too.
+        self.sync_all()?;
+        self.publish(&mut lock(&self.durable), &DeadBytes::default(), |version| {
+            version.segments = version.segments.filtered(|segment| !gone.contains(&segment.id));
+        })?;
+        let released = lock(&self.collected).remove(&gone);
+        self.counters.collected.add(released as u64);
+        // What is collected next waits for that.
+        self.reclaim_if_behind();
+        self.update_write_delay();
+        Ok(true)
+    }
+
+    /// What no reader has any more, and its files, goes in a thread of its own. Where that is far behind, as
+    /// it has no processor or is not there, it is helped.
+    pub(crate) fn reclaim_if_behind(&self) {
+        if self.unused_versions() > MAX_UNUSED_VERSIONS {
+            self.reclaim_versions();
+        }
+    }
+
+    /// Everything that was copied is on the device.
+    pub(crate) fn sync_copies(&self) -> Result<()> {
+        let version = self.version.load();
+        let synced = self.group_commit.positions().copies;
+        let mut last = synced;
+        let done = (|| {
+            for segment in version.segments.iter() {
+                let position = LogPosition { segment: segment.id, offset: segment.written() };
+                if segment.stream == Stream::Copies && position > synced {
+                    sync(segment)?;
+                    last = last.max(position);
+                }
+            }
+            if last.segment > synced.segment {
+                self.log.sync()?;
+            }
+            Ok(())
+        })();
+        match &done {
+            Ok(()) => self.group_commit.note_copies_synced(last),
+            Err(error) => self.halt_after_failed_sync(error),
+        }
+        done
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+
+    fn options() -> Options {
+        Options { background: false, segment: 64 << 10, ..Options::default() }
+    }
+
+    #[test]
+    fn what_a_merge_keeps_counts_until_it_ends() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path(), options()).unwrap();
+        let engine = store.engine();
+        let segment = || engine.create_segment(Stream::Copies, 0).unwrap();
+        let count = || lock(&engine.collected).count();
+        lock(&engine.collected).add(segment());
+        assert_eq!(count(), 1);
+        assert!(engine.release_collected().unwrap());
+        assert_eq!(count(), 0);
+        let pin = engine.pin_for_compaction();
+        lock(&engine.collected).add(segment());
+        lock(&engine.collected).add(segment());
+        assert!(engine.release_collected().unwrap());
+        assert_eq!(count(), 2);
+        drop(pin);
+        assert_eq!(count(), 0);
+        assert!(!engine.release_collected().unwrap());
+    }
+
+    #[test]
+    fn collecting_goes_on_beside_a_snapshot() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path(), options()).unwrap();
+        let table = store.table("t").unwrap();
+        let write_all = |round: u8| {
+            for key in 0..200_u32 {
+                table.put(&key.to_be_bytes(), &[round; 1000]).unwrap();
+            }
+        };
+        write_all(0);
+        let snapshot = store.snapshot();
+        for round in 1..30 {
+            write_all(round);
+            store.flush().unwrap();
+        }
+        let collected = store.statistics().collected_segments;
+        assert!(collected > 20, "{collected}");
+        assert_eq!(snapshot.get(&table, &7_u32.to_be_bytes()).unwrap().unwrap(), [0; 1000]);
+        assert_eq!(table.get(&7_u32.to_be_bytes()).unwrap().unwrap(), [29; 1000]);
+    }
+
+    #[test]
+    fn versions_that_tables_leave_are_few() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path(), options()).unwrap();
+        let most = |count: u32| {
+            let unused = (0..count).map(|number| {
+                store.table(&number.to_string()).unwrap();
+                store.engine().unused_versions()
+            });
+            unused.max().unwrap()
+        };
+        // Of the last one who drops a table has it still.
+        assert!(most(50) <= MAX_UNUSED_VERSIONS + 1);
+        let unused = (0..50).map(|number| {
+            store.drop_table(&number.to_string()).unwrap();
+            store.engine().unused_versions()
+        });
+        assert!(unused.max().unwrap() <= MAX_UNUSED_VERSIONS + 1);
+    }
+}

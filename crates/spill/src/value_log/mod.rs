@@ -1,0 +1,15 @@
+//! The log: every record that was ever acknowledged and still lives, in segments.
+
+mod cache_timing;
+pub(crate) mod direct_io;
+pub(crate) mod flush;
+pub(crate) mod reader;
+pub(crate) mod replay;
+pub(crate) mod segment;
+pub(crate) mod staging;
+mod stream_writer;
+mod writer;
+
+pub(crate) use segment::{ColdReadMode, Segment};
+pub(crate) use staging::Staging;
+pub(crate) use writer::LogWriter;

@@ -1,0 +1,506 @@
+//! A segment: one file of the log, in memory for reading.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::directory::Directory;
+use crate::error::{Error, Result};
+use crate::file_names;
+use crate::fs::{Access, File, Fs, Map, Mode, Part, read_exact_at, write_all_at};
+use crate::record::{HEADER_LEN, Header, Record};
+use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::stream::Stream;
+use crate::value_pointer::{MAX_SEGMENTS, RECORD_ALIGN};
+
+/// Records begin behind this.
+pub(crate) const FILE_HEADER_LEN: u32 = 64;
+const MAGIC: &[u8; 8] = b"spill\0lg";
+const FORMAT: u32 = 4;
+const EXTENSION: &str = ".log";
+
+/// What is brought into memory at once where a record is first read.
+const READ_AROUND: usize = 64 << 10;
+const PAGE_SIZE: usize = 4 << 10;
+/// So many such parts are read at once, that is 2 MiB at most: devices have enough to do with them.
+const MAX_PARALLEL_READS: usize = 32;
+
+/// How a record that is not known to be in memory is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColdReadMode {
+    Around,
+    Page,
+}
+
+/// A file of the log. What is behind `written` is not in the file yet.
+pub(crate) struct Segment {
+    pub(crate) id: u32,
+    pub(crate) stream: Stream,
+    pub(crate) file: Arc<dyn File>,
+    path: PathBuf,
+    map: Map,
+    fs: Arc<dyn Fs>,
+    store: u64,
+    written: AtomicU32,
+    /// Where its records end; `u32::MAX` while it is being written.
+    end: AtomicU32,
+    /// Bytes of records that nothing refers to, as far as merges have found out.
+    dead: AtomicU64,
+    /// Bytes from which what lives was copied elsewhere.
+    collected: AtomicU32,
+    /// Which parts have been read before: a bit for each [`PAGE_SIZE`].
+    resident: Vec<AtomicU64>,
+    /// The file goes with the last user.
+    obsolete: AtomicBool,
+    /// It could not be collected, for something that it has or leads to is damaged or cannot be read.
+    pub(crate) stuck: AtomicBool,
+}
+
+pub(crate) fn name(id: u32) -> String {
+    file_names::name(id, EXTENSION)
+}
+
+/// The number in a segment's name.
+pub(crate) fn number(name: &str) -> Option<u32> {
+    file_names::number(name, EXTENSION).filter(|&number| number < MAX_SEGMENTS)
+}
+
+/// Whether a segment of this number may have records.
+pub(crate) fn check_number(id: u32) -> Result<()> {
+    if id >= MAX_SEGMENTS {
+        return Err(Error::TooManySegments { limit: MAX_SEGMENTS });
+    }
+    Ok(())
+}
+
+impl Segment {
+    /// A new, empty segment of `capacity` bytes. Its name is not durable yet.
+    pub(crate) fn create(
+        directory: &Directory,
+        id: u32,
+        stream: Stream,
+        capacity: usize,
+    ) -> Result<Segment> {
+        let path = directory.join(name(id));
+        let failed = |error| Error::io(&path, error);
+        let make = || directory.fs.open(&path, Mode::New);
+        let file = match make() {
+            // Left of an attempt to make it that failed below, and then could not be removed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                directory.fs.remove(&path).and_then(|()| make())
+            }
+            made => made,
+        };
+        let file = file.map_err(failed)?;
+        let made = (|| {
+            file.set_len(capacity as u64)?;
+            write_all_at(&*file, &file_header(directory.store, id, stream), 0)?;
+            file.map(capacity, Access::Read)
+        })();
+        let map = match made {
+            Ok(map) => map,
+            Err(error) => {
+                // Best effort: one that stays behind is removed by the next attempt, or opening.
+                let _ = directory.fs.remove(&path);
+                return Err(failed(error));
+            }
+        };
+        // What this process writes is in the page cache: it is not cold.
+        Ok(Segment::from_parts(
+            directory,
+            path,
+            id,
+            stream,
+            file,
+            map,
+            FILE_HEADER_LEN,
+            u32::MAX,
+            u64::MAX,
+        ))
+    }
+
+    /// An existing segment; `end` is where its records end, if that is known, and what lies before `synced`
+    /// was on the device.
+    pub(crate) fn open(
+        directory: &Directory,
+        id: u32,
+        end: Option<u32>,
+        synced: u32,
+    ) -> Result<Segment> {
+        let path = directory.join(name(id));
+        let failed = |error| Error::io(&path, error);
+        let file = directory
+            .fs
+            .open(&path, Mode::Write)
+            .map_err(|error| Error::missing_file(&path, error))?;
+        let len = file.len().map_err(failed)?;
+        let least = end.unwrap_or(FILE_HEADER_LEN).max(synced);
+        if len < u64::from(least) || len > u64::from(u32::MAX) {
+            let what = format!("the file has {len} bytes and should have {least} at least");
+            return Err(Error::damaged(&path, len, what));
+        }
+        let stream = read_header(&*file, directory.store, id, &path)?;
+        let map = file.map(len as usize, Access::Read).map_err(failed)?;
+        let end = end.unwrap_or(u32::MAX);
+        Ok(Segment::from_parts(directory, path, id, stream, file, map, end.min(len as u32), end, 0))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn from_parts(
+        directory: &Directory,
+        path: PathBuf,
+        id: u32,
+        stream: Stream,
+        file: Arc<dyn File>,
+        map: Map,
+        written: u32,
+        end: u32,
+        resident: u64,
+    ) -> Segment {
+        let words = map.len().div_ceil(PAGE_SIZE).div_ceil(64);
+        Segment {
+            id,
+            stream,
+            file,
+            path,
+            resident: (0..words).map(|_| AtomicU64::new(resident)).collect(),
+            map,
+            fs: Arc::clone(&directory.fs),
+            store: directory.store,
+            written: AtomicU32::new(written),
+            end: AtomicU32::new(end),
+            dead: AtomicU64::new(0),
+            collected: AtomicU32::new(0),
+            obsolete: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes that it may have.
+    pub(crate) fn capacity(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Up to where the file has its records.
+    #[inline]
+    pub(crate) fn written(&self) -> u32 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_written(&self, written: u32) {
+        self.written.store(written, Ordering::Release);
+    }
+
+    /// Where its records end, if it is complete.
+    pub(crate) fn end(&self) -> Option<u32> {
+        let end = self.end.load(Ordering::Acquire);
+        (end != u32::MAX).then_some(end)
+    }
+
+    pub(crate) fn complete(&self, end: u32) {
+        self.end.store(end, Ordering::Release);
+    }
+
+    pub(crate) fn dead(&self) -> u64 {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_dead(&self, bytes: u64) {
+        self.dead.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of its records from which what lives was copied elsewhere.
+    pub(crate) fn collected(&self) -> u64 {
+        u64::from(self.collected.load(Ordering::Relaxed))
+    }
+
+    /// What lives before this offset was copied.
+    pub(crate) fn set_collected(&self, before: u32) {
+        self.collected.store(before.saturating_sub(FILE_HEADER_LEN), Ordering::Relaxed);
+    }
+
+    /// Bytes of its records.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(
+            self.end().unwrap_or_else(|| self.written()).max(FILE_HEADER_LEN) - FILE_HEADER_LEN,
+        )
+    }
+
+    /// The file is removed when the last user of this segment goes.
+    pub(crate) fn retire(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+
+    /// Reading the file from `offset` on failed.
+    pub(super) fn read_error(&self, offset: usize, error: std::io::Error) -> Error {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            return self.damaged(offset as u32, "the file is cut short");
+        }
+        Error::io(&self.path, error)
+    }
+
+    /// The bytes of the file from `from` to `to`, past the mapping.
+    pub(crate) fn read(&self, from: u32, to: u32) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; to.saturating_sub(from) as usize];
+        read_exact_at(&*self.file, &mut bytes, u64::from(from))
+            .map_err(|error| self.read_error(from as usize, error))?;
+        Ok(bytes)
+    }
+
+    /// Reads the header again.
+    pub(crate) fn check_header(&self) -> Result<()> {
+        read_header(&*self.file, self.store, self.id, &self.path).map(|_| ())
+    }
+
+    pub(crate) fn damaged(&self, offset: u32, what: &str) -> Error {
+        Error::damaged(&self.path, u64::from(offset), what)
+    }
+
+    /// The part of the file that has records, in memory. Touching it may fault.
+    #[inline]
+    pub(super) fn mapped(&self) -> &[u8] {
+        // SAFETY: bytes below `written` are in the file and never change again; the mapping
+        // lives as long as this.
+        unsafe { std::slice::from_raw_parts(self.map.start().as_ptr(), self.written() as usize) }
+    }
+
+    /// Asks the processor to have the begin of a record ready, if it is in the file.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: u32, lines: usize) {
+        if offset < self.written() && self.is_resident(offset as usize / PAGE_SIZE) {
+            // SAFETY: the offset is in the mapping.
+            let start = unsafe { self.map.start().as_ptr().add(offset as usize) };
+            crate::prefetch::lines(start, lines);
+        }
+    }
+
+    #[inline]
+    fn is_resident(&self, page: usize) -> bool {
+        self.resident[page / 64].load(Ordering::Relaxed) & 1 << (page % 64) != 0
+    }
+
+    #[inline]
+    fn mark_resident(&self, page: usize) {
+        self.resident[page / 64].fetch_or(1 << (page % 64), Ordering::Relaxed);
+    }
+
+    /// A part of the file was written past the page cache.
+    pub(super) fn clear_resident(&self, part: Range<usize>) {
+        for page in part.start / PAGE_SIZE..part.end.div_ceil(PAGE_SIZE) {
+            self.resident[page / 64].fetch_and(!(1 << (page % 64)), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether reading the record there may have to wait for the device.
+    pub(crate) fn is_cold(&self, offset: u32) -> bool {
+        offset < self.written() && !self.is_resident(offset as usize / PAGE_SIZE)
+    }
+
+    /// How long the record at `offset`, which is below `written`, says that it is; None if that may have to
+    /// wait for the device.
+    pub(crate) fn record_len_if_resident(&self, offset: u32) -> Option<u32> {
+        let (from, end) = (offset as usize, offset as usize + HEADER_LEN);
+        if !(from / PAGE_SIZE..end.div_ceil(PAGE_SIZE)).all(|page| self.is_resident(page)) {
+            return None;
+        }
+        let header = Header::parse(self.mapped().get(from..end)?)?;
+        Some(header.record_len().min(self.capacity()) as u32)
+    }
+
+    /// The record at `offset`, which is below `written`, unchecked, and the bytes that it begins:
+    /// out of memory, or read into `scratch`.
+    #[inline]
+    pub(crate) fn record<'a>(
+        &'a self,
+        offset: u32,
+        cold_read_mode: ColdReadMode,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<(&'a [u8], Option<Record<'a>>)> {
+        if self.is_resident(offset as usize / PAGE_SIZE) {
+            let bytes = &self.mapped()[offset as usize..];
+            // A record that goes on in other pages may find them cold.
+            let in_page = PAGE_SIZE - offset as usize % PAGE_SIZE;
+            if in_page >= HEADER_LEN {
+                let record = Record::parse_unchecked(bytes);
+                let len = record.map_or(0, |record| record.header.record_len());
+                let mut others =
+                    offset as usize / PAGE_SIZE + 1..(offset as usize + len).div_ceil(PAGE_SIZE);
+                if others.all(|page| self.is_resident(page)) {
+                    return Ok((bytes, record));
+                }
+            }
+        }
+        let bytes = self.first_read(offset, cold_read_mode, scratch)?;
+        Ok((bytes, Record::parse_unchecked(bytes)))
+    }
+
+    #[cold]
+    fn first_read<'a>(
+        &'a self,
+        offset: u32,
+        cold_read_mode: ColdReadMode,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8]> {
+        let failed = |error| self.read_error(offset as usize, error);
+        let (offset, written) = (offset as usize, self.written() as usize);
+        // Where that fails it may be for what is around, which is not wanted.
+        if cold_read_mode == ColdReadMode::Around && self.populate_record(offset).is_ok() {
+            return Ok(&self.mapped()[offset..]);
+        }
+        let mut end = (offset + HEADER_LEN).next_multiple_of(PAGE_SIZE).min(written);
+        scratch.clear();
+        loop {
+            let have = scratch.len();
+            scratch.resize(end - offset, 0);
+            read_exact_at(&*self.file, &mut scratch[have..], (offset + have) as u64)
+                .map_err(failed)?;
+            let header = Header::parse(scratch);
+            let whole = header.map_or(0, |header| offset + header.record_len());
+            if whole <= end || whole > written {
+                break;
+            }
+            end = whole.next_multiple_of(PAGE_SIZE).min(written);
+        }
+        for page in offset / PAGE_SIZE..end.div_ceil(PAGE_SIZE) {
+            self.mark_resident(page);
+        }
+        Ok(scratch)
+    }
+
+    /// Brings a record and its surroundings into memory.
+    fn populate_record(&self, offset: usize) -> std::io::Result<()> {
+        let mut len = PAGE_SIZE.min(self.written() as usize - offset);
+        // Twice at most: for the header, then for all of the record.
+        for _ in 0..2 {
+            self.populate(offset, offset + len)?;
+            let record = Record::parse_unchecked(&self.mapped()[offset..]);
+            len = record.map_or(0, |record| record.header.record_len());
+            if len <= PAGE_SIZE {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The record at an offset without its value, read past the mapping.
+    #[cold]
+    pub(crate) fn read_key_only<'a>(
+        &self,
+        offset: u32,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Option<Record<'a>>> {
+        *scratch = self.read(offset, offset + HEADER_LEN as u32)?;
+        let Some(header) = Header::parse(scratch) else { return Ok(None) };
+        let key = offset + HEADER_LEN as u32;
+        scratch.extend(self.read(key, key + u32::from(header.key_len))?);
+        Ok(Some(Record { header, key: &scratch[HEADER_LEN..], value: &[] }))
+    }
+
+    /// Brings the surroundings of a part into memory.
+    pub(super) fn populate(&self, from: usize, to: usize) -> std::io::Result<()> {
+        let start = from / READ_AROUND * READ_AROUND;
+        let end = to.next_multiple_of(READ_AROUND).min(self.map.len());
+        for block in (start..end).step_by(READ_AROUND) {
+            let part = block..(block + READ_AROUND).min(end);
+            let pages = part.start / PAGE_SIZE..part.end.div_ceil(PAGE_SIZE);
+            if pages.clone().all(|page| self.is_resident(page)) {
+                continue;
+            }
+            self.map.populate(part)?;
+            // What is not written yet is no more known than before.
+            let written = self.written() as usize / PAGE_SIZE;
+            for page in pages.take_while(|&page| page < written.max(from / PAGE_SIZE + 1)) {
+                self.mark_resident(page);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the surroundings of many records, in the order of their offsets, into the page
+    /// cache, all at once. Who wants one of them is told if it cannot be read, and not if what is around
+    /// another cannot.
+    pub(crate) fn populate_many(&self, offsets: &[u32], cold_read_mode: ColdReadMode) {
+        let size = match cold_read_mode {
+            ColdReadMode::Around => READ_AROUND,
+            ColdReadMode::Page => PAGE_SIZE,
+        };
+        let written = self.written() as usize;
+        let mut starts: Vec<usize> =
+            offsets.iter().map(|&offset| offset as usize / size * size).collect();
+        starts.dedup();
+        let mut bytes = vec![0; starts.len().min(MAX_PARALLEL_READS) * size];
+        for starts in starts.chunks(MAX_PARALLEL_READS) {
+            let mut parts: Vec<Part<'_>> = starts
+                .iter()
+                .zip(bytes.chunks_mut(size))
+                .map(|(&start, into)| {
+                    let len = size.min(written - start);
+                    Part { offset: start as u64, into: &mut into[..len] }
+                })
+                .collect();
+            if self.file.read_many(&mut parts).is_err() {
+                continue;
+            }
+            for start in starts {
+                for page in start / PAGE_SIZE..(start + size).min(written).div_ceil(PAGE_SIZE) {
+                    self.mark_resident(page);
+                }
+            }
+        }
+    }
+
+    /// Whether at least half of a part was read before, or written through the page cache.
+    pub(crate) fn is_mostly_resident(&self, from: usize, to: usize) -> bool {
+        let pages = from / PAGE_SIZE..to.min(self.map.len()).div_ceil(PAGE_SIZE);
+        let resident = pages.clone().filter(|&page| self.is_resident(page)).count();
+        resident * 2 >= pages.len()
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if *self.obsolete.get_mut() {
+            self.map.discard();
+            // What stays behind is removed at the next opening.
+            let _ = self.fs.remove(&self.path);
+        }
+    }
+}
+
+/// The stream that a segment says it is of.
+fn read_header(file: &dyn File, store: u64, id: u32, path: &Path) -> Result<Stream> {
+    let mut header = [0; FILE_HEADER_LEN as usize];
+    read_exact_at(file, &mut header, 0).map_err(|error| Error::truncated(path, error))?;
+    let stream = Stream::ALL.into_iter().find(|&stream| file_header(store, id, stream) == header);
+    stream.ok_or_else(|| {
+        Error::damaged(path, 0, "its header is not that of this segment of this store")
+    })
+}
+
+fn file_header(store: u64, id: u32, stream: Stream) -> [u8; FILE_HEADER_LEN as usize] {
+    let mut header = [0; FILE_HEADER_LEN as usize];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+    header[12..16].copy_from_slice(&id.to_le_bytes());
+    header[16] = match stream {
+        Stream::Main => 1,
+        Stream::Copies => 2,
+        Stream::Hot => 3,
+    };
+    header[24..32].copy_from_slice(&store.to_le_bytes());
+    let check = xxh3_64(&header[..56]);
+    header[56..].copy_from_slice(&check.to_le_bytes());
+    header
+}
+
+/// Rounds down to where a record may begin.
+pub(crate) fn align_down(offset: u32) -> u32 {
+    offset / RECORD_ALIGN as u32 * RECORD_ALIGN as u32
+}
