@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dead_is_known_or_estimated_wherever_it_hides() {
+    fn space_accounting_includes_hidden_garbage() {
         const KEYS: u32 = 12_000;
         let home = tempfile::tempdir().unwrap();
         // An L0 takes some 1,000 keys, and an upper level a quarter of all: more than what may be
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_from_next_to_nothing_to_the_longest() {
+    fn delay_grows_exponentially_to_the_maximum() {
         let at = |step: f64| delay_share(600.0 * (1.0 + (FULL_DELAY_RATIO - 1.0) * step));
         assert_eq!(delay_share(0.0), 0.0);
         assert_eq!(at(0.0), 0.0);

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_long_leaves_the_processor() {
+    fn long_wait_sleeps() {
         let mut backoff = Backoff::default();
         (0..MAX_SPINS).for_each(|_| backoff.wait());
         let begin = Instant::now();

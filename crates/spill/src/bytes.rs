@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_ordered_as_keys_are() {
+    fn heads_order_like_keys() {
         assert_eq!(head_at(b"abcdefghij", 2), u64::from_be_bytes(*b"cdefghij"));
         assert_eq!(head_at(b"abc", 1), u64::from_be_bytes(*b"bc\0\0\0\0\0\0"));
         assert_eq!(head_at(b"abc", 9), 0);

@@ -220,7 +220,7 @@ mod tests {
 
     /// Who comes next may make up for it at once, and what is noted later would stay.
     #[test]
-    fn how_a_merge_ended_is_noted_before_the_next() {
+    fn compaction_result_is_recorded_before_the_next() {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, ..Options::default() };
         let store = Store::open(home.path(), options).unwrap();
@@ -240,7 +240,7 @@ mod tests {
 
     /// Where others have the processors a merge of nicer threads takes as long as they have them.
     #[test]
-    fn writers_that_are_refused_for_a_merge_press_for_it() {
+    fn refused_writers_boost_compaction() {
         for are_refused in [true, false] {
             let home = tempfile::tempdir().unwrap();
             let options = Options { background: false, ..Options::default() };
@@ -266,7 +266,7 @@ mod tests {
     /// Keys behind others that share nothing with them, at first so few that one leaf has them all. Zeros are
     /// as good as others.
     #[test]
-    fn leaves_take_out_what_their_keys_share_whatever_came_before() {
+    fn leaves_strip_shared_prefixes() {
         let cases: [(&[&[u8]], &[u8]); 3] = [
             (&[b"!", b"~"], b"https://www.example.com/"),
             (&[b"user~"], b"user000000000000"),
@@ -307,7 +307,7 @@ mod tests {
 
     /// Full leaves behind the one that it comes into stay as they are.
     #[test]
-    fn a_key_more_leaves_the_leaves_of_others_alone() {
+    fn inserting_one_key_rewrites_few_leaves() {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, ..Options::default() };
         let store = Store::open(home.path(), options).unwrap();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_added_when_they_pay() {
+    fn depth_grows_with_entries() {
         assert_eq!(depth(0, 100, 8), 1);
         assert_eq!(depth(800, 100, 8), 1);
         assert_eq!(depth(801, 100, 8), 2);

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_has_its_number_and_no_other_has_one() {
+    fn file_names_round_trip() {
         for is in [0, 7, 99_999_999, 100_000_000, u32::MAX] {
             assert_eq!(number(&name(is, ".log"), ".log"), Some(is));
         }

@@ -362,7 +362,7 @@ mod tests {
 
     /// Space on a full device, for which merges wait, comes from segments that are collected.
     #[test]
-    fn collecting_goes_on_where_merges_fail_as_long_as_copies_have_room() {
+    fn garbage_collection_continues_while_compaction_fails() {
         let home = tempfile::tempdir().unwrap();
         let options = |space_amplification| Options {
             background: false,
@@ -403,7 +403,7 @@ mod tests {
 
     /// Checkpoints wait for the collector, and writers may keep many waiting.
     #[test]
-    fn one_is_merged_for_each_that_is_frozen_for_copies() {
+    fn each_freeze_for_copies_compacts_one() {
         let home = tempfile::tempdir().unwrap();
         let store =
             Store::open(home.path(), Options { background: false, ..Options::default() }).unwrap();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn each_write_enters_four_copies_and_none_of_what_was_written_since() {
+    fn each_write_inserts_four_copies_unless_overwritten() {
         with_copies(|store, table, engine, _| {
             assert_eq!(pending(engine), 10);
             table.put(&key(9), b"new").unwrap();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freeze_between_copies_says_which_is_the_next() {
+    fn freeze_between_copies_returns_the_next_record() {
         with_copies(|store, table, engine, origins| {
             table.put(&key(100), &VALUE).unwrap();
             assert_eq!(pending(engine), 6);

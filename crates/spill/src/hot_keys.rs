@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_known_while_not_too_many_others_come() {
+    fn hot_keys_are_forgotten_after_many_other_keys() {
         let filter = HotKeyFilter::default();
         assert!(!record_write(&filter, 1));
         assert!(record_write(&filter, 1));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_known_while_not_too_much_is_written() {
+    fn hot_keys_are_forgotten_after_many_bytes() {
         let filter = HotKeyFilter::default();
         record_write(&filter, 1);
         filter.advance_clock((u64::from(HOT_WINDOW) - 1) * CLOCK_UNIT);

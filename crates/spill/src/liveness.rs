@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_those_with_the_last_sequence() {
+    fn live_records_are_those_with_the_highest_sequence() {
         let home = tempfile::tempdir().unwrap();
         let options = Options {
             background: false,

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_zero_where_it_should_begin_and_can_be_written() {
+    fn memory_is_zeroed_aligned_and_writable() {
         for (len, align) in
             [(1, 64), (5000, 4096), (HUGE_PAGE, HUGE_PAGE), (3 * HUGE_PAGE + 7, HUGE_PAGE)]
         {

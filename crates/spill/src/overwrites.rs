@@ -208,7 +208,7 @@ mod tests {
 
     /// What is short may replace what is long, in the same L0 and below.
     #[test]
-    fn what_deletes_and_short_values_make_dead_is_known() {
+    fn deletes_and_short_values_are_estimated() {
         const KEYS: u32 = 4000;
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, ..Options::default() };
@@ -250,7 +250,7 @@ mod tests {
 
     /// However deletes and short records take turns.
     #[test]
-    fn what_is_looked_for_is_of_each_kind() {
+    fn samples_include_every_kind_of_write() {
         for phase in 0..4 {
             let home = tempfile::tempdir().unwrap();
             let store = store_without_gc(home.path());
@@ -271,7 +271,7 @@ mod tests {
 
     /// Few deletes of long values say nothing of many rows.
     #[test]
-    fn what_was_recovered_is_weighed_table_by_table() {
+    fn recovered_memtables_are_estimated_per_table() {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, ..Options::default() };
         {
@@ -290,7 +290,7 @@ mod tests {
 
     /// Whatever comes last in them.
     #[test]
-    fn what_batches_make_dead_is_known() {
+    fn mixed_batches_are_estimated() {
         for deletes_first in [false, true] {
             let home = tempfile::tempdir().unwrap();
             let store = store_without_gc(home.path());
@@ -317,7 +317,7 @@ mod tests {
 
     /// In turns of one each, as in a queue.
     #[test]
-    fn what_a_queue_makes_dead_is_known() {
+    fn queue_workload_is_estimated() {
         const KEYS: u32 = 6000;
         for len in [1000, 4 << 10, 10_000] {
             let home = tempfile::tempdir().unwrap();
@@ -336,7 +336,7 @@ mod tests {
 
     /// What one of them makes dead says nothing of the next.
     #[test]
-    fn what_batches_of_one_kind_make_dead_is_known() {
+    fn uniform_batches_are_estimated() {
         for (len, each) in [(4 << 10, 500), (4 << 10, 3000), (32 << 10, 450)] {
             let home = tempfile::tempdir().unwrap();
             let store = store_without_gc(home.path());
@@ -362,7 +362,7 @@ mod tests {
 
     /// One of them is as many bytes as many of these.
     #[test]
-    fn what_long_values_make_dead_is_known_beside_rows() {
+    fn long_values_among_small_rows_are_estimated() {
         for rows_of_each in [0, 256, 2048] {
             let home = tempfile::tempdir().unwrap();
             let store = store_without_gc(home.path());
@@ -383,7 +383,7 @@ mod tests {
     /// One long value says nothing of the many rows behind it, wherever it lies, and a few that were deleted
     /// little of what comes.
     #[test]
-    fn what_was_recovered_is_weighed_by_its_bytes() {
+    fn recovered_memtables_are_estimated_by_bytes() {
         // Of 90,000 keys.
         let sampled = (1..)
             .find(|&number| hash(&key(number)).is_multiple_of(90_000 / RECOVERED_SAMPLES as u64));
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn deletes_that_were_recovered_make_nothing_of_rows() {
+    fn recovered_deletes_do_not_inflate_row_estimates() {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, ..Options::default() };
         {
@@ -437,7 +437,7 @@ mod tests {
 
     /// How long those are that live is worked out once.
     #[test]
-    fn openings_weigh_many_tables_each_by_itself() {
+    fn estimating_many_tables_takes_linear_time() {
         let weighing = |tables: u32| {
             let home = tempfile::tempdir().unwrap();
             let options = Options { background: false, ..Options::default() };
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deleted_is_not_dead_again() {
+    fn deleted_keys_do_not_count_twice() {
         let home = tempfile::tempdir().unwrap();
         let open = |memory| {
             let options = Options {
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_and_updates_are_told_apart_also_after_opening() {
+    fn inserts_and_updates_are_distinguished_after_reopening() {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, ..Options::default() };
         let open = || Store::open(home.path(), options.clone()).unwrap();
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_for_others_stands_for_no_more_than_so_many_bytes() {
+    fn sample_extrapolation_is_capped() {
         let home = tempfile::tempdir().unwrap();
         let store = store_without_gc(home.path());
         let table = store.table("t").unwrap();
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_of_so_many_bytes_is_drawn_and_stands_for_these() {
+    fn sampler_covers_all_bytes() {
         let mut sampler = KeySampler::default();
         let sampled = (0..10_240).filter_map(|write| sampler.sample(1 << 10, write));
         let sampled: Vec<u64> = sampled.collect();

@@ -68,7 +68,7 @@ mod tests {
     use crate::{Options, Store};
 
     #[test]
-    fn segments_of_a_stream_are_taken_in_order_whether_or_not_they_were_ready() {
+    fn segments_of_a_stream_are_taken_in_order() {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, segment: 64 << 10, ..Options::default() };
         let store = Store::open(home.path(), options.clone()).unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ready_and_not_needed_goes_with_the_next_opening() {
+    fn unused_preallocated_segments_are_removed_at_reopening() {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, segment: 64 << 10, ..Options::default() };
         let store = Store::open(home.path(), options.clone()).unwrap();

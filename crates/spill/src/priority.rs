@@ -175,7 +175,7 @@ mod tests {
 
     /// A merge of nice threads may take as long as others have the processors.
     #[test]
-    fn callers_that_wait_for_a_merge_are_known() {
+    fn waiting_callers_boost_background_threads() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path().join("store"), Options::default()).unwrap();
         let (table, engine) = (store.table("t").unwrap(), store.engine());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_nicer_than_callers_unless_these_wait_for_them() {
+    fn background_threads_are_nicer_unless_boosted() {
         const MAX_DELAY: u32 = 1 << 20;
         let priority = BackgroundPriority::default();
         let base = nice_of_this_thread();

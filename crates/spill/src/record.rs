@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn comes_back_as_it_was() {
+    fn record_round_trips() {
         for (key, value) in [(&b""[..], &b""[..]), (b"key", b"value"), (b"k", &[7; 1000])] {
             let bytes = encoded(key, value, (5, 640));
             assert_eq!(bytes.len() % RECORD_ALIGN, 0);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_take_all_that_they_have_to() {
+    fn header_fields_hold_their_limits() {
         let most = Header {
             kind: RecordKind::SequenceGap,
             in_batch: true,
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bit_may_change_and_no_record_move() {
+    fn changed_or_moved_record_is_detected() {
         let bytes = encoded(b"key", b"some value", (1, 64));
         let padding = encoded_len(3, 10) - HEADER_LEN - 13;
         for bit in 0..(bytes.len() - padding) * 8 {

@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_begin_where_they_should_where_heads_tell_nothing() {
+    fn ranges_start_correctly_when_all_heads_tie() {
         const KEYS: u32 = 3000;
         let home = tempfile::tempdir().unwrap();
         let options = Options {
@@ -642,7 +642,7 @@ mod tests {
 
     /// Which only an upper level tells, for the segments of the records before are gone.
     #[test]
-    fn ranges_begin_where_they_should_behind_many_that_are_gone() {
+    fn ranges_start_correctly_after_collected_segments() {
         const KEYS: u32 = 3000;
         let home = tempfile::tempdir().unwrap();
         let options = |memory, space_amplification| Options {

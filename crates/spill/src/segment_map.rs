@@ -102,7 +102,7 @@ mod tests {
 
     /// What is never replaced stays in one of the first segments, however many there have been since.
     #[test]
-    fn numbers_go_to_their_end_and_take_no_room_where_none_are() {
+    fn sparse_segment_numbers_use_little_memory_up_to_the_limit() {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, segment: 64 << 10, ..Options::default() };
         let store = Store::open(home.path(), options.clone()).unwrap();

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_merge_keeps_counts_until_it_ends() {
+    fn segments_pinned_by_compaction_count_until_it_ends() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path(), options()).unwrap();
         let engine = store.engine();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn collecting_goes_on_beside_a_snapshot() {
+    fn snapshot_does_not_stop_garbage_collection() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path(), options()).unwrap();
         let table = store.table("t").unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_tables_leave_are_few() {
+    fn creating_tables_retires_few_versions() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path(), options()).unwrap();
         let most = |count: u32| {

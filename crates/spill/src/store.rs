@@ -344,7 +344,7 @@ mod tests {
 
     /// What a merge keeps is not gone, and holds back what is due.
     #[test]
-    fn what_is_due_is_collected_once_a_merge_ends() {
+    fn settle_waits_for_compaction_to_release_segments() {
         let home = tempfile::tempdir().unwrap();
         let options = |space_amplification| Options {
             background: false,
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_tables_end() {
+    fn table_numbers_are_limited() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path(), Options::default()).unwrap();
         lock(&store.engine().durable).next_table = MAX_TABLES - 1;

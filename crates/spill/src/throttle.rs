@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn short_waits_add_up() {
+    fn short_delays_accumulate() {
         let begin = Instant::now();
         for _ in 0..100 {
             delay(Duration::from_micros(10));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn where_processors_are_free_only_long_waits_are_slept() {
+    fn uncontended_threads_sleep_only_long_delays() {
         THREAD.set(ThreadThrottle { contended: false, ..contended_thread() });
         let begin = Instant::now();
         delay(MIN_SLEPT_DELAY * 3 / 4);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_spins_what_writes_left() {
+    fn read_spins_owed_delay() {
         THREAD.set(ThreadThrottle { contended: false, ..contended_thread() });
         delay(MAX_SPIN_OWED / 2);
         assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED / 2);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_for_a_device_is_slept_together() {
+    fn device_delays_are_slept_together() {
         let begin = Instant::now();
         delay_for_device(DEVICE_SLEEP_THRESHOLD / 2);
         settle_before_read();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_that_mostly_reads_owes_is_waited_by_its_next_read_or_after_more_writes() {
+    fn read_mostly_thread_sleeps_owed_delay_in_reads() {
         THREAD.set(ThreadThrottle { reads_per_write: 100.0, ..contended_thread() });
         let took = |operation: fn()| {
             let begin = Instant::now();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sleep_leaves_stays_owed() {
+    fn unslept_delay_stays_owed() {
         OVERSLEEP.set(2 * WRITE_SLEEP_THRESHOLD);
         SLEEP_OWED.set(4 * WRITE_SLEEP_THRESHOLD);
         let begin = Instant::now();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_writes_as_often_as_it_reads_waits_when_it_writes() {
+    fn balanced_thread_sleeps_in_writes() {
         THREAD.set(contended_thread());
         for _ in 0..100 {
             settle_before_read();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_are_scarce_while_a_thread_waits_for_them() {
+    fn contention_follows_run_queue_wait() {
         let begin = Instant::now();
         let mut thread = ThreadThrottle::NEW;
         let (mut at, mut waited) = (begin, Duration::ZERO);
@@ -354,13 +354,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_says_of_a_thread_is_understood() {
+    fn schedstat_is_parsed() {
         let says = std::path::Path::new("/proc/thread-self/schedstat").exists();
         assert_eq!(run_queue_wait().is_some(), says);
     }
 
     #[test]
-    fn threads_that_were_throttled_lately_are_counted_once() {
+    fn throttled_threads_are_counted_once() {
         let (one, other) = (gettid(), Pid::from_raw(i32::MAX).unwrap());
         let now = Instant::now();
         // Other tests throttle as well.

@@ -80,12 +80,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_done_ahead_in_a_thread_that_works_as_long_as_it_likes() {
+    fn nothing_is_done_ahead_without_time_slices() {
         assert!(chunks(0..SYSCALL_CHUNK).is_empty());
     }
 
     #[test]
-    fn pieces_follow_one_another_to_the_end() {
+    fn chunks_cover_the_range_in_order() {
         std::thread::spawn(|| {
             enable();
             let all = chunks(5..5 + 2 * SYSCALL_CHUNK + 1);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stint_ends_when_it_is_over_and_not_before() {
+    fn slice_ends_only_when_expired() {
         std::thread::spawn(|| {
             enable();
             let first = SLICE_START.get();

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_its_parts_apart() {
+    fn value_pointer_round_trips() {
         for (segment, offset, tombstone, hash) in [
             (0, 0, false, 0),
             ((1 << 28) - 1, MAX_SEGMENT_LEN as u32 - 8, true, u64::MAX),

@@ -409,7 +409,7 @@ mod tests {
     /// Whatever the pressure says is what writes wait, on average. (The limit on the test's own time is
     /// far above what a busy machine adds to so many sleeps, and far below fifty times as much.)
     #[test]
-    fn writes_wait_as_long_as_they_are_told_to() {
+    fn writes_are_delayed_as_long_as_requested() {
         const WAIT: Duration = Duration::from_millis(2);
         const WRITES: u32 = 64;
         let home = tempfile::tempdir().unwrap();
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_wait_ends_with_what_it_is_for() {
+    fn long_delay_ends_when_pressure_ends() {
         let home = tempfile::tempdir().unwrap();
         // Nobody else changes the pressure.
         let options = Options { background: false, ..Options::default() };
@@ -465,7 +465,7 @@ mod tests {
 
     /// However late merges are.
     #[test]
-    fn no_write_is_told_to_wait_longer_than_the_throttle() {
+    fn write_delay_never_exceeds_the_throttle_option() {
         let home = tempfile::tempdir().unwrap();
         let throttle = Duration::from_micros(640);
         let options = Options { memory: 16 << 10, frozen: 1, throttle, ..Options::default() };

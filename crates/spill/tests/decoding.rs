@@ -83,14 +83,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_no_danger(bytes in any_bytes(), repaired: bool) {
+    fn arbitrary_bytes_do_not_panic(bytes in any_bytes(), repaired: bool) {
         walk(&bytes, repaired);
         spill::fuzz::page(&bytes, repaired);
         spill::manifest::fuzz_decode(&bytes);
     }
 
     #[test]
-    fn nor_are_files_with_changes(
+    fn mutated_files_do_not_panic(
         changes in changes(),
         cut in any::<prop::sample::Index>(),
         repaired: bool,
@@ -109,7 +109,7 @@ proptest! {
 }
 
 #[test]
-fn files_as_they_are_pass() {
+fn unmodified_files_decode() {
     let files = files();
     walk(&files.records, false);
     walk(&files.records, true);

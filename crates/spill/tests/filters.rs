@@ -49,7 +49,7 @@ fn holds(table: &Table, known: &BTreeMap<Vec<u8>, Vec<u8>>) {
 }
 
 #[test]
-fn are_kept_over_openings_and_tell_of_every_key() {
+fn filters_survive_reopening_and_contain_every_key() {
     let home = tempfile::tempdir().unwrap();
     let mut known;
     {
@@ -76,7 +76,7 @@ fn are_kept_over_openings_and_tell_of_every_key() {
 }
 
 #[test]
-fn go_when_nobody_asks_for_them_and_come_when_somebody_does() {
+fn filters_follow_the_option_after_compaction() {
     let home = tempfile::tempdir().unwrap();
     let mut known = BTreeMap::new();
     for (round, bits) in [(0, 0), (1, 10), (2, 0)] {
@@ -117,7 +117,7 @@ fn is_told(error: &Error) -> bool {
 }
 
 #[test]
-fn one_that_is_damaged_is_an_error_and_no_lost_key() {
+fn damaged_filter_is_an_error_not_a_missing_key() {
     let home = tempfile::tempdir().unwrap();
     let known = {
         let store = Store::open(home.path(), tiny(10)).unwrap();

@@ -139,17 +139,17 @@ fn tried_with_merges(times: usize, durability: Durability) {
 }
 
 #[test]
-fn appends_rotations_and_merges_are_linearizable() {
+fn appends_freezes_and_compactions_are_linearizable() {
     tried_with_merges(400, Durability::None);
 }
 
 #[test]
-fn writers_that_wait_for_a_sync_share_it_and_all_go_on() {
+fn group_commit_wakes_all_waiters() {
     tried_with_merges(400, Durability::Sync);
 }
 
 #[test]
-fn a_batch_is_seen_whole_and_a_snapshot_stays_while_versions_are_published() {
+fn batches_and_snapshots_are_stable_while_versions_change() {
     tried(400, |home| {
         let store = Store::open(&home, tiny(Durability::None)).unwrap();
         let tables = ["left", "right"].map(|name| store.table(name).unwrap());

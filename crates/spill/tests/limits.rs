@@ -10,7 +10,7 @@ const BESIDE_VALUE: usize = 1194;
 const BESIDE_BATCH: usize = 152;
 
 #[test]
-fn as_long_as_allowed_and_no_longer() {
+fn longest_keys_and_values_are_accepted_and_longer_rejected() {
     for segment in [64 << 10, 1 << 20] {
         let home = tempfile::tempdir().unwrap();
         let options = Options { segment, ..Options::default() };
@@ -44,7 +44,7 @@ fn as_long_as_allowed_and_no_longer() {
 }
 
 #[test]
-fn batches_have_a_limit() {
+fn batch_limits_are_enforced() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), Options::default()).unwrap();
     let table = store.table("t").unwrap();
@@ -59,7 +59,7 @@ fn batches_have_a_limit() {
 }
 
 #[test]
-fn names_of_tables_have_a_limit() {
+fn table_name_limit_is_enforced() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), Options::default()).unwrap();
     store.table(&"n".repeat(MAX_TABLE_NAME_LEN)).unwrap().put(b"k", b"v").unwrap();
@@ -69,7 +69,7 @@ fn names_of_tables_have_a_limit() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused_by_name() {
+fn invalid_options_are_rejected_by_name() {
     let wrong = [
         ("segment", Options { segment: 4096, ..Options::default() }),
         ("segment", Options { segment: (1 << 20) + 1, ..Options::default() }),

@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_ends_also_while_a_forked_process_has_its_folder() {
+    fn lock_is_released_despite_an_inherited_descriptor() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path();
         let file = fs::File::open(path).unwrap();
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_still_in_the_file() {
+    fn evicted_pages_are_still_in_the_file() {
         let home = tempfile::tempdir().unwrap();
         let file = Os::new().open(&home.path().join("file"), Mode::New).unwrap();
         let content: Vec<u8> = (0..100_000).map(|i| (i % 251) as u8).collect();

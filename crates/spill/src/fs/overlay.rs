@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_seen_and_never_reach_the_disk() {
+    fn overlay_changes_never_reach_the_disk() {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name);
         std::fs::write(path("old"), b"as it was").unwrap();

@@ -249,7 +249,7 @@ mod tests {
     use crate::fs::Os;
 
     #[test]
-    fn pages_that_were_written_just_now_are_known() {
+    fn written_pages_count_as_checked() {
         let home = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Os::new());
         let directory = Directory::new(&fs, home.path().to_owned(), 5);

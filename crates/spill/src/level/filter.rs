@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn has_all_of_its_keys_and_few_others() {
+    fn false_positive_rate_matches_theory() {
         for bits_per_key in [4, 10, 16] {
             let keys = 200_000;
             let filter = built(0..keys, FilterSize { keys: keys.into(), bits_per_key });
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_on_with_what_another_has() {
+    fn filter_extends_an_existing_one() {
         let size = FilterSize { keys: 10_000, bits_per_key: 10 };
         let first = built(0..5_000, size);
         let pages = || first.pages.iter().map(|page| Ok(Page::new(page)));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn has_a_page_at_least_and_not_too_many() {
+    fn filter_size_follows_key_count() {
         let pages =
             |keys, bits_per_key| FilterBuilder::new(FilterSize { keys, bits_per_key }).pages.len();
         assert_eq!(pages(0, 10), 1);

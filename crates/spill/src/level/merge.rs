@@ -470,7 +470,7 @@ mod tests {
 
     /// Otherwise a merge into leaves whose heads are all the same looks at all of L0 for each of them.
     #[test]
-    fn only_keys_of_the_leaf_are_looked_at_ahead() {
+    fn prefetch_stays_within_the_leaf() {
         let keys: Vec<Vec<u8>> =
             (0..1000).map(|number| format!("https://{number:04}").into_bytes()).collect();
         let pointer = |number: u32| ValuePointer::new(1, number * 8, false, Tag::of(0));

@@ -400,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn inner_pages_lead_where_the_bounds_say(bounds in bounds(), keys in bounds()) {
+        fn inner_pages_route_by_their_bounds(bounds in bounds(), keys in bounds()) {
             let entries: Vec<(Vec<u8>, u64)> = bounds.iter().cloned().zip(100..).collect();
             let mut bytes = [0; PAGE_SIZE];
             let count = write_inner(ID, &entries, &mut bytes);
@@ -418,7 +418,7 @@ mod tests {
         }
 
         #[test]
-        fn leaves_find_all_that_a_head_can_tell(keys in bounds()) {
+        fn leaf_ties_contain_every_key_with_that_head(keys in bounds()) {
             let shared = crate::bytes::common_prefix(&keys[0], &keys[keys.len() - 1]);
             let prefix = &keys[0][..shared];
             let heads = keys.iter().map(|key| head_at(key, shared));
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_or_moved_page_is_told() {
+    fn changed_or_moved_page_is_detected() {
         let mut bytes = [0; PAGE_SIZE];
         write_leaf(ID, b"user", (0..240).map(|entry| (entry * 7, entry)), &mut bytes);
         assert_eq!(Page::new(&bytes).defect(ID, 0), None);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_is_below() {
+    fn lower_bound_counts_smaller_heads() {
         for count in [1, 15, 16, 17, 100, 239, 240] {
             let mut bytes = [0; PAGE_SIZE];
             let entries = (0..count as u64).map(|entry| (entry / 3 * 10, entry));

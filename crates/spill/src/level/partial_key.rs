@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_known_is_right(
+        fn partial_keys_compare_like_whole_keys(
             one in prop::collection::vec(0_u8..3, 0..40),
             other in prop::collection::vec(0_u8..3, 0..40),
             offset in 0_usize..30,

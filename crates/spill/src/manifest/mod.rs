@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_good_frame_counts_and_a_torn_one_is_none() {
+    fn last_complete_frame_wins_over_a_torn_one() {
         let states = [state(3), state(4)];
         let bytes = file_of(&states);
         let path = Path::new("MANIFEST");
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_damage_unless_it_looks_like_a_torn_end() {
+    fn flipped_bit_is_damage_unless_in_the_last_frame() {
         let states = [state(3), state(4)];
         let bytes = file_of(&states);
         let second = bytes.len() - frame(&states[1]).len();
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn another_format_is_told() {
+    fn unknown_format_is_reported() {
         for format in [OLDEST_FORMAT - 1, FORMAT + 7] {
             let mut bytes = header(format);
             bytes.extend(frame(&state(3)));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_of_before_tell_less() {
+    fn older_formats_are_read_with_defaults() {
         let mut content = state(3).encode();
         let mut less = state(3);
         let mut read = |format, cut| {

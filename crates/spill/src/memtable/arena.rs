@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_zeroed_aligned_memory_that_is_nobody_elses() {
+    fn allocations_are_zeroed_aligned_and_disjoint() {
         let mut arena = Arena::new(Arc::new(BlockPool::new(0)));
         let mut given = Vec::new();
         for round in 0..20_000_usize {

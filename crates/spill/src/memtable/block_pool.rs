@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_that_was_used_comes_back_zeroed() {
+    fn reused_block_is_zeroed() {
         let blocks = BlockPool::new(HUGE_PAGE);
         assert!(blocks.take_request() && !blocks.take_request());
         let mut block = blocks.take();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn small_l0s_keep_nothing() {
+    fn small_memtables_pool_nothing() {
         let blocks = BlockPool::new(HUGE_PAGE - 1);
         blocks.refill();
         assert!(!blocks.take_request() && lock(&blocks.pooled).ready.is_empty());

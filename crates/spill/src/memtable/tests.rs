@@ -55,7 +55,7 @@ fn sequences(memtable: &Memtable, keys: &[Vec<u8>]) -> Vec<Option<u64>> {
 
 proptest! {
     #[test]
-    fn is_an_ordered_map(
+    fn memtable_behaves_like_an_ordered_map(
         keys in prop::collection::vec(
             prop_oneof![
                 prop::collection::vec(any::<u8>(), 0..4),
@@ -94,7 +94,7 @@ proptest! {
 }
 
 #[test]
-fn keeps_all_versions_newest_first() {
+fn versions_are_kept_newest_first() {
     let memtable = Memtable::new(&Arc::new(BlockPool::new(0)));
     for sequence in 1..=5 {
         insert(&memtable, b"key", sequence);
@@ -110,7 +110,7 @@ fn keeps_all_versions_newest_first() {
 }
 
 #[test]
-fn readers_see_all_that_was_there_while_it_grows() {
+fn readers_see_earlier_inserts_while_it_grows() {
     let memtable = Arc::new(Memtable::new(&Arc::new(BlockPool::new(0))));
     let written = AtomicU64::new(0);
     let done = AtomicBool::new(false);

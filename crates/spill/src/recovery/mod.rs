@@ -260,7 +260,7 @@ mod tests {
     /// The power goes when a seal is on the device and the names of the segments that came then are not,
     /// and the process that opens what is left is killed before its manifest counts.
     #[test]
-    fn numbers_that_seals_name_are_not_given_again() {
+    fn segment_numbers_named_by_seals_are_not_reused() {
         let home = tempfile::tempdir().unwrap();
         let [dir, leftovers, again] = ["store", "left", "again"].map(|name| home.path().join(name));
         let options =

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_copies_are_tried_less_and_less_often() {
+    fn slow_page_cache_is_retried_less_and_less_often() {
         let mut timer = CacheWriteTimer::default();
         assert_eq!(cached(&mut timer, 1, 0.2), 1024);
         assert_eq!(

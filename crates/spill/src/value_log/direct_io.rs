@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_written_from_where_they_are_if_they_lie_as_in_the_file() {
+    fn aligned_blocks_are_written_without_copying() {
         const BEFORE: usize = 100;
         let mut memory = AlignedMemory::new(16 * BLOCK_SIZE, BLOCK_SIZE);
         for (at, byte) in memory.bytes().iter_mut().enumerate() {

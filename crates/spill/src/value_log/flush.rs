@@ -397,7 +397,7 @@ mod tests {
     use crate::value_log::staging::SlotWriter;
 
     #[test]
-    fn a_slot_may_go_in_parts_and_counts_as_written_once_all_of_it_is() {
+    fn partially_written_slot_counts_once_complete() {
         let home = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Os::new());
         Staging::create(&fs, home.path()).unwrap();

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_the_same_out_of_the_mapping_past_it_and_across_both() {
+    fn mapping_and_buffer_yield_the_same_records() {
         with_segment(|segment| {
             let end = segment.end().unwrap();
             let mut buffer = ReadBuffer::default();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_long_record_made_of_the_buffer_is_not_kept() {
+    fn oversized_buffer_is_dropped() {
         with_segment(|segment| {
             let after = |end| {
                 let mut buffer = ReadBuffer::default();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_back_to_any_record() {
+    fn reader_seeks_to_any_record() {
         with_segment(|segment| {
             let end = segment.end().unwrap();
             let mut buffer = ReadBuffer::default();

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_can_be_from_what_cannot() {
+    fn checker_accepts_linearizable_and_rejects_other_histories() {
         assert!(is_fine(&[(0, 1, Saw(None)), (2, 3, Wrote(Some(1))), (4, 5, Saw(Some(1)))]));
         // Seen before it was written.
         assert!(!is_fine(&[(0, 1, Saw(Some(1))), (2, 3, Wrote(Some(1)))]));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use spill::{CachedWrites, ColdReads, Durability, Options, Statistics, Store};
 use tempfile::TempDir;
 
-use super::watch::Hand;
+use super::watchdog::Hand;
 
 /// In memory where the machine has such a folder: a sync costs nothing there, and there are many.
 /// On a disk for what is written past the page cache, as nothing in memory can be.

@@ -4,7 +4,7 @@
 
 mod checker;
 mod load;
-mod order;
 mod registers;
-mod views;
-mod watch;
+mod snapshots;
+mod watchdog;
+mod write_order;

@@ -7,7 +7,7 @@ use spill::{Batch, Options, Store, Table};
 
 use super::checker::{Did, Event, Held, contradiction};
 use super::load::{Random, ballast, home, kinds, number, value};
-use super::watch::{Hand, Watch};
+use super::watchdog::{Hand, Watch};
 
 const THREADS: u64 = 4;
 const KEYS: usize = 500;
@@ -178,7 +178,7 @@ fn are_registers(options: &Options) {
 }
 
 #[test]
-fn what_is_seen_of_a_key_was_so_at_some_moment() {
+fn single_key_operations_are_linearizable() {
     for options in kinds() {
         are_registers(&options);
     }

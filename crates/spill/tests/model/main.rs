@@ -15,7 +15,7 @@ use machine::{Happened, Machine};
 const CASES: u32 = 400;
 
 #[test]
-fn the_store_is_a_map_of_maps() {
+fn store_behaves_like_a_map_of_ordered_maps() {
     let cases =
         if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { CASES };
     let config =

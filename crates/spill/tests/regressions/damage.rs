@@ -11,7 +11,7 @@ use std::time::Duration;
 use spill::fs::{Fs, Os};
 use spill::{ColdReads, Error, Options, Store, Table};
 
-use crate::hooked::{Call, hooked};
+use crate::hook_fs::{Call, hooked};
 use crate::{copy, in_memory, tiny};
 
 /// Turns a bit of a file, as another hand would.
@@ -72,7 +72,7 @@ fn opened(home: &Path, options: &Options) -> (Store, Table) {
 
 /// A merge that took the damaged key for a greater one would stop looking for those behind it.
 #[test]
-fn a_damaged_key_brings_no_other_back() {
+fn damaged_key_does_not_resurrect_another() {
     let home = tempfile::tempdir().unwrap();
     filled(home.path(), &tiny(), (0..100).map(long_key));
     flip_keys(home.path(), &HashSet::from([long_key(5)]));
@@ -87,7 +87,7 @@ fn a_damaged_key_brings_no_other_back() {
 
 /// Bounds of leaves are made of keys.
 #[test]
-fn damaged_keys_at_bounds_hide_no_other() {
+fn damaged_keys_at_range_bounds_hide_no_other() {
     let home = tempfile::tempdir().unwrap();
     let is_flipped = |number: u32| number % 40 == 20;
     filled(home.path(), &tiny(), (0..2000).map(|number| long_key(2 * number)));
@@ -111,7 +111,7 @@ fn damaged_keys_at_bounds_hide_no_other() {
 
 /// A filter that was made of the damaged key would say that the key is not there.
 #[test]
-fn a_damaged_key_does_not_vanish_behind_a_filter() {
+fn damaged_key_is_reported_despite_a_filter() {
     const KEYS: u64 = 12_000;
     let home = tempfile::tempdir().unwrap();
     let options = Options {
@@ -139,7 +139,7 @@ fn a_damaged_key_does_not_vanish_behind_a_filter() {
 
 /// The collector asks whether a record lives; a tombstone that it cannot read is no "yes".
 #[test]
-fn a_damaged_tombstone_deletes_on() {
+fn damaged_tombstone_still_deletes() {
     const KEYS: u64 = 3000;
     let home = tempfile::tempdir().unwrap();
     let options = Options { memory: 16 << 10, ..tiny() };
@@ -177,7 +177,7 @@ fn a_damaged_tombstone_deletes_on() {
 
 /// What can be read and written is, and the damage is still told.
 #[test]
-fn a_damaged_value_is_replaced_by_a_new_one() {
+fn damaged_value_can_be_overwritten() {
     let home = tempfile::tempdir().unwrap();
     let path = {
         filled(home.path(), &tiny(), (0..100).map(long_key));
@@ -196,7 +196,7 @@ fn a_damaged_value_is_replaced_by_a_new_one() {
 
 /// The segment in which most is dead is the one to be collected, each time.
 #[test]
-fn a_segment_that_cannot_be_collected_is_left_out() {
+fn uncollectable_segment_is_skipped() {
     let home = tempfile::tempdir().unwrap();
     let options = Options { segment: 256 << 10, memory: 64 << 10, ..tiny() };
     let mut random = 1_u64;
@@ -225,7 +225,7 @@ fn a_segment_that_cannot_be_collected_is_left_out() {
 /// The one that is to be gathered first, as it alone has garbage; the others are gathered all the same,
 /// by an opening after which nothing is done.
 #[test]
-fn a_damaged_small_segment_leaves_the_others_few() {
+fn damaged_small_segment_does_not_stop_gathering() {
     let home = in_memory();
     let session = |number: u32| {
         let (_store, table) = opened(home.path(), &tiny());
@@ -252,7 +252,7 @@ fn a_damaged_small_segment_leaves_the_others_few() {
 
 /// A value that is damaged is told where it is wanted: not once it was replaced, and not beside a range.
 #[test]
-fn a_damaged_value_is_told_by_ranges_that_have_it() {
+fn damaged_value_is_reported_by_ranges_containing_it() {
     value_is_told_by_ranges(b"value");
     // It is read when it is wanted alone.
     value_is_told_by_ranges(&[b'v'; 20_000]);
@@ -301,7 +301,7 @@ fn value_is_told_by_ranges(value: &[u8]) {
 
 /// Of keys whose heads are all the same a range looks at some that are not its own.
 #[test]
-fn damaged_keys_are_told_by_ranges_that_meet_them() {
+fn damaged_keys_are_reported_by_ranges_meeting_them() {
     let key = |number: u32| format!("{}{number:05}", "p".repeat(200)).into_bytes();
     for damaged in [100..101, 40..160, 0..120, 80..200] {
         let home = tempfile::tempdir().unwrap();
@@ -327,7 +327,7 @@ fn damaged_keys_are_told_by_ranges_that_meet_them() {
 }
 
 #[test]
-fn a_manifest_of_any_length_is_told() {
+fn truncated_or_extended_manifest_is_reported() {
     let home = tempfile::tempdir().unwrap();
     filled(home.path(), &tiny(), (0..10).map(long_key));
     let path = home.path().join("MANIFEST");
@@ -342,7 +342,7 @@ fn a_manifest_of_any_length_is_told() {
 
 /// A level that cannot be read must not be left out: what it hides of older ones would show.
 #[test]
-fn a_range_is_over_after_an_error() {
+fn range_ends_after_an_error() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), tiny()).unwrap();
     let table = store.table("t").unwrap();
@@ -397,7 +397,7 @@ fn a_range_is_over_after_an_error() {
 
 /// What an opening has read is read again.
 #[test]
-fn scrub_reads_the_manifest_and_the_headers_of_segments() {
+fn scrub_checks_manifest_and_segment_headers() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), tiny()).unwrap();
     store.table("t").unwrap().put(b"key", b"value").unwrap();
@@ -418,7 +418,7 @@ fn scrub_reads_the_manifest_and_the_headers_of_segments() {
 }
 
 #[test]
-fn a_manifest_that_is_gone_is_damage() {
+fn missing_manifest_is_reported_as_damage() {
     let home = tempfile::tempdir().unwrap();
     Store::open(home.path(), tiny()).unwrap().table("t").unwrap().put(b"k", b"v").unwrap();
     let (manifest, aside) = (home.path().join("MANIFEST"), home.path().with_extension("aside"));
@@ -447,7 +447,7 @@ fn with_a_bad_sector_in(segment: &'static str) -> Arc<dyn Fs> {
 /// A value that cannot be read hinders nothing but reading it, as a damaged one, and goes when it is
 /// replaced.
 #[test]
-fn a_value_that_cannot_be_read_is_replaced() {
+fn unreadable_value_can_be_overwritten() {
     for cold_reads in [ColdReads::Page, ColdReads::Around] {
         let home = in_memory();
         let options = Options { segment: 1 << 20, memory: 16 << 10, cold_reads, ..tiny() };
@@ -472,7 +472,7 @@ fn a_value_that_cannot_be_read_is_replaced() {
 
 /// A segment with a live value that cannot be read is left out of collecting, as a damaged one.
 #[test]
-fn a_segment_that_cannot_be_read_is_left_out() {
+fn unreadable_segment_is_not_collected() {
     const KEYS: u32 = 100;
     let log_bytes = |fs: fn() -> Arc<dyn Fs>| {
         let home = in_memory();
@@ -500,7 +500,7 @@ fn a_segment_that_cannot_be_read_is_left_out() {
 
 /// The same where what cannot be read is a newer record of one of its keys, in another segment.
 #[test]
-fn a_segment_whose_keys_cannot_be_read_elsewhere_is_left_out() {
+fn segment_with_unreadable_newer_keys_is_not_collected() {
     let settled = |is_bad: bool| {
         let home = in_memory();
         let options = Options {
@@ -587,7 +587,7 @@ fn records_beside_a_bad_sector_are_read() {
 
 /// A collector that can make no segment for a while leaves no other out for that.
 #[test]
-fn no_segment_is_stuck_for_a_lack_of_files() {
+fn file_descriptor_shortage_marks_no_segment_stuck() {
     let home = in_memory();
     let options = Options { segment: 256 << 10, throttle: Duration::ZERO, ..tiny() };
     let fill = |table: &Table| {
@@ -631,7 +631,7 @@ fn filled_with(home: &Path, options: &Options, keys: u32, len: usize) {
 /// A file of another store with the same keys, in the place of one of ours, is told, and none of its
 /// values is.
 #[test]
-fn files_of_another_store_are_told() {
+fn files_of_another_store_are_reported() {
     let home = in_memory();
     let at = |name: &str| home.path().join(name);
     let key = |number: u32| format!("key{number:05}");
@@ -689,7 +689,7 @@ fn files_in(folder: &Path, begin: &Path) -> Vec<PathBuf> {
 
 /// What lies between two pages that were read was not read: in the mapping it may be a signal.
 #[test]
-fn all_of_a_record_is_read_before_it_is_mapped() {
+fn record_is_read_completely_before_mapping() {
     let home = tempfile::tempdir().unwrap();
     let options = Options { background: false, cold_reads: ColdReads::Page, ..Options::default() };
     {
@@ -717,7 +717,7 @@ fn all_of_a_record_is_read_before_it_is_mapped() {
 
 /// A segment that is shorter than what is known to have been on the device: an interrupted copy.
 #[test]
-fn a_segment_that_was_cut_is_told() {
+fn truncated_segment_is_reported() {
     let home = in_memory();
     let options = Options { background: false, ..Options::default() };
     let [store, cut] = ["store", "cut"].map(|name| home.path().join(name));
@@ -738,7 +738,7 @@ fn a_segment_that_was_cut_is_told() {
 
 /// Copies may lack folders in which nothing was.
 #[test]
-fn a_folder_that_is_missing_is_made_or_told() {
+fn missing_directory_is_created_or_reported() {
     for is_merged in [false, true] {
         for (missing, read_only) in
             [("index", true), ("index", false), ("log", true), ("log", false)]

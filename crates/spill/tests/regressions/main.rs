@@ -1,12 +1,12 @@
 //! What was wrong once.
 #![allow(clippy::unwrap_used)]
 
-mod calls;
+mod blocking;
 mod damage;
-mod ends;
-mod hooked;
+mod hook_fs;
+mod io_errors;
+mod shutdown;
 mod staging;
-mod waits;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 /// The last key of a leaf ends with zeros, and the first of the next has more behind them: the
 /// bound between the leaves must be above the former.
 #[test]
-fn a_key_that_ends_with_zeros_at_the_end_of_a_leaf_is_found() {
+fn key_with_trailing_zeros_at_leaf_end_is_found() {
     const LEAF: usize = 240;
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), Options { memory: 1 << 20, ..tiny() }).unwrap();
@@ -63,7 +63,7 @@ fn a_key_that_ends_with_zeros_at_the_end_of_a_leaf_is_found() {
 /// Options may differ from one opening to the next: what lives in large segments is collected
 /// into small ones.
 #[test]
-fn large_segments_are_collected_into_small_ones() {
+fn garbage_collection_works_after_segment_size_shrinks() {
     let home = tempfile::tempdir().unwrap();
     let value = |number: u32, round: u32| vec![(number + round) as u8; 20_000];
     {
@@ -93,7 +93,7 @@ fn large_segments_are_collected_into_small_ones() {
 
 /// Of several writes of a key in one batch the last counts, and nobody ever sees another.
 #[test]
-fn only_the_last_write_of_a_key_in_a_batch_is_seen() {
+fn last_write_of_a_key_in_a_batch_wins() {
     let home = tempfile::tempdir().unwrap();
     let options = Options { memory: 1 << 20, segment: 1 << 20, ..Options::default() };
     let store = Store::open(home.path(), options).unwrap();
@@ -119,7 +119,7 @@ fn only_the_last_write_of_a_key_in_a_batch_is_seen() {
 
 /// The staging file of a store that was made when it had fewer slots.
 #[test]
-fn a_staging_file_of_another_length_is_used_as_it_is() {
+fn staging_file_of_another_length_is_accepted() {
     let home = tempfile::tempdir().unwrap();
     let put = |round: u32| {
         let store = Store::open(home.path(), tiny()).unwrap();
@@ -143,7 +143,7 @@ fn a_staging_file_of_another_length_is_used_as_it_is() {
 /// What L0 replaced in itself is in no level's account: few records, updated as fast as memory
 /// takes them, must not fill the device before a merge finds that most of the log is dead.
 #[test]
-fn updates_of_few_records_keep_the_log_small() {
+fn updates_of_few_keys_keep_the_log_small() {
     const VALUE: usize = 4 << 10;
     let home = tempfile::tempdir().unwrap();
     let options = Options { segment: 1 << 20, ..Options::default() };
@@ -168,7 +168,7 @@ fn updates_of_few_records_keep_the_log_small() {
 
 /// Tables of two stores may have the same number.
 #[test]
-fn a_table_of_another_store_is_refused() {
+fn table_of_another_store_is_rejected() {
     let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let stores = homes.each_ref().map(|home| Store::open(home.path(), tiny()).unwrap());
     let tables = stores.each_ref().map(|store| store.table("t").unwrap());
@@ -186,7 +186,7 @@ fn a_table_of_another_store_is_refused() {
 }
 
 #[test]
-fn settling_takes_any_limit() {
+fn settle_accepts_any_limit() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), tiny()).unwrap();
     store.table("t").unwrap().put(b"k", b"v").unwrap();
@@ -196,7 +196,7 @@ fn settling_takes_any_limit() {
 /// A checkpoint whose making ended half-way is told from anything else, and nothing of it, nor of what it
 /// may have become, is touched.
 #[test]
-fn an_unfinished_checkpoint_is_told() {
+fn unfinished_checkpoint_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let (at, copy) = (home.path().join("store"), home.path().join("copy"));
     let store = Store::open(&at, tiny()).unwrap();
@@ -223,7 +223,7 @@ fn an_unfinished_checkpoint_is_told() {
 
 /// A device that is a store's alone: its file system has a folder there.
 #[test]
-fn a_new_file_system_is_an_empty_directory() {
+fn lost_and_found_counts_as_an_empty_directory() {
     let home = tempfile::tempdir().unwrap();
     let (at, copy) = (home.path().join("store"), home.path().join("copy"));
     for dir in [&at, &copy] {
@@ -241,7 +241,7 @@ fn a_new_file_system_is_an_empty_directory() {
 
 /// What another program left under names that a store's files have, too.
 #[test]
-fn files_of_others_with_names_of_ours_are_left_alone() {
+fn foreign_files_with_store_names_are_left_alone() {
     let files =
         [("staging", "notes"), ("index/00000001.idx", "an index"), ("log", "of somebody's")];
     for (name, content) in files {
@@ -256,7 +256,7 @@ fn files_of_others_with_names_of_ours_are_left_alone() {
 
 /// Stands for a hundred million segments: the next one's number has a digit more.
 #[test]
-fn segments_have_numbers_of_nine_digits() {
+fn nine_digit_segment_numbers_work() {
     let home = tempfile::tempdir().unwrap();
     let put = |key: &[u8]| {
         let store = Store::open(home.path(), tiny()).unwrap();
@@ -278,7 +278,7 @@ fn segments_have_numbers_of_nine_digits() {
 
 /// A copy of a store may have holes in it, which a full device cannot fill.
 #[test]
-fn a_staging_file_has_no_holes() {
+fn staging_file_has_no_holes() {
     use std::os::unix::fs::MetadataExt;
     let home = tempfile::tempdir().unwrap();
     Store::open(home.path(), tiny()).unwrap().table("t").unwrap().put(b"k", b"v").unwrap();
@@ -293,7 +293,7 @@ fn a_staging_file_has_no_holes() {
 
 /// Each session leaves a segment that is nearly empty, and each segment is an open file.
 #[test]
-fn many_short_sessions_leave_few_segments() {
+fn short_sessions_do_not_accumulate_segments() {
     const SESSIONS: u32 = 150;
     for background in [false, true] {
         let home = in_memory();
@@ -319,7 +319,7 @@ fn many_short_sessions_leave_few_segments() {
 
 /// Of several who open a directory at once, one makes the store, and the others are told so.
 #[test]
-fn of_several_who_make_a_store_one_does() {
+fn concurrent_creation_succeeds_once() {
     for _ in 0..20 {
         let home = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
@@ -338,7 +338,7 @@ fn of_several_who_make_a_store_one_does() {
 
 /// What was full with the segments of its time is not small for larger ones.
 #[test]
-fn larger_segments_leave_the_log_as_it_is() {
+fn log_is_unchanged_by_a_larger_segment_size() {
     let home = tempfile::tempdir().unwrap();
     {
         let store = Store::open(home.path(), tiny()).unwrap();
@@ -354,7 +354,7 @@ fn larger_segments_leave_the_log_as_it_is() {
 /// A range that outlives its store and its directory removes what it kept, and nothing of a store that
 /// was made there since.
 #[test]
-fn a_range_that_is_left_removes_nothing_of_others() {
+fn dropped_range_removes_no_foreign_files() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
     let fill = |store: &Store, round: u32| {
@@ -383,7 +383,7 @@ fn a_range_that_is_left_removes_nothing_of_others() {
 /// A store is the folder that was opened: it goes on in it under whatever name, and leaves another store
 /// alone that gets the name.
 #[test]
-fn a_store_stays_in_a_folder_that_gets_another_name() {
+fn renamed_directory_keeps_its_open_store() {
     let home = tempfile::tempdir().unwrap();
     let (path, moved) = (home.path().join("store"), home.path().join("moved"));
     let fill = |store: &Store, round: u8| {
@@ -414,7 +414,7 @@ fn a_store_stays_in_a_folder_that_gets_another_name() {
 
 /// Nobody waits for who might write into a pipe that has the name of a file of ours.
 #[test]
-fn pipes_are_no_files() {
+fn pipe_in_place_of_a_file_is_rejected() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
     let store = Store::open(&path, tiny()).unwrap();
@@ -446,7 +446,7 @@ fn pipes_are_no_files() {
 /// The directory itself is locked: nothing in it can be removed that would let a second one in, and it
 /// can be read alone wherever it was copied to.
 #[test]
-fn a_directory_is_locked_whatever_is_removed_in_it() {
+fn directory_lock_survives_removal_of_its_files() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
     let store = Store::open(&path, tiny()).unwrap();
@@ -468,7 +468,7 @@ fn a_directory_is_locked_whatever_is_removed_in_it() {
 
 /// What is in the way is told as what it is.
 #[test]
-fn what_is_no_directory_is_told() {
+fn non_directory_path_is_reported() {
     let home = tempfile::tempdir().unwrap();
     let (file, link) = (home.path().join("file"), home.path().join("link"));
     std::fs::write(&file, b"").unwrap();
@@ -491,7 +491,7 @@ fn what_is_no_directory_is_told() {
 
 /// A checkpoint that lies in its store's directory may be removed, and another made in its place.
 #[test]
-fn checkpoints_in_the_store_come_and_go() {
+fn checkpoints_inside_the_store_directory_work() {
     let home = tempfile::tempdir().unwrap();
     let (path, copy) = (home.path().join("store"), home.path().join("store/copies/one"));
     let store = Store::open(&path, tiny()).unwrap();
@@ -509,7 +509,7 @@ fn checkpoints_in_the_store_come_and_go() {
 
 /// A checkpoint goes where its path leads when it is made, also if the store had that path once.
 #[test]
-fn checkpoints_go_where_they_are_asked_to() {
+fn checkpoint_resolves_relative_paths() {
     let home = tempfile::tempdir().unwrap();
     let (path, moved) = (home.path().join("store"), home.path().join("moved"));
     let store = Store::open(&path, tiny()).unwrap();
@@ -526,7 +526,7 @@ fn checkpoints_go_where_they_are_asked_to() {
 
 /// Who has a lease on a file, as a file server has, is waited for.
 #[test]
-fn a_lease_is_waited_for() {
+fn opening_waits_for_a_file_lease() {
     const FILE: &str = "SPILL_TEST_LEASE";
     if let Some(file) = std::env::var_os(FILE) {
         let file = std::fs::File::open(file).unwrap();
@@ -543,7 +543,7 @@ fn a_lease_is_waited_for() {
     let home = in_memory();
     drop(Store::open(home.path(), tiny()).unwrap());
     let mut holder = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_lease_is_waited_for", "--nocapture"])
+        .args(["--exact", "opening_waits_for_a_file_lease", "--nocapture"])
         .env(FILE, home.path().join("MANIFEST"))
         .stdout(std::process::Stdio::piped())
         .spawn()

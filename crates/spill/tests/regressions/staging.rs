@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use spill::{Options, Store};
 
-use crate::hooked::{Call, hooked};
+use crate::hook_fs::{Call, hooked};
 use crate::{copy, in_memory, tiny};
 
 const HEADS: usize = 4096;
@@ -95,7 +95,7 @@ fn loss_and_kill(by_both_streams: bool) {
 }
 
 #[test]
-fn what_a_loss_of_power_took_stays_lost() {
+fn records_lost_to_power_failure_do_not_reappear() {
     loss_and_kill(false);
     loss_and_kill(true);
 }
@@ -103,7 +103,7 @@ fn what_a_loss_of_power_took_stays_lost() {
 /// A slot without records that cannot be read hinders no opening: it is written, and who reads alone does
 /// not look at it.
 #[test]
-fn an_unused_slot_that_cannot_be_read_is_written() {
+fn unreadable_unused_slot_is_overwritten() {
     const BAD: u64 = 4_000_000;
     let home = in_memory();
     let store = Store::open(home.path(), tiny()).unwrap();

@@ -30,7 +30,7 @@ struct Remains {
 /// Checkpoints at some numbers of writes; the machine is cut at each call. Those that were done
 /// hold just those writes, those that were not are refused or hold them too.
 #[test]
-fn a_checkpoint_is_whole_or_none_after_each_cut() {
+fn checkpoint_is_complete_or_absent_after_a_crash() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
     let traffic = Traffic { seed, keys: 60, largest: 6000 };
@@ -106,7 +106,7 @@ fn a_checkpoint_is_whole_or_none_after_each_cut() {
 
 /// Both sides share files, and neither sees what the other does.
 #[test]
-fn a_checkpoint_and_its_origin_go_separate_ways() {
+fn checkpoint_and_its_origin_are_independent() {
     for durability in settings::MODES {
         let sim = Sim::new(5);
         let options = settings::tiny(durability);
@@ -152,7 +152,7 @@ fn a_checkpoint_and_its_origin_go_separate_ways() {
 /// One call of a checkpoint goes wrong: the store goes on, or is halted and opened again, and what was made
 /// is whole or none.
 #[test]
-fn a_checkpoint_whose_call_fails_is_none_and_leaves_the_store() {
+fn failed_checkpoint_leaves_the_store_intact() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
     let faults = [Fault::Broken, Fault::Full, Fault::LostSync { forget: false }];

@@ -454,19 +454,19 @@ fn must_do_everything(trace: &[Call]) {
 }
 
 #[test]
-fn without_syncs_what_is_left_is_a_prefix() {
+fn crash_without_syncs_leaves_a_prefix() {
     crashes(Durability::None, 2500, 100);
 }
 
 #[test]
-fn with_an_interval_what_is_left_is_a_prefix() {
+fn crash_with_interval_syncs_leaves_a_prefix() {
     crashes(settings::MODES[1], 1500, 60);
 }
 
 /// What was written an interval ago is on the device: the thread that syncs has seen to it, and without
 /// threads the next write.
 #[test]
-fn what_is_older_than_the_interval_is_there() {
+fn crash_keeps_writes_older_than_the_interval() {
     const INTERVAL: Duration = Duration::from_millis(100);
     let options = settings::tiny(Durability::Interval(INTERVAL));
     for background in [true, false] {
@@ -488,7 +488,7 @@ fn what_is_older_than_the_interval_is_there() {
 }
 
 #[test]
-fn with_syncs_nothing_acknowledged_is_lost() {
+fn crash_with_syncs_keeps_acknowledged_writes() {
     crashes(Durability::Sync, 1500, 100);
 }
 
@@ -496,7 +496,7 @@ fn with_syncs_nothing_acknowledged_is_lost() {
 /// stored while an image is taken may be missing from it, as after a power cut; after a kill it
 /// could not.
 #[test]
-fn with_threads_what_is_left_is_a_prefix() {
+fn crash_with_background_threads_leaves_a_prefix() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
     for durability in [Durability::None, Durability::Sync] {
@@ -527,7 +527,7 @@ fn left_of_an_opening(sim: &Sim, cuts: Cuts) -> Vec<(String, Sim)> {
 
 /// The power goes while a store is opened whose maker was killed before all of it was durable.
 #[test]
-fn a_store_can_be_opened_whatever_ended_its_making_and_then_its_opening() {
+fn interrupted_creation_and_recovery_can_be_retried() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
     let mut openings = 0;
@@ -546,7 +546,7 @@ fn a_store_can_be_opened_whatever_ended_its_making_and_then_its_opening() {
 
 /// The same calls come again, which the seed of a failure relies on.
 #[test]
-fn a_run_without_threads_makes_the_same_calls_each_time() {
+fn runs_without_threads_are_deterministic() {
     let (steps, writes) = plan(1, 800);
     let traces: Vec<Vec<Call>> = (0..2)
         .map(|_| {

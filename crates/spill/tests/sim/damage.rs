@@ -258,29 +258,29 @@ fn whole(left: &Left) -> Model {
 }
 
 #[test]
-fn damage_of_a_merged_store_is_told() {
+fn damage_after_compaction_is_reported() {
     every_damage(Leaving::Flushed);
 }
 
 #[test]
-fn damage_of_a_synced_store_is_told() {
+fn damage_after_sync_is_reported() {
     every_damage(Leaving::Synced);
 }
 
 #[test]
-fn damage_of_a_closed_store_is_told() {
+fn damage_after_close_is_reported() {
     every_damage(Leaving::Closed);
 }
 
 #[test]
-fn damage_of_a_killed_store_is_told_or_cuts_what_was_not_synced() {
+fn damage_after_kill_is_reported_or_cuts_unsynced_writes() {
     every_damage(Leaving::Killed);
 }
 
 /// A crash tears the last frame of a manifest only if it was not on the device yet. Here it was: it made
 /// the table in which everything is.
 #[test]
-fn the_end_of_a_manifest_is_not_taken_for_torn() {
+fn damaged_manifest_end_is_not_taken_for_a_torn_write() {
     let sim = Sim::new(5);
     let options = settings::tiny(Durability::None);
     let mut target = Target::open(&sim, &options).unwrap();

@@ -109,28 +109,28 @@ fn each_call_fails(options: &Options, faults: &[Fault], cases: usize) {
 }
 
 #[test]
-fn short_and_interrupted_calls_are_not_seen() {
+fn short_and_interrupted_calls_are_retried() {
     each_call_fails(&settings::tiny(Durability::None), &[Fault::Short, Fault::Interrupted], 120);
 }
 
 #[test]
-fn a_call_that_fails_loses_nothing() {
+fn failed_call_loses_no_acknowledged_write() {
     each_call_fails(&settings::tiny(Durability::None), &[Fault::Broken], 150);
 }
 
 #[test]
-fn a_call_that_fails_between_syncs_loses_nothing() {
+fn failed_call_between_syncs_loses_nothing() {
     each_call_fails(&settings::tiny(Durability::Sync), &[Fault::Broken], 120);
 }
 
 #[test]
-fn a_call_without_space_loses_nothing() {
+fn failed_call_without_space_loses_nothing() {
     each_call_fails(&settings::tiny(Durability::None), &[Fault::Full], 120);
     each_call_fails(&settings::tiny(Durability::Sync), &[Fault::Full], 60);
 }
 
 #[test]
-fn a_failed_sync_is_not_taken_for_one() {
+fn failed_sync_does_not_count_as_synced() {
     let faults = [Fault::LostSync { forget: false }, Fault::LostSync { forget: true }];
     each_call_fails(&settings::tiny(Durability::None), &faults, 120);
     each_call_fails(&settings::tiny(Durability::Sync), &faults, 120);
@@ -139,7 +139,7 @@ fn a_failed_sync_is_not_taken_for_one() {
 /// The same with merges and collections in threads: which call fails differs from run to run,
 /// what must be there does not.
 #[test]
-fn a_call_that_fails_in_a_thread_loses_nothing() {
+fn failed_background_call_loses_nothing() {
     let faults = [Fault::Broken, Fault::Full, Fault::LostSync { forget: false }];
     for durability in [Durability::None, Durability::Sync] {
         let options = Options { background: true, ..settings::tiny(durability) };
@@ -150,7 +150,7 @@ fn a_call_that_fails_in_a_thread_loses_nothing() {
 /// The documented way: the write whose sync fails answers an error, the next ones are refused,
 /// reads go on, opening again recovers.
 #[test]
-fn a_failed_sync_of_a_write_halts_writes_until_opened_again() {
+fn failed_sync_halts_writes_until_reopened() {
     for forget in [false, true] {
         let sim = Sim::new(1);
         let options = settings::tiny(Durability::Sync);

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use spill::fs::{Access, BLOCK_SIZE, File, Map, Pages};
 
 use super::call::Place;
-use super::folder::Hold;
+use super::directory::Hold;
 use super::memory::Memory;
 use super::state::State;
 use super::{Fault, Kind};

@@ -8,9 +8,9 @@
 
 mod call;
 mod content;
+mod directory;
 mod fault;
 mod file;
-mod folder;
 mod loss;
 mod memory;
 mod names;

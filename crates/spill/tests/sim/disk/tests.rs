@@ -36,7 +36,7 @@ fn synced_content_survives_every_power_cut() {
 }
 
 #[test]
-fn unsynced_sectors_survive_each_by_itself() {
+fn unsynced_sectors_survive_independently() {
     let sim = Sim::new(3);
     let file = durable_file(&sim, "a", &[1; 4 * SECTOR]);
     file.write_at(&[2; 4 * SECTOR], 0).unwrap();
@@ -58,7 +58,7 @@ fn unsynced_sectors_survive_each_by_itself() {
 }
 
 #[test]
-fn unsynced_lengths_are_lost_or_kept_and_fill_with_zeros() {
+fn unsynced_lengths_are_lost_or_zero_filled() {
     let sim = Sim::new(3);
     let file = durable_file(&sim, "a", &[1; 700]);
     file.write_at(&[2; 1000], 700).unwrap();
@@ -77,7 +77,7 @@ fn unsynced_lengths_are_lost_or_kept_and_fill_with_zeros() {
 }
 
 #[test]
-fn names_are_durable_once_their_folder_is_synced() {
+fn names_are_durable_once_their_directory_is_synced() {
     let sim = Sim::new(5);
     let file = durable_file(&sim, "a", b"old");
     let new = sim.open(&at("b"), Mode::New).unwrap();
@@ -101,7 +101,7 @@ fn names_are_durable_once_their_folder_is_synced() {
 }
 
 #[test]
-fn a_removed_file_comes_back_until_its_folder_is_synced() {
+fn removed_file_reappears_until_its_directory_is_synced() {
     let sim = Sim::new(6);
     drop(durable_file(&sim, "a", b"here"));
     sim.remove(&at("a")).unwrap();
@@ -112,7 +112,7 @@ fn a_removed_file_comes_back_until_its_folder_is_synced() {
 }
 
 #[test]
-fn a_folder_that_is_lost_takes_its_files_along() {
+fn lost_directory_takes_its_files_along() {
     let sim = Sim::new(7);
     sim.create_dir(&at("x/y")).unwrap();
     let file = sim.open(&at("x/y/a"), Mode::New).unwrap();
@@ -125,7 +125,7 @@ fn a_folder_that_is_lost_takes_its_files_along() {
 }
 
 #[test]
-fn two_names_of_a_file_have_one_content() {
+fn hard_links_share_content() {
     let sim = Sim::new(8);
     let file = durable_file(&sim, "a", b"first");
     sim.hard_link(&at("a"), &at("b")).unwrap();
@@ -138,7 +138,7 @@ fn two_names_of_a_file_have_one_content() {
 }
 
 #[test]
-fn a_mapping_is_the_file_and_survives_only_the_process() {
+fn mapped_stores_survive_the_process_not_power_loss() {
     let sim = Sim::new(9);
     let file = sim.open(&at("a"), Mode::New).unwrap();
     file.allocate(8192).unwrap();
@@ -177,7 +177,7 @@ fn a_mapping_is_the_file_and_survives_only_the_process() {
 }
 
 #[test]
-fn stores_can_be_torn_by_a_kill() {
+fn mapped_stores_can_be_torn_by_a_kill() {
     let sim = Sim::new(10);
     let file = sim.open(&at("a"), Mode::New).unwrap();
     file.allocate(4096).unwrap();
@@ -195,7 +195,7 @@ fn stores_can_be_torn_by_a_kill() {
 }
 
 #[test]
-fn what_a_failed_sync_gave_up_never_reaches_the_device() {
+fn pages_dropped_by_a_failed_sync_never_reach_the_device() {
     for forget in [false, true] {
         let sim = Sim::new(11);
         let file = durable_file(&sim, "a", &[1; 1024]);
@@ -214,7 +214,7 @@ fn what_a_failed_sync_gave_up_never_reaches_the_device() {
 }
 
 #[test]
-fn a_call_fails_once_by_its_number() {
+fn injected_fault_hits_one_call() {
     let sim = Sim::new(12);
     let file = durable_file(&sim, "a", &[1; 100]);
     let fails = |fault| {
@@ -238,7 +238,7 @@ fn a_call_fails_once_by_its_number() {
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_until_something_is_removed() {
+fn full_disk_accepts_what_fits() {
     let sim = Sim::new(13);
     let first = durable_file(&sim, "a", &[1; 8192]);
     sim.set_capacity(Some(16384));
@@ -259,7 +259,7 @@ fn a_full_disk_takes_what_fits_until_something_is_removed() {
 }
 
 #[test]
-fn a_lock_has_one_holder_in_the_machine() {
+fn directory_lock_has_one_holder() {
     let sim = Sim::new(14);
     let held = sim.lock(Path::new("/disk")).unwrap();
     let refused = |sim: &Sim| sim.lock(Path::new("/disk")).err().map(|error| error.kind());
@@ -271,7 +271,7 @@ fn a_lock_has_one_holder_in_the_machine() {
 }
 
 #[test]
-fn a_read_only_disk_changes_nothing() {
+fn read_only_disk_rejects_changes() {
     let sim = Sim::new(15);
     drop(durable_file(&sim, "a", b"here"));
     sim.set_read_only(true);
@@ -290,7 +290,7 @@ fn a_read_only_disk_changes_nothing() {
 }
 
 #[test]
-fn the_kernel_writes_back_at_any_time() {
+fn writeback_happens_at_any_time() {
     let sim = Sim::new(16);
     let file = durable_file(&sim, "a", &[0; 16 * SECTOR]);
     let mut seen = BTreeSet::new();
@@ -302,7 +302,7 @@ fn the_kernel_writes_back_at_any_time() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_disk() {
+fn same_seed_gives_the_same_disk() {
     let run = || {
         let sim = Sim::new(17);
         let file = durable_file(&sim, "a", &[0; 4096]);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use spill::fs::Fs;
 use spill::{CachedWrites, Options, Store};
 
-use crate::hooked::{Call, hooked};
+use crate::hook_fs::{Call, hooked};
 use crate::in_memory;
 
 /// What is told if something never ends.
@@ -47,7 +47,7 @@ fn beside_a_load(options: Options, call: fn(&Store)) -> Option<Duration> {
 
 /// A flush merges what was written before it, not what others go on to write.
 #[test]
-fn a_flush_beside_writers_ends() {
+fn flush_terminates_beside_writers() {
     let options = Options { memory: 1 << 20, frozen: 32, ..Options::default() };
     assert!(beside_a_load(options.clone(), |store| store.flush().unwrap()).is_some());
     let settle = |store: &Store| {
@@ -59,7 +59,7 @@ fn a_flush_beside_writers_ends() {
 /// A write of a few bytes to the log that takes long says nothing of what a byte takes: those who write
 /// next do not wait as if it did.
 #[test]
-fn a_short_write_that_takes_long_is_waited_for_once() {
+fn one_slow_short_write_delays_once() {
     const HANGS: Duration = Duration::from_millis(200);
     let home = in_memory();
     let hangs = Arc::new(AtomicBool::new(false));
@@ -96,7 +96,7 @@ fn a_short_write_that_takes_long_is_waited_for_once() {
 
 /// Who asks for a table that is there does not wait for the device on which another is made.
 #[test]
-fn a_table_that_is_there_is_had_while_another_is_made() {
+fn opening_an_existing_table_does_not_wait_for_creation() {
     let home = in_memory();
     let (is_made, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (made, on) = (Arc::clone(&is_made), Arc::clone(&goes_on));
@@ -152,7 +152,7 @@ fn hanging(
 /// A segment is made ahead so that no writer waits for the file system: nor does one who only has to
 /// freeze an L0 meanwhile.
 #[test]
-fn writers_go_on_while_a_segment_is_made_ahead() {
+fn preallocation_does_not_block_writers() {
     let home = in_memory();
     let is_ahead = |call| call == Call::Make && thread::current().name() == Some("spill-free");
     let (fs, hangs, goes_on) = hanging("/log/", is_ahead);
@@ -212,7 +212,7 @@ const HANGS: Duration = Duration::from_millis(50);
 
 /// What is on its way to the log is waited for with no lock held.
 #[test]
-fn writers_go_on_while_all_that_was_written_is_waited_for() {
+fn waiting_for_a_sync_does_not_block_writers() {
     let scrub = longest_beside(|store| {
         store.scrub().unwrap();
     });
@@ -225,7 +225,7 @@ fn writers_go_on_while_all_that_was_written_is_waited_for() {
 
 /// Without threads as well: what a write would do is left while a checkpoint keeps all as it is.
 #[test]
-fn writers_without_threads_go_on_beside_a_checkpoint() {
+fn checkpoint_does_not_block_writers_without_background_threads() {
     let home = in_memory();
     let (fs, hangs, goes_on) = hanging("/copy/log", |call| call == Call::SyncFolder);
     let options = Options { background: false, memory: 64 << 10, ..Options::default() };

@@ -23,7 +23,7 @@ fn traffic(seed: u64) -> Traffic {
 /// Fills the disk at many points of a run: each write without space answers so and has no effect,
 /// reads go on, and once there is space writes do, without opening again.
 #[test]
-fn a_full_disk_refuses_writes_and_goes_on_with_space() {
+fn full_disk_refuses_writes_until_space_is_freed() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
     for durability in [Durability::None, Durability::Sync] {

@@ -187,7 +187,7 @@ impl Drop for Running {
 
 fn start(folder: &Path, mode: usize, writers: usize) -> Running {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "killed::child", "--ignored", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "process_kill::child", "--ignored", "--nocapture", "--test-threads=1"])
         .env(PLACE, folder)
         .env(MODE, mode.to_string())
         .env(WRITERS, writers.to_string())
@@ -366,22 +366,22 @@ impl Writer {
 }
 
 #[test]
-fn a_kill_loses_nothing_without_syncs() {
+fn kill_loses_nothing_without_syncs() {
     rounds(0, 1, 8);
     rounds(0, 2, 6);
 }
 
 #[test]
-fn a_kill_loses_nothing_with_an_interval() {
+fn kill_loses_nothing_with_interval_syncs() {
     rounds(1, 2, 5);
 }
 
 #[test]
-fn a_kill_loses_nothing_with_syncs() {
+fn kill_loses_nothing_with_syncs() {
     rounds(2, 2, 5);
 }
 
 #[test]
-fn a_kill_loses_nothing_of_three_writers_and_their_checkpoints() {
+fn kill_loses_nothing_of_concurrent_writers_and_checkpoints() {
     (0..settings::MODES.len()).for_each(|mode| rounds(mode, MOST_WRITERS, 7));
 }

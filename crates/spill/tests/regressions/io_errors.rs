@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use spill::{Durability, Error, Options, Store};
 
-use crate::hooked::{Call, hooked};
+use crate::hook_fs::{Call, hooked};
 use crate::{in_memory, tiny};
 
 /// Nobody waits for the device while a table is made but who makes it.
 #[test]
-fn writers_go_on_while_a_table_is_made() {
+fn creating_a_table_does_not_block_writers() {
     let home = tempfile::tempdir().unwrap();
     let (gate, is_closed) = (Arc::new(Barrier::new(2)), Arc::new(AtomicBool::new(false)));
     let (at_gate, closed) = (Arc::clone(&gate), Arc::clone(&is_closed));
@@ -65,7 +65,7 @@ fn on_full_device(home: &Path, of: &'static str, options: Options) -> (Store, Ar
 
 /// The state of before counts: nothing is unknown, and nothing has to be opened again.
 #[test]
-fn a_manifest_without_space_halts_nothing() {
+fn manifest_append_without_space_does_not_halt() {
     let home = tempfile::tempdir().unwrap();
     let (store, is_full) = on_full_device(home.path(), "MANIFEST", tiny());
     let table = store.table("t").unwrap();
@@ -86,7 +86,7 @@ fn a_manifest_without_space_halts_nothing() {
 
 /// Merges try again, and writes go on as soon as one has succeeded.
 #[test]
-fn merges_without_space_for_the_manifest_are_made_up_for() {
+fn compaction_without_space_for_manifest_is_retried() {
     for background in [false, true] {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background, ..tiny() };
@@ -108,7 +108,7 @@ fn merges_without_space_for_the_manifest_are_made_up_for() {
 
 /// With an interval a write is only taken while no more than may be is left to chance.
 #[test]
-fn what_cannot_be_synced_at_an_interval_is_told() {
+fn interval_sync_failure_is_reported_to_writers() {
     for background in [false, true] {
         let home = tempfile::tempdir().unwrap();
         let durability = Durability::Interval(Duration::from_millis(20));
@@ -138,7 +138,7 @@ fn what_cannot_be_synced_at_an_interval_is_told() {
 
 /// Whoever syncs, and before the next interval is over.
 #[test]
-fn writes_are_taken_once_a_sync_succeeds() {
+fn writes_resume_once_a_sync_succeeds() {
     let home = tempfile::tempdir().unwrap();
     let durability = Durability::Interval(Duration::from_secs(1));
     let options = Options { background: true, durability, ..Options::default() };
@@ -157,7 +157,7 @@ fn writes_are_taken_once_a_sync_succeeds() {
 
 /// A refusal ends with the failure, whoever syncs next.
 #[test]
-fn a_refusal_ends_where_others_sync() {
+fn refused_writes_resume_after_explicit_sync() {
     const RUN: Duration = Duration::from_secs(3);
     let home = in_memory();
     let fails = Arc::new(AtomicBool::new(false));
@@ -201,7 +201,7 @@ fn a_refusal_ends_where_others_sync() {
 
 /// A merge that fails and is made up for by a flush refuses no write later.
 #[test]
-fn a_merge_that_was_made_up_for_is_no_reason_to_refuse() {
+fn retried_compaction_does_not_refuse_writes() {
     let home = in_memory();
     let (is_full, is_slow) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (full, slow) = (Arc::clone(&is_full), Arc::clone(&is_slow));
@@ -231,7 +231,7 @@ fn a_merge_that_was_made_up_for_is_no_reason_to_refuse() {
 
 /// Syncs that find no space leave nothing that the next one has to do many times.
 #[test]
-fn failed_syncs_do_not_add_up() {
+fn repeated_failed_syncs_do_not_accumulate() {
     let home = in_memory();
     let (is_full, syncs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let (full, counted) = (Arc::clone(&is_full), Arc::clone(&syncs));
@@ -262,7 +262,7 @@ fn failed_syncs_do_not_add_up() {
 
 /// A panic while the device takes a new manifest leaves the files that it names.
 #[test]
-fn a_panic_at_the_manifest_leaves_a_store() {
+fn panic_in_manifest_append_leaves_a_valid_store() {
     let home = in_memory();
     let panics = Arc::new(AtomicBool::new(false));
     let does_panic = Arc::clone(&panics);
@@ -285,7 +285,7 @@ fn a_panic_at_the_manifest_leaves_a_store() {
 
 /// Syncs that fail, be it a merge's or the caller's, are not taken for those at the interval.
 #[test]
-fn failed_syncs_are_none_at_the_interval() {
+fn failed_sync_does_not_count_for_the_interval() {
     const INTERVAL: Duration = Duration::from_millis(50);
     for calls_sync in [false, true] {
         let home = in_memory();
@@ -314,7 +314,7 @@ fn failed_syncs_are_none_at_the_interval() {
 
 /// A sync that failed between those at a long interval is made up for soon.
 #[test]
-fn a_refusal_between_intervals_is_short() {
+fn interval_sync_is_retried_before_the_next_interval() {
     let home = in_memory();
     let durability = Durability::Interval(Duration::from_secs(3600));
     let options = Options { durability, ..Options::default() };
@@ -333,7 +333,7 @@ fn a_refusal_between_intervals_is_short() {
 
 /// A merge syncs the files that it made, and none of those that it goes on to use.
 #[test]
-fn merges_sync_what_they_made() {
+fn compaction_syncs_its_new_files() {
     const TABLES: u32 = 5;
     let home = in_memory();
     let syncs = Arc::new(AtomicU32::new(0));
@@ -363,7 +363,7 @@ fn merges_sync_what_they_made() {
 
 /// What failed is tried again after a pause, also where two kinds of work fail.
 #[test]
-fn work_that_fails_pauses() {
+fn failed_background_jobs_back_off() {
     let home = in_memory();
     let (is_full, tries) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let (full, tried) = (Arc::clone(&is_full), Arc::clone(&tries));
@@ -401,7 +401,7 @@ fn work_that_fails_pauses() {
 
 /// A sync that ended in a panic has synced nothing, and nobody is told that it had.
 #[test]
-fn a_sync_that_panics_halts() {
+fn panic_in_sync_halts_the_store() {
     let home = in_memory();
     let panics = Arc::new(AtomicBool::new(false));
     let does_panic = Arc::clone(&panics);
@@ -425,7 +425,7 @@ fn a_sync_that_panics_halts() {
 
 /// A segment that could not be made, and whose file could not be removed then, stands in no way.
 #[test]
-fn a_file_that_stays_behind_is_made_anew() {
+fn leftover_segment_file_is_replaced() {
     let home = in_memory();
     let (fails, made) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
     let does_fail = Arc::clone(&fails);
@@ -451,7 +451,7 @@ fn a_file_that_stays_behind_is_made_anew() {
 
 /// Copies are entered into L0s, which wait for merges that fail; nobody writes.
 #[test]
-fn collecting_takes_no_more_memory_than_writing() {
+fn garbage_collection_respects_the_memory_limit() {
     const KEYS: u64 = 400_000;
     let home = in_memory();
     let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
@@ -490,7 +490,7 @@ fn collecting_takes_no_more_memory_than_writing() {
 
 /// A write to the manifest that answers an error, and of which all arrived, may count at the next opening.
 #[test]
-fn a_manifest_that_arrived_in_spite_of_an_error_leaves_a_store() {
+fn manifest_written_despite_error_leaves_a_valid_store() {
     let home = in_memory();
     let at = home.path().join("store");
     let fails = Arc::new(AtomicBool::new(false));
@@ -517,7 +517,7 @@ fn a_manifest_that_arrived_in_spite_of_an_error_leaves_a_store() {
 /// A record that arrived although its write found no space, and that cannot be wiped out, may turn up at the
 /// next opening.
 #[test]
-fn a_record_that_arrived_without_space_halts() {
+fn record_written_despite_full_disk_halts() {
     for arrives in [true, false] {
         let home = in_memory();
         let is_full = Arc::new(AtomicBool::new(false));
@@ -546,7 +546,7 @@ fn a_record_that_arrived_without_space_halts() {
 
 /// On a file system where nothing can be linked a checkpoint begins nothing.
 #[test]
-fn a_checkpoint_that_cannot_be_leaves_nothing() {
+fn failed_checkpoint_leaves_nothing_behind() {
     let home = in_memory();
     let [at, into] = ["store", "copy"].map(|name| home.path().join(name));
     let fs = hooked("/store/", move |call| match call {

@@ -21,7 +21,7 @@ fn all_that_are_left() -> Vec<std::fs::File> {
 /// A manifest that gets long is written anew, which takes one file; without it tables are refused, and
 /// with it nothing else is missing.
 #[test]
-fn a_manifest_is_written_anew_with_one_descriptor() {
+fn manifest_rewrite_needs_one_descriptor() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
     let store = Store::open(&path, Options { background: false, ..Options::default() }).unwrap();

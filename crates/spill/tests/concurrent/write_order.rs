@@ -62,7 +62,7 @@ fn is_in_order(options: &Options) {
 }
 
 #[test]
-fn who_sees_a_write_sees_those_before_it() {
+fn visible_write_implies_earlier_writes_visible() {
     for options in kinds() {
         is_in_order(&options);
     }

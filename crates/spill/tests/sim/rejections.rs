@@ -39,7 +39,7 @@ fn foreign(files: &[(&str, &[u8])]) {
 }
 
 #[test]
-fn directories_of_others_are_refused_and_left_as_they_are() {
+fn foreign_directories_are_rejected_unchanged() {
     foreign(&[("notes.txt", b"hello")]);
     foreign(&[
         ("CURRENT", b"MANIFEST-000005\n"),
@@ -53,7 +53,7 @@ fn directories_of_others_are_refused_and_left_as_they_are() {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_left_as_it_is() {
+fn newer_format_is_rejected_unchanged() {
     let sim = Sim::new(1);
     let mut target = Target::open(&sim, &tiny()).unwrap();
     target.table(0).unwrap().put(b"key", b"value").unwrap();
@@ -82,7 +82,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_directory_that_is_missing_is_made_only_if_asked() {
+fn missing_directory_is_created_only_on_request() {
     let sim = Sim::new(1);
     let refused = Target::open(&sim, &Options { create: false, ..tiny() });
     assert!(matches!(refused, Err(Error::NoStore { .. })), "{:?}", refused.err());
@@ -103,7 +103,7 @@ fn a_directory_that_is_missing_is_made_only_if_asked() {
 }
 
 #[test]
-fn a_file_in_place_of_the_directory_is_refused() {
+fn file_in_place_of_the_directory_is_rejected() {
     let sim = Sim::new(1);
     sim.put(Path::new(PLACE), b"a file".to_vec());
     let refused = Target::open(&sim, &tiny()).err().unwrap();
@@ -112,7 +112,7 @@ fn a_file_in_place_of_the_directory_is_refused() {
 }
 
 #[test]
-fn a_second_holder_is_refused() {
+fn second_opener_is_rejected() {
     let sim = Sim::new(1);
     let first = Target::open(&sim, &tiny()).unwrap();
     let refused = Target::open(&sim, &tiny()).err().unwrap();
@@ -123,7 +123,7 @@ fn a_second_holder_is_refused() {
 
 /// On the real file system; the lock is that of another process as far as the kernel knows.
 #[test]
-fn a_lock_of_another_process_is_respected() {
+fn lock_of_another_process_is_respected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let store = Store::open(&path, tiny()).unwrap();
@@ -140,7 +140,7 @@ fn a_lock_of_another_process_is_respected() {
 }
 
 #[test]
-fn keys_values_and_batches_over_the_limits_are_refused_without_effect() {
+fn oversized_keys_values_and_batches_are_rejected_without_effect() {
     let sim = Sim::new(1);
     let mut target = Target::open(&sim, &tiny()).unwrap();
     let table = target.table(0).unwrap().clone();
@@ -190,7 +190,7 @@ fn keys_values_and_batches_over_the_limits_are_refused_without_effect() {
 }
 
 #[test]
-fn options_out_of_their_range_are_refused_by_name() {
+fn out_of_range_options_are_rejected_by_name() {
     let sim = Sim::new(1);
     let wrong = [
         ("segment", Options { segment: 4096, ..tiny() }),
@@ -214,7 +214,7 @@ fn options_out_of_their_range_are_refused_by_name() {
 
 /// What is on the disk does not depend on the options.
 #[test]
-fn options_may_be_others_at_each_opening() {
+fn options_may_change_at_each_opening() {
     let sim = Sim::new(1);
     let traffic = Traffic { seed: 3, keys: 400, largest: 30_000 };
     let mut model = Model::default();
@@ -238,7 +238,7 @@ fn options_may_be_others_at_each_opening() {
 
 /// On media that cannot be written: an error at opening for writing; nothing is changed.
 #[test]
-fn a_read_only_disk_is_told() {
+fn read_only_disk_is_reported() {
     let sim = Sim::new(1);
     let traffic = Traffic { seed: 3, keys: 50, largest: 3000 };
     let mut target = Target::open(&sim, &tiny()).unwrap();
@@ -264,7 +264,7 @@ fn a_read_only_disk_is_told() {
 
 /// What a store that nobody uses costs, and that closing twice is opening twice.
 #[test]
-fn opening_and_closing_changes_nothing_that_is_read() {
+fn reopening_preserves_content() {
     let sim = Sim::new(1);
     let traffic = Traffic { seed: 3, keys: 50, largest: 3000 };
     let mut target = Target::open(&sim, &tiny()).unwrap();

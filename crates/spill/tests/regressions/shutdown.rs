@@ -8,7 +8,7 @@ use std::time::Duration;
 use spill::fs::{Fs, Os};
 use spill::{Options, Store, Table};
 
-use crate::hooked::{Call, hooked};
+use crate::hook_fs::{Call, hooked};
 use crate::{in_memory, tiny};
 
 /// How many files were removed, of them those without the lock.
@@ -43,7 +43,7 @@ fn removed_by(hold: impl FnOnce(&Store, &Table) -> Box<dyn std::any::Any>) -> (u
 
 /// What a range or a snapshot kept goes while nobody else can open the store.
 #[test]
-fn what_was_kept_goes_before_the_lock() {
+fn held_files_are_released_before_the_directory_lock() {
     let (removed, unlocked) = removed_by(|_, table| Box::new(table.range(..)));
     assert!(removed > 0 && unlocked == 0, "{unlocked} of {removed}");
     let (removed, unlocked) = removed_by(|store, _| Box::new(store.snapshot()));
@@ -52,7 +52,7 @@ fn what_was_kept_goes_before_the_lock() {
 
 /// What a thread keeps to itself may use a table when the thread ends.
 #[test]
-fn a_table_is_used_while_a_thread_ends() {
+fn table_is_usable_from_thread_local_destructors() {
     struct Kept(Table, Arc<AtomicU32>);
     impl Drop for Kept {
         fn drop(&mut self) {

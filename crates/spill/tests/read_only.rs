@@ -41,7 +41,7 @@ fn listing(dir: &Path) -> String {
 }
 
 #[test]
-fn readers_share_a_store_and_leave_no_trace() {
+fn read_only_openers_share_a_store_without_trace() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("store");
     let writer = fill(&dir);
@@ -68,7 +68,7 @@ fn readers_share_a_store_and_leave_no_trace() {
 }
 
 #[test]
-fn nothing_is_made_where_there_is_no_store() {
+fn read_only_opening_creates_nothing() {
     let home = tempfile::tempdir().unwrap();
     let opened = Store::open(home.path().join("none"), reading());
     assert!(matches!(opened, Err(Error::NoStore { .. })));
@@ -78,7 +78,7 @@ fn nothing_is_made_where_there_is_no_store() {
 
 /// Mounted for reading alone, with what a kill left in the slots. Needs root, for the mount.
 #[test]
-fn a_store_on_read_only_media_is_read() {
+fn store_on_read_only_media_is_readable() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("store");
     let store = fill(&dir);

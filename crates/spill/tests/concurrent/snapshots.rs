@@ -7,7 +7,7 @@ use std::thread;
 use spill::{Batch, Options, Snapshot, Store, Table};
 
 use super::load::{Random, ballast, home, kinds, number, value};
-use super::watch::{Hand, Watch};
+use super::watchdog::{Hand, Watch};
 
 /// Each writer has so many keys in each table, and every batch of its sets or deletes all.
 const KEYS: u64 = 12;
@@ -158,7 +158,7 @@ fn are_views_whole(options: &Options) {
 }
 
 #[test]
-fn batches_are_seen_whole_and_views_never_change() {
+fn batches_are_atomic_and_snapshots_are_stable() {
     for options in kinds() {
         are_views_whole(&options);
     }
