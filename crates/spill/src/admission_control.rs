@@ -1,5 +1,6 @@
-//! How much garbage the log has beside what lives, and what follows from that: when it is
-//! collected, when L0 is frozen for it, and how much writers are slowed down.
+//! Admission control: how much garbage the log holds beside live data, and what follows from it.
+//! That is when garbage is collected, when memtables are frozen early, and how long writers are
+//! delayed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,24 +9,24 @@ use crate::engine::Engine;
 use crate::value_log::Segment;
 use crate::version::Version;
 
-/// Of the garbage that is allowed for, collecting begins when so much is there.
+/// Share of the allowed garbage at which collection starts.
 const GC_TRIGGER: f64 = 0.81;
-/// Nobody is slowed down for so much of it. The less, the more has to be copied; the rest of what is
-/// allowed for is what the files take beside: indexes, two of them during a merge, heads of records,
-/// and segments that were collected and are not gone yet.
+/// Share of the allowed garbage up to which no write is delayed. A lower value means more copying.
+/// The rest pays for what else takes space: index files (two during a compaction), record headers,
+/// and collected segments that are not deleted yet.
 const DELAY_THRESHOLD: f64 = 0.8;
-/// Nobody is slowed down for less than so many segments: those that are being filled are not
-/// collected, however little of them lives, nor are those that no merge has looked at.
+/// In segments: no write is delayed for less garbage than this. Segments that are being filled, or
+/// that no compaction has looked at, are not collected however little of them is live.
 const MIN_DELAY_SEGMENTS: u64 = 4;
-/// Writers are slowed down where there is more, at first by next to nothing, and as much as they may
-/// be from so many times that on.
+/// Multiple of the threshold at which the delay reaches its maximum; it starts near zero at the
+/// threshold.
 const FULL_DELAY_RATIO: f64 = 1.15;
-/// Between them the pause doubles so many times.
+/// How often the delay doubles between the threshold and that multiple.
 const DELAY_DOUBLINGS: f64 = 12.0;
-/// L0 and upper levels may hide this part of what can be borne.
+/// Memtables and upper levels may hide the tolerable garbage divided by this.
 const HIDDEN_DIVISOR: f64 = 2.0;
-/// How often it is weighed: after so many bytes were written, or such a part of what lives if that
-/// is more, as each segment is looked at.
+/// Bytes written between two updates of the write delay. An update visits every segment, so a large
+/// store updates less often: after its live bytes divided by `UPDATE_DIVISOR`.
 const MIN_UPDATE_INTERVAL: u64 = 1 << 20;
 const UPDATE_DIVISOR: u64 = 1024;
 
@@ -34,25 +35,25 @@ const UPDATE_DIVISOR: u64 = 1024;
 pub(crate) struct SpaceUsage {
     pub(crate) live: f64,
     pub(crate) dead: f64,
-    /// Dead bytes that may be there.
+    /// Dead bytes that the options allow.
     pub(crate) allowed: f64,
-    /// Dead bytes from which writers are slowed down.
+    /// Dead bytes from which writers are delayed.
     pub(crate) delay_threshold: f64,
 }
 
 impl SpaceUsage {
-    /// Of all bytes, which share is dead.
+    /// The share of all bytes that is dead.
     pub(crate) fn share(self) -> f64 {
         self.dead / (self.live + self.dead).max(1.0)
     }
 
-    /// Whether some of it should be collected.
+    /// Whether garbage should be collected.
     pub(crate) fn is_due(self) -> bool {
         self.dead > GC_TRIGGER * self.allowed
     }
 
-    /// How long each write has to wait, as a share of the longest pause. It rises by the same factor
-    /// with each step, so that any rate of collecting finds its pause in a narrow range of garbage.
+    /// How long each write is delayed, as a share of the maximum. The delay grows exponentially, so
+    /// any rate of collection finds its equilibrium in a narrow range of garbage.
     fn delay_share(self) -> f64 {
         let excess = (self.dead / self.delay_threshold - 1.0) / (FULL_DELAY_RATIO - 1.0);
         if excess <= 0.0 { 0.0 } else { (DELAY_DOUBLINGS * (excess - 1.0)).exp2().min(1.0) }
@@ -60,11 +61,11 @@ impl SpaceUsage {
 }
 
 impl Engine {
-    /// What the log has, as far as merges and L0 know. What of a segment was collected does not
-    /// count any more, though its file is still there.
+    /// Space usage of the log as far as compactions and memtables know it. The collected part of a
+    /// segment no longer counts, although its file still exists.
     pub(crate) fn space_usage(&self, version: &Version) -> SpaceUsage {
         let (mut total, mut known_dead) = (0.0, 0.0);
-        // What cannot be collected is not waited for.
+        // Stuck segments cannot be collected, so no write waits for them.
         let stuck = |segment: &&Arc<Segment>| segment.stuck.load(Ordering::Relaxed);
         for segment in version.segments.iter().filter(|segment| !stuck(segment)) {
             let remaining = segment.bytes().saturating_sub(segment.collected()) as f64;
@@ -85,7 +86,7 @@ impl Engine {
         (DELAY_THRESHOLD * allowed).max((MIN_DELAY_SEGMENTS * self.options.segment as u64) as f64)
     }
 
-    /// Notes how much lives, as far as merges know.
+    /// Records how many bytes are live, as far as compactions know.
     pub(crate) fn record_live_bytes(&self) {
         let version = self.version.load();
         let dead = version.dead_bytes() + version.hidden_in_levels;
@@ -97,36 +98,37 @@ impl Engine {
         self.counters.live_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of garbage that L0 and upper levels may hide before they are merged.
+    /// Bytes of garbage that memtables and upper levels may hide before they are compacted.
     #[inline]
     pub(crate) fn max_hidden(&self) -> u64 {
         let allowed = self.allowed(self.live_bytes() as f64);
         (self.delay_threshold(allowed) / HIDDEN_DIVISOR) as u64
     }
 
-    /// Bytes that are written until garbage is weighed again.
+    /// Bytes to write until the write delay is updated again.
     #[inline]
     pub(crate) fn delay_update_interval(&self) -> u64 {
         let min_delay = MIN_UPDATE_INTERVAL.min(self.options.segment as u64 / 2);
         min_delay.max(self.live_bytes() / UPDATE_DIVISOR)
     }
 
-    /// Slows writers down while more is waiting than should, and tells the collector when it
-    /// has something to do.
+    /// Sets the write delay from the backlog, and wakes the collector when garbage is due.
     pub(crate) fn update_write_delay(&self) {
         let version = self.version.load();
         let max_delay = self.options.throttle.as_nanos().min(u128::from(u32::MAX)) as f64;
         let usage = self.space_usage(&version);
-        // Little for long: it makes a few times as many writes wait as are too many.
+        // A small delay per excess memtable: it holds back a few times as many writes as are in
+        // excess.
         let excess = version.frozen.len().saturating_sub(self.options.frozen) as f64;
         let for_compactions = max_delay / 64.0 * excess;
-        // Where merges are late a write looks whether they fail, however short it is to wait.
+        // While compactions lag, every write checks whether they fail, so its delay is never zero.
         let min_delay = excess.min(1.0);
         let delay_ns =
             for_compactions.max(max_delay * usage.delay_share()).min(max_delay).max(min_delay)
                 as u32;
         self.work.write_delay.store(delay_ns, Ordering::Relaxed);
-        // Who is refused until a merge succeeds waits for nothing else, whatever the limit.
+        // A writer that is refused until a compaction succeeds waits for nothing else, whatever its
+        // limit.
         let are_refused = excess > 0.0 && self.work.compaction_error().is_some();
         let priority_delay = if are_refused { u32::MAX } else { delay_ns };
         self.priority.set_write_delay(priority_delay, max_delay as u32);
@@ -138,7 +140,7 @@ impl Engine {
     }
 }
 
-/// Of a segment's bytes, how many nothing refers to, as far as merges have found out.
+/// The share of a segment's bytes that nothing refers to, as far as compactions have found out.
 pub(crate) fn dead_share(segment: &Segment) -> f64 {
     segment.dead() as f64 / segment.bytes().max(1) as f64
 }
@@ -156,7 +158,7 @@ mod tests {
     fn space_accounting_includes_hidden_garbage() {
         const KEYS: u32 = 12_000;
         let home = tempfile::tempdir().unwrap();
-        // An L0 takes some 1,000 keys, and an upper level a quarter of all: more than what may be
+        // A memtable takes some 1,000 keys, and an upper level a quarter of all: more than may stay
         // hidden.
         let options = Options {
             background: false,
@@ -178,7 +180,7 @@ mod tests {
             most_in_levels = most_in_levels.max(version.hidden_in_levels);
             most_hidden = most_hidden.max(version.hidden_bytes());
             let usage = engine.space_usage(&version);
-            // What was hidden and has been collected still counts until levels are merged.
+            // Hidden garbage that was collected still counts until the levels are compacted.
             let share = usage.live / live;
             assert!((0.95..1.02).contains(&share), "{round}: {share} {usage:?}");
         }

@@ -1,4 +1,4 @@
-//! What is done beside the callers' threads: merging, collecting, and syncing at an interval.
+//! Background threads: compaction, garbage collection, and syncs at an interval.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::schedule::thread::{self, JoinHandle};
 use crate::throttle;
 use crate::time_slice;
 
-/// How long to wait before trying again what failed.
+/// How long a failed job waits before it is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// How long to wait for news, lest some are missed.
+/// The longest wait for an event, in case a wake-up is lost.
 const MAX_IDLE: Duration = Duration::from_secs(1);
 
-/// Adds those that were started to `threads`, also when one cannot be.
+/// Starts the threads; those that started are in `threads` even when one fails.
 pub(crate) fn start(engine: &Arc<Engine>, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
     throttle::count_cpus();
     let jobs = [
@@ -29,7 +29,7 @@ pub(crate) fn start(engine: &Arc<Engine>, threads: &mut Vec<JoinHandle<()>>) -> 
     for (name, job, nice_offset) in jobs {
         threads.push(spawn(engine, name, nice_offset, move |engine| run_jobs(engine, job))?);
     }
-    // Deleting a large file waits for its pages on their way to the device: nobody else should.
+    // Deleting a large file waits for its pages to reach the device, so it has a thread of its own.
     threads.push(spawn(engine, "spill-free", PROMPT, run_reclaimer)?);
     let flusher = Arc::clone(&engine.flusher);
     threads.push(spawn(engine, "spill-write", PROMPT, move |_| flusher.run())?);
@@ -56,14 +56,14 @@ fn spawn(
             time_slice::enable();
             let done = catch_unwind(AssertUnwindSafe(|| work(&engine)));
             if let Err(panic) = done {
-                // What it did is not done any more; nobody should wait for it.
-                engine.halt(&Error::Halted { why: format!("its thread {name} panicked") });
+                // Its job is no longer done, so nobody must wait for it.
+                engine.halt(&Error::Halted { why: format!("the thread {name} panicked") });
                 engine.work.notify();
                 resume_unwind(panic);
             }
         })
         .map_err(|error| {
-            let what = format!("its thread {name} cannot be started: {error}");
+            let what = format!("the thread {name} cannot be started: {error}");
             Error::io(&dir, std::io::Error::new(error.kind(), what))
         })
 }
@@ -72,7 +72,7 @@ fn is_closing(engine: &Engine) -> bool {
     engine.work.is_closing.load(Ordering::Acquire)
 }
 
-/// Does pieces of work as long as there are any, then waits for news.
+/// Runs jobs while there are any, then waits for events.
 fn run_jobs(engine: &Engine, job: Job) {
     while !is_closing(engine) {
         let events = engine.work.events();
@@ -90,7 +90,7 @@ fn run_jobs(engine: &Engine, job: Job) {
     }
 }
 
-/// Frees what is not used any more, and makes memory and segments ready, as it comes.
+/// Frees retired versions, and refills memory blocks and preallocated segments.
 fn run_reclaimer(engine: &Engine) {
     while !is_closing(engine) {
         let events = engine.work.events();
@@ -112,19 +112,19 @@ fn sync_at_interval(engine: &Engine, interval: Duration) {
             }
             let step = left.min(RETRY_DELAY);
             thread::sleep(step);
-            // Writes are refused while it is late, whoever's sync failed.
+            // Writes are refused after any failed sync, so retry early.
             if engine.group_commit.has_failed() {
                 break;
             }
             left -= step;
         }
-        // Writes answer a failure.
+        // A failure is reported to writers.
         let _ = engine.sync_all();
     }
 }
 
 impl Engine {
-    /// Answers whether there was such a piece to do.
+    /// Returns whether there was such a job.
     fn run_job(&self, job: Job) -> Result<bool> {
         match job {
             Job::Compact => self.compact(),
@@ -133,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// Whether nobody does such a piece, or keeps what it changes as it is.
+    /// Whether nobody runs such a job or holds what it changes.
     fn can_run(&self, job: Job) -> bool {
         match job {
             Job::Compact => try_lock(&self.compaction).is_some(),
@@ -142,8 +142,8 @@ impl Engine {
         }
     }
 
-    /// All that is due, in this thread; what others keep from being done, as a checkpoint does, only if
-    /// it `waits` for them.
+    /// Runs all due jobs in this thread. Jobs blocked by others, such as a checkpoint, are waited
+    /// for only if `waits` is set.
     pub(crate) fn maintain(&self, waits: bool) {
         self.reclaim_versions();
         self.preallocate_segments();

@@ -1,26 +1,26 @@
-//! Waits for what another thread is done with in a moment, unless it has lost its processor.
+//! Backoff for very short waits: spin, then sleep.
 
 use std::time::Duration;
 
 use crate::schedule::{hint, thread};
 
-/// So often is looked again at once: for 5 us on an EPYC.
+/// Spins before the first sleep, about 5 us.
 const MAX_SPINS: u32 = 200;
-/// Then the other thread has no processor, and may wait for this very one: it gets it for so long,
-/// and some 50 us that the kernel adds.
+/// Length of a sleep, without the kernel's own overhead. After the spins the other thread probably
+/// lost its CPU, perhaps to this thread, so give it away.
 const SLEEP: Duration = Duration::from_micros(20);
 
-/// Such a wait.
+/// One wait.
 ///
-/// Who only looked again and again, or yielded, would keep the processor from a background thread,
-/// which is nicer, for tens of milliseconds.
+/// A thread that only spins or yields would keep its CPU from a background thread, which has lower
+/// priority, for tens of milliseconds.
 #[derive(Default)]
 pub(crate) struct Backoff {
     spins: u32,
 }
 
 impl Backoff {
-    /// Waits until it is time to look again.
+    /// Waits until it is time to check again.
     #[inline]
     pub(crate) fn wait(&mut self) {
         if self.spins < MAX_SPINS {

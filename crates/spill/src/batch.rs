@@ -1,10 +1,10 @@
 use crate::table::Table;
 
-/// The most writes of a batch: others wait while they are entered, 3 to 4 ms for so many small ones.
+/// The most writes of a batch. Other writers wait while they are inserted into the memtables.
 pub const MAX_BATCH_WRITES: usize = 1 << 14;
 
-/// Writes that are done together: all of them or none, also after a failure of power. What is wrong
-/// with one is told by [`Store::write`](crate::Store::write).
+/// Writes that are applied atomically, even across a power failure. Invalid writes are reported by
+/// [`Store::write`](crate::Store::write).
 #[derive(Default, Clone)]
 pub struct Batch {
     pub(crate) writes: Vec<Write>,
@@ -14,28 +14,28 @@ pub struct Batch {
 pub(crate) struct Write {
     pub(crate) table: Table,
     pub(crate) key: Vec<u8>,
-    /// None: the key is removed.
+    /// `None` deletes the key.
     pub(crate) value: Option<Vec<u8>>,
 }
 
 impl Batch {
-    /// An empty one.
+    /// An empty batch.
     pub fn new() -> Batch {
         Batch::default()
     }
 
-    /// Sets the value of a key. Of several writes of one key the last counts.
+    /// Sets the value of a key. The last of several writes of one key wins.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) {
         let (key, value) = (key.to_vec(), Some(value.to_vec()));
         self.writes.push(Write { table: table.clone(), key, value });
     }
 
-    /// Removes a key; fine if it is not there.
+    /// Deletes a key; it need not exist.
     pub fn delete(&mut self, table: &Table, key: &[u8]) {
         self.writes.push(Write { table: table.clone(), key: key.to_vec(), value: None });
     }
 
-    /// How many writes it has, those included that a later one of the same key replaces.
+    /// Number of writes, including those that a later write of the same key replaces.
     pub fn len(&self) -> usize {
         self.writes.len()
     }
@@ -45,7 +45,7 @@ impl Batch {
         self.writes.is_empty()
     }
 
-    /// Takes all writes out of it.
+    /// Removes all writes.
     pub fn clear(&mut self) {
         self.writes.clear();
     }

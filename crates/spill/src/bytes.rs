@@ -1,7 +1,7 @@
-//! Keys as numbers: eight bytes at a time.
+//! Keys as integers, eight bytes at a time.
 
-/// Eight bytes of a key from `offset` on as a big-endian number, zeros beyond its end: in the order
-/// of the keys as far as these bytes tell.
+/// Eight bytes of a key from `offset` as a big-endian number, zero-padded beyond its end. The
+/// numbers order like the keys as far as these bytes tell.
 #[inline]
 pub(crate) fn head_at(key: &[u8], offset: usize) -> u64 {
     if let Some(eight) = key.get(offset..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -13,7 +13,7 @@ pub(crate) fn head_at(key: &[u8], offset: usize) -> u64 {
     u64::from_be_bytes(eight)
 }
 
-/// How many bytes two keys share at their begin.
+/// Length of the common prefix of two keys.
 #[inline]
 pub(crate) fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()

@@ -1,4 +1,4 @@
-//! A copy of a store as it is at one moment: hard links of what is complete, and a manifest.
+//! Checkpoints: hard links to complete files, plus a manifest.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::value_log::Staging;
 use crate::value_log::segment;
 use std::sync::atomic::Ordering;
 
-/// Marks the directory of a checkpoint that is not complete.
+/// Marks the directory of an incomplete checkpoint.
 pub(crate) const UNFINISHED: &str = "UNFINISHED";
 
 impl Engine {
@@ -22,15 +22,15 @@ impl Engine {
         let failed = |error| Error::io(into, error);
         self.check_writable()?;
         let _boost = self.priority.boost();
-        // Nothing is merged or removed meanwhile, and no batch of copies is half entered.
+        // Nothing is compacted or deleted meanwhile, and no batch of copies is half inserted.
         let mut collector = lock(&self.collector);
         let compaction = lock(&self.compaction);
         let durable = lock(&self.durable);
         create_directories(&self.outer_fs, into)?;
-        // Until the copy is complete it is not taken for a store.
+        // Until it is complete, the copy must not be taken for a store.
         let unfinished = into.join(UNFINISHED);
         let names = self.outer_fs.list(into).map_err(failed)?;
-        // What is left of another one is not ours to remove: it may have become a store.
+        // Leftovers of another checkpoint are not ours to delete: it may have become a store.
         if names.iter().any(|name| name == UNFINISHED) {
             return Err(Error::Unfinished { path: into.to_owned() });
         }
@@ -40,18 +40,18 @@ impl Engine {
         let link = |from: &Path, to: &Path| {
             self.log.fs.hard_link(from, to).map_err(|error| match error.kind() {
                 ErrorKind::CrossesDevices => {
-                    let what = "a checkpoint is made on the file system of its store";
+                    let what = "a checkpoint must be on the file system of its store";
                     Error::io(into, std::io::Error::new(error.kind(), what))
                 }
                 _ => Error::io(to, error),
             })
         };
-        // The mark is a link itself: where none can be made nothing is begun.
+        // The mark is a link itself: where links fail, nothing is begun.
         link(&manifest::path(&self.dir), &unfinished)?;
         self.outer_fs.sync_dir(into).map_err(failed)?;
         let (version, mut positions) = {
             let mut writer = lock(&self.writer);
-            // What is linked must not grow any more.
+            // Linked segments must not grow any more.
             let positions = writer.seal_segments(&mut |stream| self.take_segment(stream))?;
             (self.version.load_full(), positions)
         };
@@ -64,7 +64,7 @@ impl Engine {
         for dir in [&log_dir, &index_dir] {
             self.outer_fs.create_dir(dir).map_err(|error| Error::io(dir, error))?;
         }
-        // Those that were begun for what comes now are not.
+        // Segments begun for later writes are left out.
         let segments = version.segments.filtered(|segment| {
             segment.stream == Stream::Copies || segment.id < positions.of(segment.stream).segment
         });

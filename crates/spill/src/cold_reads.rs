@@ -1,4 +1,4 @@
-//! How records are read that may not be in memory.
+//! How records that are not in memory are read.
 
 use crate::engine::Engine;
 use crate::options::ColdReads;
@@ -6,7 +6,7 @@ use crate::value_log::ColdReadMode;
 use crate::version::Version;
 
 impl Engine {
-    /// What the options say, or what fits the memory of the machine.
+    /// The mode that the options choose, or that fits the machine's memory.
     pub(crate) fn cold_read_mode(&self, version: &Version) -> ColdReadMode {
         match self.options.cold_reads {
             ColdReads::Around => ColdReadMode::Around,
@@ -19,7 +19,7 @@ impl Engine {
     }
 }
 
-/// Bytes that can be had without swapping; None where the system does not tell.
+/// Bytes available without swapping; `None` if the system does not tell.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

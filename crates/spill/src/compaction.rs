@@ -1,4 +1,4 @@
-//! Spilling: what was frozen is merged into the levels, and the manifest told.
+//! Compaction: the oldest frozen memtables are merged into the levels, and the manifest is updated.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::level::merge::{DeadBytes, LevelInput, MemtableInput, MergeInput, Merg
 use crate::memtable::Memtable;
 use crate::version::{LogView, TableVersion, Version};
 
-/// Bytes of L0 that a key takes, about.
+/// Approximate memtable bytes per key.
 const MEMTABLE_BYTES_PER_KEY: usize = 96;
 
 impl Engine {
-    /// Merges the oldest frozen generation, if there is one; answers whether there was.
+    /// Compacts the oldest frozen memtables; returns whether there were any.
     pub(crate) fn compact(&self) -> Result<bool> {
         self.compact_if(|| true)
     }
 
-    /// The same if that is wanted still when the merges before it are over.
+    /// The same, if it is still wanted when earlier compactions are over.
     pub(crate) fn compact_if(&self, is_wanted: impl FnOnce() -> bool) -> Result<bool> {
         let guard = lock(&self.compaction);
         if !is_wanted() {
@@ -47,13 +47,13 @@ impl Engine {
         let Some(oldest) = version.frozen.last() else { return Ok(false) };
         let Some(coverage) = oldest.coverage else { return Ok(false) };
         self.check_writable()?;
-        // The index may only tell of records that are on the device.
+        // The index must only refer to durable records.
         self.sync_to(coverage.positions)?;
         self.sync_copies()?;
         let hidden = version.hidden_in_levels + oldest.hidden();
         let compacts_all = hidden > self.max_hidden();
         let mut dead = DeadBytes::default();
-        // Dropped, by whatever way this ends, what is in no version goes.
+        // On drop, files that no version uses are deleted.
         let new_files = NewIndexFiles { engine: self, files: RefCell::default() };
         let mut tables: Vec<Option<Arc<TableVersion>>> = Vec::new();
         for (id, table) in version.tables.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Engine {
                     Some(Arc::new(self.compact_table(compaction, &new_files, &mut dead)?))
                 }
                 (None, Some(memtable)) => {
-                    // Of a table that was dropped nothing lives.
+                    // Every record of a dropped table is dead.
                     let mut entries = MemtableInput::new(memtable);
                     let records = LogView { version: &version, staging: &self.staging };
                     while let Some((_, newest)) = entries.newest() {
@@ -85,7 +85,7 @@ impl Engine {
             version.coverage = coverage;
             version.frozen.retain(|memtable_set| !Arc::ptr_eq(memtable_set, oldest));
             for (table, compacted) in version.tables.iter_mut().zip(&tables) {
-                // A table that was dropped meanwhile stays so.
+                // A table that was dropped meanwhile stays dropped.
                 if let (Some(table), Some(compacted)) = (table, compacted) {
                     *table = Arc::clone(compacted);
                 }
@@ -98,7 +98,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// A table with an L0 merged into its levels.
+    /// Merges a memtable into the levels of its table.
     fn compact_table(
         &self,
         TableCompaction { version, table, memtable, compacts_all }: TableCompaction<'_>,
@@ -129,8 +129,9 @@ impl Engine {
                 directory: &self.index,
                 file: self.next_index(),
                 is_last,
-                // A level goes on when it has more than it has room for, by what came last.
-                // In a store that had little memory until now that may be far more than there are.
+                // A level is merged down once it exceeds its maximum, so its last input may come on
+                // top. A store that had little memory so far may exceed that by far, hence the
+                // limit.
                 filter: has_filter.then(|| FilterSize {
                     keys: (max_entries(output) + base).min(4 * total),
                     bits_per_key,
@@ -161,16 +162,16 @@ impl Engine {
     }
 }
 
-/// What is merged.
+/// What is compacted.
 struct TableCompaction<'a> {
     version: &'a Version,
     table: &'a TableVersion,
     memtable: &'a Memtable,
-    /// All levels become one, so that all is known that is dead.
+    /// All levels become one, which finds all dead records.
     compacts_all: bool,
 }
 
-/// The files of levels that were made in a spill.
+/// Index files created by a compaction.
 struct NewIndexFiles<'a> {
     engine: &'a Engine,
     files: RefCell<Vec<Arc<IndexFile>>>,
@@ -178,12 +179,12 @@ struct NewIndexFiles<'a> {
 
 impl NewIndexFiles<'_> {
     fn add(&self, level: Level) -> Arc<Level> {
-        // What was made is the first; the others are those of before that it still refers to.
+        // The new file comes first; the others are older files that the level still refers to.
         self.files.borrow_mut().extend(level.files.first().map(|(file, _)| Arc::clone(file)));
         Arc::new(level)
     }
 
-    /// All at once: a journal takes the first of them with all the others.
+    /// Syncs all files together: one journal commit covers them all.
     fn sync(&self) -> Result<()> {
         for file in self.files.borrow().iter() {
             file.sync()?;
@@ -194,15 +195,15 @@ impl NewIndexFiles<'_> {
 
 impl Drop for NewIndexFiles<'_> {
     fn drop(&mut self) {
-        // If the store was halted the manifest may tell of them.
+        // If the store was halted, the manifest may refer to them.
         if self.engine.check_writable().is_ok() && !std::thread::panicking() {
             self.engine.retire_unless_used(self.files.borrow().iter());
         }
     }
 }
 
-/// How many levels so many entries take if the first has room for `base`, and each for `growth`
-/// times the one above it.
+/// Number of levels for so many entries, if the first takes `base` entries and each next one
+/// `growth` times more.
 fn depth(entries: u64, base: u64, growth: u64) -> usize {
     let mut depth = 1;
     let mut max_entries = base.saturating_mul(growth);
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
     use crate::{Options, Store};
 
-    /// Who comes next may make up for it at once, and what is noted later would stay.
+    /// The next compaction may succeed at once, and a late record of the failure would stay.
     #[test]
     fn compaction_result_is_recorded_before_the_next() {
         let home = tempfile::tempdir().unwrap();
@@ -227,7 +228,7 @@ mod tests {
         let (table, engine) = (store.table("t").unwrap(), store.engine());
         table.put(b"key", b"value").unwrap();
         engine.freeze_memtables(&mut lock(&engine.writer));
-        // In the way of the next file, and not of the one behind it.
+        // Blocks the next index file, but not the one after it.
         let next = engine.next_index.load(std::sync::atomic::Ordering::Relaxed);
         std::fs::write(engine.index.join(crate::level::file::name(next)), "").unwrap();
         assert!(engine.compact().is_err());
@@ -238,7 +239,7 @@ mod tests {
         assert!(engine.work.compaction_error().is_none());
     }
 
-    /// Where others have the processors a merge of nicer threads takes as long as they have them.
+    /// On a busy machine a low-priority compaction could take forever.
     #[test]
     fn refused_writers_boost_compaction() {
         for are_refused in [true, false] {
@@ -263,8 +264,8 @@ mod tests {
         }
     }
 
-    /// Keys behind others that share nothing with them, at first so few that one leaf has them all. Zeros are
-    /// as good as others.
+    /// Keys that follow unrelated keys, at first so few that one leaf holds them all. Zero bytes
+    /// are ordinary key bytes.
     #[test]
     fn leaves_strip_shared_prefixes() {
         let cases: [(&[&[u8]], &[u8]); 3] = [
@@ -295,7 +296,7 @@ mod tests {
             let ties = |page: &&crate::level::page::Page<'_>| {
                 (1..page.count()).any(|place| page.head(place - 1) == page.head(place))
             };
-            // The first and the last have others, too.
+            // The first and the last leaf also hold unrelated keys.
             let tied = leaves.iter().filter(ties).count();
             assert!(leaves.len() > 40 && tied <= 2, "{prefix:?}: {tied} of {}", leaves.len());
             for number in 0..count {
@@ -305,7 +306,7 @@ mod tests {
         }
     }
 
-    /// Full leaves behind the one that it comes into stay as they are.
+    /// Full leaves behind the changed one are reused.
     #[test]
     fn inserting_one_key_rewrites_few_leaves() {
         let home = tempfile::tempdir().unwrap();

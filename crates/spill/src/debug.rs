@@ -1,4 +1,4 @@
-//! What is shown of handles: where they lead, and nothing of what is stored.
+//! `Debug` output of handles: it names them and shows no stored data.
 
 use std::fmt::{Debug, Formatter, Result};
 

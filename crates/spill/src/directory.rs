@@ -1,4 +1,4 @@
-//! A folder of a store's files.
+//! A directory of a store's files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 
-/// The log's, or that of the indexes.
+/// The directory of the log or of the index files.
 #[derive(Clone)]
 pub(crate) struct Directory {
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) path: PathBuf,
-    /// The number that the store got when it was made, by chance, so that a file of another store is told
-    /// from its own. 0: it was made before stores had one.
+    /// Random store number, chosen at creation, that tells its files from another store's. 0:
+    /// created before stores had numbers.
     pub(crate) store: u64,
 }
 
@@ -29,7 +29,7 @@ impl Directory {
         self.fs.list(&self.path).map_err(|error| Error::io(&self.path, error))
     }
 
-    /// The names of its files are durable when this returns.
+    /// Makes the names of its files durable.
     pub(crate) fn sync(&self) -> Result<()> {
         self.fs.sync_dir(&self.path).map_err(|error| Error::io(&self.path, error))
     }

@@ -28,10 +28,10 @@ use crate::value_log::segment::{self, FILE_HEADER_LEN};
 use crate::value_log::{LogWriter, Segment, Staging};
 use crate::version::{Coverage, MemtableSet, Version};
 
-/// What all handles of a store share. Locks are taken in the order of the fields: `collector`,
-/// `compaction`, `durable`, `writer`, `preallocated`, `segment_creation`, `next_segment`, `collected`.
+/// What all handles of a store share. Lock order: `collector`, `compaction`, `durable`, `writer`,
+/// `preallocated`, `segment_creation`, `next_segment`, `collected`.
 pub(crate) struct Engine {
-    /// Where paths lead that are not the store's: a checkpoint's.
+    /// File system for paths outside the store, such as a checkpoint's.
     pub(crate) outer_fs: Arc<dyn Fs>,
     pub(crate) dir: PathBuf,
     pub(crate) log: Directory,
@@ -42,44 +42,44 @@ pub(crate) struct Engine {
     pub(crate) blocks: Arc<BlockPool>,
     pub(crate) version: AtomicArc<Version>,
     pub(crate) collector: Mutex<GarbageCollector>,
-    /// Held while levels are merged, or must stay as they are.
+    /// Held while levels are compacted or must stay as they are.
     pub(crate) compaction: Mutex<()>,
     pub(crate) durable: Mutex<DurableState>,
     pub(crate) writer: Mutex<LogWriter>,
     pub(crate) hot_keys: HotKeyFilter,
     pub(crate) overwrite_estimate: OverwriteEstimate,
     pub(crate) preallocated: PreallocatedSegments,
-    /// Held while a segment is made: nobody else waits for the file system.
+    /// Held while a segment is created, so that nobody else waits for the file system.
     segment_creation: Mutex<()>,
     /// Held while the version changes.
     pub(crate) next_segment: Mutex<u32>,
     pub(crate) collected: Mutex<CollectedSegments>,
     pub(crate) next_index: AtomicU32,
-    /// Writes up to this sequence are seen by readers.
+    /// Readers see writes up to this sequence.
     pub(crate) visible_sequence: AtomicU64,
-    /// How often the active generation was frozen.
+    /// How often the active memtables were frozen.
     pub(crate) freezes: AtomicU64,
-    /// Copies that writers are to enter.
+    /// Number of copies that writers have to insert.
     pub(crate) pending_insertions: AtomicUsize,
     pub(crate) group_commit: GroupCommit,
     pub(crate) counters: Counters,
     pub(crate) work: WorkSignal,
     pub(crate) priority: BackgroundPriority,
-    /// Why nothing is written any more.
+    /// Why the store no longer accepts writes.
     halted: OnceLock<Error>,
-    /// Versions of before, kept until nobody else has them: what goes with them takes a while to
-    /// free, and no reader should have to do that.
+    /// Replaced versions, kept until no reader holds them. Freeing one takes time, which no reader
+    /// should spend.
     retired_versions: Mutex<Vec<Arc<Version>>>,
     pub(crate) _lock: Box<dyn Send + Sync>,
 }
 
-/// What is in the manifest beside the version.
+/// What the manifest holds besides the version.
 pub(crate) struct DurableState {
     pub(crate) manifest: Manifest,
     pub(crate) next_table: u32,
 }
 
-/// What is done beside the writes.
+/// Kinds of background work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Job {
     Compact,
@@ -87,42 +87,43 @@ pub(crate) enum Job {
     ReleaseSegments,
 }
 
-/// What the background is told, and tells.
+/// Signals between callers and background threads.
 #[derive(Default)]
 pub(crate) struct WorkSignal {
     state: Mutex<WorkSignalState>,
     changed: Condvar,
-    /// Writers are to slow down: nanoseconds for each write.
+    /// Nanoseconds that each write is delayed.
     pub(crate) write_delay: AtomicU32,
-    /// The collector was told that there is garbage.
+    /// The collector was told that garbage is due.
     pub(crate) is_gc_due: AtomicBool,
     pub(crate) is_closing: AtomicBool,
-    /// Small segments are to become few.
+    /// Small segments are being gathered into few.
     pub(crate) has_many_small: AtomicBool,
 }
 
 #[derive(Default)]
 struct WorkSignalState {
-    /// Rises with everything that may be work.
+    /// Counts everything that may create work.
     events: u64,
-    /// Why the last merge failed.
+    /// Why the last compaction failed.
     compaction_error: Option<Error>,
 }
 
 impl WorkSignal {
-    /// There may be something to do, or something was done.
+    /// Announces possible work or finished work.
     pub(crate) fn notify(&self) {
         lock(&self.state).events += 1;
         self.changed.notify_all();
     }
 
-    /// Waits for news after those that were seen, for the end, or so long; the news that were seen.
+    /// Waits for an event after those that were `seen`, for closing, or for the limit; returns the
+    /// event count.
     pub(crate) fn wait(&self, seen: u64, limit: std::time::Duration) -> u64 {
         let state = lock(&self.state);
         let waited = self
             .changed
             .wait_timeout_while(state, limit, |state| {
-                // The end may have been told of before `seen` was asked for.
+                // Closing may have been announced before `seen` was read.
                 state.events == seen && !self.is_closing.load(Ordering::Acquire)
             })
             .unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +134,7 @@ impl WorkSignal {
         lock(&self.state).events
     }
 
-    /// Notes how a merge ended, before another one begins that may make up for it.
+    /// Records how a compaction ended, before the next one can supersede it.
     pub(crate) fn record_compaction(
         &self,
         _compaction: &MutexGuard<'_, ()>,
@@ -142,14 +143,14 @@ impl WorkSignal {
         lock(&self.state).compaction_error = result.as_ref().err().map(Error::duplicate);
     }
 
-    /// Why nothing is merged, if that is so.
+    /// Why compaction fails, if it does.
     pub(crate) fn compaction_error(&self) -> Option<Error> {
         lock(&self.state).compaction_error.as_ref().map(Error::duplicate)
     }
 }
 
-/// A lock that a panic of another holder does not poison: what is under these locks is only
-/// changed in steps that leave it whole.
+/// Locks a mutex and ignores poisoning: what these locks guard changes only in steps that leave it
+/// consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -217,13 +218,13 @@ impl Engine {
         }
     }
 
-    /// Nothing is written any more: it is unknown what is on the device.
+    /// Refuses all further writes, since the state on the device is unknown.
     pub(crate) fn halt(&self, why: &Error) {
         let _ = self.halted.set(why.as_halted());
     }
 
-    /// The same after a sync that failed: what it could not write may be in the page cache as if it
-    /// had, and the next opening must not take it for granted.
+    /// The same after a failed sync. The page cache may show unwritten data as written, so recovery
+    /// must not trust it.
     pub(crate) fn halt_after_failed_sync(&self, why: &Error) {
         self.staging.note_failure(true);
         self.halt(why);
@@ -236,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// Swaps in a changed version.
+    /// Publishes a changed version.
     pub(crate) fn update_version(&self, edit: impl FnOnce(&mut Version)) {
         let guard = lock(&self.next_segment);
         let mut version = Version::clone(&self.version.load());
@@ -245,7 +246,7 @@ impl Engine {
         drop(guard);
     }
 
-    /// A new segment with room for `least` bytes, which readers know of when this returns.
+    /// Creates a segment with space for at least `least` bytes and adds it to the version.
     pub(crate) fn create_segment(&self, stream: Stream, least: usize) -> Result<Arc<Segment>> {
         let segment_creation = lock(&self.segment_creation);
         let id = *lock(&self.next_segment);
@@ -267,7 +268,7 @@ impl Engine {
         self.next_index.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Freezes what is being written. The caller holds the writer.
+    /// Freezes the active memtables. The caller holds the writer.
     pub(crate) fn freeze_memtables(&self, writer: &mut LogWriter) {
         let positions = StreamPositions { copies: writer.copies_begin, ..writer.positions() };
         let coverage = Coverage { sequence: writer.sequence, positions };
@@ -284,7 +285,7 @@ impl Engine {
         self.work.notify();
     }
 
-    /// Versions of before that no reader has any more.
+    /// Number of retired versions that no reader holds.
     pub(crate) fn unused_versions(&self) -> usize {
         lock(&self.retired_versions)
             .iter()
@@ -292,9 +293,9 @@ impl Engine {
             .count()
     }
 
-    /// Frees what no reader has any more.
+    /// Frees the retired versions that no reader holds.
     pub(crate) fn reclaim_versions(&self) {
-        // One that is not current is never lent again.
+        // A version that is not current is never handed out again.
         let (free, kept) = std::mem::take(&mut *lock(&self.retired_versions))
             .into_iter()
             .partition(|version| Arc::strong_count(version) == 1);
@@ -302,9 +303,9 @@ impl Engine {
         drop::<Vec<_>>(free);
     }
 
-    /// Makes a change durable and visible: `edit` is applied to the version as it is when the
-    /// manifest is written, and again to the one that is current then. `dead` is what the change
-    /// found to be dead.
+    /// Makes a change durable, then visible. `edit` is applied twice: to the version written to the
+    /// manifest, and to the version that is current afterwards. `dead` holds what the change found
+    /// dead.
     pub(crate) fn publish(
         &self,
         durable: &mut DurableState,
@@ -312,7 +313,7 @@ impl Engine {
         edit: impl Fn(&mut Version),
     ) -> Result<()> {
         self.check_writable()?;
-        // Of segments that the version has: one that comes meanwhile is not told of as complete.
+        // Read before the version: a segment added later must not count as complete.
         let synced = self.group_commit.positions();
         let (version, next_segment) = {
             let next = lock(&self.next_segment);
@@ -353,7 +354,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Files of an index that the current version does not have go with their last user.
+    /// Marks index files that the current version does not use for deletion with their last user.
     pub(crate) fn retire_unless_used<'a>(&self, files: impl Iterator<Item = &'a Arc<IndexFile>>) {
         let now = self.version.load();
         let in_use: HashSet<u32> = index_files(&now).map(|file| file.id).collect();
@@ -362,7 +363,7 @@ impl Engine {
         }
     }
 
-    /// Files that the version of before has and the current one has not go with their last user.
+    /// Marks files that only the previous version uses for deletion with their last user.
     fn retire_unused(&self, before: &Version) {
         self.retire_unless_used(index_files(before));
         let now = self.version.load();
@@ -380,20 +381,20 @@ fn index_files(version: &Version) -> impl Iterator<Item = &Arc<IndexFile>> {
     levels.flat_map(|level| level.files.iter().map(|(file, _)| file))
 }
 
-/// What a state has beside the version.
+/// What a manifest state holds besides the version.
 pub(crate) struct StateContext<'a> {
     pub(crate) next_segment: u32,
     pub(crate) next_index: u32,
     pub(crate) next_table: u32,
-    /// The number of the state.
+    /// Number of the state.
     pub(crate) state: u64,
-    /// The number of the store.
+    /// Number of the store.
     pub(crate) store: u64,
     pub(crate) synced: StreamPositions,
     pub(crate) dead: &'a DeadBytes,
 }
 
-/// The durable state of a version.
+/// The manifest state of a version.
 pub(crate) fn state_of(version: &Version, rest: &StateContext<'_>) -> State {
     let tables = (0..).zip(&version.tables).filter_map(|(id, table)| {
         let table = table.as_ref()?;
@@ -418,7 +419,7 @@ pub(crate) fn state_of(version: &Version, rest: &StateContext<'_>) -> State {
             std::cmp::Ordering::Greater => 0,
         };
         let dead = segment.dead() + rest.dead.0.get(&segment.id).copied().unwrap_or(0);
-        // An end counts when everything before it does.
+        // The end counts only once everything before it is durable.
         let end = segment.end().filter(|&end| end <= synced);
         SegmentState { id: segment.id, end, synced, dead }
     });

@@ -3,108 +3,105 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// What the functions of this crate answer.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something was not done. After every one of them the data is as it was, and the directory
-/// can be opened again. (Of a write whose sync failed see [`Table::put`](crate::Table::put).)
+/// Why an operation failed. After any error the data is unchanged and the directory can be opened
+/// again. (For a write whose sync failed see [`Table::put`](crate::Table::put).)
 #[derive(Debug, Error)]
 pub enum Error {
-    /// What is in a directory is no store's. Nothing is made beside it.
-    #[error("{path}: not a directory of Spill, and not empty")]
+    /// The directory holds something that is not a store. Nothing was added to it.
+    #[error("{path}: not a Spill directory, and not empty")]
     Foreign {
         /// The directory.
         path: PathBuf,
     },
-    /// A checkpoint is made in a directory of its own.
+    /// A checkpoint needs a directory of its own.
     #[error("{path}: not empty; a checkpoint needs a new or an empty directory")]
     NotEmpty {
         /// The directory.
         path: PathBuf,
     },
-    /// A checkpoint that was begun and not completed cannot be opened, and no other takes its place.
-    #[error("{path}: a checkpoint that was not finished; remove it, and make it again")]
+    /// An incomplete checkpoint can neither be opened nor replaced.
+    #[error("{path}: an incomplete checkpoint; remove it and create it again")]
     Unfinished {
         /// The directory.
         path: PathBuf,
     },
     /// There is no store, and [`Options::create`](crate::Options::create) is false or
-    /// [`Options::read_only`](crate::Options::read_only) true.
-    #[error("{path}: there is no store, and none is to be made")]
+    /// [`Options::read_only`](crate::Options::read_only) is true.
+    #[error("{path}: no store here, and the options do not allow to create one")]
     NoStore {
         /// The directory.
         path: PathBuf,
     },
     /// The store was written in a format that this version does not read.
     #[error(
-        "{path}: written in format {found}, which this Spill, of format {known}, does not read: open it with the one that wrote it, or load the data anew"
+        "{path}: format {found} is not readable by this version of Spill, which writes format {known}: open it with the version that wrote it, or load the data again"
     )]
     Format {
         /// The manifest.
         path: PathBuf,
-        /// The format that it says.
+        /// The format found in the manifest.
         found: u32,
-        /// The newest format that this version reads, which is the one that it writes.
+        /// The newest format that this version reads, which it also writes.
         known: u32,
     },
-    /// The directory is open already, in this process or in another one. Who reads alone excludes
-    /// only those who write.
-    #[error("{path}: it is open already, in another process or in this one")]
+    /// The directory is already open, in this process or another. A read-only opener excludes only
+    /// writers.
+    #[error("{path}: already open, in this process or another")]
     Locked {
         /// The directory.
         path: PathBuf,
     },
-    /// What is on the disk is not what was written.
+    /// The data on disk is not what was written.
     #[error("{path}: damaged at byte {offset}: {what}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Bytes from its begin to what is wrong; 0 also where no place is known, as in a file that
-        /// is missing.
+        /// Offset of the damage in bytes; 0 also where none is known, as for a missing file.
         offset: u64,
-        /// What is wrong.
+        /// What is damaged.
         what: String,
     },
-    /// A key to be written is longer than [`MAX_KEY_LEN`](crate::LONGEST_KEY).
-    #[error("a key of {len} bytes; keys have at most {limit}")]
+    /// A key is longer than [`MAX_KEY_LEN`](crate::MAX_KEY_LEN).
+    #[error("a key of {len} bytes exceeds the limit of {limit}")]
     KeyTooLong {
-        /// Its bytes.
+        /// Length of the key in bytes.
         len: usize,
-        /// The most bytes that a key may have.
+        /// The maximum.
         limit: usize,
     },
-    /// A value to be written does not fit into a segment with the longest key.
-    #[error("a value of {len} bytes; values here have at most {limit}")]
+    /// A value does not fit into a segment together with the longest key.
+    #[error("a value of {len} bytes exceeds the limit of {limit}")]
     ValueTooLong {
-        /// Its bytes.
+        /// Length of the value in bytes.
         len: usize,
-        /// The most bytes that a value may have: [`Options::segment`](crate::Options::segment) less
-        /// 1,194.
+        /// The maximum: [`Options::segment`](crate::Options::segment) minus 1,194.
         limit: usize,
     },
     /// A batch does not fit into a segment.
-    #[error("a batch of {len} bytes; batches here have at most {limit}")]
+    #[error("a batch of {len} bytes exceeds the limit of {limit}")]
     BatchTooLong {
-        /// Bytes of its records: each has 18, its key and its value, up to a multiple of 8.
+        /// Bytes of its records: 18 plus key and value each, rounded up to a multiple of 8.
         len: usize,
-        /// The most bytes that they may have: [`Options::segment`](crate::Options::segment) less
-        /// 152.
+        /// The maximum: [`Options::segment`](crate::Options::segment) minus 152.
         limit: usize,
     },
-    /// A batch has more writes than it may ([`MAX_BATCH_WRITES`](crate::MOST_WRITES)).
-    #[error("a batch of {count} writes; batches have at most {limit}")]
+    /// A batch has more than [`MAX_BATCH_WRITES`](crate::MAX_BATCH_WRITES) writes.
+    #[error("a batch of {count} writes exceeds the limit of {limit}")]
     TooManyWrites {
-        /// How many it has.
+        /// Number of writes.
         count: usize,
-        /// The most that a batch may have.
+        /// The maximum.
         limit: usize,
     },
-    /// The name of a table to be made is longer than [`MAX_TABLE_NAME_LEN`](crate::LONGEST_NAME).
-    #[error("a table's name of {len} bytes; names have at most {limit}")]
+    /// The name of a new table is longer than [`MAX_TABLE_NAME_LEN`](crate::MAX_TABLE_NAME_LEN).
+    #[error("a table name of {len} bytes exceeds the limit of {limit}")]
     NameTooLong {
-        /// Its bytes.
+        /// Length of the name in bytes.
         len: usize,
-        /// The most bytes that a name may have.
+        /// The maximum.
         limit: usize,
     },
     /// An option is out of its range.
@@ -115,52 +112,54 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// The device is full, or a quota is used up.
+    /// The device is full or a quota is exhausted.
     #[error("no space left while writing {path}")]
     Full {
         /// The file or directory that was being written.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system could not do, or would not do, what was asked of it.
+    /// A system call failed.
     #[error("{path}: {source}")]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// An earlier failure leaves it unknown what is on the device, so nothing more is written.
-    /// Reads go on; opening the directory again recovers.
-    #[error("nothing more is written after an earlier failure: {why}")]
+    /// After an earlier failure the state on the device is unknown, so nothing more is written.
+    /// Reads still work; opening the directory again recovers.
+    #[error("writes are halted after an earlier failure: {why}")]
     Halted {
-        /// The earlier failure, in words.
+        /// The earlier failure.
         why: String,
     },
     /// The store was opened with [`Options::read_only`](crate::Options::read_only).
-    #[error("the store was opened for reading only")]
+    #[error("the store was opened read-only")]
     ReadOnly,
-    /// A table was dropped, was never made, or is one of another store.
-    #[error("no table of this store: `{name}` was dropped, never made, or is another store's")]
+    /// The table was dropped, was never created, or belongs to another store.
+    #[error(
+        "no table `{name}` in this store: it was dropped, never created, or belongs to another store"
+    )]
     NoTable {
-        /// Its name.
+        /// Name of the table.
         name: String,
     },
-    /// No table can be made any more: in the life of a store as many were made as may be.
+    /// The store has used up its table numbers.
     #[error(
-        "a store gives {limit} tables a number, and dropped ones keep theirs: copy what is left to a new one"
+        "a store has {limit} table numbers, and dropped tables keep theirs: copy the data to a new store"
     )]
     TooManyTables {
-        /// How many may be, those that were dropped included.
+        /// The number of tables a store can create, including dropped ones.
         limit: u32,
     },
-    /// No segment can be made any more: in the life of a store as many were made as may be.
+    /// The store has used up its segment numbers.
     #[error(
-        "the log of a store has {limit} segments in its life: copy what is in it to a new one, with larger ones"
+        "a store has {limit} segment numbers: copy the data to a new store with larger segments"
     )]
     TooManySegments {
-        /// How many may be, those that are gone included.
+        /// The number of segments a store can create, including deleted ones.
         limit: u32,
     },
 }
@@ -176,7 +175,7 @@ impl Error {
         }
     }
 
-    /// The same error once more, for another who waits for the same thing.
+    /// A copy of the error for another waiter.
     pub(crate) fn duplicate(&self) -> Error {
         let same = |source: &io::Error| match source.raw_os_error() {
             Some(code) => io::Error::from_raw_os_error(code),
@@ -194,7 +193,7 @@ impl Error {
         }
     }
 
-    /// What every write answers from now on.
+    /// The error that every later write returns.
     pub(crate) fn as_halted(&self) -> Error {
         match self {
             Error::ReadOnly => Error::ReadOnly,
@@ -203,7 +202,7 @@ impl Error {
         }
     }
 
-    /// A file that must be there could not be opened.
+    /// A required file could not be opened.
     pub(crate) fn missing_file(path: &Path, source: io::Error) -> Error {
         if source.kind() == io::ErrorKind::NotFound {
             return Error::damaged(path, 0, "the file is missing");
@@ -211,10 +210,10 @@ impl Error {
         Error::io(path, source)
     }
 
-    /// A file that was opened, and then could not be read.
+    /// An open file could not be read.
     pub(crate) fn truncated(path: &Path, source: io::Error) -> Error {
         if source.kind() == io::ErrorKind::UnexpectedEof {
-            return Error::damaged(path, 0, "the file was cut short");
+            return Error::damaged(path, 0, "the file is truncated");
         }
         Error::io(path, source)
     }

@@ -1,11 +1,11 @@
-//! Names of files that have a number.
+//! Names of numbered files.
 
-/// `extension` begins with a dot.
+/// `extension` includes its dot.
 pub(crate) fn name(number: u32, extension: &str) -> String {
     format!("{number:08}{extension}")
 }
 
-/// The number in a name; None: no file of ours has it.
+/// The number in a file name; `None` if it is not one of our names.
 pub(crate) fn number(name: &str, extension: &str) -> Option<u32> {
     let digits = name.strip_suffix(extension)?;
     let number = digits.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Ways into what decodes files, for fuzzing. Not part of the interface.
+//! Entry points into the decoders, for fuzzing. Not part of the API.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::version::Coverage;
 
 const ID: u32 = 1;
 
-/// Walks and replays a segment in `dir` that has these bytes for records; `repaired` puts the
-/// right check into whatever looks like a record, so that what is behind the checks is reached.
+/// Reads and replays a segment in `dir` with these bytes as records. `repaired` fixes checksums
+/// first, so that code behind them is reached.
 ///
 /// # Errors
-/// Those of the file system, and [`Error::Damaged`], which is a good answer.
+/// Those of the file system, and [`Error::Damaged`], which is a valid outcome.
 ///
 /// # Panics
-/// If a walk and a replay do not agree.
+/// If reading and replaying disagree.
 pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     let fs: Arc<dyn Fs> = Arc::new(Os::new());
     let directory = Directory::new(&fs, dir.to_owned(), 0);
@@ -59,7 +59,7 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     let mut replayed = Vec::new();
     let begin = LogPosition { segment: ID, offset: FILE_HEADER_LEN };
     let positions = StreamPositions { main: begin, ..StreamPositions::default() };
-    // As if those before the first were covered.
+    // Pretends that everything before the first record is covered.
     let before = walked.first().map_or(0, |(_, header)| header.sequence.saturating_sub(1));
     let coverage = Coverage { sequence: before, positions };
     let missing = |id| Error::damaged(segment::name(id).as_ref(), 0, "the file is missing");
@@ -68,7 +68,7 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
             replayed.push((position.offset, record.header));
             Ok(())
         });
-    // What is replayed is what a walk sees, in the same order, and nothing twice.
+    // Replay yields a subsequence of what reading yields, in order.
     let mut walk = walked.iter();
     assert!(replayed.iter().all(|record| walk.any(|walked| walked == record)));
     let tail = log_end?.positions.main;
@@ -76,7 +76,7 @@ pub fn segment(dir: &Path, bytes: &[u8], repaired: bool) -> Result<()> {
     Ok(())
 }
 
-/// Gives every record the check that it should have, from the begin to the first that is none.
+/// Fixes the checksum of each record up to the first invalid one.
 fn repair(bytes: &mut [u8]) {
     let mut at = 0;
     while let Some(record) = Record::parse_unchecked(&bytes[at..]) {
@@ -91,11 +91,11 @@ fn repair(bytes: &mut [u8]) {
     }
 }
 
-/// Takes the bytes, cut or with zeros behind, as a page and searches it for keys; `repaired`
-/// puts the right check into it.
+/// Takes the bytes, truncated or zero-padded, as a page and searches it for keys; `repaired` fixes
+/// its checksum first.
 ///
 /// # Panics
-/// If an answer lies outside the page.
+/// If a result lies outside the page.
 pub fn page(bytes: &[u8], repaired: bool) {
     let id = PageId { file: 7, number: 3 };
     let mut whole = [0; PAGE_SIZE];

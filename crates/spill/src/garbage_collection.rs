@@ -1,5 +1,5 @@
-//! Collecting garbage: what still lives in a segment that is mostly dead is copied. The segment goes
-//! when that is durable (`release.rs`).
+//! Garbage collection: live records of a mostly dead segment are copied. The segment is deleted
+//! once the copies are durable (`segment_release.rs`).
 
 use std::mem;
 use std::sync::Arc;
@@ -20,51 +20,50 @@ use crate::value_log::reader::{LocatedRecord, READ_CHUNK, ReadBuffer, SegmentRea
 use crate::value_log::segment::FILE_HEADER_LEN;
 use crate::version::Version;
 
-/// Copies that are written and entered together, in bytes; less in small segments.
+/// Bytes of copies that are written and inserted together; less in small segments.
 const MAX_BATCH_BYTES: usize = 256 << 10;
-/// The least copies of a batch.
+/// The fewest copies that fill a batch.
 const MIN_BATCH_RECORDS: usize = 16;
-/// Sequences that are set aside for a batch, and so the most that it has.
+/// Sequences reserved per batch, which limits its records.
 const MAX_BATCH_RECORDS: usize = 1 << 12;
-/// A segment is worth collecting if its share of garbage is at least so many times that of the whole
-/// log.
+/// A segment is worth collecting if its garbage share is at least this multiple of the whole log's.
 const MIN_RELATIVE_GARBAGE: f64 = 0.5;
 
-/// With so many segments collected whose files are still there no more are: they take space. One goes
-/// while the next is collected.
+/// Collected segments that may still have files. They take space; one is released while the next is
+/// collected.
 const MAX_UNRELEASED: usize = 2;
 
-/// How much is gained by collecting a segment: bytes that it frees for one that is copied, times the
-/// root of its age in segments. Where an old one has something dead little more will die soon, so
-/// that waiting gains nothing; a young one is cheaper later. Rosenblum and Ousterhout (ACM TOCS
-/// 10(1), 1992) take the age itself, for garbage that is known at once. Here that of young segments
-/// is known late, which spares them already.
+/// Cost-benefit score of a segment: bytes freed per byte copied, times the square root of its age
+/// in segments. An old segment with some garbage will hardly lose more, so waiting gains nothing; a
+/// young one gets cheaper. Rosenblum and Ousterhout (ACM TOCS 10(1), 1992) use the age itself, for
+/// garbage that is known at once. Here the garbage of young segments becomes known late, which
+/// already spares them.
 fn benefit(segment: &Segment, newest: u32) -> f64 {
     let dead = dead_share(segment).min(1.0);
     let age = f64::from(newest - segment.id + 1);
     dead / (1.0 - dead) * age.sqrt()
 }
 
-/// Where the copies go.
+/// State of the collector: where the copies go.
 #[derive(Default)]
 pub(crate) struct GarbageCollector {
     segment: Option<Arc<Segment>>,
     direct_writer: DirectWriter,
-    /// Into which segments are read.
+    /// Buffer for reading segments.
     buffer: ReadBuffer,
 }
 
 impl GarbageCollector {
-    /// The next copies go to a new segment.
+    /// Starts a new segment for the next copies.
     pub(crate) fn end_segment(&mut self) -> Option<Arc<Segment>> {
         self.direct_writer = DirectWriter::default();
         self.segment.take()
     }
 }
 
-/// A segment is small that has less than this part of what it could have.
+/// A segment is small if it holds less than its capacity divided by this.
 const SMALL_DIVISOR: u64 = 16;
-/// So many of them are gathered, until there are so few.
+/// Small segments are gathered above `GATHER_ABOVE`, until `GATHER_UNTIL` are left.
 const GATHER_ABOVE: usize = 64;
 const GATHER_UNTIL: usize = 16;
 
@@ -73,8 +72,7 @@ fn is_small(segment: &Segment) -> bool {
 }
 
 impl Engine {
-    /// Collects the segment by which most is gained, if there is more garbage than there should be;
-    /// answers whether it did.
+    /// Collects the segment with the highest benefit, if garbage is due; returns whether it did.
     pub(crate) fn collect_garbage(&self) -> Result<bool> {
         let mut collector = lock(&self.collector);
         let Some(victim) = self.victim() else { return Ok(false) };
@@ -82,7 +80,7 @@ impl Engine {
         let mut buffer = mem::take(&mut collector.buffer);
         let copied = self.copy_live(&mut collector, &victim, &mut buffer);
         collector.buffer = buffer.drop_if_large();
-        // If that ended early, what is not entered will be copied again.
+        // After an early end, copies that were not inserted are copied again later.
         let _ = self.finish_insertion();
         if !copied? {
             return Ok(false);
@@ -92,8 +90,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Each opening begins segments anew, so that short sessions leave small ones, and each takes an open
-    /// file and a mapping: whether there are so many that they should become few.
+    /// Whether small segments should be gathered. Each opening starts new segments, so short
+    /// sessions leave small ones, and each costs a descriptor and a mapping.
     pub(crate) fn has_many_small(&self, version: &Version) -> bool {
         let is_small = |segment: &&Arc<Segment>| {
             segment.end().is_some() && is_small(segment) && !segment.stuck.load(Ordering::Relaxed)
@@ -113,7 +111,7 @@ impl Engine {
         self.next_victim()
     }
 
-    /// The segment to collect next, if one is due: maybe only when others that were are gone.
+    /// The segment to collect next, if one is due; it may have to wait until others are released.
     pub(crate) fn next_victim(&self) -> Option<Arc<Segment>> {
         let waiting = lock(&self.collected).waiting();
         let version = self.version.load();
@@ -124,18 +122,18 @@ impl Engine {
         version
             .segments
             .iter()
-            // What is not in the levels yet is needed for recovery.
+            // Segments that the levels do not cover are needed for recovery.
             .filter(|segment| segment.end().is_some() && !waiting.contains(&segment.id))
             .filter(|segment| !segment.stuck.load(Ordering::Relaxed))
             .filter(|segment| segment.id < version.coverage.positions.of(segment.stream).segment)
-            // One that is wholly dead costs nothing to collect.
+            // A wholly dead segment costs nothing to collect.
             .filter(|segment| {
                 let share = dead_share(segment);
                 share >= 1.0
                     || is_due && share >= MIN_RELATIVE_GARBAGE * usage.share()
                     || gathers_small && is_small(segment)
             })
-            // Of several that are worth nothing, the oldest.
+            // Ties go to the oldest segment.
             .max_by(|one, other| {
                 let benefit = |segment| benefit(segment, newest);
                 benefit(one).total_cmp(&benefit(other)).then(other.id.cmp(&one.id))
@@ -143,7 +141,7 @@ impl Engine {
             .cloned()
     }
 
-    /// Copies all of a segment that lives; false if the store was closed meanwhile.
+    /// Copies all live records of a segment; false if the store was closed meanwhile.
     fn copy_live(
         &self,
         collector: &mut GarbageCollector,
@@ -154,8 +152,8 @@ impl Engine {
         let mut reader = SegmentReader::using_mapping(victim, FILE_HEADER_LEN, end, buffer);
         let mut min_len = 0;
         loop {
-            // What is not entered before a freeze has to be copied again: L0 is frozen for copies
-            // between two batches alone.
+            // Copies that a freeze overtakes must be copied again, so the memtables are frozen for
+            // copies only between two batches.
             let is_full = self.is_memtable_full();
             if (reader.is_at_end() || is_full)
                 && let Some(origin) = self.finish_insertion()
@@ -165,7 +163,7 @@ impl Engine {
             if reader.is_at_end() {
                 return Ok(true);
             }
-            // Of one that is wholly dead nothing is copied.
+            // Nothing is copied from a wholly dead segment.
             if is_full && dead_share(victim) < 1.0 {
                 self.freeze_for_copies()?;
             }
@@ -173,13 +171,13 @@ impl Engine {
             victim.set_collected(from);
             self.update_write_delay();
             let mut batch = self.begin_batch(collector, min_len)?;
-            // That reads alone. The victim would be the one that is worth most each time, and no other
-            // would come.
+            // This only reads. Unless marked, the same victim would win each time and block all
+            // others.
             min_len = self
                 .fill_batch(&mut batch, &mut reader, victim)
                 .inspect_err(|_| victim.stuck.store(true, Ordering::Relaxed))?;
             if batch.len() > 0 {
-                // What was read past the page cache goes on so.
+                // What was read by direct I/O is also written by direct I/O.
                 let is_direct = match self.options.cached_writes {
                     CachedWrites::Auto => {
                         !victim.is_mostly_resident(from as usize, from as usize + READ_CHUNK)
@@ -198,15 +196,15 @@ impl Engine {
         }
     }
 
-    /// Adds what lives of what comes next in a segment, until the batch is full. If its segment has
-    /// no room for a record, the length of that, which comes next then; otherwise 0.
+    /// Adds the next live records of a segment until the batch is full. Returns the length of a
+    /// record that the target segment has no space for, or 0.
     fn fill_batch(
         &self,
         batch: &mut CopyBatch,
         reader: &mut SegmentReader<'_>,
         victim: &Segment,
     ) -> Result<usize> {
-        // A small share of L0 at most, which they may fill beyond its limit.
+        // A small share of the memtable's limit, which the copies may exceed.
         let max_records = (self.options.memory / 1024).clamp(MIN_BATCH_RECORDS, MAX_BATCH_RECORDS);
         while !reader.is_at_end() {
             let mut ahead = reader.ahead(INTERLEAVED)?;
@@ -248,8 +246,8 @@ impl Engine {
         MAX_BATCH_BYTES.min(self.options.segment / 8)
     }
 
-    /// A batch with sequences set aside: what the index says after that is not older than they
-    /// are. `min_len` is the length of a record that the segment must take.
+    /// A batch with reserved sequences: later index entries are newer than they are. `min_len` is
+    /// the length of a record that the target segment must take.
     fn begin_batch(&self, collector: &mut GarbageCollector, min_len: usize) -> Result<CopyBatch> {
         let min_len = min_len.max(self.batch_len());
         let has_room =
@@ -272,14 +270,14 @@ impl Engine {
         Ok(CopyBatch::new(segment, min_len + min_len / 4, sequence, freezes))
     }
 
-    /// Whether L0 is to be frozen.
+    /// Whether the memtables are due to be frozen.
     fn is_memtable_full(&self) -> bool {
         lock(&self.writer).memory >= self.options.memory
     }
 
-    /// Copies fill L0s as writes do, and nobody slows them down: where as many wait for their merges as
-    /// may, one is merged for each that is frozen for them. No more than one, for checkpoints wait
-    /// meanwhile, and writers may keep as many waiting for long.
+    /// Copies fill memtables like writes, but nothing delays them. Once the maximum number of
+    /// frozen memtables waits, each freeze compacts one first. Only one: checkpoints wait
+    /// meanwhile, and writers may keep the backlog high for long.
     fn freeze_for_copies(&self) -> Result<()> {
         let is_backlogged = || {
             let waiting = self.version.load().frozen.len();
@@ -325,8 +323,8 @@ mod tests {
         number.to_be_bytes()
     }
 
-    /// Keys of which the first lie in a complete segment, and copies of those on their way into L0;
-    /// and where these were.
+    /// Writes keys so that the first lie in a complete segment, and prepares copies of those;
+    /// passes their original pointers.
     fn with_copies(check: impl FnOnce(&Store, &Table, &Engine, &[ValuePointer])) {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, segment: 64 << 10, ..Options::default() };
@@ -360,7 +358,7 @@ mod tests {
         }
     }
 
-    /// Space on a full device, for which merges wait, comes from segments that are collected.
+    /// On a full device collection frees the space that compaction waits for.
     #[test]
     fn garbage_collection_continues_while_compaction_fails() {
         let home = tempfile::tempdir().unwrap();
@@ -385,7 +383,7 @@ mod tests {
         (0..max_records).for_each(|_| engine.freeze_memtables(&mut lock(&engine.writer)));
         let frozen = || engine.version.load().frozen.len();
         assert_eq!(frozen(), max_records);
-        // Files are in the way of those of merges.
+        // Blocks the files of the next compactions.
         let next = engine.next_index.load(Ordering::Relaxed);
         let names = (next..next + 100).map(|id| engine.index.join(crate::level::file::name(id)));
         names.for_each(|name| std::fs::write(name, "").unwrap());
@@ -401,7 +399,7 @@ mod tests {
         assert_eq!(frozen(), max_records + 1, "a flush adds none");
     }
 
-    /// Checkpoints wait for the collector, and writers may keep many waiting.
+    /// Checkpoints wait for the collector, and writers may keep many memtables waiting.
     #[test]
     fn each_freeze_for_copies_compacts_one() {
         let home = tempfile::tempdir().unwrap();
@@ -421,7 +419,7 @@ mod tests {
         engine.pending_insertions.load(Ordering::Relaxed)
     }
 
-    /// Where L0 says that a key lies.
+    /// The segment of a key according to the memtable.
     fn segment_of(engine: &Engine, table: &Table, number: u32) -> Option<u32> {
         let version = engine.version.load();
         let memtable = version.active.memtable(table.id)?;

@@ -1,4 +1,4 @@
-//! Making the log durable: one sync serves all who wait for it.
+//! Group commit: one sync makes the log durable for all who wait for it.
 
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::stream::{LogPosition, StreamPositions};
 use crate::time_slice;
 use crate::value_log::Segment;
 
-/// How far the log is on the device.
+/// How far the log is durable.
 pub(crate) struct GroupCommit {
     state: Mutex<GroupCommitState>,
     changed: Condvar,
@@ -22,9 +22,9 @@ pub(crate) struct GroupCommit {
 
 struct GroupCommitState {
     positions: StreamPositions,
-    /// Someone is syncing; who comes meanwhile waits.
+    /// A leader is syncing; others wait for it.
     has_leader: bool,
-    /// The folder of the log was synced with segments below this number in it.
+    /// The log directory was synced with all segments below this number.
     names_synced_below: u32,
     last: Instant,
     /// Why the last sync failed.
@@ -45,7 +45,7 @@ impl GroupCommit {
         GroupCommit { state, changed, has_failed: AtomicBool::new(false) }
     }
 
-    /// How far each stream is on the device.
+    /// How far each stream is durable.
     pub(crate) fn positions(&self) -> StreamPositions {
         lock(&self.state).positions
     }
@@ -55,7 +55,7 @@ impl GroupCommit {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Whether the last sync began longer ago than that.
+    /// Whether the last sync began longer ago than this.
     fn is_older_than(&self, interval: Duration) -> bool {
         lock(&self.state).last.elapsed() >= interval
     }
@@ -66,7 +66,7 @@ impl GroupCommit {
     }
 }
 
-/// The one who syncs; when it ends, however it does, the next may.
+/// The thread that syncs; its drop lets the next leader in.
 struct SyncLeader<'a> {
     engine: &'a Engine,
     is_finished: bool,
@@ -75,7 +75,7 @@ struct SyncLeader<'a> {
 impl Drop for SyncLeader<'_> {
     fn drop(&mut self) {
         if !self.is_finished {
-            // What it was to sync nobody knows any more.
+            // It is unknown what the sync covered.
             self.engine
                 .halt_after_failed_sync(&Error::Halted { why: "a sync panicked".to_owned() });
         }
@@ -85,7 +85,7 @@ impl Drop for SyncLeader<'_> {
 }
 
 impl Engine {
-    /// Before a write of a store that is synced at an interval: no more is written than may be lost.
+    /// Called before a write with interval syncs: no more is written than may be lost.
     #[inline]
     pub(crate) fn check_interval(&self) -> Result<()> {
         match self.options.durability {
@@ -109,21 +109,20 @@ impl Engine {
             .map_or(Ok(()), |failure| Err(failure.duplicate()))
     }
 
-    /// Everything that was written is in its segment when this returns, though not on the device. Writers
-    /// go on meanwhile.
+    /// Writes all staged records to their segments, without a sync. Writers continue meanwhile.
     pub(crate) fn flush_staging(&self) -> Result<()> {
         let positions = lock(&self.writer).push_staged();
         self.flusher.flush_to(positions)
     }
 
-    /// A sync of all that was written.
+    /// Syncs all that was written.
     pub(crate) fn sync_all(&self) -> Result<()> {
         let positions = lock(&self.writer).positions();
         self.sync_to(positions)
     }
 
-    /// Returns when everything that writers wrote before these places is on the device. With `Interval`
-    /// writes are refused from a sync that fails to one that succeeds.
+    /// Returns when all writes before these positions are durable. With `Interval`, a failed sync
+    /// refuses writes until one succeeds.
     pub(crate) fn sync_to(&self, positions: StreamPositions) -> Result<()> {
         let mut state = lock(&self.group_commit.state);
         loop {
@@ -134,7 +133,7 @@ impl Engine {
             if !state.has_leader {
                 break;
             }
-            // A sync ends, or fails and halts; the limit is for a wake-up that gets lost.
+            // The leader finishes, or fails and halts; the timeout covers a lost wake-up.
             let waited = self.group_commit.changed.wait_timeout(state, Duration::from_millis(100));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -158,7 +157,7 @@ impl Engine {
 
     fn sync_now(&self, names_synced_below: u32) -> Result<(StreamPositions, u32)> {
         let (positions, segments) = lock(&self.writer).take_unsynced();
-        // Writers go on meanwhile.
+        // Writers continue meanwhile.
         if let Err(error) = self.flusher.flush_to(positions) {
             lock(&self.writer).restore_unsynced(segments);
             return Err(error);
@@ -182,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// Syncs the folder of the log if it has segments that it had not the last time.
+    /// Syncs the log directory if it has new segments since the last time.
     fn sync_log_directory(&self, names_synced_below: u32) -> Result<u32> {
         let next = *lock(&self.next_segment);
         if next > names_synced_below {
@@ -193,7 +192,7 @@ impl Engine {
 }
 
 pub(crate) fn sync(segment: &Arc<Segment>) -> Result<()> {
-    // Sending the pages on their way is most of the work.
+    // Starting writeback is most of the work.
     let written = segment.written() as usize;
     time_slice::for_each_chunk_ahead(0..written, time_slice::SYSCALL_CHUNK, |part| {
         segment.file.start_writeback(part.start as u64..part.end as u64);

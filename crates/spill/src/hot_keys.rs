@@ -1,26 +1,24 @@
-//! Which keys were written lately: those will be written again soon, and what is written of them now
-//! is dead then.
+//! Which keys were written recently. They will soon be written again, so a record written for them
+//! now will soon be dead.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::prefetch;
 
-/// How many keys are known: those last written, one in each place.
+/// Slots of the table; each remembers the last key that hashed to it.
 const SLOTS: usize = 256 << 10;
-/// Time is what was written to the store, in units of so many bytes.
+/// The clock counts bytes written to the store, in units of this size.
 const CLOCK_UNIT: u64 = 1 << 20;
-/// So many units ago is lately. With less, records of busy keys lie among those that stay; with
-/// more, those that stay lie among busy ones. Simulated for YCSB's zipfian keys and a log of 1.43
-/// times what lives, bytes that are written for one with 50, 70 and 90: 1.78, 1.77 and 1.77 for a
-/// million keys, 1.82, 1.82 and 1.83 for 400,000, 1.75, 1.74 and 1.74 for three million.
+/// Clock units for which a key counts as hot. A smaller window leaves records of busy keys among
+/// stable ones; a larger one mixes stable records among busy ones. 50 to 90 make almost no
+/// difference.
 const HOT_WINDOW: u16 = 90;
 
-/// For each place 16 bits of a hash of the last key that was written of those that share it, and
-/// 16 of when that was.
+/// Each slot holds 16 bits of the last key's hash, and 16 bits of its time.
 pub(crate) struct HotKeyFilter {
     slots: Box<[AtomicU32]>,
-    /// Bytes; it begins long after what empty places tell.
+    /// In bytes; starts far after the time in empty slots.
     clock: AtomicU64,
 }
 
@@ -34,13 +32,13 @@ impl Default for HotKeyFilter {
 }
 
 impl HotKeyFilter {
-    /// The key's place is asked for soon: it is one of a megabyte.
+    /// Prefetches the slot of a key: the table is a megabyte.
     #[inline]
     pub(crate) fn prefetch(&self, table: u32, key_hash: u64) {
         prefetch::lines(ptr::from_ref(self.slot(hash(table, key_hash))).cast(), 1);
     }
 
-    /// Whether a key was written lately; now it was. Whatever the answer, it is right for a while.
+    /// Records a write and returns whether the key was hot. A wrong answer does no harm.
     #[inline]
     pub(crate) fn record_write(&self, table: u32, key_hash: u64) -> bool {
         let hash = hash(table, key_hash);
@@ -57,7 +55,7 @@ impl HotKeyFilter {
         &self.slots[hash as usize % SLOTS]
     }
 
-    /// So many bytes were written. One thread at a time calls this.
+    /// Advances the clock. Only one thread calls this at a time.
     #[inline]
     pub(crate) fn advance_clock(&self, bytes: u64) {
         self.clock.store(self.clock.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);

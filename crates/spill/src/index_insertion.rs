@@ -1,7 +1,7 @@
-//! Entering copies into L0: who writes enters some of them too.
+//! Index insertion: the collector's copies are inserted into the memtables, partly by writers.
 //!
-//! That is done under the writer's lock. The collector, nicer than any caller, would often lose its
-//! processor to one of them in the middle of it, and then they would wait for it.
+//! Insertion holds the writer lock. The collector has low priority: it would often lose its CPU
+//! while holding the lock, and every writer would wait for it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,43 +17,43 @@ use crate::value_log::{LogWriter, Segment};
 use crate::value_pointer::{Tag, ValuePointer};
 use crate::version::Version;
 
-/// Copies that are entered under one lock: more than the one or two that a write makes necessary.
+/// Copies inserted per lock: more than the one or two that a write makes necessary.
 const INSERTIONS_PER_LOCK: usize = 4;
-/// How long to wait between two looks at what writers have entered.
+/// How often the collector polls the writers' progress.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
-/// After so many looks nobody writes, or writers are slow, which may be because they are slowed down
-/// for the collector: it does not wait for them then.
+/// Polls after which the collector stops waiting: nobody writes, or writers are delayed for the
+/// collector's sake.
 const MAX_POLLS: u32 = 10;
 
-/// Live records on their way, in the form in which they will lie in the log.
+/// Copies of live records, encoded as in the log.
 pub(crate) struct CopyBatch {
     pub(crate) segment: Arc<Segment>,
-    /// Where it begins there.
+    /// Offset of the batch in its segment.
     pub(crate) begin: u32,
     bytes: Vec<u8>,
     copies: Vec<CopiedRecord>,
-    /// So many of the copies were entered, or found to be dead.
+    /// Number of copies that were inserted or found dead.
     inserted: usize,
-    /// The first of the sequences that were set aside for it.
+    /// The first sequence reserved for it.
     sequence: u64,
-    /// How often L0 had been frozen then.
+    /// Number of freezes when the sequences were reserved.
     freezes: u64,
 }
 
 struct CopiedRecord {
-    /// Where it is in the bytes, and its length.
+    /// Offset and length in `bytes`.
     offset: usize,
     len: usize,
     key_len: usize,
     table: u32,
     key_hash: u64,
-    /// Where it was.
+    /// The original record.
     old: ValuePointer,
 }
 
 impl CopyBatch {
-    /// An empty one that will begin at the end of a segment. `sequence` is the first of those that
-    /// were set aside for it when L0 had been frozen `freezes` times.
+    /// An empty batch at the end of a segment. `sequence` is the first of the sequences reserved
+    /// for it, after `freezes` freezes.
     pub(crate) fn new(
         segment: Arc<Segment>,
         capacity: usize,
@@ -69,12 +69,12 @@ impl CopyBatch {
         &self.bytes
     }
 
-    /// How many records it has.
+    /// Number of records.
     pub(crate) fn len(&self) -> usize {
         self.copies.len()
     }
 
-    /// Where it ends in its segment.
+    /// Its end in the segment.
     pub(crate) fn end(&self) -> u32 {
         self.begin + self.bytes.len() as u32
     }
@@ -83,7 +83,7 @@ impl CopyBatch {
         &self.bytes[copy.offset + HEADER_LEN..][..copy.key_len]
     }
 
-    /// Adds a record that lies at `old` so far.
+    /// Adds a copy of the record at `old`.
     pub(crate) fn add(&mut self, record: &Record<'_>, hashes: Hashes, old: ValuePointer) {
         let mut header = record.header;
         header.in_batch = false;
@@ -104,8 +104,8 @@ impl CopyBatch {
 }
 
 impl Engine {
-    /// Has the copies of a batch entered that are still what their keys say: begins with it when
-    /// the one before is done. Answers as [`Engine::finish_insertion`] does.
+    /// Inserts the copies that are still live, after the previous batch is done. Returns the same
+    /// as [`Engine::finish_insertion`].
     #[must_use]
     pub(crate) fn insert_copies(&self, batch: CopyBatch) -> Option<ValuePointer> {
         self.prefetch_paths(&batch);
@@ -113,15 +113,14 @@ impl Engine {
         self.pending_insertions.store(batch.len(), Ordering::Relaxed);
         lock(&self.writer).pending_copies = Some(batch);
         if retry_from.is_some() {
-            // What this one lacks lies behind.
+            // The retry position covers this batch as well.
             let _ = self.finish_insertion();
         }
         retry_from
     }
 
-    /// Returns when nothing is to be entered any more; writers do it as long as there are some. If
-    /// a freeze came before a copy, where it was copied from: that and all that follows has to be
-    /// looked up again.
+    /// Returns when nothing is left to insert; writers do it as long as there are some. If a freeze
+    /// overtook a copy, returns its original: from there on all must be looked up again.
     #[must_use]
     pub(crate) fn finish_insertion(&self) -> Option<ValuePointer> {
         if self.options.background {
@@ -142,8 +141,7 @@ impl Engine {
         }
     }
 
-    /// Has the ways to all keys of a batch in the processor's cache, for what is done under the
-    /// writer's lock to be short.
+    /// Prefetches the paths to all keys of a batch, which shortens the work under the writer lock.
     fn prefetch_paths(&self, batch: &CopyBatch) {
         let version = self.version.load();
         for copies in batch.copies.chunks(INTERLEAVED) {
@@ -155,7 +153,7 @@ impl Engine {
         }
     }
 
-    /// Waits a little for writers to enter what is to be entered.
+    /// Waits briefly for writers to insert the copies.
     fn wait_for_writers(&self) {
         for _ in 0..MAX_POLLS {
             if self.pending_insertions.load(Ordering::Acquire) == 0 {
@@ -165,12 +163,12 @@ impl Engine {
         }
     }
 
-    /// Enters some of the copies that are to be entered, if there are any; whether more are.
+    /// Inserts some pending copies; returns whether more are left.
     #[inline]
     pub(crate) fn insert_pending(&self, writer: &mut LogWriter, version: &Version) -> bool {
         let LogWriter { pending_copies: Some(batch), memory, .. } = writer else { return false };
-        // Below what a frozen generation covers recovery would not look at their sequences: what
-        // is left then is dead.
+        // Recovery ignores sequences below what frozen memtables cover, so the remaining copies are
+        // dead.
         let is_over = self.freezes.load(Ordering::Acquire) != batch.freezes;
         let end = if is_over {
             batch.inserted
@@ -190,8 +188,8 @@ impl Engine {
     }
 }
 
-/// Enters one copy, unless its key was written since the sequences were set aside; the writer is
-/// locked, and `memory` is what its L0s have.
+/// Inserts one copy, unless its key was written after the sequences were reserved. The caller holds
+/// the writer; `memory` counts memtable bytes.
 fn insert_copy(
     memory: &mut usize,
     version: &Version,
@@ -209,8 +207,8 @@ fn insert_copy(
         Tag::of(copy.key_hash),
     );
     let before = memtable.bytes();
-    // What came since is in this L0, for there was no freeze.
-    // SAFETY: the writer is locked, says the caller.
+    // There was no freeze, so later writes are in this memtable.
+    // SAFETY: the caller holds the writer lock.
     let is_newest = unsafe { memtable.insert(batch.key(copy), sequence, pointer, copy.len as u32) };
     *memory += memtable.bytes() - before;
     is_newest

@@ -1,5 +1,5 @@
-//! Spill: an embedded, ordered key-value store in which values stay where they were first
-//! written, in a log, and only indexes are sorted and merged.
+//! Spill: an embedded, ordered key-value store. Values stay in the log where they were first
+//! written; only indexes are sorted and merged.
 //!
 //! ```
 //! # fn main() -> spill::Result<()> {
@@ -13,9 +13,9 @@
 //! # }
 //! ```
 //!
-//! The design is that of Kreon (Papagiannis et al., SoCC 2018), built anew: a value log, an
-//! ordered index in memory (L0), and levels of immutable B+-trees that hold the begin of each key
-//! and where its record lies. The README tells what is guaranteed and what it costs.
+//! The design is that of Kreon (Papagiannis et al., SoCC 2018), implemented anew: a value log, a
+//! memtable (L0 in Kreon), and levels of immutable B+-trees that hold the start of each key and a
+//! pointer to its record. The README states guarantees and costs.
 
 #![deny(missing_docs)]
 

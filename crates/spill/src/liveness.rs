@@ -1,5 +1,5 @@
-//! Which records are the newest of their keys: asked for several side by side, so that the waits for
-//! memory of one are those of all.
+//! Liveness: whether records are the newest of their keys. Several look-ups run interleaved, so
+//! that their cache misses overlap.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,11 +13,11 @@ use crate::value_log::reader::LocatedRecord;
 use crate::value_pointer::{Tag, ValuePointer};
 use crate::version::{Lookup, TableId, Version};
 
-/// As many as are worth asking at once: their memory fits into the processor's first cache, and it
-/// has no more requests under way.
+/// Look-ups to interleave: their memory fits the first-level cache, and a CPU has no more
+/// outstanding misses.
 pub(crate) const INTERLEAVED: usize = 16;
 
-/// A record of which that is asked.
+/// A record whose liveness is asked for.
 pub(crate) struct Candidate<'a> {
     pub(crate) table: TableId,
     pub(crate) key: &'a [u8],
@@ -26,7 +26,7 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// A put or a delete that lies in a segment.
+    /// A put or a delete in a segment.
     pub(crate) fn of(segment: u32, found: &LocatedRecord<'a>) -> Self {
         let Header { kind, table, .. } = found.record.header;
         let key_hash = found.hashes.key;
@@ -37,18 +37,18 @@ impl<'a> Candidate<'a> {
 }
 
 impl Engine {
-    /// Whether each of them is what its key says now.
+    /// Whether each record is the newest of its key.
     pub(crate) fn are_live(&self, candidates: &[Candidate<'_>]) -> Result<Vec<bool>> {
         let mut answers = vec![None; candidates.len()];
-        // Again where what was found is in a segment that came after the version.
+        // Repeats where a newer record lies in a segment that the version does not have yet.
         while answers.contains(&None) {
             self.resolve(&self.version.load(), candidates, &mut answers)?;
         }
         Ok(answers.into_iter().flatten().collect())
     }
 
-    /// Answers those that have no answer yet, but for those of which a record is in a segment that
-    /// this version does not have.
+    /// Resolves candidates, except those whose newest record is in a segment unknown to this
+    /// version.
     fn resolve(
         &self,
         version: &Version,
@@ -91,14 +91,14 @@ impl Engine {
             self.resolve_in_level(version, depth, candidates, &unresolved, answers)?;
             unresolved.retain(|&index| answers[index].is_none());
         }
-        // Nothing leads to them.
+        // No index refers to them.
         for index in unresolved {
             answers[index] = Some(false);
         }
         Ok(())
     }
 
-    /// Answers those of which the levels at a depth have a record.
+    /// Resolves the candidates that the levels at a depth have records of.
     fn resolve_in_level(
         &self,
         version: &Version,
@@ -122,7 +122,7 @@ impl Engine {
         for &(index, level, leaf, _) in &leaves {
             level.leaf(leaf)?.prefetch_block(candidates[index].key);
         }
-        // Of the same key, if they are not of another one with the same tag.
+        // Probably the same key, unless tags collide.
         let mut same_tag = Vec::new();
         for (index, level, leaf, below) in leaves {
             let Candidate { key, pointer, .. } = candidates[index];
@@ -152,7 +152,7 @@ impl Engine {
     }
 }
 
-/// The level of a table at a depth, and whether there is another one below.
+/// The level of a table at a depth, and whether there is one below.
 fn level(version: &Version, table: TableId, depth: usize) -> Option<(&Level, bool)> {
     let levels = &version.table(table)?.levels;
     let level = levels.get(depth)?.as_ref()?;
@@ -177,7 +177,7 @@ mod tests {
         sequence: u64,
     }
 
-    /// All puts and deletes that the files have.
+    /// All puts and deletes in the files.
     fn logged_writes(version: &Version) -> Vec<LoggedWrite> {
         let mut all = Vec::new();
         let mut buffer = ReadBuffer::default();
@@ -246,7 +246,7 @@ mod tests {
         check(engine, &tables[..2]);
     }
 
-    /// Asks of all that was written.
+    /// Checks the liveness of every written record.
     fn check(engine: &Engine, tables: &[Table]) {
         let version = engine.version.load_full();
         let all = logged_writes(&version);
@@ -273,7 +273,7 @@ mod tests {
             answers.iter().zip(&all)
         {
             let is_last = last[&(*table_id, key)] == *sequence;
-            // A deletion may be gone, and with it what it tells of the last put.
+            // A tombstone may be gone, and with it what it says of the last put.
             let is_there =
                 |table: &Table| table.id == *table_id && table.get(key).unwrap().is_some();
             let is_newest = is_last && tables.iter().any(is_there);

@@ -1,25 +1,25 @@
-//! Zeroed memory of a size and alignment of one's own, in huge pages where it is large.
+//! Zeroed memory with chosen size and alignment, in huge pages where it is large.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// A huge page: one entry of the TLB, and one piece for a device.
+/// Size of a huge page: one TLB entry, and one segment of a device request.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes that are freed with it.
+/// An owned block of bytes.
 pub(crate) struct AlignedMemory {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: it is plain memory, and nothing in it belongs to a thread.
+// SAFETY: plain memory that does not belong to a thread.
 unsafe impl Send for AlignedMemory {}
 
 impl AlignedMemory {
-    /// So many bytes, all zero, that begin at a multiple of `align`. An `align` of [`HUGE_PAGE`] asks for
-    /// huge pages, which the system may also not give.
+    /// `len` zeroed bytes, aligned to `align`. An `align` of [`HUGE_PAGE`] asks for huge pages; the
+    /// system may refuse.
     pub(crate) fn new(len: usize, align: usize) -> AlignedMemory {
         let Ok(layout) = Layout::from_size_align(len.max(1), align) else {
             unreachable!("sizes are far below the limit of a layout")
@@ -28,13 +28,13 @@ impl AlignedMemory {
         let start = if is_mapped {
             mapped(layout)
         } else {
-            // SAFETY: the layout has a size.
+            // SAFETY: the layout has a non-zero size.
             NonNull::new(unsafe { alloc_zeroed(layout) })
         };
         let Some(start) = start else { handle_alloc_error(layout) };
         let mut memory = AlignedMemory { start, layout };
         if is_mapped {
-            // The pages come here, and not where it is used.
+            // Faults the pages in here instead of at their first use.
             memory.clear();
         }
         memory
@@ -54,12 +54,12 @@ impl AlignedMemory {
     }
 
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: all of it was written, and whoever has it has it alone.
+        // SAFETY: all of it was written, and the owner has it exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len()) }
     }
 
     pub(crate) fn clear(&mut self) {
-        // SAFETY: it is ours alone.
+        // SAFETY: it is exclusively ours.
         unsafe { ptr::write_bytes(self.start.as_ptr(), 0, self.len()) };
     }
 }
@@ -67,11 +67,11 @@ impl AlignedMemory {
 impl Drop for AlignedMemory {
     fn drop(&mut self) {
         if is_mapped(self.layout) {
-            // SAFETY: it was mapped with this length, and nobody has it any more.
+            // SAFETY: it was mapped with this length, and nobody uses it any more.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), mapped_len(self.layout)) };
             return;
         }
-        // SAFETY: it was allocated with this layout, and is freed once.
+        // SAFETY: it was allocated with this layout and is freed once.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
@@ -84,8 +84,8 @@ fn mapped_len(layout: Layout) -> usize {
     layout.size().next_multiple_of(HUGE_PAGE)
 }
 
-/// Memory straight from the system, for blocks so large that an allocator keeps what is freed: threads
-/// that take them by turns would have it keep twice what is in use. None: there is none.
+/// Maps memory directly: an allocator would cache blocks of this size per thread and keep twice the
+/// memory in use. `None` if there is none.
 fn mapped(layout: Layout) -> Option<NonNull<u8>> {
     let len = mapped_len(layout);
     let most = len + layout.align();
@@ -93,9 +93,9 @@ fn mapped(layout: Layout) -> Option<NonNull<u8>> {
     // SAFETY: a new mapping at an address of the system's choice touches no other memory.
     let all = unsafe { mmap_anonymous(ptr::null_mut(), most, rights, flags) }.ok()?.cast::<u8>();
     let before = all.align_offset(layout.align());
-    // SAFETY: all three parts are of the mapping: what is before the first multiple, which nobody uses,
-    // what is behind the length, likewise, and what is between. The advice, before the first store, which
-    // would bring small pages otherwise, changes no content; it is only a hint.
+    // SAFETY: all three parts belong to the mapping: the unused parts before the first multiple and
+    // behind the length, and the part between. The advice comes before the first store, which would
+    // fault in small pages; it changes no content.
     unsafe {
         let start = all.add(before);
         if before > 0 {
@@ -116,7 +116,7 @@ mod tests {
         for (len, align) in
             [(1, 64), (5000, 4096), (HUGE_PAGE, HUGE_PAGE), (3 * HUGE_PAGE + 7, HUGE_PAGE)]
         {
-            // One after another, so that some come where others were.
+            // Repeats, so that some blocks reuse freed memory.
             for round in 1..20_u8 {
                 let mut memory = AlignedMemory::new(len, align);
                 assert_eq!(memory.start().as_ptr().align_offset(align), 0);

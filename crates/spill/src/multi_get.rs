@@ -1,4 +1,4 @@
-//! Reading many records at once: what has to come from the device is asked for together.
+//! Batched reads: records that are not in memory are read together.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Engine {
         keys.iter().map(|key| read(key.as_ref())).collect()
     }
 
-    /// Adds the records that reading a key will probably look at.
+    /// Adds the records that a read of the key will probably access.
     fn likely_records(
         &self,
         version: &Version,
@@ -57,7 +57,7 @@ impl Engine {
             let before = into.len();
             into.extend(ties.filter(|pointer| pointer.may_match(tag)));
             if into.len() > before {
-                // Most probably this is the one.
+                // Most probably this is the record.
                 break;
             }
         }
@@ -66,7 +66,7 @@ impl Engine {
 }
 
 impl Version {
-    /// Has records in the processor's cache or in memory before they are read one by one.
+    /// Prefetches records into the CPU cache or into memory before they are read one by one.
     pub(crate) fn prefetch_all(&self, pointers: impl Iterator<Item = ValuePointer>) {
         let mut cold: Vec<(&Arc<Segment>, u32)> = Vec::new();
         for pointer in pointers {
@@ -77,7 +77,7 @@ impl Version {
                 segment.prefetch(pointer.offset(), prefetch::record_lines());
             }
         }
-        // One alone is read as well when it is looked at.
+        // A single record is read just as well when it is accessed.
         if cold.len() < 2 {
             return;
         }

@@ -1,5 +1,5 @@
-//! How much of what is written replaces something. Merges find that out exactly, and late; so some of
-//! the keys that are new to an L0 are looked for below it, and stand for the others.
+//! Estimates how much of the log new writes make dead. Compactions find out exactly, but late. So
+//! some keys that are new to a memtable are looked up below it and extrapolated to the others.
 
 use std::iter;
 use std::mem;
@@ -10,19 +10,18 @@ use crate::record::{self, Header, RecordKind, hash};
 use crate::value_pointer::Tag;
 use crate::version::{TableId, Version};
 
-/// One key is looked for of those that come with so many bytes, on average: some 2 us for 64 records of
-/// 1 KiB. One that comes with as many is in any case.
+/// Bytes of new records per sampled key, on average. A record of this length is always sampled.
 const SAMPLE_INTERVAL: u64 = 64 << 10;
-/// Short records count as so many bytes there: what they replace, or delete, may be long.
+/// Short records count as this many bytes, since what they replace or delete may be long.
 const MIN_WEIGHT: u32 = 512;
-/// A key that stands for others is taken to make no more bytes dead than that, or than its own: a few that are
-/// very long are known to merges alone, for writers would be slowed down for as many as it stands for.
+/// A sample that stands for others counts as at most this many dead bytes, or its own. A few very
+/// long records must not delay writers for all that their samples stand for; compactions find
+/// those.
 const MAX_DEAD_PER_SAMPLE: u64 = 64 << 10;
-/// Keys of a recovered L0 that are looked for.
+/// Sampled keys of a recovered memtable.
 const RECOVERED_SAMPLES: usize = 128;
 
-/// Bytes below the L0 that is written that were made dead by keys which are new to it, by those of them that
-/// were looked for.
+/// Estimated bytes below the active memtable that keys new to it made dead.
 #[derive(Debug, Default)]
 pub(crate) struct OverwriteEstimate(AtomicU64);
 
@@ -36,35 +35,36 @@ impl OverwriteEstimate {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// From now on it is another L0 that is written.
+    /// Resets the estimate for the next memtable.
     pub(crate) fn take(&self) -> u64 {
         self.0.swap(0, Ordering::Relaxed)
     }
 }
 
-/// What a record of so many bytes counts: keys are looked for, and stand for others, by that.
+/// The weight of a record for sampling and extrapolation.
 #[inline]
 pub(crate) fn weight(size: u32) -> u64 {
     size.max(MIN_WEIGHT).into()
 }
 
-/// So many bytes may be dead for a key of that weight which stands for others.
+/// The most bytes that an extrapolated key of this weight may count as dead.
 fn max_dead(weight: u64) -> u64 {
     MAX_DEAD_PER_SAMPLE.max(weight)
 }
 
-/// Draws the keys that are looked for.
+/// Chooses the keys that are looked up.
 #[derive(Debug, Default)]
 pub(crate) struct KeySampler {
-    /// The weight of those that came since the last one.
+    /// The weight since the last sample.
     skipped: u64,
-    /// With so much the next one is drawn. At no fixed distance: writes may come in turns.
+    /// The weight at which the next key is sampled. It varies at random, since writes may have a
+    /// pattern.
     next: u64,
 }
 
 impl KeySampler {
-    /// Whether a key of that weight is drawn, which is new to the L0 and was written with this sequence; for
-    /// how much weight it stands then.
+    /// Whether to sample a key of this weight, which is new to the memtable and was written with
+    /// this sequence; returns the weight it stands for.
     #[inline]
     pub(crate) fn sample(&mut self, weight: u64, sequence: u64) -> Option<u64> {
         if weight >= SAMPLE_INTERVAL {
@@ -79,7 +79,7 @@ impl KeySampler {
     }
 }
 
-/// A key that is looked for.
+/// A key to look up.
 pub(crate) struct SampledKey<'k> {
     pub(crate) key: &'k [u8],
     pub(crate) header: Header,
@@ -87,7 +87,7 @@ pub(crate) struct SampledKey<'k> {
 }
 
 impl Engine {
-    /// Looks for a key below the L0 that it was written to in a version.
+    /// Looks up a key below its memtable and adds to the estimate.
     pub(crate) fn estimate_overwrite(&self, version: &Version, sampled: &SampledKey<'_>) {
         let &SampledKey { key, header, sample_weight } = sampled;
         let table = header.table;
@@ -109,8 +109,8 @@ impl Engine {
         });
     }
 
-    /// The length of the record that the indexes tell of for a key; 0 if there is none. Nobody waits for a
-    /// device for that: one that is not in memory is taken to be as long as told, or as those that live are.
+    /// The length of the record that the indexes have for a key, 0 if none. Nothing is read from
+    /// the device: for a record that is not in memory the default counts.
     fn overwritten_len(
         &self,
         version: &Version,
@@ -120,7 +120,7 @@ impl Engine {
     ) -> u32 {
         let levels = version.table(table).map(|table| table.levels.iter().flatten());
         let key_hash = hash(key);
-        // What cannot be read is told when it is needed.
+        // Unreadable pages are reported when they are needed.
         let mut leaves =
             levels.into_iter().flatten().filter_map(|level| level.leaf_of(key, key_hash).ok()?);
         let Some(pointer) = leaves.find_map(|leaf| leaf.find_likely(key, Tag::of(key_hash))) else {
@@ -135,7 +135,7 @@ impl Engine {
         }
     }
 
-    /// How long a record that lives is, on average, as far as merges know.
+    /// The mean length of live records, as far as compactions know.
     fn mean_live_len(&self, version: &Version) -> u32 {
         let levels =
             version.tables.iter().flatten().flat_map(|table| table.levels.iter().flatten());
@@ -143,8 +143,8 @@ impl Engine {
         (self.live_bytes() / entries.max(1)).min(u32::MAX.into()) as u32
     }
 
-    /// Tells the writer of the L0 that was recovered: how much was replayed into it, and what that
-    /// made dead, by some of its keys.
+    /// Sets the counters for a recovered memtable: the bytes replayed into it, and, by sampling,
+    /// the bytes it made dead.
     pub(crate) fn estimate_recovered(&self) {
         let version = self.version.load();
         let live = self.mean_live_len(&version);
@@ -168,7 +168,7 @@ impl Engine {
                     continue;
                 }
                 total_weight += weight;
-                // By chance: keys may come in turns.
+                // At random, since keys may have a pattern.
                 if hash(key).is_multiple_of(sample_every) {
                     found += below().min(max_dead(weight));
                     sampled_weight += weight;
@@ -193,20 +193,20 @@ mod tests {
         number.to_be_bytes()
     }
 
-    /// A store that merges nothing for garbage.
+    /// A store that compacts nothing for garbage.
     fn store_without_gc(dir: &std::path::Path) -> Store {
         let options =
             Options { background: false, space_amplification: 1000.0, ..Options::default() };
         Store::open(dir, options).unwrap()
     }
 
-    /// KiB that the L0 is known to have made dead.
+    /// KiB that the memtable is known to have made dead.
     fn hidden(store: &Store) -> u64 {
         let engine = store.engine();
         engine.hidden_bytes(&lock(&engine.writer)) >> 10
     }
 
-    /// What is short may replace what is long, in the same L0 and below.
+    /// Short records may replace long ones, in the same memtable and below.
     #[test]
     fn deletes_and_short_values_are_estimated() {
         const KEYS: u32 = 4000;
@@ -222,7 +222,7 @@ mod tests {
         (0..KEYS).for_each(long);
         store.flush().unwrap();
         (0..KEYS).for_each(|number| assert!(table.get(&key(number)).unwrap().is_some()));
-        // Until the ratio is known some are missed.
+        // Some are missed until the ratio is known.
         (0..KEYS / 2).for_each(|number| table.delete(&key(number)).unwrap());
         assert!(hidden(&store) > 4000, "{} KiB of 16,000 in levels", hidden(&store));
         store.flush().unwrap();
@@ -234,7 +234,7 @@ mod tests {
         store.flush().unwrap();
         (0..KEYS / 2).for_each(|number| table.delete(&key(number)).unwrap());
         drop((table, store));
-        // Nothing was read yet.
+        // Nothing is in memory yet.
         let open = || Store::open(home.path(), options.clone()).unwrap();
         let store = open();
         let recovered = hidden(&store);
@@ -248,7 +248,7 @@ mod tests {
         assert!((2000..18_000).contains(&found), "{found} KiB of 16,000 that were not read");
     }
 
-    /// However deletes and short records take turns.
+    /// Whatever the pattern of deletes and short records.
     #[test]
     fn samples_include_every_kind_of_write() {
         for phase in 0..4 {
@@ -269,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Few deletes of long values say nothing of many rows.
+    /// A few deletes of long values must not affect many rows.
     #[test]
     fn recovered_memtables_are_estimated_per_table() {
         let home = tempfile::tempdir().unwrap();
@@ -288,7 +288,7 @@ mod tests {
         assert!((1500..5000).contains(&hidden(&store)), "{} KiB of 2,000", hidden(&store));
     }
 
-    /// Whatever comes last in them.
+    /// Whichever kind comes last.
     #[test]
     fn mixed_batches_are_estimated() {
         for deletes_first in [false, true] {
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// In turns of one each, as in a queue.
+    /// Alternating, as in a queue.
     #[test]
     fn queue_workload_is_estimated() {
         const KEYS: u32 = 6000;
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// What one of them makes dead says nothing of the next.
+    /// A batch predicts nothing about the next.
     #[test]
     fn uniform_batches_are_estimated() {
         for (len, each) in [(4 << 10, 500), (4 << 10, 3000), (32 << 10, 450)] {
@@ -360,7 +360,7 @@ mod tests {
         }
     }
 
-    /// One of them is as many bytes as many of these.
+    /// One long value equals many rows in bytes.
     #[test]
     fn long_values_among_small_rows_are_estimated() {
         for rows_of_each in [0, 256, 2048] {
@@ -380,8 +380,8 @@ mod tests {
         }
     }
 
-    /// One long value says nothing of the many rows behind it, wherever it lies, and a few that were deleted
-    /// little of what comes.
+    /// One long value must not affect the rows behind it, wherever it lies, and a few deleted ones
+    /// hardly.
     #[test]
     fn recovered_memtables_are_estimated_by_bytes() {
         // Of 90,000 keys.
@@ -405,7 +405,7 @@ mod tests {
             }
             let store = Store::open(home.path(), options).unwrap();
             let found = hidden(&store);
-            // A delete among many rows is missed, or stands for 64 KiB in each of those it stands for.
+            // A delete among many rows is missed, or counts as 64 KiB for each key it stands for.
             let least = if is_deleted { 0 } else { 10_240 };
             assert!(
                 (least..50_000).contains(&found),
@@ -435,7 +435,7 @@ mod tests {
         assert!(merges <= 2, "{merges} merges");
     }
 
-    /// How long those are that live is worked out once.
+    /// The mean length of live records is computed once.
     #[test]
     fn estimating_many_tables_takes_linear_time() {
         let weighing = |tables: u32| {
@@ -495,7 +495,7 @@ mod tests {
             store.flush().unwrap();
             assert!(store.statistics().levels > 1, "an upper one has the tombstones");
         }
-        // Where nothing was read only positions tell what they are.
+        // With nothing in memory only value pointers tell tombstones.
         let (store, table) = open(32 << 20);
         (0..1500).for_each(|number| table.delete(&key(number)).unwrap());
         let hidden = hidden(&store);
@@ -525,7 +525,7 @@ mod tests {
         let found = hidden(&store) >> 10;
         assert!((15..=17).contains(&found), "{found} MiB of 16");
         drop(store);
-        // Of 4096 new to the L0, three quarters are below it; 1024 are in it twice.
+        // Of 4096 keys new to the memtable, three quarters exist below it; 1024 are in it twice.
         let found = hidden(&open()) >> 10;
         assert!((15..=17).contains(&found), "{found} MiB of 16 when recovered");
     }

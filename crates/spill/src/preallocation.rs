@@ -1,5 +1,5 @@
-//! Segments for writers, made ahead: to make a file waits for the file system's journal now and then,
-//! and no writer should.
+//! Segments preallocated for writers: creating a file sometimes waits for the file system's
+//! journal, and no writer should.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::schedule::atomic::{AtomicBool, Ordering};
 use crate::stream::Stream;
 use crate::value_log::Segment;
 
-/// One for each stream that has asked for a segment before.
+/// One for each stream that has asked for a segment.
 #[derive(Default)]
 pub(crate) struct PreallocatedSegments {
     main: Mutex<PreallocatedSegment>,
@@ -18,7 +18,7 @@ pub(crate) struct PreallocatedSegments {
     is_wanted: AtomicBool,
 }
 
-/// Locked while one is made, so that those of a stream are taken in the order of their numbers.
+/// Locked while one is created, so that a stream takes segments in the order of their numbers.
 #[derive(Default)]
 struct PreallocatedSegment {
     segment: Option<Arc<Segment>>,
@@ -31,7 +31,7 @@ impl PreallocatedSegments {
         if stream == Stream::Hot { &self.hot } else { &self.main }
     }
 
-    /// Whether [`Engine::preallocate_segments`] is to be called, which is said once.
+    /// Whether [`Engine::preallocate_segments`] should be called; true once per request.
     #[inline]
     pub(crate) fn take_request(&self) -> bool {
         self.is_wanted.load(Ordering::Relaxed) && self.is_wanted.swap(false, Ordering::Relaxed)
@@ -39,7 +39,7 @@ impl PreallocatedSegments {
 }
 
 impl Engine {
-    /// The next segment of a stream that writers write: the one that was made ahead, if there is one.
+    /// The next segment of a writers' stream, preallocated if possible.
     pub(crate) fn take_segment(&self, stream: Stream) -> Result<Arc<Segment>> {
         let mut slot = lock(self.preallocated.of(stream));
         slot.is_wanted = true;
@@ -50,8 +50,8 @@ impl Engine {
         }
     }
 
-    /// Makes those that are wanted. One that cannot be made is made by the writer that needs it, who
-    /// says what is wrong.
+    /// Preallocates the requested segments. After a failure the writer that needs the segment
+    /// creates it and reports the error.
     pub(crate) fn preallocate_segments(&self) {
         for stream in Stream::WRITTEN {
             let mut slot = lock(self.preallocated.of(stream));

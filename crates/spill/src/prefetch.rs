@@ -1,22 +1,22 @@
-//! Asking the processor for memory ahead of its use.
+//! Cache prefetches.
 
 use std::cell::Cell;
 
-/// The most cache lines of a record that are asked for; then the processor knows what comes.
+/// The most cache lines prefetched per record; beyond that the hardware prefetcher takes over.
 const MAX_LINES: usize = 64;
 
 thread_local! {
-    /// So many the last record had that this thread read.
+    /// Cache lines of the last record that this thread read.
     static RECORD_LINES: Cell<usize> = const { Cell::new(1) };
 }
 
-/// Cache lines to ask for of a record that is read: as many as the last one had that this thread read.
+/// Cache lines to prefetch of a record: as many as this thread's last record had.
 #[inline]
 pub(crate) fn record_lines() -> usize {
     RECORD_LINES.get()
 }
 
-/// The thread has read a record of so many bytes.
+/// Records the length of the record just read.
 #[inline]
 pub(crate) fn note_record(len: usize) {
     let lines = (len.div_ceil(64) + 1).min(MAX_LINES);
@@ -25,18 +25,18 @@ pub(crate) fn note_record(len: usize) {
     }
 }
 
-/// Asks for `lines` cache lines from `start` on. Only a hint, whatever the address.
+/// Prefetches `lines` cache lines from `start`; only a hint, at any address.
 #[inline]
 pub(crate) fn lines(start: *const u8, lines: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in 0..lines {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch has no effect but on the cache, and never faults.
+        // SAFETY: a prefetch affects only the cache and never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * 64).cast()) };
     }
     #[cfg(target_arch = "aarch64")]
     for line in 0..lines {
-        // SAFETY: a prefetch has no effect but on the cache, and never faults.
+        // SAFETY: a prefetch affects only the cache and never faults.
         unsafe {
             std::arch::asm!(
                 "prfm pldl1keep, [{}]",

@@ -1,9 +1,8 @@
-//! How nice a store's background threads are.
+//! Scheduling priority of a store's background threads.
 //!
-//! As long as they keep up nobody waits for them, and callers have the processors wherever they want
-//! them. When writers have to be slowed down a lot, others have the processors; then background
-//! threads are no nicer than callers, until that is over. So they are while a caller waits for what they
-//! do.
+//! While they keep up, nobody waits for them, and callers get the CPUs. They get the callers'
+//! priority when writers are delayed a lot, since then others have the CPUs, and while a caller
+//! waits for their work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,15 +12,15 @@ use rustix::thread::{Pid, gettid};
 
 use crate::time_slice::TIME_SLICE;
 
-/// How much nicer than callers' threads those are that can be late: nice(2).
+/// Nice offset (nice(2)) of threads whose work can be deferred.
 pub(crate) const DEFERRABLE: i32 = 19;
-/// The same of those that callers wait for once they are late.
+/// Nice offset of threads that callers wait for once they lag.
 pub(crate) const PROMPT: i32 = 10;
-/// The most where it is for good, since only the privileged take it back (setpriority(2)): beside
-/// others that take all processors they have to get something.
+/// The largest offset where it cannot be reverted: lowering a nice value takes a privilege
+/// (setpriority(2)). They must still progress on a fully loaded machine.
 const MAX_PERMANENT: i32 = 10;
-/// Writers press when each has to wait for more than this part of the longest wait, and until it is
-/// less than the other.
+/// Threads are boosted while a write is delayed longer than the maximum divided by `BOOST_DIVISOR`,
+/// until it is less than the maximum divided by `UNBOOST_DIVISOR`.
 const BOOST_DIVISOR: u32 = 2;
 const UNBOOST_DIVISOR: u32 = 16;
 
@@ -35,11 +34,11 @@ pub(crate) struct BackgroundPriority {
 #[derive(Debug, Default)]
 struct AdjustableThreads {
     all: Vec<AdjustableThread>,
-    /// Callers that wait for them.
+    /// Callers that wait for the threads.
     boosts: usize,
 }
 
-/// One that can be made less nice.
+/// A thread whose nice value can be reverted.
 #[derive(Debug)]
 struct AdjustableThread {
     id: Pid,
@@ -47,21 +46,21 @@ struct AdjustableThread {
     nice: i32,
 }
 
-/// A thread that is one of them until this goes.
+/// Membership of a thread, until dropped.
 #[derive(Debug)]
 pub(crate) struct Registration<'a> {
     of: &'a BackgroundPriority,
     thread: Pid,
 }
 
-/// A caller that waits for them until this goes.
+/// A caller that waits, until dropped.
 #[derive(Debug)]
 pub(crate) struct Boost<'a>(&'a BackgroundPriority);
 
 impl BackgroundPriority {
-    /// Makes this thread one of them, and so much nicer. It takes no processor from a thread that
-    /// runs when it is woken (`SCHED_BATCH`, sched(7)), and its turns are as short as its stints.
-    /// These are only wishes.
+    /// Registers this thread and lowers its priority. With `SCHED_BATCH` (sched(7)) it does not
+    /// preempt running threads when it wakes, and its kernel slice is as short as its own. The
+    /// kernel may refuse all of it.
     pub(crate) fn register(&self, nice_offset: i32) -> Registration<'_> {
         let id = gettid();
         let base_nice = getpriority_process(None).unwrap_or(0);
@@ -78,7 +77,7 @@ impl BackgroundPriority {
         Registration { of: self, thread: id }
     }
 
-    /// Each write has to wait so many nanoseconds now, of at most `max_delay`.
+    /// Each write is now delayed by so many nanoseconds, out of `max_delay`.
     pub(crate) fn set_write_delay(&self, nanoseconds: u32, max_delay: u32) {
         let were_delayed = self.writers_are_delayed.load(Ordering::Relaxed);
         let writers_are_delayed =
@@ -91,7 +90,7 @@ impl BackgroundPriority {
         self.apply(&threads);
     }
 
-    /// A caller may have to wait for what one of them does: a merge, a lock.
+    /// Announces a caller that may wait for a background thread, for a compaction or a lock.
     pub(crate) fn boost(&self) -> Boost<'_> {
         self.change_boosts(|boosts| *boosts += 1);
         Boost(self)
@@ -134,7 +133,7 @@ impl AdjustableThread {
 
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        // Its number may be another thread's soon.
+        // The kernel may reuse the thread id.
         self.of.lock().all.retain(|thread| thread.id != self.thread);
     }
 }
@@ -152,12 +151,12 @@ fn set_batch_policy(nice: i32) {
         sched_flags: 0,
         sched_nice: nice,
         sched_priority: 0,
-        // From Linux 6.12 on: how long it has a processor before another's turn.
+        // From Linux 6.12 on: the length of its scheduler slice.
         sched_runtime: TIME_SLICE.as_nanos() as u64,
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the structure is read, and the thread is this one.
+    // SAFETY: the structure is only read, and the thread is this one.
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
@@ -173,7 +172,7 @@ mod tests {
         getpriority_process(None).unwrap_or(i32::MAX)
     }
 
-    /// A merge of nice threads may take as long as others have the processors.
+    /// On a busy machine a low-priority compaction could take forever.
     #[test]
     fn waiting_callers_boost_background_threads() {
         let home = tempfile::tempdir().unwrap();
@@ -187,7 +186,7 @@ mod tests {
         ];
         for (number, call) in calls.into_iter().enumerate() {
             if number == 0 {
-                // It waits for the merge of that alone.
+                // It only waits if there is something to compact.
                 table.put(b"key", b"value").unwrap();
             }
             let held = (lock(&engine.collector), lock(&engine.compaction));

@@ -1,4 +1,4 @@
-//! Finding a key in a version.
+//! Reading a key from a version.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use crate::record::{Record, hash};
 use crate::value_pointer::{Tag, ValuePointer};
 use crate::version::{Lookup, TableId, Version};
 
-/// What reading a key came to.
+/// Result of reading a key.
 pub(crate) enum ReadOutcome<R> {
     Value(R),
     NotFound,
@@ -17,8 +17,7 @@ pub(crate) enum ReadOutcome<R> {
 }
 
 impl Engine {
-    /// Calls `visit` with the value of a key as it was at `bound`, the last sequence that counts;
-    /// None: as it is now.
+    /// Calls `visit` with the value of a key as of sequence `bound`, or as of now.
     #[inline]
     pub(crate) fn read_with<R>(
         &self,
@@ -77,8 +76,8 @@ impl Engine {
             .next()
     }
 
-    /// Calls `visit` with the record at a position. All of it is asked for at once, where it is as long
-    /// as the last one that this thread read.
+    /// Calls `visit` with the record behind a pointer. Prefetches as much as the thread's last
+    /// record had.
     #[inline]
     fn read_at<R>(
         &self,
@@ -124,8 +123,8 @@ impl Engine {
     }
 }
 
-/// The newest of a key's versions that counts at `bound` in a version of the store. One whose
-/// segment is not in that is a copy of what an older one says.
+/// The newest version of a key that is visible at `bound` in a store version. A version in a
+/// segment unknown to it is a copy of an older one.
 #[inline]
 pub(crate) fn visible_version<'a>(
     newest: &'a memtable::KeyVersion,

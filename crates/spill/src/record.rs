@@ -1,8 +1,8 @@
-//! A record of the log: what it looks like in bytes, and how it is told from anything else.
+//! Encoding of a log record, and how it is distinguished from anything else.
 //!
 //! ```text
-//! 0  check      u32      of everything below, and of where the record lies
-//! 4  kind       3 bits   the lowest of a number of 14 bytes
+//! 0  checksum   u32      of everything below, and of the location of the record
+//! 4  kind       3 bits   the lowest bits of a number of 14 bytes
 //!    in a batch 1 bit
 //!    key        11 bits  length
 //!    value      29 bits  length; of a batch: of all its records; of a seal: the next segment
@@ -18,7 +18,7 @@ use crate::options::MAX_KEY_LEN;
 use crate::value_pointer::{MAX_SEGMENT_LEN, RECORD_ALIGN};
 
 pub(crate) const HEADER_LEN: usize = 18;
-/// The length of a record with neither key nor value.
+/// Length of a record without key and value.
 pub(crate) const EMPTY_RECORD_LEN: usize = encoded_len(0, 0);
 
 const KIND_BITS: u32 = 3;
@@ -30,35 +30,35 @@ const KEY_AT: u32 = KIND_BITS + 1;
 const VALUE_AT: u32 = KEY_AT + KEY_BITS;
 const TABLE_AT: u32 = VALUE_AT + VALUE_BITS;
 const SEQUENCE_AT: u32 = TABLE_AT + TABLE_BITS;
-/// Of the sequence, what is in the first eight bytes.
+/// Bits of the sequence in the first eight bytes.
 const LOW_BITS: u32 = u64::BITS - SEQUENCE_AT;
 
 const _: () = assert!(SEQUENCE_AT + SEQUENCE_BITS == 8 * (HEADER_LEN as u32 - 4));
 const _: () = assert!(MAX_KEY_LEN < 1 << KEY_BITS && MAX_SEGMENT_LEN <= 1 << VALUE_BITS);
 
-/// So many tables can be told apart.
+/// Number of tables that the format can distinguish.
 pub(crate) const MAX_TABLES: u32 = 1 << TABLE_BITS;
-/// At five million writes a second it takes 28 years to get here.
+/// Reached after 28 years at five million writes a second.
 pub(crate) const MAX_SEQUENCE: u64 = (1 << SEQUENCE_BITS) - 1;
 
-/// What a record says.
+/// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     Put,
     Delete,
-    /// The records that follow, `value` bytes of them, count together or not at all.
+    /// The following records, `value` bytes of them, count together or not at all.
     Batch,
     /// The segment ends here.
     Seal,
-    /// Its value are [`StreamPositions`](crate::stream::Places) of the writers' streams: all before them was
-    /// on the device when this was written.
+    /// Its value holds [`StreamPositions`](crate::stream::StreamPositions) of the writers' streams:
+    /// everything before them was durable when this was written.
     SyncMark,
-    /// Its value is a number (u64): so many sequences, from this one's on, are no write's.
+    /// Its value is a number (u64): so many sequences, from this one's on, belong to no write.
     SequenceGap,
 }
 
-/// The first byte of a mark behind its check, as it has no key; it is looked for where no record is
-/// known to begin.
+/// The byte after the checksum of a sync mark, which has no key. Marks are searched for at offsets
+/// where no record is known to begin.
 pub(crate) const SYNC_MARK_BYTE: u8 = 5;
 
 impl RecordKind {
@@ -97,7 +97,7 @@ pub(crate) struct Header {
     pub(crate) sequence: u64,
 }
 
-/// A key and a value as the check sees them; worked out before the record has its place.
+/// Hashes of key and value for the checksum, computed before the record has its offset.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hashes {
     pub(crate) key: u64,
@@ -116,7 +116,7 @@ impl Hashes {
         Hashes::of_value(hash(key), value)
     }
 
-    /// Of a key whose hash is known.
+    /// Hashes for a key whose hash is known.
     #[inline]
     pub(crate) fn of_value(key: u64, value: &[u8]) -> Hashes {
         Hashes { key, value: hash(value) }
@@ -130,7 +130,7 @@ pub(crate) const fn encoded_len(key: usize, value: usize) -> usize {
 }
 
 impl Header {
-    /// The length of the whole record; of a batch, of its header alone.
+    /// Length of the whole record; for a batch, of its header alone.
     #[inline]
     pub(crate) fn record_len(&self) -> usize {
         match self.kind {
@@ -139,7 +139,7 @@ impl Header {
         }
     }
 
-    /// The first eight bytes behind the check, and the six behind these.
+    /// The eight bytes after the checksum, and the six after them.
     #[inline]
     fn words(&self) -> (u64, u64) {
         debug_assert!(self.key_len < 1 << KEY_BITS && self.value_len < 1 << VALUE_BITS);
@@ -153,7 +153,7 @@ impl Header {
         (first, self.sequence >> LOW_BITS)
     }
 
-    /// The check of a record at `offset` of `segment`.
+    /// Checksum of a record at `offset` of `segment`.
     #[inline]
     fn checksum(&self, segment: u32, offset: u32, hashes: Hashes) -> u32 {
         let (first, rest) = self.words();
@@ -162,11 +162,11 @@ impl Header {
         mixed = mix(mixed ^ hashes.value);
         mixed = mix(mixed ^ rest);
         mixed = mix(mixed ^ location);
-        // Zeros are no record, wherever they are.
+        // Never zero: zeroed space is no record.
         (mixed >> 32) as u32 | 1
     }
 
-    /// Writes the record into `into`, which has [`encoded_len`] bytes.
+    /// Encodes the record into `into`, which has [`encoded_len`] bytes.
     #[inline]
     pub(crate) fn write(
         &self,
@@ -188,12 +188,13 @@ impl Header {
         rest.fill(0);
     }
 
-    /// Reads a header without checking it: its lengths may be anything. None: it is none.
+    /// Parses a header without verification; its lengths may be anything. `None` if it is not a
+    /// header.
     #[inline]
     pub(crate) fn parse(bytes: &[u8]) -> Option<Header> {
         let bytes: &[u8; HEADER_LEN] = bytes.first_chunk()?;
         let first = u64::from_le_bytes(*bytes[4..].first_chunk()?);
-        // The last eight bytes, two of which are the first word's.
+        // The last eight bytes, two of which belong to the first word.
         let rest = u64::from_le_bytes(*bytes.last_chunk()?) >> 16;
         let field = |at: u32, bits: u32| (first >> at) as u32 & ((1 << bits) - 1);
         Some(Header {
@@ -207,7 +208,7 @@ impl Header {
     }
 }
 
-/// A record as it lies in memory.
+/// A record in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) header: Header,
@@ -216,7 +217,8 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record that begins `bytes`, unchecked; None if there is none or it is cut short.
+    /// Parses the record at the start of `bytes` without verification; `None` if there is none or
+    /// it is truncated.
     #[inline]
     pub(crate) fn parse_unchecked(bytes: &'a [u8]) -> Option<Record<'a>> {
         let header = Header::parse(bytes)?;
@@ -231,13 +233,13 @@ impl<'a> Record<'a> {
         Some(Record { header, key, value })
     }
 
-    /// The record that begins `bytes`, if its check says that it was written at this place.
+    /// Parses the record at the start of `bytes` if its checksum matches this location.
     #[inline]
     pub(crate) fn parse(bytes: &'a [u8], location: (u32, u32)) -> Option<Record<'a>> {
         Some(Record::parse_with_hashes(bytes, location)?.0)
     }
 
-    /// The same, with the hashes that it took.
+    /// The same, with the hashes it computed.
     #[inline]
     pub(crate) fn parse_with_hashes(
         bytes: &'a [u8],
@@ -248,7 +250,7 @@ impl<'a> Record<'a> {
         record.matches_checksum(bytes, location, hashes).then_some((record, hashes))
     }
 
-    /// Whether the check, which is at the begin of `bytes`, is that of this record here.
+    /// Whether the checksum at the start of `bytes` is that of this record at this location.
     #[inline]
     pub(crate) fn has_valid_checksum(&self, bytes: &[u8], location: (u32, u32)) -> bool {
         self.matches_checksum(bytes, location, Hashes::of(self.key, self.value))
@@ -266,7 +268,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The finaliser of MurmurHash3, 64 bits.
+/// The 64-bit finaliser of MurmurHash3.
 #[inline]
 fn mix(mut word: u64) -> u64 {
     word = (word ^ word >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);

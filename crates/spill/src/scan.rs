@@ -1,4 +1,4 @@
-//! Walking over a range of keys, in either direction, as the store was at one moment.
+//! Range scans in either direction, as of one moment.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -14,17 +14,17 @@ use crate::record::Record;
 use crate::value_pointer::ValuePointer;
 use crate::version::{Lookup, TableId, Version};
 
-/// How far ahead of the walk records are asked for.
+/// Records prefetched ahead of the scan.
 const PREFETCH_AHEAD: usize = 8;
-/// A longer value is checked and copied when it is answered, as it may lie outside of the range.
+/// A longer value is verified and copied only when it is returned, since it may lie outside of the
+/// range.
 const LAZY_VALUE_LEN: u32 = 16 << 10;
-/// So many entries are walked over, one after the other, rather than looked at by halves.
+/// Up to this many entries are searched linearly, more by bisection.
 const LINEAR_SEARCH_MAX: usize = 4;
 
-/// A range of keys of a table as they were at one moment; both ends may be walked from.
+/// A range of keys of a table as of one moment, readable from both ends.
 ///
-/// It holds what it reads from: segments and levels that are replaced meanwhile stay on the disk
-/// until it is dropped.
+/// Segments and levels that it reads stay on disk until it is dropped, even if they are replaced.
 pub struct Range {
     version: Arc<Version>,
     sequence: u64,
@@ -33,12 +33,12 @@ pub struct Range {
     back: Option<MergingIterator>,
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
-    /// The key and value that were answered last.
+    /// The last returned pair.
     pair: KeyValue,
-    /// What the first step answers instead of a pair.
+    /// Returned by the first step instead of a pair.
     pending_error: Option<Error>,
     is_finished: bool,
-    /// Goes last: what it read from goes while the directory is locked.
+    /// Dropped last: files are deleted while the directory is still locked.
     engine: Arc<Engine>,
 }
 
@@ -77,16 +77,16 @@ impl Range {
         }
     }
 
-    /// One that answers an error.
+    /// A range that returns an error.
     pub(crate) fn with_error(self, error: Error) -> Range {
         Range { pending_error: Some(error), ..self }
     }
 
-    /// The next pair from the front; None when the ends have met, and after an error.
+    /// The next pair from the front; `None` when the ends have met, and after an error.
     ///
     /// # Errors
-    /// As [`Table::get`](crate::Table::get); of a [`Snapshot`](crate::Snapshot), at the first step,
-    /// [`Error::NoTable`] if the table is of another store.
+    /// As [`Table::get`](crate::Table::get); for a [`Snapshot`](crate::Snapshot), at the first
+    /// step, [`Error::NoTable`] if the table belongs to another store.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         self.step(Direction::Forward)
@@ -100,7 +100,7 @@ impl Range {
         self.step(Direction::Backward)
     }
 
-    /// The pairs with memory of their own.
+    /// An iterator over owned pairs.
     pub fn pairs(self) -> Pairs {
         Pairs(self)
     }
@@ -109,8 +109,8 @@ impl Range {
         if self.is_finished {
             return Ok(None);
         }
-        // After an error it is over: a source that could not be read would be missing, and what it hides
-        // would show.
+        // The range ends after an error: an unreadable source would be missing, and what it hides
+        // would appear.
         self.is_finished = true;
         if !self.try_step(direction)? {
             return Ok(None);
@@ -119,7 +119,7 @@ impl Range {
         Ok(Some((&self.pair.key, &self.pair.value)))
     }
 
-    /// Goes on to the next pair; false if the ends have met.
+    /// Moves to the next pair; false if the ends have met.
     fn try_step(&mut self, direction: Direction) -> Result<bool> {
         if let Some(error) = self.pending_error.take() {
             return Err(error);
@@ -152,7 +152,7 @@ impl Range {
             sequence: self.sequence,
             direction,
         };
-        // The other end, which has come closer by what was answered there.
+        // The other end, moved by what was returned there.
         let (low, high) = (&self.low, &self.high);
         let is_within = |key: &[u8]| match direction {
             Direction::Forward => match high {
@@ -182,7 +182,7 @@ impl Range {
     }
 }
 
-/// What a walk reads from.
+/// What a scan reads from.
 struct ScanContext<'a> {
     engine: &'a Engine,
     version: &'a Version,
@@ -190,15 +190,15 @@ struct ScanContext<'a> {
     direction: Direction,
 }
 
-/// The sources of a table, the newest first, walked together.
+/// Merges the sources of a table, newest first.
 struct MergingIterator {
     sources: Vec<ScanSource>,
 }
 
-/// One L0 or level, and where it stands.
+/// A memtable or level with its cursor.
 struct ScanSource {
     cursor: SourceCursor,
-    /// The key where it stands and, of a level, the value too; None at its end.
+    /// The current key and, for a level, its value; `None` at the end.
     current: Option<CurrentEntry>,
     scratch: Vec<u8>,
     prefetched: VecDeque<ValuePointer>,
@@ -209,7 +209,7 @@ enum SourceCursor {
     Level(level::Cursor),
 }
 
-/// Buffers are kept from one entry to the next.
+/// Its buffers are reused for each entry.
 struct CurrentEntry {
     pair: KeyValue,
     pointer: ValuePointer,
@@ -248,7 +248,7 @@ impl MergingIterator {
         Ok(())
     }
 
-    /// The next pair that is no tombstone; false at the end, or where a key is not within the range.
+    /// The next pair that is not a tombstone; false at the end, or outside of the range.
     fn next(
         &mut self,
         context: &ScanContext<'_>,
@@ -278,7 +278,7 @@ impl MergingIterator {
             }
             let is_tombstone = self.sources[best].take(context, pair)?;
             self.sources[best].advance(context)?;
-            // Older versions of the same key.
+            // Skips older versions of the same key.
             for source in &mut self.sources[best + 1..] {
                 if source.current.as_ref().is_some_and(|current| current.pair.key == pair.key) {
                     source.advance(context)?;
@@ -311,7 +311,7 @@ impl ScanSource {
             }
             (Direction::Backward, Bound::Excluded(key)) => self.seek_below(context, key)?,
             (Direction::Backward, Bound::Included(key)) => {
-                // The next possible key is above it and nothing lies between.
+                // The smallest key above it; nothing lies between.
                 let mut above = key.clone();
                 above.push(0);
                 self.seek_below(context, &above)?;
@@ -320,7 +320,7 @@ impl ScanSource {
         Ok(())
     }
 
-    /// To the first key at or above this one.
+    /// Moves to the first key at or above this one.
     fn seek(&mut self, context: &ScanContext<'_>, key: &[u8]) -> Result<()> {
         match &mut self.cursor {
             SourceCursor::Memtable(cursor) => {
@@ -347,7 +347,7 @@ impl ScanSource {
         }
     }
 
-    /// To the last key below this one.
+    /// Moves to the last key below this one.
     fn seek_below(&mut self, context: &ScanContext<'_>, key: &[u8]) -> Result<()> {
         match &mut self.cursor {
             SourceCursor::Memtable(cursor) => {
@@ -375,8 +375,8 @@ impl ScanSource {
         }
     }
 
-    /// Reads the entry where the cursor stands (forward) or before which it stands (backward, of
-    /// a level), and goes on to one that counts.
+    /// Reads the entry at the cursor (before it for a level going backward), and skips those that
+    /// do not count.
     fn load_current(&mut self, context: &ScanContext<'_>) -> Result<()> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
         loop {
@@ -421,8 +421,8 @@ impl ScanSource {
                             true
                         });
                     let lookup = match lookup {
-                        // It may have been replaced, or lie outside of the range: the value is checked, or
-                        // read again, if it is wanted.
+                        // The record may have been replaced or lie outside of the range. Its value
+                        // is verified, or read again, if it is returned.
                         Ok(Lookup::Found(false))
                         | Err(Error::Damaged { .. } | Error::Io { .. }) => {
                             version.read_key(staging, pointer, scratch, |record| {
@@ -447,7 +447,7 @@ impl ScanSource {
         }
     }
 
-    /// From where it stands to the next entry that counts.
+    /// Moves to the next entry that counts.
     fn advance(&mut self, context: &ScanContext<'_>) -> Result<()> {
         match &mut self.cursor {
             SourceCursor::Memtable(cursor) => match context.direction {
@@ -463,7 +463,7 @@ impl ScanSource {
         self.load_current(context)
     }
 
-    /// Puts what it stands at into `pair`; answers whether that is a tombstone.
+    /// Puts the current entry into `pair`; returns whether it is a tombstone.
     fn take(&mut self, context: &ScanContext<'_>, pair: &mut KeyValue) -> Result<bool> {
         let Some(current) = &mut self.current else { return Ok(true) };
         std::mem::swap(pair, &mut current.pair);
@@ -492,9 +492,9 @@ impl ScanSource {
     }
 }
 
-/// Of the entries from where a cursor stands on, `ambiguous` of which only their records tell on which side
-/// of a key they are: those before the range are below it, and those behind it are not. It is a few at
-/// most that still count.
+/// Narrows the `ambiguous` entries at a cursor, which only their records can order against a key.
+/// Entries before the result are below the key, and entries behind it are not; the result counts
+/// few live entries.
 fn narrow(
     cursor: &level::Cursor,
     context: &ScanContext<'_>,
@@ -509,8 +509,8 @@ fn narrow(
     let mut range = 0..entries.len();
     while range.len() > LINEAR_SEARCH_MAX {
         let middle = range.start + range.len() / 2;
-        // Those whose segment is gone do not count, and tell nothing; nor does one that is damaged, which is told
-        // if the walk meets it: it stays, unless another one tells on which side it is.
+        // Entries whose segment is gone tell nothing. Nor do damaged ones, which are reported if
+        // the scan meets them; they stay in the range unless another entry orders them.
         let (mut found, mut skipped) = (None, middle + 1);
         for at in (range.start..=middle).rev().chain(middle + 1..range.end) {
             let is_below = |record: &Record<'_>| record.key < key;
@@ -534,7 +534,7 @@ fn narrow(
     Ok(range)
 }
 
-/// Asks the processor for the records that come next, each once.
+/// Prefetches the next records, each once.
 fn prefetch_ahead(
     cursor: &level::Cursor,
     context: &ScanContext<'_>,
@@ -560,7 +560,7 @@ fn prefetch_ahead(
     Ok(())
 }
 
-/// The pairs of a [`Range`], from either end. An error is one of [`Range::next`], and the last
+/// Iterates over a [`Range`] from either end. An error is one of [`Range::next`], and the last
 /// item.
 pub struct Pairs(Range);
 
@@ -592,12 +592,12 @@ mod tests {
 
     use crate::{Options, Store, Table};
 
-    /// A page takes out 128 bytes of what its keys share, so that all heads of a leaf are the same here.
+    /// A page strips 128 bytes of common prefix, so all heads of a leaf are equal here.
     fn key(number: u32) -> Vec<u8> {
         format!("{}{number:05}", "p".repeat(200)).into_bytes()
     }
 
-    /// Whether ranges begin and end where they should.
+    /// Checks where ranges begin and end.
     fn check(table: &Table, all: &BTreeMap<Vec<u8>, Vec<u8>>, keys: Range<u32>) {
         let own = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
         for number in keys {
@@ -640,7 +640,7 @@ mod tests {
         check(&table, &all, 0..KEYS);
     }
 
-    /// Which only an upper level tells, for the segments of the records before are gone.
+    /// Only an upper level tells, since the segments of the earlier records are gone.
     #[test]
     fn ranges_start_correctly_after_collected_segments() {
         const KEYS: u32 = 3000;
@@ -665,12 +665,12 @@ mod tests {
                 put(&table, number, b"old");
                 other.put(&key(number), &[7; 1000]).unwrap();
             }
-            // So much of each segment is dead that it will be collected.
+            // Makes so much of each segment dead that it will be collected.
             store.drop_table("other").unwrap();
             (1000..1400).for_each(|number| put(&table, number, b"new"));
             store.flush().unwrap();
         }
-        // With memory for all copies no merge looks at what is gone.
+        // With memory for all copies, no compaction sees what is gone.
         let store = Store::open(home.path(), options(32 << 20, 1.1)).unwrap();
         let table = store.table("t").unwrap();
         assert!(store.settle(Duration::from_secs(60)).unwrap());

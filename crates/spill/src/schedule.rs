@@ -1,8 +1,8 @@
-//! What decides which thread goes on: locks, threads, and places where another may come first.
+//! Locks, atomics and threads, and the points where another thread may run.
 //!
-//! Those of the operating system; or, with the feature `shuttle`, those of a scheduler that tries
-//! many orders and can repeat each (`tests/interleavings.rs`). Atomics in memory that no
-//! constructor runs over (the nodes of L0) are the processor's in both: [`yield_point`] stands at those
+//! They come from the operating system or, with the feature `shuttle`, from a scheduler that tries
+//! many interleavings and can replay each (`tests/interleavings.rs`). Memtable nodes use the CPU's
+//! atomics in both cases, since no constructor runs over their memory; [`yield_point`] marks the
 //! places.
 
 #[cfg(not(feature = "shuttle"))]
@@ -10,10 +10,10 @@ mod os {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, atomic};
     pub(crate) use std::{hint, thread};
 
-    /// A value that is swapped as a whole.
+    /// An `Arc` that is replaced atomically.
     pub(crate) type AtomicArc<T> = arc_swap::ArcSwap<T>;
 
-    /// Another thread may go on here.
+    /// Another thread may run here.
     #[inline(always)]
     pub(crate) fn yield_point() {}
 }
@@ -26,7 +26,7 @@ mod shuttled {
     pub(crate) use shuttle::{hint, thread};
 
     pub(crate) fn yield_point() {
-        // Every use of one of its atomics is such a place.
+        // Every access to one of shuttle's atomics is such a point.
         atomic::AtomicBool::new(false).load(atomic::Ordering::SeqCst);
     }
 

@@ -1,5 +1,4 @@
-//! Reading everything on the disk and checking it, against its checksums and each against the
-//! other.
+//! Scrub: reads everything on disk and verifies checksums and cross references.
 
 use crate::engine::{Engine, lock};
 use crate::error::{Error, Result};
@@ -14,13 +13,13 @@ use crate::version::{Lookup, Version};
 /// What a scrub has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScrubReport {
-    /// Bytes of the segments, each from its begin to the end of its records.
+    /// Bytes of segments, each up to the end of its records.
     pub log_bytes: u64,
-    /// Records in them: those that are dead too, and those that are no write's.
+    /// Records, including dead and internal ones.
     pub records: u64,
-    /// Bytes of the index files, those of pages that are not in use too.
+    /// Bytes of index files, including unused pages.
     pub index_bytes: u64,
-    /// Entries of all levels: a key that is in several counts as often.
+    /// Entries of all levels; a key counts once per level.
     pub index_entries: u64,
 }
 
@@ -33,7 +32,7 @@ impl Engine {
         let mut buffer = ReadBuffer::default();
         for segment in version.segments.iter() {
             segment.check_header()?;
-            // What is complete may be on its way still.
+            // A complete segment may not be written completely yet.
             let end = segment.written();
             let mut reader = SegmentReader::new(segment, FILE_HEADER_LEN, end, &mut buffer);
             while reader.next()?.is_some() {
@@ -55,7 +54,7 @@ impl Engine {
         Ok(report)
     }
 
-    /// Every entry leads to a record with a key that belongs there, in order.
+    /// Every entry must point to a record whose key belongs there, in order.
     fn scrub_level(
         &self,
         version: &Version,
@@ -87,7 +86,7 @@ impl Engine {
                     return Err(damaged("the filter lacks the key of an entry"));
                 }
                 if !matches {
-                    return Err(damaged("an entry leads to a record of another key"));
+                    return Err(damaged("an entry points to a record of another key"));
                 }
                 if last.as_ref().is_some_and(|last| *last >= key) {
                     return Err(damaged("keys are not in order"));
@@ -97,7 +96,7 @@ impl Engine {
         }
         if entries != level.entries {
             let path = level.files.first().map(|(file, _)| file.path().to_owned());
-            let what = format!("{entries} entries where {} are told of", level.entries);
+            let what = format!("{entries} entries, but {} are recorded", level.entries);
             return Err(Error::Damaged { path: path.unwrap_or_default(), offset: 0, what });
         }
         report.index_entries += entries;
@@ -105,7 +104,7 @@ impl Engine {
     }
 }
 
-/// Whether a key is what an entry says of it.
+/// Whether a key matches its entry.
 fn matches_entry(page: Page<'_>, slot: usize, key: &[u8], pointer: ValuePointer) -> bool {
     page.compare_prefix(key) == std::cmp::Ordering::Equal
         && crate::bytes::head_at(key, page.prefix_len()) == page.head(slot)

@@ -1,4 +1,4 @@
-//! Segments that were collected go, once the copies of what lived in them are durable.
+//! Collected segments are deleted once the copies of their live records are durable.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use crate::level::merge::DeadBytes;
 use crate::stream::{LogPosition, Stream};
 use crate::value_log::Segment;
 
-/// Segments from which all that lives was copied, and whose files are there.
+/// Collected segments whose files still exist.
 #[derive(Default)]
 pub(crate) struct CollectedSegments {
     /// Their copies are not known to be durable.
     waiting: Vec<Arc<Segment>>,
-    /// How many were released since a merge began, which keeps the files of its version until it ends.
-    /// Those that a snapshot keeps may stay for long, and collecting goes on beside it.
+    /// Segments released since a compaction began, which keeps their files until it ends. Snapshots
+    /// do not count: they may keep files for long, and collection goes on meanwhile.
     pinned: Option<usize>,
 }
 
-/// A merge, until it goes.
+/// A running compaction, until dropped.
 pub(crate) struct CompactionPin<'a>(&'a Engine);
 
 impl Drop for CompactionPin<'_> {
     fn drop(&mut self) {
         if lock(&self.0.collected).pinned.take() > Some(0) {
-            // The collector may wait for it.
+            // The collector may be waiting for it.
             self.0.work.notify();
         }
     }
@@ -37,7 +37,7 @@ impl CollectedSegments {
         self.waiting.push(segment);
     }
 
-    /// The numbers of those that are not released.
+    /// Numbers of the unreleased segments.
     pub(crate) fn waiting(&self) -> HashSet<u32> {
         self.waiting.iter().map(|segment| segment.id).collect()
     }
@@ -46,7 +46,7 @@ impl CollectedSegments {
         self.waiting.len() + self.pinned.unwrap_or(0)
     }
 
-    /// Notes that these were released; answers how many of them were not before.
+    /// Removes released segments; returns how many there were.
     fn remove(&mut self, gone: &HashSet<u32>) -> usize {
         let waiting = self.waiting.len();
         self.waiting.retain(|segment| !gone.contains(&segment.id));
@@ -58,18 +58,18 @@ impl CollectedSegments {
     }
 }
 
-/// So many versions of before are left to the thread that frees them.
+/// Retired versions that are left to the reclaiming thread.
 const MAX_UNUSED_VERSIONS: usize = 4;
 
 impl Engine {
-    /// A merge begins that keeps what its version has.
+    /// Pins the files of the current version for a compaction.
     pub(crate) fn pin_for_compaction(&self) -> CompactionPin<'_> {
         lock(&self.collected).pinned = Some(0);
         CompactionPin(self)
     }
 
-    /// Lets go of the segments that were collected by now, all with one sync; answers whether there
-    /// were any. The collector goes on meanwhile: it waits for no device.
+    /// Releases the segments collected so far, with one sync; returns whether there were any. The
+    /// collector continues meanwhile and waits for no device.
     pub(crate) fn release_collected(&self) -> Result<bool> {
         let gone = lock(&self.collected).waiting();
         if gone.is_empty() {
@@ -84,21 +84,21 @@ impl Engine {
         })?;
         let released = lock(&self.collected).remove(&gone);
         self.counters.collected.add(released as u64);
-        // What is collected next waits for that.
+        // Further collection waits for their files.
         self.reclaim_if_behind();
         self.update_write_delay();
         Ok(true)
     }
 
-    /// What no reader has any more, and its files, goes in a thread of its own. Where that is far behind, as
-    /// it has no processor or is not there, it is helped.
+    /// A thread of its own frees retired versions and their files. If it is far behind or missing,
+    /// the caller helps.
     pub(crate) fn reclaim_if_behind(&self) {
         if self.unused_versions() > MAX_UNUSED_VERSIONS {
             self.reclaim_versions();
         }
     }
 
-    /// Everything that was copied is on the device.
+    /// Makes all copies durable.
     pub(crate) fn sync_copies(&self) -> Result<()> {
         let version = self.version.load();
         let synced = self.group_commit.positions().copies;
@@ -187,7 +187,7 @@ mod tests {
             });
             unused.max().unwrap()
         };
-        // Of the last one who drops a table has it still.
+        // The caller of `drop_table` still holds the last one.
         assert!(most(50) <= MAX_UNUSED_VERSIONS + 1);
         let unused = (0..50).map(|number| {
             store.drop_table(&number.to_string()).unwrap();

@@ -10,22 +10,22 @@ use crate::table::{Table, bounds_of};
 use crate::version::Version;
 use std::sync::atomic::Ordering;
 
-/// All tables of a store as they were at one moment. What it reads from stays in memory and on
-/// the disk until it is dropped.
+/// All tables of a store as of one moment. What it reads from stays in memory and on disk until it
+/// is dropped.
 #[derive(Clone)]
 pub struct Snapshot {
     pub(crate) version: Arc<Version>,
     pub(crate) sequence: u64,
-    /// Goes last: what it read from goes while the directory is locked.
+    /// Dropped last: files are deleted while the directory is still locked.
     pub(crate) store: Store,
 }
 
 impl Snapshot {
-    /// A copy of the value that a key had; None if it was not there. A table that was dropped since
-    /// has what it had; one that was made since has nothing.
+    /// A copy of the value of a key; `None` if it did not exist. A table dropped since keeps its
+    /// content; one created since is empty.
     ///
     /// # Errors
-    /// As [`Table::get`]; [`Error::NoTable`](crate::Error::NoTable) if the table is of another
+    /// As [`Table::get`]; [`Error::NoTable`](crate::Error::NoTable) if the table belongs to another
     /// store.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let engine = self.store.engine();
@@ -42,8 +42,8 @@ impl Snapshot {
         })
     }
 
-    /// A range of the keys that a table had. What cannot be read is told by [`Range::next`], and by
-    /// its first step that the table is of another store.
+    /// A range of the keys of a table. Read errors are returned by [`Range::next`]; so is a table
+    /// of another store, by the first step.
     pub fn range<'a>(&self, table: &Table, range: impl RangeBounds<&'a [u8]>) -> Range {
         let engine = Arc::clone(self.store.engine());
         let mismatch = table.check_owner(&engine).err();
@@ -57,12 +57,12 @@ impl Snapshot {
 }
 
 impl Engine {
-    /// A version and the sequence up to which it is to be read.
+    /// A version and the sequence up to which to read it.
     pub(crate) fn view(&self) -> (Arc<Version>, u64) {
         loop {
             let version = self.version.load_full();
             let sequence = self.visible_sequence.load(Ordering::Acquire);
-            // Nothing behind the sequence is in its levels if it is still the current one.
+            // If it is still current, its levels hold nothing beyond the sequence.
             if Arc::ptr_eq(&version, &self.version.load()) {
                 return (version, sequence);
             }

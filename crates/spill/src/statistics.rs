@@ -1,10 +1,10 @@
-//! What a store says of itself.
+//! Statistics of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::engine::Engine;
 
-/// A number that only rises.
+/// A monotonic counter.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -25,42 +25,39 @@ pub(crate) struct Counters {
     pub(crate) collected: Counter,
     pub(crate) copied: Counter,
     pub(crate) throttled: Counter,
-    /// Bytes of records that live, as of the last merge or the opening.
+    /// Live record bytes, as of the last compaction or the opening.
     pub(crate) live_bytes: AtomicU64,
 }
 
-/// The state of a store and what it has done since it was opened, for all of its handles.
+/// State and counters of a store, for all of its handles. Counters start at the opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// Bytes of all records in the log, those that are dead too; not those that are still in the
-    /// staging file.
+    /// Bytes of all records in the log, dead ones included, without those in the staging file.
     pub log_bytes: u64,
-    /// Bytes of records that are known to be dead; merges find out.
+    /// Record bytes known to be dead; compactions find out.
     pub dead_bytes: u64,
-    /// Bytes of index pages that are in use.
+    /// Bytes of index pages in use.
     pub index_bytes: u64,
-    /// Bytes of pages of filters, of those.
+    /// Of these, bytes of Bloom filters.
     pub filter_bytes: u64,
-    /// Entries of all levels: a key that is in several counts as often.
+    /// Entries of all levels; a key counts once per level.
     pub index_entries: u64,
-    /// The most levels of a table that have entries.
+    /// The most non-empty levels of any table.
     pub levels: u64,
-    /// Bytes of the in-memory indexes, those included that wait for their merge.
+    /// Bytes of memtables, including frozen ones.
     pub memory_bytes: u64,
-    /// Merges of an L0, of all tables at once, into the levels, since the opening.
+    /// Compactions of memtables into the levels, of all tables at once.
     pub spills: u64,
-    /// Entries of the levels that merges made since the opening, those in leaves included that were
-    /// left as they are.
+    /// Entries of the levels that compactions made, including those in reused leaves.
     pub merged_entries: u64,
-    /// Segments that were collected.
+    /// Segments collected.
     pub collected_segments: u64,
-    /// Segments that cannot be collected, as something in them, or what that leads to, is damaged or
-    /// cannot be read: [`Store::scrub`](crate::Store::scrub) says where. Since the store was opened.
+    /// Segments that cannot be collected, because something in them, or in what that refers to, is
+    /// damaged or unreadable: [`Store::scrub`](crate::Store::scrub) says where.
     pub stuck_segments: u64,
-    /// Bytes of live records that collecting copied.
+    /// Bytes of live records that garbage collection copied.
     pub copied_bytes: u64,
-    /// Writes that were slowed down since the opening, because merging or collecting was behind. A
-    /// batch is one.
+    /// Writes delayed because compaction or garbage collection lagged. A batch counts as one.
     pub throttled_writes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A store: its tables, and what is done with all of them at once.
+//! The store: its tables, and operations on all of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::version::{LogView, MemtableSet, TableVersion};
 
-/// An opening takes no longer for making few segments of many small ones.
+/// The longest that an opening spends on gathering small segments.
 const MAX_TIDYING: Duration = Duration::from_secs(2);
 
-/// The longest name of a table, in bytes: each state of the manifest has all names.
+/// The longest table name in bytes: each manifest state holds all names.
 pub const MAX_TABLE_NAME_LEN: usize = 1024;
 
-/// An open store. Clones are handles of the same one; it is closed with the last of them, of its
-/// tables, of its batches and of its snapshots. A range alone keeps its directory locked.
+/// An open store. Clones share it; it closes with the last of them and of its tables, batches and
+/// snapshots. A range alone keeps the directory locked.
 ///
-/// Closing syncs, and tells nobody if that fails: [`Store::sync`] does.
+/// Closing syncs, but does not report a failed sync; call [`Store::sync`] first.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) open: Arc<OpenStore>,
 }
 
-/// The store and its threads.
+/// An engine with its threads.
 pub(crate) struct OpenStore {
     pub(crate) engine: Arc<Engine>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -51,30 +51,29 @@ impl Drop for OpenStore {
         self.engine.flusher.close();
         let _boost = self.engine.priority.boost();
         for thread in lock(&self.threads).drain(..) {
-            // A thread that panicked has nothing left to do.
+            // A panicked thread has nothing left to do.
             let _ = thread.join();
         }
-        // In no mode is it left to chance what a loss of power takes from a store that is closed; the next
-        // opening has less work, and knows what of the log is damage. A failure is what a loss of power
-        // just before would have been.
+        // In every mode a closed store is durable, and the next opening has less work and can tell
+        // damage from loss. A failure here equals a power failure just before.
         let _ = self.engine.sync_all();
     }
 }
 
 impl Store {
-    /// Opens a directory, and recovers what an earlier process left.
+    /// Opens a directory and recovers its store.
     ///
     /// # Errors
-    /// - [`Error::Option`]: an option is out of its range.
-    /// - [`Error::NoStore`]: there is none, and by the options none is to be made.
+    /// - [`Error::Option`]: an option is out of range.
+    /// - [`Error::NoStore`]: there is none, and the options do not allow to create one.
     /// - [`Error::Foreign`]: the directory holds something else.
-    /// - [`Error::Unfinished`]: it is a checkpoint that was not completed.
+    /// - [`Error::Unfinished`]: it is an incomplete checkpoint.
     /// - [`Error::Locked`]: it is in use.
-    /// - [`Error::Format`]: it was written in a format that this version does not read.
+    /// - [`Error::Format`]: this version does not read its format.
     /// - [`Error::Damaged`]: something is not what was written.
-    /// - [`Error::Full`]: there is no room for what opening writes, at most two segments and the
-    ///   staging file; never with [`Options::read_only`].
-    /// - [`Error::Io`]: it cannot be made, read or written, or a thread cannot be started.
+    /// - [`Error::Full`]: no space for what opening writes, at most two segments and the staging
+    ///   file; never with [`Options::read_only`].
+    /// - [`Error::Io`]: it cannot be created, read or written, or a thread cannot be started.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Store> {
         Store::open_on(Arc::new(Os::new()), absolute(path.as_ref())?, options)
     }
@@ -85,18 +84,18 @@ impl Store {
     /// As [`Store::open`].
     pub fn open_on(fs: Arc<dyn Fs>, path: impl AsRef<Path>, options: Options) -> Result<Store> {
         let engine = Arc::new(recovery::open(fs, path.as_ref(), options)?);
-        // Dropped if not all threads can be started, it ends those that were.
+        // On an error its drop stops the threads that started.
         let open = Arc::new(OpenStore { engine, threads: Mutex::default() });
         if open.engine.options.background {
             background::start(&open.engine, &mut lock(&open.threads))?;
         }
         let store = Store { open };
         let engine = store.engine();
-        // This session may be too short for it as well.
+        // Background threads may not get to it in a short session.
         let begin = Instant::now();
         while engine.has_many_small(&engine.version.load()) && begin.elapsed() < MAX_TIDYING {
             let stuck = store.statistics().stuck_segments;
-            // What hinders it is told where it matters; the others are collected beside one that cannot be.
+            // Errors are reported where they matter; a stuck segment does not stop the others.
             if store.settle(MAX_TIDYING).is_ok() || store.statistics().stuck_segments == stuck {
                 break;
             }
@@ -108,12 +107,12 @@ impl Store {
         &self.open.engine
     }
 
-    /// A table by its name, made if there is none, durably.
+    /// Opens a table, and creates it durably if it does not exist.
     ///
     /// # Errors
-    /// Only where it is to be made: [`Error::ReadOnly`]; [`Error::Halted`] after an earlier
-    /// failure; [`Error::NameTooLong`]; [`Error::TooManyTables`]; [`Error::Full`] or [`Error::Io`]
-    /// if the manifest cannot be written.
+    /// Only for a new table: [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure;
+    /// [`Error::NameTooLong`]; [`Error::TooManyTables`]; [`Error::Full`] or [`Error::Io`] if the
+    /// manifest cannot be written.
     pub fn table(&self, name: &str) -> Result<Table> {
         let engine = self.engine();
         let find_id = || {
@@ -122,7 +121,7 @@ impl Store {
                 table.as_ref().is_some_and(|table| table.name == name)
             };
             let id = version.tables.iter().position(named)? as u32;
-            // One that is being made has no L0 yet.
+            // A table under creation has no memtable yet.
             version.active.memtable(id).map(|_| id)
         };
         if let Some(id) = find_id() {
@@ -142,7 +141,7 @@ impl Store {
         }
         durable.next_table += 1;
         let table = Arc::new(TableVersion { name: name.to_owned(), levels: vec![None] });
-        // Writers go on while the device takes it.
+        // Writers continue during this I/O.
         let published = engine.publish(&mut durable, &DeadBytes::default(), |version| {
             version.tables.resize(id as usize + 1, None);
             version.tables[id as usize] = Some(Arc::clone(&table));
@@ -152,8 +151,8 @@ impl Store {
             durable.next_table = id;
         }
         published?;
-        // Its L0 is made with the writer held, for it belongs to the generation that is written then; one
-        // that began meanwhile has it.
+        // Its memtable belongs to the active set, so the writer is held; a set frozen and replaced
+        // meanwhile already has it.
         let writer = lock(&engine.writer);
         engine.update_version(|version| {
             let mut memtables = version.active.memtables.clone();
@@ -168,23 +167,23 @@ impl Store {
         Ok(Table::new(self.clone(), id, name))
     }
 
-    /// The names of all tables, in the order of their making.
+    /// Names of all tables, in the order of their creation.
     pub fn tables(&self) -> Vec<String> {
         let version = self.engine().version.load();
         version.tables.iter().flatten().map(|table| table.name.clone()).collect()
     }
 
-    /// Drops a table and all that is in it. It flushes, then walks over the table's index to find
-    /// what becomes garbage. Handles of the table that are kept find nothing, and writes with them
-    /// answer [`Error::NoTable`]; snapshots and ranges have what they had.
+    /// Drops a table with its content. It flushes, then scans the table's index for what becomes
+    /// garbage. Other handles of the table find nothing, and their writes return
+    /// [`Error::NoTable`]; snapshots and ranges are unaffected.
     ///
     /// # Errors
-    /// As [`Store::flush`], also of what the walk reads; [`Error::NoTable`] if there is none of
-    /// this name.
+    /// As [`Store::flush`], also for what the scan reads; [`Error::NoTable`] if there is no such
+    /// table.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let engine = self.engine();
         let _boost = engine.priority.boost();
-        // What of it is in memory is in the levels then.
+        // Moves its memtable content into the levels.
         self.flush()?;
         let compaction = lock(&engine.compaction);
         let version = engine.version.load_full();
@@ -214,7 +213,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes all of a batch, or nothing of it.
+    /// Applies a batch atomically.
     ///
     /// # Errors
     /// As [`Table::put`], for each of its writes; [`Error::NoTable`] also for a table of another
@@ -223,36 +222,35 @@ impl Store {
         self.engine().write_batch(batch)
     }
 
-    /// The store as it is now, for reading.
+    /// A read view of the store as of now.
     pub fn snapshot(&self) -> Snapshot {
         let (version, sequence) = self.engine().view();
         Snapshot { store: self.clone(), version, sequence }
     }
 
-    /// Returns when everything that was acknowledged is on the device.
+    /// Makes all acknowledged writes durable.
     ///
     /// # Errors
-    /// Only where something is not yet: [`Error::ReadOnly`]; [`Error::Halted`] after an earlier
-    /// failure; [`Error::Full`] or [`Error::Io`] if it cannot be written or synced. A sync that
-    /// fails halts the store.
+    /// Only if something is not durable yet: [`Error::ReadOnly`]; [`Error::Halted`] after an
+    /// earlier failure; [`Error::Full`] or [`Error::Io`] if it cannot be written or synced. A
+    /// failed sync halts the store.
     pub fn sync(&self) -> Result<()> {
         self.engine().sync_all()
     }
 
-    /// Returns when all that is in memory has been merged into the levels, durably.
+    /// Compacts all memtables into the levels, durably.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::Full`] or
     /// [`Error::Io`] if the log, an index or the manifest cannot be written or synced;
-    /// [`Error::Damaged`] or [`Error::Io`] if something that is merged is not what was written, or
-    /// cannot be read.
+    /// [`Error::Damaged`] or [`Error::Io`] if an input is damaged or unreadable.
     pub fn flush(&self) -> Result<()> {
         let engine = self.engine();
         let _boost = engine.priority.boost();
-        // Where merges fail no more are frozen, as for writes.
-        let has_failed = || engine.version.load().frozen.len() > engine.options.frozen;
-        if has_failed() {
-            engine.compact_if(has_failed)?;
+        // While compactions fail, no more memtables are frozen, as for writes.
+        let is_behind = || engine.version.load().frozen.len() > engine.options.frozen;
+        if is_behind() {
+            engine.compact_if(is_behind)?;
         }
         let last = {
             let mut writer = lock(&engine.writer);
@@ -263,29 +261,29 @@ impl Store {
             engine.version.load().frozen.first().cloned()
         };
         let Some(last) = last else { return Ok(()) };
-        // Merged here or by the background, whoever comes first; what is frozen meanwhile is not waited for.
+        // Compacted here or in the background; memtables frozen meanwhile are not waited for.
         let waits = || engine.version.load().frozen.iter().any(|one| Arc::ptr_eq(one, &last));
         while waits() && engine.compact_if(waits)? {}
         Ok(())
     }
 
-    /// Flushes, and collects what garbage is due; false if the limit passed before that was done.
-    /// The limit is looked at after each segment.
+    /// Flushes and collects due garbage; returns false if the limit passed first. The limit is
+    /// checked after each segment.
     ///
     /// # Errors
-    /// As [`Store::flush`], also of what is collected.
+    /// As [`Store::flush`], also for what is collected.
     pub fn settle(&self, limit: Duration) -> Result<bool> {
         let begin = Instant::now();
         let _boost = self.engine().priority.boost();
         loop {
             self.flush()?;
             let collected = self.engine().collect_garbage()?;
-            // Those that wait for this keep others from being collected.
+            // Unreleased segments block further collection.
             if !self.engine().release_collected()? && !collected {
                 if self.engine().next_victim().is_none() {
                     break;
                 }
-                // So do those that a merge keeps, until it ends.
+                // So do segments pinned by a compaction, until it ends.
                 drop(lock(&self.engine().compaction));
             }
             if begin.elapsed() > limit {
@@ -296,44 +294,42 @@ impl Store {
         Ok(true)
     }
 
-    /// Makes a copy of the store as it is now in a new directory on the same file system. What is
-    /// complete is shared by hard links. A directory that is there must be empty. No two may be made
-    /// into one at the same time. Writers go on meanwhile; merging, collecting and the making of
-    /// tables wait.
+    /// Creates a checkpoint in a new or empty directory on the same file system. Complete files are
+    /// shared by hard links. No two checkpoints may go to one directory at the same time. Writers
+    /// continue meanwhile; compaction, garbage collection and table creation wait.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::NotEmpty`] if the
-    /// directory has something in it; [`Error::Unfinished`] if that is a checkpoint that was not
-    /// completed, which is removed by hand; [`Error::Full`] or [`Error::Io`] if the log or the copy
-    /// cannot be written, linked or synced: on another file system with
-    /// [`CrossesDevices`](std::io::ErrorKind::CrossesDevices). What was begun may stay: opening it
-    /// answers [`Error::Unfinished`].
+    /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::NotEmpty`];
+    /// [`Error::Unfinished`] if the directory is an incomplete checkpoint, which must be removed by
+    /// hand; [`Error::Full`] or [`Error::Io`] if the log or the copy cannot be written, linked or
+    /// synced, on another file system with [`CrossesDevices`](std::io::ErrorKind::CrossesDevices).
+    /// A failed checkpoint may leave files behind; opening them returns [`Error::Unfinished`].
     pub fn checkpoint(&self, into: impl AsRef<Path>) -> Result<()> {
         let (engine, into) = (self.engine(), into.as_ref());
         match engine.dir.is_absolute() {
             true => engine.checkpoint(&absolute(into)?),
-            // The file system has names of its own.
+            // Such a file system has its own names.
             false => engine.checkpoint(into),
         }
     }
 
-    /// Reads everything that is on the disk and checks it.
+    /// Reads and verifies everything on disk.
     ///
     /// # Errors
-    /// [`Error::Damaged`] with file and offset of the first thing that is not as it was written;
-    /// [`Error::Io`] if something cannot be read; [`Error::Full`] or [`Error::Io`] if what is in
-    /// the staging file cannot be written to the log, which comes first.
+    /// [`Error::Damaged`] with file and offset of the first damage; [`Error::Io`] if something is
+    /// unreadable; [`Error::Full`] or [`Error::Io`] if staged records cannot be written to the log
+    /// first.
     pub fn scrub(&self) -> Result<ScrubReport> {
         self.engine().scrub()
     }
 
-    /// What the store has now, and what it has done since it was opened.
+    /// The current state of the store, and its counters since opening.
     pub fn statistics(&self) -> Statistics {
         self.engine().statistics()
     }
 }
 
-/// The process may go on in another directory.
+/// The process may change its working directory.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(path, error))
 }
@@ -342,7 +338,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// What a merge keeps is not gone, and holds back what is due.
+    /// Pinned segments still exist and block due collection.
     #[test]
     fn settle_waits_for_compaction_to_release_segments() {
         let home = tempfile::tempdir().unwrap();
@@ -355,7 +351,7 @@ mod tests {
         {
             let store = Store::open(home.path(), options(10.0)).unwrap();
             let table = store.table("t").unwrap();
-            // Nothing of the first segments is copied, so that there is nothing to flush.
+            // The first segments are wholly dead, so nothing is copied and nothing must be flushed.
             for number in (0..1000_u32).chain(0..1000) {
                 table.put(&number.to_be_bytes(), &[7; 1000]).unwrap();
             }

@@ -1,30 +1,31 @@
-//! The streams of the log, and places in them.
+//! The streams of the log, and positions in them.
 
-/// What a segment is written by. Writers write two streams, under one lock and with one sequence:
-/// segments of records that live equally long are full or empty, and little of them is copied.
+/// The stream that a segment belongs to. Writers write two streams, under one lock and one
+/// sequence. Records of similar lifetime share segments, so these are mostly full or mostly empty
+/// when collected, and little is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Main,
-    /// Records of keys that were written lately, and so will be again.
+    /// Records of recently written keys, which will soon be overwritten.
     Hot,
-    /// Written by the collector, which copies what still lives.
+    /// Live records copied by the collector.
     Copies,
 }
 
 impl Stream {
     pub(crate) const ALL: [Stream; 3] = [Stream::Main, Stream::Hot, Stream::Copies];
-    /// Those that writers write.
+    /// The streams that writers write.
     pub(crate) const WRITTEN: [Stream; 2] = [Stream::Main, Stream::Hot];
 }
 
-/// A place in a stream: everything before it, in the order of the segments.
+/// A position in a stream, in the order of its segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct LogPosition {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
 }
 
-/// A place in each stream.
+/// A position in each stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct StreamPositions {
     pub(crate) main: LogPosition,
@@ -49,7 +50,7 @@ impl StreamPositions {
         }
     }
 
-    /// In each stream the later one.
+    /// The later position in each stream.
     pub(crate) fn max(self, other: StreamPositions) -> StreamPositions {
         StreamPositions {
             main: self.main.max(other.main),
@@ -58,7 +59,7 @@ impl StreamPositions {
         }
     }
 
-    /// Whether these lie before the others in no stream that writers write.
+    /// Whether these positions reach the others in every stream that writers write.
     pub(crate) fn include_writes(self, other: StreamPositions) -> bool {
         Stream::WRITTEN.into_iter().all(|stream| self.of(stream) >= other.of(stream))
     }

@@ -19,11 +19,11 @@ pub struct Table {
 }
 
 thread_local! {
-    /// Where a record is put that cannot be lent out of the mapping.
+    /// Buffer for records that cannot be borrowed from the mapping.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A buffer larger than this is not kept.
+/// A larger buffer is freed after use.
 const MAX_KEPT_SCRATCH: usize = 1 << 20;
 
 impl Table {
@@ -40,7 +40,7 @@ impl Table {
         &self.name
     }
 
-    /// Another store has another table of this number.
+    /// Another store may have another table with this number.
     pub(crate) fn check_owner(&self, store: &Engine) -> Result<()> {
         if std::ptr::eq(self.engine(), store) {
             return Ok(());
@@ -53,23 +53,21 @@ impl Table {
     /// # Errors
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`]; [`Error::NoTable`] if the table was dropped;
     /// [`Error::ReadOnly`]; [`Error::Halted`] after an earlier failure; [`Error::Full`] or
-    /// [`Error::Io`] if the log cannot be written. While more than
-    /// [`Options::frozen`](crate::Options::frozen) L0s wait because they cannot be merged, why not:
-    /// one of the last three, or [`Error::Damaged`]. With
-    /// [`Durability::Interval`](crate::Durability::Interval), why the last sync failed. Then
-    /// nothing changed, with two exceptions.
+    /// [`Error::Io`] if the log cannot be written. If compaction fails while more than
+    /// [`Options::frozen`](crate::Options::frozen) memtables wait, its error: one of the last
+    /// three, or [`Error::Damaged`]. With [`Durability::Interval`](crate::Durability::Interval),
+    /// the error of the last sync. In all these cases nothing changed, with two exceptions.
     ///
-    /// With [`Durability::Sync`](crate::Durability::Sync) a write whose sync failed is seen by
-    /// reads. A record that goes to its segment by itself (see
-    /// [`CachedWrites`](crate::CachedWrites)) and cannot be written halts the store, unless the
-    /// device is full. Of both it is unknown whether they will be there when the store is opened
-    /// again.
+    /// With [`Durability::Sync`](crate::Durability::Sync), a write whose sync failed is visible to
+    /// reads. A record that is written to its segment directly (see
+    /// [`CachedWrites`](crate::CachedWrites)) halts the store if that fails, unless the device is
+    /// full. Whether either survives is unknown until the store is opened again.
     #[inline]
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.engine().write_one(self.id, &self.name, RecordKind::Put, key, value)
     }
 
-    /// Removes a key; fine if it is not there.
+    /// Deletes a key; it need not exist.
     ///
     /// # Errors
     /// As [`Table::put`].
@@ -78,24 +76,24 @@ impl Table {
         self.engine().write_one(self.id, &self.name, RecordKind::Delete, key, &[])
     }
 
-    /// A copy of the value of a key; None if it is not there, or the table was dropped.
+    /// A copy of the value of a key; `None` if it does not exist or the table was dropped.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the record, or an index page on the way to it, is not what was
-    /// written; [`Error::Io`] if it cannot be read.
+    /// [`Error::Damaged`] if the record, or an index page on the way to it, is damaged;
+    /// [`Error::Io`] if it is unreadable.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.read(key, <[u8]>::to_vec)
     }
 
-    /// Calls `visit` with the value of a key without copying it, if the key is there; answers what
-    /// that does.
+    /// Calls `visit` with the value of a key, without a copy, if the key exists; returns its
+    /// result.
     ///
     /// # Errors
     /// As [`Table::get`].
     #[inline]
     pub fn read<R>(&self, key: &[u8], visit: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         throttle::settle_before_read();
-        // Taken, so that `visit` may read too.
+        // Taken out, so that `visit` may read too.
         let mut scratch = SCRATCH.try_with(RefCell::take).unwrap_or_default();
         let mut visit = Some(visit);
         let answer = loop {
@@ -117,7 +115,7 @@ impl Table {
         answer
     }
 
-    /// The values of many keys, in the order of these, each as at some moment during the call.
+    /// The values of many keys, in their order, each as of some moment during the call.
     ///
     /// # Errors
     /// As [`Table::get`], if one of them cannot be read.
@@ -126,8 +124,8 @@ impl Table {
         self.engine().multi_get(self.id, keys)
     }
 
-    /// A range of keys as they are now; later writes do not change it. Of a table that was dropped
-    /// it is empty. What cannot be read is told by [`Range::next`].
+    /// A range of keys as of now; later writes do not affect it. It is empty for a dropped table.
+    /// Read errors are returned by [`Range::next`].
     pub fn range<'a>(&self, range: impl RangeBounds<&'a [u8]>) -> Range {
         throttle::settle_before_read();
         let (version, sequence) = self.engine().view();

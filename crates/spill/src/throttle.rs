@@ -1,4 +1,4 @@
-//! Waiting a little, in a way that suits how busy the processors are.
+//! Short delays of writers, by spinning or sleeping, depending on how contended the CPUs are.
 
 use std::cell::Cell;
 use std::fs;
@@ -10,75 +10,73 @@ use rustix::thread::{Pid, gettid};
 
 use crate::schedule::thread;
 
-/// Waits so long are slept, however free the processors are.
+/// A delay of this length is always slept.
 const MIN_SLEPT_DELAY: Duration = Duration::from_micros(100);
-/// Where they are not, shorter ones are added up, and a write sleeps them once they come to so much.
+/// On contended CPUs shorter delays accumulate, and a write sleeps them at this sum.
 const WRITE_SLEEP_THRESHOLD: Duration = Duration::from_micros(150);
-/// A read of a thread that mostly reads sleeps them before that: such reads are many, and short where
-/// nothing is waited for.
+/// A read of a read-mostly thread sleeps them earlier: its reads are many, and short otherwise.
 const READ_SLEEP_THRESHOLD: Duration = Duration::from_micros(60);
-/// Such a thread's writes, which are few, leave it to them up to so much.
+/// The writes of such a thread, which are few, leave it up to this sum.
 const MAX_OWED: Duration = Duration::from_micros(300);
-/// For a device: that is behind now and then, and with fewer sleeps they are within one in a thousand
-/// writes.
+/// Delays for a device accumulate further, since it lags only now and then: sleeps stay rarer than
+/// one in a thousand writes.
 const DEVICE_SLEEP_THRESHOLD: Duration = Duration::from_micros(300);
-/// A sleep is asked for that takes so long at least, for one of nothing may be none.
+/// The shortest sleep to request; a zero sleep may not sleep at all.
 const MIN_SLEEP: Duration = Duration::from_micros(1);
-/// Where processors are free a wait is spun, by the thread's next read: that has the time, and what
-/// comes upon a thread meanwhile, as an interrupt, does not come upon a write. Writes without reads
-/// between them leave it up to so much.
+/// On free CPUs the thread's next read spins a write's delay: reads have the time, and interrupts
+/// then do not hit a write. Writes without reads between them leave up to this much.
 const MAX_SPIN_OWED: Duration = Duration::from_micros(20);
-/// Mostly: so many reads for each write that waits, on average of the last ten or so.
+/// Reads per delayed write that make a thread read-mostly, as a moving average over some ten
+/// writes.
 const READ_MOSTLY_RATIO: f32 = 8.0;
 const EWMA_WEIGHT: f32 = 0.1;
-/// How often, at most, a thread finds out how scarce processors are.
+/// How often a thread measures contention, at most.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
-/// What lies longer ago says nothing of now.
+/// An older sample says nothing about now.
 const MAX_SAMPLE_AGE: Duration = Duration::from_secs(1);
-/// They get scarce where a thread that could have run waited for more than this share of the time,
-/// and stay so until it is less than the other: sleeping makes it less.
+/// CPUs are contended when a runnable thread waited more than this share of the time, until it is
+/// less than the other; sleeping itself lowers it.
 const CONTENDED_ABOVE: f64 = 0.2;
 const CONTENDED_UNTIL: f64 = 0.08;
 
-/// The threads that were throttled, and when they last looked how scarce processors are.
+/// The throttled threads, and when they last measured contention.
 static THROTTLED: Mutex<Vec<(Pid, Instant)>> = Mutex::new(Vec::new());
-/// Processors that background threads may use. A caller may be bound to one of them.
+/// CPUs that background threads may use. A caller may be pinned to one of them.
 static CPUS: AtomicUsize = AtomicUsize::new(1);
 
 thread_local! {
     static THREAD: Cell<ThreadThrottle> = const { Cell::new(ThreadThrottle::NEW) };
-    /// Waits of this thread that were not waited yet, of all stores.
+    /// Delay that this thread still has to sleep, for all stores.
     static SLEEP_OWED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    /// Waits of this thread that its next read spins.
+    /// Delay that this thread's next read spins.
     static SPIN_OWED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    /// How much longer than it was to be a sleep takes, of late.
+    /// Moving average of how much longer a sleep takes than requested.
     static OVERSLEEP: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    /// Its reads since it last wrote and had to wait.
+    /// Reads of the thread since its last delayed write.
     static READS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A store's background threads begin, with the affinity of this one.
+/// Called when a store's background threads start, with the affinity of this thread.
 pub(crate) fn count_cpus() {
     let count = std::thread::available_parallelism().map_or(1, |count| count.get());
     CPUS.store(count, Ordering::Relaxed);
 }
 
-/// What a thread knows of its own waits.
+/// State of a thread.
 #[derive(Clone, Copy)]
 struct ThreadThrottle {
-    /// When it last looked, and how long it had waited for processors by then.
+    /// Time of the last sample, and the accumulated run-queue wait then.
     sampled: Option<(Instant, Duration)>,
     contended: bool,
-    /// Its reads between two writes that had to wait.
+    /// Moving average of reads between two delayed writes.
     reads_per_write: f32,
 }
 
-/// Waits so long, on average, now or in a [`settle_before_read`].
+/// Delays this thread on average by `wait`, now or in a [`settle_before_read`].
 ///
-/// A thread that has a processor for itself stays on it: it would have it back late. One that
-/// competes for it, or keeps it from those that do the work that is waited for, sleeps, so that they
-/// get it; without that they would wait for a tick of the scheduler to take it by force, and for as
-/// long.
+/// A thread with a CPU of its own spins, since it would get the CPU back late. A thread that
+/// competes for CPUs, or keeps one from those that do the awaited work, sleeps. Otherwise they
+/// would wait for a scheduler tick.
 pub(crate) fn delay(wait: Duration) {
     let mut thread = THREAD.get();
     let begin = Instant::now();
@@ -111,13 +109,13 @@ fn spin(wait: Duration) {
     }
 }
 
-/// Waits so long, on average, now or in a [`settle_before_read`], for a device: that takes no processor, and so
-/// neither does the wait.
+/// Delays this thread on average by `wait` for a device, now or in a [`settle_before_read`]. A
+/// device needs no CPU, so the thread sleeps.
 pub(crate) fn delay_for_device(wait: Duration) {
     accumulate(DEVICE_SLEEP_THRESHOLD, wait);
 }
 
-/// Adds to what this thread owes, and sleeps all of it once it is so much.
+/// Adds to what this thread owes, and sleeps it at the threshold.
 fn accumulate(threshold: Duration, wait: Duration) {
     SLEEP_OWED.set(SLEEP_OWED.get() + wait);
     if SLEEP_OWED.get() >= threshold {
@@ -136,23 +134,23 @@ fn sleep_owed() {
     SLEEP_OWED.set(owed.saturating_sub(slept));
 }
 
-/// Spins what this thread's writes left, and sleeps what a thread that mostly reads owes for them, if
-/// that is long enough for a sleep.
+/// Spins what this thread's writes owe; a read-mostly thread also sleeps what it owes, if that is
+/// long enough.
 ///
-/// Reads begin with it. Where that is slept processors are scarce, so that something has to wait, and where most of
-/// what a thread asks are reads a sleep is rare among them, and was frequent among its few writes.
+/// Every read begins with this. Sleeps are rare among the many reads of such a thread, but would be
+/// frequent among its few writes.
 #[inline]
 pub(crate) fn settle_before_read() {
     READS.set(READS.get().saturating_add(1));
     spin(SPIN_OWED.take());
-    // Others' writes wait by themselves, also for a device.
+    // The writes of other threads sleep by themselves, also for a device.
     if SLEEP_OWED.get() >= READ_SLEEP_THRESHOLD && THREAD.get().reads_per_write >= READ_MOSTLY_RATIO
     {
         sleep_owed();
     }
 }
 
-/// Whether this thread has to compete for a processor.
+/// Whether this thread competes for a CPU.
 pub(crate) fn is_cpu_contended() -> bool {
     let mut thread = THREAD.get();
     thread.update(Instant::now(), run_queue_wait, recently_throttled);
@@ -164,8 +162,8 @@ impl ThreadThrottle {
     const NEW: ThreadThrottle =
         ThreadThrottle { sampled: None, contended: false, reads_per_write: 0.0 };
 
-    /// Finds out how scarce processors are, if it is time to; `waited` tells how long this thread
-    /// has waited for them so far, `throttled` how many threads are throttled.
+    /// Measures contention if it is time to. `waited` returns the thread's accumulated run-queue
+    /// wait, `throttled` the number of throttled threads.
     fn update(
         &mut self,
         now: Instant,
@@ -182,26 +180,25 @@ impl ThreadThrottle {
                 let share = waited.saturating_sub(before).as_secs_f64() / span.as_secs_f64();
                 share > if self.contended { CONTENDED_UNTIL } else { CONTENDED_ABOVE }
             }
-            // Without an answer it is not known to be.
+            // Without a measurement the CPUs count as free.
             _ => false,
         };
-        // They would keep all processors from those that do what they wait for, and which are nicer:
-        // they themselves hardly ever wait for them.
+        // Spinning threads would keep all CPUs from the lower-priority threads that they wait for,
+        // and would themselves hardly wait.
         self.contended = is_waiting || throttled(now) >= CPUS.load(Ordering::Relaxed);
         self.sampled = Some((now, waited.unwrap_or_default()));
     }
 }
 
-/// How long this thread has waited for a processor since it began (the second number of
-/// `/proc/PID/task/TID/schedstat`, kernel document `scheduler/sched-stats`); None where the kernel
-/// does not say.
+/// Accumulated run-queue wait of this thread: the second number of `/proc/PID/task/TID/schedstat`
+/// (kernel document `scheduler/sched-stats`). `None` if the kernel does not report it.
 fn run_queue_wait() -> Option<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let waited = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(waited))
 }
 
-/// How many threads of this process were throttled lately; this one is.
+/// Number of recently throttled threads of this process, including this one.
 fn recently_throttled(now: Instant) -> usize {
     count_throttled(gettid(), now)
 }
@@ -217,7 +214,7 @@ fn count_throttled(thread: Pid, now: Instant) -> usize {
 mod tests {
     use super::*;
 
-    /// A thread that has to compete for a processor, and does not look again.
+    /// A contended thread that does not measure again.
     fn contended_thread() -> ThreadThrottle {
         let sampled = Instant::now() + Duration::from_secs(3600);
         ThreadThrottle {

@@ -1,8 +1,8 @@
-//! Stints of background threads.
+//! Time slices of background threads.
 //!
-//! The kernel takes a processor from a thread at a tick of its clock, so whoever is woken meanwhile
-//! may wait for milliseconds. A background thread that yields by itself makes others wait for the
-//! rest of a stint instead. With a slice that is as short (sched_setattr(2)) that costs it little.
+//! The kernel preempts a thread only at a clock tick, so a thread that wakes up may wait for
+//! milliseconds. Background threads yield by themselves, so others wait only for the rest of a
+//! slice. With an equally short kernel slice (sched_setattr(2)) that costs them little.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -10,29 +10,29 @@ use std::time::{Duration, Instant};
 
 use crate::schedule::thread;
 
-/// How long a stint is, at least: nothing between two looks at the clock should take much longer.
+/// Minimum length of a slice; nothing between two clock checks should take much longer.
 pub(crate) const TIME_SLICE: Duration = Duration::from_micros(100);
-/// What the kernel does in one call for so many bytes takes about as long.
+/// Bytes that one system call handles in about a slice.
 pub(crate) const SYSCALL_CHUNK: usize = 128 << 10;
 
-/// So many bytes that it copies to memory of its own, which may have to be found first (16 us for a page
-/// where a hypervisor does that), take no longer.
+/// Bytes that a system call copies to new page-cache memory in about a slice. On a virtual machine
+/// the hypervisor may have to find each page first.
 pub(crate) const COPY_CHUNK: usize = 32 << 10;
 
 thread_local! {
-    /// When the stint of this thread began; None: it works as long as it likes.
+    /// Start of this thread's slice; `None`: it does not use slices.
     static SLICE_START: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// This thread works in stints from now on.
+/// Makes this thread work in slices.
 pub(crate) fn enable() {
-    // Where a scheduler tries orders of threads, the clock has no say in them.
+    // Under a scheduler that tries interleavings, the clock must not decide.
     if cfg!(not(feature = "shuttle")) {
         SLICE_START.set(Some(Instant::now()));
     }
 }
 
-/// Lets others have the processor if the stint is over.
+/// Yields the CPU if the slice is over.
 #[inline]
 pub(crate) fn yield_if_expired() {
     let Some(start) = SLICE_START.get() else { return };
@@ -42,8 +42,8 @@ pub(crate) fn yield_if_expired() {
     }
 }
 
-/// Does in pieces, with ends of stints between, what one call after this would have to do for all of
-/// a range. In a thread that works as long as it likes nothing is done ahead.
+/// Runs on chunks, with yields between them, what a following call would do for the whole range.
+/// Does nothing in a thread without slices.
 pub(crate) fn for_each_chunk_ahead(
     range: Range<usize>,
     chunk_len: usize,
@@ -54,7 +54,7 @@ pub(crate) fn for_each_chunk_ahead(
     }
 }
 
-/// Does a range in pieces, with ends of stints between.
+/// Runs on the chunks of a range, with yields between them.
 pub(crate) fn for_each_chunk(
     range: Range<usize>,
     chunk_len: usize,

@@ -1,4 +1,5 @@
-//! Where a record lies in the log, in 64 bits, with what an index wants to know without looking.
+//! Pointers to records of the log, in 64 bits, with what an index needs to know without reading
+//! them.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -6,17 +7,17 @@ const TAG_BITS: u32 = 9;
 const OFFSET_BITS: u32 = 26;
 const TOMBSTONE: u64 = 1 << TAG_BITS;
 const TAG_MASK: u64 = TOMBSTONE - 1;
-/// Records begin at multiples of this many bytes.
+/// Records begin at multiples of this.
 pub(crate) const RECORD_ALIGN: usize = 8;
 
-/// Segments are numbered below this.
+/// Segment numbers are below this.
 pub(crate) const MAX_SEGMENTS: u32 = 1 << 28;
 
-/// The largest offset in a segment that a position can name, plus one.
+/// The longest segment that a pointer can address.
 pub(crate) const MAX_SEGMENT_LEN: usize = RECORD_ALIGN << OFFSET_BITS;
 
-/// The segment (28 bits), the offset in it in units of [`RECORD_ALIGN`] (26 bits), whether it is a
-/// tombstone (1 bit), and a tag of the key (9 bits): different tags mean different keys.
+/// Segment (28 bits), offset in units of [`RECORD_ALIGN`] (26 bits), tombstone flag (1 bit), and a
+/// tag of the key (9 bits). Different tags mean different keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValuePointer(u64);
 
@@ -56,7 +57,7 @@ impl ValuePointer {
         Tag((self.0 & TAG_MASK) as u16)
     }
 
-    /// False: its key is another one. True: it may be the one.
+    /// False: it belongs to another key. True: it may be the one.
     #[inline]
     pub(crate) fn may_match(self, tag: Tag) -> bool {
         self.tag() == tag

@@ -1,5 +1,5 @@
-//! What a store consists of at one moment. A version never changes but for the L0 that is being
-//! written; who holds one can read from it for as long as it likes.
+//! Versions: what a store consists of at one moment. A version never changes except for its active
+//! memtables. A reader may use one for as long as it likes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,48 +15,48 @@ use crate::stream::StreamPositions;
 use crate::value_log::{ColdReadMode, Staging};
 use crate::value_pointer::{Tag, ValuePointer};
 
-/// The number of a table; never given twice.
+/// Number of a table, never reused.
 pub(crate) type TableId = u32;
 
 #[derive(Clone)]
 pub(crate) struct Version {
     pub(crate) active: Arc<MemtableSet>,
-    /// The newest first.
+    /// Newest first.
     pub(crate) frozen: Vec<Arc<MemtableSet>>,
-    /// By the table's number; None: dropped, or never made.
+    /// By table number; `None`: dropped or never created.
     pub(crate) tables: Vec<Option<Arc<TableVersion>>>,
     pub(crate) segments: SegmentMap,
-    /// What of the log the levels have taken in.
+    /// The part of the log that the levels contain.
     pub(crate) coverage: Coverage,
-    /// Bytes of the log that upper levels made dead in lower ones, by estimate: nobody else knows of
-    /// them before these are merged.
+    /// Estimated log bytes that upper levels made dead in lower ones; unknown exactly until these
+    /// are compacted.
     pub(crate) hidden_in_levels: u64,
     pub(crate) cold_read_mode: ColdReadMode,
 }
 
-/// The L0s of all tables that were filled in the same time.
+/// The memtables of all tables of one period.
 pub(crate) struct MemtableSet {
-    /// By the table's number; a table that came later has none.
+    /// By table number; a later table has none.
     pub(crate) memtables: Vec<Arc<Memtable>>,
     /// Known once it is frozen.
     pub(crate) coverage: Option<Coverage>,
-    /// Bytes of the log that its records made dead, those in levels by estimate; nobody else knows
-    /// of them before it is merged. What is being written is told now and then.
+    /// Estimated log bytes that its records made dead, unknown exactly until its compaction.
+    /// Updated from time to time while it is active.
     pub(crate) hidden: AtomicU64,
 }
 
-/// What of the log a generation and all before it have taken in.
+/// The part of the log that a memtable set and all before it contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Coverage {
     /// All sequences up to this.
     pub(crate) sequence: u64,
-    /// Those behind `sequence` are in each stream from here on.
+    /// Later sequences are behind these positions.
     pub(crate) positions: StreamPositions,
 }
 
 pub(crate) struct TableVersion {
     pub(crate) name: String,
-    /// The newest first; None: empty.
+    /// Newest first; `None`: empty.
     pub(crate) levels: Vec<Option<Arc<Level>>>,
 }
 
@@ -91,7 +91,7 @@ impl TableVersion {
     }
 }
 
-/// What a look at a position found.
+/// Result of reading a record by its pointer.
 pub(crate) enum Lookup<R> {
     Found(R),
     /// The version does not have the segment.
@@ -103,7 +103,7 @@ impl Version {
         self.tables.get(table as usize)?.as_ref()
     }
 
-    /// Calls `visit` with the record at a position, checked if `verify` says so.
+    /// Calls `visit` with the record at a pointer, verified if `verify` is set.
     #[inline]
     pub(crate) fn read_record<R>(
         &self,
@@ -116,7 +116,7 @@ impl Version {
         self.read_record_if(staging, pointer, |_| verify, scratch, visit)
     }
 
-    /// The same, where the record says whether it is checked.
+    /// The same, where the record decides whether it is verified.
     #[inline]
     pub(crate) fn read_record_if<R>(
         &self,
@@ -134,10 +134,10 @@ impl Version {
         let (bytes, record) = if staged {
             (scratch.as_slice(), Record::parse_unchecked(scratch))
         } else if offset < segment.written() {
-            // In the file from the begin, or since it left its slot a moment ago.
+            // It is in the file, maybe since it left its slot a moment ago.
             segment.record(offset, self.cold_read_mode, scratch)?
         } else {
-            return Err(segment.damaged(offset, "the position is behind the end of the log"));
+            return Err(segment.damaged(offset, "the pointer is behind the end of the log"));
         };
         let record = record
             .filter(|record| matches!(record.header.kind, RecordKind::Put | RecordKind::Delete))
@@ -153,10 +153,10 @@ impl Version {
         }
     }
 
-    /// Calls `visit` with the record at a position for its key, where that decides what becomes of other
-    /// records. The key has to be the one that the position was made for, by its tag: a wrong one would
-    /// be taken for another key, and what it hides or what lies behind it would be lost. The value is not
-    /// read: what is wrong with that is told to who wants it, and does not hinder its being replaced.
+    /// Calls `visit` with the record at a pointer for its key, where that decides about other
+    /// records. The key must match the pointer's tag: a damaged key would be taken for another one,
+    /// and lose what it hides. The value is not verified: a damaged value is reported to its
+    /// reader, and can still be replaced.
     #[inline]
     pub(crate) fn read_key<R>(
         &self,
@@ -174,7 +174,7 @@ impl Version {
         let lookup =
             match (self.read_record(staging, pointer, false, scratch, &mut visit_checked), segment)
             {
-                // It may be the value that cannot be read.
+                // Perhaps only the value is unreadable.
                 (Err(Error::Io { .. }), Some(segment)) => {
                     let record = segment.read_key_only(pointer.offset(), scratch)?;
                     Lookup::Found(record.and_then(|record| visit_checked(&record)))
@@ -190,7 +190,7 @@ impl Version {
         }
     }
 
-    /// Asks the processor for the begin of the record at a position: its head, and most keys.
+    /// Prefetches the start of a record: its header, and most keys.
     #[inline]
     pub(crate) fn prefetch_begin(&self, pointer: ValuePointer) {
         if let Some(segment) = self.segments.get(pointer.segment()) {
@@ -198,7 +198,7 @@ impl Version {
         }
     }
 
-    /// Asks the processor for all of the record at a position.
+    /// Prefetches a whole record.
     #[inline]
     pub(crate) fn prefetch(&self, pointer: ValuePointer) {
         if let Some(segment) = self.segments.get(pointer.segment()) {
@@ -214,7 +214,7 @@ impl Version {
         self.segments.iter().map(|segment| segment.dead()).sum()
     }
 
-    /// What is dead and not known to be, by estimate.
+    /// Estimated dead bytes that are not known exactly.
     pub(crate) fn hidden_bytes(&self) -> u64 {
         let memtable_sets = self.frozen.iter().chain([&self.active]);
         let in_l0s: u64 = memtable_sets.map(|memtable_set| memtable_set.hidden()).sum();
@@ -222,7 +222,7 @@ impl Version {
     }
 }
 
-/// A version and the staging of its log: all that is needed to read records.
+/// A version with the staging of its log: all that reading records needs.
 pub(crate) struct LogView<'a> {
     pub(crate) version: &'a Version,
     pub(crate) staging: &'a Staging,
@@ -245,7 +245,7 @@ impl RecordReader for LogView<'_> {
                 let other = self.version.segments.iter().next();
                 let path =
                     other.map_or(name.clone().into(), |other| other.path().with_file_name(name));
-                let what = "the segment is referred to and not there";
+                let what = "the segment is referenced but missing";
                 Err(Error::damaged(&path, pointer.offset().into(), what))
             }
         }

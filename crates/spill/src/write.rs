@@ -1,4 +1,4 @@
-//! Writing: a record into the log, then its key into L0.
+//! Writes: a record is appended to the log, then its key is inserted into the memtable.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::value_log::LogWriter;
 use crate::value_pointer::{Tag, ValuePointer};
 use crate::version::{TableId, Version};
 
-/// A write of more bytes waits as often as it has so many.
+/// A longer write is delayed once for each of this many bytes.
 const BYTES_PER_DELAY: usize = 4 << 10;
-/// But no more often.
+/// The most delays of a write.
 const MAX_DELAYS_PER_WRITE: usize = 32;
-/// Nor does a batch, which waits as often as it has writes, wait longer at once.
+/// The longest delay at once; a batch is delayed once for each of its writes.
 const MAX_DELAY: Duration = Duration::from_secs(1);
-/// After so long it is asked again how long that is.
+/// How often a long delay is recomputed.
 const DELAY_RECHECK_INTERVAL: Duration = Duration::from_millis(4);
 
 impl Engine {
@@ -60,7 +60,7 @@ impl Engine {
             let version = self.version.load();
             let memtable = version.table(table).and_then(|_| version.active.memtable(table));
             let memtable = memtable.ok_or_else(|| Error::NoTable { name: name.to_owned() })?;
-            // The leaf is fetched while the record is put together.
+            // Prefetches the leaf while the record is encoded.
             // SAFETY: the writer is locked.
             let insertion_point = unsafe { memtable.seek(key) };
             let stream = self.stream_of(table, hashes);
@@ -166,7 +166,7 @@ impl Engine {
             writer.sequence = first + batch.len() as u64 - 1;
             let mut sampled = Vec::new();
             for (write, (header, location, tag)) in batch.writes.iter().zip(&inserted) {
-                // Every table of a version has its L0 there.
+                // Every table of a version has its memtable there.
                 let Some(memtable) = version.active.memtable(header.table) else { continue };
                 // SAFETY: the writer is locked.
                 let insertion_point = unsafe { memtable.seek(&write.key) };
@@ -193,8 +193,8 @@ impl Engine {
         self.after_write(positions, EMPTY_RECORD_LEN + bytes)
     }
 
-    /// The writer, once it is free. The time until then is used to have the way to the key in the
-    /// processor's cache: what is done under the lock is then shorter.
+    /// Locks the writer. While that is contended, prefetches the path to the key, which shortens
+    /// the work under the lock.
     #[inline]
     fn lock_writer(&self, table: TableId, key: &[u8]) -> MutexGuard<'_, LogWriter> {
         if let Some(writer) = try_lock(&self.writer) {
@@ -204,7 +204,7 @@ impl Engine {
         lock(&self.writer)
     }
 
-    /// Brings the way to a key of L0 into the processor's cache.
+    /// Brings the path to a key of the memtable into the CPU cache.
     #[inline]
     pub(crate) fn prefetch_path(&self, version: &Version, table: TableId, key: &[u8]) {
         if let Some(memtable) = version.active.memtable(table) {
@@ -212,8 +212,8 @@ impl Engine {
         }
     }
 
-    /// A record that goes to its segment directly goes behind what is on its way there: others, who wait
-    /// for the writer, need not wait for all of that.
+    /// A direct record goes after everything staged. Writing that first, without the lock, spares
+    /// other writers the wait.
     #[inline]
     fn flush_staging_before(&self, len: usize) -> Result<()> {
         let is_staged = len <= LogWriter::max_staged_len(self.options.segment);
@@ -230,23 +230,22 @@ impl Engine {
         if self.hot_keys.record_write(table, hashes.key) { Stream::Hot } else { Stream::Main }
     }
 
-    /// Makes sure that there is room in the log.
+    /// Ensures that there is space in the log.
     #[inline]
     fn reserve(&self, writer: &mut LogWriter, stream: Stream, len: usize) -> Result<()> {
         let reserved = writer.reserve(stream, len, &mut |stream| self.take_segment(stream));
         if writer.is_torn() {
-            let why = "a record that failed may turn up at the next opening".to_owned();
+            let why = "a record whose write failed may reappear at the next opening".to_owned();
             self.halt(reserved.as_ref().err().unwrap_or(&Error::Halted { why }));
             self.check_writable()?;
         }
         reserved
     }
 
-    /// Halts the store if what was put into the room may have become a part of the log, and did not
-    /// count.
+    /// Halts the store if an uncommitted record may have become part of the log.
     #[inline]
     fn check_commit<T>(&self, writer: &LogWriter, committed: Result<T>) -> Result<T> {
-        // A part of it may be there, and all of it turn up at the next opening.
+        // A part of it may exist, and all of it reappear at the next opening.
         if let Err(error) = &committed
             && (writer.is_torn() || !matches!(error, Error::Full { .. }))
         {
@@ -255,7 +254,7 @@ impl Engine {
         committed
     }
 
-    /// Sets so many sequences aside that are no write's; the first of them.
+    /// Reserves sequences that belong to no write; returns the first.
     pub(crate) fn reserve_sequences(&self, writer: &mut LogWriter, count: u64) -> Result<u64> {
         self.reserve(writer, Stream::Main, LogWriter::SEQUENCE_GAP_LEN)?;
         let first = writer.reserve_sequences(count);
@@ -264,8 +263,8 @@ impl Engine {
         Ok(first)
     }
 
-    /// Puts a key where it belongs in the active L0 of its table; if it is to be looked for below that, for
-    /// how much it stands.
+    /// Inserts a key into the active memtable of its table. If the key is to be sampled, returns
+    /// the weight it stands for.
     #[inline]
     fn insert_into_memtable(
         &self,
@@ -280,14 +279,14 @@ impl Engine {
         let pointer = ValuePointer::new(segment, offset, header.kind == RecordKind::Delete, tag);
         let bytes = memtable.bytes();
         let size = header.record_len() as u32;
-        // SAFETY: the writer is locked, and gives ever larger sequences away; the way was looked for
-        // just now.
+        // SAFETY: the writer is locked and assigns increasing sequences; the insertion point was
+        // found just now.
         let previous = unsafe { insertion_point.insert(key, header.sequence, pointer, size) };
         writer.memory += memtable.bytes() - bytes;
         let since = &mut writer.since_freeze;
         since.bytes += u64::from(size);
         match previous {
-            // What lies below is told by some of those that are new to the L0.
+            // A sample of the keys new to the memtable estimates what is overwritten below.
             Some(0) => writer.sampler.sample(overwrites::weight(size), header.sequence),
             Some(previous) => {
                 since.replaced += u64::from(previous);
@@ -315,16 +314,16 @@ impl Engine {
         }
     }
 
-    /// Whether L0 has taken in so many updates that much of the log may be dead without anyone
-    /// knowing: what it replaces in the levels is found out by the merge.
+    /// Whether the memtables hide too much garbage: what they replace in the levels is known only
+    /// after their compaction.
     #[inline]
     fn hides_too_much(&self, hidden: u64, version: &Version) -> bool {
         hidden + version.hidden_in_levels > self.max_hidden()
-            // While one waits for its merge another would find out nothing sooner.
+            // While one set waits for compaction, another would not find out sooner.
             && version.frozen.is_empty()
     }
 
-    /// Bytes of the log that were made dead since the last freeze, by estimate.
+    /// Estimated log bytes made dead since the last freeze.
     #[inline]
     pub(crate) fn hidden_bytes(&self, writer: &LogWriter) -> u64 {
         writer.since_freeze.replaced + self.overwrite_estimate.bytes()
@@ -345,9 +344,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits a little, at most [`Options::throttle`](crate::Options::throttle) for each write and for each
-    /// [`BYTES_PER_DELAY`] bytes, while more waits to be merged or collected than should; says what is wrong if
-    /// nothing can be merged at all.
+    /// Delays a write while compaction or collection lags: at most
+    /// [`Options::throttle`](crate::Options::throttle) for each write and each [`BYTES_PER_DELAY`]
+    /// bytes. Returns the error if compaction fails altogether.
     #[inline]
     fn delay_write(&self, writes: usize, len: usize) -> Result<()> {
         let write_delay = self.work.write_delay.load(Ordering::Relaxed);
@@ -364,14 +363,14 @@ impl Engine {
         }
         if self.options.background {
             self.counters.throttled.add(1);
-            // What is collected for it, too, is by its bytes, and what is merged by its keys.
+            // Collection costs by bytes, and compaction by keys.
             let times = (len / BYTES_PER_DELAY).min(MAX_DELAYS_PER_WRITE).max(writes) as u64;
             self.wait_delays(times);
         }
         Ok(())
     }
 
-    /// Waits so many times what the pressure says, which may change meanwhile.
+    /// Waits for so many times the write delay, which may change meanwhile.
     fn wait_delays(&self, times: u64) {
         let mut waited = Duration::ZERO;
         loop {
@@ -406,8 +405,8 @@ mod tests {
     use crate::options::Options;
     use crate::store::Store;
 
-    /// Whatever the pressure says is what writes wait, on average. (The limit on the test's own time is
-    /// far above what a busy machine adds to so many sleeps, and far below fifty times as much.)
+    /// Writes wait for the requested delay on average. (The upper limit is far above what a busy
+    /// machine adds to these sleeps, and far below fifty times the delay.)
     #[test]
     fn writes_are_delayed_as_long_as_requested() {
         const WAIT: Duration = Duration::from_millis(2);
@@ -415,7 +414,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path(), Options::default()).unwrap();
         let table = store.table("t").unwrap();
-        // By its bytes, 32 times as long at most.
+        // By its bytes, at most 32 times as long.
         for (len, times) in [(0, 1), (9 << 10, 2), (8 << 20, 32)] {
             let writes = WRITES / times;
             let previous = store.statistics().throttled_writes;
@@ -443,7 +442,7 @@ mod tests {
     #[test]
     fn long_delay_ends_when_pressure_ends() {
         let home = tempfile::tempdir().unwrap();
-        // Nobody else changes the pressure.
+        // Nobody else changes the delay.
         let options = Options { background: false, ..Options::default() };
         let store = Store::open(home.path(), options).unwrap();
         let write_delay = &store.engine().work.write_delay;
@@ -463,7 +462,7 @@ mod tests {
         });
     }
 
-    /// However late merges are.
+    /// However far compaction lags.
     #[test]
     fn write_delay_never_exceeds_the_throttle_option() {
         let home = tempfile::tempdir().unwrap();
@@ -472,7 +471,7 @@ mod tests {
         let store = Store::open(home.path(), options).unwrap();
         let table = store.table("t").unwrap();
         let engine = store.engine();
-        // No merge ends.
+        // No compaction ends.
         let compaction = lock(&engine.compaction);
         let delay_updated_at =
             || Duration::from_nanos(engine.work.write_delay.load(Ordering::Relaxed).into());

@@ -1,5 +1,5 @@
-//! A folder and those in it, kept open: their files are found in them whatever names they have by
-//! now, and syncing them takes no descriptor that might not be had.
+//! A directory and its subdirectories, held open. Their files are found even after a rename, and a
+//! sync needs no new descriptor.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,21 +14,21 @@ use crate::engine::lock;
 use crate::schedule::Mutex;
 
 pub(super) struct HeldDirectories {
-    /// The path of the first when it was opened; all paths begin with it.
+    /// Path of the root when it was opened; all paths start with it.
     dir: PathBuf,
     root: Arc<OwnedFd>,
-    /// Those in it that are kept open, since they were first used. Others may be replaced.
+    /// Subdirectories that stay open once they were used. Others may be replaced.
     inside: Mutex<HashMap<&'static Path, Option<Arc<OwnedFd>>>>,
 }
 
-/// Where a path leads: a name in a folder.
+/// A resolved path: a name in a directory.
 pub(super) struct ResolvedPath<'a> {
     directory: Option<Arc<OwnedFd>>,
     pub(super) name: &'a Path,
 }
 
 impl<'a> ResolvedPath<'a> {
-    /// Found when it is used.
+    /// Resolved by the kernel when it is used.
     pub(super) fn unresolved(path: &'a Path) -> ResolvedPath<'a> {
         ResolvedPath { directory: None, name: path }
     }
@@ -37,7 +37,7 @@ impl<'a> ResolvedPath<'a> {
         self.directory.as_ref().map_or(CWD, |directory| directory.as_fd())
     }
 
-    /// Whether that is there, wherever a link leads. None: nothing is there that is known of.
+    /// Whether the target, following links, is of this kind; `None` if nothing is found.
     pub(super) fn is_kind(&self, kind: FileType) -> Option<bool> {
         let there = statat(self.directory(), self.name, AtFlags::empty()).ok()?;
         Some(FileType::from_raw_mode(there.st_mode) == kind)
@@ -51,7 +51,7 @@ impl HeldDirectories {
         Ok(HeldDirectories { dir: dir.to_owned(), root, inside: Mutex::new(inside) })
     }
 
-    /// Where a path leads. None: out of the folder, as for all of these.
+    /// Resolves a path; `None` if it lies outside the directory, as in the methods below.
     pub(super) fn resolve<'a>(&self, path: &'a Path) -> Option<io::Result<ResolvedPath<'a>>> {
         let below = path.strip_prefix(&self.dir).ok()?;
         let in_held = || Some((self.held(below.parent()?)?, Path::new(below.file_name()?)));
@@ -60,7 +60,7 @@ impl HeldDirectories {
         Some(directory.map(|directory| ResolvedPath { directory: Some(directory), name }))
     }
 
-    /// The folder that a path leads to.
+    /// The directory at a path.
     pub(super) fn directory(&self, path: &Path) -> Option<io::Result<Arc<OwnedFd>>> {
         let below = path.strip_prefix(&self.dir).ok()?;
         if below.as_os_str().is_empty() {
@@ -69,7 +69,7 @@ impl HeldDirectories {
         Some(self.held(below).unwrap_or_else(|| Ok(Arc::new(open(self.root.as_fd(), below)?))))
     }
 
-    /// None: it is none of those.
+    /// `None` if it is not one of the held subdirectories.
     fn held(&self, below: &Path) -> Option<io::Result<Arc<OwnedFd>>> {
         let mut inside = lock(&self.inside);
         let slot = inside.get_mut(below)?;

@@ -27,7 +27,7 @@ pub struct Os {
 }
 
 impl Os {
-    /// All of it, each path as it is found when it is used.
+    /// Every path is resolved when it is used.
     pub fn new() -> Os {
         Os::default()
     }
@@ -77,7 +77,7 @@ impl Fs for Os {
             Mode::Write => OFlags::RDWR,
             Mode::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        // A pipe in its place would be waited for.
+        // Opening a pipe would block.
         if mode != Mode::New && self.resolve(path)?.is_kind(FileType::RegularFile) == Some(false) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -122,11 +122,11 @@ impl Fs for Os {
     }
 }
 
-/// A folder that is locked until this is dropped.
+/// A directory lock, released on drop.
 struct DirectoryLock(fs::File);
 
 impl Drop for DirectoryLock {
-    /// Closing would not do while a child of this process, between fork and exec, has it open too.
+    /// Closing is not enough while a forked child still holds the descriptor.
     fn drop(&mut self) {
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
@@ -149,7 +149,7 @@ impl File for OsFile {
         let all = || fallocate(&*self.file, FallocateFlags::empty(), 0, len);
         match retry_on_intr(all) {
             Ok(()) => Ok(()),
-            // A file system that cannot reserve gets zeros, which reserve too.
+            // Where the file system cannot preallocate, zeros are written instead.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
                 let zeros = vec![0; 1 << 16];
                 let mut at = self.len()?;
@@ -192,7 +192,7 @@ impl File for OsFile {
     }
 
     fn start_writeback(&self, part: Range<u64>) {
-        // There is no hint for it alone that is portable; on Linux this is the call.
+        // There is no portable hint for this; Linux has a call.
         #[cfg(target_os = "linux")]
         linux::start_writeback(&self.file, part);
         #[cfg(not(target_os = "linux"))]
@@ -201,7 +201,7 @@ impl File for OsFile {
 
     fn open_direct(&self) -> Option<Arc<dyn File>> {
         let rights = fcntl_getfl(&*self.file).ok()? & OFlags::RWMODE;
-        // The name may be gone, or another file's by now.
+        // The name may be gone or belong to another file by now.
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let file = open(path, rights | OFlags::DIRECT | OFlags::CLOEXEC, FileMode::empty()).ok()?;
         Some(Arc::new(OsFile { file: Arc::new(file.into()) }))
@@ -246,7 +246,7 @@ impl Pages for OsPages {
             madvise(at, part.end - part.start, Advice::LinuxPopulateRead)
         };
         match populated {
-            // Kernels before 5.14: the pages come when they are touched.
+            // Before Linux 5.14 the pages come when they are touched.
             Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
             Err(rustix::io::Errno::FAULT) => Err(rustix::io::Errno::IO.into()),
             Err(error) => Err(error.into()),
@@ -269,8 +269,8 @@ impl Pages for OsPages {
 
 impl Drop for OsPages {
     fn drop(&mut self) {
-        // SAFETY: nothing refers to the mapping any more, for its owner is being dropped. An
-        // error would mean that it is not ours; there is nothing to do about it.
+        // SAFETY: nothing refers to the mapping any more, since its owner is being dropped. An
+        // error would mean that the mapping is not ours; nothing can be done about it.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -289,7 +289,7 @@ mod linux {
     use super::super::Part;
 
     pub(super) fn start_writeback(file: &fs::File, part: Range<u64>) {
-        // SAFETY: a call with numbers alone. It is a hint: what it answers does not matter.
+        // SAFETY: the call takes numbers only. It is a hint, so its result does not matter.
         unsafe {
             libc::sync_file_range(
                 file.as_raw_fd(),
@@ -303,25 +303,25 @@ mod linux {
     const RING_ENTRIES: usize = 64;
 
     thread_local! {
-        /// Made at the first use; None: the kernel offers none.
+        /// Created on first use; `None` inside: the kernel offers no ring.
         static RING: RefCell<Option<Option<IoUring>>> = const { RefCell::new(None) };
     }
 
-    /// Reads all parts with as many requests under way as the ring takes. None: there is no ring.
+    /// Reads all parts with as many requests in flight as the ring takes. `None`: there is no ring.
     pub(super) fn read_many(file: &fs::File, parts: &mut [Part<'_>]) -> Option<io::Result<()>> {
         let read = |slot: &RefCell<Option<Option<IoUring>>>| {
             let mut slot = slot.borrow_mut();
             let ring = slot.get_or_insert_with(|| IoUring::new(RING_ENTRIES as u32).ok());
             for parts in parts.chunks_mut(RING_ENTRIES) {
                 if let Err(error) = read_some(ring.as_mut()?, file, parts) {
-                    // It may hold requests that were never handed over.
+                    // It may hold requests that were never submitted.
                     *slot = None;
                     return Some(Err(error));
                 }
             }
             Some(Ok(()))
         };
-        // A thread that ends may have none any more.
+        // An exiting thread may have lost its thread-local.
         RING.try_with(read).ok()?
     }
 
@@ -332,8 +332,8 @@ mod linux {
                 .offset(part.offset)
                 .build()
                 .user_data(number as u64);
-            // SAFETY: the file and the memory are borrowed until every request that was handed
-            // over is answered below.
+            // SAFETY: file and buffers stay borrowed until every submitted request has completed
+            // below.
             let pushed = unsafe { ring.submission().push(&read) };
             debug_assert!(pushed.is_ok(), "there are as many entries as parts");
         }
@@ -349,7 +349,7 @@ mod linux {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     failed = Some(error);
-                    // What is under way still writes into the memory: wait for its answers.
+                    // Requests in flight still write into the buffers: wait for their completions.
                     std::thread::sleep(std::time::Duration::from_millis(1));
                 }
             }
@@ -368,7 +368,7 @@ mod linux {
                     }
                     read => read as usize,
                 };
-                // The rest of a short one by itself; that tells the end of the file, too.
+                // Completes a short read; this also detects the end of the file.
                 if read < part.into.len()
                     && let Err(error) =
                         file.read_exact_at(&mut part.into[read..], part.offset + read as u64)
@@ -391,7 +391,7 @@ mod tests {
         let path = home.path();
         let file = fs::File::open(path).unwrap();
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
-        // What a fork makes of it: another number of the same open file.
+        // What a fork does: another descriptor for the same open file.
         let inherited = file.try_clone().unwrap();
         let held = DirectoryLock(file);
         assert!(Os::new().lock(path).is_err());

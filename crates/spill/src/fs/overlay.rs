@@ -1,7 +1,7 @@
-//! A file system that is read, and whose changes stay in memory and go with it.
+//! A read-only file system whose changes stay in memory.
 //!
-//! Opening a store for reading alone recovers it on one: recovery is what it ever is, and the disk
-//! stays as it was, so that it works where nothing can be written.
+//! Opening a store read-only recovers it on an overlay. Recovery is the same code, the disk stays
+//! unchanged, and it works where nothing can be written.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::schedule::Mutex;
 
 pub(crate) struct Overlay {
     below: Arc<dyn Fs>,
-    /// What differs from below: files that may be other than there, and names that are gone.
+    /// Changed or created files, and `None` for removed names.
     changes: Mutex<HashMap<PathBuf, Option<Arc<dyn File>>>>,
 }
 
@@ -36,7 +36,7 @@ impl Overlay {
 }
 
 impl Fs for Overlay {
-    /// Files have no need of one.
+    /// In-memory files need no directory.
     fn create_dir(&self, _: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -105,15 +105,15 @@ impl Fs for Overlay {
     }
 }
 
-/// A file that is there: writes reach a private mapping of it.
+/// An existing file whose writes go to a private mapping.
 struct PrivateFile {
     below: Arc<dyn File>,
     len: usize,
-    /// None: the file is empty, which cannot be mapped.
+    /// `None` for an empty file, which cannot be mapped.
     pages: Option<Arc<SharedMap>>,
 }
 
-/// A mapping that many have; its bytes are changed under the lock alone.
+/// A shared mapping; its bytes change only under the lock.
 struct SharedMap {
     map: Map,
     write_lock: Mutex<()>,
@@ -127,7 +127,7 @@ impl PrivateFile {
         Ok(PrivateFile { below, len, pages })
     }
 
-    /// The part of `len` bytes from `offset` on that is in the file, and where it is in memory.
+    /// How much of `len` bytes from `offset` lies in the file, and its address.
     fn part(&self, offset: u64, len: usize) -> Option<(&SharedMap, NonNull<u8>, usize)> {
         let pages = self.pages.as_deref()?;
         let at = usize::try_from(offset).ok().filter(|at| *at < self.len)?;
@@ -150,13 +150,12 @@ impl File for PrivateFile {
     }
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        // A read of the file first: what the device cannot read is an error there, and a signal
-        // in the mapping.
+        // Reads the file first: an unreadable part is an error here, but a signal in the mapping.
         let read = self.below.read_at(into, offset)?;
         if let Some((pages, start, len)) = self.part(offset, read) {
             let _exclusive = lock(&pages.write_lock);
             // SAFETY: `len` bytes of the mapping, which nobody changes meanwhile, and of `into`,
-            // for `read` is not more.
+            // since `read` is not larger.
             unsafe { start.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), len) };
         }
         Ok(read)
@@ -167,8 +166,8 @@ impl File for PrivateFile {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         };
         let _exclusive = lock(&pages.write_lock);
-        // SAFETY: `len` bytes of the mapping and of `from`; those who read the mapping itself are
-        // told of records after they are written, as with a file.
+        // SAFETY: `len` bytes of the mapping and of `from`; readers of the mapping learn of records
+        // only after they are written, as with a file.
         unsafe { start.as_ptr().copy_from_nonoverlapping(from.as_ptr(), len) };
         Ok(len)
     }
@@ -183,7 +182,7 @@ impl File for PrivateFile {
         let pages = self.pages.as_ref().filter(|_| len <= self.len);
         let pages = Arc::clone(pages.ok_or(io::ErrorKind::InvalidInput)?);
         let start = pages.map.start();
-        // SAFETY: the mapping lives as long as what shares it.
+        // SAFETY: the mapping lives as long as its sharers.
         Ok(unsafe { Map::new(start, len, Box::new(SharedMapPages(pages))) })
     }
 }
@@ -196,8 +195,7 @@ impl Pages for SharedMapPages {
     }
 }
 
-/// A file that is in memory alone. What is mapped of it is what it has then: nothing is written to
-/// a store that is read.
+/// An in-memory file. A mapping is a copy, since nothing writes to a store that is read.
 #[derive(Default)]
 struct MemoryFile {
     bytes: Mutex<Vec<u8>>,

@@ -1,5 +1,4 @@
-//! Building the tree of a level from left to right: new leaves from entries, old leaves by
-//! reference.
+//! Builds the tree of a level from left to right: new leaves from entries, old leaves by reference.
 
 use std::cmp::Ordering;
 
@@ -14,51 +13,52 @@ use crate::record::hash;
 use crate::time_slice;
 use crate::value_pointer::ValuePointer;
 
-/// Reads the whole key of a record.
+/// Reads whole keys from the log.
 pub(crate) trait KeyReader {
     fn key(&self, pointer: ValuePointer) -> Result<Vec<u8>>;
     fn key_hash(&self, pointer: ValuePointer) -> Result<u64>;
 }
 
-/// An old leaf is kept only behind a page that is filled at least so far.
+/// Minimum entries of a new leaf in front of a reused one.
 const MIN_LEAF_ENTRIES: usize = MAX_ENTRIES / 2;
-/// So many entries wait for their leaf at most: what is left once one is written is enough to stand before
-/// an old leaf. Otherwise one key more in a full leaf would move the entries of all full ones behind it.
+/// Entries that wait for their leaf at most. After a full leaf is written, enough are left for a
+/// leaf in front of a reused one; otherwise one new key would shift the entries of all full leaves
+/// behind it.
 const MAX_PENDING: usize = MAX_ENTRIES + MIN_LEAF_ENTRIES;
 
-/// One in so many heads that is that of the entry before, and keys are looked up.
+/// Keys are looked up in the log once one in so many heads equals its predecessor.
 const TIE_DIVISOR: usize = 4;
 
 pub(crate) struct TreeBuilder<'a, K> {
     directory: &'a Directory,
     file: u32,
     keys: &'a K,
-    /// Made with the first page.
+    /// Created with the first page.
     writer: Option<IndexWriter>,
     pending: Vec<(PartialKey<'a>, ValuePointer)>,
-    /// The last entry of the leaf before the pending ones, if that was built here.
+    /// The last entry of the previous leaf, if that was built here.
     last_entry: Option<(Vec<u8>, usize, ValuePointer)>,
-    /// The lower bound that the next new leaf gets.
+    /// Lower bound for the next new leaf.
     bound: Option<Vec<u8>>,
-    /// Lower bounds and pages of each height above the leaves that wait for their page.
+    /// By height above the leaves: bounds and pages that wait for their inner page.
     above: Vec<Vec<(Vec<u8>, u64)>>,
     entries: u64,
-    /// What all keys are added to that the tree gets.
+    /// Filter that receives all keys of the tree.
     filter: Option<FilterBuilder>,
 }
 
-/// A tree that was built.
+/// A finished tree.
 pub(crate) struct BuiltTree {
     pub(crate) root: PageId,
     pub(crate) height: u32,
     pub(crate) entries: u64,
-    /// None: all is in one old leaf.
+    /// `None`: a single old leaf holds everything.
     pub(crate) file: Option<IndexFile>,
     pub(crate) filter: Option<Filter>,
 }
 
 impl<'a, K: KeyReader> TreeBuilder<'a, K> {
-    /// `filter` has the keys of all leaves that will be kept.
+    /// `filter` contains the keys of all leaves that may be reused.
     pub(crate) fn new(
         directory: &'a Directory,
         file: u32,
@@ -79,7 +79,7 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         }
     }
 
-    /// The next entry, of a key that the filter may not have yet.
+    /// Adds the next entry, whose key may be missing in the filter.
     #[inline]
     pub(crate) fn push_new(&mut self, key: PartialKey<'a>, pointer: ValuePointer) -> Result<()> {
         if let Some(filter) = &mut self.filter {
@@ -91,12 +91,12 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         self.push(key, pointer)
     }
 
-    /// Whether an old leaf can be kept here without leaving a thin one before it.
+    /// Whether an old leaf can be reused here without leaving a thin leaf before it.
     pub(crate) fn can_reuse(&self) -> bool {
         self.pending.is_empty() || self.pending.len() >= MIN_LEAF_ENTRIES
     }
 
-    /// Takes an old leaf as it is.
+    /// Takes an old leaf by reference.
     pub(crate) fn reuse_leaf(&mut self, leaf: PageId, bound: &[u8], entries: usize) -> Result<()> {
         self.write_pending()?;
         self.last_entry = None;
@@ -104,14 +104,14 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         self.add(0, bound.to_vec(), leaf)
     }
 
-    /// What comes now is not below `bound`, and what came before is.
+    /// All that follows is at or above `bound`, and all before is below.
     pub(crate) fn set_lower_bound(&mut self, bound: &[u8]) {
         if self.pending.is_empty() && self.last_entry.is_none() {
             self.bound = Some(bound.to_vec());
         }
     }
 
-    /// The next entry in the order of the keys.
+    /// Adds the next entry in key order.
     #[inline]
     pub(crate) fn push(&mut self, key: PartialKey<'a>, pointer: ValuePointer) -> Result<()> {
         self.pending.push((key, pointer));
@@ -121,7 +121,7 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         Ok(())
     }
 
-    /// Writes the pending entries as a leaf, or as two.
+    /// Writes the pending entries as one leaf or two.
     fn write_pending(&mut self) -> Result<()> {
         if self.pending.len() > MAX_ENTRIES {
             self.write_leaf_of(self.pending.len() / 2)?;
@@ -129,7 +129,7 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         self.write_leaf_of(self.pending.len())
     }
 
-    /// Writes so many of the pending entries as a leaf.
+    /// Writes the first pending entries as a leaf.
     fn write_leaf_of(&mut self, count: usize) -> Result<()> {
         let pending = &self.pending[..count];
         let keys = self.resolve_ties(pending);
@@ -171,9 +171,9 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         self.add(0, bound, id)
     }
 
-    /// The keys of entries of a leaf, where their heads hardly tell them apart, and would begin later
-    /// if more were known: old leaves, of a table that had few keys or a greater variety of them, take
-    /// out less than all of these share.
+    /// Reads the keys of a leaf's entries where many heads tie and longer prefixes would separate
+    /// them. Old leaves of a table with few or diverse keys share shorter prefixes than these
+    /// entries do.
     fn resolve_ties(&self, entries: &[(PartialKey<'_>, ValuePointer)]) -> Option<Vec<Vec<u8>>> {
         let (shared, known) = (shared_len(entries), known_len(entries));
         if shared <= known {
@@ -188,7 +188,7 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
             time_slice::yield_if_expired();
             match known {
                 PartialKey::Whole(key) => Some(key.to_vec()),
-                // What is damaged stays in its place.
+                // Damaged entries stay where they are.
                 PartialKey::KeyPrefix { .. } => self
                     .keys
                     .key(pointer)
@@ -212,18 +212,19 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         let known = before_known.min(next.len());
         let bytes = next.bytes();
         let shared = common_prefix(before, &bytes);
-        // Where `before` ends it may go on with zeros, so a zero is not above it for certain.
+        // Beyond its known bytes `before` may continue with zeros, so a zero does not separate
+        // them.
         if shared < known && bytes.get(shared).is_some_and(|&byte| byte != 0) {
             return Ok(bytes[..=shared].to_vec());
         }
-        // What is known of them does not tell them apart.
+        // The known bytes do not separate them.
         let before = self.keys.key(before_at)?;
         let next = self.keys.key(next_at)?;
         let shared = common_prefix(&before, &next);
         Ok(next[..(shared + 1).min(next.len())].to_vec())
     }
 
-    /// Enters a page into the inner page above it.
+    /// Adds a page to the inner page above it.
     fn add(&mut self, height: usize, bound: Vec<u8>, page: PageId) -> Result<()> {
         time_slice::yield_if_expired();
         if self.above.len() == height {
@@ -247,7 +248,7 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         self.add(height + 1, bound, id)
     }
 
-    /// Writes what waits; None: there was no entry at all.
+    /// Writes what is pending; `None` if there was no entry.
     pub(crate) fn finish(mut self) -> Result<Option<BuiltTree>> {
         self.write_pending()?;
         let mut height = 0;
@@ -271,8 +272,7 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
     }
 }
 
-/// How many bytes all of these share, in the order of their keys, as far as the first and the last are
-/// known, and a page takes out at most.
+/// Bytes that all entries share, as far as the first and the last are known and a page can strip.
 fn shared_len(entries: &[(PartialKey<'_>, ValuePointer)]) -> usize {
     let (Some((first, _)), Some((last_entry, _))) = (entries.first(), entries.last()) else {
         return 0;
@@ -280,7 +280,7 @@ fn shared_len(entries: &[(PartialKey<'_>, ValuePointer)]) -> usize {
     common_prefix(&first.untrimmed(), &last_entry.untrimmed()).min(MAX_PREFIX_LEN)
 }
 
-/// How many bytes are known of each, but the eight of its head.
+/// Known bytes of every entry, without the eight of its head.
 fn known_len(entries: &[(PartialKey<'_>, ValuePointer)]) -> usize {
     entries.iter().map(|(key, _)| key.len() - 8).min().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Walking through the leaves of a level in either direction.
+//! A cursor over the leaves of a level, in either direction.
 
 use std::sync::Arc;
 
@@ -7,14 +7,13 @@ use super::page::{Page, PageId};
 use crate::error::Result;
 use crate::value_pointer::ValuePointer;
 
-/// A place between the entries of a level. It knows positions only: what the keys are the log
-/// says.
+/// A position between the entries of a level. It knows value pointers only; keys are in the log.
 pub(crate) struct Cursor {
     level: Arc<Level>,
-    /// The inner pages from the root on, and which child was taken of each.
+    /// Inner pages from the root, and the child taken in each.
     path: Vec<(PageId, usize)>,
     leaf: PageId,
-    /// The entry where it stands; `count` of the leaf: behind the last.
+    /// Index of the current entry; `count` is behind the last.
     slot: usize,
     count: usize,
 }
@@ -29,8 +28,8 @@ impl Cursor {
         self.level.leaf(self.leaf)
     }
 
-    /// To the first entry whose key may be `key` or above: those before are below it. The second
-    /// answer is how many from there on may still be below it.
+    /// Moves to the first entry whose key may be at or above `key`. Returns how many entries from
+    /// there on may still be below it.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<usize> {
         let level = Arc::clone(&self.level);
         self.descend(|page| page.child_of(key))?;
@@ -45,7 +44,7 @@ impl Cursor {
         Ok(unsure)
     }
 
-    /// Behind the last entry of all.
+    /// Moves behind the last entry.
     pub(crate) fn seek_end(&mut self) -> Result<()> {
         self.descend(|page| page.count() - 1)?;
         self.count = self.page()?.count();
@@ -66,7 +65,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// The entry where it stands; None behind the last.
+    /// The current entry; `None` behind the last.
     pub(crate) fn current(&self) -> Result<Option<ValuePointer>> {
         if self.slot >= self.count {
             return Ok(None);
@@ -74,14 +73,14 @@ impl Cursor {
         Ok(Some(ValuePointer::from_bits(self.page()?.value(self.slot))))
     }
 
-    /// The positions of up to `limit` entries from where it stands, within its leaf.
+    /// Up to `limit` entries from the current one on, within its leaf.
     pub(crate) fn ahead(&self, limit: usize) -> Result<impl Iterator<Item = ValuePointer> + '_> {
         let end = (self.slot + limit).min(self.count);
         let page = self.page()?;
         Ok((self.slot..end).map(move |slot| ValuePointer::from_bits(page.value(slot))))
     }
 
-    /// The positions of up to `limit` entries before where it stands, the nearest first.
+    /// Up to `limit` entries before the current one, nearest first, within its leaf.
     pub(crate) fn behind(&self, limit: usize) -> Result<impl Iterator<Item = ValuePointer> + '_> {
         let start = self.slot.saturating_sub(limit);
         let page = self.page()?;
@@ -92,7 +91,7 @@ impl Cursor {
         self.skip(1)
     }
 
-    /// Over so many entries, which lie within its leaf.
+    /// Skips entries within the leaf.
     pub(crate) fn skip(&mut self, entries: usize) -> Result<()> {
         self.slot += entries;
         if self.slot >= self.count {
@@ -101,7 +100,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// To the entry before; false at the first of all, where it stays.
+    /// Moves to the previous entry; returns false and stays at the first.
     pub(crate) fn previous(&mut self) -> Result<bool> {
         if self.slot == 0 && !self.previous_leaf()? {
             return Ok(false);
@@ -110,7 +109,7 @@ impl Cursor {
         Ok(true)
     }
 
-    /// To the begin of the next leaf; behind the last entry if there is none.
+    /// Moves to the start of the next leaf, or behind the last entry.
     fn next_leaf(&mut self) -> Result<()> {
         if self.step(|index, count| (index + 1 < count).then_some(index + 1), |_| 0)? {
             self.count = self.page()?.count();
@@ -119,7 +118,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Behind the last entry of the leaf before; false if there is none.
+    /// Moves behind the last entry of the previous leaf; false if there is none.
     fn previous_leaf(&mut self) -> Result<bool> {
         let moved = self.step(|index, _| index.checked_sub(1), |page| page.count() - 1)?;
         if moved {
@@ -129,7 +128,7 @@ impl Cursor {
         Ok(moved)
     }
 
-    /// To another leaf: up as far as `sibling` finds no other child, then down by `choose`.
+    /// Moves to another leaf: up until `sibling` finds a child, then down by `choose`.
     fn step(
         &mut self,
         sibling: impl Fn(usize, usize) -> Option<usize>,

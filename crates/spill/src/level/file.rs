@@ -1,4 +1,4 @@
-//! A file of index pages: written once from begin to end, then only read.
+//! A file of index pages: written once, then only read.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::file_names;
 use crate::fs::{Access, File, Fs, Map, Mode, read_exact_at, write_all_at};
 use crate::time_slice;
 
-/// What is brought into memory at once where a page is first read.
+/// Bytes populated when a page is first read.
 const READ_AROUND: usize = 64 << 10;
-/// What is read at once.
+/// Bytes read at once by a scrub.
 const SCRUB_CHUNK: usize = 1 << 20;
 
 /// A complete file of pages.
@@ -24,7 +24,7 @@ pub(crate) struct IndexFile {
     map: Map,
     fs: Arc<dyn Fs>,
     store: u64,
-    /// A bit for each page that was read and checked since the file was opened.
+    /// One bit for each page that was read and checked since opening.
     checked: Vec<AtomicU64>,
     obsolete: AtomicBool,
 }
@@ -35,7 +35,7 @@ pub(crate) fn name(id: u32) -> String {
     file_names::name(id, EXTENSION)
 }
 
-/// The number in the name of a file of pages.
+/// The number in an index file's name.
 pub(crate) fn number(name: &str) -> Option<u32> {
     file_names::number(name, EXTENSION)
 }
@@ -50,7 +50,7 @@ impl IndexFile {
             .map_err(|error| Error::missing_file(&path, error))?;
         let len = file.len().map_err(failed)?;
         if len != u64::from(pages) * PAGE_SIZE as u64 {
-            let what = format!("it has {len} bytes and should have {pages} pages");
+            let what = format!("the file has {len} bytes instead of {pages} pages");
             return Err(Error::damaged(&path, len, what));
         }
         let map = file.map(len as usize, Access::Read).map_err(failed)?;
@@ -74,17 +74,17 @@ impl IndexFile {
         (self.map.len() / PAGE_SIZE) as u32
     }
 
-    /// Its content is durable when this returns; its name is not.
+    /// Makes its content durable, but not its name.
     pub(crate) fn sync(&self) -> Result<()> {
         self.file.sync().map_err(|error| Error::io(&self.path, error))
     }
 
-    /// The file is removed when the last user goes.
+    /// Deletes the file with its last user.
     pub(crate) fn retire(&self) {
         self.obsolete.store(true, Ordering::Release);
     }
 
-    /// A page; checked when it is read for the first time.
+    /// A page; its checksum is verified on first read.
     #[inline]
     pub(crate) fn page(&self, number: u32) -> Result<Page<'_>> {
         let (word, bit) = (number as usize / 64, 1 << (number % 64));
@@ -98,15 +98,15 @@ impl IndexFile {
     #[inline]
     fn page_unchecked(&self, number: u32) -> Page<'_> {
         debug_assert!(number < self.pages());
-        // SAFETY: `number` is below `pages`, the file is never changed, and the mapping lives as
-        // long as this. A page is aligned to nothing but bytes.
+        // SAFETY: `number` is below `pages`, the file never changes, and the mapping lives as long
+        // as this. A page has the alignment of a byte.
         unsafe { Page::new(&*self.map.start().as_ptr().add(number as usize * PAGE_SIZE).cast()) }
     }
 
     #[cold]
     fn first_read(&self, number: u32) -> Result<Page<'_>> {
         if number >= self.pages() {
-            let what = "a page is referred to that the file does not have";
+            let what = "a page is referenced that the file does not have";
             return Err(Error::damaged(&self.path, u64::from(number) * PAGE_SIZE as u64, what));
         }
         let start = number as usize * PAGE_SIZE / READ_AROUND * READ_AROUND;
@@ -121,12 +121,11 @@ impl IndexFile {
         Ok(page)
     }
 
-    /// Has pages that were written just now, and are in the page cache, in the mapping before anyone
-    /// reads them: that takes a reader two system calls for each page otherwise. What was put together
-    /// here need not be checked.
+    /// Maps freshly written pages before anyone reads them, which would cost a reader two system
+    /// calls per page. They need no verification.
     fn populate_written(&self) {
         time_slice::for_each_chunk(0..self.map.len(), time_slice::SYSCALL_CHUNK, |part| {
-            // A page that cannot be had is missed, and told of, when it is read.
+            // A page that cannot be mapped is reported when it is read.
             if self.map.populate(part.clone()).is_ok() {
                 for number in part.start / PAGE_SIZE..part.end / PAGE_SIZE {
                     self.checked[number / 64].fetch_or(1 << (number % 64), Ordering::Relaxed);
@@ -135,7 +134,7 @@ impl IndexFile {
         });
     }
 
-    /// Reads every page past the mapping and checks it.
+    /// Reads and verifies every page without the mapping.
     pub(crate) fn scrub(&self) -> Result<u64> {
         let mut bytes = vec![0; SCRUB_CHUNK];
         let mut number = 0;
@@ -162,13 +161,13 @@ impl Drop for IndexFile {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
             self.map.discard();
-            // What stays behind is removed at the next opening.
+            // A leftover file is deleted at the next opening.
             let _ = self.fs.remove(&self.path);
         }
     }
 }
 
-/// A file of pages while it is written. Dropped before it is finished, it goes.
+/// An index file being written; deleted if dropped unfinished.
 pub(crate) struct IndexWriter {
     id: u32,
     directory: Directory,
@@ -194,7 +193,7 @@ impl IndexWriter {
         })
     }
 
-    /// The page that comes next.
+    /// The next page.
     pub(crate) fn next(&self) -> PageId {
         PageId { file: self.id, number: self.pages }
     }
@@ -224,7 +223,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// The complete file, which is not durable yet.
+    /// The complete file, not durable yet.
     pub(crate) fn finish(mut self) -> Result<IndexFile> {
         self.write_buffered()?;
         let file = IndexFile::open(&self.directory, self.id, self.pages)?;
@@ -237,7 +236,7 @@ impl IndexWriter {
 impl Drop for IndexWriter {
     fn drop(&mut self) {
         if self.file.is_some() {
-            // What stays behind is removed at the next opening.
+            // A leftover file is deleted at the next opening.
             let _ = self.directory.fs.remove(&self.path);
         }
     }

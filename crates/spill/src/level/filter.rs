@@ -1,31 +1,31 @@
-//! A filter of the keys of a level: a few bits of each, so that most reads of keys that the level
-//! does not have end at one cache line of it.
+//! A Bloom filter of the keys of a level, so that most look-ups of absent keys end at one cache
+//! line.
 //!
-//! It is a Bloom filter in blocks of a cache line (Putze, Sanders, Singler: Cache-, Hash- and
-//! Space-Efficient Bloom Filters, 2007): a key sets one bit in each of the eight words of one line.
-//! Its pages end the newest file of its level; the first line of each is the head of a page.
+//! It is a blocked Bloom filter (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom
+//! Filters, 2007): a key sets one bit in each of the eight words of one line. Its pages end the
+//! newest file of its level; the first line of each is the page header.
 
 use super::file::IndexWriter;
 use super::page::{PAGE_SIZE, Page, PageKind, write_checksum};
 use crate::error::Result;
 use crate::time_slice;
 
-/// Bytes of a line, which is eight words.
+/// Bytes of a line: eight words.
 const LINE_SIZE: usize = 64;
-/// Lines of a page behind its head.
+/// Lines of a page behind its header.
 const LINES_PER_PAGE: usize = PAGE_SIZE / LINE_SIZE - 1;
 
-/// The most pages: of 1 GiB.
+/// The most pages: 1 GiB.
 const MAX_PAGES: u64 = 1 << 18;
 
-/// For how many keys a filter is made, and how many bits it takes for each.
+/// Number of keys that a filter is sized for, and bits for each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FilterSize {
     pub(crate) keys: u64,
     pub(crate) bits_per_key: u32,
 }
 
-/// The page of so many, and the line in it, that a key belongs to.
+/// The page and the line in it that a key belongs to.
 #[inline]
 fn locate(key_hash: u64, pages: u32) -> (u32, usize) {
     let lines = u64::from(pages) * LINES_PER_PAGE as u64;
@@ -36,12 +36,12 @@ fn locate(key_hash: u64, pages: u32) -> (u32, usize) {
 /// The bit of each word that a key sets.
 #[inline]
 fn masks(key_hash: u64) -> [u64; 8] {
-    // The highest bits chose the line: these come of the lowest.
+    // The highest bits chose the line; these use the lowest.
     let mixed = (key_hash & u64::from(u32::MAX)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     std::array::from_fn(|word| 1 << (mixed >> (58 - 6 * word) & 63))
 }
 
-/// Whether a page of a filter tells of a key in one of its lines.
+/// Whether a line of a filter page contains a key.
 #[inline]
 fn contains(page: &[u8; PAGE_SIZE], line: usize, key_hash: u64) -> bool {
     let words = page[line * LINE_SIZE..(line + 1) * LINE_SIZE].as_chunks().0;
@@ -58,7 +58,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// False: the key is not among those of the level.
+    /// False: the level does not have the key.
     #[inline]
     pub(crate) fn may_contain<'a>(
         &self,
@@ -70,7 +70,7 @@ impl Filter {
     }
 }
 
-/// A filter while its level is merged.
+/// A filter that is being built.
 pub(crate) struct FilterBuilder {
     pages: Vec<[u8; PAGE_SIZE]>,
 }
@@ -82,7 +82,7 @@ impl FilterBuilder {
         FilterBuilder { pages: vec![[0; PAGE_SIZE]; pages as usize] }
     }
 
-    /// One that has what another has.
+    /// A filter that starts with the content of another.
     pub(crate) fn from_pages<'a>(
         pages: impl Iterator<Item = Result<Page<'a>>>,
     ) -> Result<FilterBuilder> {
@@ -134,9 +134,8 @@ mod tests {
         contains(&builder.pages[page as usize], line, key_hash)
     }
 
-    /// What a filter says of keys that it does not have: n keys leave a bit of a line clear with
-    /// (1 - 1 / (64 lines))^n, and each of eight words has to have its bit set; over the lines, the number
-    /// of whose keys is Poisson's.
+    /// The expected false-positive rate: n keys leave a bit of a line clear with (1 - 1/64)^n, all
+    /// eight words must have theirs set, and the number of keys per line is Poisson distributed.
     fn expected(keys_per_line: f64) -> f64 {
         let mut weight = (-keys_per_line).exp();
         let mut sum = 0.0;
@@ -158,7 +157,7 @@ mod tests {
             let lines = filter.pages.len() * LINES_PER_PAGE;
             let share = wrong as f64 / f64::from(tries);
             let expected = expected(f64::from(keys) / lines as f64);
-            // Of a thousand or more, by five standard deviations and what the keys themselves vary.
+            // Five standard deviations, and what the keys themselves vary.
             let tolerance = 5.0 * (expected / f64::from(tries)).sqrt() + 0.05 * expected;
             assert!(
                 (share - expected).abs() < tolerance,

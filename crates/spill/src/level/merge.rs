@@ -1,4 +1,4 @@
-//! Merging what is newer into a level: only indexes are read and written, values stay where they
+//! Merges newer entries into a level. Only indexes are read and written; values stay where they
 //! are.
 
 use std::cmp::Ordering;
@@ -20,20 +20,19 @@ use crate::record::hash;
 use crate::time_slice;
 use crate::value_pointer::ValuePointer;
 
-/// What a merge asks of the log.
+/// Reads records for a merge.
 pub(crate) trait RecordReader {
-    /// Calls `visit` with the key of a record; answers what `visit` does, and the length of the
-    /// record in bytes.
+    /// Calls `visit` with the key of a record; returns its result and the record's length in bytes.
     fn read_key<R>(
         &self,
         pointer: ValuePointer,
         visit: impl FnOnce(&[u8]) -> R,
     ) -> Result<(R, u32)>;
 
-    /// A record will be looked at soon.
+    /// Announces that a record will be read soon.
     fn prefetch(&self, _: ValuePointer) {}
 
-    /// Whether its segment is gone: then something newer tells of its key.
+    /// Whether its segment was deleted: then a newer entry for its key exists.
     fn is_segment_gone(&self, pointer: ValuePointer) -> bool;
 }
 
@@ -47,7 +46,7 @@ impl<T: RecordReader> KeyReader for T {
     }
 }
 
-/// Entries in the order of their keys, of which none comes twice.
+/// Sorted entries with unique keys.
 pub(crate) trait MergeInput<'a> {
     fn current(&self) -> Option<(PartialKey<'a>, ValuePointer)>;
     fn advance(&mut self, records: &impl RecordReader, dead: &mut DeadBytes) -> Result<()>;
@@ -58,7 +57,7 @@ pub(crate) trait MergeInput<'a> {
     }
 }
 
-/// Bytes of records that nothing refers to any more, for each segment.
+/// Bytes of dead records, by segment.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct DeadBytes(pub(crate) HashMap<u32, u64>);
 
@@ -72,25 +71,25 @@ impl DeadBytes {
     }
 }
 
-/// A file that has fewer of its pages in use than this is written anew, leaf by leaf.
+/// An index file with a smaller share of its pages in use is rewritten leaf by leaf.
 const MIN_FILE_USE: f64 = 0.5;
-/// More files than this, and the one least used is written anew.
+/// Index files of a level at most; the least used are rewritten.
 const MAX_FILES: usize = 6;
 
 /// Where a merge writes to.
 pub(crate) struct MergeOutput<'a> {
     pub(crate) directory: &'a Directory,
-    /// The number of the new file.
+    /// Number of the new file.
     pub(crate) file: u32,
-    /// Nothing lies below: tombstones have done their work.
+    /// Nothing lies below, so tombstones can be dropped.
     pub(crate) is_last: bool,
-    /// What a filter is made for, if the level begins with one.
+    /// Size of a new filter, if the level should have one.
     pub(crate) filter: Option<FilterSize>,
 }
 
 impl MergeOutput<'_> {
-    /// A filter with what is there already. A level that has none begins one when it is empty: what
-    /// its keys are only the log knows.
+    /// The filter to extend. A level without one only starts one while it is empty, since its keys
+    /// are in the log alone.
     fn filter(&self, lower: Option<&Level>) -> Result<Option<FilterBuilder>> {
         match (self.filter, lower) {
             (None, _) => Ok(None),
@@ -102,7 +101,7 @@ impl MergeOutput<'_> {
     }
 }
 
-/// The level that is `lower` with all of `input` in it; None if nothing is left.
+/// Merges `input` into `lower`; `None` if nothing is left.
 pub(crate) fn merge<'a>(
     mut input: impl MergeInput<'a>,
     lower: Option<&'a Level>,
@@ -133,7 +132,7 @@ pub(crate) fn merge<'a>(
             builder.reuse_leaf(id, &bound, page.count())?;
             *reused.entry(id.file).or_default() += 1;
         } else {
-            // What is newer may lie below all that was there.
+            // Newer keys may lie below the first leaf's bound.
             if !is_first {
                 builder.set_lower_bound(&bound);
             }
@@ -186,7 +185,7 @@ fn files_to_rewrite(level: &Level) -> Vec<u32> {
     files.iter().take(too_many.max(thin)).map(|(_, id)| *id).collect()
 }
 
-/// Whether a key lies below a bound; below none lies every key.
+/// Whether a key is below a bound; without a bound every key is.
 fn is_below(
     key: PartialKey<'_>,
     pointer: ValuePointer,
@@ -204,8 +203,8 @@ fn is_below(
     }
 }
 
-/// Asks the processor for the old records of a leaf that the keys to come replace: they lie far from
-/// each other, and looking at one after the other would wait for each.
+/// Prefetches the old records of a leaf that the coming keys replace. They are scattered, and
+/// reading them one by one would wait for each.
 fn prefetch_ahead<'a>(
     page: Page<'_>,
     end: Option<&[u8]>,
@@ -214,10 +213,10 @@ fn prefetch_ahead<'a>(
 ) {
     let pointers = (0..page.count()).map(|slot| ValuePointer::from_bits(page.value(slot)));
     if page.head(0) == page.head(page.count() - 1) {
-        // Heads tell nothing: all of them are looked at.
+        // All heads tie, so every record will be read.
         return pointers.for_each(|pointer| records.prefetch(pointer));
     }
-    // Where the last heads are the same, the bound alone says which keys are another leaf's.
+    // Where the last heads tie, only the bound tells which keys belong to the next leaf.
     for key in input.keys_ahead().take_while(|&key| end.is_none_or(|end| key < end)) {
         match page.compare_prefix(key) {
             Ordering::Less => continue,
@@ -235,8 +234,8 @@ fn prefetch_ahead<'a>(
     }
 }
 
-/// Moves the old entries of a leaf that are below a key into the tree, and drops the one that
-/// has the key itself.
+/// Moves the old entries of a leaf below a key into the tree, and drops the entry of the key
+/// itself.
 fn merge_below<'a, K: KeyReader>(
     page: Page<'a>,
     slot: &mut usize,
@@ -247,7 +246,7 @@ fn merge_below<'a, K: KeyReader>(
     dead: &mut DeadBytes,
 ) -> Result<()> {
     let count = page.count();
-    // Where the whole key is known and lies within the page's prefix, heads are enough.
+    // Where the whole key is known and has the page's prefix, heads decide.
     let head = match key {
         PartialKey::Whole(whole) if page.compare_prefix(whole) == Ordering::Equal => {
             Some(head_at(whole, page.prefix_len()))
@@ -272,7 +271,7 @@ fn merge_below<'a, K: KeyReader>(
                         records.read_key(old, |old| old.cmp(&key))?
                     }
                 };
-                // The record may have had to be read.
+                // The record may have come from the device.
                 time_slice::yield_if_expired();
                 match order {
                     Ordering::Less => push_old(page, *slot, builder, records)?,
@@ -286,7 +285,7 @@ fn merge_below<'a, K: KeyReader>(
     Ok(())
 }
 
-/// Takes what is newer into the tree, unless it is a tombstone that has done its work.
+/// Adds a newer entry, unless it is a tombstone that is no longer needed.
 #[inline]
 fn push_new<'a, K: KeyReader>(
     key: PartialKey<'a>,
@@ -322,7 +321,7 @@ fn push_old<'a, K: KeyReader>(
     builder.push(partial_key(page, slot), pointer)
 }
 
-/// The newest version of each key of an L0 that nobody writes any more.
+/// The newest version of each key of a frozen memtable.
 pub(crate) struct MemtableInput<'a> {
     entries: memtable::MemtableIter<'a>,
     current: Option<(&'a [u8], &'a memtable::KeyVersion)>,
@@ -337,7 +336,7 @@ impl<'a> MemtableInput<'a> {
 }
 
 impl<'a> MemtableInput<'a> {
-    /// The key that comes next and its newest version.
+    /// The next key and its newest version.
     pub(crate) fn newest(&self) -> Option<(&'a [u8], &'a memtable::KeyVersion)> {
         self.current
     }
@@ -386,7 +385,7 @@ impl<'a> LevelInput<'a> {
         let next: Option<(PageId, _)> = self.leaves.next().transpose()?;
         self.page = next.map(|(id, _)| self.level.leaf(id)).transpose()?;
         self.slot = 0;
-        // Their keys are looked at where the lower level has the same heads, or a filter wants them.
+        // Their keys are read where the lower level has equal heads, or for a filter.
         if let Some(page) = self.page {
             let pointers = (0..page.count()).map(|slot| ValuePointer::from_bits(page.value(slot)));
             pointers.for_each(|pointer| records.prefetch(pointer));
@@ -428,7 +427,7 @@ mod tests {
     use crate::level::page::{PAGE_SIZE, write_leaf};
     use crate::value_pointer::Tag;
 
-    /// Counts what is looked at ahead.
+    /// Counts the keys that are inspected ahead.
     struct CountingInput<'a> {
         keys: &'a [Vec<u8>],
         lookups: Cell<usize>,
@@ -468,34 +467,32 @@ mod tests {
         }
     }
 
-    /// Otherwise a merge into leaves whose heads are all the same looks at all of L0 for each of them.
+    /// Otherwise a merge into leaves with equal heads inspects the whole memtable for each of them.
     #[test]
     fn prefetch_stays_within_the_leaf() {
         let keys: Vec<Vec<u8>> =
             (0..1000).map(|number| format!("https://{number:04}").into_bytes()).collect();
         let pointer = |number: u32| ValuePointer::new(1, number * 8, false, Tag::of(0));
         let of_leaf = keys.iter().step_by(2).take(50);
-        let (tied, told) = (of_leaf.clone(), of_leaf.clone());
+        let (tied, separated) = (of_leaf.clone(), of_leaf.clone());
         let with_another = [b"!".to_vec()];
         let with_another = with_another.iter().chain(of_leaf);
-        let checksum =
-            |old: &mut dyn Iterator<Item = &Vec<u8>>, prefix: &str, prefetched, lookups| {
-                let old = old.zip(1..);
-                let old =
-                    old.map(|(key, number)| (head_at(key, prefix.len()), pointer(number).bits()));
-                let mut page = [0; PAGE_SIZE];
-                write_leaf(PageId { file: 1, number: 0 }, prefix.as_bytes(), old, &mut page);
-                let input = CountingInput { keys: &keys, lookups: Cell::new(0) };
-                let records = PrefetchRecorder::default();
-                prefetch_ahead(Page::new(&page), Some(b"https://0100"), &input, &records);
-                let mut all = records.0.into_inner();
-                all.dedup();
-                assert_eq!((all.len(), input.lookups.get()), (prefetched, lookups));
-            };
-        // Of all that their keys do not tell apart.
-        checksum(&mut tied.into_iter(), "", 50, 0);
-        checksum(&mut with_another.into_iter(), "", 1, 101);
-        // Of those that are replaced: the one behind the last of the leaf is not looked at.
-        checksum(&mut told.into_iter(), "https://", 50, 100);
+        let check = |old: &mut dyn Iterator<Item = &Vec<u8>>, prefix: &str, prefetched, lookups| {
+            let old = old.zip(1..);
+            let old = old.map(|(key, number)| (head_at(key, prefix.len()), pointer(number).bits()));
+            let mut page = [0; PAGE_SIZE];
+            write_leaf(PageId { file: 1, number: 0 }, prefix.as_bytes(), old, &mut page);
+            let input = CountingInput { keys: &keys, lookups: Cell::new(0) };
+            let records = PrefetchRecorder::default();
+            prefetch_ahead(Page::new(&page), Some(b"https://0100"), &input, &records);
+            let mut all = records.0.into_inner();
+            all.dedup();
+            assert_eq!((all.len(), input.lookups.get()), (prefetched, lookups));
+        };
+        // All entries that heads do not separate.
+        check(&mut tied.into_iter(), "", 50, 0);
+        check(&mut with_another.into_iter(), "", 1, 101);
+        // Entries that are replaced; keys behind the leaf's last are not inspected.
+        check(&mut separated.into_iter(), "https://", 50, 100);
     }
 }

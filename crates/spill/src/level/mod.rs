@@ -1,4 +1,4 @@
-//! A level: an immutable B+-tree over all keys that were merged into it.
+//! A level: an immutable B+-tree over all keys merged into it.
 
 mod build;
 mod cursor;
@@ -17,17 +17,16 @@ use page::{Page, PageId, PageKind};
 
 use crate::error::{Error, Result};
 
-/// A tree whose pages may lie in several files: leaves that a merge left alone stay where they
-/// were.
+/// A tree whose pages may lie in several files: leaves that a merge reuses stay where they are.
 #[derive(Clone)]
 pub(crate) struct Level {
     pub(crate) root: PageId,
     /// 0: the root is a leaf.
     pub(crate) height: u32,
     pub(crate) entries: u64,
-    /// The newest first, and how many of its pages belong to the tree.
+    /// Newest first, with the number of pages that belong to this tree.
     pub(crate) files: Vec<(Arc<IndexFile>, u32)>,
-    /// Where the newest file ends with one.
+    /// At the end of the newest file, if there is one.
     pub(crate) filter: Option<Filter>,
 }
 
@@ -45,11 +44,11 @@ impl Level {
     #[cold]
     fn dangling_page(&self, id: PageId) -> Error {
         let path = self.files.first().map(|(file, _)| file.path().to_owned()).unwrap_or_default();
-        let what = format!("page {} of file {} is referred to and not there", id.number, id.file);
+        let what = format!("page {} of file {} is referenced but missing", id.number, id.file);
         Error::Damaged { path, offset: 0, what }
     }
 
-    /// Whether there may be a key with this hash.
+    /// Whether a key with this hash may exist.
     #[inline]
     pub(crate) fn may_contain(&self, key_hash: u64) -> Result<bool> {
         match (self.filter, self.files.first()) {
@@ -71,7 +70,7 @@ impl Level {
         )
     }
 
-    /// The leaf that a key with this hash belongs to; None if the filter has none.
+    /// The leaf of a key with this hash; `None` if the filter excludes it.
     #[inline]
     pub(crate) fn leaf_of(&self, key: &[u8], key_hash: u64) -> Result<Option<Page<'_>>> {
         if !self.may_contain(key_hash)? {
@@ -80,7 +79,7 @@ impl Level {
         self.leaf(self.leaf_id_of(key)?).map(Some)
     }
 
-    /// Which page is the leaf that a key belongs to.
+    /// The page number of the leaf of a key.
     #[inline]
     pub(crate) fn leaf_id_of(&self, key: &[u8]) -> Result<PageId> {
         let mut id = self.root;
@@ -108,7 +107,7 @@ impl Level {
         Ok(page)
     }
 
-    /// All leaves in order, each with its lower bound.
+    /// All leaves in order, with their lower bounds.
     pub(crate) fn leaves(&self) -> Leaves<'_> {
         Leaves { level: self, stack: vec![(self.root, self.height, Vec::new())] }
     }
@@ -117,7 +116,7 @@ impl Level {
 /// The leaves of a level in order.
 pub(crate) struct Leaves<'a> {
     level: &'a Level,
-    /// What is still to be visited, the next one last: a page, its height, its lower bound.
+    /// Pages to visit, the next one last: page, height, lower bound.
     stack: Vec<(PageId, u32, Vec<u8>)>,
 }
 

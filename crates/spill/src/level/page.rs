@@ -1,15 +1,16 @@
-//! A page of an index: 4 KiB, checked, either a leaf (keys and where their records lie), an inner
-//! page (lower bounds and the pages below), or one of a filter (`filter.rs`), of which only check and
-//! kind are as here.
+//! An index page of 4 KiB with a checksum: a leaf (keys and pointers to their records), an inner
+//! page (lower bounds and child pages), or a filter page (`filter.rs`), which shares only checksum
+//! and kind.
 //!
 //! ```text
-//! 0     check u32, kind u8 (1 leaf, 2 inner, 3 filter), 0 u8, count u16, skip u16, tails u16, heap u16, 0 u16
+//! 0     checksum u32, kind u8 (1 leaf, 2 inner, 3 filter), 0 u8, count u16, prefix_len u16,
+//!       tails u16, heap u16, 0 u16
 //! 16    samples: the first head of block 1, 2, ... 14
 //! 128   blocks of 16 heads (u64 each) and their 16 values (u64 each)
-//! 3968  the first `prefix_len` bytes, which all keys of the page share
+//! 3968  the prefix: the first `prefix_len` bytes, which all keys of the page share
 //! ```
-//! A head is the eight bytes of a key behind those, as a big-endian number. A bound that its head
-//! does not tell exactly has the rest of it in a heap that grows down from 3968: index u16,
+//! A head is the eight bytes of a key after the prefix, as a big-endian number. A bound that its head
+//! does not represent exactly has its rest (tail) in a heap that grows down from 3968: index u16,
 //! length u16, bytes. Numbers are little-endian.
 
 use std::cmp::Ordering;
@@ -27,7 +28,7 @@ const BLOCK_ENTRIES: usize = 16;
 const SAMPLES_AT: usize = 16;
 const BLOCKS_AT: usize = 128;
 const PREFIX_AT: usize = 3968;
-/// The longest common prefix that a page takes out.
+/// The longest common prefix that a page strips.
 pub(crate) const MAX_PREFIX_LEN: usize = PAGE_SIZE - PREFIX_AT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +48,11 @@ impl PageKind {
     }
 }
 
-/// A page as it is read.
+/// A page in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'a>(&'a [u8; PAGE_SIZE]);
 
-/// Which page it is, of which file: part of its check.
+/// Number of a page and its file; part of its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageId {
     pub(crate) file: u32,
@@ -69,13 +70,13 @@ impl PageId {
 }
 
 impl<'a> Page<'a> {
-    /// Takes the page as it is; [`Page::defect`] says whether it is one.
+    /// Wraps bytes without a check; see [`Page::defect`].
     #[inline]
     pub(crate) fn new(bytes: &'a [u8; PAGE_SIZE]) -> Page<'a> {
         Page(bytes)
     }
 
-    /// What is wrong with it, if something is.
+    /// What is wrong with the page, if anything.
     pub(crate) fn defect(&self, id: PageId, store: u64) -> Option<&'static str> {
         if self.0[..4] != (checksum(self.0, id) ^ store_salt(store)).to_le_bytes() {
             return Some("the checksum of the page is wrong");
@@ -88,12 +89,12 @@ impl<'a> Page<'a> {
             || self.count() > MAX_ENTRIES
             || self.prefix_len() > MAX_PREFIX_LEN
         {
-            return Some("the page's head is none");
+            return Some("the page header is invalid");
         }
         let mut at = self.u16_at(12);
         for _ in 0..self.u16_at(10) {
             if at + 4 > PREFIX_AT || at + 4 + self.u16_at(at + 2) > PREFIX_AT {
-                return Some("a bound of the page leads out of it");
+                return Some("a bound of the page lies outside of it");
             }
             at += 4 + self.u16_at(at + 2);
         }
@@ -146,39 +147,38 @@ impl<'a> Page<'a> {
         self.u64_at(BLOCKS_AT + index / BLOCK_ENTRIES * 256 + index % BLOCK_ENTRIES * 8)
     }
 
-    /// The position, or the page below.
+    /// The value pointer, or the child page.
     #[inline]
     pub(crate) fn value(&self, index: usize) -> u64 {
         self.u64_at(BLOCKS_AT + index / BLOCK_ENTRIES * 256 + 128 + index % BLOCK_ENTRIES * 8)
     }
 
-    /// How many heads are below `head`.
+    /// Number of heads below `head`.
     #[inline]
     pub(crate) fn lower_bound(&self, head: u64) -> usize {
-        // What is not there of samples and heads has the highest, so that all are compared, in
-        // loops of a known length: a few vector instructions each.
+        // Missing samples and heads hold the maximum, so loops of fixed length compare all of them
+        // with a few vector instructions.
         let block = count_below(&self.0[SAMPLES_AT..BLOCKS_AT], head);
         let at = BLOCKS_AT + block * 256;
         let within = count_below(&self.0[at..at + BLOCK_ENTRIES * 8], head);
         (block * BLOCK_ENTRIES + within).min(self.count())
     }
 
-    /// Where a key stands to the prefix of the page.
+    /// Compares a key with the page's prefix.
     #[inline]
     pub(crate) fn compare_prefix(&self, key: &[u8]) -> Ordering {
         let prefix_len = self.prefix_len();
         if key.len() >= prefix_len {
             key[..prefix_len].cmp(self.prefix())
         } else if self.prefix().starts_with(key) {
-            // The rest of the key is as if zeros: no key of the page is below it.
+            // The rest of the key counts as zeros: no key of the page is below it.
             Ordering::Less
         } else {
             key.cmp(self.prefix())
         }
     }
 
-    /// The entries of a leaf whose heads are that of the key; if there is none, an empty range
-    /// where they would be.
+    /// The entries with the head of this key; an empty range at their place if there are none.
     #[inline]
     pub(crate) fn ties(&self, key: &[u8]) -> std::ops::Range<usize> {
         let count = self.count();
@@ -197,18 +197,18 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Where a leaf says that the key's record lies, if it has an entry that is likely to be the key's.
+    /// The entry that is probably this key's, if there is one.
     pub(crate) fn find_likely(&self, key: &[u8], tag: Tag) -> Option<ValuePointer> {
         let mut pointers = self.ties(key).map(|slot| ValuePointer::from_bits(self.value(slot)));
         pointers.find(|pointer| pointer.may_match(tag))
     }
 
-    /// The page below an inner one that a key belongs to.
+    /// The child of an inner page that a key belongs to.
     #[inline]
     pub(crate) fn child_of(&self, key: &[u8]) -> usize {
         let ties = self.ties(key);
         if ties.is_empty() {
-            // Most often: heads tell, and no tail is looked at.
+            // The usual case: heads decide, and no tail is read.
             return ties.end.saturating_sub(1);
         }
         let rest = key.get(self.prefix_len()..).unwrap_or_default();
@@ -216,7 +216,7 @@ impl<'a> Page<'a> {
         ties.end.saturating_sub(self.tails().filter(is_above).count() + 1)
     }
 
-    /// What those bounds have behind the prefix whose heads do not tell, and which they are.
+    /// The rest of those bounds that their heads do not represent exactly, with their indexes.
     fn tails(&self) -> impl Iterator<Item = (usize, &'a [u8])> {
         let page = *self;
         let mut at = self.u16_at(12);
@@ -228,12 +228,12 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// What a bound has behind the prefix, if its head does not tell.
+    /// The rest of a bound behind the prefix, if its head is not exact.
     fn tail(&self, index: usize) -> Option<&'a [u8]> {
         self.tails().find(|&(of, _)| of == index).map(|(_, tail)| tail)
     }
 
-    /// The lower bound of page `index` below an inner one.
+    /// The lower bound of child `index` of an inner page.
     pub(crate) fn bound(&self, index: usize) -> Vec<u8> {
         let mut bound = self.prefix().to_vec();
         match self.tail(index) {
@@ -246,14 +246,14 @@ impl<'a> Page<'a> {
         bound
     }
 
-    /// Asks the processor for what a search touches first.
+    /// Prefetches what a search touches first.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch::lines(self.0.as_ptr(), BLOCKS_AT / 64);
         prefetch::lines(self.0[PREFIX_AT..].as_ptr(), 1);
     }
 
-    /// Asks the processor for what a search for a key touches then: its block.
+    /// Prefetches the block that a search for a key touches.
     #[inline]
     pub(crate) fn prefetch_block(&self, key: &[u8]) {
         if self.compare_prefix(key) == Ordering::Equal {
@@ -269,7 +269,7 @@ fn trim(bytes: &mut Vec<u8>) {
     bytes.truncate(bytes.len() - zeros);
 }
 
-/// How many of these words are below `head`.
+/// Number of words below `head`.
 #[inline(always)]
 fn count_below(words: &[u8], head: u64) -> usize {
     let below = |word: &[u8; 8]| u64::from(u64::from_le_bytes(*word) < head);
@@ -281,20 +281,19 @@ fn checksum(page: &[u8; PAGE_SIZE], id: PageId) -> u32 {
     (xxh3_64(&page[4..]) ^ salt ^ salt >> 32) as u32
 }
 
-/// What the check of a page has of the store that it is of.
+/// The store's share in the checksum of its pages.
 fn store_salt(store: u64) -> u32 {
     (store ^ store >> 32) as u32
 }
 
-/// Makes a page, sealed, one of this store.
+/// Binds a page with a checksum to its store.
 pub(super) fn xor_store_salt(store: u64, page: &mut [u8]) {
     for (byte, with) in page.iter_mut().zip(store_salt(store).to_le_bytes()) {
         *byte ^= with;
     }
 }
 
-/// Writes a leaf: its prefix, then heads and values in order, at least one and at most
-/// [`MAX_ENTRIES`].
+/// Writes a leaf: prefix, then heads and values in order, 1 to [`MAX_ENTRIES`] of them.
 pub(crate) fn write_leaf(
     id: PageId,
     prefix: &[u8],
@@ -304,7 +303,7 @@ pub(crate) fn write_leaf(
     write(PageKind::Leaf, id, prefix, entries, &[], into);
 }
 
-/// Writes an inner page of as many of the bounds and pages as it takes; answers how many.
+/// Writes an inner page with as many of the entries as fit; returns how many.
 pub(crate) fn write_inner(
     id: PageId,
     entries: &[(Vec<u8>, u64)],
@@ -375,7 +374,7 @@ fn write(
     write_checksum(into, id);
 }
 
-/// Puts the right check into a page.
+/// Computes and stores the checksum of a page.
 pub(crate) fn write_checksum(page: &mut [u8; PAGE_SIZE], id: PageId) {
     let checksum = checksum(page, id);
     page[..4].copy_from_slice(&checksum.to_le_bytes());

@@ -1,18 +1,19 @@
-//! What an index knows of a key without reading the log: all of it (L0), or its begin (a page).
+//! What an index knows of a key without reading the log: all of it (memtable) or its first bytes
+//! (page).
 
 use std::cmp::Ordering;
 
 use super::page::MAX_PREFIX_LEN;
 use crate::bytes::head_at;
 
-/// The most bytes that a page knows of a key.
+/// The most bytes of a key that a page knows.
 pub(crate) const MAX_KNOWN_LEN: usize = MAX_PREFIX_LEN + 8;
 
-/// The begin of a key: zeros may stand for bytes beyond its end.
+/// The start of a key; zeros may stand for bytes beyond its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PartialKey<'a> {
     Whole(&'a [u8]),
-    /// The prefix of a page and eight bytes behind it.
+    /// The prefix of a page and the eight bytes after it.
     KeyPrefix {
         prefix: &'a [u8],
         head: u64,
@@ -20,7 +21,7 @@ pub(crate) enum PartialKey<'a> {
 }
 
 impl PartialKey<'_> {
-    /// How many bytes are known; a whole key counts as longer than any.
+    /// Number of known bytes; a whole key counts as longer than any.
     pub(crate) fn len(&self) -> usize {
         match self {
             PartialKey::Whole(_) => usize::MAX,
@@ -28,7 +29,7 @@ impl PartialKey<'_> {
         }
     }
 
-    /// Eight bytes from `offset` on, which are known.
+    /// Eight known bytes from `offset` on.
     #[inline]
     pub(crate) fn head_at(&self, offset: usize) -> u64 {
         match *self {
@@ -47,8 +48,8 @@ impl PartialKey<'_> {
         }
     }
 
-    /// The known bytes, [`MAX_KNOWN_LEN`] at most, without zeros at the end: a key that is not above this
-    /// one.
+    /// The known bytes, at most [`MAX_KNOWN_LEN`], without trailing zeros: a lower bound of the
+    /// key.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.untrimmed();
         while bytes.last() == Some(&0) {
@@ -57,7 +58,7 @@ impl PartialKey<'_> {
         bytes
     }
 
-    /// The known bytes, [`MAX_KNOWN_LEN`] at most; the last of them may be zeros beyond the key's end.
+    /// The known bytes, at most [`MAX_KNOWN_LEN`]; trailing zeros may lie beyond the key's end.
     pub(crate) fn untrimmed(&self) -> Vec<u8> {
         match *self {
             PartialKey::Whole(key) => key[..key.len().min(MAX_KNOWN_LEN)].to_vec(),
@@ -65,14 +66,14 @@ impl PartialKey<'_> {
         }
     }
 
-    /// The order of two keys as far as it is known; `Equal` if it is not.
+    /// Compares two keys as far as they are known; `Equal` if that does not decide.
     pub(crate) fn compare(&self, other: &PartialKey<'_>) -> Ordering {
         if let (PartialKey::Whole(one), PartialKey::Whole(other)) = (self, other) {
             return one.cmp(other);
         }
         let len = self.len().min(other.len());
         let mut offset = 0;
-        // The last step looks at bytes again rather than at unknown ones.
+        // The last step compares some bytes again rather than unknown ones.
         loop {
             let at = offset.min(len - 8);
             let order = self.head_at(at).cmp(&other.head_at(at));

@@ -1,5 +1,5 @@
-//! The manifest: what a store consists of, durably. Each frame of the file is the whole state;
-//! the last good one counts.
+//! The manifest: the durable description of a store. Each frame holds the whole state; the last
+//! valid frame counts.
 
 mod state;
 
@@ -15,30 +15,31 @@ use state::{Decoder, put32, put64};
 pub(crate) use state::{LevelState, SegmentState, State, TableState};
 
 const MAGIC: &[u8; 8] = b"spill\0mf";
-/// The format of the whole directory.
+/// Format of the whole directory.
 pub(crate) const FORMAT: u32 = 8;
-/// What is read, too: states of format 7 do not tell the store, those of 6 have no number, those of 5 do not tell of filters, those of 4 not
-/// what levels hide. Each opening for writing makes a new manifest, so no file has frames of several.
+/// The oldest readable format. Format 7 lacks the store number, 6 the state number, 5 filters, and
+/// 4 the hidden garbage of levels. Each opening for writing creates a new manifest, so no file
+/// mixes formats.
 const OLDEST_FORMAT: u32 = 4;
 const FILE_HEADER_LEN: usize = 16;
-/// The length of a frame (u32), its complement (u32), the check of its content (u64).
+/// Length of a frame (u32), its complement (u32), and the checksum of its content (u64).
 const FRAME_HEADER_LEN: usize = 16;
-/// The manifest is written anew when it has so many bytes, or so many times its last frame.
+/// The manifest is rewritten once it exceeds this many bytes, and this many times its last frame.
 const MIN_REWRITE_LEN: u64 = 1 << 20;
 const REWRITE_RATIO: u64 = 16;
-/// No state is as long as would take that.
+/// No valid manifest is longer.
 const MAX_LEN: u64 = 8 << 30;
 
 /// The state that counts when a store is opened.
 #[derive(Debug)]
 pub(crate) struct LatestState {
     pub(crate) state: State,
-    /// Where its frame ends in the file.
+    /// End of its frame in the file.
     end: u64,
 }
 
 impl LatestState {
-    /// A later state should be behind it: why that is known.
+    /// The error when a later state should exist.
     pub(crate) fn stale_error(&self, dir: &Path, why: &str) -> Error {
         Error::damaged(&path(dir), self.end, why)
     }
@@ -50,18 +51,18 @@ pub(crate) struct Manifest {
     dir: PathBuf,
     file: Arc<dyn File>,
     len: u64,
-    /// A frame could not be written: what is behind `len` is unknown, and the file is written
-    /// anew before anything else.
+    /// A frame could not be written: the content behind `len` is unknown, and the file is rewritten
+    /// before the next append.
     is_torn: bool,
     /// The state that counts.
     last: State,
 }
 
-/// Why a state could not be made the one that counts.
+/// Why a state was not appended.
 pub(crate) enum AppendError {
-    /// The one of before counts.
+    /// The previous state counts.
     Unchanged(Error),
-    /// Either may count at the next opening.
+    /// Either state may count at the next opening.
     Unknown(Error),
 }
 
@@ -74,12 +75,12 @@ fn new_path(dir: &Path) -> PathBuf {
 }
 
 impl Manifest {
-    /// Makes the file with one state, durably; it takes the place of one that is there.
+    /// Creates the file with one state, durably; replaces an existing one.
     pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<Manifest> {
         Manifest::write_new(fs, dir, state)?.install()
     }
 
-    /// Makes the file under another name, durably.
+    /// Creates the file under a temporary name, durably.
     fn write_new(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<Manifest> {
         let path = new_path(dir);
         let failed = |error| Error::io(&path, error);
@@ -102,7 +103,7 @@ impl Manifest {
         Ok(Manifest { fs, dir, file, len: bytes.len() as u64, is_torn: false, last: state.clone() })
     }
 
-    /// Gives the file its name, durably. After an error it may have it.
+    /// Renames the file into place, durably. After an error it may be in place.
     fn install(self) -> Result<Manifest> {
         let path = new_path(&self.dir);
         let failed = |error| Error::io(&path, error);
@@ -111,7 +112,7 @@ impl Manifest {
         Ok(self)
     }
 
-    /// Reads the last good state. None if there is no manifest.
+    /// Reads the last valid state; `None` if there is no manifest.
     pub(crate) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<LatestState>> {
         let path = path(dir);
         let failed = |error| Error::io(&path, error);
@@ -119,12 +120,12 @@ impl Manifest {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(failed)?,
         };
-        // A process that was killed may not have come to that.
+        // A killed process may have left it unsynced.
         file.sync().map_err(failed)?;
         let len = file.len().map_err(failed)?;
         let mut bytes = Vec::new();
         if len > MAX_LEN || bytes.try_reserve_exact(len as usize).is_err() {
-            let what = format!("{len} bytes are more than a manifest has");
+            let what = format!("{len} bytes are too many for a manifest");
             return Err(Error::damaged(&path, len, what));
         }
         bytes.resize(len as usize, 0);
@@ -142,7 +143,7 @@ impl Manifest {
         self.last.number
     }
 
-    /// Reads the file again: whether it has what was written.
+    /// Reads the file again and verifies its content.
     pub(crate) fn check(&self) -> Result<()> {
         let path = path(&self.dir);
         let mut bytes = vec![0; self.len as usize];
@@ -150,7 +151,7 @@ impl Manifest {
             .map_err(|error| Error::truncated(&path, error))?;
         let found = decode(&bytes, &path)?;
         if found.state != self.last {
-            return Err(found.stale_error(&self.dir, "the state that was written is not there"));
+            return Err(found.stale_error(&self.dir, "the state that was written is missing"));
         }
         Ok(())
     }
@@ -162,7 +163,7 @@ impl Manifest {
         let must_rewrite = self.is_torn || is_long;
         self.is_torn = true;
         if must_rewrite {
-            // As long as it has another name, what was there counts: no space for it is no harm.
+            // Until the rename the old file counts, so lack of space does no harm.
             let new =
                 Manifest::write_new(&self.fs, &self.dir, state).map_err(AppendError::Unchanged)?;
             match new.install() {
@@ -175,9 +176,9 @@ impl Manifest {
         let failed = |error| Error::io(&path, error);
         if let Err(error) = write_all_at(&*self.file, &frame, self.len) {
             return Err(match failed(error) {
-                // A frame that is not complete is none.
+                // An incomplete frame does not count.
                 error @ Error::Full { .. } => AppendError::Unchanged(error),
-                // All of it may be there.
+                // The frame may be complete.
                 error => self.roll_back(error),
             });
         }
@@ -190,7 +191,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Makes the state of before count again, after one that may be there or not.
+    /// Makes the previous state count again, after one that may or may not be on the device.
     fn roll_back(&mut self, error: Error) -> AppendError {
         match Manifest::create(&self.fs, &self.dir, &self.last) {
             Ok(manifest) => {
@@ -215,17 +216,17 @@ fn frame_of(content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The last good state of a manifest's bytes.
+/// The last valid state in the bytes of a manifest.
 fn decode(bytes: &[u8], path: &Path) -> Result<LatestState> {
     let damaged = |at: usize, what: &str| Error::damaged(path, at as u64, what);
     let mut header = Decoder(bytes);
     let magic = header.take(8);
     let (format, check) = (header.get32(), header.get32());
     let (Some(magic), Some(format), Some(check)) = (magic, format, check) else {
-        return Err(damaged(bytes.len(), "the manifest is cut short"));
+        return Err(damaged(bytes.len(), "the manifest is truncated"));
     };
     if magic != MAGIC || check != xxh3_64(&bytes[..12]) as u32 {
-        return Err(damaged(0, "this is not the begin of a manifest"));
+        return Err(damaged(0, "the manifest header is invalid"));
     }
     if !(OLDEST_FORMAT..=FORMAT).contains(&format) {
         let path = path.to_owned();
@@ -240,8 +241,7 @@ fn decode(bytes: &[u8], path: &Path) -> Result<LatestState> {
         let content = len.filter(|_| is_head).and_then(|len| frame.take(len as usize));
         let good = content.filter(|content| Some(xxh3_64(content)) == check);
         let Some(state) = good.and_then(State::decode) else {
-            // A frame is only begun when the one before it is on the device: the last may be
-            // torn, and no other.
+            // A frame is begun only when the one before is durable, so only the last may be torn.
             if later_frame(&bytes[at + 1..]) {
                 return Err(damaged(at, "a frame of the manifest is not what was written"));
             }
@@ -250,11 +250,11 @@ fn decode(bytes: &[u8], path: &Path) -> Result<LatestState> {
         last = Some(state);
         at += FRAME_HEADER_LEN + content.map_or(0, <[u8]>::len);
     }
-    let state = last.ok_or_else(|| damaged(at, "the manifest has no good frame"))?;
+    let state = last.ok_or_else(|| damaged(at, "the manifest has no valid frame"))?;
     Ok(LatestState { state, end: at as u64 })
 }
 
-/// Whether a good frame begins anywhere in the bytes.
+/// Whether a valid frame begins anywhere in the bytes.
 fn later_frame(bytes: &[u8]) -> bool {
     (0..bytes.len()).any(|at| {
         let mut frame = Decoder(&bytes[at..]);
@@ -268,15 +268,15 @@ fn later_frame(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a name is one of a manifest's own.
+/// Whether a name belongs to a manifest.
 pub(crate) fn is_own_name(name: &str) -> bool {
     matches!(name, "MANIFEST" | "MANIFEST.new")
 }
 
-/// Takes the bytes as a manifest, for fuzzing. Not part of the interface.
+/// Decodes bytes as a manifest, for fuzzing. Not part of the API.
 ///
 /// # Panics
-/// If they are one, and its state does not come back from what it is encoded to.
+/// If they are valid and the state does not survive encoding.
 #[doc(hidden)]
 pub fn fuzz_decode(bytes: &[u8]) {
     if let Ok(LatestState { state, .. }) = decode(bytes, Path::new("MANIFEST")) {

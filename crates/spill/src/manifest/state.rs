@@ -1,4 +1,4 @@
-//! What a frame of the manifest holds.
+//! The content of a manifest frame.
 
 use crate::level::filter::Filter;
 use crate::level::page::PageId;
@@ -9,23 +9,23 @@ use crate::version::Coverage;
 /// The durable state of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct State {
-    /// Numbers not yet given.
+    /// The next unused numbers.
     pub(crate) next_segment: u32,
     pub(crate) next_index: u32,
     pub(crate) next_table: u32,
-    /// What of the log is in the levels; the rest is replayed.
+    /// The part of the log that the levels contain; the rest is replayed.
     pub(crate) coverage: Coverage,
-    /// Everything before these was on the device.
+    /// Everything before these positions is durable.
     pub(crate) synced: StreamPositions,
     pub(crate) tables: Vec<TableState>,
     /// In the order of their numbers.
     pub(crate) segments: Vec<SegmentState>,
-    /// Bytes that upper levels made dead in lower ones, by estimate.
+    /// Estimated bytes that upper levels made dead in lower ones.
     pub(crate) hidden_in_levels: u64,
-    /// How many states the store had before this one. The staging file knows the last that was on the
-    /// device: an earlier one at the end of the manifest is not what a crash leaves.
+    /// Number of states before this one. The staging file knows the last durable number; an earlier
+    /// one at the manifest's end is damage, not a crash.
     pub(crate) number: u64,
-    /// The number of the store ([`Directory::store`](crate::directory::Folder::store)).
+    /// Number of the store ([`Directory::store`](crate::directory::Directory::store)).
     pub(crate) store: u64,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct State {
 pub(crate) struct TableState {
     pub(crate) id: u32,
     pub(crate) name: String,
-    /// None: an empty level.
+    /// `None`: an empty level.
     pub(crate) levels: Vec<Option<LevelState>>,
 }
 
@@ -42,14 +42,14 @@ pub(crate) struct LevelState {
     pub(crate) root: PageId,
     pub(crate) height: u32,
     pub(crate) entries: u64,
-    /// The number of a file, its pages, and how many of them are in use.
+    /// Number of a file, its pages, and how many of them are in use.
     pub(crate) files: Vec<(u32, u32, u32)>,
-    /// So many pages at the end of the first file are a filter.
+    /// Number of pages at the end of the first file that are a filter.
     pub(crate) filter_pages: u32,
 }
 
 impl LevelState {
-    /// None: there is none.
+    /// `None` if there is none.
     pub(crate) fn filter(&self) -> Option<Filter> {
         let &(_, pages, _) = self.files.first()?;
         let first = pages.checked_sub(self.filter_pages)?;
@@ -60,15 +60,15 @@ impl LevelState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SegmentState {
     pub(crate) id: u32,
-    /// Where its records end, if it is complete and on the device.
+    /// End of its records, if it is complete and durable.
     pub(crate) end: Option<u32>,
-    /// Everything before this is on the device.
+    /// Everything before this offset is durable.
     pub(crate) synced: u32,
     pub(crate) dead: u64,
 }
 
 impl State {
-    /// What it tells of a segment.
+    /// What the state says of a segment.
     pub(crate) fn segment(&self, id: u32) -> Option<&SegmentState> {
         let at = self.segments.binary_search_by_key(&id, |segment| segment.id).ok()?;
         self.segments.get(at)
@@ -125,7 +125,7 @@ impl State {
         out
     }
 
-    /// None if the bytes are no state.
+    /// `None` if the bytes are no valid state.
     pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
         let mut bytes = Decoder(bytes);
         let mut state = State {

@@ -1,4 +1,4 @@
-//! Memory that is only ever added to, and freed as a whole.
+//! An arena: memory that only grows and is freed as a whole.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use super::block_pool::BlockPool;
 use crate::memory::{AlignedMemory, HUGE_PAGE};
 
 const FIRST_BLOCK: usize = 16 << 10;
-/// What everything in it is aligned to: a cache line.
+/// Alignment of nodes: a cache line.
 const LINE: usize = 64;
 
-/// Zeroed memory from blocks that grow up to a huge page.
+/// Zeroed memory in blocks that grow up to a huge page.
 pub(super) struct Arena {
     blocks: Vec<AlignedMemory>,
     pool: Arc<BlockPool>,
@@ -20,12 +20,12 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// One that takes huge pages from `pool`, and gives them back there.
+    /// An arena that takes huge pages from `pool` and returns them there.
     pub(super) fn new(pool: Arc<BlockPool>) -> Arena {
         Arena { blocks: Vec::new(), pool, next: 0, end: 0, taken: 0 }
     }
 
-    /// Bytes that were given away, and lost between blocks.
+    /// Bytes handed out, and lost between blocks.
     pub(super) fn used(&self) -> usize {
         self.taken - (self.end - self.next)
     }
@@ -52,7 +52,7 @@ impl Arena {
         let block =
             if size == HUGE_PAGE { self.pool.take() } else { AlignedMemory::new(size, LINE) };
         self.blocks.push(block);
-        // Addresses within the arena are counted on over the blocks, each aligned as a block is.
+        // Offsets continue across blocks; each block starts at an aligned offset.
         self.next = self.end.next_multiple_of(HUGE_PAGE);
         self.end = self.next + size;
         self.taken += size;

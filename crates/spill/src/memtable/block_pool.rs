@@ -1,5 +1,5 @@
-//! Blocks of memory for L0s, kept ready: the kernel takes up to a millisecond to give a huge page
-//! out, which no writer should wait for.
+//! A pool of memory blocks for memtables. The kernel may take a millisecond to provide a huge page,
+//! which no writer should wait for.
 
 use crate::engine::lock;
 use crate::memory::{AlignedMemory, HUGE_PAGE};
@@ -7,20 +7,20 @@ use crate::schedule::Mutex;
 use crate::schedule::atomic::{AtomicBool, Ordering};
 use crate::time_slice;
 
-/// The most that are kept ready.
+/// The most blocks that are kept ready.
 const MAX_READY: usize = 4;
 
 fn huge() -> AlignedMemory {
-    // Huge pages: fewer misses of the TLB in a tree that is much larger than what it covers.
+    // A tree much larger than the TLB covers misses less with huge pages.
     AlignedMemory::new(HUGE_PAGE, HUGE_PAGE)
 }
 
-/// Huge pages that are ready for L0s, and some that L0s have used.
+/// Huge pages ready for memtables, and pages that memtables have released.
 pub(crate) struct BlockPool {
     pooled: Mutex<PooledBlocks>,
     is_wanted: AtomicBool,
-    /// How many are made ready, and how many wait to be used again: those of one L0, for memory
-    /// that is new costs more than its zeros.
+    /// Limits: blocks kept ready, and released blocks kept for reuse. New memory costs more than
+    /// zeroing, so the blocks of one memtable are kept.
     max_ready: usize,
     max_used: usize,
 }
@@ -32,20 +32,20 @@ struct PooledBlocks {
 }
 
 impl BlockPool {
-    /// For L0s of so many bytes.
+    /// A pool for memtables of this many bytes.
     pub(crate) fn new(memory: usize) -> BlockPool {
         let max_ready = MAX_READY.min(memory / HUGE_PAGE);
         let is_wanted = AtomicBool::new(max_ready > 0);
         BlockPool { pooled: Mutex::default(), is_wanted, max_ready, max_used: memory / HUGE_PAGE }
     }
 
-    /// Whether [`BlockPool::refill`] is to be called, which is said once.
+    /// Whether [`BlockPool::refill`] should be called; true once per request.
     #[inline]
     pub(crate) fn take_request(&self) -> bool {
         self.is_wanted.load(Ordering::Relaxed) && self.is_wanted.swap(false, Ordering::Relaxed)
     }
 
-    /// Makes blocks ready; what it does others need not wait for.
+    /// Prepares blocks outside of the callers' threads.
     pub(crate) fn refill(&self) {
         loop {
             let used = {
@@ -67,10 +67,10 @@ impl BlockPool {
         }
     }
 
-    /// Frees what nobody has needed for a while.
+    /// Frees blocks that nobody has needed for a while.
     pub(crate) fn free_idle(&self) {
         let used = std::mem::take(&mut lock(&self.pooled).used);
-        // With no lock held.
+        // Freed without the lock.
         drop(used);
     }
 

@@ -1,4 +1,4 @@
-//! Walking through an L0 in either direction while it is written.
+//! A cursor over a memtable that is being written, in either direction.
 
 use std::sync::Arc;
 
@@ -7,40 +7,40 @@ use super::node::FANOUT;
 use super::{KeyVersion, Memtable, child_of};
 use crate::bytes::head_at;
 
-/// A place in an L0: before, at, or behind its entries. Entries that come while it walks may be
-/// seen or not; those that were there when it was made are.
+/// A position before, at or behind the entries of a memtable. It sees all entries that existed when
+/// it was created; later ones may or may not show.
 pub(crate) struct Cursor {
     memtable: Arc<Memtable>,
-    /// Entries of the leaf where it stands, copied in one glance.
+    /// Entries of the current leaf, copied consistently.
     leaf: Vec<*const Entry>,
     slot: usize,
-    /// The leaf's bounds; null at the ends of the tree.
+    /// Bounds of the leaf; null at the ends of the tree.
     low: *const Entry,
     high: *const Entry,
 }
 
-// SAFETY: the pointers are into the L0 that it holds, whose entries any thread may read.
+// SAFETY: the pointers refer to the memtable that it holds, whose entries any thread may read.
 unsafe impl Send for Cursor {}
 // SAFETY: as above.
 unsafe impl Sync for Cursor {}
 
 impl Cursor {
-    /// A cursor that stands nowhere.
+    /// An unpositioned cursor.
     pub(crate) fn new(memtable: Arc<Memtable>) -> Cursor {
         let leaf = Vec::with_capacity(FANOUT);
         Cursor { memtable, leaf, slot: 0, low: std::ptr::null(), high: std::ptr::null() }
     }
 
-    /// To the first key at or above `key`.
+    /// Moves to the first key at or above `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) {
         self.load_leaf(key);
         let entries = &self.leaf;
-        // SAFETY: entries live as long as the L0.
+        // SAFETY: entries live as long as the memtable.
         self.slot = entries.partition_point(|&entry| unsafe { (*entry).key() } < key);
         self.skip_to_next_leaf();
     }
 
-    /// To the last key below `key`; None: to the last of all.
+    /// Moves to the last key below `key`, or to the last of all.
     pub(crate) fn seek_below(&mut self, key: Option<&[u8]>) {
         match key {
             None => {
@@ -50,17 +50,17 @@ impl Cursor {
             Some(key) => {
                 self.load_leaf(key);
                 let entries = &self.leaf;
-                // SAFETY: entries live as long as the L0.
+                // SAFETY: entries live as long as the memtable.
                 self.slot = entries.partition_point(|&entry| unsafe { (*entry).key() } < key);
             }
         }
         self.step_back();
     }
 
-    /// The key where it stands, with its newest version.
+    /// The current key and its newest version.
     pub(crate) fn current(&self) -> Option<(&[u8], &KeyVersion)> {
         let &entry = self.leaf.get(self.slot)?;
-        // SAFETY: entries live as long as the L0.
+        // SAFETY: entries live as long as the memtable.
         let entry = unsafe { &*entry };
         Some((entry.key(), entry.newest()))
     }
@@ -76,7 +76,7 @@ impl Cursor {
 
     fn skip_to_next_leaf(&mut self) {
         while self.slot >= self.leaf.len() {
-            // SAFETY: bounds are entries of the L0.
+            // SAFETY: bounds are entries of the memtable.
             let Some(high) = (unsafe { self.high.as_ref() }) else {
                 self.leaf.clear();
                 return;
@@ -88,24 +88,24 @@ impl Cursor {
         }
     }
 
-    /// From `slot`, exclusive, to the entry before it.
+    /// Moves from `slot`, exclusive, to the previous entry.
     fn step_back(&mut self) {
         while self.slot == 0 {
-            // SAFETY: bounds are entries of the L0.
+            // SAFETY: bounds are entries of the memtable.
             let Some(low) = (unsafe { self.low.as_ref() }) else {
                 self.leaf.clear();
                 return;
             };
             let key = low.key();
-            // The leaf whose keys are all below the bound: the child before the first whose
-            // lower bound is at or above it.
+            // The leaf with all keys below the bound: the child before the first whose lower bound
+            // is at or above it.
             self.load_leaf_by(|node| {
                 let head = head_at(key, node.prefix_len());
                 let (index, _) = child_of(node, key);
                 if index == 0 {
                     return Some(0);
                 }
-                // SAFETY: only nodes with a height are asked, and fences are entries.
+                // SAFETY: only nodes with a height are passed, and fences are entries.
                 let fence = unsafe {
                     let fence =
                         node.as_inner().fences[index].load(std::sync::atomic::Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! A key in memory with the versions that it had since this L0 began.
+//! A key in memory with its versions since the memtable was created.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use super::arena::Arena;
 use crate::value_pointer::ValuePointer;
 
-/// A key, its bytes behind it, and its versions from the newest on.
+/// A key, followed by its bytes, and its versions, newest first.
 #[repr(C)]
 pub(super) struct Entry {
     newest: AtomicPtr<KeyVersion>,
@@ -18,7 +18,7 @@ pub(super) struct Entry {
 pub(crate) struct KeyVersion {
     pub(crate) sequence: u64,
     pub(crate) pointer: ValuePointer,
-    /// Bytes of its record in the log.
+    /// Length of its record in the log, in bytes.
     pub(crate) size: u32,
     older: *const KeyVersion,
 }
@@ -29,7 +29,7 @@ impl KeyVersion {
         unsafe { self.older.as_ref() }
     }
 
-    /// The newest from this one on that was written up to `bound`.
+    /// The newest version from this one on with a sequence up to `bound`.
     #[inline]
     pub(crate) fn at(&self, bound: u64) -> Option<&KeyVersion> {
         let mut version = self;
@@ -50,8 +50,8 @@ impl Entry {
         let key_capacity = key.len().next_multiple_of(8);
         let all = size_of::<Entry>() + key_capacity + size_of::<KeyVersion>();
         let slot = arena.take(all, false);
-        // SAFETY: the place is zeroed, aligned to 8, ours alone, and large enough for the entry,
-        // the key and the version behind it.
+        // SAFETY: the slot is zeroed, aligned to 8, exclusively ours, and large enough for the
+        // entry, the key and the version after it.
         unsafe {
             let read_key = slot.add(size_of::<Entry>());
             let version = read_key.add(key_capacity).cast::<KeyVersion>();
@@ -67,7 +67,7 @@ impl Entry {
 
     #[inline]
     pub(super) fn key(&self) -> &[u8] {
-        // SAFETY: the key was written behind the entry when it was made.
+        // SAFETY: the key was written after the entry when it was created.
         unsafe {
             let start = ptr::from_ref(self).add(1).cast::<u8>();
             std::slice::from_raw_parts(start, self.key_len as usize)
@@ -80,7 +80,7 @@ impl Entry {
         unsafe { &*self.newest.load(Ordering::Acquire) }
     }
 
-    /// Puts a version where its sequence belongs. Only the writer calls this.
+    /// Prepends a version; its sequence is the highest. Only the writer calls this.
     pub(super) fn add(&self, arena: &mut Arena, sequence: u64, pointer: ValuePointer, size: u32) {
         let slot = arena.take(size_of::<KeyVersion>(), false).cast::<KeyVersion>();
         let mut version = KeyVersion { sequence, pointer, size, older: ptr::null() };
@@ -88,7 +88,7 @@ impl Entry {
         // SAFETY: `newest` points to a version of this entry.
         debug_assert!(unsafe { (*newest).sequence } < sequence);
         version.older = newest;
-        // SAFETY: the place is ours, aligned, and large enough.
+        // SAFETY: the slot is ours, aligned, and large enough.
         unsafe { slot.write(version) };
         self.newest.store(slot.as_ptr(), Ordering::Release);
     }

@@ -1,5 +1,5 @@
-//! Finding several keys side by side: a step that would wait for memory asks for it, and the others
-//! make theirs meanwhile.
+//! Interleaved look-ups: a step that would miss the cache issues a prefetch, and the other look-ups
+//! run meanwhile.
 
 use std::mem::offset_of;
 use std::ptr;
@@ -10,38 +10,38 @@ use super::{KeyVersion, Memtable, child_of, find};
 use crate::bytes::head_at;
 use crate::prefetch;
 
-/// What a search of a node touches before its slots: lines of its head and of its keys' heads.
+/// Cache lines that a node search touches before the slots: header and heads.
 const LINES: usize = offset_of!(Node, slots).div_ceil(64);
-/// Lines of an entry with a key of usual length and its first version.
+/// Cache lines of an entry with a typical key and its first version.
 const ENTRY_LINES: usize = 2;
 
-/// A key on its way to being found.
+/// A look-up in progress.
 pub(crate) struct Search<'a> {
     memtable: Option<&'a Memtable>,
     key: &'a [u8],
     state: SearchState<'a>,
 }
 
-/// What it looks at next; that was asked for.
+/// The next step; its memory was prefetched.
 #[derive(Clone, Copy)]
 enum SearchState<'a> {
     Root,
-    /// A child of a node that had a version when it was chosen.
+    /// A child of a node, with the node's version when it was chosen.
     Child(&'a Node, (&'a Node, u64)),
-    /// The slot of a leaf that is likely to be the key's.
+    /// The slot of a leaf that is probably the key's.
     Slot(&'a Node, u64, usize),
-    /// All that the key's look-up in a leaf touches.
+    /// Everything that the search of a leaf touches.
     Leaf(&'a Node, u64),
     Found(Option<&'a Entry>),
 }
 
 impl<'a> Search<'a> {
-    /// Begins in an L0, if there is one.
+    /// Starts in a memtable, if there is one.
     pub(crate) fn new(memtable: Option<&'a Memtable>, key: &'a [u8]) -> Self {
         Search { memtable, key, state: SearchState::Root }
     }
 
-    /// The versions of the key, from the newest on, when all was found.
+    /// The newest version of the key, once the look-up is finished.
     pub(crate) fn found(&self) -> Option<&'a KeyVersion> {
         match self.state {
             SearchState::Found(entry) => entry.map(Entry::newest),
@@ -49,7 +49,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes the next step; false: it was found before, or that it is not there.
+    /// Takes the next step; false if the look-up was already finished.
     fn step(&mut self) -> bool {
         self.state = match self.state {
             SearchState::Found(_) => return false,
@@ -82,7 +82,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Looks at a node that is there.
+    /// Searches a node whose memory has arrived.
     fn visit_node(&self, node: &'a Node, version: u64) -> SearchState<'a> {
         if node.height == 0 {
             let head = head_at(self.key, node.prefix_len());
@@ -98,12 +98,12 @@ impl<'a> Search<'a> {
             return SearchState::Root;
         }
         prefetch::lines(child.cast(), LINES);
-        // SAFETY: an unchanged node has good children, which live as long as the tree.
+        // SAFETY: an unchanged node has valid children, which live as long as the tree.
         SearchState::Child(unsafe { &*child }, (node, version))
     }
 }
 
-/// Finds all of them.
+/// Runs all look-ups to their end, in turns.
 pub(crate) fn run_interleaved(searches: &mut [Search<'_>]) {
     let mut go_on = true;
     while go_on {

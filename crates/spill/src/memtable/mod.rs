@@ -1,5 +1,5 @@
-//! L0: the ordered index of what was written lately, in memory. One writer at a time adds to it;
-//! readers need no lock.
+//! The memtable (L0 in Kreon): the ordered in-memory index of recent writes. One writer at a time
+//! inserts; readers take no lock.
 
 mod arena;
 mod block_pool;
@@ -25,24 +25,24 @@ use crate::bytes::{common_prefix, head_at};
 use crate::prefetch;
 use crate::value_pointer::ValuePointer;
 
-/// A B+-tree in an arena. Its nodes hold eight bytes of each key, those after what all keys of
-/// the node share; equal ones are told apart by the whole key.
+/// A B+-tree in an arena. Nodes hold eight bytes of each key, those after the prefix that all keys
+/// of the node share; ties are resolved by the whole key.
 pub(crate) struct Memtable {
     root: AtomicPtr<Node>,
     keys: AtomicUsize,
     bytes: AtomicUsize,
-    /// Touched by the writer alone.
+    /// Used by the writer alone.
     arena: UnsafeCell<Arena>,
 }
 
-// SAFETY: the arena is touched in `insert` alone, which has one caller at a time; all else is
-// atomic, and nothing is freed before the whole.
+// SAFETY: only `insert` and `seek` use the arena, and they have one caller at a time; everything
+// else is atomic, and nothing is freed before the whole.
 unsafe impl Send for Memtable {}
 // SAFETY: as above.
 unsafe impl Sync for Memtable {}
 
 impl Memtable {
-    /// An empty one, whose memory comes from `blocks`.
+    /// An empty memtable with memory from `blocks`.
     pub(crate) fn new(blocks: &Arc<BlockPool>) -> Memtable {
         let arena = Arena::new(Arc::clone(blocks));
         Memtable {
@@ -53,12 +53,12 @@ impl Memtable {
         }
     }
 
-    /// How many keys it has.
+    /// Number of keys.
     pub(crate) fn keys(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that are used; the last block has more.
+    /// Bytes in use; the last block has more.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -67,14 +67,14 @@ impl Memtable {
         self.keys() == 0
     }
 
-    /// The versions of a key, from the newest on.
+    /// The newest version of a key.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&KeyVersion> {
         self.entry(key).map(Entry::newest)
     }
 
-    /// The newest version of a key up to a bound, which is asked for when the key was found and
-    /// before its versions are looked at.
+    /// The newest version of a key up to a bound. The bound is read after the key is found and
+    /// before its versions are.
     #[inline]
     pub(crate) fn get_at(&self, key: &[u8], bound: impl FnOnce() -> u64) -> Option<&KeyVersion> {
         let entry = self.entry(key)?;
@@ -93,8 +93,7 @@ impl Memtable {
         }
     }
 
-    /// Adds a version of a key, unless there is a later one, which has a larger sequence; answers
-    /// whether it did.
+    /// Adds a version of a key unless a later one exists; returns whether it did.
     ///
     /// # Safety
     /// As for [`Memtable::seek`].
@@ -105,16 +104,16 @@ impl Memtable {
         pointer: ValuePointer,
         size: u32,
     ) -> bool {
-        // SAFETY: says the caller; nothing is added between the two.
+        // SAFETY: guaranteed by the caller; nothing is inserted between the two.
         unsafe { self.seek(key).insert(key, sequence, pointer, size) }.is_some()
     }
 
-    /// The way to where a key belongs, whose leaf is on its way into the processor's cache.
+    /// Finds the leaf for a key and prefetches it.
     ///
     /// # Safety
-    /// No other call that adds to it is under way: callers hold the lock of the log's writer.
+    /// No other insertion is under way: callers hold the lock of the log writer.
     pub(crate) unsafe fn seek(&self, key: &[u8]) -> InsertionPoint<'_> {
-        // SAFETY: there is one writer, says the caller.
+        // SAFETY: there is one writer, by the caller's guarantee.
         let arena = unsafe { &mut *self.arena.get() };
         let mut path = DescentPath::default();
         let mut node = self.root(arena);
@@ -123,9 +122,9 @@ impl Memtable {
         }
         while node.height > 0 {
             let (index, _) = child_of(node, key);
-            // SAFETY: the writer sees whole nodes; children live as long as the tree.
+            // SAFETY: the writer sees consistent nodes; children live as long as the tree.
             let child = unsafe { &*node.child(index) };
-            // Of a leaf nothing is looked at before it is there.
+            // A leaf is not inspected before its memory has arrived.
             let is_leaf = node.height == 1;
             if is_leaf {
                 prefetch::lines(ptr::from_ref(child).cast(), size_of::<Node>().div_ceil(64));
@@ -143,14 +142,14 @@ impl Memtable {
         InsertionPoint { memtable: self, leaf: node, path }
     }
 
-    /// All keys in order, each with its newest version, while nobody writes.
+    /// All keys in order with their newest versions, while nobody writes.
     pub(crate) fn entries(&self) -> MemtableIter<'_> {
         // SAFETY: the root is a node of this tree, or null.
         let root = unsafe { self.root.load(Ordering::Acquire).as_ref() };
         MemtableIter { stack: root.map(|root| (root, 0)).into_iter().collect() }
     }
 
-    /// The root, made if there is none.
+    /// The root, created if missing.
     fn root(&self, arena: &mut Arena) -> &Node {
         let mut root = self.root.load(Ordering::Acquire);
         if root.is_null() {
@@ -161,17 +160,17 @@ impl Memtable {
         unsafe { &*root }
     }
 
-    /// A new root above a full one, which is then split; the new root.
+    /// Adds a root above a full one and splits it; returns the new root.
     fn grow<'a>(&'a self, arena: &mut Arena, root: &Node) -> &'a Node {
         let above = self.grow_root(arena, root);
         self.split(arena, above, 0, &DescentPath::default());
         above
     }
 
-    /// A new root with the old one as its only child.
+    /// Adds a root with the old one as its only child.
     fn grow_root<'a>(&'a self, arena: &mut Arena, root: &Node) -> &'a Node {
         let above = new_node(arena, root.height + 1);
-        // SAFETY: it was just made, and lives as long as the tree.
+        // SAFETY: it was just created and lives as long as the tree.
         let node = unsafe { above.as_ref() };
         node.slots[0].store(ptr::from_ref(root).cast_mut().cast(), Ordering::Relaxed);
         node.set_count(1);
@@ -179,7 +178,7 @@ impl Memtable {
         node
     }
 
-    /// Halves child `index` of `parent`, which has room for one more. `path` has the bounds of
+    /// Splits child `index` of `parent`, which has space for one more. `path` holds the bounds of
     /// `parent`.
     fn split(&self, arena: &mut Arena, parent: &Node, index: usize, path: &DescentPath) {
         // SAFETY: children are nodes of this tree.
@@ -187,10 +186,10 @@ impl Memtable {
         let mut bounds = *path;
         bounds.narrow(parent, index);
         let right = new_node(arena, left.height);
-        // SAFETY: it was just made, and lives as long as the tree.
+        // SAFETY: it was just created and lives as long as the tree.
         let right = unsafe { right.as_ref() };
         let count = left.count();
-        // Keys that come in order fill the left one.
+        // Ascending insertions fill the left node.
         let middle = if bounds.high.is_null() { count - count / 8 } else { count / 2 };
         let fence: *const Entry = if left.height == 0 {
             left.entry(middle)
@@ -220,19 +219,19 @@ impl Memtable {
         parent.end_change();
     }
 
-    /// The leaf that a key belongs to, and its version.
+    /// The leaf of a key, with the leaf's version.
     #[inline]
     fn leaf_of(&self, key: &[u8]) -> Option<(&Node, u64)> {
         let (leaf, version, _) = self.descend(|node| Some(child_of(node, key).0))?;
         Some((leaf, version))
     }
 
-    /// The root and its version, while it is the root; none: there is nothing yet.
+    /// The root with its version, while it is the root; `None` if the tree is empty.
     #[inline]
     fn stable_root(&self) -> Option<(&Node, u64)> {
         loop {
             let root = self.root.load(Ordering::Acquire);
-            // SAFETY: the root is a node of this tree, or null; all nodes live as long as it.
+            // SAFETY: the root is a node of this tree or null; all nodes live as long as the tree.
             let node = unsafe { root.as_ref() }?;
             let version = node.stable_version();
             if self.root.load(Ordering::Acquire) == root {
@@ -241,9 +240,8 @@ impl Memtable {
         }
     }
 
-    /// Goes down by what `choose` says of each inner node (None: it saw a change under way);
-    /// the leaf, its version, and what the nodes on the way say are the leaf's bounds. None: there
-    /// is nothing yet.
+    /// Descends to a leaf as `choose` says for each inner node (`None`: it saw a concurrent
+    /// change). Returns the leaf, its version and its bounds; `None` if the tree is empty.
     #[inline]
     fn descend(
         &self,
@@ -259,7 +257,7 @@ impl Memtable {
                 if !node.is_unchanged(version) {
                     continue 'again;
                 }
-                // SAFETY: an unchanged node has good children.
+                // SAFETY: an unchanged node has valid children.
                 let child = unsafe { &*child };
                 let child_version = child.stable_version();
                 if !node.is_unchanged(version) {
@@ -272,10 +270,10 @@ impl Memtable {
     }
 }
 
-/// The keys of an L0 that nobody writes any more.
+/// Iterates over the keys of a frozen memtable.
 #[derive(Clone)]
 pub(crate) struct MemtableIter<'a> {
-    /// The nodes from the root on, and the entry of each that comes next.
+    /// The nodes from the root on, each with its next slot.
     stack: Vec<(&'a Node, usize)>,
 }
 
@@ -307,7 +305,7 @@ impl<'a> Iterator for MemtableIter<'a> {
     }
 }
 
-/// The leaf that a key belongs to, while nothing is added.
+/// The leaf for a key, while nothing is inserted.
 pub(crate) struct InsertionPoint<'a> {
     pub(crate) memtable: &'a Memtable,
     leaf: &'a Node,
@@ -315,11 +313,11 @@ pub(crate) struct InsertionPoint<'a> {
 }
 
 impl InsertionPoint<'_> {
-    /// Adds a version of its key as [`Memtable::insert`] does; answers the size of the version that was the newest,
-    /// 0 if there was none.
+    /// Adds a version of its key like [`Memtable::insert`]. Returns the record length of the
+    /// previous newest version, 0 if there was none, `None` if a later one exists.
     ///
     /// # Safety
-    /// As for [`Memtable::seek`], and nothing was added since.
+    /// As for [`Memtable::seek`], and nothing was inserted since.
     pub(crate) unsafe fn insert(
         self,
         key: &[u8],
@@ -327,7 +325,7 @@ impl InsertionPoint<'_> {
         pointer: ValuePointer,
         size: u32,
     ) -> Option<u32> {
-        // SAFETY: there is one writer, says the caller.
+        // SAFETY: there is one writer, by the caller's guarantee.
         let arena = unsafe { &mut *self.memtable.arena.get() };
         let InsertionPoint { memtable, leaf: mut node, mut path } = self;
         let before = match find(node, key) {
@@ -364,7 +362,7 @@ impl InsertionPoint<'_> {
                 node.heads[slot].store(head_at(key, node.prefix_len()), Ordering::Relaxed);
                 node.slots[slot].store(entry.cast_mut().cast(), Ordering::Release);
                 node.end_change();
-                // One thread at a time adds.
+                // Only one thread inserts at a time.
                 memtable.keys.store(memtable.keys() + 1, Ordering::Relaxed);
                 0
             }
@@ -374,12 +372,12 @@ impl InsertionPoint<'_> {
     }
 }
 
-/// The way to a node: the bounds of its keys, and its parent.
+/// The path to a node: the bounds of its keys, and its parent.
 #[derive(Clone, Copy)]
 struct DescentPath {
     low: *const Entry,
     high: *const Entry,
-    /// The bounds one step above.
+    /// The parent's bounds.
     above: (*const Entry, *const Entry),
     parent: *const Node,
     index: usize,
@@ -393,7 +391,7 @@ impl Default for DescentPath {
 }
 
 impl DescentPath {
-    /// From `node`'s bounds to those of its child.
+    /// Narrows `node`'s bounds to those of its child.
     #[inline]
     fn narrow(&mut self, node: &Node, index: usize) {
         self.above = (self.low, self.high);
@@ -407,7 +405,7 @@ impl DescentPath {
         }
     }
 
-    /// Back to the bounds of the parent.
+    /// Restores the bounds of the parent.
     fn widen(&mut self) {
         (self.low, self.high) = self.above;
     }
@@ -416,16 +414,16 @@ impl DescentPath {
 fn new_node(arena: &mut Arena, height: u32) -> NonNull<Node> {
     let size = if height == 0 { size_of::<Node>() } else { size_of::<InnerNode>() };
     let node = arena.take(size, true).cast::<Node>();
-    // SAFETY: zeros are a node without entries; the place is ours, aligned and large enough.
+    // SAFETY: zeros are a node without entries; the memory is ours, aligned and large enough.
     unsafe { (*node.as_ptr()).height = height };
     node
 }
 
-/// The child that a key belongs to; whether its lower bound is the key itself is not told.
+/// The child that a key belongs to, and the key's head.
 #[inline]
 fn child_of(node: &Node, key: &[u8]) -> (usize, u64) {
     let head = head_at(key, node.prefix_len());
-    // SAFETY: only nodes with a height are asked.
+    // SAFETY: only nodes with a height are passed.
     let inner = unsafe { node.as_inner() };
     let count = node.count();
     // Child 0 has no lower bound.
@@ -438,7 +436,7 @@ fn child_of(node: &Node, key: &[u8]) -> (usize, u64) {
         let right = there < head
             || there == head && {
                 let fence = inner.fences[slot].load(Ordering::Acquire);
-                // SAFETY: fences are entries of the tree, or null before they were set.
+                // SAFETY: fences are entries of the tree, or null before they are set.
                 unsafe { fence.as_ref() }.is_some_and(|fence| fence.key() <= key)
             };
         low = if right { slot + 1 } else { low };
@@ -447,14 +445,14 @@ fn child_of(node: &Node, key: &[u8]) -> (usize, u64) {
     (low - 1, head)
 }
 
-/// The entry of a key in a leaf, or where it would be.
+/// The entry of a key in a leaf, or the slot where it belongs.
 #[inline]
 fn find<'a>(leaf: &Node, key: &[u8]) -> Result<&'a Entry, usize> {
     let head = head_at(key, leaf.prefix_len());
     let count = leaf.count();
     let mut slot = leaf.lower_bound(head);
     while slot < count && leaf.head(slot) == head {
-        // SAFETY: slots of a leaf are entries of the tree, or null before they were set.
+        // SAFETY: slots of a leaf are entries of the tree, or null before they are set.
         match unsafe { leaf.entry(slot).as_ref() } {
             None => break,
             Some(entry) => match entry.key().cmp(key) {
@@ -468,7 +466,7 @@ fn find<'a>(leaf: &Node, key: &[u8]) -> Result<&'a Entry, usize> {
     Err(slot)
 }
 
-/// Takes into the skip what two bounds of a node share, and makes its heads anew if that is more.
+/// Extends the prefix of a node to what its bounds share, and recomputes its heads.
 fn tighten_prefix(node: &Node, low: *const Entry, high: *const Entry) {
     // SAFETY: bounds are entries of the tree.
     let (Some(low), Some(high)) = (unsafe { low.as_ref() }, unsafe { high.as_ref() }) else {

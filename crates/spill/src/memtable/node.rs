@@ -1,4 +1,4 @@
-//! A node of the tree: changed by one writer, read by anyone at any time.
+//! A node of the tree: changed by one writer, read by any thread at any time.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -6,15 +6,15 @@ use super::entry::Entry;
 use crate::backoff::Backoff;
 use crate::schedule::yield_point;
 
-/// Entries of a node; few where an interpreter tries what can go wrong in small trees.
+/// Entries of a node; few under Miri, which tests small trees.
 pub(super) const FANOUT: usize = if cfg!(miri) { 8 } else { 64 };
 
-/// A leaf (`slots` are entries) or an inner node (`slots` are nodes; `fences[i]` is the lower
-/// bound of child `i`, none for child 0).
+/// A leaf (`slots` are entries) or an inner node (`slots` are nodes; `fences[i]` is the lower bound
+/// of child `i`, none for child 0).
 ///
-/// Readers take what they find and ask afterwards whether the node changed meanwhile
-/// ([`Node::is_unchanged`]). Pointers found in a node are good even then: what they point to
-/// lives as long as the tree.
+/// Readers are optimistic: they read first and validate the node's version afterwards
+/// ([`Node::is_unchanged`]). Pointers are valid even if that fails, since their targets live as
+/// long as the tree.
 #[repr(C, align(64))]
 pub(super) struct Node {
     /// Odd while the node is being changed.
@@ -22,13 +22,13 @@ pub(super) struct Node {
     count: AtomicU32,
     /// 0: a leaf.
     pub(super) height: u32,
-    /// All keys between the node's bounds share so many bytes; heads come after them.
+    /// Bytes that all keys between the node's bounds share; heads follow them.
     prefix_len: AtomicU32,
     pub(super) heads: [AtomicU64; FANOUT],
     pub(super) slots: [AtomicPtr<()>; FANOUT],
 }
 
-/// An inner node has the bounds of its children behind it.
+/// An inner node is followed by the bounds of its children.
 #[repr(C, align(64))]
 pub(super) struct InnerNode {
     pub(super) node: Node,
@@ -72,7 +72,7 @@ impl Node {
         }
     }
 
-    /// Whether all that was read since `version` was taken belongs to it.
+    /// Whether all that was read since `version` belongs to it.
     #[inline]
     pub(super) fn is_unchanged(&self, version: u64) -> bool {
         yield_point();
@@ -80,7 +80,7 @@ impl Node {
         self.version.load(Ordering::Relaxed) == version
     }
 
-    /// Readers of before will see that the node changed. Only the writer calls this.
+    /// Invalidates concurrent reads of the node. Only the writer calls this.
     pub(super) fn begin_change(&self) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);
@@ -93,7 +93,7 @@ impl Node {
         self.version.store(version + 1, Ordering::Release);
     }
 
-    /// How many heads are below `head`.
+    /// Number of heads below `head`.
     #[inline]
     pub(super) fn lower_bound(&self, head: u64) -> usize {
         let mut low = 0;
@@ -107,7 +107,7 @@ impl Node {
         low
     }
 
-    /// The entry at `index` of a leaf; null if a reader looks while the leaf changes.
+    /// The entry at `index` of a leaf; may be null while the leaf changes.
     #[inline]
     pub(super) fn entry(&self, index: usize) -> *const Entry {
         self.slots[index].load(Ordering::Acquire).cast_const().cast()
@@ -122,11 +122,12 @@ impl Node {
     /// The node is an inner one (`height > 0`).
     #[inline]
     pub(super) unsafe fn as_inner(&self) -> &InnerNode {
-        // SAFETY: every node with a height was made as an `InnerNode`, whose first field this is.
+        // SAFETY: every node with a height was allocated as an `InnerNode`, whose first field this
+        // is.
         unsafe { &*std::ptr::from_ref(self).cast::<InnerNode>() }
     }
 
-    /// Makes room at `index`; the writer fills it then.
+    /// Opens a gap at `index`, which the writer then fills.
     pub(super) fn open_gap(&self, index: usize) {
         let count = self.count();
         for slot in (index..count).rev() {
@@ -135,7 +136,7 @@ impl Node {
         self.set_count(count + 1);
     }
 
-    /// Copies an entry to another place; its head as it is.
+    /// Copies an entry to another slot, with its head.
     pub(super) fn copy(&self, from: usize, to: &Node, slot: usize) {
         to.heads[slot].store(self.head(from), Ordering::Relaxed);
         yield_point();

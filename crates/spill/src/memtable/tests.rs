@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::value_pointer::Tag;
 
-/// Keys that one thread writes while others read. In an interpreter (`cargo +nightly miri test -p spill
-/// --lib l0::tests::readers`, with `-Zmiri-many-seeds`), which acts as a processor that orders little and
-/// is thousands of times slower, few fill as many of its smaller nodes.
+/// Keys that one thread writes while others read. Few under Miri (`cargo +nightly miri test -p
+/// spill --lib memtable::tests::readers`, with `-Zmiri-many-seeds`): it models weak memory orders
+/// and is thousands of times slower.
 const WRITTEN_KEYS: u64 = if cfg!(miri) { 100 } else { 60_000 };
-/// Of them, so many are read between two looks at how many there are.
+/// Reads between two looks at the number of keys.
 const READS_PER_ROUND: usize = if cfg!(miri) { 4 } else { 200 };
 
 fn pointer(number: u64) -> ValuePointer {
@@ -45,7 +45,7 @@ fn keys_back(memtable: &Arc<Memtable>, from: Option<&[u8]>) -> Vec<Vec<u8>> {
     keys
 }
 
-/// The sequences of keys, found side by side.
+/// The sequences of keys, by interleaved look-ups.
 fn sequences(memtable: &Memtable, keys: &[Vec<u8>]) -> Vec<Option<u64>> {
     let mut searches: Vec<Search<'_>> =
         keys.iter().map(|key| Search::new(Some(memtable), key)).collect();
@@ -114,7 +114,7 @@ fn readers_see_earlier_inserts_while_it_grows() {
     let memtable = Arc::new(Memtable::new(&Arc::new(BlockPool::new(0))));
     let written = AtomicU64::new(0);
     let done = AtomicBool::new(false);
-    // Hashed, so that every leaf changes; with a long common prefix, so that skips change.
+    // Hashed, so that every leaf changes; with a long common prefix, so that prefixes change.
     let key = |number: u64| {
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         format!("a long common prefix {hash:020}").into_bytes()

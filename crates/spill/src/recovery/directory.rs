@@ -1,4 +1,4 @@
-//! The folder of a store: whether it is one, or may become one.
+//! Checks whether a directory is a store or may become one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -11,21 +11,21 @@ use crate::fs::Fs;
 use crate::manifest::{self, LatestState, Manifest, State};
 use crate::value_log::Staging;
 
-/// The folders in that of a store.
+/// Subdirectories of a store.
 pub(crate) const LOG: &str = "log";
 pub(crate) const INDEX: &str = "index";
-/// Held by who had a store of an earlier format open.
+/// Lock file of an earlier format.
 const LOCK: &str = "LOCK";
 
-/// Makes a folder and those above it, durably.
+/// Creates a directory and its ancestors, durably.
 pub(crate) fn create_directories(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
     use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     let all: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
     let missing = all.iter().take_while(|dir| fs.list(dir).is_err()).count();
-    // An earlier attempt may have ended before the name of what it made was durable.
+    // An earlier attempt may have been interrupted before the name was durable.
     if let Some(parent) = all.get(missing).and_then(|dir| parent_of(dir)) {
         match fs.sync_dir(parent).map_err(|error| (error.kind(), error)) {
-            // One that cannot be read, written or synced by us is not where we made anything.
+            // We created nothing where we may not read, write or sync.
             Ok(())
             | Err((PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported, _)) => {}
             Err((_, error)) => return Err(Error::io(parent, error)),
@@ -39,16 +39,16 @@ pub(crate) fn create_directories(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The folder that a path is in; None: it is the root.
+/// The directory that contains a path; `None` for the root.
 pub(super) fn parent_of(path: &Path) -> Option<&Path> {
     let parent = path.parent()?;
     Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
-/// Made by file systems in their root.
+/// File systems create it in their root.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// Whether a folder with these names has nothing of anybody.
+/// Whether a directory with these names is empty.
 pub(crate) fn is_empty(names: &[String]) -> bool {
     names.iter().all(|name| name == LOST_AND_FOUND)
 }
@@ -60,8 +60,8 @@ pub(super) fn directory_error(dir: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Whether a store is to be made here. A directory without a manifest is ours only if there is
-/// nothing in it but what an earlier attempt to make one left.
+/// Whether to create a store here. A directory without a manifest is ours only if it holds nothing
+/// but the leftovers of an earlier attempt.
 pub(super) fn check_directory(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<bool> {
     let failed = |error| directory_error(dir, error);
     let names = fs.list(dir).map_err(failed)?;
@@ -87,7 +87,7 @@ pub(super) fn check_directory(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Res
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(true),
         Err(error) => Err(failed(error)),
     };
-    // The manifest comes last, behind what is empty.
+    // The manifest is created last, after everything that is empty.
     let (has_log, has_index) = (is_filled(LOG)?, is_filled(INDEX)?);
     if has_log && is_there("staging") && is_there(INDEX) {
         return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing"));
@@ -101,15 +101,15 @@ pub(super) fn check_directory(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Res
     Ok(true)
 }
 
-/// A copy of a store may lack folders in which nothing was. That of the log has always something.
+/// A copied store may lack directories that were empty. The log's is never empty.
 pub(super) fn create_missing(fs: &Arc<dyn Fs>, dir: &Path, state: &State) -> Result<()> {
     let names = fs.list(dir).map_err(|error| Error::io(dir, error))?;
     let is_missing = |name: &str| !names.iter().any(|there| there == name);
     let has_levels = state.tables.iter().any(|table| table.levels.iter().any(Option::is_some));
     let (log, index) = (dir.join(LOG), dir.join(INDEX));
     match (is_missing(LOG), is_missing(INDEX)) {
-        (true, _) => Err(Error::damaged(&log, 0, "the folder is missing")),
-        (_, true) if has_levels => Err(Error::damaged(&index, 0, "the folder is missing")),
+        (true, _) => Err(Error::damaged(&log, 0, "the directory is missing")),
+        (_, true) if has_levels => Err(Error::damaged(&index, 0, "the directory is missing")),
         (_, true) => fs.create_dir(&index).map_err(|error| Error::io(&index, error)),
         _ => Ok(()),
     }
@@ -121,7 +121,7 @@ pub(super) fn create_store(fs: &Arc<dyn Fs>, dir: &Path) -> Result<LatestState> 
     }
     Staging::create(fs, dir)?;
     fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
-    // Of a hash map's keys, which are chance; children of one process have the same.
+    // Hash map keys are random, but forked children share them.
     let one = (dir, std::process::id(), SystemTime::now());
     let store = RandomState::new().hash_one(one).max(1);
     let state = State { next_segment: 1, next_index: 1, store, ..State::default() };

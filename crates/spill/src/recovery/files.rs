@@ -1,4 +1,4 @@
-//! The files that a state of the manifest names.
+//! Opens the files that a manifest state names.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub(super) fn open_tables(
         });
         let levels = levels.collect::<Result<_>>()?;
         let slot = tables.get_mut(table.id as usize).ok_or_else(|| {
-            Error::damaged(&manifest::path(dir), 0, "a table has a number never given")
+            Error::damaged(&manifest::path(dir), 0, "a table has an unassigned number")
         })?;
         *slot = Some(Arc::new(TableVersion { name: table.name.clone(), levels }));
     }
@@ -66,15 +66,15 @@ pub(super) fn open_level(index: &Directory, state: &LevelState) -> Result<Level>
     })
 }
 
-/// What is in the folder of the log.
+/// Content of the log directory.
 pub(super) struct LogSegments {
-    /// Those that belong to the state, or came after it, in order.
+    /// Segments of the state, and newer ones, in order.
     pub(super) segments: Vec<Arc<Segment>>,
-    /// A number above all that are there.
+    /// A number above all existing ones.
     pub(super) next: u32,
-    /// Files that are nothing.
+    /// Files to delete.
     pub(super) unused: Vec<PathBuf>,
-    /// Why those are not opened that have the name of a segment.
+    /// Why files with segment names were not opened.
     pub(super) broken: HashMap<u32, Error>,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn open_segments(log: &Directory, state: &State) -> Result<LogSegment
     let mut there: Vec<u32> = names.iter().filter_map(|name| segment::number(name)).collect();
     there.sort_unstable();
     for known in &state.segments {
-        // One whose name was not yet on the device may be missing.
+        // It may be missing if its name was not durable.
         if known.synced > 0 && there.binary_search(&known.id).is_err() {
             let path = log.join(segment::name(known.id));
             return Err(Error::damaged(&path, 0, "the file is missing"));
@@ -105,7 +105,7 @@ pub(super) fn open_segments(log: &Directory, state: &State) -> Result<LogSegment
                 segment.add_dead(known.dead);
                 found.segments.push(Arc::new(segment));
             }
-            // Its begin was never on the device; if it should have been, replaying misses it.
+            // Its header was never durable; if it should have been, replay reports it.
             Err(error @ Error::Damaged { .. }) if known.synced == 0 => {
                 found.broken.insert(id, error);
                 found.unused.push(log.join(segment::name(id)));
@@ -116,14 +116,14 @@ pub(super) fn open_segments(log: &Directory, state: &State) -> Result<LogSegment
     Ok(found)
 }
 
-/// A segment as it was recovered is on the device when this returns.
+/// Makes a recovered segment durable.
 pub(super) fn make_durable(segment: &Segment, state: &State, sync_failed: bool) -> Result<()> {
     let known = state.segment(segment.id);
     if known.is_some_and(|known| known.end.is_some()) {
         return Ok(());
     }
     if sync_failed {
-        // The page cache may hold as clean what never was written.
+        // After a failed sync the page cache may hold unwritten data as clean.
         let bytes = segment.read(0, segment.written())?;
         write_all_at(&*segment.file, &bytes, 0)
             .map_err(|error| Error::io(segment.path(), error))?;

@@ -1,4 +1,4 @@
-//! What of the log the levels do not have.
+//! Replays the part of the log that the levels lack.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::value_pointer::{Tag, ValuePointer};
 use crate::version::{MemtableSet, TableVersion};
 
 pub(super) struct Replayed {
-    pub(super) log_end: LogEnd,
-    /// The highest sequence that was seen, be it a copy's.
+    pub(super) end: LogEnd,
+    /// The highest sequence seen, including those of copies.
     pub(super) highest: u64,
 }
 
-/// Fills the L0s with what the levels do not have.
+/// Fills the memtables with what the levels lack.
 pub(super) fn replay_log(
     found: &LogSegments,
     dir: &Path,
@@ -41,15 +41,15 @@ pub(super) fn replay_log(
             return Ok(());
         }
         let Some(table) = tables.get(header.table as usize) else {
-            // A table is in the manifest, durably, before anything is written to it.
-            return Err(last.stale_error(dir, "the log has records of a table that is not told of"));
+            // A table is durable in the manifest before anything is written to it.
+            return Err(last.stale_error(dir, "the log has records of an unknown table"));
         };
-        // Of one that was dropped nothing counts.
+        // Records of a dropped table are ignored.
         if let Some(memtable) = memtables.memtable(header.table).filter(|_| table.is_some()) {
             let tombstone = header.kind == RecordKind::Delete;
             let tag = Tag::of_key(record.key);
             let pointer = ValuePointer::new(position.segment, position.offset, tombstone, tag);
-            // SAFETY: nobody else has this generation yet.
+            // SAFETY: nobody else has these memtables yet.
             unsafe {
                 let size = header.record_len() as u32;
                 memtable.insert(record.key, header.sequence, pointer, size);
@@ -57,8 +57,8 @@ pub(super) fn replay_log(
         }
         Ok(())
     };
-    // Copies first: a copy says what was true at its sequence, and nothing of what is replayed behind
-    // it, of the same key, came before it.
+    // Copies come first: a copy is valid as of its sequence, and no older record of the same key is
+    // replayed after it.
     let mut buffer = ReadBuffer::default();
     for segment in segments.iter().filter(|segment| segment.stream == Stream::Copies) {
         let covered = coverage.positions.copies;
@@ -96,6 +96,6 @@ pub(super) fn replay_log(
             Error::damaged(&log_dir.join(segment::name(id)), 0, "the file is missing")
         })
     };
-    let log_end = replay(coverage, synced, &leftovers.slots, segments, missing, insert)?;
-    Ok(Replayed { log_end, highest: highest.max(log_end.sequence) })
+    let end = replay(coverage, synced, &leftovers.slots, segments, missing, insert)?;
+    Ok(Replayed { end, highest: highest.max(end.sequence) })
 }

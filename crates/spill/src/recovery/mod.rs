@@ -1,4 +1,4 @@
-//! Opening a directory: what is in the manifest, then the log behind what the levels have.
+//! Recovery: opens what the manifest names, then replays the log behind what the levels contain.
 
 mod directory;
 mod files;
@@ -27,24 +27,24 @@ use directory::{check_directory, directory_error};
 use files::{LogSegments, make_durable, open_segments, open_tables, remove_unused};
 use memtable_replay::replay_log;
 
-/// Opens a directory, made if the options say so, and recovers what an earlier process left.
+/// Opens a directory, creates it if the options say so, and recovers it.
 ///
-/// Nothing is removed before the manifest tells of what was recovered, durably: until then a
-/// second failure finds everything as it was.
+/// Nothing is deleted until the manifest durably describes the recovered state, so recovery can be
+/// repeated after a second failure.
 pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Engine> {
     options.check()?;
     if options.create && !options.read_only {
         create_directories(&fs, dir)?;
     }
-    // The folder may get another name meanwhile, and what it had be given to another.
+    // The directory may be renamed meanwhile, and its old name given to another.
     let held = fs.hold(dir, &[LOG, INDEX]).map_err(|error| directory_error(dir, error))?;
     let held = held.unwrap_or_else(|| Arc::clone(&fs));
     if !options.read_only {
         return recover(held, fs, dir, options);
     }
-    // Nothing is written that would have to be durable, merged or collected.
+    // Nothing is written that would have to be synced, compacted or collected.
     let durability = Durability::None;
-    // New segments, which stay empty, are in memory.
+    // New segments stay empty and in memory.
     let segment = MIN_SEGMENT_LEN;
     let options = Options { create: false, background: false, durability, segment, ..options };
     let engine = recover(Arc::new(Overlay::new(held)), fs, dir, options)?;
@@ -52,7 +52,7 @@ pub(crate) fn open(fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Engi
     Ok(engine)
 }
 
-/// Takes the directory for this process; what is there, or is made.
+/// Locks the directory and loads or creates its manifest.
 fn lock_and_load(
     fs: &Arc<dyn Fs>,
     dir: &Path,
@@ -65,20 +65,20 @@ fn lock_and_load(
     let is_new = check_directory(fs, dir, create)?;
     let last = match Manifest::read(fs, dir)? {
         Some(state) => {
-            // Who made it may have been killed before its name was durable, and a log without one is
-            // not taken for a store.
+            // The creator may have been killed before the name was durable, and a log without a
+            // manifest is not taken for a store.
             fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
             directory::create_missing(fs, dir, &state.state)?;
             state
         }
         None if is_new => directory::create_store(fs, dir)?,
-        // A link that leads nowhere has its name.
+        // A dangling link has the name.
         None => return Err(Error::damaged(&manifest::path(dir), 0, "the file is missing")),
     };
     Ok((lock, last))
 }
 
-/// Recovers on `fs`, in which the directory stays what it is; `outer_fs` is where other paths lead.
+/// Recovers on `fs`, where the directory stays the same one; `outer_fs` resolves other paths.
 fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Engine> {
     let (lock, last) = lock_and_load(&fs, dir, options.create)?;
     let state = &last.state;
@@ -86,7 +86,7 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
     let (log_directory, index) = (directory(LOG), directory(INDEX));
     let (staging, leftovers) = Staging::open(&fs, dir, state.store)?;
     if state.number < leftovers.state {
-        return Err(last.stale_error(dir, "a later state was on the device"));
+        return Err(last.stale_error(dir, "a later state was durable"));
     }
     let staging = Arc::new(staging);
     let tables = open_tables(&index, dir, state)?;
@@ -94,13 +94,13 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
     let blocks = Arc::new(BlockPool::new(if options.background { options.memory } else { 0 }));
     let memtables = MemtableSet::new(tables.len(), &blocks);
     let log = replay_log(&found, dir, &last, &leftovers, &tables, &memtables)?;
-    // Numbers that were ever given are not given again: a slot, a file or a seal of before might be
-    // taken for one of the new segment. Of one whose name was lost the seal before it may tell alone.
+    // Numbers are never reused: an old slot, file or seal might be taken for the new segment's. A
+    // lost segment may be known from the seal before it alone.
     let slots = leftovers.slots.iter().map(|slot| slot.segment);
-    let ends = Stream::WRITTEN.map(|stream| log.log_end.positions.of(stream).segment);
+    let ends = Stream::WRITTEN.map(|stream| log.end.positions.of(stream).segment);
     let used = slots.chain(ends).map(|segment| segment + 1);
     let mut next_segment = used.chain([state.next_segment, found.next]).max().unwrap_or(0);
-    let (mut segments, unused) = retain_segments(found, &log.log_end, state, leftovers.sync_failed)
+    let (mut segments, unused) = retain_segments(found, &log.end, state, leftovers.sync_failed)
         .inspect_err(|_| staging.note_failure(true))?;
     let mut create = |stream| {
         if !options.read_only {
@@ -135,7 +135,7 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
     let positions = StreamPositions { main: begin_of(&main), hot: begin_of(&hot), copies };
     for stream in Stream::WRITTEN {
         let covered = version.coverage.positions.of_mut(stream);
-        if *covered == log.log_end.positions.of(stream) {
+        if *covered == log.end.positions.of(stream) {
             // Nothing was behind it; its segment may be gone.
             *covered = positions.of(stream);
         }
@@ -164,9 +164,9 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
         main,
         hot,
         &staging,
-        log.log_end.sequence,
-        // With `Sync` a write must be in its segment before it counts: then that cannot fail
-        // later, when it is synced.
+        log.end.sequence,
+        // With `Sync` a write must reach its segment before it counts, so that this cannot fail
+        // later during the sync.
         options.durability == Durability::Sync,
         options.background,
         options.cached_writes,
@@ -189,8 +189,8 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
         lock,
     });
     engine.group_commit.note_copies_synced(copies);
-    // Copies may have sequences of which the log knows nothing.
-    let unknown = log.highest - log.log_end.sequence;
+    // Copies may have sequences that the log does not know.
+    let unknown = log.highest - log.end.sequence;
     if unknown > 0 {
         engine.reserve_sequences(&mut crate::engine::lock(&engine.writer), unknown)?;
     }
@@ -200,7 +200,7 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
     Ok(engine)
 }
 
-/// The segments that have something, on the device as they were recovered, and the files of others.
+/// The non-empty segments, made durable as recovered, and the files to delete.
 fn retain_segments(
     found: LogSegments,
     log_end: &LogEnd,
@@ -211,7 +211,7 @@ fn retain_segments(
     let mut segments = Vec::new();
     for segment in found.segments {
         if segment.stream != Stream::Copies {
-            // What lies behind the end, and a last one without records, is nothing.
+            // Segments behind the end, and an empty last one, are dropped.
             let tail = log_end.positions.of(segment.stream);
             let is_empty = segment.id == tail.segment && tail.offset <= FILE_HEADER_LEN;
             if segment.id > tail.segment || is_empty {
@@ -257,8 +257,8 @@ mod tests {
         numbers
     }
 
-    /// The power goes when a seal is on the device and the names of the segments that came then are not,
-    /// and the process that opens what is left is killed before its manifest counts.
+    /// Power fails when a seal is durable but the segments it precedes are not. The process that
+    /// recovers is killed before its manifest counts.
     #[test]
     fn segment_numbers_named_by_seals_are_not_reused() {
         let home = tempfile::tempdir().unwrap();
@@ -271,7 +271,7 @@ mod tests {
         let before = numbers(&dir);
         let [manifest, staging] = ["MANIFEST", "staging"].map(|name| fs::read(dir.join(name)));
         let engine = store.engine();
-        // Of these no seal tells.
+        // No seal names these.
         engine.create_segment(Stream::Copies, 0).unwrap();
         engine.create_segment(Stream::Copies, 0).unwrap();
         let mut make = |stream| engine.create_segment(stream, 0);

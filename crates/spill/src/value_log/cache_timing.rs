@@ -1,43 +1,41 @@
-//! Whether a segment is written through the page cache, where nobody reads it.
+//! Chooses between page cache and direct I/O for segments that nobody reads.
 //!
-//! That costs a copy, and memory. Pages that were in use a moment ago are filled at the speed of a
-//! copy; those that a hypervisor has to find first take ten times as long, and more than the device.
-//! Nobody can be asked which they will be, so the copies are timed, by the time that they take of a
-//! processor.
+//! The page cache costs a copy and memory. Recently used pages fill at copy speed; pages that a
+//! hypervisor has to find first take ten times longer, more than the device. No interface tells
+//! which it will be, so the CPU time of the copies is measured.
 
 use std::time::Duration;
 
 use super::staging::SLOT_LEN;
 
-/// Slots that go through the page cache at the begin of a segment, to see how fast that is now.
+/// Slots that go through the page cache at the start of a segment, to measure it.
 const TRIAL_SLOTS: u32 = 4;
-/// So many segments are written without a trial at most: at 4 ns a byte one takes as long as a tenth of
-/// a segment.
+/// The most segments without a trial. At 4 ns a byte a trial takes a tenth of a segment's time.
 const MAX_SKIPPED_SEGMENTS: u32 = 15;
-/// Of a shorter write the time says more of the call than of the copy.
+/// Shorter writes measure the call rather than the copy.
 const MIN_TIMED_LEN: usize = SLOT_LEN / 2;
-/// Nanoseconds a byte that are too many: a copy takes 0.2.
+/// Nanoseconds per byte from which the page cache is slow; a fast copy takes 0.2.
 const SLOW_NS_PER_BYTE: f64 = 0.3;
-/// The share of a new time in what is known.
+/// Weight of a new sample in the moving average.
 const EWMA_WEIGHT: f64 = 0.5;
 
-/// How fast the page cache is.
+/// How fast writes to the page cache are.
 #[derive(Default)]
 pub(super) struct CacheWriteTimer {
-    /// Nanoseconds a byte, of late.
+    /// Moving average of nanoseconds per byte.
     ns_per_byte: f64,
-    /// What that was before the trial.
+    /// Its value before the trial.
     ns_before_trial: f64,
-    /// Slots that are left to try in this segment.
+    /// Slots left to try in this segment.
     slots_to_try: u32,
     segment: u32,
-    /// Segments that were to be left out after the last trial, and those still to be.
+    /// Segments to skip after the last trial, and those still left to skip.
     skipped: u32,
     to_skip: u32,
 }
 
 impl CacheWriteTimer {
-    /// Whether the next write is better done past the page cache.
+    /// Whether the next write should be direct.
     pub(super) fn is_cache_slow(&mut self, segment: u32) -> bool {
         if self.segment != segment {
             self.segment = segment;
@@ -49,7 +47,7 @@ impl CacheWriteTimer {
         self.slots_to_try == 0 && self.ns_per_byte > SLOW_NS_PER_BYTE
     }
 
-    /// Notes how long a write of so many bytes to the page cache takes.
+    /// Measures a write to the page cache.
     pub(super) fn time<R>(&mut self, bytes: usize, write: impl FnOnce() -> R) -> R {
         if bytes < MIN_TIMED_LEN {
             return write();
@@ -68,7 +66,7 @@ impl CacheWriteTimer {
         }
         self.slots_to_try -= 1;
         if self.slots_to_try == 0 {
-            // The more trials say the same, the fewer there are.
+            // Trials become rarer while they confirm each other.
             let is_confirmed = self.ns_per_byte > SLOW_NS_PER_BYTE
                 && self.ns_per_byte > self.ns_before_trial / 2.0;
             self.skipped = if is_confirmed { 2 * self.skipped + 1 } else { 0 };
@@ -78,11 +76,11 @@ impl CacheWriteTimer {
     }
 }
 
-/// What this thread has had of processors (clock_gettime(2)). By libc: rustix looks for the clock in
-/// a page of the kernel's that is not there under valgrind.
+/// CPU time of this thread (clock_gettime(2)). Through libc: rustix uses the vDSO, which is missing
+/// under valgrind.
 fn thread_cpu_time() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is written, and is ours. There is such a clock wherever there are threads.
+    // SAFETY: the structure is written and is ours. Every system with threads has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
@@ -91,7 +89,7 @@ fn thread_cpu_time() -> Duration {
 mod tests {
     use super::*;
 
-    /// How many of a segment's slots go through the cache, at so many nanoseconds a byte.
+    /// Slots of a segment that go through the cache, at so many nanoseconds per byte.
     fn cached(timer: &mut CacheWriteTimer, segment: u32, ns_per_byte: f64) -> usize {
         let go_through = |_: &usize| {
             let is_direct = timer.is_cache_slow(segment);

@@ -1,5 +1,4 @@
-//! Reading and writing a segment past the page cache: what nobody reads takes no memory there, and
-//! none of the time that filling it takes.
+//! Direct I/O on segments: data that nobody reads takes no page cache, nor the time to fill it.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -9,7 +8,7 @@ use super::segment::Segment;
 use crate::fs::{BLOCK_SIZE, File, retry_interrupted, write_all_at};
 use crate::memory::{AlignedMemory, HUGE_PAGE};
 
-/// Memory for whole blocks.
+/// An aligned buffer of whole blocks.
 #[derive(Default)]
 pub(super) struct BlockBuffer(Option<AlignedMemory>);
 
@@ -18,7 +17,7 @@ impl BlockBuffer {
         self.0.as_ref().map_or(&[], AlignedMemory::as_bytes)
     }
 
-    /// Room for so many bytes; what was there stays.
+    /// At least `least` bytes; the content stays.
     pub(super) fn bytes(&mut self, least: usize) -> &mut [u8] {
         let memory = match self.0.take() {
             Some(memory) if memory.len() >= least => memory,
@@ -33,10 +32,10 @@ impl BlockBuffer {
         self.0.insert(memory).bytes()
     }
 
-    /// The blocks that come of parts which follow one another, where `before` bytes of the first one
-    /// are here already; zeros fill the last one.
+    /// Assembles consecutive parts into blocks, with `before` bytes of the first block already
+    /// here; zeros fill the last one.
     fn assemble<'a>(&mut self, before: usize, parts: &[&'a [u8]]) -> Vec<IoPiece<'a>> {
-        // Lengths are offsets too, as the first byte is the first of a block.
+        // Lengths double as offsets, since the first byte starts a block.
         let mut at = before;
         let mut least = before + BLOCK_SIZE;
         for part in parts {
@@ -82,53 +81,52 @@ impl BlockBuffer {
         })
     }
 
-    /// The block at `offset` becomes the first.
+    /// Moves the block at `offset` to the front.
     fn keep_block(&mut self, offset: usize) {
         self.bytes(BLOCK_SIZE).copy_within(offset..offset + BLOCK_SIZE, 0);
     }
 }
 
-/// Whether its blocks begin in memory where they do in the file, of which it begins at an offset.
+/// Whether a part that belongs at a file offset has the same alignment in memory.
 fn is_aligned_with(part: &[u8], offset: usize) -> bool {
     part.as_ptr() as usize % BLOCK_SIZE == offset % BLOCK_SIZE
 }
 
-/// Memory of at least so many bytes. A device takes so many pieces with one request, and much of it
-/// is one piece in a huge page (measured: 2.9 GB/s for 2.2 to 2.7 with requests of 1 MiB).
+/// Aligned memory of at least `least` bytes. A huge page is a single segment of a device request.
 fn allocate(least: usize) -> AlignedMemory {
     let is_large = least % HUGE_PAGE >= HUGE_PAGE / 2;
     let len = if is_large { least.next_multiple_of(HUGE_PAGE) } else { least };
     AlignedMemory::new(len, if len >= HUGE_PAGE { HUGE_PAGE } else { BLOCK_SIZE })
 }
 
-/// The segment that is being written so, one part behind the other.
+/// Appends to one segment at a time.
 #[derive(Default)]
 pub(crate) struct DirectWriter {
     open: Option<OpenSegment>,
-    /// Blocks that are put together here: in which parts meet or end, and those of a part that lies
-    /// otherwise in memory than in blocks of the file. The others are written from where they are.
+    /// Blocks assembled here: where parts meet or end, and misaligned parts. All others are written
+    /// in place.
     blocks: BlockBuffer,
-    /// The file system writes nothing past its cache.
+    /// The file system does not support direct I/O.
     is_unsupported: bool,
 }
 
 struct OpenSegment {
     segment: u32,
     file: Arc<dyn File>,
-    /// Where the records end whose last block is the first in memory.
+    /// End of the records whose last block is first in the buffer.
     end: usize,
 }
 
-/// Whole blocks that come next in the file.
+/// Consecutive whole blocks for the file.
 enum IoPiece<'a> {
     Borrowed(&'a [u8]),
-    /// Of the blocks that were put together.
+    /// In the buffer.
     Buffered(Range<usize>),
 }
 
 impl DirectWriter {
-    /// Writes parts that follow one another, at `offset`: past the page cache, or through it if that
-    /// is asked for or there is no other way.
+    /// Writes consecutive parts at `offset`: directly, or through the page cache if asked to or if
+    /// there is no other way.
     pub(crate) fn append(
         &mut self,
         segment: &Segment,
@@ -137,7 +135,7 @@ impl DirectWriter {
         is_direct: bool,
     ) -> io::Result<()> {
         if !is_direct {
-            // Lets go of the file.
+            // Closes the file.
             (self.open, self.blocks) = (None, BlockBuffer::default());
         } else if !self.is_unsupported && self.write(segment, parts, offset)? {
             return Ok(());
@@ -150,12 +148,12 @@ impl DirectWriter {
         Ok(())
     }
 
-    /// Writes parts that follow one another, at `offset`. Where they do not fill their last block
-    /// there are zeros behind them, where nothing was written yet, and the bytes before them are
-    /// written once more with what comes next. A first block that was begun otherwise goes on so: it
-    /// is in the page cache, and what lies there would have to be waited for.
+    /// Writes consecutive parts at `offset`. A partial last block is padded with zeros, where
+    /// nothing was written yet, and written again with the next parts. A first block that began in
+    /// the page cache is completed there, since otherwise its writeback would have to be waited
+    /// for.
     ///
-    /// False: it cannot be done here, and all of it is to be written otherwise.
+    /// False: direct I/O does not work here, and everything must be written otherwise.
     fn write(&mut self, segment: &Segment, parts: &[&[u8]], offset: u32) -> io::Result<bool> {
         let offset = offset as usize;
         let (file, continues) = match self.open.take() {
@@ -180,13 +178,13 @@ impl DirectWriter {
             direct_parts.push(rest);
             at += part.len();
         }
-        // Of what is in the blocks already.
+        // Bytes that are already in the buffer.
         let before = if continues { offset - begin } else { 0 };
         let pieces = self.blocks.assemble(before, &direct_parts);
         let bytes: Vec<IoSlice<'_>> =
             pieces.iter().map(|piece| self.blocks.slice_of(piece)).collect();
         match write_blocks(&*file, bytes, begin as u64) {
-            // Blocks are larger here, for example.
+            // For example where blocks are larger.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 self.is_unsupported = true;
                 return Ok(false);
@@ -196,7 +194,7 @@ impl DirectWriter {
         let Some(last) = pieces.last() else { return Ok(true) };
         segment.clear_resident(begin..end.next_multiple_of(BLOCK_SIZE));
         if let IoPiece::Buffered(last) = last {
-            // The last block is the first of what comes next.
+            // The last block is the first of the next write.
             self.blocks.keep_block(last.end - BLOCK_SIZE);
         }
         self.open = Some(OpenSegment { segment: segment.id, file, end });
@@ -204,7 +202,7 @@ impl DirectWriter {
     }
 }
 
-/// Writes all of them; a block that was written in part is written again.
+/// Writes all blocks; a partially written one is written again.
 fn write_blocks(file: &dyn File, mut blocks: Vec<IoSlice<'_>>, mut offset: u64) -> io::Result<()> {
     let mut left = &mut blocks[..];
     while !left.is_empty() {
@@ -220,7 +218,7 @@ fn write_blocks(file: &dyn File, mut blocks: Vec<IoSlice<'_>>, mut offset: u64) 
     Ok(())
 }
 
-/// Reads blocks of a file that goes past the page cache; false: it cannot be done here.
+/// Reads blocks directly; false if that does not work here.
 pub(super) fn read(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<bool> {
     debug_assert!(
         into.len().is_multiple_of(BLOCK_SIZE) && offset.is_multiple_of(BLOCK_SIZE as u64)
@@ -228,7 +226,7 @@ pub(super) fn read(file: &dyn File, into: &mut [u8], offset: u64) -> io::Result<
     let mut done = 0;
     while done < into.len() {
         match retry_interrupted(|| file.read_at(&mut into[done..], offset + done as u64)) {
-            // The file has ended, or it is one of other blocks: the ordinary way tells.
+            // The file ended or has other blocks: a buffered read will tell.
             Ok(0) => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(false),
             Ok(read) if read < BLOCK_SIZE => return Ok(false),
@@ -253,7 +251,7 @@ mod tests {
         let elsewhere = [&[0], file].concat();
         let elsewhere = &elsewhere[1..];
         assert!(!elsewhere.as_ptr().addr().is_multiple_of(BLOCK_SIZE));
-        // Ends of parts, those that lie elsewhere, and how many bytes need no copy.
+        // Ends of parts, misaligned parts, and bytes that need no copy.
         let cases: [(&[usize], &[usize], usize); 6] = [
             (&[3 * BLOCK_SIZE], &[], 2 * BLOCK_SIZE),
             (&[3 * BLOCK_SIZE, 3 * BLOCK_SIZE + 8, 7 * BLOCK_SIZE + 8], &[], 5 * BLOCK_SIZE),

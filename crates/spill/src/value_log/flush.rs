@@ -1,5 +1,4 @@
-//! Slots that are full go to their segments beside the writer, one after the other, and are free
-//! then.
+//! Writes staging slots to their segments beside the writer, in order, and frees them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,37 +18,37 @@ use crate::stream::{LogPosition, Stream, StreamPositions};
 use crate::throttle;
 use crate::time_slice;
 
-/// How long to wait for more, or before trying again what failed.
+/// How long to wait for work, or after a failure.
 const MAX_IDLE: Duration = Duration::from_millis(100);
 
-/// The share of a new time in what is known of a write's.
+/// Weight of a new sample in the moving average.
 const EWMA_WEIGHT: f64 = 0.25;
 
-/// Slots that go past the page cache together: a device is fast with large writes.
+/// Slots per direct write: devices are fast with large writes.
 const SLOTS_PER_DIRECT_WRITE: usize = 16;
 
-/// A writer that writes a slot itself writes so many times what it brought, to the end of a page: the
-/// page cache takes 4 us for a page where memory is at hand, and 14 to 230 us for a slot.
+/// A writer that writes a slot itself writes this multiple of its own bytes, rounded up to a page,
+/// since a whole slot would take it up to 230 us.
 const PARTIAL_WRITE_FACTOR: usize = 4;
 
-/// Writes what is on its way.
+/// Writes staged slots.
 pub(crate) struct Flusher {
     staging: Arc<Staging>,
     queue: Mutex<SlotQueue>,
     has_work: Condvar,
     slot_freed: Condvar,
-    /// Enough was pushed for a write, and the thread was not told.
+    /// There is enough for a write, and the thread was not woken.
     needs_wakeup: AtomicBool,
-    /// Held by the one who writes: slots of a stream arrive in their order.
+    /// Held while writing, so that the slots of a stream arrive in order.
     lanes: Mutex<StreamLanes>,
-    /// The last one went past the page cache.
+    /// The last write was direct.
     is_direct: AtomicBool,
-    /// How long a writer waits for each KiB, in nanoseconds.
+    /// Delay of a writer per KiB, in nanoseconds.
     ns_per_kib: AtomicU32,
     is_closing: AtomicBool,
 }
 
-/// What is known of each stream's segment that is being written.
+/// Write state of each stream.
 #[derive(Default)]
 struct StreamLanes {
     main: Lane,
@@ -69,7 +68,7 @@ impl StreamLanes {
 }
 
 impl Lane {
-    /// Writes parts that follow one another, from the begin of `oldest` on.
+    /// Writes consecutive parts from the start of `oldest` on.
     fn write(&mut self, oldest: &SlotWrite, parts: &[&[u8]], is_direct: bool) -> io::Result<()> {
         let Lane { direct_writer, cache_timer } = self;
         let mut append = || direct_writer.append(&oldest.segment, parts, oldest.offset, is_direct);
@@ -81,11 +80,11 @@ impl Lane {
 }
 
 struct SlotQueue {
-    /// On their way, the oldest first.
-    write: VecDeque<SlotWrite>,
-    /// The one that was freed last is taken first: it is in the processor's cache.
+    /// Waiting writes, oldest first.
+    pending: VecDeque<SlotWrite>,
+    /// The slot freed last is reused first, since it is in the CPU cache.
     free: Vec<usize>,
-    /// Nanoseconds that the writing of a byte takes, of late.
+    /// Moving average of the write time per byte, in nanoseconds.
     ns_per_byte: f64,
 }
 
@@ -97,17 +96,17 @@ pub(crate) struct SlotWrite {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) offset: u32,
-    /// Nothing more will come into the slot.
+    /// The slot gets no more data.
     pub(crate) is_last: bool,
     pub(crate) write_path: WritePath,
 }
 
-/// How a slot goes to its segment.
+/// How a slot is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WritePath {
-    /// Through the page cache: it is likely to be read.
+    /// Through the page cache: it will probably be read.
     Cached,
-    /// Past it, where the file system can.
+    /// Direct I/O, if the file system supports it.
     Direct,
     /// Through the page cache unless that is slow.
     Adaptive,
@@ -118,44 +117,44 @@ impl SlotWrite {
         LogPosition { segment: self.segment.id, offset: self.offset }
     }
 
-    /// Its first `max_bytes` bytes or some more, to the end of a page; all of it if it has no more.
+    /// The first `max_bytes` bytes, rounded up to a page, or all of it.
     fn part(&self, max_bytes: usize) -> SlotWrite {
         let end = (self.offset as usize + max_bytes).next_multiple_of(BLOCK_SIZE);
         let to = self.to.min(self.from + (end - self.offset as usize));
         SlotWrite { to, ..self.clone() }
     }
 
-    /// Where it ends in the segment.
+    /// Its end in the segment.
     fn end(&self) -> u32 {
         self.offset + (self.to - self.from) as u32
     }
 }
 
 impl SlotQueue {
-    /// Whether there is enough for a write, where the last one went past the page cache or not.
+    /// Whether there is enough for a write, given whether the last one was direct.
     fn is_due(&self, is_direct: bool) -> bool {
         let is_cached = |write: &SlotWrite| {
             write.write_path == WritePath::Cached
                 || write.write_path == WritePath::Adaptive && !is_direct
         };
-        self.write.len() >= SLOTS_PER_DIRECT_WRITE || self.write.back().is_some_and(is_cached)
+        self.pending.len() >= SLOTS_PER_DIRECT_WRITE || self.pending.back().is_some_and(is_cached)
     }
 
-    /// How long a writer is to wait for each KiB, in nanoseconds: nothing while half of the slots are
-    /// free, as long as the writing takes while a quarter is, and twice that at the end.
-    fn ns_per_kib(&self, queue: usize) -> u32 {
-        let half = queue / 2;
-        let behind = self.write.len().saturating_sub(half) as f64 / half as f64;
+    /// Delay of a writer per KiB, in nanoseconds: zero while half of the slots are free, the write
+    /// time while a quarter is, and twice that when none is.
+    fn ns_per_kib(&self, slots: usize) -> u32 {
+        let half = slots / 2;
+        let behind = self.pending.len().saturating_sub(half) as f64 / half as f64;
         (2.0 * behind * self.ns_per_byte * 1024.0) as u32
     }
 
-    /// The oldest ones of the oldest one's segment, as far as they follow one another and go the same
-    /// way: what goes past the page cache together.
+    /// The oldest writes that are contiguous in one segment and take the same path; they go into
+    /// one direct write.
     fn oldest(&self) -> Vec<SlotWrite> {
         let mut run: Vec<SlotWrite> = Vec::with_capacity(SLOTS_PER_DIRECT_WRITE);
-        let id = self.write.front().map(|oldest| oldest.segment.id);
+        let id = self.pending.front().map(|oldest| oldest.segment.id);
         for write in self
-            .write
+            .pending
             .iter()
             .filter(|write| Some(write.segment.id) == id)
             .take(SLOTS_PER_DIRECT_WRITE)
@@ -171,23 +170,22 @@ impl SlotQueue {
         run
     }
 
-    /// They were written. One of which all was is in its segment, and if nothing more will come into
-    /// its slot that is free.
+    /// Removes finished writes; a slot is freed after its last one.
     fn remove(&mut self, run: &[SlotWrite]) {
-        for slot_freed in run {
+        for done in run {
             let is_same = |write: &SlotWrite| {
-                write.segment.id == slot_freed.segment.id && write.offset == slot_freed.offset
+                write.segment.id == done.segment.id && write.offset == done.offset
             };
-            let Some(index) = self.write.iter().position(is_same) else { continue };
-            let write = &mut self.write[index];
-            if slot_freed.to < write.to {
-                (write.from, write.offset) = (slot_freed.to, slot_freed.end());
+            let Some(index) = self.pending.iter().position(is_same) else { continue };
+            let write = &mut self.pending[index];
+            if done.to < write.to {
+                (write.from, write.offset) = (done.to, done.end());
                 continue;
             }
-            // From now on it is found there.
-            write.segment.set_written(slot_freed.end());
-            // It may have become the last one of its slot meanwhile.
-            match self.write.remove(index) {
+            // From now on readers find it in the segment.
+            write.segment.set_written(done.end());
+            // It may have become the slot's last write meanwhile.
+            match self.pending.remove(index) {
                 Some(write) if write.is_last => self.free.push(write.slot),
                 _ => {}
             }
@@ -196,12 +194,12 @@ impl SlotQueue {
 }
 
 impl Flusher {
-    /// The first slots are the streams' that begin with them.
+    /// The streams start with the first slots.
     pub(crate) fn new(staging: Arc<Staging>) -> Flusher {
         let free = (Stream::WRITTEN.len()..staging.slots()).rev().collect();
         Flusher {
             staging,
-            queue: Mutex::new(SlotQueue { write: VecDeque::new(), free, ns_per_byte: 0.0 }),
+            queue: Mutex::new(SlotQueue { pending: VecDeque::new(), free, ns_per_byte: 0.0 }),
             has_work: Condvar::new(),
             slot_freed: Condvar::new(),
             needs_wakeup: AtomicBool::new(false),
@@ -212,11 +210,11 @@ impl Flusher {
         }
     }
 
-    /// One more; the thread that writes is told [`Flusher::after_write`], or sees it by itself after a
-    /// while.
+    /// Queues a write. The thread is woken by [`Flusher::after_write`], or notices by itself after
+    /// a while.
     pub(crate) fn push(&self, write: SlotWrite) {
         let mut queue = lock(&self.queue);
-        queue.write.push_back(write);
+        queue.pending.push_back(write);
         let is_due = queue.is_due(self.is_direct.load(Ordering::Relaxed));
         self.ns_per_kib.store(queue.ns_per_kib(self.staging.slots()), Ordering::Relaxed);
         if is_due {
@@ -224,8 +222,8 @@ impl Flusher {
         }
     }
 
-    /// A slot that is free. If there is none the thread is late, and this one does its work, or
-    /// waits for the next slot that whoever does it has written.
+    /// Takes a free slot. If there is none, this thread writes one, or waits for whoever is
+    /// writing.
     pub(crate) fn free_slot(&self) -> Result<usize> {
         let mut queue = lock(&self.queue);
         loop {
@@ -246,12 +244,11 @@ impl Flusher {
         }
     }
 
-    /// A writer wrote so many bytes, and holds no lock any more: to wake a thread takes 4 to 16 us.
+    /// Called after each write, without locks held, since waking a thread takes microseconds.
     ///
-    /// Slows it down where slots are written later than they fill: by what their writing takes, so that
-    /// nobody has to wait for a whole one at last, or for all that go past the page cache together.
-    /// Where processors are scarce the thread that writes through it has none, and the writer writes a
-    /// part of a slot itself.
+    /// Delays the writer by the write time of its bytes when slots fill faster than they are
+    /// written, so that nobody has to wait for a whole slot at once. On contended CPUs the flushing
+    /// thread gets no CPU, so the writer writes a part of a slot itself.
     #[inline]
     pub(crate) fn after_write(&self, bytes: usize) {
         if self.needs_wakeup.load(Ordering::Relaxed)
@@ -269,28 +266,28 @@ impl Flusher {
     fn delay_write(&self, bytes: usize, ns_per_kib: u32) {
         let wait = Duration::from_nanos(u64::from(ns_per_kib) * bytes as u64 / 1024);
         if self.is_direct.load(Ordering::Relaxed) {
-            // The device is waited for, which takes no processor.
+            // Waiting for the device takes no CPU.
             return throttle::delay_for_device(wait);
         }
         if !throttle::is_cpu_contended() {
             return throttle::delay(wait);
         }
-        // What fails is told to the writer when it needs the slot.
+        // A failure is reported to the writer that needs the slot.
         if let Some(mut lanes) = try_lock(&self.lanes) {
             let _ = self.write_oldest(&mut lanes, PARTIAL_WRITE_FACTOR * bytes);
         }
     }
 
-    /// Nothing more will come into a slot, all of which was pushed.
+    /// Frees a slot without pending data, or after its last queued write.
     pub(crate) fn release_slot(&self, slot: usize) {
         let mut queue = lock(&self.queue);
-        match queue.write.iter_mut().rfind(|write| write.slot == slot) {
+        match queue.pending.iter_mut().rfind(|write| write.slot == slot) {
             Some(last) => last.is_last = true,
             None => queue.free.push(slot),
         }
     }
 
-    /// Writes all that was pushed. What fails stays, and can be asked for again.
+    /// Writes everything queued. What fails stays queued and can be retried.
     pub(crate) fn flush(&self) -> Result<()> {
         while self.write_oldest(&mut lock(&self.lanes), SLOT_LEN)? {
             time_slice::yield_if_expired();
@@ -298,16 +295,16 @@ impl Flusher {
         Ok(())
     }
 
-    /// Writes what was pushed and lies before a place of its stream.
+    /// Writes what is queued before these positions.
     pub(crate) fn flush_to(&self, positions: StreamPositions) -> Result<()> {
         let is_before = |write: &SlotWrite| write.begin() < positions.of(write.segment.stream);
-        while lock(&self.queue).write.iter().any(is_before) {
+        while lock(&self.queue).pending.iter().any(is_before) {
             self.write_oldest(&mut lock(&self.lanes), SLOT_LEN)?;
         }
         Ok(())
     }
 
-    /// Writes as long as there is enough for a write.
+    /// Writes while there is enough for a write.
     fn flush_due(&self) -> Result<()> {
         while lock(&self.queue).is_due(self.is_direct.load(Ordering::Relaxed)) {
             self.write_oldest(&mut lock(&self.lanes), SLOT_LEN)?;
@@ -316,16 +313,16 @@ impl Flusher {
         Ok(())
     }
 
-    /// Writes the slots that wait longest: some that go past the page cache together, or of one that
-    /// goes through it `max_bytes` bytes or some more. Answers whether there was something to write.
+    /// Writes the oldest slots: several by one direct write, or of a single slot about `max_bytes`
+    /// bytes through the page cache. Returns whether there was something to write.
     fn write_oldest(&self, lanes: &mut StreamLanes, max_bytes: usize) -> Result<bool> {
-        let done = self.write_run(lanes, max_bytes);
+        let result = self.write_run(lanes, max_bytes);
         self.slot_freed.notify_one();
-        done
+        result
     }
 
     fn write_run(&self, lanes: &mut StreamLanes, max_bytes: usize) -> Result<bool> {
-        let Some(oldest) = lock(&self.queue).write.front().cloned() else { return Ok(false) };
+        let Some(oldest) = lock(&self.queue).pending.front().cloned() else { return Ok(false) };
         let is_direct = match oldest.write_path {
             WritePath::Cached => false,
             WritePath::Direct => true,
@@ -335,7 +332,7 @@ impl Flusher {
         let run = if is_direct {
             lock(&self.queue).oldest()
         } else {
-            // One by itself is free soon, while it is in the processor's cache.
+            // A single slot is free soon, while it is in the CPU cache.
             vec![oldest.part(max_bytes)]
         };
         let Some(end) = run.last().map(SlotWrite::end) else { return Ok(false) };
@@ -348,7 +345,7 @@ impl Flusher {
             .map_err(|error| Error::io(oldest.segment.path(), error))?;
         let mut queue = lock(&self.queue);
         queue.remove(&run);
-        // A short write that takes long says nothing of a byte.
+        // The duration of a short write says little about a byte.
         let bytes = f64::from(end - oldest.offset);
         let ns_per_byte = begin.elapsed().as_nanos() as f64 / bytes.max(SLOT_LEN as f64);
         queue.ns_per_byte +=
@@ -357,7 +354,7 @@ impl Flusher {
         Ok(true)
     }
 
-    /// Writes what is pushed until [`Flusher::close`]. A failure is told to the writer when it
+    /// Writes what is queued until [`Flusher::close`]. A failure is reported to the writer that
     /// needs the slot.
     pub(crate) fn run(&self) {
         while !self.is_closing.load(Ordering::Acquire) {
@@ -371,17 +368,17 @@ impl Flusher {
                 .unwrap_or_else(PoisonError::into_inner);
             let (queue, waited) = waited;
             drop(queue);
-            // What is too little for a large write has waited long enough then.
-            let slot_freed = if waited.timed_out() { self.flush() } else { self.flush_due() };
-            if slot_freed.is_err() {
+            // Data too small for a large write has waited long enough.
+            let result = if waited.timed_out() { self.flush() } else { self.flush_due() };
+            if result.is_err() {
                 thread::sleep(MAX_IDLE);
             }
         }
     }
 
     pub(crate) fn close(&self) {
-        // Under the lock, so that one who is about to wait sees it or is woken.
-        let _slots = lock(&self.queue);
+        // Under the lock, so that a thread about to wait sees it or is woken.
+        let _queue = lock(&self.queue);
         self.is_closing.store(true, Ordering::Release);
         self.has_work.notify_all();
     }
@@ -423,7 +420,7 @@ mod tests {
 
         let mut offsets = Vec::new();
         while flusher.write_oldest(&mut lock(&flusher.lanes), BLOCK_SIZE + 1).unwrap() {
-            if let Some(write) = lock(&flusher.queue).write.front() {
+            if let Some(write) = lock(&flusher.queue).pending.front() {
                 offsets.push(write.offset as usize);
                 assert_eq!(segment.written(), FILE_HEADER_LEN);
             }

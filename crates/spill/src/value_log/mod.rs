@@ -1,4 +1,4 @@
-//! The log: every record that was ever acknowledged and still lives, in segments.
+//! The value log: all acknowledged live records, in segments.
 
 mod cache_timing;
 pub(crate) mod direct_io;

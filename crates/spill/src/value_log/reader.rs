@@ -1,4 +1,4 @@
-//! Reading a segment from one record to the next.
+//! Reads a segment record by record.
 
 use std::io;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::fs::{BLOCK_SIZE, File, read_exact_at};
 use crate::record::{HEADER_LEN, Hashes, Header, Record};
 
-/// What is read at once.
+/// Bytes read at once.
 pub(crate) const READ_CHUNK: usize = 1 << 20;
 
-/// A record as it lies in its segment.
+/// A record with its offset.
 pub(crate) struct LocatedRecord<'a> {
     pub(crate) offset: u32,
     pub(crate) record: Record<'a>,
@@ -21,23 +21,23 @@ pub(crate) struct LocatedRecord<'a> {
 }
 
 impl LocatedRecord<'_> {
-    /// Where the next one begins.
+    /// Offset of the next record.
     pub(crate) fn end(&self) -> u32 {
         self.offset + self.record.header.record_len() as u32
     }
 }
 
-/// On its way through a segment.
+/// A position in a segment.
 pub(crate) struct SegmentReader<'a> {
     window: Window<'a>,
-    /// Where the next record begins.
+    /// Offset of the next record.
     offset: usize,
     /// No record ends behind this.
     end: usize,
 }
 
 impl<'a> SegmentReader<'a> {
-    /// One that reads past the mapping.
+    /// A reader that does not use the mapping.
     pub(crate) fn new(
         segment: &'a Segment,
         from: u32,
@@ -57,7 +57,7 @@ impl<'a> SegmentReader<'a> {
         SegmentReader { window, offset, end }
     }
 
-    /// One that takes from the mapping what is in memory.
+    /// A reader that uses the mapping for resident parts.
     pub(crate) fn using_mapping(
         segment: &'a Segment,
         from: u32,
@@ -69,25 +69,25 @@ impl<'a> SegmentReader<'a> {
         reader
     }
 
-    /// Where the next record begins, or would.
+    /// Offset of the next record, or of the end.
     pub(crate) fn offset(&self) -> u32 {
         self.offset as u32
     }
 
-    /// Whether it came to where it was to end.
+    /// Whether it has reached its end.
     pub(crate) fn is_at_end(&self) -> bool {
         self.offset >= self.end
     }
 
-    /// Goes on at another offset.
+    /// Continues at another offset.
     pub(crate) fn seek(&mut self, offset: u32) {
         self.offset = offset as usize;
     }
 
-    /// The next record; none: it is at the end, or what is there is not what was written.
+    /// The next record; `None` at the end, or if the data is not what was written.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn next(&mut self) -> Result<Option<LocatedRecord<'_>>> {
         self.window.ensure(self.offset, self.end)?;
         let found = self.window.record_at(self.offset);
@@ -95,11 +95,11 @@ impl<'a> SegmentReader<'a> {
         Ok(found)
     }
 
-    /// What comes next, without going there: so many records at most, one at least unless there is
-    /// none as [`SegmentReader::next`] has it.
+    /// The next records without advancing: at most `most`, at least one unless
+    /// [`SegmentReader::next`] would return none.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn ahead(&mut self, most: usize) -> Result<Vec<LocatedRecord<'_>>> {
         self.window.ensure(self.offset, self.end)?;
         let mut ahead = Vec::with_capacity(most);
@@ -114,23 +114,22 @@ impl<'a> SegmentReader<'a> {
     }
 }
 
-/// Into which parts of segments are read, one after the other and one segment after the other: memory
-/// that has to be found and zeroed first takes longer than the reading.
+/// A reusable read buffer: allocating and zeroing memory takes longer than reading into it.
 #[derive(Default)]
 pub(crate) struct ReadBuffer {
-    /// They lie here as they do in the file.
+    /// Has the alignment of the file.
     blocks: BlockBuffer,
-    /// Where in the file the first of them begins.
+    /// File offset of its start.
     begin: usize,
 }
 
 impl ReadBuffer {
-    /// For the next segment, unless a long record made much of it.
+    /// Drops the memory that a long record made it grow to.
     pub(crate) fn drop_if_large(self) -> ReadBuffer {
         if self.blocks.as_bytes().len() > 2 * READ_CHUNK { ReadBuffer::default() } else { self }
     }
 
-    /// Room for what lies in the file from `begin` to `end`, at the same place of a block.
+    /// Makes space for the file range `begin..end`, at the same alignment.
     fn reserve(&mut self, begin: usize, end: usize) {
         self.begin = begin / BLOCK_SIZE * BLOCK_SIZE;
         self.blocks.bytes(end.next_multiple_of(BLOCK_SIZE) - self.begin);
@@ -146,14 +145,14 @@ impl ReadBuffer {
     }
 }
 
-/// A part of a segment that was read.
+/// The part of a segment in memory.
 struct Window<'a> {
     segment: &'a Segment,
     begin: usize,
     end: usize,
     source: WindowSource,
     buffer: &'a mut ReadBuffer,
-    /// The segment's file past the page cache, if there is such a way, once it was asked for.
+    /// Handle for direct reads, if supported, once it was opened.
     direct_file: Option<Option<Arc<dyn File>>>,
     using_mapping: bool,
 }
@@ -165,7 +164,7 @@ enum WindowSource {
 }
 
 impl Window<'_> {
-    /// What there is from an offset on.
+    /// The bytes from an offset on.
     #[inline]
     fn from(&self, offset: usize) -> &[u8] {
         if !(self.begin..self.end).contains(&offset) {
@@ -177,14 +176,14 @@ impl Window<'_> {
         }
     }
 
-    /// The record at an offset, if it is right and all of it is here.
+    /// The valid and complete record at an offset.
     fn record_at(&self, offset: usize) -> Option<LocatedRecord<'_>> {
         let (bytes, offset) = (self.from(offset), offset as u32);
         let (record, hashes) = Record::parse_with_hashes(bytes, (self.segment.id, offset))?;
         Some(LocatedRecord { offset, record, hashes })
     }
 
-    /// Moves on until it has all of the record at an offset, if that does not end behind `end`.
+    /// Moves until it holds the record at an offset, unless that ends behind `end`.
     fn ensure(&mut self, offset: usize, end: usize) -> Result<()> {
         loop {
             let have = self.from(offset);
@@ -198,7 +197,7 @@ impl Window<'_> {
         }
     }
 
-    /// Has all from `begin` to `end`, of which it has the first `have` bytes.
+    /// Holds `begin..end`, of which it already has the first `have` bytes.
     fn move_to(&mut self, begin: usize, have: usize, end: usize) -> Result<()> {
         let from = begin + have;
         let failed = |error| self.segment.read_error(from, error);
@@ -221,7 +220,7 @@ impl Window<'_> {
                     self.buffer.part_mut(begin..from).copy_from_slice(kept);
                 }
             }
-            // Past the page cache too: who reads all of a segment reads it once.
+            // Directly: a sequential reader reads everything once.
             if is_resident || !self.read_direct(from, end).map_err(failed)? {
                 let file = &*self.segment.file;
                 read_exact_at(file, self.buffer.part_mut(from..end), from as u64)
@@ -233,7 +232,7 @@ impl Window<'_> {
         Ok(())
     }
 
-    /// Reads the blocks that a part lies in past the page cache; false: there is no such way.
+    /// Reads the blocks of a part directly; false if that does not work.
     fn read_direct(&mut self, from: usize, end: usize) -> io::Result<bool> {
         let direct_file = self.direct_file.get_or_insert_with(|| self.segment.file.open_direct());
         let Some(file) = direct_file else { return Ok(false) };
@@ -249,7 +248,7 @@ mod tests {
     use crate::value_log::segment::FILE_HEADER_LEN;
     use crate::{Options, Store};
 
-    /// A reopened store whose first segment has records of all lengths, one longer than a piece.
+    /// A reopened store whose first segment has records of all lengths, one longer than a chunk.
     fn with_segment(check: impl FnOnce(&Segment)) {
         let home = tempfile::tempdir().unwrap();
         let options = Options { background: false, segment: 16 << 20, ..Options::default() };
@@ -274,7 +273,7 @@ mod tests {
         offsets
     }
 
-    /// Where a record is, its key, and the length of its value.
+    /// Offset, key, and length of the value.
     type RecordSummary = (u32, Vec<u8>, usize);
 
     /// All records, and how often they came from the buffer and from the mapping.
@@ -308,7 +307,7 @@ mod tests {
             assert!(known.iter().map(|(offset, ..)| offset).eq(&offsets));
             assert!(known.len() > 2000 && sources[1] == 0);
             assert!(past(16).0 == known && past(5000).0 == known);
-            // Every other three pieces are in memory.
+            // Makes every other group of three chunks resident.
             for begin in (3 * READ_CHUNK..end as usize).step_by(6 * READ_CHUNK) {
                 segment.populate(begin, (begin + 3 * READ_CHUNK).min(end as usize)).unwrap();
             }

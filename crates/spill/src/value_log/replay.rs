@@ -1,5 +1,5 @@
-//! Reading the writers' streams again from a point on, in the order of their sequences, up to the
-//! first one that is missing.
+//! Replays the writers' streams from a position on, in the order of sequences, up to the first
+//! missing one.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -19,19 +19,18 @@ use crate::version::Coverage;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogEnd {
     pub(crate) positions: StreamPositions,
-    /// The last sequence before them.
+    /// The last sequence before the ends.
     pub(crate) sequence: u64,
 }
 
-/// Calls `visit` with each put and delete that `coverage` does not have, whole batches only, as long as
-/// no sequence is missing. `segments` are those of the writers' streams in order; those that are known
-/// to be complete have their end. What was left in the staging slots behind the end of a file is
-/// written to it. Segments that were read to their end are told so. `missing` says why a segment is
-/// not there that should be.
+/// Calls `visit` with each put and delete beyond `coverage`, in whole batches, up to the first
+/// missing sequence. `segments` are those of the writers' streams in order; complete ones have
+/// their end. Staged records behind the end of a file are written to it. Segments read to their end
+/// are marked complete. `missing` returns the error for a missing segment.
 ///
 /// # Errors
-/// [`Error::Damaged`] if a stream ends before what is known to have been on the device: before
-/// `synced`, or before a place that a later mark tells of.
+/// [`Error::Damaged`] if a stream ends before what is known to be durable: before `synced`, or
+/// before a position in a later sync mark.
 pub(crate) fn replay(
     coverage: Coverage,
     synced: StreamPositions,
@@ -53,7 +52,7 @@ pub(crate) fn replay(
         let Some(unit) = next.unit else { break };
         if unit.last > coverage.sequence {
             if unit.first <= sequence {
-                return Err(next.damaged("its sequence was there before"));
+                return Err(next.damaged("its sequence was used before"));
             }
             if unit.first > sequence + 1 {
                 break;
@@ -70,7 +69,7 @@ pub(crate) fn replay(
             segment.set_written(cursor.position.offset);
         }
     }
-    // What one stream lacks cuts the other one: the one that ends by itself says why.
+    // A gap in one stream also cuts the other; the one that ends by itself knows why.
     let mut cursors = [&main, &hot];
     cursors.sort_by_key(|cursor| cursor.unit.is_some());
     for cursor in cursors {
@@ -94,36 +93,36 @@ pub(crate) fn replay(
     })
 }
 
-/// What counts together or not at all.
+/// Records that count together or not at all.
 #[derive(Clone, Copy)]
 struct ReplayUnit {
     /// Its sequences.
     first: u64,
     last: u64,
-    /// Where its puts and deletes begin, and where it ends.
+    /// Start of its puts and deletes, and its end.
     begin: u32,
     end: u32,
 }
 
-/// Walks along a stream.
+/// A cursor over a stream.
 struct StreamCursor<'a> {
     stream: Stream,
     staged: &'a [LeftoverSlot],
-    /// The one that it is in; none where the stream goes on in one that is not there.
+    /// The current segment; `None` if the stream continues in a missing one.
     segment: Option<&'a Arc<Segment>>,
     rest: Peekable<vec::IntoIter<&'a Arc<Segment>>>,
     bytes: SegmentBytes,
     position: LogPosition,
-    /// What is there; none: the stream has ended.
+    /// The current unit; `None` at the end of the stream.
     unit: Option<ReplayUnit>,
-    /// It has ended with a segment that is known to be complete, and the last one.
+    /// The stream ended with the last segment, which is known to be complete.
     is_complete: bool,
-    /// What marks before here say.
+    /// The highest positions in sync marks so far.
     marked: StreamPositions,
 }
 
 impl<'a> StreamCursor<'a> {
-    /// At the first unit behind what is covered.
+    /// Starts at the first unit beyond the coverage.
     fn new(
         stream: Stream,
         coverage: Coverage,
@@ -150,7 +149,7 @@ impl<'a> StreamCursor<'a> {
         Ok(cursor)
     }
 
-    /// Goes on at a place of another segment.
+    /// Continues at a position in another segment.
     fn enter_segment(&mut self, position: LogPosition) -> Result<()> {
         self.position = position;
         self.segment = self.rest.next_if(|next| next.id == position.segment);
@@ -161,13 +160,13 @@ impl<'a> StreamCursor<'a> {
         Ok(())
     }
 
-    /// Goes on behind a unit.
+    /// Continues behind a unit.
     fn advance(&mut self, unit: ReplayUnit) -> Result<()> {
         self.position.offset = unit.end;
         self.find_unit()
     }
 
-    /// Finds the unit that is here, or next.
+    /// Finds the unit here, or the next one.
     fn find_unit(&mut self) -> Result<()> {
         self.unit = None;
         while let Some(segment) = self.segment {
@@ -197,7 +196,7 @@ impl<'a> StreamCursor<'a> {
         Ok(())
     }
 
-    /// Where the stream goes on behind the last good record of a segment, if it does.
+    /// Where the stream continues behind the last valid record of a segment, if it does.
     fn next_segment(&mut self, segment: &Segment) -> Result<Option<LogPosition>> {
         let Some(known) = segment.end() else { return Ok(None) };
         if self.position.offset != known {
@@ -224,8 +223,8 @@ impl<'a> StreamCursor<'a> {
         Ok(())
     }
 
-    /// What marks say that lie behind here: an end is only an end if nothing tells that more was on
-    /// the device.
+    /// Sync marks behind this position: an end is valid only if no mark proves that more was
+    /// durable.
     fn marks_behind(&self, segments: &[Arc<Segment>]) -> Result<StreamPositions> {
         let mut marked = match self.segment {
             Some(segment) => self.bytes.marks(segment.id, self.position.offset),
@@ -249,7 +248,7 @@ impl<'a> StreamCursor<'a> {
     }
 }
 
-/// The bytes of a segment from `from` on, with what was staged behind its end, which is written
+/// Reads a segment from `from` on, and adds what was staged behind its end, which is also written
 /// to the file.
 fn read_with_staged(segment: &Segment, from: u32, staged: &[LeftoverSlot]) -> Result<SegmentBytes> {
     let failed = |error| Error::io(segment.path(), error);
@@ -258,7 +257,7 @@ fn read_with_staged(segment: &Segment, from: u32, staged: &[LeftoverSlot]) -> Re
     let mut slots: Vec<&LeftoverSlot> =
         staged.iter().filter(|left| left.segment == segment.id).collect();
     slots.sort_by_key(|left| left.offset);
-    // The file knows best what it has; a slot counts from there on.
+    // The file is authoritative; staged data counts from its valid end on.
     let mut have = valid_end(bytes.from(from), segment.id, from);
     for left in slots {
         let end = valid_end(&left.bytes, segment.id, left.offset);
@@ -274,7 +273,7 @@ fn read_with_staged(segment: &Segment, from: u32, staged: &[LeftoverSlot]) -> Re
     Ok(bytes)
 }
 
-/// Where the good records end that begin with `bytes`, which lie at `offset` of a segment.
+/// End of the valid records in `bytes`, which lie at `offset` of a segment.
 fn valid_end(bytes: &[u8], segment: u32, offset: u32) -> u32 {
     let mut len = 0;
     while let Some(record) = Record::parse(&bytes[len..], (segment, offset + len as u32)) {
@@ -283,15 +282,15 @@ fn valid_end(bytes: &[u8], segment: u32, offset: u32) -> u32 {
     offset + len as u32
 }
 
-/// Bytes of a segment.
+/// A part of a segment in memory.
 #[derive(Default)]
 struct SegmentBytes {
     bytes: Vec<u8>,
-    /// Where they begin in the segment.
+    /// Its offset in the segment.
     begin: u32,
 }
 
-/// What good records say.
+/// What valid records say.
 enum ReplayItem {
     ReplayUnit(ReplayUnit),
     SyncMark { positions: StreamPositions, end: u32 },
@@ -303,12 +302,12 @@ impl SegmentBytes {
         self.bytes.get((offset - self.begin) as usize..).unwrap_or_default()
     }
 
-    /// The record at an offset of this segment, if there is a good one.
+    /// The valid record at an offset, if there is one.
     fn record(&self, id: u32, offset: u32) -> Option<Record<'_>> {
         Record::parse(self.from(offset), (id, offset))
     }
 
-    /// What there is at an offset; a part of a batch, without the rest, is nothing.
+    /// The item at an offset; an incomplete batch is none.
     fn item_at(&self, id: u32, begin: u32) -> Option<ReplayItem> {
         let record = self.record(id, begin)?;
         let Header { kind, in_batch, sequence: first, value_len, .. } = record.header;
@@ -332,7 +331,7 @@ impl SegmentBytes {
         })
     }
 
-    /// The last sequence of a batch and where it ends, if all of it is there.
+    /// The last sequence and the end of a batch, if it is complete.
     fn batch_end(&self, id: u32, from: u32, len: u32) -> Option<(u64, u32)> {
         let end = from.checked_add(len)?;
         let (mut offset, mut last) = (from, None);
@@ -348,7 +347,7 @@ impl SegmentBytes {
         Some((last?, end)).filter(|_| offset == end)
     }
 
-    /// What the marks say that begin anywhere from an offset on.
+    /// The highest positions in sync marks at any offset from `from` on.
     fn marks(&self, id: u32, from: u32) -> StreamPositions {
         let mut marked = StreamPositions::default();
         let mut offset = align_down(from);

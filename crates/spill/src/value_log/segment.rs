@@ -1,4 +1,4 @@
-//! A segment: one file of the log, in memory for reading.
+//! A segment: one mapped file of the log.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -16,26 +16,26 @@ use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::stream::Stream;
 use crate::value_pointer::{MAX_SEGMENTS, RECORD_ALIGN};
 
-/// Records begin behind this.
+/// Records begin behind the file header.
 pub(crate) const FILE_HEADER_LEN: u32 = 64;
 const MAGIC: &[u8; 8] = b"spill\0lg";
 const FORMAT: u32 = 4;
 const EXTENSION: &str = ".log";
 
-/// What is brought into memory at once where a record is first read.
+/// Bytes populated when a record is first read.
 const READ_AROUND: usize = 64 << 10;
 const PAGE_SIZE: usize = 4 << 10;
-/// So many such parts are read at once, that is 2 MiB at most: devices have enough to do with them.
+/// Reads in flight at once, 2 MiB at most: that keeps a device busy.
 const MAX_PARALLEL_READS: usize = 32;
 
-/// How a record that is not known to be in memory is read.
+/// How a record that may not be in memory is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColdReadMode {
     Around,
     Page,
 }
 
-/// A file of the log. What is behind `written` is not in the file yet.
+/// A file of the log. What lies behind `written` is still staged.
 pub(crate) struct Segment {
     pub(crate) id: u32,
     pub(crate) stream: Stream,
@@ -45,17 +45,17 @@ pub(crate) struct Segment {
     fs: Arc<dyn Fs>,
     store: u64,
     written: AtomicU32,
-    /// Where its records end; `u32::MAX` while it is being written.
+    /// End of its records; `u32::MAX` while it is being written.
     end: AtomicU32,
-    /// Bytes of records that nothing refers to, as far as merges have found out.
+    /// Dead record bytes, as far as compactions have found out.
     dead: AtomicU64,
-    /// Bytes from which what lives was copied elsewhere.
+    /// Bytes whose live records were copied elsewhere.
     collected: AtomicU32,
-    /// Which parts have been read before: a bit for each [`PAGE_SIZE`].
+    /// One bit for each [`PAGE_SIZE`] that was read before or written through the page cache.
     resident: Vec<AtomicU64>,
-    /// The file goes with the last user.
+    /// The file is deleted with its last user.
     obsolete: AtomicBool,
-    /// It could not be collected, for something that it has or leads to is damaged or cannot be read.
+    /// Collection failed, because something in it or referred to by it is damaged or unreadable.
     pub(crate) stuck: AtomicBool,
 }
 
@@ -63,12 +63,12 @@ pub(crate) fn name(id: u32) -> String {
     file_names::name(id, EXTENSION)
 }
 
-/// The number in a segment's name.
+/// The number in a segment's file name.
 pub(crate) fn number(name: &str) -> Option<u32> {
     file_names::number(name, EXTENSION).filter(|&number| number < MAX_SEGMENTS)
 }
 
-/// Whether a segment of this number may have records.
+/// Whether a segment may have this number.
 pub(crate) fn check_number(id: u32) -> Result<()> {
     if id >= MAX_SEGMENTS {
         return Err(Error::TooManySegments { limit: MAX_SEGMENTS });
@@ -88,7 +88,7 @@ impl Segment {
         let failed = |error| Error::io(&path, error);
         let make = || directory.fs.open(&path, Mode::New);
         let file = match make() {
-            // Left of an attempt to make it that failed below, and then could not be removed.
+            // Left by an attempt that failed below and could not be cleaned up.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 directory.fs.remove(&path).and_then(|()| make())
             }
@@ -103,12 +103,12 @@ impl Segment {
         let map = match made {
             Ok(map) => map,
             Err(error) => {
-                // Best effort: one that stays behind is removed by the next attempt, or opening.
+                // Best effort: a leftover is deleted by the next attempt or opening.
                 let _ = directory.fs.remove(&path);
                 return Err(failed(error));
             }
         };
-        // What this process writes is in the page cache: it is not cold.
+        // What this process writes is in the page cache, so it is not cold.
         Ok(Segment::from_parts(
             directory,
             path,
@@ -122,8 +122,8 @@ impl Segment {
         ))
     }
 
-    /// An existing segment; `end` is where its records end, if that is known, and what lies before `synced`
-    /// was on the device.
+    /// An existing segment. `end` is the end of its records, if known; everything before `synced`
+    /// was durable.
     pub(crate) fn open(
         directory: &Directory,
         id: u32,
@@ -139,7 +139,7 @@ impl Segment {
         let len = file.len().map_err(failed)?;
         let least = end.unwrap_or(FILE_HEADER_LEN).max(synced);
         if len < u64::from(least) || len > u64::from(u32::MAX) {
-            let what = format!("the file has {len} bytes and should have {least} at least");
+            let what = format!("the file has {len} bytes, but at least {least} are expected");
             return Err(Error::damaged(&path, len, what));
         }
         let stream = read_header(&*file, directory.store, id, &path)?;
@@ -183,12 +183,12 @@ impl Segment {
         &self.path
     }
 
-    /// Bytes that it may have.
+    /// The most bytes it may have.
     pub(crate) fn capacity(&self) -> usize {
         self.map.len()
     }
 
-    /// Up to where the file has its records.
+    /// The file holds its records up to here.
     #[inline]
     pub(crate) fn written(&self) -> u32 {
         self.written.load(Ordering::Acquire)
@@ -198,7 +198,7 @@ impl Segment {
         self.written.store(written, Ordering::Release);
     }
 
-    /// Where its records end, if it is complete.
+    /// End of its records, if it is complete.
     pub(crate) fn end(&self) -> Option<u32> {
         let end = self.end.load(Ordering::Acquire);
         (end != u32::MAX).then_some(end)
@@ -216,12 +216,12 @@ impl Segment {
         self.dead.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of its records from which what lives was copied elsewhere.
+    /// Record bytes whose live records were copied elsewhere.
     pub(crate) fn collected(&self) -> u64 {
         u64::from(self.collected.load(Ordering::Relaxed))
     }
 
-    /// What lives before this offset was copied.
+    /// The live records before this offset were copied.
     pub(crate) fn set_collected(&self, before: u32) {
         self.collected.store(before.saturating_sub(FILE_HEADER_LEN), Ordering::Relaxed);
     }
@@ -233,20 +233,20 @@ impl Segment {
         )
     }
 
-    /// The file is removed when the last user of this segment goes.
+    /// Deletes the file with its last user.
     pub(crate) fn retire(&self) {
         self.obsolete.store(true, Ordering::Release);
     }
 
-    /// Reading the file from `offset` on failed.
+    /// The error for a failed read from `offset` on.
     pub(super) fn read_error(&self, offset: usize, error: std::io::Error) -> Error {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
-            return self.damaged(offset as u32, "the file is cut short");
+            return self.damaged(offset as u32, "the file is truncated");
         }
         Error::io(&self.path, error)
     }
 
-    /// The bytes of the file from `from` to `to`, past the mapping.
+    /// Reads a part of the file without the mapping.
     pub(crate) fn read(&self, from: u32, to: u32) -> Result<Vec<u8>> {
         let mut bytes = vec![0; to.saturating_sub(from) as usize];
         read_exact_at(&*self.file, &mut bytes, u64::from(from))
@@ -254,7 +254,7 @@ impl Segment {
         Ok(bytes)
     }
 
-    /// Reads the header again.
+    /// Verifies the header again.
     pub(crate) fn check_header(&self) -> Result<()> {
         read_header(&*self.file, self.store, self.id, &self.path).map(|_| ())
     }
@@ -263,7 +263,7 @@ impl Segment {
         Error::damaged(&self.path, u64::from(offset), what)
     }
 
-    /// The part of the file that has records, in memory. Touching it may fault.
+    /// The written part of the file. Accessing it may fault.
     #[inline]
     pub(super) fn mapped(&self) -> &[u8] {
         // SAFETY: bytes below `written` are in the file and never change again; the mapping
@@ -271,7 +271,7 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(self.map.start().as_ptr(), self.written() as usize) }
     }
 
-    /// Asks the processor to have the begin of a record ready, if it is in the file.
+    /// Prefetches the start of a record, if it is written.
     #[inline]
     pub(crate) fn prefetch(&self, offset: u32, lines: usize) {
         if offset < self.written() && self.is_resident(offset as usize / PAGE_SIZE) {
@@ -291,20 +291,20 @@ impl Segment {
         self.resident[page / 64].fetch_or(1 << (page % 64), Ordering::Relaxed);
     }
 
-    /// A part of the file was written past the page cache.
+    /// A part of the file was written directly.
     pub(super) fn clear_resident(&self, part: Range<usize>) {
         for page in part.start / PAGE_SIZE..part.end.div_ceil(PAGE_SIZE) {
             self.resident[page / 64].fetch_and(!(1 << (page % 64)), Ordering::Relaxed);
         }
     }
 
-    /// Whether reading the record there may have to wait for the device.
+    /// Whether reading the record may wait for the device.
     pub(crate) fn is_cold(&self, offset: u32) -> bool {
         offset < self.written() && !self.is_resident(offset as usize / PAGE_SIZE)
     }
 
-    /// How long the record at `offset`, which is below `written`, says that it is; None if that may have to
-    /// wait for the device.
+    /// The length in the header of the record at `offset`, which is below `written`; `None` if
+    /// reading it may wait for the device.
     pub(crate) fn record_len_if_resident(&self, offset: u32) -> Option<u32> {
         let (from, end) = (offset as usize, offset as usize + HEADER_LEN);
         if !(from / PAGE_SIZE..end.div_ceil(PAGE_SIZE)).all(|page| self.is_resident(page)) {
@@ -314,8 +314,8 @@ impl Segment {
         Some(header.record_len().min(self.capacity()) as u32)
     }
 
-    /// The record at `offset`, which is below `written`, unchecked, and the bytes that it begins:
-    /// out of memory, or read into `scratch`.
+    /// The unverified record at `offset`, which is below `written`, and the bytes from its start
+    /// on: from the mapping, or read into `scratch`.
     #[inline]
     pub(crate) fn record<'a>(
         &'a self,
@@ -325,7 +325,7 @@ impl Segment {
     ) -> Result<(&'a [u8], Option<Record<'a>>)> {
         if self.is_resident(offset as usize / PAGE_SIZE) {
             let bytes = &self.mapped()[offset as usize..];
-            // A record that goes on in other pages may find them cold.
+            // A record that spans pages may have cold ones.
             let in_page = PAGE_SIZE - offset as usize % PAGE_SIZE;
             if in_page >= HEADER_LEN {
                 let record = Record::parse_unchecked(bytes);
@@ -350,7 +350,7 @@ impl Segment {
     ) -> Result<&'a [u8]> {
         let failed = |error| self.read_error(offset as usize, error);
         let (offset, written) = (offset as usize, self.written() as usize);
-        // Where that fails it may be for what is around, which is not wanted.
+        // A failure may be due to the surroundings, which are not needed.
         if cold_read_mode == ColdReadMode::Around && self.populate_record(offset).is_ok() {
             return Ok(&self.mapped()[offset..]);
         }
@@ -374,10 +374,10 @@ impl Segment {
         Ok(scratch)
     }
 
-    /// Brings a record and its surroundings into memory.
+    /// Populates a record and its surroundings.
     fn populate_record(&self, offset: usize) -> std::io::Result<()> {
         let mut len = PAGE_SIZE.min(self.written() as usize - offset);
-        // Twice at most: for the header, then for all of the record.
+        // At most twice: for the header, then for the whole record.
         for _ in 0..2 {
             self.populate(offset, offset + len)?;
             let record = Record::parse_unchecked(&self.mapped()[offset..]);
@@ -389,7 +389,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The record at an offset without its value, read past the mapping.
+    /// Reads the record at an offset without its value, and without the mapping.
     #[cold]
     pub(crate) fn read_key_only<'a>(
         &self,
@@ -403,7 +403,7 @@ impl Segment {
         Ok(Some(Record { header, key: &scratch[HEADER_LEN..], value: &[] }))
     }
 
-    /// Brings the surroundings of a part into memory.
+    /// Populates the surroundings of a part.
     pub(super) fn populate(&self, from: usize, to: usize) -> std::io::Result<()> {
         let start = from / READ_AROUND * READ_AROUND;
         let end = to.next_multiple_of(READ_AROUND).min(self.map.len());
@@ -414,7 +414,7 @@ impl Segment {
                 continue;
             }
             self.map.populate(part)?;
-            // What is not written yet is no more known than before.
+            // Pages that are not written yet do not become resident.
             let written = self.written() as usize / PAGE_SIZE;
             for page in pages.take_while(|&page| page < written.max(from / PAGE_SIZE + 1)) {
                 self.mark_resident(page);
@@ -423,9 +423,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Reads the surroundings of many records, in the order of their offsets, into the page
-    /// cache, all at once. Who wants one of them is told if it cannot be read, and not if what is around
-    /// another cannot.
+    /// Reads the surroundings of many records into the page cache, in parallel and in the order of
+    /// their offsets. Errors are ignored: the reader of a record will see its own.
     pub(crate) fn populate_many(&self, offsets: &[u32], cold_read_mode: ColdReadMode) {
         let size = match cold_read_mode {
             ColdReadMode::Around => READ_AROUND,
@@ -456,7 +455,7 @@ impl Segment {
         }
     }
 
-    /// Whether at least half of a part was read before, or written through the page cache.
+    /// Whether at least half of a part is resident.
     pub(crate) fn is_mostly_resident(&self, from: usize, to: usize) -> bool {
         let pages = from / PAGE_SIZE..to.min(self.map.len()).div_ceil(PAGE_SIZE);
         let resident = pages.clone().filter(|&page| self.is_resident(page)).count();
@@ -468,19 +467,19 @@ impl Drop for Segment {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
             self.map.discard();
-            // What stays behind is removed at the next opening.
+            // A leftover file is deleted at the next opening.
             let _ = self.fs.remove(&self.path);
         }
     }
 }
 
-/// The stream that a segment says it is of.
+/// The stream in a segment's header.
 fn read_header(file: &dyn File, store: u64, id: u32, path: &Path) -> Result<Stream> {
     let mut header = [0; FILE_HEADER_LEN as usize];
     read_exact_at(file, &mut header, 0).map_err(|error| Error::truncated(path, error))?;
     let stream = Stream::ALL.into_iter().find(|&stream| file_header(store, id, stream) == header);
     stream.ok_or_else(|| {
-        Error::damaged(path, 0, "its header is not that of this segment of this store")
+        Error::damaged(path, 0, "the header is not that of this segment of this store")
     })
 }
 

@@ -1,6 +1,6 @@
-//! Where records wait until enough of them are there for one large write: a small file that is
-//! mapped and used again and again. What is in it survives the process, so a write can be
-//! acknowledged before it is in its segment.
+//! The staging file: records wait in its slots until there are enough for one large write. It is
+//! small, mapped and reused. Its content survives the process, so a write can be acknowledged
+//! before it is in its segment.
 
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -22,56 +22,55 @@ use crate::schedule::Mutex;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::stream::{LogPosition, Stream, StreamPositions};
 
-/// Of a new file: what a thread that waits its turn for a processor may be behind, at a few
-/// hundred MB/s.
+/// Slots of a new file: how far the flushing thread may fall behind while it waits for a CPU, at a
+/// few hundred MB/s.
 const DEFAULT_SLOTS: usize = 64;
-/// The most that a slot takes.
+/// The most bytes in a slot.
 pub(crate) const SLOT_LEN: usize = 64 << 10;
-/// While records are read now and then, what is written stays in the page cache: so many slots after
-/// a read, 1 MiB.
+/// After a read, so many slots are written through the page cache (1 MiB).
 const CACHED_AFTER_READ: usize = 16;
-/// Says where a slot begins: one for each, behind the notes.
-const SLOT_HEADER: usize = 64;
-/// What a slot begins with lies there as it does in the blocks of its segment: they can be written
-/// from there.
+/// One header for each slot, behind the notes: where the slot begins.
+const SLOT_HEADER_LEN: usize = 64;
+/// Slots have the alignment that their data has in the segment, so that blocks can be written in
+/// place.
 const SLOT_STRIDE: usize = BLOCK_SIZE + SLOT_LEN;
-/// One that each stream fills, and one that is free.
+/// One for each stream, and a free one.
 const MIN_SLOTS: usize = Stream::WRITTEN.len() + 1;
-/// What is known of the device, before the slots: notes of a number and its check.
+/// Notes precede the slots: numbers with checksums, about what is durable.
 const NOTES_LEN: usize = BLOCK_SIZE;
 const NOTE_LEN: usize = 16;
-/// The place of the note of a sync that failed, behind those of what was synced.
+/// Index of the note of a failed sync, behind those of the synced positions.
 const FAILURE_NOTE: usize = Stream::WRITTEN.len();
-/// The place of the note of the manifest's state.
+/// Index of the note of the manifest state.
 const STATE_NOTE: usize = FAILURE_NOTE + 1;
 const FILE_LEN: usize = len_of(DEFAULT_SLOTS);
-/// No slot holds it: segments are numbered with 28 bits.
+/// Marks an empty slot: segment numbers have only 28 bits.
 const EMPTY_SLOT: u64 = u64::MAX;
 
-/// Where the first slot is.
+/// Offset of the first slot.
 const fn slots_at(slots: usize) -> usize {
-    NOTES_LEN + (slots * SLOT_HEADER).next_multiple_of(BLOCK_SIZE)
+    NOTES_LEN + (slots * SLOT_HEADER_LEN).next_multiple_of(BLOCK_SIZE)
 }
 
 const fn len_of(slots: usize) -> usize {
     slots_at(slots) + slots * SLOT_STRIDE
 }
 
-/// Where the bytes of a slot are in the file, by where it begins in its segment.
+/// File offset of a slot's bytes, given where it begins in its segment.
 const fn slot_offset(slots: usize, slot: usize, begin: u32) -> usize {
     slots_at(slots) + slot * SLOT_STRIDE + begin as usize % BLOCK_SIZE
 }
 
-/// Slots of records that are not in their segment yet, or were lately not.
+/// Slots of records that are not, or until recently were not, in their segment.
 pub(crate) struct Staging {
     path: PathBuf,
     file: Arc<dyn File>,
-    /// The number of the store, which is in all checks.
+    /// Number of the store, part of all checksums.
     store: u64,
     map: Map,
     slots: Box<[Slot]>,
     note_lock: Mutex<()>,
-    /// A record of the log was read since a slot was last handed over.
+    /// A record was read since a slot was last handed over.
     was_read: AtomicBool,
 }
 
@@ -79,20 +78,20 @@ pub(crate) struct Staging {
 pub(crate) struct StagingLeftovers {
     /// Records that may not be in their segments.
     pub(crate) slots: Vec<LeftoverSlot>,
-    /// How far the writers' streams were on the device, as far as it is known here.
+    /// How far the writers' streams are known to be durable.
     pub(crate) synced: StreamPositions,
-    /// A sync failed: what is in the page cache may look as if it were on the device.
+    /// A sync failed, so the page cache may show unwritten data as written.
     pub(crate) sync_failed: bool,
-    /// The number of the last state of the manifest of which it is known that it was on the device.
+    /// Number of the last manifest state known to be durable.
     pub(crate) state: u64,
 }
 
-/// What readers know of a slot.
+/// What readers see of a slot.
 struct Slot {
-    /// The segment (upper half) and the offset in it (lower half) where it begins.
+    /// Segment (upper half) and offset (lower half) where it begins.
     begin: AtomicU64,
     used: AtomicU32,
-    /// Who is copying out of it.
+    /// Number of readers copying from it.
     readers: AtomicU32,
 }
 
@@ -101,7 +100,7 @@ pub(crate) fn path(dir: &Path) -> PathBuf {
 }
 
 impl Staging {
-    /// Makes the file, with its place on the device, durable.
+    /// Creates the file durably, with all its space.
     pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
         let path = path(dir);
         let failed = |error| Error::io(&path, error);
@@ -114,12 +113,12 @@ impl Staging {
         .map_err(failed)?;
         file.set_len(FILE_LEN as u64).map_err(failed)?;
         retry_interrupted(|| file.allocate(FILE_LEN as u64)).map_err(failed)?;
-        // Really there, so that no store into the mapping finds the device full.
+        // Writes it all, so that no store into the mapping can find the device full.
         write_all_at(&*file, &vec![0; FILE_LEN], 0).map_err(failed)?;
         file.sync().map_err(failed)
     }
 
-    /// Whether there is no such file, or what an attempt to make one left.
+    /// Whether the file is missing or was left by an attempt to create it.
     pub(crate) fn is_new(fs: &Arc<dyn Fs>, dir: &Path) -> Result<bool> {
         let path = path(dir);
         let failed = |error| Error::io(&path, error);
@@ -136,7 +135,7 @@ impl Staging {
         Ok(bytes.iter().all(|&byte| byte == 0))
     }
 
-    /// Opens the file and answers what an earlier process left in it.
+    /// Opens the file and returns what an earlier process left in it.
     pub(crate) fn open(
         fs: &Arc<dyn Fs>,
         dir: &Path,
@@ -148,12 +147,12 @@ impl Staging {
             fs.open(&path, Mode::Write).map_err(|error| Error::missing_file(&path, error))?;
         let len = file.len().map_err(failed)?;
         let slots = usize::try_from(len).unwrap_or(0).saturating_sub(NOTES_LEN)
-            / (SLOT_HEADER + SLOT_STRIDE);
+            / (SLOT_HEADER_LEN + SLOT_STRIDE);
         if slots < MIN_SLOTS || len != len_of(slots) as u64 {
-            let why = format!("a whole number of slots has another length, as {FILE_LEN}");
+            let why = format!("the length is not a whole number of slots, as {FILE_LEN} would be");
             return Err(Error::damaged(&path, len, why));
         }
-        // A copy of the file may have holes: a store into one of them finds a full device, as a signal.
+        // A copied file may have holes; a store into one would raise a signal on a full device.
         retry_interrupted(|| file.allocate(len)).map_err(failed)?;
         let leftovers = read_leftovers(&*file, store, slots).map_err(failed)?;
         let map = file.map(len_of(slots), Access::ReadWrite).map_err(failed)?;
@@ -167,17 +166,17 @@ impl Staging {
         Ok((Staging { path, file, store, map, slots, note_lock, was_read }, leftovers))
     }
 
-    /// What an earlier process left in the slots goes, durably, as it is in its segments. It may be of a
-    /// segment whose number is given again, for a loss of power took all other signs of it: behind records
-    /// of the new one it would look as if it followed them. After a sync that failed all is written: what is
-    /// zero in the page cache may not be so on the device.
+    /// Durably clears the slots, whose records are in their segments by now. A slot may name a
+    /// segment whose number is reused, since a power failure took all other traces of it; its
+    /// records would look valid behind the new ones. After a failed sync everything is written,
+    /// since zeros in the page cache may not be on the device.
     pub(crate) fn clear(&self, sync_failed: bool) -> Result<()> {
         let failed = |error| Error::io(&self.path, error);
         let mut piece = vec![0; SLOT_LEN];
         for at in (NOTES_LEN..self.map.len()).step_by(SLOT_LEN) {
             let len = SLOT_LEN.min(self.map.len() - at);
             let piece = &mut piece[..len];
-            // What cannot be read can be written, and is then.
+            // What cannot be read is overwritten.
             let is_zero = !sync_failed
                 && read_exact_at(&*self.file, piece, at as u64).is_ok()
                 && piece.iter().all(|&byte| byte == 0);
@@ -193,15 +192,15 @@ impl Staging {
         self.slots.len()
     }
 
-    /// The bytes of a slot that begins at an offset of a segment.
+    /// Address of a slot that begins at an offset of a segment.
     fn slot_start(&self, slot: usize, begin: u32) -> *mut u8 {
         debug_assert!(slot < self.slots.len());
-        // SAFETY: the mapping has room for all slots.
+        // SAFETY: the mapping has space for all slots.
         unsafe { self.map.start().as_ptr().add(slot_offset(self.slots.len(), slot, begin)) }
     }
 
-    /// Everything of the writers' streams before these is on the device. A process that comes after a
-    /// kill of this one knows it then.
+    /// Notes, for a process after this one, that the writers' streams are durable up to these
+    /// positions.
     pub(crate) fn note_synced(&self, positions: StreamPositions) {
         for (index, stream) in Stream::WRITTEN.into_iter().enumerate() {
             let position = positions.of(stream);
@@ -210,12 +209,12 @@ impl Staging {
         }
     }
 
-    /// A sync failed; false: everything was written and synced since.
+    /// Notes that a sync failed; false: everything was written and synced since.
     pub(crate) fn note_failure(&self, failed: bool) {
         self.write_note(FAILURE_NOTE, u64::from(failed), b"fail");
     }
 
-    /// The manifest's state of this number is on the device.
+    /// Notes the last durable manifest state.
     pub(crate) fn note_state(&self, number: u64) {
         self.write_note(STATE_NOTE, number, b"mani");
     }
@@ -223,23 +222,23 @@ impl Staging {
     fn write_note(&self, index: usize, bits: u64, what: &[u8; 4]) {
         let words = [bits.to_le_bytes(), note_checksum(what, bits, self.store).to_le_bytes()];
         let _one_at_a_time = lock(&self.note_lock);
-        // SAFETY: the head has room for the notes, and nobody reads it but at opening.
+        // SAFETY: the notes have their space, and only opening reads them.
         unsafe {
             let to = self.map.start().as_ptr().add(index * NOTE_LEN);
             ptr::copy_nonoverlapping(words.as_ptr().cast(), to, 16);
         }
     }
 
-    /// A record of the log is read: what is written now may be as well.
+    /// Notes that a record was read: new records may be read as well.
     #[inline]
     pub(crate) fn note_read(&self) {
-        // Readers share the line unless it changes.
+        // The cache line stays shared unless it changes.
         if !self.was_read.load(Ordering::Relaxed) {
             self.was_read.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether a record was read since this was last asked.
+    /// Whether a record was read since the last call.
     fn take_was_read(&self) -> bool {
         let was_read = self.was_read.load(Ordering::Relaxed);
         if was_read {
@@ -248,31 +247,30 @@ impl Staging {
         was_read
     }
 
-    /// Bytes of a slot that were committed, while the writer has not gone on to fill it anew.
+    /// Committed bytes of a slot, until the writer reuses it.
     pub(crate) fn written(&self, slot: usize, part: std::ops::Range<usize>) -> &[u8] {
         let Slot { begin, used, .. } = &self.slots[slot];
         debug_assert!(part.end <= used.load(Ordering::Acquire) as usize);
         let begin = begin.load(Ordering::Relaxed) as u32;
-        // SAFETY: committed bytes never change until the slot is filled anew, which the writer
-        // does only when they are in their segment.
+        // SAFETY: committed bytes do not change until the slot is reused, which happens only once
+        // they are in their segment.
         unsafe {
             let start = self.slot_start(slot, begin).add(part.start).cast_const();
             std::slice::from_raw_parts(start, part.len())
         }
     }
 
-    /// Copies the record at a place into `into`, if a slot has it.
+    /// Copies the record at a location into `into`, if a slot holds it.
     pub(crate) fn copy(&self, segment: u32, offset: u32, into: &mut Vec<u8>) -> bool {
         let here = u64::from(segment) << 32 | u64::from(offset);
         for (number, slot) in self.slots.iter().enumerate() {
-            // A slot that is given away meanwhile is in its segment, and who saw that sees how far that is
-            // written.
+            // A slot reused meanwhile is in its segment, and a reader that sees the reuse also sees
+            // `written`.
             let begin = slot.begin.load(Ordering::Acquire);
             if begin == EMPTY_SLOT || here < begin || here - begin >= SLOT_LEN as u64 {
                 continue;
             }
-            // In one order with the writer's: it sees this reader, or this sees that the slot
-            // was given away.
+            // Sequentially consistent with the writer: it sees this reader, or this sees the reuse.
             slot.readers.fetch_add(1, Ordering::SeqCst);
             let begin = slot.begin.load(Ordering::SeqCst);
             let used = slot.used.load(Ordering::Acquire);
@@ -282,16 +280,16 @@ impl Staging {
                 && here < begin + u64::from(used);
             if found {
                 let from = (here - begin) as usize;
-                // SAFETY: `used` bytes of the slot are written and stay as they are while
-                // `readers` is not zero.
+                // SAFETY: `used` bytes of the slot are written and do not change while `readers` is
+                // not zero.
                 unsafe {
                     let start = self.slot_start(number, begin as u32).cast_const();
-                    // No more than the record: what is behind it may be taken back.
-                    let leftovers = used as usize - from;
+                    // Only the record: what follows it may be overwritten.
+                    let remaining = used as usize - from;
                     let header =
-                        std::slice::from_raw_parts(start.add(from), HEADER_LEN.min(leftovers));
+                        std::slice::from_raw_parts(start.add(from), HEADER_LEN.min(remaining));
                     let len = Header::parse(header).map_or(0, |header| header.record_len());
-                    let record = std::slice::from_raw_parts(start.add(from), len.min(leftovers));
+                    let record = std::slice::from_raw_parts(start.add(from), len.min(remaining));
                     into.clear();
                     into.extend_from_slice(record);
                 }
@@ -305,7 +303,7 @@ impl Staging {
     }
 }
 
-/// What a slot held when the process ended: bytes from a place of a segment on.
+/// Content of a slot when the process ended.
 pub(crate) struct LeftoverSlot {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
@@ -325,8 +323,8 @@ fn read_leftovers(file: &dyn File, store: u64, count: usize) -> std::io::Result<
     let state = read_note(&head[STATE_NOTE * NOTE_LEN..], b"mani").unwrap_or(0);
     let mut slots = Vec::new();
     for slot in 0..count {
-        let mut header = [0; SLOT_HEADER];
-        read_exact_at(file, &mut header, (NOTES_LEN + slot * SLOT_HEADER) as u64)?;
+        let mut header = [0; SLOT_HEADER_LEN];
+        read_exact_at(file, &mut header, (NOTES_LEN + slot * SLOT_HEADER_LEN) as u64)?;
         let Some(begin) = read_note(&header, b"slot") else { continue };
         let mut bytes = vec![0; SLOT_LEN];
         let (segment, offset) = ((begin >> 32) as u32, begin as u32);
@@ -340,7 +338,7 @@ fn note_checksum(what: &[u8; 4], bits: u64, store: u64) -> u64 {
     xxh3_64(&[&what[..], &bits.to_le_bytes()].concat()) ^ store
 }
 
-/// The number at the begin of `bytes`, if its check is behind it.
+/// The number at the start of `bytes`, if its checksum follows.
 fn read_note(bytes: &[u8], what: &[u8; 4], store: u64) -> Option<u64> {
     let bits = u64::from_le_bytes(*bytes.first_chunk()?);
     let check = u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
@@ -354,17 +352,17 @@ pub(crate) struct SlotWriter {
     /// Where the slot begins in the segment.
     begin: u32,
     used: usize,
-    /// How much of it was handed over to be written.
+    /// Bytes already handed over for writing.
     handed_over: usize,
-    /// The most that it takes, at most [`SLOT_LEN`].
+    /// The most bytes for this slot, at most [`SLOT_LEN`].
     limit: usize,
     caching: CachedWrites,
-    /// So many slots stay in the page cache, after the last read.
+    /// Slots still to be written through the page cache after the last read.
     cached_slots_left: usize,
 }
 
 impl SlotWriter {
-    /// Begins with `slot`, at `offset` of a segment.
+    /// Starts with `slot`, at `offset` of a segment.
     pub(crate) fn new(
         staging: Arc<Staging>,
         slot: usize,
@@ -387,7 +385,7 @@ impl SlotWriter {
         slot_writer
     }
 
-    /// Whether a record of `len` bytes can go through a slot at all.
+    /// Whether a record of `len` bytes fits a slot at all.
     pub(crate) fn fits(&self, len: usize) -> bool {
         len <= self.limit
     }
@@ -396,29 +394,29 @@ impl SlotWriter {
         self.used + len <= self.limit
     }
 
-    /// Where the next record goes in the segment.
+    /// Offset of the next record in the segment.
     pub(crate) fn offset(&self) -> u32 {
         self.begin + self.used as u32
     }
 
-    /// The next `len` bytes, which [`SlotWriter::has_room`] for.
+    /// The next `len` bytes, if [`SlotWriter::has_room`].
     pub(crate) fn free_space(&mut self, len: usize) -> &mut [u8] {
         debug_assert!(self.has_room(len));
-        // SAFETY: behind `used` nobody reads, and there is one writer, which holds this.
+        // SAFETY: nobody reads behind `used`, and the only writer holds this.
         unsafe {
             let start = self.staging.slot_start(self.slot, self.begin).add(self.used);
             std::slice::from_raw_parts_mut(start, len)
         }
     }
 
-    /// Counts `len` bytes, which were written into the room, as there.
+    /// Makes the next `len` bytes visible to readers.
     pub(crate) fn commit(&mut self, len: usize) {
         self.used += len;
         self.staging.slots[self.slot].used.store(self.used as u32, Ordering::Release);
     }
 
-    /// What is there and not in its segment yet, to be written; from now on it counts as on its
-    /// way. With `is_last` nothing more will come into the slot.
+    /// The bytes that are not handed over yet, as a write to queue. With `is_last` the slot gets no
+    /// more data.
     pub(crate) fn take_write(
         &mut self,
         segment: &Arc<Segment>,
@@ -441,7 +439,7 @@ impl SlotWriter {
         Some(full)
     }
 
-    /// The way of what is handed over now.
+    /// The path of the next write.
     fn choose_write_path(&mut self) -> WritePath {
         if self.staging.take_was_read() {
             self.cached_slots_left = CACHED_AFTER_READ;
@@ -460,23 +458,24 @@ impl SlotWriter {
         self.slot
     }
 
-    /// Goes on in another slot, or anew in this one, at `offset` of `segment`. All of this one was
-    /// handed over, and all of that one written.
+    /// Continues in another slot, or again in this one, at `offset` of `segment`. All data of this
+    /// slot was handed over, and all of the other one written.
     pub(crate) fn restart(&mut self, slot: usize, segment: u32, offset: u32) {
         debug_assert_eq!(self.handed_over, self.used);
         self.slot = slot;
         let slot = &self.staging.slots[self.slot];
         slot.begin.store(EMPTY_SLOT, Ordering::SeqCst);
-        // Copies of one record each: they are over soon.
+        // Each reader copies one record, so they finish soon.
         let mut backoff = Backoff::default();
         while slot.readers.load(Ordering::SeqCst) != 0 {
             backoff.wait();
         }
         slot.used.store(0, Ordering::Relaxed);
         let begin = u64::from(segment) << 32 | u64::from(offset);
-        // SAFETY: the slot has a header, and nobody reads it but at opening.
+        // SAFETY: the slot has a header, and only opening reads it.
         unsafe {
-            let header = self.staging.map.start().as_ptr().add(NOTES_LEN + self.slot * SLOT_HEADER);
+            let header =
+                self.staging.map.start().as_ptr().add(NOTES_LEN + self.slot * SLOT_HEADER_LEN);
             let words = [
                 begin.to_le_bytes(),
                 note_checksum(b"slot", begin, self.staging.store).to_le_bytes(),

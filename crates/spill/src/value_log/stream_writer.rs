@@ -1,5 +1,4 @@
-//! The end of a stream that writers write: the segment that is being filled, and the slot on its way
-//! there.
+//! The appending end of a stream: its current segment and staging slot.
 
 use std::mem;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::fs::write_all_at;
 use crate::record::{self, EMPTY_RECORD_LEN, HEADER_LEN, Hashes, Header, Record, RecordKind};
 use crate::stream::{LogPosition, Stream, StreamPositions};
 
-/// Makes the next segment of a stream and lets readers know of it.
+/// Creates the next segment of a stream and adds it to the version.
 pub(crate) type CreateSegment<'a> = &'a mut dyn FnMut(Stream) -> Result<Arc<Segment>>;
 
 pub(super) const SYNC_MARK_LEN: usize = record::encoded_len(0, 8 * Stream::WRITTEN.len());
@@ -21,26 +20,25 @@ pub(super) const SEQUENCE_GAP_LEN: usize = record::encoded_len(0, 8);
 pub(super) struct StreamWriter {
     segment: Arc<Segment>,
     slot_writer: SlotWriter,
-    /// Writes full slots; beside this one if it has a thread.
+    /// Writes full slots, in a thread of its own if there is one.
     flusher: Arc<Flusher>,
     has_thread: bool,
-    /// A record that goes to its segment directly, for it is too long for a slot, or must be there at
-    /// once.
+    /// A record to write to its segment directly: too long for a slot, or not to be staged.
     direct_record: Vec<u8>,
-    /// Segments with something that was not synced.
+    /// Segments with unsynced data.
     unsynced: Vec<Arc<Segment>>,
-    /// The one that is being filled is the last of them.
+    /// The current segment is the last of them.
     is_listed_unsynced: bool,
-    /// What was synced and is not yet told here.
+    /// Synced positions that the log does not mention yet.
     pending_mark: Option<StreamPositions>,
-    /// A record that failed to be written may turn up at the next opening.
+    /// A record whose write failed may reappear at the next opening.
     pub(super) is_torn: bool,
-    /// A segment that was made while its forerunner could not be sealed.
+    /// A segment that was created when its predecessor could not be sealed.
     unused_segment: Option<Arc<Segment>>,
 }
 
 impl StreamWriter {
-    /// Begins with an empty segment that is on the device, and a slot for it.
+    /// Starts with an empty, durable segment and a slot for it.
     pub(super) fn new(
         segment: Arc<Segment>,
         slot_writer: SlotWriter,
@@ -61,12 +59,12 @@ impl StreamWriter {
         }
     }
 
-    /// Where the next record goes.
+    /// Position of the next record.
     pub(super) fn position(&self) -> LogPosition {
         LogPosition { segment: self.segment.id, offset: self.slot_writer.offset() }
     }
 
-    /// See [`LogWriter::reserve`](super::Writer::reserve).
+    /// See [`LogWriter::reserve`](super::LogWriter::reserve).
     pub(super) fn reserve(&mut self, len: usize, create: CreateSegment<'_>) -> Result<()> {
         if let Some(positions) = self.pending_mark {
             self.ensure_space(SYNC_MARK_LEN + len, create)?;
@@ -76,7 +74,7 @@ impl StreamWriter {
         self.ensure_space(len, create)
     }
 
-    /// Where `len` bytes that were reserved are put together.
+    /// The buffer for `len` reserved bytes.
     pub(super) fn reserved(&mut self, len: usize) -> &mut [u8] {
         if self.slot_writer.fits(len) {
             return self.slot_writer.free_space(len);
@@ -86,7 +84,7 @@ impl StreamWriter {
         &mut self.direct_record
     }
 
-    /// See [`LogWriter::commit`](super::Writer::commit).
+    /// See [`LogWriter::commit`](super::LogWriter::commit).
     pub(super) fn commit(&mut self, len: usize, overhead: usize) -> Result<()> {
         if !self.is_listed_unsynced {
             self.list_unsynced();
@@ -113,13 +111,13 @@ impl StreamWriter {
         self.is_listed_unsynced = true;
     }
 
-    /// Makes sure that `len` bytes fit where this stands.
+    /// Ensures that `len` bytes fit at the current position.
     fn ensure_space(&mut self, len: usize, create: CreateSegment<'_>) -> Result<()> {
         if self.slot_writer.offset() as usize + len + EMPTY_RECORD_LEN > self.segment.capacity() {
             self.next_segment(create)?;
         }
         if !self.slot_writer.fits(len) {
-            // It goes to the segment directly; what is before it goes first.
+            // It goes to the segment directly, after everything before it.
             self.push_staged();
             self.flusher.flush()?;
         } else if !self.slot_writer.has_room(len) {
@@ -142,7 +140,7 @@ impl StreamWriter {
         Ok(())
     }
 
-    /// Seals this segment and goes on in a new one. If that fails it goes on in this one.
+    /// Seals this segment and continues in a new one; after an error it stays in this one.
     pub(super) fn next_segment(&mut self, create: CreateSegment<'_>) -> Result<()> {
         let next = match self.unused_segment.take() {
             Some(unused_segment) => unused_segment,
@@ -153,18 +151,18 @@ impl StreamWriter {
             return Err(error);
         }
         self.segment = next;
-        // Its name and its begin are.
+        // Its name and header are unsynced.
         self.list_unsynced();
         Ok(())
     }
 
-    /// Writes the end of this segment, for which there always is room, and begins with the next.
+    /// Seals this segment, for which space is always left, and starts the next.
     fn seal(&mut self, next: &Segment) -> Result<()> {
         let is_staged = self.slot_writer.fits(EMPTY_RECORD_LEN);
         if is_staged && !self.slot_writer.has_room(EMPTY_RECORD_LEN) {
             self.next_slot()?;
         }
-        // What comes now cannot fail where the seal is staged.
+        // With a staged seal nothing after this can fail.
         let slot = if is_staged { self.flusher.free_slot()? } else { self.slot_writer.slot() };
         self.append(Header { value_len: next.id, ..empty_header(RecordKind::Seal, &[]) }, &[])?;
         self.segment.complete(self.slot_writer.offset());
@@ -183,13 +181,13 @@ impl StreamWriter {
         self.append(empty_header(RecordKind::SyncMark, &value), &value)
     }
 
-    /// Appends the record of a number of sequences that are no write's, for which there is room.
+    /// Appends a record of a number of unused sequences; its space is reserved.
     pub(super) fn append_sequence_gap(&mut self, sequence: u64, count: u64) -> Result<()> {
         let count = count.to_le_bytes();
         self.append(Header { sequence, ..empty_header(RecordKind::SequenceGap, &count) }, &count)
     }
 
-    /// Appends a record without a key, for which there is room.
+    /// Appends a record without a key; its space is reserved.
     fn append(&mut self, header: Header, value: &[u8]) -> Result<()> {
         let location = (self.segment.id, self.slot_writer.offset());
         let len = header.record_len();
@@ -197,23 +195,23 @@ impl StreamWriter {
         self.commit(len, len)
     }
 
-    /// What is in the slot goes on its way.
+    /// Queues what is in the slot.
     pub(super) fn push_staged(&mut self) {
         if let Some(write) = self.slot_writer.take_write(&self.segment, false) {
             self.flusher.push(write);
         }
     }
 
-    /// Segments that have to be synced for all up to here to be durable.
+    /// The segments to sync to make everything up to here durable.
     pub(super) fn take_unsynced(&mut self) -> Vec<Arc<Segment>> {
         self.push_staged();
         self.is_listed_unsynced = false;
         mem::take(&mut self.unsynced)
     }
 
-    /// They were not synced.
+    /// Lists them again after a failed sync.
     pub(super) fn restore_unsynced(&mut self, segments: Vec<Arc<Segment>>) {
-        // The one that is being filled may have been added again since.
+        // The current one may have been listed again.
         self.unsynced.retain(|again| !segments.iter().any(|one| one.id == again.id));
         self.unsynced.splice(..0, segments);
         self.is_listed_unsynced =
@@ -225,21 +223,21 @@ impl StreamWriter {
     }
 }
 
-/// The header of a record that is no write's.
+/// Header of an internal record.
 fn empty_header(kind: RecordKind, value: &[u8]) -> Header {
     let value_len = value.len() as u32;
     Header { kind, in_batch: false, key_len: 0, value_len, table: 0, sequence: 0 }
 }
 
-/// Writes a record to its segment. If that fails nothing of it is there, or `is_torn` is set.
+/// Writes a record to its segment. On failure nothing of it remains, or `is_torn` is set.
 fn write_or_erase(segment: &Segment, record: &[u8], offset: u32, is_torn: &mut bool) -> Result<()> {
     let write = |bytes: &[u8]| {
         write_all_at(&*segment.file, bytes, u64::from(offset))
             .map_err(|error| Error::io(segment.path(), error))
     };
     write(record).inspect_err(|_| {
-        // What is missing may be nothing but zeros at its end. Where there is no space for these
-        // zeros there may be nothing to wipe out.
+        // A missing part may be nothing but trailing zeros. Without space for the erasing zeros,
+        // there may be nothing to erase.
         let is_nothing = || {
             let there = segment.read(offset, offset + HEADER_LEN as u32);
             there.is_ok_and(|there| there.iter().all(|&byte| byte == 0))
@@ -260,7 +258,7 @@ fn encode_mark(positions: StreamPositions) -> Vec<u8> {
     Stream::WRITTEN.into_iter().flat_map(bits).collect()
 }
 
-/// What a mark says.
+/// Decodes the positions in a sync mark.
 pub(super) fn decode_mark(record: &Record<'_>) -> Option<StreamPositions> {
     let mut positions = StreamPositions::default();
     let (words, _) = record.value.as_chunks();

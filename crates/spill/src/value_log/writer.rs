@@ -1,4 +1,4 @@
-//! The one place where records are appended; whoever holds it is the writer.
+//! The log writer: the only place where writes are appended, behind one lock.
 
 use std::sync::Arc;
 
@@ -18,30 +18,30 @@ pub(crate) struct LogWriter {
     main: StreamWriter,
     hot: StreamWriter,
     flusher: Arc<Flusher>,
-    /// The last sequence that was given away.
+    /// The last sequence in use.
     pub(crate) sequence: u64,
-    /// Where the copies' stream began its last batch; those behind later sequences come later.
+    /// Where the last batch in the copies' stream began; copies with later sequences follow it.
     pub(crate) copies_begin: LogPosition,
-    /// Copies that are entered with the next writes.
+    /// Copies to insert along with the next writes.
     pub(crate) pending_copies: Option<CopyBatch>,
-    /// Bytes of the L0s that are being filled.
+    /// Bytes of the active memtables.
     pub(crate) memory: usize,
     pub(crate) since_freeze: SinceFreeze,
-    /// Of the keys that are new to an L0.
+    /// Samples keys that are new to a memtable.
     pub(crate) sampler: KeySampler,
 }
 
-/// What went into the log since the last freeze.
+/// Counters since the last freeze.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct SinceFreeze {
     pub(crate) bytes: u64,
-    /// Bytes of records in the same L0 that they made dead.
+    /// Bytes of records replaced within the same memtable.
     pub(crate) replaced: u64,
-    /// After so many bytes the garbage among them was weighed.
+    /// Value of `bytes` at the last update of the write delay.
     pub(crate) delay_updated_at: u64,
 }
 
-/// Room for records at a place of the log.
+/// Reserved space in the log.
 pub(crate) struct ReservedSpace<'a> {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
@@ -49,8 +49,8 @@ pub(crate) struct ReservedSpace<'a> {
 }
 
 impl LogWriter {
-    /// Begins with an empty segment of each stream. With `unstaged` every record goes to its segment
-    /// directly; with `has_thread` someone calls [`Flusher::run`].
+    /// Starts with an empty segment of each stream. With `unstaged` every record goes to its
+    /// segment directly; with `has_thread` a thread runs [`Flusher::run`].
     pub(crate) fn new(
         main: Arc<Segment>,
         hot: Arc<Segment>,
@@ -84,23 +84,23 @@ impl LogWriter {
         &self.flusher
     }
 
-    /// What is written now goes to new L0s.
+    /// Resets the counters: writes now go to new memtables.
     pub(crate) fn on_freeze(&mut self) {
         self.memory = 0;
         self.since_freeze = SinceFreeze::default();
     }
 
-    /// The longest record that goes through a slot to a segment of so many bytes.
+    /// The longest record that is staged, for this segment size.
     pub(crate) fn max_staged_len(segment: usize) -> usize {
         SLOT_LEN.min(segment / 8)
     }
 
-    /// The most that records which belong together may take in a segment of so many bytes.
+    /// The most bytes that records of one unit may take, for this segment size.
     pub(crate) fn max_unit_len(segment: usize) -> usize {
         segment - FILE_HEADER_LEN as usize - EMPTY_RECORD_LEN - SYNC_MARK_LEN
     }
 
-    /// Where the next records go; nothing is said of copies.
+    /// Positions of the next records, without that of copies.
     pub(crate) fn positions(&self) -> StreamPositions {
         StreamPositions {
             main: self.main.position(),
@@ -109,23 +109,23 @@ impl LogWriter {
         }
     }
 
-    /// A record that failed to be written may turn up at the next opening.
+    /// A record whose write failed may reappear at the next opening.
     pub(crate) fn is_torn(&self) -> bool {
         self.main.is_torn || self.hot.is_torn
     }
 
-    /// Copies have a writer of their own, and no end here.
+    /// Copies have a writer of their own.
     fn stream(&mut self, stream: Stream) -> &mut StreamWriter {
         debug_assert_ne!(stream, Stream::Copies);
         if stream == Stream::Hot { &mut self.hot } else { &mut self.main }
     }
 
-    /// Makes sure that there is [`LogWriter::reserved`] for `len` bytes, at most [`LogWriter::max_unit_len`]; they
-    /// count when they are committed.
+    /// Ensures that [`LogWriter::reserved`] has `len` bytes, at most [`LogWriter::max_unit_len`].
+    /// They count when they are committed.
     ///
     /// # Errors
-    /// If a chunk or a new segment cannot be written; then nothing has changed, and it can be
-    /// tried again.
+    /// If a slot or a new segment cannot be written; nothing has changed then, and it can be
+    /// retried.
     pub(crate) fn reserve(
         &mut self,
         stream: Stream,
@@ -135,27 +135,27 @@ impl LogWriter {
         self.stream(stream).reserve(len, create)
     }
 
-    /// The room that was reserved.
+    /// The reserved space.
     pub(crate) fn reserved(&mut self, stream: Stream, len: usize) -> ReservedSpace<'_> {
         let writer = self.stream(stream);
         let LogPosition { segment, offset } = writer.position();
         ReservedSpace { segment, offset, bytes: writer.reserved(len) }
     }
 
-    /// What was put into the room is part of the log now; `overhead` of its bytes nothing will
-    /// ever refer to.
+    /// Makes the reserved space part of the log; nothing will ever refer to `overhead` of its
+    /// bytes.
     ///
     /// # Errors
-    /// If a record that goes to its segment directly cannot be written; then nothing has changed,
-    /// unless it [`LogWriter::is_torn`].
+    /// If a direct record cannot be written; nothing has changed then, unless the writer
+    /// [`LogWriter::is_torn`].
     pub(crate) fn commit(&mut self, stream: Stream, len: usize, overhead: usize) -> Result<()> {
         self.stream(stream).commit(len, overhead)
     }
 
-    /// The length of what [`LogWriter::reserve_sequences`] appends to the main stream.
+    /// Length of what [`LogWriter::reserve_sequences`] appends to the main stream.
     pub(crate) const SEQUENCE_GAP_LEN: usize = SEQUENCE_GAP_LEN;
 
-    /// Sets so many sequences aside that are no write's, and says so in the log; the first of them.
+    /// Reserves sequences that belong to no write, and logs that; returns the first.
     ///
     /// # Errors
     /// Those of [`LogWriter::commit`].
@@ -166,7 +166,7 @@ impl LogWriter {
         Ok(first)
     }
 
-    /// Completes the current segments; the begin of the next ones.
+    /// Seals the current segments; returns the start of the next ones.
     pub(crate) fn seal_segments(&mut self, create: CreateSegment<'_>) -> Result<StreamPositions> {
         for stream in Stream::WRITTEN {
             self.stream(stream).next_segment(create)?;
@@ -174,7 +174,7 @@ impl LogWriter {
         Ok(self.positions())
     }
 
-    /// Everything up to here is on its way to its segment: [`Flusher::flush_to`].
+    /// Queues everything up to here for its segment: [`Flusher::flush_to`].
     pub(crate) fn push_staged(&mut self) -> StreamPositions {
         for stream in Stream::WRITTEN {
             self.stream(stream).push_staged();
@@ -182,14 +182,14 @@ impl LogWriter {
         self.positions()
     }
 
-    /// Hands over the segments that have to be synced for all up to here to be durable, once
-    /// [`Flusher::flush_to`] has written it to them.
+    /// The segments to sync to make everything up to here durable, once [`Flusher::flush_to`] has
+    /// written it.
     pub(crate) fn take_unsynced(&mut self) -> (StreamPositions, [Vec<Arc<Segment>>; 2]) {
         let segments = Stream::WRITTEN.map(|stream| self.stream(stream).take_unsynced());
         (self.positions(), segments)
     }
 
-    /// They were not synced.
+    /// Lists them again after a failed sync.
     pub(crate) fn restore_unsynced(&mut self, segments: [Vec<Arc<Segment>>; 2]) {
         for (stream, segments) in Stream::WRITTEN.into_iter().zip(segments) {
             self.stream(stream).restore_unsynced(segments);
