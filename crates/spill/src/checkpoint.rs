@@ -86,7 +86,7 @@ impl Engine {
         for dir in [&log_dir, &index_dir, &into.to_path_buf()] {
             self.outer_fs.sync_dir(dir).map_err(|error| Error::io(dir, error))?;
         }
-        let rest = StateContext {
+        let context = StateContext {
             next_segment: *lock(&self.next_segment),
             next_index: self.next_index.load(Ordering::Relaxed),
             next_table: durable.next_table,
@@ -97,7 +97,7 @@ impl Engine {
         };
         let mut version = crate::version::Version::clone(&version);
         version.segments = segments;
-        Manifest::create(&self.outer_fs, into, &state_of(&version, &rest))?;
+        Manifest::create(&self.outer_fs, into, &state_of(&version, &context))?;
         self.outer_fs.remove(&unfinished).map_err(failed)?;
         self.outer_fs.sync_dir(into).map_err(failed)?;
         drop((collector, compaction, durable));

@@ -334,7 +334,7 @@ impl Engine {
                 dead,
             },
         );
-        durable.manifest.append(&state).map_err(|unwritten| match unwritten {
+        durable.manifest.append(&state).map_err(|failure| match failure {
             AppendError::Unchanged(error) => error,
             AppendError::Unknown(error) => {
                 self.halt(&error);
@@ -395,7 +395,7 @@ pub(crate) struct StateContext<'a> {
 }
 
 /// The manifest state of a version.
-pub(crate) fn state_of(version: &Version, rest: &StateContext<'_>) -> State {
+pub(crate) fn state_of(version: &Version, context: &StateContext<'_>) -> State {
     let tables = (0..).zip(&version.tables).filter_map(|(id, table)| {
         let table = table.as_ref()?;
         let levels = table.levels.iter().map(|level| {
@@ -412,27 +412,27 @@ pub(crate) fn state_of(version: &Version, rest: &StateContext<'_>) -> State {
         Some(TableState { id, name: table.name.clone(), levels: levels.collect() })
     });
     let segments = version.segments.iter().map(|segment| {
-        let position = rest.synced.of(segment.stream);
+        let position = context.synced.of(segment.stream);
         let synced = match segment.id.cmp(&position.segment) {
             std::cmp::Ordering::Less => segment.end().unwrap_or(0),
             std::cmp::Ordering::Equal => position.offset,
             std::cmp::Ordering::Greater => 0,
         };
-        let dead = segment.dead() + rest.dead.0.get(&segment.id).copied().unwrap_or(0);
+        let dead = segment.dead() + context.dead.0.get(&segment.id).copied().unwrap_or(0);
         // The end counts only once everything before it is durable.
         let end = segment.end().filter(|&end| end <= synced);
         SegmentState { id: segment.id, end, synced, dead }
     });
     State {
-        next_segment: rest.next_segment,
-        next_index: rest.next_index,
-        next_table: rest.next_table,
+        next_segment: context.next_segment,
+        next_index: context.next_index,
+        next_table: context.next_table,
         coverage: version.coverage,
-        synced: rest.synced,
+        synced: context.synced,
         tables: tables.collect(),
         segments: segments.collect(),
         hidden_in_levels: version.hidden_in_levels,
-        number: rest.state,
-        store: rest.store,
+        number: context.state,
+        store: context.store,
     }
 }

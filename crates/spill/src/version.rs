@@ -217,8 +217,8 @@ impl Version {
     /// Estimated dead bytes that are not known exactly.
     pub(crate) fn hidden_bytes(&self) -> u64 {
         let memtable_sets = self.frozen.iter().chain([&self.active]);
-        let in_l0s: u64 = memtable_sets.map(|memtable_set| memtable_set.hidden()).sum();
-        in_l0s + self.hidden_in_levels
+        let in_memtables: u64 = memtable_sets.map(|memtable_set| memtable_set.hidden()).sum();
+        in_memtables + self.hidden_in_levels
     }
 }
 

@@ -1,5 +1,5 @@
-//! Whatever the bytes of a file, reading them ends with an answer or an error. The fuzz targets
-//! say the same with more patience.
+//! Decoding arbitrary bytes ends with a result or an error. The fuzz targets test the same for
+//! longer.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use spill::{Batch, Error, Options, Store};
 
-/// Files of a store: the records of a segment, an index file, the manifest.
+/// Files of a store: records of a segment, an index file, the manifest.
 struct Files {
     records: Vec<u8>,
     pages: Vec<u8>,
@@ -49,22 +49,22 @@ fn files() -> &'static Files {
     })
 }
 
-/// Some bytes of a file made others; often such as mean something.
-fn changes() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
+/// Replaces some bytes, often by meaningful ones.
+fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
     let byte = prop_oneof![any::<u8>(), 0_u8..6, Just(0xff)];
     vec((any::<prop::sample::Index>(), byte), 0..20)
 }
 
-/// Any bytes, or such as begin as records with short keys do.
+/// Arbitrary bytes, or bytes that start like records with short keys.
 fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     let rest = vec(prop_oneof![3 => Just(0), 1 => any::<u8>()], 19);
     let record = (1_u8..0x80, rest).prop_map(|(kind, rest)| [&[0; 4][..], &[kind], &rest].concat());
     prop_oneof![vec(any::<u8>(), 0..6000), vec(record, 0..200).prop_map(|all| all.concat())]
 }
 
-fn changed(bytes: &[u8], changes: &[(prop::sample::Index, u8)]) -> Vec<u8> {
+fn mutated(bytes: &[u8], mutations: &[(prop::sample::Index, u8)]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    for (place, byte) in changes {
+    for (place, byte) in mutations {
         let place = place.index(bytes.len());
         bytes[place] = *byte;
     }
@@ -91,18 +91,18 @@ proptest! {
 
     #[test]
     fn mutated_files_do_not_panic(
-        changes in changes(),
+        mutations in mutations(),
         cut in any::<prop::sample::Index>(),
         repaired: bool,
     ) {
         let files = files();
-        let records = changed(&files.records, &changes);
+        let records = mutated(&files.records, &mutations);
         walk(&records, repaired);
         walk(&records[..cut.index(records.len())], repaired);
         for page in files.pages.chunks(4096) {
-            spill::fuzz::page(&changed(page, &changes), repaired);
+            spill::fuzz::page(&mutated(page, &mutations), repaired);
         }
-        let manifest = changed(&files.manifest, &changes);
+        let manifest = mutated(&files.manifest, &mutations);
         spill::manifest::fuzz_decode(&manifest);
         spill::manifest::fuzz_decode(&manifest[..cut.index(manifest.len())]);
     }

@@ -1,4 +1,5 @@
-//! A process that may open no more files. The limit is the process's, so this test is alone in it.
+//! A process out of file descriptors. The limit belongs to the process, so this test is alone in
+//! its binary.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -13,13 +14,13 @@ fn name(number: u32) -> String {
     format!("{number:01000}")
 }
 
-/// Opens files until there may be no more.
-fn all_that_are_left() -> Vec<std::fs::File> {
+/// Opens files until the limit is reached.
+fn exhaust_descriptors() -> Vec<std::fs::File> {
     std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
 }
 
-/// A manifest that gets long is written anew, which takes one file; without it tables are refused, and
-/// with it nothing else is missing.
+/// Rewriting a long manifest needs one descriptor. Without it tables are rejected, and with it
+/// nothing else is missing.
 #[test]
 fn manifest_rewrite_needs_one_descriptor() {
     let home = tempfile::tempdir().unwrap();
@@ -27,7 +28,7 @@ fn manifest_rewrite_needs_one_descriptor() {
     let store = Store::open(&path, Options { background: false, ..Options::default() }).unwrap();
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(100), ..before }).unwrap();
-    let mut others = all_that_are_left();
+    let mut others = exhaust_descriptors();
 
     let (mut number, mut refused) = (0, 0);
     while number < TABLES {
@@ -43,7 +44,7 @@ fn manifest_rewrite_needs_one_descriptor() {
                 assert!(refused < 1000, "with one descriptor it is refused, too");
                 drop(others.pop());
                 store.table(&name(number)).unwrap();
-                others.extend(all_that_are_left());
+                others.extend(exhaust_descriptors());
             }
             Err(other) => panic!("{other}"),
         }

@@ -1,4 +1,5 @@
-//! Filters of upper levels: made if asked for, kept over openings, checked, and never wrong.
+//! Bloom filters of upper levels: created on request, kept over reopening, verified, and without
+//! false negatives.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::path::Path;
 use spill::{Error, Options, Store, Table};
 
 const PAGE: usize = 4096;
-const KIND_OF_FILTER: u8 = 3;
+const FILTER_PAGE_KIND: u8 = 3;
 
 fn tiny(bloom_bits: u32) -> Options {
     Options {
@@ -24,7 +25,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("key{:05}", number * 7919 % 20_000).into_bytes()
 }
 
-/// Writes keys, some anew and some away again, until there is more than one level.
+/// Puts and deletes keys until there are several levels.
 fn fill(table: &Table, numbers: std::ops::Range<u32>, round: u32) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut known = BTreeMap::new();
     for number in numbers {
@@ -39,7 +40,7 @@ fn fill(table: &Table, numbers: std::ops::Range<u32>, round: u32) -> BTreeMap<Ve
     known
 }
 
-fn holds(table: &Table, known: &BTreeMap<Vec<u8>, Vec<u8>>) {
+fn check_content(table: &Table, known: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let keys: Vec<Vec<u8>> = (0..20_000).map(key).collect();
     let many = table.multi_get(&keys).unwrap();
     for (key, found) in keys.iter().zip(many) {
@@ -58,19 +59,19 @@ fn filters_survive_reopening_and_contain_every_key() {
         known = fill(&table, 0..8_000, 0);
         let statistics = store.statistics();
         assert!(statistics.levels > 1 && statistics.filter_bytes > 0, "{statistics:?}");
-        holds(&table, &known);
+        check_content(&table, &known);
         store.scrub().unwrap();
     }
     for round in 1..6 {
         let store = Store::open(home.path(), tiny(10)).unwrap();
         let table = store.table("t").unwrap();
         assert!(store.statistics().filter_bytes > 0);
-        holds(&table, &known);
+        check_content(&table, &known);
         let from = round * 900;
         let written = fill(&table, from..from + 2_000, round);
         known.retain(|key, _| !(from..from + 2_000).any(|number| self::key(number) == *key));
         known.extend(written);
-        holds(&table, &known);
+        check_content(&table, &known);
         store.scrub().unwrap();
     }
 }
@@ -83,7 +84,7 @@ fn filters_follow_the_option_after_compaction() {
         let store = Store::open(home.path(), tiny(bits)).unwrap();
         let table = store.table("t").unwrap();
         known.extend(fill(&table, round * 5_000..(round + 1) * 5_000, round));
-        holds(&table, &known);
+        check_content(&table, &known);
         let statistics = store.statistics();
         assert!(statistics.levels > 1, "{statistics:?}");
         assert_eq!(statistics.filter_bytes > 0, bits > 0, "{statistics:?}");
@@ -91,14 +92,14 @@ fn filters_follow_the_option_after_compaction() {
     }
 }
 
-/// Changes a byte of each page of a filter.
+/// Changes a byte in each page of a filter.
 fn damage(index: &Path) -> usize {
     let mut pages = 0;
     for entry in std::fs::read_dir(index).unwrap() {
         let path = entry.unwrap().path();
         let mut bytes = std::fs::read(&path).unwrap();
         for page in bytes.as_chunks_mut::<PAGE>().0 {
-            if page[4] == KIND_OF_FILTER {
+            if page[4] == FILTER_PAGE_KIND {
                 page[777] ^= 1;
                 pages += 1;
             }
@@ -108,8 +109,8 @@ fn damage(index: &Path) -> usize {
     pages
 }
 
-/// Whether an error names a file of the index as damaged.
-fn is_told(error: &Error) -> bool {
+/// Whether an error reports an index file as damaged.
+fn is_index_damage(error: &Error) -> bool {
     match error {
         Error::Damaged { path, .. } => path.extension().is_some_and(|extension| extension == "idx"),
         _ => false,
@@ -135,11 +136,11 @@ fn damaged_filter_is_an_error_not_a_missing_key() {
         match table.get(&key(number)) {
             Ok(found) => assert_eq!(found.as_ref(), known.get(&key(number))),
             Err(error) => {
-                assert!(is_told(&error), "{error}");
+                assert!(is_index_damage(&error), "{error}");
                 told += 1;
             }
         }
     }
     assert!(told > 0);
-    assert!(is_told(&store.scrub().unwrap_err()));
+    assert!(is_index_damage(&store.scrub().unwrap_err()));
 }

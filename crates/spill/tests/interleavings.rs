@@ -1,15 +1,15 @@
-//! Appending, rotating and publishing under a scheduler that tries many orders of the threads:
-//! at every lock, at every atomic and in the middle of every change of a node another may go on.
+//! Appends, freezes and publication under a scheduler that tries many interleavings: another thread
+//! may run at every lock, every atomic, and in the middle of every change of a node.
 //!
 //! `cargo test --release -p spill --features shuttle --test interleavings`; a failure prints a
-//! schedule that `shuttle::replay` repeats. No wait of the engine ends by its time limit here, so
-//! a wake-up that gets lost is a deadlock, which is found.
+//! schedule that `shuttle::replay` repeats. Timeouts never fire here, so a lost wake-up is a
+//! deadlock, which is found.
 #![cfg(feature = "shuttle")]
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
 use std::sync::Arc;
-// What the oracle knows is not part of what is tried.
+// The oracle's state is not scheduled.
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
 use spill::{Batch, Durability, Options, Store, Table};
 
-/// New keys open gaps in nodes, old ones get versions: some of both.
+/// New keys open gaps in nodes, and old ones get versions: some of both.
 const KEYS: usize = 10;
 const ROUNDS: u64 = 4;
 
-/// Small, so that a few dozen writes fill slots, L0s and segments.
+/// So small that a few dozen writes fill slots, memtables and segments.
 fn tiny(durability: Durability) -> Options {
     Options {
         memory: 32 << 10,
@@ -30,14 +30,14 @@ fn tiny(durability: Durability) -> Options {
         frozen: 1,
         space_amplification: 1.3,
         durability,
-        // A pause is no order of threads.
+        // A delay does not order threads.
         throttle: Duration::ZERO,
         ..Options::default()
     }
 }
 
-/// Runs `what` in a new folder for each of so many orders.
-fn tried(times: usize, what: impl Fn(PathBuf) + Send + Sync + 'static) {
+/// Runs `what` in a new directory for each of so many interleavings.
+fn explore(times: usize, what: impl Fn(PathBuf) + Send + Sync + 'static) {
     let what = Arc::new(what);
     let run = |scheduler: Box<dyn Scheduler + Send>| {
         let mut config = Config::new();
@@ -64,17 +64,17 @@ fn number(value: &[u8]) -> u64 {
     number
 }
 
-/// Keys that one thread writes, each with ever larger numbers.
-struct Own {
+/// Keys written by one thread, with increasing numbers.
+struct WriterKeys {
     prefix: char,
     begun: [AtomicU64; KEYS],
     done: [AtomicU64; KEYS],
 }
 
-impl Own {
-    fn new(prefix: char) -> Arc<Own> {
+impl WriterKeys {
+    fn new(prefix: char) -> Arc<WriterKeys> {
         let numbers = || std::array::from_fn(|_| AtomicU64::new(0));
-        Arc::new(Own { prefix, begun: numbers(), done: numbers() })
+        Arc::new(WriterKeys { prefix, begun: numbers(), done: numbers() })
     }
 
     fn key(&self, key: usize) -> Vec<u8> {
@@ -89,7 +89,7 @@ impl Own {
         }
     }
 
-    /// Linearizable: not older than what had returned before, nor newer than what had begun.
+    /// Linearizable: not older than the last finished write, nor newer than the last started one.
     fn check(&self, table: &Table) {
         for key in 0..KEYS {
             let done = self.done[key].load(SeqCst);
@@ -100,12 +100,12 @@ impl Own {
     }
 }
 
-/// Two writers, a reader, one that rotates, the engine's own threads; then what a new opening finds. How many merges
-/// there were.
+/// Two writers, a reader, a thread that freezes, and the engine's threads; then checks the reopened
+/// store. Returns the number of compactions.
 fn writers_and_a_reader(home: PathBuf, durability: Durability) -> u64 {
     let store = Store::open(&home, tiny(durability)).unwrap();
     let table = store.table("t").unwrap();
-    let own = ['a', 'b'].map(Own::new);
+    let own = ['a', 'b'].map(WriterKeys::new);
     let writers = own.clone().map(|own| {
         let table = table.clone();
         thread::spawn(move || (1..=ROUNDS).for_each(|round| own.write(&table, round)))
@@ -127,11 +127,11 @@ fn writers_and_a_reader(home: PathBuf, durability: Durability) -> u64 {
     spills
 }
 
-/// Tries [`writers_and_a_reader`] in so many orders, most of which merge while others write.
-fn tried_with_merges(times: usize, durability: Durability) {
+/// Explores [`writers_and_a_reader`]; most runs compact while others write.
+fn explore_with_compactions(times: usize, durability: Durability) {
     let spills = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&spills);
-    tried(times, move |home| {
+    explore(times, move |home| {
         counted.fetch_add(writers_and_a_reader(home, durability), SeqCst);
     });
     let spills = spills.load(SeqCst);
@@ -140,17 +140,17 @@ fn tried_with_merges(times: usize, durability: Durability) {
 
 #[test]
 fn appends_freezes_and_compactions_are_linearizable() {
-    tried_with_merges(400, Durability::None);
+    explore_with_compactions(400, Durability::None);
 }
 
 #[test]
 fn group_commit_wakes_all_waiters() {
-    tried_with_merges(400, Durability::Sync);
+    explore_with_compactions(400, Durability::Sync);
 }
 
 #[test]
 fn batches_and_snapshots_are_stable_while_versions_change() {
-    tried(400, |home| {
+    explore(400, |home| {
         let store = Store::open(&home, tiny(Durability::None)).unwrap();
         let tables = ["left", "right"].map(|name| store.table(name).unwrap());
         let writer = {

@@ -1,13 +1,13 @@
-//! The limits that the README states are exact.
+//! The documented limits are exact.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
 
 use spill::{Batch, Error, MAX_BATCH_WRITES, MAX_KEY_LEN, MAX_TABLE_NAME_LEN, Options, Store};
 
-/// Bytes of a segment that a value, and that the records of a batch, cannot have.
-const BESIDE_VALUE: usize = 1194;
-const BESIDE_BATCH: usize = 152;
+/// Segment bytes that a value, and that the records of a batch, cannot use.
+const VALUE_OVERHEAD: usize = 1194;
+const BATCH_OVERHEAD: usize = 152;
 
 #[test]
 fn longest_keys_and_values_are_accepted_and_longer_rejected() {
@@ -17,15 +17,15 @@ fn longest_keys_and_values_are_accepted_and_longer_rejected() {
         let store = Store::open(home.path(), options.clone()).unwrap();
         let table = store.table("t").unwrap();
         let key = vec![b'k'; MAX_KEY_LEN];
-        let value = vec![b'v'; segment - BESIDE_VALUE];
+        let value = vec![b'v'; segment - VALUE_OVERHEAD];
         table.put(&key, &value).unwrap();
         table.put(b"", &value).unwrap();
         let longer = vec![b'v'; value.len() + 1];
         assert!(matches!(table.put(b"", &longer), Err(Error::ValueTooLong { .. })));
         assert!(matches!(table.put(&[0; MAX_KEY_LEN + 1], b""), Err(Error::KeyTooLong { .. })));
 
-        // Two records of 18 bytes, a key of one and the value.
-        let whole = segment - BESIDE_BATCH;
+        // Two records of 18 bytes, a key of one byte, and the value.
+        let whole = segment - BATCH_OVERHEAD;
         let mut batch = Batch::new();
         batch.put(&table, b"a", &vec![1; 1999]);
         batch.put(&table, b"b", &vec![2; whole - 2024 - 19]);

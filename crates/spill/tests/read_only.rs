@@ -1,5 +1,4 @@
-//! Opening for reading alone on a real disk: where nothing can be written, beside other readers,
-//! and after a kill.
+//! Read-only opening on a real disk: on read-only media, beside other readers, and after a kill.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -34,7 +33,7 @@ fn check(store: &Store) {
     store.scrub().unwrap();
 }
 
-/// What lies in a folder, and when it was changed.
+/// Files of a directory with modification times.
 fn listing(dir: &Path) -> String {
     let listed = Command::new("find").arg(dir).args(["-printf", "%p %s %T@\n"]).output().unwrap();
     String::from_utf8(listed.stdout).unwrap()
@@ -76,13 +75,13 @@ fn read_only_opening_creates_nothing() {
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
 }
 
-/// Mounted for reading alone, with what a kill left in the slots. Needs root, for the mount.
+/// Mounted read-only, with what a kill left in the slots. The mount needs root.
 #[test]
 fn store_on_read_only_media_is_readable() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("store");
     let store = fill(&dir);
-    // What a kill would leave: copied while it is open.
+    // What a kill would leave: copied while the store is open.
     let (killed, mounted) = (home.path().join("killed"), home.path().join("mounted"));
     assert!(Command::new("cp").arg("-a").arg(&dir).arg(&killed).status().unwrap().success());
     drop(store);

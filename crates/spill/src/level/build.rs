@@ -232,12 +232,12 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
         }
         self.above[height].push((bound, page.bits()));
         if self.above[height].len() == MAX_ENTRIES {
-            self.emit_inner(height)?;
+            self.write_inner_page(height)?;
         }
         Ok(())
     }
 
-    fn emit_inner(&mut self, height: usize) -> Result<()> {
+    fn write_inner_page(&mut self, height: usize) -> Result<()> {
         let mut page = [0; PAGE_SIZE];
         let writer = writer(&mut self.writer, self.directory, self.file)?;
         let id = writer.next();
@@ -264,7 +264,7 @@ impl<'a, K: KeyReader> TreeBuilder<'a, K> {
                 return Ok(Some(BuiltTree { root, height, entries: self.entries, file, filter }));
             }
             while !self.above[height].is_empty() {
-                self.emit_inner(height)?;
+                self.write_inner_page(height)?;
             }
             height += 1;
         }

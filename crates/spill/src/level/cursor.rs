@@ -37,11 +37,11 @@ impl Cursor {
         let ties = page.ties(key);
         self.count = page.count();
         self.slot = ties.start;
-        let unsure = ties.len();
+        let ambiguous = ties.len();
         if self.slot == self.count {
             self.next_leaf()?;
         }
-        Ok(unsure)
+        Ok(ambiguous)
     }
 
     /// Moves behind the last entry.

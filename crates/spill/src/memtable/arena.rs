@@ -62,7 +62,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         for block in self.blocks.drain(..) {
-            self.pool.give_back(block);
+            self.pool.release(block);
         }
     }
 }

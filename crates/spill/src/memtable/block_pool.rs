@@ -81,7 +81,7 @@ impl BlockPool {
         ready.unwrap_or_else(huge)
     }
 
-    pub(super) fn give_back(&self, block: AlignedMemory) {
+    pub(super) fn release(&self, block: AlignedMemory) {
         if block.len() == HUGE_PAGE {
             let mut pooled = lock(&self.pooled);
             if pooled.used.len() < self.max_used {
@@ -102,12 +102,12 @@ mod tests {
         let mut block = blocks.take();
         block.bytes().fill(0xff);
         let start = block.start();
-        blocks.give_back(block);
+        blocks.release(block);
         blocks.refill();
         let mut again = blocks.take();
         assert_eq!(again.start(), start);
         assert!(again.bytes().iter().all(|&byte| byte == 0));
-        blocks.give_back(again);
+        blocks.release(again);
     }
 
     #[test]

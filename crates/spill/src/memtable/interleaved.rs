@@ -105,11 +105,11 @@ impl<'a> Search<'a> {
 
 /// Runs all look-ups to their end, in turns.
 pub(crate) fn run_interleaved(searches: &mut [Search<'_>]) {
-    let mut go_on = true;
-    while go_on {
-        go_on = false;
+    let mut any_left = true;
+    while any_left {
+        any_left = false;
         for search in &mut *searches {
-            go_on |= search.step();
+            any_left |= search.step();
         }
     }
 }

@@ -140,7 +140,7 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
             *covered = positions.of(stream);
         }
     }
-    let rest = StateContext {
+    let context = StateContext {
         next_segment,
         next_index: state.next_index,
         next_table: state.next_table,
@@ -149,7 +149,7 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
         synced: positions,
         dead: &DeadBytes::default(),
     };
-    let manifest = Manifest::create(&fs, dir, &state_of(&version, &rest))?;
+    let manifest = Manifest::create(&fs, dir, &state_of(&version, &context))?;
     staging.note_state(manifest.number());
     staging.note_synced(positions);
     if !options.read_only {

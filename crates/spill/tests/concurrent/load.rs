@@ -1,5 +1,5 @@
-//! What the tests have in common: tiny stores, values that can be told apart, and a thread that
-//! keeps the store merging and collecting.
+//! Shared parts: tiny stores, distinguishable values, and a thread that keeps the store compacting
+//! and collecting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use spill::{CachedWrites, ColdReads, Durability, Options, Statistics, Store};
 use tempfile::TempDir;
 
-use super::watchdog::Hand;
+use super::watchdog::Operations;
 
-/// In memory where the machine has such a folder: a sync costs nothing there, and there are many.
-/// On a disk for what is written past the page cache, as nothing in memory can be.
+/// In memory if the machine has such a file system, since there are many syncs; on disk for direct
+/// I/O, which memory file systems lack.
 pub fn home(options: &Options) -> TempDir {
     if options.cached_writes == CachedWrites::Never {
         return tempfile::tempdir().unwrap();
@@ -19,7 +19,7 @@ pub fn home(options: &Options) -> TempDir {
 }
 
 /// So small that everything happens all the time.
-pub fn kinds() -> Vec<Options> {
+pub fn option_sets() -> Vec<Options> {
     let tiny = Options {
         memory: 96 << 10,
         segment: 64 << 10,
@@ -38,12 +38,12 @@ pub fn kinds() -> Vec<Options> {
         Options { cold_reads: ColdReads::Page, verify: false, bloom_bits: 4, ..tiny.clone() },
         Options { durability: Durability::Sync, ..tiny.clone() },
         Options { durability: Durability::Interval(Duration::from_millis(2)), ..tiny.clone() },
-        // Merged and collected by the writers themselves.
+        // Writers compact and collect.
         Options { background: false, segment: 128 << 10, ..tiny },
     ]
 }
 
-/// A number as a value: of any length, and every byte of it says whether it is whole.
+/// Encodes a number as a value of varying length; every byte tells whether it is intact.
 pub fn value(number: u64) -> Vec<u8> {
     let len = match number % 50 {
         0 => 9_000,
@@ -54,15 +54,15 @@ pub fn value(number: u64) -> Vec<u8> {
     value
 }
 
-/// The number of a value that is whole.
+/// Decodes an intact value.
 pub fn number(bytes: &[u8]) -> u64 {
     let number = u64::from_le_bytes(*bytes.first_chunk().unwrap());
     assert!(bytes == value(number), "a torn value of {number}");
     number
 }
 
-/// Rounds after which a store must have merged and collected.
-const MOST: u64 = 300_000;
+/// Rounds after which a store must have compacted and collected.
+const MAX_ROUNDS: u64 = 300_000;
 
 pub struct Random(pub u64);
 
@@ -80,28 +80,28 @@ impl Random {
     }
 }
 
-/// Updates a table of its own, and flushes and scrubs now and then, until it is told to end and
-/// the store has merged and collected so much that the test shows something.
-pub fn ballast(store: &Store, hand: &Hand, is_over: &AtomicBool) {
+/// Updates a table of its own, with occasional flushes and scrubs. It ends when told to, once the
+/// store has compacted and collected enough for the test to mean something.
+pub fn background_load(store: &Store, operations: &Operations, is_over: &AtomicBool) {
     let table = store.table("ballast").unwrap();
     let mut random = Random(77);
     let mut rounds = 0_u64;
     let mut levels = 0;
-    while !is_over.load(Ordering::Relaxed) || !has_worked(store.statistics(), levels) {
+    while !is_over.load(Ordering::Relaxed) || !has_done_work(store.statistics(), levels) {
         levels = levels.max(store.statistics().levels);
         rounds += 1;
-        assert!(rounds < MOST, "{:?} after {rounds} rounds", store.statistics());
+        assert!(rounds < MAX_ROUNDS, "{:?} after {rounds} rounds", store.statistics());
         let key = (random.below(4000) as u32).to_be_bytes();
-        hand.does("put of ballast", || table.put(&key, &value(rounds))).unwrap();
+        operations.run("put of ballast", || table.put(&key, &value(rounds))).unwrap();
         if rounds.is_multiple_of(500) {
-            hand.does("flush", || store.flush()).unwrap();
+            operations.run("flush", || store.flush()).unwrap();
         }
         if rounds.is_multiple_of(2_000) {
-            hand.does("scrub", || store.scrub()).unwrap();
+            operations.run("scrub", || store.scrub()).unwrap();
         }
     }
 }
 
-fn has_worked(statistics: Statistics, levels: u64) -> bool {
+fn has_done_work(statistics: Statistics, levels: u64) -> bool {
     statistics.spills > 10 && statistics.collected_segments > 3 && levels > 1
 }

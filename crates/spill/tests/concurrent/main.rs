@@ -1,5 +1,5 @@
-//! Many threads at once, while the store merges and collects all the time: what each saw must
-//! have been so at some moment, and nothing may take long.
+//! Many threads at once, while the store compacts and collects all the time. What each thread sees
+//! must be explainable, and nothing may take long.
 #![allow(clippy::unwrap_used)]
 
 mod checker;

@@ -1,36 +1,36 @@
-//! Who does what at what time, and an eye on everyone: an operation that takes too long ends the
-//! test, whether it comes back or not.
+//! Watches the operations of all threads: one that takes too long fails the test, even if it never
+//! returns.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// No operation may take longer.
-const LONGEST: Duration = Duration::from_secs(5);
+/// The longest allowed operation.
+const MAX_DURATION: Duration = Duration::from_secs(5);
 
-type Doing = Arc<Mutex<Option<(Instant, &'static str)>>>;
+type CurrentOperation = Arc<Mutex<Option<(Instant, &'static str)>>>;
 
-/// Looks at all threads of a test until it is dropped.
-pub struct Watch {
+/// Watches all threads of a test until dropped.
+pub struct Watchdog {
     start: Instant,
-    all: Arc<Mutex<Vec<Doing>>>,
+    all: Arc<Mutex<Vec<CurrentOperation>>>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
-    pub fn new() -> Watch {
+impl Watchdog {
+    pub fn new() -> Watchdog {
         let (all, is_over) =
-            (Arc::<Mutex<Vec<Doing>>>::default(), Arc::new(AtomicBool::new(false)));
-        let (watched, ended) = (Arc::clone(&all), Arc::clone(&is_over));
+            (Arc::<Mutex<Vec<CurrentOperation>>>::default(), Arc::new(AtomicBool::new(false)));
+        let (watched, take_effect) = (Arc::clone(&all), Arc::clone(&is_over));
         let thread = thread::spawn(move || {
-            while !ended.load(Ordering::Relaxed) {
+            while !take_effect.load(Ordering::Relaxed) {
                 for doing in watched.lock().unwrap().iter() {
                     if let Some((since, what)) = *doing.lock().unwrap()
-                        && since.elapsed() > LONGEST
+                        && since.elapsed() > MAX_DURATION
                     {
-                        // The thread may hang for ever: this ends the process with it.
+                        // The thread may hang for ever, so the process ends.
                         eprintln!("{what} has not come back for {:?}", since.elapsed());
                         std::process::abort();
                     }
@@ -38,18 +38,18 @@ impl Watch {
                 thread::sleep(Duration::from_millis(50));
             }
         });
-        Watch { start: Instant::now(), all, is_over, thread: Some(thread) }
+        Watchdog { start: Instant::now(), all, is_over, thread: Some(thread) }
     }
 
-    /// One more thread that is looked at.
-    pub fn hand(&self) -> Hand {
-        let doing = Doing::default();
+    /// Registers a thread.
+    pub fn register(&self) -> Operations {
+        let doing = CurrentOperation::default();
         self.all.lock().unwrap().push(Arc::clone(&doing));
-        Hand { start: self.start, doing }
+        Operations { start: self.start, doing }
     }
 }
 
-impl Drop for Watch {
+impl Drop for Watchdog {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -58,14 +58,14 @@ impl Drop for Watch {
     }
 }
 
-/// With it a thread does things that are looked at.
-pub struct Hand {
+/// Runs watched operations of a thread.
+pub struct Operations {
     start: Instant,
-    doing: Doing,
+    doing: CurrentOperation,
 }
 
-impl Hand {
-    /// Does it; answers what it does, and when it began and ended, in nanoseconds.
+impl Operations {
+    /// Runs an operation; returns its result, and its start and end in nanoseconds.
     pub fn time<R>(&self, what: &'static str, act: impl FnOnce() -> R) -> (R, u64, u64) {
         let began = Instant::now();
         *self.doing.lock().unwrap() = Some((began, what));
@@ -73,12 +73,12 @@ impl Hand {
         let answer = act();
         let end = self.start.elapsed().as_nanos() as u64;
         *self.doing.lock().unwrap() = None;
-        assert!(began.elapsed() <= LONGEST, "{what} took {:?}", began.elapsed());
+        assert!(began.elapsed() <= MAX_DURATION, "{what} took {:?}", began.elapsed());
         (answer, begin, end)
     }
 
-    /// Does it, for its answer alone.
-    pub fn does<R>(&self, what: &'static str, act: impl FnOnce() -> R) -> R {
+    /// Runs an operation and returns its result alone.
+    pub fn run<R>(&self, what: &'static str, act: impl FnOnce() -> R) -> R {
         self.time(what, act).0
     }
 }

@@ -1,17 +1,17 @@
-//! Who sees a write sees what its thread wrote before, though nothing but the store is between the two:
-//! on processors that order less than x86 does the store has to see to that.
+//! A thread that sees a write also sees its writer's earlier writes, although only the store
+//! synchronises them. On weakly ordered CPUs the store must ensure that.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use spill::{Options, Store, Table};
 
-use super::load::{home, kinds, number, value};
+use super::load::{home, number, option_sets, value};
 
 const KEYS: u64 = 12;
 const ROUNDS: u64 = 2000;
 
-/// All keys in their order, round after round.
+/// Writes all keys in order, round after round.
 fn write(table: &Table, writer: u64) {
     for round in 1..=ROUNDS {
         (0..KEYS).for_each(|of| table.put(&key(writer, of), &value(round)).unwrap());
@@ -22,7 +22,7 @@ fn key(writer: u64, of: u64) -> [u8; 2] {
     [of as u8, writer as u8]
 }
 
-/// The keys against their order: of none an older round than of those behind it, nor than before.
+/// Reads the keys in reverse: none may show an older round than those behind it, or than before.
 fn read(table: &Table, writer: u64, is_over: &AtomicBool) {
     let mut known = 0;
     while !is_over.load(Relaxed) {
@@ -32,16 +32,16 @@ fn read(table: &Table, writer: u64, is_over: &AtomicBool) {
             assert!(round >= least, "writer {writer}, key {of}: {round} after {least}");
             least = round;
         }
-        // The round of the first key is the last key's as well, or that is still to come.
+        // The last key has the first key's round, or will get it.
         known = known.max(least.saturating_sub(1));
     }
 }
 
-fn is_in_order(options: &Options) {
+fn check_order(options: &Options) {
     let home = home(options);
     let store = Store::open(home.path(), options.clone()).unwrap();
     let table = store.table("t").unwrap();
-    // Relaxed, so that readers learn nothing by it.
+    // Relaxed, so that it does not synchronise readers.
     let is_over = AtomicBool::new(false);
     thread::scope(|threads| {
         let (table, is_over) = (&table, &is_over);
@@ -51,7 +51,7 @@ fn is_in_order(options: &Options) {
         let writers = [0, 1].map(|writer| threads.spawn(move || write(table, writer)));
         let written = writers.map(|writer| writer.join());
         is_over.store(true, Relaxed);
-        written.into_iter().for_each(|ended| ended.unwrap());
+        written.into_iter().for_each(|take_effect| take_effect.unwrap());
     });
     for writer in 0..2 {
         let last = table.get(&key(writer, 0)).unwrap().unwrap();
@@ -63,7 +63,7 @@ fn is_in_order(options: &Options) {
 
 #[test]
 fn visible_write_implies_earlier_writes_visible() {
-    for options in kinds() {
-        is_in_order(&options);
+    for options in option_sets() {
+        check_order(&options);
     }
 }

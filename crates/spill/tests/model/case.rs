@@ -1,4 +1,4 @@
-//! What is done to the store and the model: a run of operations, chosen by proptest.
+//! Operations on store and model, chosen by proptest.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Case {
 pub enum Step {
     Put(usize, Key, Value),
     Delete(usize, Key),
-    /// Many keys of a family one after the other.
+    /// Many consecutive keys of a family.
     Fill {
         table: usize,
         from: Key,
@@ -37,16 +37,16 @@ pub enum Step {
     TooLong(usize),
     Get(usize, Key),
     MultiGet(usize, Vec<Key>),
-    Walk(usize, Walk),
-    /// A walk that goes on after later steps.
-    Hold(usize, Walk),
+    RangeWalk(usize, RangeWalk),
+    /// A range that stays open during later steps.
+    Hold(usize, RangeWalk),
     WalkOn(usize, Vec<bool>),
     Snapshot,
     ReadSnapshot {
         which: usize,
         table: usize,
         keys: Vec<Key>,
-        walk: Walk,
+        walk: RangeWalk,
     },
     DropSnapshot(usize),
     Reopen(Options),
@@ -58,10 +58,9 @@ pub enum Step {
     Scrub,
 }
 
-/// A range and how it is walked: true is a step from the front. After these, all the rest from
-/// the front.
+/// A range and how it is read: true is a step from the front. The rest is read from the front.
 #[derive(Debug, Clone)]
-pub struct Walk {
+pub struct RangeWalk {
     pub low: Bound<Key>,
     pub high: Bound<Key>,
     pub ends: Vec<bool>,
@@ -111,7 +110,7 @@ fn options() -> impl Strategy<Value = Options> {
 }
 
 fn key() -> impl Strategy<Value = Key> {
-    // Few numbers, so that keys come again.
+    // Few numbers, so that keys repeat.
     let number = prop_oneof![6 => 0_u16..40, 2 => 0_u16..600, 1 => any::<u16>()];
     (0..FAMILIES, number).prop_map(|(family, number)| Key { family, number })
 }
@@ -121,7 +120,7 @@ fn value() -> impl Strategy<Value = Value> {
         1 => Just(0_u32),
         8 => 1_u32..200,
         3 => 200_u32..3000,
-        // Around what goes through a staging slot, and beyond.
+        // Around the length limit of staging, and beyond.
         1 => 7_000_u32..9_000,
         1 => 9_000_u32..60_000,
     ];
@@ -140,8 +139,8 @@ fn bound() -> impl Strategy<Value = Bound<Key>> {
     ]
 }
 
-fn walk() -> impl Strategy<Value = Walk> {
-    (bound(), bound(), vec(any::<bool>(), 0..40)).prop_map(|(low, high, ends)| Walk {
+fn walk() -> impl Strategy<Value = RangeWalk> {
+    (bound(), bound(), vec(any::<bool>(), 0..40)).prop_map(|(low, high, ends)| RangeWalk {
         low,
         high,
         ends,
@@ -151,7 +150,7 @@ fn walk() -> impl Strategy<Value = Walk> {
 fn step() -> impl Strategy<Value = Step> {
     let table = 0..TABLES;
     let batch = vec((0..TABLES, key(), proptest::option::weighted(0.8, value())), 0..8);
-    // One long value is as much as fits beside the rest of a batch.
+    // One long value takes what the rest of a batch leaves.
     let batch = batch.prop_map(|mut writes| {
         for (_, _, value) in writes.iter_mut().skip(1) {
             *value = value.map(|value| Value { len: value.len % 500, ..value });
@@ -176,7 +175,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => table.clone().prop_map(Step::TooLong),
         6 => (table.clone(), key()).prop_map(|(t, k)| Step::Get(t, k)),
         3 => (table.clone(), vec(key(), 0..30)).prop_map(|(t, k)| Step::MultiGet(t, k)),
-        5 => (table.clone(), walk()).prop_map(|(t, w)| Step::Walk(t, w)),
+        5 => (table.clone(), walk()).prop_map(|(t, w)| Step::RangeWalk(t, w)),
         2 => (table.clone(), walk()).prop_map(|(t, w)| Step::Hold(t, w)),
         3 => (0_usize..3, vec(any::<bool>(), 1..30)).prop_map(|(w, e)| Step::WalkOn(w, e)),
         2 => Just(Step::Snapshot),

@@ -1,4 +1,4 @@
-//! A store and the maps that it should be equal to, step by step.
+//! A store and its model, compared step by step.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use spill::{Batch, Error, Options, Range, Snapshot, Statistics, Store, Table};
 use tempfile::TempDir;
 
-use super::case::{Case, Step, TABLES, Walk};
+use super::case::{Case, RangeWalk, Step, TABLES};
 use super::keys::{Key, Value};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Pairs = VecDeque<(Vec<u8>, Vec<u8>)>;
 
-/// Settling tiny stores takes milliseconds; this is for a machine that is busy.
+/// Settling a tiny store takes milliseconds; this allows for a busy machine.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// What happened in all runs together.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Happened {
+pub struct RunStats {
     pub spills: u64,
     pub collected: u64,
     pub levels: u64,
@@ -28,7 +28,7 @@ pub struct Happened {
     pub drops: u64,
 }
 
-impl Happened {
+impl RunStats {
     fn count(&mut self, statistics: Statistics) {
         self.spills += statistics.spills;
         self.collected += statistics.collected_segments;
@@ -45,10 +45,10 @@ pub struct Machine {
     snapshots: Vec<(Snapshot, Vec<(Table, Map)>)>,
     held: Vec<(Range, Pairs)>,
     checkpoints: Vec<(PathBuf, Vec<Map>)>,
-    happened: Happened,
+    happened: RunStats,
 }
 
-/// In memory where the machine has such a folder: a sync costs nothing there, and there are many.
+/// In memory if the machine has such a file system, since there are many syncs.
 fn home() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -63,8 +63,8 @@ fn open(path: &std::path::Path, options: &Options) -> (Store, Vec<Table>) {
     (store, tables)
 }
 
-/// What of a map lies in a range; empty if the bounds are the wrong way round.
-fn within(map: &Map, walk: &Walk) -> Pairs {
+/// The part of a map within a range; empty if the bounds are reversed.
+fn entries_in(map: &Map, walk: &RangeWalk) -> Pairs {
     let (low, high) = (walk.low.map(Key::bytes), walk.high.map(Key::bytes));
     let is_in = |key: &Vec<u8>| {
         (match &low {
@@ -80,7 +80,7 @@ fn within(map: &Map, walk: &Walk) -> Pairs {
     map.iter().filter(|(key, _)| is_in(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
-/// One step from the front or the back of both.
+/// One step of both, from the front or the back.
 fn step_of(range: &mut Range, pairs: &mut Pairs, from_front: bool) -> bool {
     let (found, right) = if from_front {
         (range.next().unwrap(), pairs.pop_front())
@@ -88,19 +88,24 @@ fn step_of(range: &mut Range, pairs: &mut Pairs, from_front: bool) -> bool {
         (range.next_back().unwrap(), pairs.pop_back())
     };
     let right = right.as_ref().map(|(key, value)| (key.as_slice(), value.as_slice()));
-    assert!(found == right, "front {from_front}: {} is not {}", shown(found), shown(right));
+    assert!(
+        found == right,
+        "front {from_front}: {} is not {}",
+        abbreviated(found),
+        abbreviated(right)
+    );
     right.is_some()
 }
 
-fn shown(pair: Option<(&[u8], &[u8])>) -> String {
+fn abbreviated(pair: Option<(&[u8], &[u8])>) -> String {
     match pair {
         None => "none".to_owned(),
         Some((key, value)) => format!("{key:?} with {} bytes", value.len()),
     }
 }
 
-/// Walks as it says, and then all the rest.
-fn walk_through(mut range: Range, mut pairs: Pairs, ends: &[bool]) {
+/// Reads as specified, and then the rest.
+fn check_walk(mut range: Range, mut pairs: Pairs, ends: &[bool]) {
     for &from_front in ends {
         step_of(&mut range, &mut pairs, from_front);
     }
@@ -110,16 +115,16 @@ fn walk_through(mut range: Range, mut pairs: Pairs, ends: &[bool]) {
 
 fn is_equal(table: &Table, map: &Map) {
     let all = || map.iter().map(|(key, value)| (key.clone(), value.clone())).collect::<Pairs>();
-    walk_through(table.range(..), all(), &[]);
-    walk_through(table.range(..), all(), &vec![false; map.len()]);
+    check_walk(table.range(..), all(), &[]);
+    check_walk(table.range(..), all(), &vec![false; map.len()]);
     for (key, value) in map.iter().step_by(3) {
         assert_eq!(table.read(key, |found| found == value).unwrap(), Some(true), "{key:?}");
     }
 }
 
 impl Machine {
-    /// Does all steps of a case.
-    pub fn run(case: &Case) -> Happened {
+    /// Runs all steps of a case.
+    pub fn run(case: &Case) -> RunStats {
         let home = home();
         let (store, tables) = open(&home.path().join("store"), &case.options);
         let mut machine = Machine {
@@ -131,7 +136,7 @@ impl Machine {
             snapshots: Vec::new(),
             held: Vec::new(),
             checkpoints: Vec::new(),
-            happened: Happened::default(),
+            happened: RunStats::default(),
         };
         for step in &case.steps {
             machine.step(step);
@@ -188,9 +193,9 @@ impl Machine {
                     keys.iter().map(|key| self.maps[*table].get(key).cloned()).collect();
                 assert_eq!(found, right);
             }
-            Step::Walk(table, walk) => {
+            Step::RangeWalk(table, walk) => {
                 let (range, pairs) = self.begin(*table, walk);
-                walk_through(range, pairs, &walk.ends);
+                check_walk(range, pairs, &walk.ends);
             }
             Step::Hold(table, walk) => {
                 if self.held.len() == 3 {
@@ -224,7 +229,7 @@ impl Machine {
                 }
                 let (low, high) = (walk.low.map(Key::bytes), walk.high.map(Key::bytes));
                 let bounds = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
-                walk_through(snapshot.range(table, bounds), within(map, walk), &walk.ends);
+                check_walk(snapshot.range(table, bounds), entries_in(map, walk), &walk.ends);
             }
             Step::DropSnapshot(which) => {
                 if *which < self.snapshots.len() {
@@ -243,10 +248,10 @@ impl Machine {
         }
     }
 
-    fn begin(&self, table: usize, walk: &Walk) -> (Range, Pairs) {
+    fn begin(&self, table: usize, walk: &RangeWalk) -> (Range, Pairs) {
         let (low, high) = (walk.low.map(Key::bytes), walk.high.map(Key::bytes));
         let bounds = (low.as_ref().map(Vec::as_slice), high.as_ref().map(Vec::as_slice));
-        (self.tables[table].range(bounds), within(&self.maps[table], walk))
+        (self.tables[table].range(bounds), entries_in(&self.maps[table], walk))
     }
 
     fn write(&mut self, writes: &[(usize, Key, Option<Value>)]) {
@@ -267,7 +272,7 @@ impl Machine {
         self.store().write(&batch).unwrap();
     }
 
-    /// What is over a limit is refused and changes nothing.
+    /// Writes over a limit are rejected without effect.
     fn write_too_long(&self, table: usize) {
         let table = &self.tables[table];
         let key = vec![b'k'; spill::MAX_KEY_LEN + 1];
@@ -282,7 +287,7 @@ impl Machine {
         assert_eq!(table.get(&key).unwrap(), None);
     }
 
-    /// With nobody writing, collecting comes to an end.
+    /// Without writers, collection terminates.
     fn settle(&self) {
         let before = self.store().statistics();
         let is_done = self.store().settle(LIMIT).unwrap();
@@ -302,7 +307,7 @@ impl Machine {
         self.happened.drops += 1;
     }
 
-    /// Everything that keeps the store open goes.
+    /// Drops everything that keeps the store open.
     fn close(&mut self) {
         self.happened.count(self.store().statistics());
         self.snapshots.clear();
@@ -340,21 +345,21 @@ impl Machine {
         store.scrub().unwrap();
     }
 
-    fn end(mut self) -> Happened {
+    fn end(mut self) -> RunStats {
         for (mut range, mut pairs) in std::mem::take(&mut self.held) {
             while step_of(&mut range, &mut pairs, false) {}
         }
         for (snapshot, tables) in &self.snapshots {
             for (table, map) in tables {
                 let pairs = map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-                walk_through(snapshot.range(table, ..), pairs, &[]);
+                check_walk(snapshot.range(table, ..), pairs, &[]);
             }
         }
         self.settle();
         self.store().scrub().unwrap();
         self.reopen(&self.options.clone());
         self.store().scrub().unwrap();
-        // Later writes and collections have not touched what a checkpoint shares with the store.
+        // Later writes and collections have not changed files shared with a checkpoint.
         for which in 0..self.checkpoints.len() {
             self.compare_checkpoint(which);
         }

@@ -1,5 +1,5 @@
-//! The store against a `BTreeMap` for each table, with everything that it offers interleaved.
-//! `PROPTEST_CASES=n` runs more of them.
+//! Compares the store with a `BTreeMap` per table, with all operations interleaved.
+//! `PROPTEST_CASES=n` runs more cases.
 #![allow(clippy::unwrap_used)]
 
 mod case;
@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-use machine::{Happened, Machine};
+use machine::{Machine, RunStats};
 
 const CASES: u32 = 400;
 
@@ -20,11 +20,11 @@ fn store_behaves_like_a_map_of_ordered_maps() {
         if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { CASES };
     let config =
         Config { cases, failure_persistence: None, max_shrink_time: 20_000, ..Config::default() };
-    let all = Cell::new(Happened::default());
+    let all = Cell::new(RunStats::default());
     let ran = TestRunner::new(config).run(&case::case(), |case| {
         let one = Machine::run(&case);
         let sum = all.get();
-        all.set(Happened {
+        all.set(RunStats {
             spills: sum.spills + one.spills,
             collected: sum.collected + one.collected,
             levels: sum.levels.max(one.levels),

@@ -1,4 +1,4 @@
-//! What another hand changed in a file decides nothing: it is told, and takes nothing else with it.
+//! External changes to a file are reported, and affect nothing else.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use spill::fs::{Fs, Os};
 use spill::{ColdReads, Error, Options, Store, Table};
 
-use crate::hook_fs::{Call, hooked};
+use crate::hook_fs::{Call, hook_fs};
 use crate::{copy, in_memory, tiny};
 
-/// Turns a bit of a file, as another hand would.
+/// Flips a bit of a file.
 fn flip(path: &Path, at: u64) {
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
@@ -23,17 +23,16 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&byte, at).unwrap();
 }
 
-fn logs_of(home: &Path) -> Vec<PathBuf> {
+fn log_files(home: &Path) -> Vec<PathBuf> {
     let names = std::fs::read_dir(home.join("log")).unwrap();
     names.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Turns a bit of the last byte of the keys where they lie in the log. All are of one length, and none
-/// comes twice.
+/// Flips a bit in the last byte of the keys in the log. All have one length, and none occurs twice.
 fn flip_keys(home: &Path, keys: &HashSet<Vec<u8>>) {
     let len = keys.iter().next().unwrap().len();
     let mut flipped = 0;
-    for path in logs_of(home) {
+    for path in log_files(home) {
         let content = std::fs::read(&path).unwrap();
         for (at, _) in content.windows(len).enumerate().filter(|(_, part)| keys.contains(*part)) {
             flip(&path, (at + len - 1) as u64);
@@ -43,12 +42,12 @@ fn flip_keys(home: &Path, keys: &HashSet<Vec<u8>>) {
     assert_eq!(flipped, keys.len());
 }
 
-/// Keys that leaves do not tell apart: a merge asks the log for the whole of them.
+/// Keys that leaves do not distinguish: a compaction reads them from the log.
 fn long_key(number: u32) -> Vec<u8> {
     [&[b'p'; 150][..], &number.to_be_bytes()].concat()
 }
 
-/// Keys that are scattered evenly.
+/// Evenly distributed keys.
 fn even_key(number: u64) -> Vec<u8> {
     format!("{:016x}-suffix", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).into_bytes()
 }
@@ -57,26 +56,27 @@ fn is_damaged<T>(found: &spill::Result<T>) -> bool {
     matches!(found, Err(Error::Damaged { .. }))
 }
 
-fn filled(home: &Path, options: &Options, keys: impl Iterator<Item = Vec<u8>>) {
+fn filled_store(home: &Path, options: &Options, keys: impl Iterator<Item = Vec<u8>>) {
     let store = Store::open(home, options.clone()).unwrap();
     let table = store.table("t").unwrap();
     keys.for_each(|key| table.put(&key, b"value").unwrap());
     store.flush().unwrap();
 }
 
-fn opened(home: &Path, options: &Options) -> (Store, Table) {
+fn open(home: &Path, options: &Options) -> (Store, Table) {
     let store = Store::open(home, options.clone()).unwrap();
     let table = store.table("t").unwrap();
     (store, table)
 }
 
-/// A merge that took the damaged key for a greater one would stop looking for those behind it.
+/// A compaction that took a damaged key for a greater one would stop looking for the keys behind
+/// it.
 #[test]
 fn damaged_key_does_not_resurrect_another() {
     let home = tempfile::tempdir().unwrap();
-    filled(home.path(), &tiny(), (0..100).map(long_key));
+    filled_store(home.path(), &tiny(), (0..100).map(long_key));
     flip_keys(home.path(), &HashSet::from([long_key(5)]));
-    let (store, table) = opened(home.path(), &tiny());
+    let (store, table) = open(home.path(), &tiny());
     table.delete(&long_key(50)).unwrap();
     table.put(&long_key(60), b"new").unwrap();
     assert!(is_damaged(&store.flush()));
@@ -85,15 +85,15 @@ fn damaged_key_does_not_resurrect_another() {
     assert!(is_damaged(&table.get(&long_key(5))));
 }
 
-/// Bounds of leaves are made of keys.
+/// Bounds of leaves derive from keys.
 #[test]
 fn damaged_keys_at_range_bounds_hide_no_other() {
     let home = tempfile::tempdir().unwrap();
     let is_flipped = |number: u32| number % 40 == 20;
-    filled(home.path(), &tiny(), (0..2000).map(|number| long_key(2 * number)));
+    filled_store(home.path(), &tiny(), (0..2000).map(|number| long_key(2 * number)));
     let flipped = (0..2000).filter(|&number| is_flipped(number));
     flip_keys(home.path(), &flipped.map(|number| long_key(2 * number)).collect());
-    let (store, table) = opened(home.path(), &tiny());
+    let (store, table) = open(home.path(), &tiny());
     let mut refused = 0;
     for number in (0..2000).step_by(7) {
         refused += usize::from(table.put(&long_key(2 * number + 1), b"value").is_err());
@@ -103,13 +103,13 @@ fn damaged_keys_at_range_bounds_hide_no_other() {
         let found = table.get(&long_key(2 * number));
         match is_flipped(number) {
             true => assert!(is_damaged(&found), "{number}: {found:?}"),
-            // Reading it may have to look at a damaged one, which may be it for all that is known.
+            // Reading it may inspect a damaged key, which could be the same one.
             false => assert!(matches!(found, Ok(Some(_))) || is_damaged(&found), "{number}"),
         }
     }
 }
 
-/// A filter that was made of the damaged key would say that the key is not there.
+/// A filter built from the damaged key would exclude the real one.
 #[test]
 fn damaged_key_is_reported_despite_a_filter() {
     const KEYS: u64 = 12_000;
@@ -121,10 +121,10 @@ fn damaged_key_is_reported_despite_a_filter() {
         space_amplification: 100.0,
         ..tiny()
     };
-    filled(home.path(), &options, (0..KEYS).map(even_key));
+    filled_store(home.path(), &options, (0..KEYS).map(even_key));
     let damaged: HashSet<Vec<u8>> = (KEYS - 3000..KEYS).step_by(20).map(even_key).collect();
     flip_keys(home.path(), &damaged);
-    let (store, table) = opened(home.path(), &options);
+    let (store, table) = open(home.path(), &options);
     for number in KEYS..3 * KEYS {
         if table.put(&even_key(number), b"value").is_err() {
             break;
@@ -137,21 +137,21 @@ fn damaged_key_is_reported_despite_a_filter() {
     assert!(damaged.iter().all(|key| is_damaged(&table.get(key))));
 }
 
-/// The collector asks whether a record lives; a tombstone that it cannot read is no "yes".
+/// An unreadable tombstone must not make the collector think that the record is live.
 #[test]
 fn damaged_tombstone_still_deletes() {
     const KEYS: u64 = 3000;
     let home = tempfile::tempdir().unwrap();
     let options = Options { memory: 16 << 10, ..tiny() };
     {
-        let (store, table) = opened(home.path(), &options);
+        let (store, table) = open(home.path(), &options);
         (0..KEYS + 40).for_each(|number| table.put(&even_key(number), &[b'v'; 100]).unwrap());
         store.flush().unwrap();
         (0..20).for_each(|number| table.delete(&even_key(number)).unwrap());
         store.flush().unwrap();
         assert_eq!(store.statistics().levels, 2);
     }
-    for path in logs_of(home.path()) {
+    for path in log_files(home.path()) {
         let content = std::fs::read(&path).unwrap();
         for number in 0..20 {
             let key = even_key(number);
@@ -163,7 +163,7 @@ fn damaged_tombstone_still_deletes() {
             }
         }
     }
-    let (_store, table) = opened(home.path(), &options);
+    let (_store, table) = open(home.path(), &options);
     let all_are_told = || (0..20).all(|number| is_damaged(&table.get(&even_key(number))));
     assert!(all_are_told());
     for number in 0..20_000_u64 {
@@ -175,26 +175,26 @@ fn damaged_tombstone_still_deletes() {
     assert!(all_are_told());
 }
 
-/// What can be read and written is, and the damage is still told.
+/// Everything else stays readable and writable, and the damage is still reported.
 #[test]
 fn damaged_value_can_be_overwritten() {
     let home = tempfile::tempdir().unwrap();
     let path = {
-        filled(home.path(), &tiny(), (0..100).map(long_key));
-        logs_of(home.path()).into_iter().next().unwrap()
+        filled_store(home.path(), &tiny(), (0..100).map(long_key));
+        log_files(home.path()).into_iter().next().unwrap()
     };
     let needle = [&long_key(7)[..], b"value"].concat();
     let content = std::fs::read(&path).unwrap();
     let at = content.windows(needle.len()).position(|part| part == needle).unwrap();
     flip(&path, (at + needle.len() - 1) as u64);
-    let (store, table) = opened(home.path(), &tiny());
+    let (store, table) = open(home.path(), &tiny());
     assert!(is_damaged(&table.get(&long_key(7))));
     table.put(&long_key(7), b"new").unwrap();
     store.flush().unwrap();
     assert_eq!(table.get(&long_key(7)).unwrap().unwrap(), b"new");
 }
 
-/// The segment in which most is dead is the one to be collected, each time.
+/// The segment with most garbage would be the victim each time.
 #[test]
 fn uncollectable_segment_is_skipped() {
     let home = tempfile::tempdir().unwrap();
@@ -205,14 +205,14 @@ fn uncollectable_segment_is_skipped() {
         ((random >> 33) as u32 % 2000).to_be_bytes()
     };
     {
-        let (store, table) = opened(home.path(), &options);
+        let (store, table) = open(home.path(), &options);
         (0..2000_u32).for_each(|number| table.put(&number.to_be_bytes(), &[1; 1000]).unwrap());
         store.flush().unwrap();
     }
-    let mut logs = logs_of(home.path());
+    let mut logs = log_files(home.path());
     logs.sort();
     flip(&logs[2], 100_000);
-    let (store, table) = opened(home.path(), &options);
+    let (store, table) = open(home.path(), &options);
     for _ in 0..20_000 {
         table.put(&key(), &[2; 1000]).unwrap();
     }
@@ -222,59 +222,59 @@ fn uncollectable_segment_is_skipped() {
     assert!(is_damaged(&store.scrub()));
 }
 
-/// The one that is to be gathered first, as it alone has garbage; the others are gathered all the same,
-/// by an opening after which nothing is done.
+/// The damaged segment would be gathered first, since it alone has garbage. The others must be
+/// gathered all the same, by an opening without further operations.
 #[test]
 fn damaged_small_segment_does_not_stop_gathering() {
     let home = in_memory();
     let session = |number: u32| {
-        let (_store, table) = opened(home.path(), &tiny());
+        let (_store, table) = open(home.path(), &tiny());
         let key = if number == 20 { 10 } else { number };
         table.put(&key.to_be_bytes(), b"value").unwrap();
     };
     (0..55).for_each(session);
-    opened(home.path(), &tiny()).0.flush().unwrap();
+    open(home.path(), &tiny()).0.flush().unwrap();
     let needle = [&10_u32.to_be_bytes()[..], b"value"].concat();
-    let mut logs = logs_of(home.path());
+    let mut logs = log_files(home.path());
     logs.sort();
     let damaged = logs.iter().find(|path| {
         let content = std::fs::read(path).unwrap();
         content.windows(needle.len()).any(|part| part == needle)
     });
-    // In the value: head of the file, of the record, and key are before it.
+    // In the value, behind the file header, the record header and the key.
     flip(damaged.unwrap(), 64 + 18 + 4 + 1);
-    let numbers = (55..).take_while(|_| logs_of(home.path()).len() <= 66);
+    let numbers = (55..).take_while(|_| log_files(home.path()).len() <= 66);
     numbers.for_each(session);
-    drop(opened(home.path(), &tiny()));
-    let left = logs_of(home.path()).len();
+    drop(open(home.path(), &tiny()));
+    let left = log_files(home.path()).len();
     assert!(left < 40, "{left}");
 }
 
-/// A value that is damaged is told where it is wanted: not once it was replaced, and not beside a range.
+/// A damaged value is reported where it is read: not after it was replaced, and not beside a range.
 #[test]
 fn damaged_value_is_reported_by_ranges_containing_it() {
-    value_is_told_by_ranges(b"value");
-    // It is read when it is wanted alone.
-    value_is_told_by_ranges(&[b'v'; 20_000]);
+    check_ranges_report_value(b"value");
+    // A long value is read only when it is returned.
+    check_ranges_report_value(&[b'v'; 20_000]);
 }
 
-fn value_is_told_by_ranges(value: &[u8]) {
+fn check_ranges_report_value(value: &[u8]) {
     let home = tempfile::tempdir().unwrap();
     let keys: Vec<Vec<u8>> = (0..5).map(long_key).collect();
     {
-        let (store, table) = opened(home.path(), &tiny());
+        let (store, table) = open(home.path(), &tiny());
         keys.iter().for_each(|key| table.put(key, value).unwrap());
         store.flush().unwrap();
     }
     let needle = [&keys[2][..], value].concat();
-    let found = logs_of(home.path()).into_iter().find_map(|path| {
+    let found = log_files(home.path()).into_iter().find_map(|path| {
         let content = std::fs::read(&path).unwrap();
         let at = content.windows(needle.len()).position(|part| part == needle)?;
         Some((path, at))
     });
     let (path, at) = found.unwrap();
     flip(&path, (at + needle.len() - 1) as u64);
-    let (_store, table) = opened(home.path(), &tiny());
+    let (_store, table) = open(home.path(), &tiny());
     let walk = |low: usize, high: usize| {
         let mut range = table.range(&keys[low][..]..=&keys[high][..]);
         let forward = std::iter::from_fn(|| match range.next() {
@@ -299,15 +299,15 @@ fn value_is_told_by_ranges(value: &[u8]) {
     assert_eq!(walk(1, 3), (vec![key(1), key(3)], vec![key(3), key(1)]));
 }
 
-/// Of keys whose heads are all the same a range looks at some that are not its own.
+/// Where all heads tie, a range inspects some keys outside of it.
 #[test]
 fn damaged_keys_are_reported_by_ranges_meeting_them() {
     let key = |number: u32| format!("{}{number:05}", "p".repeat(200)).into_bytes();
     for damaged in [100..101, 40..160, 0..120, 80..200] {
         let home = tempfile::tempdir().unwrap();
-        filled(home.path(), &tiny(), (0..200).map(key));
+        filled_store(home.path(), &tiny(), (0..200).map(key));
         flip_keys(home.path(), &damaged.clone().map(key).collect());
-        let (_store, table) = opened(home.path(), &tiny());
+        let (_store, table) = open(home.path(), &tiny());
         for number in 0..199 {
             let (low, high) = (key(number), key(number + 1));
             let pairs = || table.range(&low[..]..=&high[..]).pairs();
@@ -316,7 +316,7 @@ fn damaged_keys_are_reported_by_ranges_meeting_them() {
                 if damaged.contains(&number) || damaged.contains(&(number + 1)) {
                     assert!(is_damaged(&found), "{damaged:?}, {number}: {found:?}");
                 } else if number + 4 < damaged.start || number >= damaged.end + 4 {
-                    // What is nearer may be looked at without need.
+                    // Nearby keys may be inspected without need.
                     assert_eq!(found.unwrap().len(), 2, "{damaged:?}, {number}");
                 }
             }
@@ -329,18 +329,18 @@ fn damaged_keys_are_reported_by_ranges_meeting_them() {
 #[test]
 fn truncated_or_extended_manifest_is_reported() {
     let home = tempfile::tempdir().unwrap();
-    filled(home.path(), &tiny(), (0..10).map(long_key));
+    filled_store(home.path(), &tiny(), (0..10).map(long_key));
     let path = home.path().join("MANIFEST");
     let len = std::fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(1 << 43).unwrap();
     assert!(is_damaged(&Store::open(home.path(), tiny())));
     file.set_len(len).unwrap();
-    let (_store, table) = opened(home.path(), &tiny());
+    let (_store, table) = open(home.path(), &tiny());
     assert_eq!(table.get(&long_key(9)).unwrap().unwrap(), b"value");
 }
 
-/// A level that cannot be read must not be left out: what it hides of older ones would show.
+/// An unreadable level must not be skipped: the older versions it hides would appear.
 #[test]
 fn range_ends_after_an_error() {
     let home = tempfile::tempdir().unwrap();
@@ -357,7 +357,7 @@ fn range_ends_after_an_error() {
     }
     store.flush().unwrap();
     let needle = b"key 009100a newer value";
-    let found = logs_of(home.path()).into_iter().find_map(|path| {
+    let found = log_files(home.path()).into_iter().find_map(|path| {
         let content = std::fs::read(&path).unwrap();
         let at = content.windows(needle.len()).position(|window| window == needle)?;
         Some((path, at as u64))
@@ -395,7 +395,7 @@ fn range_ends_after_an_error() {
     assert_eq!(pairs, 1);
 }
 
-/// What an opening has read is read again.
+/// What opening has read is read again.
 #[test]
 fn scrub_checks_manifest_and_segment_headers() {
     let home = tempfile::tempdir().unwrap();
@@ -404,7 +404,7 @@ fn scrub_checks_manifest_and_segment_headers() {
     let manifest = home.path().join("MANIFEST");
     let end = std::fs::metadata(&manifest).unwrap().len();
     let manifest = [0, 9, 40, end - 1].map(|at| (manifest.clone(), at));
-    let headers = logs_of(home.path()).into_iter().map(|path| (path, 10));
+    let headers = log_files(home.path()).into_iter().map(|path| (path, 10));
     for (path, at) in manifest.into_iter().chain(headers) {
         store.scrub().unwrap();
         flip(&path, at);
@@ -433,26 +433,25 @@ fn missing_manifest_is_reported_as_damage() {
 }
 
 /// A device that cannot read two blocks of the first segment.
-fn with_a_bad_sector() -> Arc<dyn Fs> {
-    with_a_bad_sector_in("00000001.log")
+fn fs_with_bad_sector() -> Arc<dyn Fs> {
+    fs_with_bad_sector_in("00000001.log")
 }
 
-fn with_a_bad_sector_in(segment: &'static str) -> Arc<dyn Fs> {
-    hooked(segment, |call| match call {
+fn fs_with_bad_sector_in(segment: &'static str) -> Arc<dyn Fs> {
+    hook_fs(segment, |call| match call {
         Call::Read(from, to) if from < 12_288 && to > 8_192 => Err(rustix::io::Errno::IO.into()),
         _ => Ok(()),
     })
 }
 
-/// A value that cannot be read hinders nothing but reading it, as a damaged one, and goes when it is
-/// replaced.
+/// An unreadable value only prevents its reading, like a damaged one, and can be replaced.
 #[test]
 fn unreadable_value_can_be_overwritten() {
     for cold_reads in [ColdReads::Page, ColdReads::Around] {
         let home = in_memory();
         let options = Options { segment: 1 << 20, memory: 16 << 10, cold_reads, ..tiny() };
-        filled_with(home.path(), &options, 10, 20_000);
-        let store = Store::open_on(with_a_bad_sector(), home.path(), options.clone()).unwrap();
+        filled_store_with(home.path(), &options, 10, 20_000);
+        let store = Store::open_on(fs_with_bad_sector(), home.path(), options.clone()).unwrap();
         let table = store.table("t").unwrap();
         assert!(matches!(table.get(&0_u32.to_be_bytes()), Err(Error::Io { .. })));
         for key in 1..10_u32 {
@@ -470,7 +469,7 @@ fn unreadable_value_can_be_overwritten() {
     }
 }
 
-/// A segment with a live value that cannot be read is left out of collecting, as a damaged one.
+/// A segment with an unreadable live value is not collected, like one with a damaged value.
 #[test]
 fn unreadable_segment_is_not_collected() {
     const KEYS: u32 = 100;
@@ -478,7 +477,7 @@ fn unreadable_segment_is_not_collected() {
         let home = in_memory();
         let cold_reads = ColdReads::Page;
         let options = Options { segment: 1 << 20, cold_reads, throttle: Duration::ZERO, ..tiny() };
-        filled_with(home.path(), &options, KEYS, 20_000);
+        filled_store_with(home.path(), &options, KEYS, 20_000);
         let store = Store::open_on(fs(), home.path(), options).unwrap();
         let table = store.table("t").unwrap();
         for round in 0..20 * KEYS {
@@ -493,12 +492,12 @@ fn unreadable_segment_is_not_collected() {
         (statistics.log_bytes, statistics.stuck_segments)
     };
     let (without, none) = log_bytes(|| Arc::new(Os::new()));
-    let (with, stuck) = log_bytes(with_a_bad_sector);
+    let (with, stuck) = log_bytes(fs_with_bad_sector);
     assert_eq!((none, stuck), (0, 1));
     assert!(with < 2 * without, "{with} bytes for {without}");
 }
 
-/// The same where what cannot be read is a newer record of one of its keys, in another segment.
+/// The same where a newer record of one of its keys, in another segment, is unreadable.
 #[test]
 fn segment_with_unreadable_newer_keys_is_not_collected() {
     let settled = |is_bad: bool| {
@@ -511,19 +510,19 @@ fn segment_with_unreadable_newer_keys_is_not_collected() {
             throttle: Duration::ZERO,
             ..tiny()
         };
-        let filled = |fill: &dyn Fn(&Table)| {
-            drop(opened(home.path(), &options));
-            let before: HashSet<_> = logs_of(home.path()).into_iter().collect();
-            let (store, table) = opened(home.path(), &options);
+        let filled_store = |fill: &dyn Fn(&Table)| {
+            drop(open(home.path(), &options));
+            let before: HashSet<_> = log_files(home.path()).into_iter().collect();
+            let (store, table) = open(home.path(), &options);
             fill(&table);
             store.flush().unwrap();
             drop((store, table));
-            let mut made = logs_of(home.path());
+            let mut made = log_files(home.path());
             made.retain(|path| !before.contains(path));
             made.sort();
             made
         };
-        filled(&|table| {
+        filled_store(&|table| {
             for chunk in 0..20_u32 {
                 for filler in 0..150 {
                     table.put(format!("{chunk}-{filler}").as_bytes(), &[1; 600]).unwrap();
@@ -536,7 +535,7 @@ fn segment_with_unreadable_newer_keys_is_not_collected() {
                 }
             }
         });
-        let second = filled(&|table| {
+        let second = filled_store(&|table| {
             for key in (0..1250_u32).filter(|key| !key.is_multiple_of(5)) {
                 table.put(&key.to_be_bytes(), &[2; 300]).unwrap();
             }
@@ -546,7 +545,7 @@ fn segment_with_unreadable_newer_keys_is_not_collected() {
         };
         let bad = second.iter().find(has_records).unwrap().file_name().unwrap();
         let name: &'static str = Box::leak(bad.to_str().unwrap().to_owned().into_boxed_str());
-        let fs = if is_bad { with_a_bad_sector_in(name) } else { Arc::new(Os::new()) };
+        let fs = if is_bad { fs_with_bad_sector_in(name) } else { Arc::new(Os::new()) };
         let options = Options { space_amplification: 1.1, ..options };
         let store = Store::open_on(fs, home.path(), options).unwrap();
         let table = store.table("t").unwrap();
@@ -561,17 +560,17 @@ fn segment_with_unreadable_newer_keys_is_not_collected() {
     assert!(bad.log_bytes < good.log_bytes * 5 / 4, "{} for {}", bad.log_bytes, good.log_bytes);
 }
 
-/// Records that can be read, beside a sector that cannot, are: one by one, together, and in a range.
+/// Readable records beside a bad sector are read: one by one, together, and in a range.
 #[test]
 fn records_beside_a_bad_sector_are_read() {
     for cold_reads in [ColdReads::Page, ColdReads::Around] {
         let home = in_memory();
         let options = Options { segment: 1 << 20, memory: 1 << 20, cold_reads, ..tiny() };
-        filled_with(home.path(), &options, 100, 1000);
-        // All in one piece of what is brought in together; each has 1,024 bytes, the first at 64.
+        filled_store_with(home.path(), &options, 100, 1000);
+        // All in one populated part; each has 1,024 bytes, the first at 64.
         let good: Vec<[u8; 4]> = (0..7).chain(12..50).map(u32::to_be_bytes).collect();
         let open = || {
-            let store = Store::open_on(with_a_bad_sector(), home.path(), options.clone()).unwrap();
+            let store = Store::open_on(fs_with_bad_sector(), home.path(), options.clone()).unwrap();
             store.table("t").unwrap()
         };
         let found = open().multi_get(&good).unwrap();
@@ -585,7 +584,7 @@ fn records_beside_a_bad_sector_are_read() {
     }
 }
 
-/// A collector that can make no segment for a while leaves no other out for that.
+/// A collector that cannot create a segment for a while must not skip segments for that.
 #[test]
 fn file_descriptor_shortage_marks_no_segment_stuck() {
     let home = in_memory();
@@ -598,13 +597,13 @@ fn file_descriptor_shortage_marks_no_segment_stuck() {
         }
     };
     let much = Options { space_amplification: 20.0, ..options.clone() };
-    let (store, table) = opened(home.path(), &much);
+    let (store, table) = open(home.path(), &much);
     fill(&table);
     store.flush().unwrap();
     drop((store, table));
     let has_none = Arc::new(AtomicBool::new(false));
     let none = Arc::clone(&has_none);
-    let fs = hooked("/log/", move |call| match call {
+    let fs = hook_fs("/log/", move |call| match call {
         Call::Make if none.load(Ordering::SeqCst) => Err(rustix::io::Errno::MFILE.into()),
         _ => Ok(()),
     });
@@ -621,15 +620,15 @@ fn file_descriptor_shortage_marks_no_segment_stuck() {
     assert!(store.statistics().log_bytes < before * 2 / 3);
 }
 
-fn filled_with(home: &Path, options: &Options, keys: u32, len: usize) {
+fn filled_store_with(home: &Path, options: &Options, keys: u32, len: usize) {
     let store = Store::open(home, options.clone()).unwrap();
     let table = store.table("t").unwrap();
     (0..keys).for_each(|key| table.put(&key.to_be_bytes(), &vec![1; len]).unwrap());
     store.flush().unwrap();
 }
 
-/// A file of another store with the same keys, in the place of one of ours, is told, and none of its
-/// values is.
+/// A file of another store with the same keys, in place of ours, is reported, and none of its
+/// values is returned.
 #[test]
 fn files_of_another_store_are_reported() {
     let home = in_memory();
@@ -665,7 +664,7 @@ fn files_of_another_store_are_reported() {
                 Ok(found)
             });
             match mixed {
-                // Who takes the staging file away takes what was only there.
+                // Without the staging file its records are lost.
                 Ok(found) => assert!(file == Path::new("staging") && (is_flushed || found < 500)),
                 Err(Error::Damaged { .. }) => told += 1,
                 Err(other) => panic!("{file:?}: {other}"),
@@ -687,7 +686,7 @@ fn files_in(folder: &Path, begin: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What lies between two pages that were read was not read: in the mapping it may be a signal.
+/// What lies between two read pages was not read, and may raise a signal in the mapping.
 #[test]
 fn record_is_read_completely_before_mapping() {
     let home = tempfile::tempdir().unwrap();
@@ -701,7 +700,7 @@ fn record_is_read_completely_before_mapping() {
     }
     let is_bad = Arc::new(AtomicBool::new(false));
     let fails = Arc::clone(&is_bad);
-    let fs = hooked("/log/", move |call| match call {
+    let fs = hook_fs("/log/", move |call| match call {
         Call::Read(from, to) if fails.load(Ordering::SeqCst) && from < 3 << 12 && to > 1 << 12 => {
             Err(std::io::Error::from_raw_os_error(libc::EIO))
         }
@@ -715,14 +714,14 @@ fn record_is_read_completely_before_mapping() {
     assert!(matches!(table.get(b"b"), Err(Error::Io { .. })));
 }
 
-/// A segment that is shorter than what is known to have been on the device: an interrupted copy.
+/// A segment shorter than its durable length: an interrupted copy.
 #[test]
 fn truncated_segment_is_reported() {
     let home = in_memory();
     let options = Options { background: false, ..Options::default() };
     let [store, cut] = ["store", "cut"].map(|name| home.path().join(name));
-    filled_with(&store, &options, 2000, 1000);
-    let log = logs_of(&store).into_iter().min().unwrap();
+    filled_store_with(&store, &options, 2000, 1000);
+    let log = log_files(&store).into_iter().min().unwrap();
     let whole = std::fs::read(&log).unwrap();
     let records = 2000 * 1000;
     for len in [63, 64, 8 << 10, 1 << 20, 1_900_544, records] {
@@ -730,13 +729,13 @@ fn truncated_segment_is_reported() {
             let _ = std::fs::remove_dir_all(&cut);
             copy(&store, &cut);
             std::fs::write(cut.join("log").join(log.file_name().unwrap()), &whole[..len]).unwrap();
-            let opened = Store::open(&cut, Options { read_only, ..options.clone() });
-            assert!(is_damaged(&opened), "{len}, {:?}", opened.err());
+            let open = Store::open(&cut, Options { read_only, ..options.clone() });
+            assert!(is_damaged(&open), "{len}, {:?}", open.err());
         }
     }
 }
 
-/// Copies may lack folders in which nothing was.
+/// Copies may lack empty directories.
 #[test]
 fn missing_directory_is_created_or_reported() {
     for is_merged in [false, true] {
@@ -752,12 +751,12 @@ fn missing_directory_is_created_or_reported() {
                 }
             }
             std::fs::remove_dir_all(home.path().join(missing)).unwrap();
-            let opened = Store::open(home.path(), Options { read_only, ..tiny() });
+            let open = Store::open(home.path(), Options { read_only, ..tiny() });
             if is_merged || missing == "log" {
-                assert!(is_damaged(&opened), "{missing}: {:?}", opened.err());
+                assert!(is_damaged(&open), "{missing}: {:?}", open.err());
                 continue;
             }
-            let value = opened.unwrap().table("t").unwrap().get(b"key").unwrap();
+            let value = open.unwrap().table("t").unwrap().get(b"key").unwrap();
             assert_eq!(value.unwrap(), b"value");
             assert_eq!(home.path().join(missing).exists(), !read_only);
         }

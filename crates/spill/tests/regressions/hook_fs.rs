@@ -1,4 +1,4 @@
-//! The real file system, on which a test decides what calls to some of its files do.
+//! The real file system, with hooks before calls to some files.
 
 use std::io;
 use std::ops::Range;
@@ -9,42 +9,42 @@ use spill::fs::{Access, File, Fs, Map, Mode, Os, Pages};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// A new file.
+    /// Creation of a file.
     Make,
     Write,
-    /// Behind a write, all of which arrived.
+    /// After a complete write.
     Written,
     Sync,
     Remove,
     SyncFolder,
-    /// From the file.
+    /// From this file.
     Link,
-    /// From one byte to another, into memory or a mapping.
+    /// From one offset to another, into memory or a mapping.
     Read(u64, u64),
 }
 
 type Hook = Arc<dyn Fn(Call) -> io::Result<()> + Send + Sync>;
 
-struct Hooked {
+struct HookFs {
     of: &'static str,
     hook: Hook,
 }
 
-impl Hooked {
+impl HookFs {
     fn is_of(&self, path: &Path) -> bool {
         path.to_str().is_some_and(|path| path.contains(self.of))
     }
 }
 
-/// `hook` is called before each call to a file whose path contains `of`, and may answer for it.
-pub fn hooked(
+/// Calls `hook` before each call to a file whose path contains `of`; it may return the result.
+pub fn hook_fs(
     of: &'static str,
     hook: impl Fn(Call) -> io::Result<()> + Send + Sync + 'static,
 ) -> Arc<dyn Fs> {
-    Arc::new(Hooked { of, hook: Arc::new(hook) })
+    Arc::new(HookFs { of, hook: Arc::new(hook) })
 }
 
-impl Fs for Hooked {
+impl Fs for HookFs {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         Os::new().create_dir(path)
     }
@@ -61,7 +61,7 @@ impl Fs for Hooked {
             (self.hook)(Call::Make)?;
         }
         let below = Os::new().open(path, mode)?;
-        Ok(Arc::new(HookedFile { below, hook: Arc::clone(&self.hook) }))
+        Ok(Arc::new(HookFile { below, hook: Arc::clone(&self.hook) }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -98,12 +98,12 @@ impl Fs for Hooked {
     }
 }
 
-struct HookedFile {
+struct HookFile {
     below: Arc<dyn File>,
     hook: Hook,
 }
 
-impl File for HookedFile {
+impl File for HookFile {
     fn len(&self) -> io::Result<u64> {
         self.below.len()
     }
@@ -140,18 +140,18 @@ impl File for HookedFile {
     fn map(&self, len: usize, access: Access) -> io::Result<Map> {
         let below = self.below.map(len, access)?;
         let start = below.start();
-        let pages = HookedPages { below, hook: Arc::clone(&self.hook) };
+        let pages = HookPages { below, hook: Arc::clone(&self.hook) };
         // SAFETY: the mapping below lives as long as the pages.
         Ok(unsafe { Map::new(start, len, Box::new(pages)) })
     }
 }
 
-struct HookedPages {
+struct HookPages {
     below: Map,
     hook: Hook,
 }
 
-impl Pages for HookedPages {
+impl Pages for HookPages {
     fn populate(&self, part: Range<usize>) -> io::Result<()> {
         (self.hook)(Call::Read(part.start as u64, part.end as u64))?;
         self.below.populate(part)

@@ -1,4 +1,4 @@
-//! Calls of the file system that take long, or find no space.
+//! File system calls that take long, fail, or find no space.
 
 use std::io::{self, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use spill::{Durability, Error, Options, Store};
 
-use crate::hook_fs::{Call, hooked};
+use crate::hook_fs::{Call, hook_fs};
 use crate::{in_memory, tiny};
 
-/// Nobody waits for the device while a table is made but who makes it.
+/// Only the creator of a table waits for the device.
 #[test]
 fn creating_a_table_does_not_block_writers() {
     let home = tempfile::tempdir().unwrap();
     let (gate, is_closed) = (Arc::new(Barrier::new(2)), Arc::new(AtomicBool::new(false)));
     let (at_gate, closed) = (Arc::clone(&gate), Arc::clone(&is_closed));
-    let fs = hooked("MANIFEST", move |call| {
+    let fs = hook_fs("MANIFEST", move |call| {
         if call == Call::Sync && closed.swap(false, Ordering::SeqCst) {
             at_gate.wait();
             at_gate.wait();
@@ -31,7 +31,7 @@ fn creating_a_table_does_not_block_writers() {
     is_closed.store(true, Ordering::SeqCst);
     std::thread::scope(|scope| {
         let new = scope.spawn(|| store.table("new"));
-        // The table's state is on its way to the device, and stays so.
+        // The table's state stays in flight to the device.
         gate.wait();
         let (done, is_done) = std::sync::mpsc::channel();
         let table = &table;
@@ -43,7 +43,7 @@ fn creating_a_table_does_not_block_writers() {
         gate.wait();
         writer.join().unwrap();
         let new = new.join().unwrap().unwrap();
-        // An error: the put waits for the table.
+        // An error means that the put waited for the table.
         assert_eq!(seen.unwrap().unwrap(), b"meanwhile");
         new.put(b"k", b"new").unwrap();
         assert_eq!(new.get(b"k").unwrap().unwrap(), b"new");
@@ -52,25 +52,25 @@ fn creating_a_table_does_not_block_writers() {
     assert_eq!(store.table("new").unwrap().get(b"k").unwrap().unwrap(), b"new");
 }
 
-/// A store on a device whose files of some names find no space as long as the flag is set.
+/// A store on a device whose files of some names find no space while the flag is set.
 fn on_full_device(home: &Path, of: &'static str, options: Options) -> (Store, Arc<AtomicBool>) {
     let is_full = Arc::new(AtomicBool::new(false));
     let full = Arc::clone(&is_full);
-    let fs = hooked(of, move |call| match call {
+    let fs = hook_fs(of, move |call| match call {
         Call::Write if full.load(Ordering::SeqCst) => Err(io::ErrorKind::StorageFull.into()),
         _ => Ok(()),
     });
     (Store::open_on(fs, home, options).unwrap(), is_full)
 }
 
-/// The state of before counts: nothing is unknown, and nothing has to be opened again.
+/// The previous state counts: nothing is unknown, and no reopening is needed.
 #[test]
 fn manifest_append_without_space_does_not_halt() {
     let home = tempfile::tempdir().unwrap();
     let (store, is_full) = on_full_device(home.path(), "MANIFEST", tiny());
     let table = store.table("t").unwrap();
     is_full.store(true, Ordering::SeqCst);
-    // More often than there are numbers for tables.
+    // More often than there are table numbers.
     for _ in 0..66_000 {
         let refused = store.table("u").err();
         assert!(matches!(refused, Some(Error::Full { .. })), "{refused:?}");
@@ -84,7 +84,7 @@ fn manifest_append_without_space_does_not_halt() {
     assert_eq!(store.table("u").unwrap().get(b"k").unwrap().unwrap(), b"w");
 }
 
-/// Merges try again, and writes go on as soon as one has succeeded.
+/// Compaction is retried, and writes resume as soon as one succeeds.
 #[test]
 fn compaction_without_space_for_manifest_is_retried() {
     for background in [false, true] {
@@ -106,7 +106,7 @@ fn compaction_without_space_for_manifest_is_retried() {
     }
 }
 
-/// With an interval a write is only taken while no more than may be is left to chance.
+/// With interval syncs, a write is only accepted while no more than the interval is at risk.
 #[test]
 fn interval_sync_failure_is_reported_to_writers() {
     for background in [false, true] {
@@ -155,21 +155,21 @@ fn writes_resume_once_a_sync_succeeds() {
     table.put(b"k", b"v").unwrap();
 }
 
-/// A refusal ends with the failure, whoever syncs next.
+/// Writes resume once any sync succeeds.
 #[test]
 fn refused_writes_resume_after_explicit_sync() {
     const RUN: Duration = Duration::from_secs(3);
     let home = in_memory();
     let fails = Arc::new(AtomicBool::new(false));
     let does_fail = Arc::clone(&fails);
-    let fs = hooked("/log/", move |call| match call {
+    let fs = hook_fs("/log/", move |call| match call {
         Call::Write if does_fail.swap(false, Ordering::SeqCst) => {
             Err(ErrorKind::StorageFull.into())
         }
         _ => Ok(()),
     });
     let durability = Durability::Interval(Duration::from_micros(200));
-    // Nothing is merged, which would have its own share of the failures.
+    // No compaction takes its share of the failures.
     let options = Options { durability, memory: 1 << 30, ..Options::default() };
     let store = Store::open_on(fs, home.path(), options).unwrap();
     let table = store.table("t").unwrap();
@@ -199,13 +199,13 @@ fn refused_writes_resume_after_explicit_sync() {
     });
 }
 
-/// A merge that fails and is made up for by a flush refuses no write later.
+/// A compaction that failed and was then done by a flush refuses no later write.
 #[test]
 fn retried_compaction_does_not_refuse_writes() {
     let home = in_memory();
     let (is_full, is_slow) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (full, slow) = (Arc::clone(&is_full), Arc::clone(&is_slow));
-    let fs = hooked("/index/", move |call| {
+    let fs = hook_fs("/index/", move |call| {
         if slow.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -218,7 +218,7 @@ fn retried_compaction_does_not_refuse_writes() {
     let store = Store::open_on(fs, home.path(), options).unwrap();
     let table = store.table("t").unwrap();
     is_full.store(true, Ordering::SeqCst);
-    // One L0 waits, and no write is refused.
+    // One set of memtables waits, and no write is refused.
     (0..1000_u32).for_each(|key| table.put(&key.to_be_bytes(), b"value").unwrap());
     std::thread::sleep(Duration::from_millis(50));
     is_full.store(false, Ordering::SeqCst);
@@ -229,13 +229,13 @@ fn retried_compaction_does_not_refuse_writes() {
     }
 }
 
-/// Syncs that find no space leave nothing that the next one has to do many times.
+/// Failed syncs leave no repeated work for the next one.
 #[test]
 fn repeated_failed_syncs_do_not_accumulate() {
     let home = in_memory();
     let (is_full, syncs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let (full, counted) = (Arc::clone(&is_full), Arc::clone(&syncs));
-    let fs = hooked("/log/", move |call| {
+    let fs = hook_fs("/log/", move |call| {
         if call == Call::Sync {
             counted.fetch_add(1, Ordering::Relaxed);
         }
@@ -260,13 +260,13 @@ fn repeated_failed_syncs_do_not_accumulate() {
     assert!(syncs < 10, "{syncs} syncs");
 }
 
-/// A panic while the device takes a new manifest leaves the files that it names.
+/// A panic during a manifest append must not delete the files that the manifest names.
 #[test]
 fn panic_in_manifest_append_leaves_a_valid_store() {
     let home = in_memory();
     let panics = Arc::new(AtomicBool::new(false));
     let does_panic = Arc::clone(&panics);
-    let fs = hooked("MANIFEST", move |call| {
+    let fs = hook_fs("MANIFEST", move |call| {
         assert!(call != Call::Sync || !does_panic.load(Ordering::SeqCst), "as it was asked for");
         Ok(())
     });
@@ -283,7 +283,7 @@ fn panic_in_manifest_append_leaves_a_valid_store() {
     assert_eq!(store.table("t").unwrap().range(..).pairs().count(), 1000);
 }
 
-/// Syncs that fail, be it a merge's or the caller's, are not taken for those at the interval.
+/// Failed syncs of a compaction or caller do not count as interval syncs.
 #[test]
 fn failed_sync_does_not_count_for_the_interval() {
     const INTERVAL: Duration = Duration::from_millis(50);
@@ -312,7 +312,7 @@ fn failed_sync_does_not_count_for_the_interval() {
     }
 }
 
-/// A sync that failed between those at a long interval is made up for soon.
+/// A failed sync between long intervals is retried soon.
 #[test]
 fn interval_sync_is_retried_before_the_next_interval() {
     let home = in_memory();
@@ -331,14 +331,14 @@ fn interval_sync_is_retried_before_the_next_interval() {
     }
 }
 
-/// A merge syncs the files that it made, and none of those that it goes on to use.
+/// A compaction syncs its new files, but not the reused ones.
 #[test]
 fn compaction_syncs_its_new_files() {
     const TABLES: u32 = 5;
     let home = in_memory();
     let syncs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&syncs);
-    let fs = hooked("/index/", move |call| {
+    let fs = hook_fs("/index/", move |call| {
         counted.fetch_add(u32::from(call == Call::Sync), Ordering::Relaxed);
         Ok(())
     });
@@ -361,14 +361,14 @@ fn compaction_syncs_its_new_files() {
     assert!(std::fs::read_dir(home.path().join("index")).unwrap().count() > TABLES as usize);
 }
 
-/// What failed is tried again after a pause, also where two kinds of work fail.
+/// Failed jobs are retried after a pause, even if two kinds fail.
 #[test]
 fn failed_background_jobs_back_off() {
     let home = in_memory();
     let (is_full, tries) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
     let (full, tried) = (Arc::clone(&is_full), Arc::clone(&tries));
-    let fs = hooked("MANIFEST", move |call| match call {
-        // From the first time on that collected segments are to be let go of.
+    let fs = hook_fs("MANIFEST", move |call| match call {
+        // From the first release of collected segments on.
         Call::Write if full.load(Ordering::SeqCst) => {
             let is_release = std::thread::current().name() == Some("spill-release");
             if !is_release && tried.load(Ordering::SeqCst) == 0 {
@@ -399,13 +399,13 @@ fn failed_background_jobs_back_off() {
     assert!(tries < 60, "{tries} tries in 2 s");
 }
 
-/// A sync that ended in a panic has synced nothing, and nobody is told that it had.
+/// A sync that panicked has synced nothing, and nobody is told otherwise.
 #[test]
 fn panic_in_sync_halts_the_store() {
     let home = in_memory();
     let panics = Arc::new(AtomicBool::new(false));
     let does_panic = Arc::clone(&panics);
-    let fs = hooked("/log/", move |call| {
+    let fs = hook_fs("/log/", move |call| {
         let does_panic = call == Call::Sync && does_panic.swap(false, Ordering::SeqCst);
         assert!(!does_panic, "as it was asked for");
         Ok(())
@@ -423,13 +423,13 @@ fn panic_in_sync_halts_the_store() {
     assert_eq!(store.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
 }
 
-/// A segment that could not be made, and whose file could not be removed then, stands in no way.
+/// A segment that could neither be created nor removed does not block the next attempt.
 #[test]
 fn leftover_segment_file_is_replaced() {
     let home = in_memory();
     let (fails, made) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
     let does_fail = Arc::clone(&fails);
-    let fs = hooked("/log/", move |call| {
+    let fs = hook_fs("/log/", move |call| {
         let refused = || Err(io::Error::from_raw_os_error(libc::EIO));
         let is_first_write = call == Call::Write && made.swap(false, Ordering::SeqCst);
         match call {
@@ -449,7 +449,7 @@ fn leftover_segment_file_is_replaced() {
     store.scrub().unwrap();
 }
 
-/// Copies are entered into L0s, which wait for merges that fail; nobody writes.
+/// Copies fill memtables, which wait for failing compactions; nobody writes.
 #[test]
 fn garbage_collection_respects_the_memory_limit() {
     const KEYS: u64 = 400_000;
@@ -479,7 +479,7 @@ fn garbage_collection_respects_the_memory_limit() {
         most
     };
     assert!(watch(bound / 2, Duration::from_secs(60)) >= bound / 2);
-    // An L0 takes memory in blocks.
+    // A memtable takes memory in blocks.
     let most = watch(bound * 3 / 2, Duration::from_secs(2));
     assert!(most < bound * 3 / 2, "{most} bytes, {bound} are allowed");
     is_full.store(false, Ordering::SeqCst);
@@ -488,14 +488,14 @@ fn garbage_collection_respects_the_memory_limit() {
     assert!((0..KEYS).all(|number| table.get(&key(number)).unwrap().is_some()));
 }
 
-/// A write to the manifest that answers an error, and of which all arrived, may count at the next opening.
+/// A manifest write that failed but arrived completely may count at the next opening.
 #[test]
 fn manifest_written_despite_error_leaves_a_valid_store() {
     let home = in_memory();
     let at = home.path().join("store");
     let fails = Arc::new(AtomicBool::new(false));
     let does_fail = Arc::clone(&fails);
-    let fs = hooked("MANIFEST", move |call| match call {
+    let fs = hook_fs("MANIFEST", move |call| match call {
         Call::Written if does_fail.swap(false, Ordering::SeqCst) => {
             Err(io::Error::from_raw_os_error(libc::EIO))
         }
@@ -514,8 +514,8 @@ fn manifest_written_despite_error_leaves_a_valid_store() {
     store.flush().unwrap();
 }
 
-/// A record that arrived although its write found no space, and that cannot be wiped out, may turn up at the
-/// next opening.
+/// A record that arrived although its write found no space, and that cannot be erased, may reappear
+/// at the next opening.
 #[test]
 fn record_written_despite_full_disk_halts() {
     for arrives in [true, false] {
@@ -523,10 +523,10 @@ fn record_written_despite_full_disk_halts() {
         let is_full = Arc::new(AtomicBool::new(false));
         let full = Arc::clone(&is_full);
         let writes = AtomicU32::new(0);
-        let fs = hooked("/log/", move |call| {
+        let fs = hook_fs("/log/", move |call| {
             let fails = match call {
                 _ if !full.load(Ordering::SeqCst) => false,
-                // That which wipes it out, and where nothing arrives the first one.
+                // The erasing write, and the first write where nothing arrives.
                 Call::Write => writes.fetch_add(1, Ordering::SeqCst) > 0 || !arrives,
                 Call::Written => true,
                 _ => false,
@@ -544,12 +544,12 @@ fn record_written_despite_full_disk_halts() {
     }
 }
 
-/// On a file system where nothing can be linked a checkpoint begins nothing.
+/// Where links fail, a checkpoint begins nothing.
 #[test]
 fn failed_checkpoint_leaves_nothing_behind() {
     let home = in_memory();
     let [at, into] = ["store", "copy"].map(|name| home.path().join(name));
-    let fs = hooked("/store/", move |call| match call {
+    let fs = hook_fs("/store/", move |call| match call {
         Call::Link => Err(ErrorKind::CrossesDevices.into()),
         _ => Ok(()),
     });

@@ -1,4 +1,4 @@
-//! What was wrong once.
+//! Regression tests.
 #![allow(clippy::unwrap_used)]
 
 mod blocking;
@@ -17,7 +17,7 @@ fn tiny() -> Options {
     Options { memory: 32 << 10, segment: 64 << 10, background: false, ..Options::default() }
 }
 
-/// For what opens a store many times, each with its syncs.
+/// For tests that open a store many times, each with syncs.
 fn in_memory() -> tempfile::TempDir {
     match std::path::Path::new("/dev/shm") {
         memory if memory.exists() => tempfile::tempdir_in(memory).unwrap(),
@@ -25,7 +25,7 @@ fn in_memory() -> tempfile::TempDir {
     }
 }
 
-/// All files of a folder as they are now, as a kill would leave them.
+/// Copies the files of a directory as a kill would leave them.
 fn copy(from: &std::path::Path, to: &std::path::Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -38,8 +38,8 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
-/// The last key of a leaf ends with zeros, and the first of the next has more behind them: the
-/// bound between the leaves must be above the former.
+/// The last key of a leaf ends with zeros, and the next leaf's first key continues it: the bound
+/// between them must be above the former.
 #[test]
 fn key_with_trailing_zeros_at_leaf_end_is_found() {
     const LEAF: usize = 240;
@@ -60,8 +60,7 @@ fn key_with_trailing_zeros_at_leaf_end_is_found() {
     }
 }
 
-/// Options may differ from one opening to the next: what lives in large segments is collected
-/// into small ones.
+/// Options may change between openings: records of large segments are collected into small ones.
 #[test]
 fn garbage_collection_works_after_segment_size_shrinks() {
     let home = tempfile::tempdir().unwrap();
@@ -91,7 +90,7 @@ fn garbage_collection_works_after_segment_size_shrinks() {
     store.scrub().unwrap();
 }
 
-/// Of several writes of a key in one batch the last counts, and nobody ever sees another.
+/// The last of several writes of a key in one batch wins, and no other is ever visible.
 #[test]
 fn last_write_of_a_key_in_a_batch_wins() {
     let home = tempfile::tempdir().unwrap();
@@ -117,7 +116,7 @@ fn last_write_of_a_key_in_a_batch_wins() {
     });
 }
 
-/// The staging file of a store that was made when it had fewer slots.
+/// The staging file of a store created with fewer slots.
 #[test]
 fn staging_file_of_another_length_is_accepted() {
     let home = tempfile::tempdir().unwrap();
@@ -140,8 +139,8 @@ fn staging_file_of_another_length_is_accepted() {
     assert_eq!(staging.len(), eight_slots);
 }
 
-/// What L0 replaced in itself is in no level's account: few records, updated as fast as memory
-/// takes them, must not fill the device before a merge finds that most of the log is dead.
+/// No level knows what a memtable replaced within itself. Fast updates of few records must not fill
+/// the device before a compaction finds that most of the log is dead.
 #[test]
 fn updates_of_few_keys_keep_the_log_small() {
     const VALUE: usize = 4 << 10;
@@ -149,18 +148,18 @@ fn updates_of_few_keys_keep_the_log_small() {
     let options = Options { segment: 1 << 20, ..Options::default() };
     let store = Store::open(home.path(), options).unwrap();
     let table = store.table("t").unwrap();
-    let mut largest = 0;
+    let mut max_value_len = 0;
     for round in 0..100_u32 {
         for number in 0..500_u32 {
             table.put(&number.to_be_bytes(), &[round as u8; VALUE]).unwrap();
         }
-        largest = largest.max(store.statistics().log_bytes);
+        max_value_len = max_value_len.max(store.statistics().log_bytes);
     }
-    // Without an account of it all that was written stands there before a merge ends, which is 100
-    // times what lives. At full throttle the log is 2.5 times as large as it may be, some 50 MB
-    // with the 8 MiB that are usual, and a slow device adds a merge's time at 4 MB/s.
+    // Without that estimate the log would reach 100 times the live data before a compaction ends.
+    // At full throttle it is 2.5 times as large as allowed, some 50 MB with the usual 8 MiB; a slow
+    // device adds a compaction's time at 4 MB/s.
     let live = 500 * VALUE as u64;
-    assert!(largest < 40 * live, "{} times what lives", largest / live);
+    assert!(max_value_len < 40 * live, "{} times what lives", max_value_len / live);
     for number in 0..500_u32 {
         assert_eq!(table.get(&number.to_be_bytes()).unwrap(), Some(vec![99; VALUE]));
     }
@@ -193,8 +192,7 @@ fn settle_accepts_any_limit() {
     assert!(store.settle(Duration::MAX).unwrap());
 }
 
-/// A checkpoint whose making ended half-way is told from anything else, and nothing of it, nor of what it
-/// may have become, is touched.
+/// An incomplete checkpoint is recognised, and neither it nor what it may have become is touched.
 #[test]
 fn unfinished_checkpoint_is_reported() {
     let home = tempfile::tempdir().unwrap();
@@ -204,7 +202,7 @@ fn unfinished_checkpoint_is_reported() {
     store.checkpoint(&copy).unwrap();
     let refused = store.checkpoint(&copy).err().unwrap();
     assert!(matches!(refused, Error::NotEmpty { .. }), "{refused}");
-    // As if it had ended before the last step: it is whole.
+    // As if interrupted before the last step: it is complete.
     std::fs::write(copy.join("UNFINISHED"), b"").unwrap();
     let copied = Store::open(&copy, tiny()).unwrap();
     copied.table("t").unwrap().put(b"mine", b"w").unwrap();
@@ -221,7 +219,7 @@ fn unfinished_checkpoint_is_reported() {
     assert!(matches!(refused, Error::Unfinished { .. }), "{refused}");
 }
 
-/// A device that is a store's alone: its file system has a folder there.
+/// A device of its own: its file system creates a directory there.
 #[test]
 fn lost_and_found_counts_as_an_empty_directory() {
     let home = tempfile::tempdir().unwrap();
@@ -239,7 +237,7 @@ fn lost_and_found_counts_as_an_empty_directory() {
     }
 }
 
-/// What another program left under names that a store's files have, too.
+/// What another program left under names that a store uses too.
 #[test]
 fn foreign_files_with_store_names_are_left_alone() {
     let files =
@@ -254,7 +252,7 @@ fn foreign_files_with_store_names_are_left_alone() {
     }
 }
 
-/// Stands for a hundred million segments: the next one's number has a digit more.
+/// Stands for a hundred million segments: the next number has one digit more.
 #[test]
 fn nine_digit_segment_numbers_work() {
     let home = tempfile::tempdir().unwrap();
@@ -271,12 +269,12 @@ fn nine_digit_segment_numbers_work() {
         assert_eq!(store.table("t").unwrap().get(key).unwrap().unwrap(), b"value");
     }
     drop(store);
-    // Beyond the last number that there is: nothing of ours.
+    // Beyond the highest number: not ours.
     std::fs::write(home.path().join("log/300000000.log"), b"").unwrap();
     put(b"third");
 }
 
-/// A copy of a store may have holes in it, which a full device cannot fill.
+/// A copied store may have holes, which a full device cannot fill.
 #[test]
 fn staging_file_has_no_holes() {
     use std::os::unix::fs::MetadataExt;
@@ -291,7 +289,7 @@ fn staging_file_has_no_holes() {
     assert_eq!(store.table("t").unwrap().get(b"k").unwrap().unwrap(), b"v");
 }
 
-/// Each session leaves a segment that is nearly empty, and each segment is an open file.
+/// Each session leaves a nearly empty segment, and each segment is an open file.
 #[test]
 fn short_sessions_do_not_accumulate_segments() {
     const SESSIONS: u32 = 150;
@@ -317,7 +315,7 @@ fn short_sessions_do_not_accumulate_segments() {
     }
 }
 
-/// Of several who open a directory at once, one makes the store, and the others are told so.
+/// One of several concurrent openers creates the store, and the others get an error.
 #[test]
 fn concurrent_creation_succeeds_once() {
     for _ in 0..20 {
@@ -336,7 +334,7 @@ fn concurrent_creation_succeeds_once() {
     }
 }
 
-/// What was full with the segments of its time is not small for larger ones.
+/// A segment that was full by an earlier segment size is not small.
 #[test]
 fn log_is_unchanged_by_a_larger_segment_size() {
     let home = tempfile::tempdir().unwrap();
@@ -351,8 +349,8 @@ fn log_is_unchanged_by_a_larger_segment_size() {
     assert_eq!(store.statistics().copied_bytes, 0);
 }
 
-/// A range that outlives its store and its directory removes what it kept, and nothing of a store that
-/// was made there since.
+/// A range that outlives its store and directory removes its own files, and none of a store created
+/// there since.
 #[test]
 fn dropped_range_removes_no_foreign_files() {
     let home = tempfile::tempdir().unwrap();
@@ -380,8 +378,8 @@ fn dropped_range_removes_no_foreign_files() {
     assert!(pairs.into_iter().all(|pair| pair.unwrap().1 == [100; 1000]));
 }
 
-/// A store is the folder that was opened: it goes on in it under whatever name, and leaves another store
-/// alone that gets the name.
+/// A store is the directory that was opened: it stays in it after a rename, and leaves another
+/// store alone that gets the name.
 #[test]
 fn renamed_directory_keeps_its_open_store() {
     let home = tempfile::tempdir().unwrap();
@@ -412,7 +410,7 @@ fn renamed_directory_keeps_its_open_store() {
     }
 }
 
-/// Nobody waits for who might write into a pipe that has the name of a file of ours.
+/// Nobody waits for a writer of a pipe with the name of our file.
 #[test]
 fn pipe_in_place_of_a_file_is_rejected() {
     let home = tempfile::tempdir().unwrap();
@@ -443,8 +441,8 @@ fn pipe_in_place_of_a_file_is_rejected() {
     assert_eq!(store.table("t").unwrap().get(b"key").unwrap().unwrap(), b"value");
 }
 
-/// The directory itself is locked: nothing in it can be removed that would let a second one in, and it
-/// can be read alone wherever it was copied to.
+/// The lock is on the directory itself: removing files does not let a second opener in, and a copy
+/// can be read anywhere.
 #[test]
 fn directory_lock_survives_removal_of_its_files() {
     let home = tempfile::tempdir().unwrap();
@@ -466,7 +464,7 @@ fn directory_lock_survives_removal_of_its_files() {
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), known.len(), "a lock is no file");
 }
 
-/// What is in the way is told as what it is.
+/// The error says what is in the way.
 #[test]
 fn non_directory_path_is_reported() {
     let home = tempfile::tempdir().unwrap();
@@ -489,7 +487,7 @@ fn non_directory_path_is_reported() {
     assert_eq!(std::fs::read_dir(&manifest).unwrap().count(), 1);
 }
 
-/// A checkpoint that lies in its store's directory may be removed, and another made in its place.
+/// A checkpoint inside its store's directory may be removed and replaced.
 #[test]
 fn checkpoints_inside_the_store_directory_work() {
     let home = tempfile::tempdir().unwrap();
@@ -507,7 +505,7 @@ fn checkpoints_inside_the_store_directory_work() {
     }
 }
 
-/// A checkpoint goes where its path leads when it is made, also if the store had that path once.
+/// A checkpoint path is resolved when the checkpoint is made, even if the store once had that path.
 #[test]
 fn checkpoint_resolves_relative_paths() {
     let home = tempfile::tempdir().unwrap();
@@ -524,14 +522,14 @@ fn checkpoint_resolves_relative_paths() {
     assert!(!moved.join("copy").exists());
 }
 
-/// Who has a lease on a file, as a file server has, is waited for.
+/// Opening waits for the holder of a file lease, such as a file server.
 #[test]
 fn opening_waits_for_a_file_lease() {
     const FILE: &str = "SPILL_TEST_LEASE";
     if let Some(file) = std::env::var_os(FILE) {
         let file = std::fs::File::open(file).unwrap();
-        // SAFETY: calls with numbers alone. A lease that is to be given back is told of by a signal that
-        // would end the process.
+        // SAFETY: calls with numbers only. A broken lease is announced by a signal that would end
+        // the process.
         let taken = unsafe {
             libc::signal(libc::SIGIO, libc::SIG_IGN);
             libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&file), libc::F_SETLEASE, libc::F_RDLCK)

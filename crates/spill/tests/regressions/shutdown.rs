@@ -1,4 +1,4 @@
-//! What goes last.
+//! Drop order at shutdown.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use spill::fs::{Fs, Os};
 use spill::{Options, Store, Table};
 
-use crate::hook_fs::{Call, hooked};
+use crate::hook_fs::{Call, hook_fs};
 use crate::{in_memory, tiny};
 
-/// How many files were removed, of them those without the lock.
-fn removed_by(hold: impl FnOnce(&Store, &Table) -> Box<dyn std::any::Any>) -> (u32, u32) {
+/// Number of removed files, and of those removed without the lock.
+fn removals_after(hold: impl FnOnce(&Store, &Table) -> Box<dyn std::any::Any>) -> (u32, u32) {
     let home = in_memory();
     let dir = home.path().to_owned();
     let counts: Arc<[AtomicU32; 2]> = Arc::default();
     let counted = Arc::clone(&counts);
-    let fs = hooked("/log/", move |call| {
+    let fs = hook_fs("/log/", move |call| {
         if call == Call::Remove {
             let is_free = Os::new().lock(&dir).is_ok();
             counted[0].fetch_add(1, Ordering::Relaxed);
@@ -41,20 +41,20 @@ fn removed_by(hold: impl FnOnce(&Store, &Table) -> Box<dyn std::any::Any>) -> (u
     (counts[0].load(Ordering::Relaxed), counts[1].load(Ordering::Relaxed))
 }
 
-/// What a range or a snapshot kept goes while nobody else can open the store.
+/// Files kept by a range or snapshot are removed before anybody else can open the store.
 #[test]
 fn held_files_are_released_before_the_directory_lock() {
-    let (removed, unlocked) = removed_by(|_, table| Box::new(table.range(..)));
+    let (removed, unlocked) = removals_after(|_, table| Box::new(table.range(..)));
     assert!(removed > 0 && unlocked == 0, "{unlocked} of {removed}");
-    let (removed, unlocked) = removed_by(|store, _| Box::new(store.snapshot()));
+    let (removed, unlocked) = removals_after(|store, _| Box::new(store.snapshot()));
     assert!(removed > 0 && unlocked == 0, "{unlocked} of {removed}");
 }
 
-/// What a thread keeps to itself may use a table when the thread ends.
+/// A thread-local may use a table when the thread ends.
 #[test]
 fn table_is_usable_from_thread_local_destructors() {
-    struct Kept(Table, Arc<AtomicU32>);
-    impl Drop for Kept {
+    struct ThreadLocalTable(Table, Arc<AtomicU32>);
+    impl Drop for ThreadLocalTable {
         fn drop(&mut self) {
             self.0.put(b"bye", b"value").unwrap();
             assert_eq!(self.0.get(b"bye").unwrap().unwrap(), b"value");
@@ -66,7 +66,7 @@ fn table_is_usable_from_thread_local_destructors() {
         }
     }
     thread_local! {
-        static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+        static KEPT: RefCell<Option<ThreadLocalTable>> = const { RefCell::new(None) };
     }
     let home = in_memory();
     let store = Store::open(home.path(), Options::default()).unwrap();
@@ -75,7 +75,7 @@ fn table_is_usable_from_thread_local_destructors() {
     store.flush().unwrap();
     let ended = Arc::new(AtomicU32::new(0));
     for reads_first in [true, false] {
-        let kept = Kept(table.clone(), Arc::clone(&ended));
+        let kept = ThreadLocalTable(table.clone(), Arc::clone(&ended));
         std::thread::spawn(move || {
             if reads_first {
                 kept.0.get(b"key").unwrap();

@@ -1,33 +1,35 @@
-//! What the staging file still has of sessions before.
+//! Leftovers of earlier sessions in the staging file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use spill::{Options, Store};
 
-use crate::hook_fs::{Call, hooked};
+use crate::hook_fs::{Call, hook_fs};
 use crate::{copy, in_memory, tiny};
 
-const HEADS: usize = 4096;
-const HEAD: usize = 64;
+const SLOT_HEADERS_AT: usize = 4096;
+const SLOT_HEADER_LEN: usize = 64;
 const SLOTS: usize = 64;
-const BYTES_AT: usize = HEADS + SLOTS * HEAD;
+const BYTES_AT: usize = SLOT_HEADERS_AT + SLOTS * SLOT_HEADER_LEN;
 /// Where the records of a segment begin.
-const FIRST: u32 = 64;
+const FILE_HEADER_LEN: u32 = 64;
 
-/// The segment and the offset in it of each slot's begin.
-fn begins(staging: &[u8]) -> Vec<(u32, u32)> {
+/// Segment and offset in each slot header.
+fn slot_begins(staging: &[u8]) -> Vec<(u32, u32)> {
     let begin = |slot: usize| {
-        let bits = u64::from_le_bytes(*staging[HEADS + slot * HEAD..].first_chunk().unwrap());
+        let bits = u64::from_le_bytes(
+            *staging[SLOT_HEADERS_AT + slot * SLOT_HEADER_LEN..].first_chunk().unwrap(),
+        );
         ((bits >> 32) as u32, bits as u32)
     };
     (0..SLOTS).map(begin).collect()
 }
 
-/// A loss of power leaves new bytes of a slot under its old head, and not the file of the segment that they
-/// are of, so that its number is given again. After a kill of the next session these records must not
-/// follow those of the new segment.
-fn loss_and_kill(by_both_streams: bool) {
+/// Power loss leaves new bytes of a slot under its old header, but not the segment that they belong
+/// to, so its number is reused. After a kill of the next session these records must not follow
+/// those of the new segment.
+fn check_loss_and_kill(by_both_streams: bool) {
     const VALUE: [u8; 1000] = [7; 1000];
     let home = in_memory();
     let path = |name: &str| home.path().join(name);
@@ -45,14 +47,15 @@ fn loss_and_kill(by_both_streams: bool) {
     let (store, table) = open("first");
     let staging = || std::fs::read(path("first").join("staging")).unwrap();
     let mut before = staging();
-    // Until the first slot has the begin of a segment that was made in this session.
+    // Until the first slot belongs to a segment of this session.
     let mut made = 0;
     let (segment, mut number) = (0_u32..)
         .find_map(|number| {
             table.put(&number.to_be_bytes(), &VALUE).unwrap();
-            let now = begins(&staging());
-            let newest = begins(&before).iter().map(|begin| begin.0).max().unwrap();
-            let new = now.iter().position(|&(segment, at)| at == FIRST && segment > newest);
+            let now = slot_begins(&staging());
+            let newest = slot_begins(&before).iter().map(|begin| begin.0).max().unwrap();
+            let new =
+                now.iter().position(|&(segment, at)| at == FILE_HEADER_LEN && segment > newest);
             made += u32::from(new.is_some());
             if new == Some(0) && made >= 2 {
                 return Some((now[0].0, number));
@@ -96,12 +99,12 @@ fn loss_and_kill(by_both_streams: bool) {
 
 #[test]
 fn records_lost_to_power_failure_do_not_reappear() {
-    loss_and_kill(false);
-    loss_and_kill(true);
+    check_loss_and_kill(false);
+    check_loss_and_kill(true);
 }
 
-/// A slot without records that cannot be read hinders no opening: it is written, and who reads alone does
-/// not look at it.
+/// An unreadable slot without records does not block opening: it is overwritten, and a read-only
+/// opener ignores it.
 #[test]
 fn unreadable_unused_slot_is_overwritten() {
     const BAD: u64 = 4_000_000;
@@ -112,7 +115,7 @@ fn unreadable_unused_slot_is_overwritten() {
     for read_only in [true, false] {
         let tried: Arc<[AtomicBool; 2]> = Arc::default();
         let seen = Arc::clone(&tried);
-        let fs = hooked("staging", move |call| match call {
+        let fs = hook_fs("staging", move |call| match call {
             Call::Read(from, to) if (from..to).contains(&BAD) => {
                 seen[0].store(true, Ordering::SeqCst);
                 Err(rustix::io::Errno::IO.into())
@@ -131,7 +134,7 @@ fn unreadable_unused_slot_is_overwritten() {
     }
 }
 
-/// What a sync that failed did not bring to the device is not there because the page cache says so.
+/// Data that a failed sync did not write is not durable, whatever the page cache says.
 #[test]
 fn slots_are_cleared_again_after_a_failed_sync() {
     let home = in_memory();
@@ -143,7 +146,7 @@ fn slots_are_cleared_again_after_a_failed_sync() {
     let writes_of = |fails: bool| {
         let writes = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&writes);
-        let fs = hooked("staging", move |call| {
+        let fs = hook_fs("staging", move |call| {
             match call {
                 Call::Write => drop(counted.fetch_add(1, Ordering::SeqCst)),
                 Call::Sync if fails => return Err(std::io::Error::from_raw_os_error(libc::EIO)),

@@ -1,4 +1,4 @@
-//! Checkpoints: what is in them, whatever happens to either side afterwards.
+//! Checkpoints: their content, whatever happens to either side afterwards.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,26 +14,26 @@ use crate::random::Random;
 use crate::settings;
 use crate::target::Target;
 
-fn place(number: usize) -> PathBuf {
+fn path(number: usize) -> PathBuf {
     PathBuf::from(format!("/disk/copy-{number}"))
 }
 
 /// A disk as the next process finds it.
-struct Remains {
+struct DiskImage {
     sim: Sim,
-    /// How many checkpoints were done, and how many had begun.
+    /// Number of finished checkpoints, and of started ones.
     done: usize,
     begun: usize,
     story: String,
 }
 
-/// Checkpoints at some numbers of writes; the machine is cut at each call. Those that were done
-/// hold just those writes, those that were not are refused or hold them too.
+/// Checkpoints at some numbers of writes; power is cut at each call. Finished checkpoints hold just
+/// those writes; others are rejected or hold them too.
 #[test]
 fn checkpoint_is_complete_or_absent_after_a_crash() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
-    let traffic = Traffic { seed, keys: 60, largest: 6000 };
+    let traffic = Traffic { seed, keys: 60, max_value_len: 6000 };
     let writes: Vec<Write> = (0..420).map(|number| traffic.write(number)).collect();
     let history = History::of(&writes);
     let options = settings::tiny(Durability::None);
@@ -42,7 +42,7 @@ fn checkpoint_is_complete_or_absent_after_a_crash() {
     let sim = Sim::new(seed);
     let done = Arc::new(AtomicUsize::new(0));
     let begun = Arc::new(AtomicUsize::new(0));
-    let remains: Arc<Mutex<Vec<Remains>>> = Arc::default();
+    let remains: Arc<Mutex<Vec<DiskImage>>> = Arc::default();
     let stride = if settings::every() { 1 } else { 9 };
     let ends = [End::Kill, End::PowerCut(Loss::Everything), End::PowerCut(Loss::Some(4))];
     let watched = (Arc::clone(&done), Arc::clone(&begun), Arc::clone(&remains));
@@ -57,14 +57,14 @@ fn checkpoint_is_complete_or_absent_after_a_crash() {
             let end = ends[(call.number / stride) as usize % ends.len()];
             let story = format!("SPILL_TEST_SEED={seed}, {end:?} at {call}");
             let sim = state.image(end, seed);
-            watched.2.lock().unwrap().push(Remains { sim, done, begun, story });
+            watched.2.lock().unwrap().push(DiskImage { sim, done, begun, story });
         }
     });
     let mut target = Target::open(&sim, &options).unwrap();
     for (number, write) in writes.iter().enumerate() {
         if points.contains(&number) {
             begun.fetch_add(1, Ordering::SeqCst);
-            target.store.checkpoint(place(number)).unwrap();
+            target.store.checkpoint(path(number)).unwrap();
             done.fetch_add(1, Ordering::SeqCst);
         }
         sim.pause();
@@ -74,10 +74,10 @@ fn checkpoint_is_complete_or_absent_after_a_crash() {
     let (mut whole, mut none) = (0, 0);
     let remains = std::mem::take(&mut *remains.lock().unwrap());
     assert!(remains.len() > 20, "{}", remains.len());
-    for Remains { sim, done, begun, story } in remains {
+    for DiskImage { sim, done, begun, story } in remains {
         for (index, point) in points.iter().enumerate().take(begun) {
             let options = spill::Options { create: false, ..options.clone() };
-            match Target::open_at(&sim, &place(*point), &options) {
+            match Target::open_at(&sim, &path(*point), &options) {
                 Ok(target) => {
                     whole += 1;
                     let found = Model::read(&target.store, false).unwrap();
@@ -104,14 +104,14 @@ fn checkpoint_is_complete_or_absent_after_a_crash() {
     assert!(whole > 20);
 }
 
-/// Both sides share files, and neither sees what the other does.
+/// Both sides share files, and neither sees the other's changes.
 #[test]
 fn checkpoint_and_its_origin_are_independent() {
     for durability in settings::MODES {
         let sim = Sim::new(5);
         let options = settings::tiny(durability);
         let ways: Vec<Traffic> =
-            (0..3).map(|seed| Traffic { seed, keys: 60, largest: 6000 }).collect();
+            (0..3).map(|seed| Traffic { seed, keys: 60, max_value_len: 6000 }).collect();
         let mut origin = Target::open(&sim, &options).unwrap();
         let mut model = Model::default();
         for number in 0..300 {
@@ -119,10 +119,10 @@ fn checkpoint_and_its_origin_are_independent() {
             origin.write(&write).unwrap();
             model.apply(&write);
         }
-        origin.store.checkpoint(place(0)).unwrap();
-        let again = origin.store.checkpoint(place(0));
+        origin.store.checkpoint(path(0)).unwrap();
+        let again = origin.store.checkpoint(path(0));
         assert!(again.is_err(), "a checkpoint is not put over another");
-        let mut copy = Target::open_at(&sim, &place(0), &options).unwrap();
+        let mut copy = Target::open_at(&sim, &path(0), &options).unwrap();
         let mut models = [model.clone(), model.clone()];
         let mut random = Random::new(1);
         for number in 0..600 {
@@ -139,39 +139,39 @@ fn checkpoint_and_its_origin_are_independent() {
             }
         }
         drop((origin, copy));
-        let places = [PathBuf::from(crate::target::PLACE), place(0)];
-        for (place, model) in places.iter().zip(&models) {
-            let target = Target::open_at(&sim, place, &options).unwrap();
+        let places = [PathBuf::from(crate::target::STORE_DIR), path(0)];
+        for (path, model) in places.iter().zip(&models) {
+            let target = Target::open_at(&sim, path, &options).unwrap();
             let found = Model::read(&target.store, false).unwrap();
-            assert_eq!(found.digest(), model.digest(), "{place:?}: {}", found.difference(model));
+            assert_eq!(found.digest(), model.digest(), "{path:?}: {}", found.difference(model));
             target.store.scrub().unwrap();
         }
     }
 }
 
-/// One call of a checkpoint goes wrong: the store goes on, or is halted and opened again, and what was made
-/// is whole or none.
+/// One call of a checkpoint fails: the store goes on, or halts and is reopened, and the checkpoint
+/// is complete or absent.
 #[test]
 fn failed_checkpoint_leaves_the_store_intact() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
     let faults = [Fault::Broken, Fault::Full, Fault::LostSync { forget: false }];
-    // No call is one of the clock's: a run is as the one before.
+    // No call depends on the clock, so runs are repeatable.
     let hour = Durability::Interval(Duration::from_secs(3600));
     for durability in [Durability::None, hour, Durability::Sync] {
         let options = settings::tiny(durability);
-        let calls = with_a_fault(seed, &options, None);
+        let calls = run_with_fault(seed, &options, None);
         let cases = calls.flat_map(|call| faults.map(|fault| (call, fault)));
         let stride = if settings::every() { 1 } else { 5 };
         for case in cases.skip(seed as usize % stride).step_by(stride) {
-            with_a_fault(seed, &options, Some(case));
+            run_with_fault(seed, &options, Some(case));
         }
     }
 }
 
-/// A checkpoint amid writes, and another one behind them; the calls of the first.
-fn with_a_fault(seed: u64, options: &Options, fault: Option<(u64, Fault)>) -> Range<u64> {
-    let traffic = Traffic { seed, keys: 60, largest: 6000 };
+/// A checkpoint amid writes, and another after them; returns the calls of the first.
+fn run_with_fault(seed: u64, options: &Options, fault: Option<(u64, Fault)>) -> Range<u64> {
+    let traffic = Traffic { seed, keys: 60, max_value_len: 6000 };
     let (sim, mut model) = (Sim::new(seed), Model::default());
     let mut target = Target::open(&sim, options).unwrap();
     for number in 0..150 {
@@ -183,9 +183,9 @@ fn with_a_fault(seed: u64, options: &Options, fault: Option<(u64, Fault)>) -> Ra
     if let Some((number, fault)) = fault {
         sim.fail(number, fault);
     }
-    let first = target.store.checkpoint(place(1));
+    let first = target.store.checkpoint(path(1));
     let calls = begin..sim.calls();
-    // What was not hit then is hit no more.
+    // A fault that did not hit by then is cancelled.
     if let Some((_, fault)) = fault {
         sim.fail(0, fault);
     }
@@ -208,17 +208,17 @@ fn with_a_fault(seed: u64, options: &Options, fault: Option<(u64, Fault)>) -> Ra
     };
     if !is_halted {
         check(&target, model.digest(), "the store");
-        target.store.checkpoint(place(2)).unwrap_or_else(|error| panic!("{story}: again: {error}"));
+        target.store.checkpoint(path(2)).unwrap_or_else(|error| panic!("{story}: again: {error}"));
     }
     for end in [End::Kill, End::PowerCut(Loss::Everything), End::PowerCut(Loss::Some(4))] {
         let left = sim.image(end, seed);
         let there = Options { create: false, ..options.clone() };
-        match Target::open_at(&left, &place(1), &there) {
+        match Target::open_at(&left, &path(1), &there) {
             Ok(copy) => check(&copy, in_first, "the first"),
             Err(error) => assert!(first.is_err(), "{story}: {end:?}, the first: {error}"),
         }
         if !is_halted {
-            let copy = Target::open_at(&left, &place(2), &there).unwrap();
+            let copy = Target::open_at(&left, &path(2), &there).unwrap();
             check(&copy, model.digest(), "the second");
         }
         let again = Target::open(&left, options).unwrap_or_else(|error| panic!("{story}: {error}"));

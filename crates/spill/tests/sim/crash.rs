@@ -1,6 +1,5 @@
-//! A long run, cut at each call of the file system: what is opened afterwards is what some number
-//! of the writes, in their order, had left there, and at least those that the durability mode
-//! promises.
+//! A long run, cut at each file system call. The reopened store must equal the result of some
+//! prefix of the writes, at least as long as the durability mode promises.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -18,12 +17,12 @@ use crate::target::Target;
 const KEYS: usize = 120;
 
 fn traffic(seed: u64) -> Traffic {
-    Traffic { seed, keys: KEYS, largest: 12_000 }
+    Traffic { seed, keys: KEYS, max_value_len: 12_000 }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The write of this number.
+    /// The write with this number.
     Write(usize),
     Sync,
     Flush,
@@ -34,7 +33,7 @@ enum Step {
     CheckSnapshot,
 }
 
-/// What is done, and what is written by it.
+/// The steps, and the writes among them.
 fn plan(seed: u64, count: usize) -> (Vec<Step>, Vec<Write>) {
     let mut random = Random::of(seed, u64::MAX);
     let traffic = traffic(seed);
@@ -62,7 +61,7 @@ fn plan(seed: u64, count: usize) -> (Vec<Step>, Vec<Write>) {
     (steps, writes)
 }
 
-/// How many writes have begun, are acknowledged, and are on the device for certain.
+/// Numbers of started, acknowledged and certainly durable writes.
 #[derive(Default)]
 struct Progress {
     started: AtomicUsize,
@@ -88,19 +87,19 @@ impl Progress {
             durable: self.durable.load(Ordering::SeqCst),
             acknowledged,
             started: self.started.load(Ordering::SeqCst),
-            said: acknowledged,
+            reported: acknowledged,
         }
     }
 }
 
-/// Between which numbers of writes a store may be found.
+/// Bounds for the number of writes that may be found.
 #[derive(Debug, Clone, Copy)]
 struct Promise {
     durable: usize,
     acknowledged: usize,
     started: usize,
-    /// Acknowledged before the end, whatever that may take.
-    said: usize,
+    /// Acknowledged before the end, durable or not.
+    reported: usize,
 }
 
 impl Promise {
@@ -111,41 +110,41 @@ impl Promise {
         }
     }
 
-    /// What it is for the process that finds the disk.
+    /// The promise to a process that finds the disk after this end.
     fn after(self, end: End) -> Promise {
         Promise { acknowledged: self.least(end), ..self }
     }
 }
 
 /// A disk as the next process finds it.
-struct Remains {
+struct DiskImage {
     sim: Sim,
     /// For that process.
     promise: Promise,
-    /// How it came to it.
+    /// How it came about.
     story: String,
 }
 
-/// Takes images at some calls of a disk.
-struct Cuts {
+/// Takes images of a disk at some calls.
+struct CutPlan {
     seed: u64,
     stride: u64,
     ends: Vec<End>,
-    /// Each of them at each call, not one kind of power cut in turn.
+    /// All kinds of power cut at each call, rather than one in turn.
     all: bool,
 }
 
-/// What was to be written, and what it comes to.
-struct Course {
+/// The writes of a run, and their effects.
+struct Workload {
     writes: Vec<Write>,
     history: History,
     options: Options,
 }
 
-impl Cuts {
-    /// Of a second crash, at some calls: over many first ones, at every one.
-    fn some(stride: u64, random: &mut Random) -> Cuts {
-        Cuts { seed: random.next() >> 1, stride, ends: all_ends(), all: false }
+impl CutPlan {
+    /// For a second crash at some calls; over many first crashes every call is hit.
+    fn some(stride: u64, random: &mut Random) -> CutPlan {
+        CutPlan { seed: random.next() >> 1, stride, ends: all_ends(), all: false }
     }
 
     fn hits(&self, number: u64) -> bool {
@@ -172,13 +171,13 @@ fn power_cuts() -> Vec<End> {
     Loss::ALL.map(End::PowerCut).to_vec()
 }
 
-/// Watches a disk on which `progress` is made; `found` gets what each cut leaves.
+/// Watches a disk with `progress`; `found` receives what each cut leaves.
 fn cut_at_each_call(
     sim: &Sim,
-    cuts: Cuts,
+    cuts: CutPlan,
     story: String,
     progress: impl Fn() -> Promise + Send + 'static,
-    mut found: impl FnMut(Remains) + Send + 'static,
+    mut found: impl FnMut(DiskImage) + Send + 'static,
 ) {
     let mut stores = None;
     sim.watch(move |call: &Call, state: &State| {
@@ -186,7 +185,7 @@ fn cut_at_each_call(
         if let Some((number, before, then)) = stores.take()
             && call.number == number + 1
         {
-            let torn = Remains {
+            let torn = DiskImage {
                 sim: state.torn_image(&before, cuts.seed),
                 promise: Promise { acknowledged: then, ..promise },
                 story: format!("{story}; killed amid its stores at {call}"),
@@ -199,9 +198,9 @@ fn cut_at_each_call(
         if cuts.hits(call.number) {
             for end in cuts.ends(call.number) {
                 let sim = state.image(end, cuts.seed);
-                // Other threads may have gone on meanwhile.
+                // Other threads may have continued meanwhile.
                 let promise = Promise { started: progress().started, ..promise };
-                found(Remains {
+                found(DiskImage {
                     sim,
                     promise: promise.after(end),
                     story: format!("{story}; {end:?} at {call}"),
@@ -211,34 +210,39 @@ fn cut_at_each_call(
     });
 }
 
-/// What was seen, so that a run that shows nothing fails.
+/// Counters, so that a run that shows nothing fails.
 #[derive(Debug, Default)]
-struct Seen {
-    remains: usize,
-    /// Power cuts that took something acknowledged.
+struct CrashStats {
+    images: usize,
+    /// Power cuts that lost something acknowledged.
     lost: usize,
     second: usize,
 }
 
-/// Opens what is left and compares; then goes on there, and ends that too.
-fn examine(remains: Remains, history: &History, course: &Course, deep: Option<u64>) -> Seen {
-    let Remains { sim, promise, story } = remains;
-    let options = &course.options;
-    let mut seen = Seen { remains: 1, ..Seen::default() };
-    let seconds: Arc<Mutex<Vec<Remains>>> = Arc::default();
+/// Opens an image and compares; then continues there, and cuts that too.
+fn examine(
+    images: DiskImage,
+    history: &History,
+    workload: &Workload,
+    deep: Option<u64>,
+) -> CrashStats {
+    let DiskImage { sim, promise, story } = images;
+    let options = &workload.options;
+    let mut seen = CrashStats { images: 1, ..CrashStats::default() };
+    let seconds: Arc<Mutex<Vec<DiskImage>>> = Arc::default();
     if let Some(seed) = deep {
         // The opening itself may be cut.
         let mut random = Random::of(seed, 5);
-        let cuts = Cuts::some(25, &mut random);
+        let cuts = CutPlan::some(25, &mut random);
         let seconds = Arc::clone(&seconds);
-        let found = move |remains| seconds.lock().unwrap().push(remains);
+        let found = move |images| seconds.lock().unwrap().push(images);
         cut_at_each_call(&sim, cuts, format!("{story}; then opening"), move || promise, found);
     }
     let opened = Target::open(&sim, options);
     sim.unwatch();
     let mut target = opened.unwrap_or_else(|error| panic!("{story}: {error}"));
     for second in seconds.lock().unwrap().drain(..) {
-        seen.second += examine(second, history, course, None).remains;
+        seen.second += examine(second, history, workload, None).images;
     }
 
     let mut random = Random::of(deep.unwrap_or(9), 6);
@@ -249,62 +253,68 @@ fn examine(remains: Remains, history: &History, course: &Course, deep: Option<u6
         let elsewhere = history.find(&found, 0..=history.len());
         panic!("{story}: what is found is not of {may_be:?} writes, but of {elsewhere:?}");
     });
-    seen.lost += usize::from(count < promise.said);
+    seen.lost += usize::from(count < promise.reported);
     target
         .check_some(&found, traffic(0), &mut random)
         .unwrap_or_else(|error| panic!("{story}: {error}"));
     target.store.scrub().unwrap_or_else(|error| panic!("{story}: scrub: {error}"));
 
     if let Some(seed) = deep {
-        let promise =
-            Promise { acknowledged: count, started: count, said: count, durable: promise.durable };
+        let promise = Promise {
+            acknowledged: count,
+            started: count,
+            reported: count,
+            durable: promise.durable,
+        };
         let mut history = history.clone();
         history.cut(count);
-        for second in go_on(&sim, target, found, &mut history, promise, (course, seed, &story)) {
-            seen.second += examine(second, &history, course, None).remains;
+        for second in
+            continue_after(&sim, target, found, &mut history, promise, (workload, seed, &story))
+        {
+            seen.second += examine(second, &history, workload, None).images;
         }
     }
     seen
 }
 
-/// Writes more where a crash was survived; what further cuts leave of it.
-fn go_on(
+/// Writes more after a survived crash; returns what further cuts leave of it.
+fn continue_after(
     sim: &Sim,
     mut target: Target,
     mut model: Model,
     history: &mut History,
     promise: Promise,
-    (course, seed, story): (&Course, u64, &str),
-) -> Vec<Remains> {
+    (workload, seed, story): (&Workload, u64, &str),
+) -> Vec<DiskImage> {
     let mut random = Random::of(seed, 7);
     let progress = Arc::new(Progress::default());
     progress.started.store(promise.started, Ordering::SeqCst);
     progress.acknowledged.store(promise.acknowledged, Ordering::SeqCst);
     progress.durable.store(promise.durable, Ordering::SeqCst);
-    let remains: Arc<Mutex<Vec<Remains>>> = Arc::default();
-    let cuts = Cuts::some(31, &mut random);
-    let (watched, kept) = (Arc::clone(&progress), Arc::clone(&remains));
+    let images: Arc<Mutex<Vec<DiskImage>>> = Arc::default();
+    let cuts = CutPlan::some(31, &mut random);
+    let (watched, kept) = (Arc::clone(&progress), Arc::clone(&images));
     let story = format!("{story}; then writing");
     cut_at_each_call(
         sim,
         cuts,
         story.clone(),
         move || watched.promise(),
-        move |remains| kept.lock().unwrap().push(remains),
+        move |images| kept.lock().unwrap().push(images),
     );
     let fails = |error: spill::Error| -> ! { panic!("{story}: {error}") };
     let traffic = traffic(seed ^ 0x5eed);
-    // What takes the very place of what was lost must not bring back what was lost behind it.
+    // New records in exactly the place of lost ones must not bring back those behind them.
     let likenesses = if random.chance(1, 2) { random.below(4) } else { 0 };
-    let lost = course.writes.iter().skip(promise.acknowledged).take(likenesses);
-    let writes = lost.map(Write::likeness).chain((0..24).map(|number| traffic.write(number)));
+    let lost = workload.writes.iter().skip(promise.acknowledged).take(likenesses);
+    let writes = lost.map(Write::lookalike).chain((0..24).map(|number| traffic.write(number)));
     for write in writes.take(24) {
         sim.pause();
         model.apply(&write);
         history.push(&model);
         progress.started.fetch_add(1, Ordering::SeqCst);
         target.write(&write).unwrap_or_else(|error| fails(error));
-        progress.acknowledge(&course.options);
+        progress.acknowledge(&workload.options);
         if random.chance(1, 12) {
             target.store.sync().unwrap_or_else(|error| fails(error));
             progress.all_is_durable();
@@ -319,10 +329,10 @@ fn go_on(
     assert_eq!(found.digest(), model.digest(), "{story}: {}", found.difference(&model));
     sim.pause();
     sim.unwatch();
-    remains.lock().unwrap().drain(..).collect()
+    images.lock().unwrap().drain(..).collect()
 }
 
-/// Does all steps; everything on the way has to be right too.
+/// Runs all steps; everything on the way must be right too.
 fn run(sim: &Sim, options: &Options, steps: &[Step], writes: &[Write], progress: &Progress) {
     let mut random = Random::new(3);
     let mut target = Target::open(sim, options).unwrap();
@@ -334,7 +344,7 @@ fn run(sim: &Sim, options: &Options, steps: &[Step], writes: &[Write], progress:
             Step::Write(number) => {
                 progress.started.fetch_add(1, Ordering::SeqCst);
                 if matches!(writes[*number], Write::DropTable(_)) {
-                    // A snapshot is asked through tables that are there.
+                    // A snapshot is read through existing tables.
                     snapshot = None;
                 }
                 target.write(&writes[*number]).unwrap();
@@ -369,16 +379,16 @@ fn run(sim: &Sim, options: &Options, steps: &[Step], writes: &[Write], progress:
 }
 
 fn examiner(
-    remains: Receiver<Remains>,
-    course: Course,
+    images: Receiver<DiskImage>,
+    workload: Workload,
     seed: u64,
-) -> std::thread::JoinHandle<Seen> {
+) -> std::thread::JoinHandle<CrashStats> {
     std::thread::spawn(move || {
-        let mut seen = Seen::default();
-        for (number, one) in remains.into_iter().enumerate() {
+        let mut seen = CrashStats::default();
+        for (number, one) in images.into_iter().enumerate() {
             let deep = Some(Random::of(seed, number as u64).next());
-            let more = examine(one, &course.history, &course, deep);
-            seen.remains += more.remains;
+            let more = examine(one, &workload.history, &workload, deep);
+            seen.images += more.images;
             seen.lost += more.lost;
             seen.second += more.second;
         }
@@ -391,17 +401,17 @@ fn crashes(durability: Durability, steps: usize, cuts: u64) {
     println!("SPILL_TEST_SEED={seed}");
     let options = settings::tiny(durability);
     let (steps, writes) = plan(seed, steps);
-    // Once without a cut: how many calls there are, and that it does what it is there for.
+    // Once without a cut: counts the calls, and checks that the run covers what it should.
     let sim = Sim::new(seed);
     sim.start_trace();
     run(&sim, &options, &steps, &writes, &Progress::default());
     let trace = sim.take_trace();
-    must_do_everything(&trace);
+    check_run_coverage(&trace);
 
     let stride = if settings::every() { 1 } else { (trace.len() as u64 / cuts).max(1) };
     let seen = run_and_cut(seed, &options, (&steps, &writes), stride, all_ends());
     println!("{} calls, {seen:?}", trace.len());
-    assert!(seen.remains as u64 >= cuts && seen.second > seen.remains, "{seen:?}");
+    assert!(seen.images as u64 >= cuts && seen.second > seen.images, "{seen:?}");
     assert_eq!(seen.lost == 0, durability == Durability::Sync, "{seen:?}");
 }
 
@@ -411,32 +421,32 @@ fn run_and_cut(
     (steps, writes): (&[Step], &[Write]),
     stride: u64,
     ends: Vec<End>,
-) -> Seen {
+) -> CrashStats {
     let sim = Sim::new(seed);
     let progress = Arc::new(Progress::default());
-    let (send, receive): (SyncSender<Remains>, _) = sync_channel(8);
-    let course = Course {
+    let (send, receive): (SyncSender<DiskImage>, _) = sync_channel(8);
+    let workload = Workload {
         writes: writes.to_vec(),
         history: History::of(writes),
         options: Options { background: false, ..options.clone() },
     };
-    let examiner = examiner(receive, course, seed);
+    let examiner = examiner(receive, workload, seed);
     let watched = Arc::clone(&progress);
     cut_at_each_call(
         &sim,
-        Cuts { seed, stride, ends, all: settings::every() },
+        CutPlan { seed, stride, ends, all: settings::every() },
         format!("SPILL_TEST_SEED={seed}, {:?}", options.durability),
         move || watched.promise(),
         // Its end is seen when it is joined.
-        move |remains| drop(send.send(remains)),
+        move |images| drop(send.send(images)),
     );
     run(&sim, options, steps, writes, &progress);
     sim.unwatch();
     examiner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Segments are filled and collected, indexes made and replaced.
-fn must_do_everything(trace: &[Call]) {
+/// Segments are filled and collected, indexes created and replaced.
+fn check_run_coverage(trace: &[Call]) {
     let count = |kind: Kind, folder: &str| {
         trace
             .iter()
@@ -463,8 +473,8 @@ fn crash_with_interval_syncs_leaves_a_prefix() {
     crashes(settings::MODES[1], 1500, 60);
 }
 
-/// What was written an interval ago is on the device: the thread that syncs has seen to it, and without
-/// threads the next write.
+/// What was written an interval ago is durable: the sync thread, or without threads the next write,
+/// has synced it.
 #[test]
 fn crash_keeps_writes_older_than_the_interval() {
     const INTERVAL: Duration = Duration::from_millis(100);
@@ -492,9 +502,8 @@ fn crash_with_syncs_keeps_acknowledged_writes() {
     crashes(Durability::Sync, 1500, 100);
 }
 
-/// Merges and collections in threads of their own, with power cuts at any of their calls. What is
-/// stored while an image is taken may be missing from it, as after a power cut; after a kill it
-/// could not.
+/// Compaction and collection in threads, with power cuts at any of their calls. Stores during an
+/// image may be missing from it, as after a power cut, though not after a kill.
 #[test]
 fn crash_with_background_threads_leaves_a_prefix() {
     let seed = settings::seed();
@@ -505,13 +514,13 @@ fn crash_with_background_threads_leaves_a_prefix() {
         let stride = if settings::every() { 1 } else { 40 };
         let seen = run_and_cut(seed, &options, (&steps, &writes), stride, power_cuts());
         println!("{seen:?}");
-        assert!(seen.remains > 20 && seen.second > seen.remains, "{seen:?}");
+        assert!(seen.images > 20 && seen.second > seen.images, "{seen:?}");
         assert_eq!(seen.lost == 0, durability == Durability::Sync, "{seen:?}");
     }
 }
 
-/// What some ends leave of an opening.
-fn left_of_an_opening(sim: &Sim, cuts: Cuts) -> Vec<(String, Sim)> {
+/// What some cuts leave of an opening.
+fn images_of_opening(sim: &Sim, cuts: CutPlan) -> Vec<(String, Sim)> {
     let left: Arc<Mutex<Vec<(String, Sim)>>> = Arc::default();
     let all = Arc::clone(&left);
     sim.watch(move |call: &Call, state: &State| {
@@ -525,17 +534,17 @@ fn left_of_an_opening(sim: &Sim, cuts: Cuts) -> Vec<(String, Sim)> {
     std::mem::take(&mut *left.lock().unwrap())
 }
 
-/// The power goes while a store is opened whose maker was killed before all of it was durable.
+/// Power fails while a store is opened whose creator was killed before everything was durable.
 #[test]
 fn interrupted_creation_and_recovery_can_be_retried() {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
     let mut openings = 0;
-    let kills = Cuts { seed, stride: 1, ends: vec![End::Kill], all: true };
-    for (number, (killed, sim)) in (0..).zip(left_of_an_opening(&Sim::new(seed), kills)) {
+    let kills = CutPlan { seed, stride: 1, ends: vec![End::Kill], all: true };
+    for (number, (killed, sim)) in (0..).zip(images_of_opening(&Sim::new(seed), kills)) {
         let stride = if settings::every() { 1 } else { 9 };
-        let cuts = Cuts { seed: seed ^ number, stride, ends: power_cuts(), all: true };
-        for (cut, sim) in left_of_an_opening(&sim, cuts) {
+        let cuts = CutPlan { seed: seed ^ number, stride, ends: power_cuts(), all: true };
+        for (cut, sim) in images_of_opening(&sim, cuts) {
             Target::open(&sim, &settings::tiny(Durability::None))
                 .unwrap_or_else(|error| panic!("{killed}; then {cut}: {error}"));
             openings += 1;
@@ -544,7 +553,7 @@ fn interrupted_creation_and_recovery_can_be_retried() {
     assert!(openings > 500, "{openings}");
 }
 
-/// The same calls come again, which the seed of a failure relies on.
+/// Failure seeds rely on repeatable calls.
 #[test]
 fn runs_without_threads_are_deterministic() {
     let (steps, writes) = plan(1, 800);
@@ -561,12 +570,12 @@ fn runs_without_threads_are_deterministic() {
     assert_eq!(traces[0].len(), traces[1].len());
 }
 
-/// In no mode is what a closed store holds left to chance.
+/// A closed store is durable in every mode.
 #[test]
 fn closing_makes_everything_durable() {
     for durability in [Durability::None, Durability::Interval(Duration::from_secs(3600))] {
         let sim = Sim::new(settings::seed());
-        // Nothing is merged, which would sync.
+        // No compaction, which would sync.
         let options = Options { memory: 1 << 20, ..settings::tiny(durability) };
         let mut target = Target::open(&sim, &options).unwrap();
         for number in 0..100_u32 {

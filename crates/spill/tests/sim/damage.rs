@@ -1,5 +1,4 @@
-//! Files that were changed by another hand: what is read is right, or an error says where it is
-//! not.
+//! Files changed externally: reads are right, or an error says where the damage is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -10,36 +9,36 @@ use crate::disk::{End, Sim};
 use crate::history::{History, Model, Traffic, Write, key};
 use crate::random::Random;
 use crate::settings;
-use crate::target::{PLACE, Target};
+use crate::target::{STORE_DIR, Target};
 
 const KEYS: usize = 80;
 
 fn traffic() -> Traffic {
-    Traffic { seed: 77, keys: KEYS, largest: 9000 }
+    Traffic { seed: 77, keys: KEYS, max_value_len: 9000 }
 }
 
 /// A store as its process left it.
-struct Left {
+struct StoreImage {
     sim: Sim,
     history: History,
-    /// How many writes a sync has covered; what is later may be cut.
+    /// Number of writes covered by a sync; later ones may be cut.
     synced: usize,
     writes: Vec<Write>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Leaving {
-    /// Merged, synced and closed.
+enum Ending {
+    /// Compacted, synced and closed.
     Flushed,
-    /// Synced and closed, with a part of it in the log only.
+    /// Synced and closed, partly only in the log.
     Synced,
     /// Closed, which syncs.
     Closed,
-    /// Killed with writes that nobody synced.
+    /// Killed with unsynced writes.
     Killed,
 }
 
-fn leave(leaving: Leaving) -> Left {
+fn make_image(leaving: Ending) -> StoreImage {
     let sim = Sim::new(4);
     let options = settings::tiny(Durability::None);
     let mut target = Target::open(&sim, &options).unwrap();
@@ -48,31 +47,31 @@ fn leave(leaving: Leaving) -> Left {
         if number == 500 {
             target.store.flush().unwrap();
         }
-        if number == 660 && matches!(leaving, Leaving::Killed) {
+        if number == 660 && matches!(leaving, Ending::Killed) {
             target.store.sync().unwrap();
         }
         target.write(write).unwrap();
     }
     let synced = match leaving {
-        Leaving::Flushed => {
+        Ending::Flushed => {
             target.store.flush().unwrap();
             writes.len()
         }
-        Leaving::Synced => {
+        Ending::Synced => {
             target.store.sync().unwrap();
             writes.len()
         }
-        Leaving::Closed => writes.len(),
-        Leaving::Killed => 660,
+        Ending::Closed => writes.len(),
+        Ending::Killed => 660,
     };
     let sim = match leaving {
-        Leaving::Killed => sim.image(End::Kill, 0),
-        Leaving::Flushed | Leaving::Synced | Leaving::Closed => {
+        Ending::Killed => sim.image(End::Kill, 0),
+        Ending::Flushed | Ending::Synced | Ending::Closed => {
             drop(target);
             sim
         }
     };
-    Left { sim, history: History::of(&writes), synced, writes }
+    StoreImage { sim, history: History::of(&writes), synced, writes }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +108,7 @@ fn damaged(mut content: Vec<u8>, damage: Damage, random: &mut Random) -> Option<
     Some(content)
 }
 
-/// Positions where something begins or ends, and any others.
+/// Offsets where something begins or ends, and random ones.
 fn positions(len: usize, count: usize, random: &mut Random) -> Vec<usize> {
     let mut positions: Vec<usize> = (0..64).chain(len.saturating_sub(64)..len).collect();
     positions.retain(|at| *at < len && (settings::every() || random.chance(1, 4)));
@@ -131,7 +130,7 @@ fn damages(len: usize, count: usize, random: &mut Random) -> Vec<Damage> {
     damages
 }
 
-/// Everything that can be asked; the answer of the ranges.
+/// Reads everything; returns the result of the ranges.
 fn read_everything(sim: &Sim) -> Result<Model> {
     let mut target = Target::open(sim, &settings::tiny(Durability::None))?;
     let found = Model::read(&target.store, false)?;
@@ -147,7 +146,7 @@ fn read_everything(sim: &Sim) -> Result<Model> {
     Ok(found)
 }
 
-/// Names the file, and a place in it.
+/// The error must name the file and an offset in it.
 fn check_error(
     error: &Error,
     sim: &Sim,
@@ -156,14 +155,16 @@ fn check_error(
 ) -> std::result::Result<(), String> {
     match error {
         Error::Damaged { path, offset, what } => {
-            // A file may be missing in the eyes of another one that is damaged.
+            // A file may appear to be missing because another one is damaged.
             let len = sim.content(path).map_or(original, |content| content.len().max(original));
-            if !path.starts_with(PLACE) || *offset > len as u64 || what.is_empty() {
+            if !path.starts_with(STORE_DIR) || *offset > len as u64 || what.is_empty() {
                 return Err(format!("it points nowhere: {error}"));
             }
             Ok(())
         }
-        Error::Format { path, .. } | Error::Foreign { path } if path.starts_with(PLACE) => Ok(()),
+        Error::Format { path, .. } | Error::Foreign { path } if path.starts_with(STORE_DIR) => {
+            Ok(())
+        }
         Error::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
             if path == file { Ok(()) } else { Err(format!("another file is named: {error}")) }
         }
@@ -171,15 +172,15 @@ fn check_error(
     }
 }
 
-fn every_damage(leaving: Leaving) {
+fn check_every_damage(leaving: Ending) {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
-    let left = leave(leaving);
+    let left = make_image(leaving);
     let mut random = Random::of(seed, 8);
     let count = if settings::every() { 2000 } else { 24 };
     let (mut told, mut cut, mut harmless) = (0, 0, 0);
     let mut wrong = Vec::new();
-    let whole = whole(&left);
+    let undamaged_store = undamaged_store(&left);
     for file in left.sim.files() {
         let content = left.sim.content(&file).unwrap();
         for damage in damages(content.len(), count, &mut random) {
@@ -198,11 +199,11 @@ fn every_damage(leaving: Leaving) {
                     if let Err(why) = check_error(&error, &sim, &file, content.len()) {
                         wrong.push(format!("{story}: {why}"));
                     }
-                    // What can be repaired has not been made worse by the attempt.
+                    // The attempt must not have made repairable damage worse.
                     let now = sim.content(&file);
-                    sim.put(&file, repaired(&file, &content, damaged, now));
+                    sim.put(&file, undamaged(&file, &content, damaged, now));
                     match read_everything(&sim).map(|found| found.digest()) {
-                        Ok(digest) if digest == whole.digest() => {}
+                        Ok(digest) if digest == undamaged_store.digest() => {}
                         Ok(_) => wrong.push(format!("{story}: repaired, it has lost something")),
                         Err(error) => wrong.push(format!("{story}: repaired: {error}")),
                     }
@@ -213,7 +214,7 @@ fn every_damage(leaving: Leaving) {
                     other => wrong.push(format!(
                         "{story}: what is read is of {other:?} writes, not {}: {}",
                         left.synced,
-                        found.difference(&whole)
+                        found.difference(&undamaged_store)
                     )),
                 },
             }
@@ -229,9 +230,9 @@ fn every_damage(leaving: Leaving) {
     assert!(told > 50, "{told}");
 }
 
-/// A file as it would be had it never been damaged. What the attempt wrote to a segment stays: it
-/// may have come out of the staging file, where it is no more.
-fn repaired(
+/// A file without its damage. What the attempt wrote to a segment stays, since it may have come
+/// from the staging file, which no longer has it.
+fn undamaged(
     file: &Path,
     content: &[u8],
     damaged: Option<Vec<u8>>,
@@ -242,14 +243,14 @@ fn repaired(
     }
     let (damaged, now) = (damaged.unwrap_or_default(), now.unwrap_or_default());
     let byte = |of: &[u8], at: usize| of.get(at).copied().unwrap_or_default();
-    let merged = content.iter().enumerate().map(|(at, &whole)| {
+    let merged = content.iter().enumerate().map(|(at, &undamaged_store)| {
         let written = byte(&now, at);
-        if written == byte(&damaged, at) { whole } else { written }
+        if written == byte(&damaged, at) { undamaged_store } else { written }
     });
     merged.collect()
 }
 
-fn whole(left: &Left) -> Model {
+fn undamaged_store(left: &StoreImage) -> Model {
     let mut model = Model::default();
     for write in &left.writes {
         model.apply(write);
@@ -259,32 +260,32 @@ fn whole(left: &Left) -> Model {
 
 #[test]
 fn damage_after_compaction_is_reported() {
-    every_damage(Leaving::Flushed);
+    check_every_damage(Ending::Flushed);
 }
 
 #[test]
 fn damage_after_sync_is_reported() {
-    every_damage(Leaving::Synced);
+    check_every_damage(Ending::Synced);
 }
 
 #[test]
 fn damage_after_close_is_reported() {
-    every_damage(Leaving::Closed);
+    check_every_damage(Ending::Closed);
 }
 
 #[test]
 fn damage_after_kill_is_reported_or_cuts_unsynced_writes() {
-    every_damage(Leaving::Killed);
+    check_every_damage(Ending::Killed);
 }
 
-/// A crash tears the last frame of a manifest only if it was not on the device yet. Here it was: it made
-/// the table in which everything is.
+/// A crash tears a manifest's last frame only if that was not durable. Here it was: it created the
+/// table with all content.
 #[test]
 fn damaged_manifest_end_is_not_taken_for_a_torn_write() {
     let sim = Sim::new(5);
     let options = settings::tiny(Durability::None);
     let mut target = Target::open(&sim, &options).unwrap();
-    let manifest = Path::new(PLACE).join("MANIFEST");
+    let manifest = Path::new(STORE_DIR).join("MANIFEST");
     let before = sim.content(&manifest).unwrap().len();
     for number in 0..100 {
         target.table(0).unwrap().put(&key(0, number), b"value").unwrap();
@@ -296,8 +297,8 @@ fn damaged_manifest_end_is_not_taken_for_a_torn_write() {
         let sim = sim.image(End::Kill, 0);
         sim.put(&manifest, damaged);
         if !has_note {
-            // As if it had not been written back when the power went.
-            let staging = Path::new(PLACE).join("staging");
+            // As if not written back when power failed.
+            let staging = Path::new(STORE_DIR).join("staging");
             let mut content = sim.content(&staging).unwrap();
             content[3 * 16..4 * 16].fill(0);
             sim.put(&staging, content);

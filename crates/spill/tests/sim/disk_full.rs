@@ -1,4 +1,4 @@
-//! A disk that fills up, and gets space again.
+//! A disk that fills up and gets space again.
 
 use spill::{Durability, Error};
 
@@ -17,11 +17,11 @@ fn session(sim: &Sim, durability: Durability, story: &str) -> Session {
 }
 
 fn traffic(seed: u64) -> Traffic {
-    Traffic { seed, keys: KEYS, largest: 6000 }
+    Traffic { seed, keys: KEYS, max_value_len: 6000 }
 }
 
-/// Fills the disk at many points of a run: each write without space answers so and has no effect,
-/// reads go on, and once there is space writes do, without opening again.
+/// Fills the disk at many points of a run. Each write without space returns an error and has no
+/// effect, reads work, and once there is space writes work without reopening.
 #[test]
 fn full_disk_refuses_writes_until_space_is_freed() {
     let seed = settings::seed();
@@ -73,7 +73,7 @@ fn fill(seed: u64, durability: Durability, capacity: usize, story: String) -> bo
                 }
                 if refused == 20 {
                     session.check();
-                    check_what_is_left(&session, &story);
+                    check_content(&session, &story);
                     sim.set_capacity(None);
                     if random.chance(1, 2) {
                         session.sync().unwrap_or_else(|error| panic!("{story}: {error}"));
@@ -90,9 +90,9 @@ fn fill(seed: u64, durability: Durability, capacity: usize, story: String) -> bo
     full
 }
 
-/// Whoever opens it while the disk is full gets what is there, or is told that it is full; for
-/// reading alone there is space enough.
-fn check_what_is_left(session: &Session, story: &str) {
+/// Opening on a full disk gets the content or an error that says it is full; a read-only opening
+/// has space enough.
+fn check_content(session: &Session, story: &str) {
     let options = settings::tiny(Durability::None);
     for end in [End::Kill, End::PowerCut(Loss::Some(4))] {
         let sim = session.sim.image(end, 3);
@@ -101,7 +101,8 @@ fn check_what_is_left(session: &Session, story: &str) {
             let is_same = found.digest() == session.model.digest();
             assert!(is_same || end != End::Kill, "{story}, {how}: {difference}");
         };
-        let alone = Session::new(sim.clone(), options.clone(), story.to_owned()).read_alone();
+        let alone =
+            Session::new(sim.clone(), options.clone(), story.to_owned()).read_in_read_only_mode();
         is_right(&alone, "reading alone");
         let opened = match Target::open(&sim, &options) {
             Err(Error::Full { .. }) => {

@@ -1,5 +1,5 @@
-//! Every call of the file system goes wrong once: the operation answers an error and has had no
-//! effect, or succeeds; what was acknowledged is there, now and after opening again.
+//! Each file system call fails once. The operation returns an error without effect, or succeeds;
+//! acknowledged writes exist, now and after reopening.
 
 use spill::{Durability, Error, Options};
 
@@ -13,26 +13,26 @@ use crate::target::Target;
 const KEYS: usize = 60;
 
 fn traffic(seed: u64) -> Traffic {
-    Traffic { seed, keys: KEYS, largest: 9000 }
+    Traffic { seed, keys: KEYS, max_value_len: 9000 }
 }
 
-/// Fills, merges, collects, closes and opens; goes on after each error.
-fn use_it(session: &mut Session, seed: u64, writes: usize) {
+/// Fills, compacts, collects, closes and opens; continues after each error.
+fn run_workload(session: &mut Session, seed: u64, writes: usize) {
     let mut random = Random::of(seed, u64::MAX - 1);
     let traffic = traffic(seed);
     for number in 0..writes {
         if let Err(error) = session.write(&traffic.write(number)) {
-            go_on_after(session, &error);
+            continue_after(session, &error);
         }
         match random.below(100) {
             0..2 => {
                 if let Err(error) = session.sync() {
-                    go_on_after(session, &error);
+                    continue_after(session, &error);
                 }
             }
             2 => {
                 if let Err(error) = session.flush() {
-                    go_on_after(session, &error);
+                    continue_after(session, &error);
                 }
             }
             3 => session.reopen(),
@@ -40,13 +40,13 @@ fn use_it(session: &mut Session, seed: u64, writes: usize) {
             8 => session.check(),
             9 => {
                 if let Err(error) = session.settle() {
-                    go_on_after(session, &error);
+                    continue_after(session, &error);
                 }
             }
             10 => {
                 let dropped = Write::DropTable(random.below(TABLES.len()));
                 if let Err(error) = session.write(&dropped) {
-                    go_on_after(session, &error);
+                    continue_after(session, &error);
                 }
             }
             _ => {}
@@ -54,8 +54,8 @@ fn use_it(session: &mut Session, seed: u64, writes: usize) {
     }
 }
 
-/// Reads go on; a store that has halted does so until it is opened again.
-fn go_on_after(session: &mut Session, error: &Error) {
+/// Reads work; a halted store stays so until it is reopened.
+fn continue_after(session: &mut Session, error: &Error) {
     session.check();
     session.check_each_end();
     if matches!(error, Error::Halted { .. }) {
@@ -69,13 +69,13 @@ fn clean_run(seed: u64, options: &Options, writes: usize) -> Vec<Call> {
     let sim = Sim::new(seed);
     sim.start_trace();
     let mut session = Session::new(sim.clone(), options.clone(), "no fault".to_owned());
-    use_it(&mut session, seed, writes);
+    run_workload(&mut session, seed, writes);
     let trace = sim.take_trace();
     assert_eq!(session.check_ends(), 0, "errors without a fault");
     trace
 }
 
-fn each_call_fails(options: &Options, faults: &[Fault], cases: usize) {
+fn fail_each_call(options: &Options, faults: &[Fault], cases: usize) {
     let seed = settings::seed();
     println!("SPILL_TEST_SEED={seed}");
     let (writes, durability) = (350, options.durability);
@@ -96,8 +96,8 @@ fn each_call_fails(options: &Options, faults: &[Fault], cases: usize) {
         sim.fail(number, fault);
         let story = format!("SPILL_TEST_SEED={seed}, {durability:?}, {fault:?} at call {number}");
         let mut session = Session::new(sim.clone(), options.clone(), story.clone());
-        session.expect_forgetting(fault);
-        use_it(&mut session, seed, writes);
+        session.expect_dropped_data(fault);
+        run_workload(&mut session, seed, writes);
         fired += usize::from(sim.fired().is_some());
         let seen = session.check_ends();
         assert!(seen == 0 || !fault.is_invisible(), "{story}: an error came through");
@@ -110,45 +110,45 @@ fn each_call_fails(options: &Options, faults: &[Fault], cases: usize) {
 
 #[test]
 fn short_and_interrupted_calls_are_retried() {
-    each_call_fails(&settings::tiny(Durability::None), &[Fault::Short, Fault::Interrupted], 120);
+    fail_each_call(&settings::tiny(Durability::None), &[Fault::Short, Fault::Interrupted], 120);
 }
 
 #[test]
 fn failed_call_loses_no_acknowledged_write() {
-    each_call_fails(&settings::tiny(Durability::None), &[Fault::Broken], 150);
+    fail_each_call(&settings::tiny(Durability::None), &[Fault::Broken], 150);
 }
 
 #[test]
 fn failed_call_between_syncs_loses_nothing() {
-    each_call_fails(&settings::tiny(Durability::Sync), &[Fault::Broken], 120);
+    fail_each_call(&settings::tiny(Durability::Sync), &[Fault::Broken], 120);
 }
 
 #[test]
 fn failed_call_without_space_loses_nothing() {
-    each_call_fails(&settings::tiny(Durability::None), &[Fault::Full], 120);
-    each_call_fails(&settings::tiny(Durability::Sync), &[Fault::Full], 60);
+    fail_each_call(&settings::tiny(Durability::None), &[Fault::Full], 120);
+    fail_each_call(&settings::tiny(Durability::Sync), &[Fault::Full], 60);
 }
 
 #[test]
 fn failed_sync_does_not_count_as_synced() {
     let faults = [Fault::LostSync { forget: false }, Fault::LostSync { forget: true }];
-    each_call_fails(&settings::tiny(Durability::None), &faults, 120);
-    each_call_fails(&settings::tiny(Durability::Sync), &faults, 120);
+    fail_each_call(&settings::tiny(Durability::None), &faults, 120);
+    fail_each_call(&settings::tiny(Durability::Sync), &faults, 120);
 }
 
-/// The same with merges and collections in threads: which call fails differs from run to run,
-/// what must be there does not.
+/// The same with background threads: the failing call differs from run to run, the required content
+/// does not.
 #[test]
 fn failed_background_call_loses_nothing() {
     let faults = [Fault::Broken, Fault::Full, Fault::LostSync { forget: false }];
     for durability in [Durability::None, Durability::Sync] {
         let options = Options { background: true, ..settings::tiny(durability) };
-        each_call_fails(&options, &faults, 60);
+        fail_each_call(&options, &faults, 60);
     }
 }
 
-/// The documented way: the write whose sync fails answers an error, the next ones are refused,
-/// reads go on, opening again recovers.
+/// As documented: the write whose sync fails returns an error, later ones are refused, reads work,
+/// and reopening recovers.
 #[test]
 fn failed_sync_halts_writes_until_reopened() {
     for forget in [false, true] {

@@ -1,4 +1,4 @@
-//! What is written, in which order, and what a store holds after each write.
+//! Sequences of writes, and what a store holds after each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::random::Random;
 
-/// The first table has this many times the keys of the others: enough for levels below levels.
-pub const MORE: usize = 6;
+/// The first table has this many times the keys of the others: enough for several levels.
+pub const FIRST_TABLE_FACTOR: usize = 6;
 
 pub const TABLES: [&str; 3] = ["accounts", "events", "words"];
 
@@ -18,11 +18,11 @@ pub const TABLES: [&str; 3] = ["accounts", "events", "words"];
 pub struct Change {
     pub table: usize,
     pub key: Vec<u8>,
-    /// None: the key is deleted.
+    /// `None`: the key is deleted.
     pub value: Option<Vec<u8>>,
 }
 
-/// One write, which counts as a whole or not at all.
+/// One atomic write.
 #[derive(Debug, Clone)]
 pub enum Write {
     One(Change),
@@ -39,9 +39,8 @@ impl Write {
         }
     }
 
-    /// As long as this one in every part, with other values: takes its place in a log to the
-    /// byte.
-    pub fn likeness(&self) -> Write {
+    /// A write of the same lengths with other values, which takes its exact place in a log.
+    pub fn lookalike(&self) -> Write {
         let mut write = self.clone();
         let changes = match &mut write {
             Write::One(change) => std::slice::from_mut(change),
@@ -55,14 +54,14 @@ impl Write {
     }
 }
 
-/// Writes that come back from their seed and their number.
+/// Writes determined by seed and number.
 #[derive(Debug, Clone, Copy)]
 pub struct Traffic {
     pub seed: u64,
-    /// In each table but the first, which has [`MORE`] times as many.
+    /// Keys of each table; the first has [`FIRST_TABLE_FACTOR`] times as many.
     pub keys: usize,
-    /// The most of a value, in bytes.
-    pub largest: usize,
+    /// The longest value, in bytes.
+    pub max_value_len: usize,
 }
 
 impl Traffic {
@@ -80,7 +79,7 @@ impl Traffic {
     fn change(&self, number: usize, random: &mut Random) -> Change {
         let table = if random.chance(1, 2) { 0 } else { random.below(TABLES.len()) };
         let keys = self.keys_of(table);
-        // Half of them near each other, in another place after a while.
+        // Half of them near each other, around a place that moves.
         let which = if random.chance(1, 2) {
             random.below(keys)
         } else {
@@ -92,9 +91,9 @@ impl Traffic {
                 0..2 => 0,
                 2..70 => random.below(200),
                 70..97 => random.below(1500),
-                _ => random.below(self.largest + 1),
+                _ => random.below(self.max_value_len + 1),
             };
-            let mut value = vec![0; len.min(self.largest)];
+            let mut value = vec![0; len.min(self.max_value_len)];
             random.fill(&mut value);
             value
         });
@@ -102,17 +101,16 @@ impl Traffic {
     }
 
     pub fn keys_of(&self, table: usize) -> usize {
-        if table == 0 { MORE * self.keys } else { self.keys }
+        if table == 0 { FIRST_TABLE_FACTOR * self.keys } else { self.keys }
     }
 
-    /// A key that there may be.
+    /// A key that may exist.
     pub fn any_key(&self, table: usize, random: &mut Random) -> Vec<u8> {
         key(table, random.below(self.keys_of(table)))
     }
 }
 
-/// Keys of each table's kind: a long shared prefix; eight bytes; any length, with none and the
-/// most.
+/// Keys by table: a long shared prefix; eight bytes; any length, including none and the maximum.
 pub fn key(table: usize, number: usize) -> Vec<u8> {
     match table {
         0 => format!("customer/account/{number:06}").into_bytes(),
@@ -131,7 +129,7 @@ pub fn key(table: usize, number: usize) -> Vec<u8> {
     }
 }
 
-/// What a store holds.
+/// The content of a store.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     tables: [BTreeMap<Vec<u8>, Vec<u8>>; TABLES.len()],
@@ -163,7 +161,7 @@ impl Model {
         }
     }
 
-    /// The same for the same content alone, as far as 64 bits can tell.
+    /// Equal only for equal content, as far as 64 bits can tell.
     pub fn digest(&self) -> u64 {
         self.digest
     }
@@ -176,7 +174,7 @@ impl Model {
         &self.tables[table]
     }
 
-    /// All that a store holds, by its ranges, forwards or backwards.
+    /// Reads a store's content by ranges, forward or backward.
     pub fn read(store: &Store, backwards: bool) -> Result<Model> {
         let mut model = Model::default();
         for name in store.tables() {
@@ -213,7 +211,7 @@ impl Model {
         model
     }
 
-    /// Where two differ, in a few words.
+    /// A short description of a difference.
     pub fn difference(&self, other: &Model) -> String {
         let mut text = String::new();
         let mut count = 0;
@@ -246,7 +244,7 @@ pub struct History {
 }
 
 impl History {
-    /// Of nothing written yet.
+    /// Without writes.
     pub fn from(model: &Model) -> History {
         History { digests: vec![model.digest()] }
     }
@@ -265,17 +263,17 @@ impl History {
         self.digests.push(model.digest());
     }
 
-    /// How many writes it has.
+    /// Number of writes.
     pub fn len(&self) -> usize {
         self.digests.len() - 1
     }
 
-    /// After which number of writes, of those, a store holds what the model does; the largest.
+    /// The largest number of writes among these after which a store equals the model.
     pub fn find(&self, model: &Model, among: RangeInclusive<usize>) -> Option<usize> {
         among.rev().find(|count| self.digests.get(*count) == Some(&model.digest()))
     }
 
-    /// What may be where another state was found after `count` writes.
+    /// Continues from a state found after `count` writes.
     pub fn cut(&mut self, count: usize) {
         self.digests.truncate(count + 1);
     }

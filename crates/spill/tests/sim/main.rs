@@ -1,7 +1,7 @@
-//! What the engine does when the machine, the disk or another hand fails it.
+//! The engine when the machine, the disk or an external change fails it.
 //!
-//! More of everything: `SPILL_TEST_EVERY=1`. The same once more: `SPILL_TEST_SEED=n`, which each
-//! failure names.
+//! `SPILL_TEST_EVERY=1` tries more of everything. `SPILL_TEST_SEED=n`, named in each failure,
+//! repeats a run.
 
 // As in any test, a surprise ends it.
 #![allow(clippy::expect_used, clippy::unwrap_used)]

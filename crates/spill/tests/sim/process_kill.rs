@@ -1,9 +1,9 @@
-//! A process that is killed at any moment, on the real file system: every write that it had
-//! acknowledged is there, and what is there is what some number of its writes had left. Checkpoints
-//! that it had completed hold what some number of writes of each writer had left meanwhile.
+//! A process killed at any moment, on the real file system. Every acknowledged write exists, and
+//! the content equals some prefix of its writes. Finished checkpoints hold a prefix of each
+//! writer's writes.
 //!
-//! `SPILL_KILLS=500` kills that often with three writers (21 times without); `SPILL_TEST_SEED` gives
-//! the writes and the delays of a run that failed again.
+//! `SPILL_KILLS=500` kills that often with three writers (21 times without); `SPILL_TEST_SEED`
+//! repeats the writes and delays of a failed run.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,22 +18,22 @@ use crate::random::Random;
 use crate::settings;
 use crate::target::Target;
 
-const PLACE: &str = "SPILL_TEST_PLACE";
+const STORE_DIR: &str = "SPILL_TEST_PLACE";
 const MODE: &str = "SPILL_TEST_MODE";
 const WRITERS: &str = "SPILL_TEST_WRITERS";
 
 fn traffic() -> Traffic {
-    Traffic { seed: 21, keys: 300, largest: 12_000 }
+    Traffic { seed: 21, keys: 300, max_value_len: 12_000 }
 }
 
-/// So many beside a thread that makes checkpoints, with kills of the opening as well.
+/// Writers beside a thread that makes checkpoints, with kills during the opening as well.
 const MOST_WRITERS: usize = 3;
 
 fn options(mode: usize) -> Options {
     Options { background: true, ..settings::tiny(settings::MODES[mode]) }
 }
 
-/// The tables of each writer, when there are so many.
+/// The tables of each writer, for so many writers.
 fn tables(writers: usize) -> &'static [&'static [usize]] {
     match writers {
         1 => &[&[0, 1, 2]],
@@ -42,13 +42,13 @@ fn tables(writers: usize) -> &'static [&'static [usize]] {
     }
 }
 
-/// A writer drops one of its tables with each write of a multiple of this number, by the mode: a
-/// table should have levels by then, and with syncs there is time for few writes.
-const DROPS: [usize; 3] = [331, 331, 31];
+/// By mode: a writer drops one of its tables at each multiple of this number. A table should have
+/// levels by then, and with syncs there is time for few writes.
+const DROP_INTERVALS: [usize; 3] = [331, 331, 31];
 
-/// The write of this number of a writer that has these tables.
+/// The write of this number by a writer with these tables.
 fn write(tables: &[usize], mode: usize, number: usize) -> Write {
-    let drops = DROPS[mode];
+    let drops = DROP_INTERVALS[mode];
     if number % drops == drops - 1 {
         return Write::DropTable(tables[number / drops % tables.len()]);
     }
@@ -63,14 +63,14 @@ fn write(tables: &[usize], mode: usize, number: usize) -> Write {
     }
 }
 
-/// Where the file has what is known of checkpoints, behind what it has of the writers.
+/// Offset in the progress file of checkpoints, behind the writers.
 const CHECKPOINTS: usize = 16;
 
 fn checkpoint(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("checkpoint-{number}"))
 }
 
-/// How far each writer has come, in a file: a kill does not lose what was written to it.
+/// Progress of each writer, in a file that survives a kill.
 struct Progress {
     file: File,
 }
@@ -108,7 +108,7 @@ impl Progress {
         self.get(writer * 2 + 1)
     }
 
-    /// The checkpoints that were completed.
+    /// Number of finished checkpoints.
     fn checkpoints(&self) -> usize {
         self.get(CHECKPOINTS)
     }
@@ -119,11 +119,11 @@ impl Progress {
     }
 }
 
-/// No test: the process that is killed. Its writers go on from where the last ones were found.
+/// Not a test: the process to be killed. Its writers continue from where the last ones were found.
 #[test]
 #[ignore = "started and killed by the tests below"]
 fn child() {
-    let Some(folder) = std::env::var_os(PLACE) else { return };
+    let Some(folder) = std::env::var_os(STORE_DIR) else { return };
     let folder = Path::new(&folder);
     let number = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
     let (mode, writers) = (number(MODE), number(WRITERS));
@@ -153,7 +153,7 @@ fn child() {
     });
 }
 
-/// One after the other, each with what was acknowledged before and begun behind it.
+/// One after the other, each with what was acknowledged before it and started after it.
 fn make_checkpoints(store: &Store, folder: &Path, progress: &Progress) {
     let from = progress.checkpoints() + 1;
     let mut random = Random::new(from as u64);
@@ -164,31 +164,31 @@ fn make_checkpoints(store: &Store, folder: &Path, progress: &Progress) {
         let least = counts(Progress::acknowledged);
         store.checkpoint(checkpoint(folder, number)).unwrap();
         let most = counts(Progress::started);
-        // Of the checkpoint that the number names: they are told in one write.
-        let mut told = vec![number as u64];
+        // All of a checkpoint's numbers, in one write.
+        let mut reported = vec![number as u64];
         for (least, most) in least.into_iter().zip(most) {
-            told.extend([least as u64, most as u64]);
+            reported.extend([least as u64, most as u64]);
         }
-        let bytes: Vec<u8> = told.into_iter().flat_map(u64::to_le_bytes).collect();
+        let bytes: Vec<u8> = reported.into_iter().flat_map(u64::to_le_bytes).collect();
         progress.file.write_all_at(&bytes, CHECKPOINTS as u64 * 8).unwrap();
     }
 }
 
-/// Ends the child however the test does.
-struct Running(Child);
+/// Ends the child however the test ends.
+struct RunningChild(Child);
 
-impl Drop for Running {
+impl Drop for RunningChild {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to kill.
+        // It may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn start(folder: &Path, mode: usize, writers: usize) -> Running {
+fn start(folder: &Path, mode: usize, writers: usize) -> RunningChild {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "process_kill::child", "--ignored", "--nocapture", "--test-threads=1"])
-        .env(PLACE, folder)
+        .env(STORE_DIR, folder)
         .env(MODE, mode.to_string())
         .env(WRITERS, writers.to_string())
         .stdin(Stdio::null())
@@ -196,11 +196,11 @@ fn start(folder: &Path, mode: usize, writers: usize) -> Running {
         .stderr(Stdio::inherit())
         .spawn()
         .unwrap();
-    Running(child)
+    RunningChild(child)
 }
 
-/// The last checkpoint that was completed opens, and holds what may be of each writer; one that was
-/// not is no store. Answers how many were looked at, and removes them all.
+/// The last finished checkpoint opens and holds allowed content of each writer; an unfinished one
+/// is no store. Returns the number checked, and removes them all.
 fn check_checkpoints(
     folder: &Path,
     mode: usize,
@@ -209,7 +209,7 @@ fn check_checkpoints(
     story: &str,
 ) -> usize {
     let completed = progress.checkpoints();
-    let opened = |number| Store::open(checkpoint(folder, number), no_new(mode));
+    let opened = |number| Store::open(checkpoint(folder, number), without_create(mode));
     let mut looked_at = 0;
     if completed > 0 && checkpoint(folder, completed).exists() {
         let story = format!("{story}, checkpoint {completed}");
@@ -224,7 +224,7 @@ fn check_checkpoints(
         store.scrub().unwrap_or_else(|error| panic!("{story}: scrub: {error}"));
         looked_at = 1;
     }
-    // The one that was being made may be complete, and not told.
+    // The current one may be complete but not reported.
     match opened(completed + 1) {
         Ok(store) => drop(store.scrub().unwrap_or_else(|error| panic!("{story}: {error}"))),
         Err(error @ Error::Damaged { .. }) => panic!("{story}, half a checkpoint: {error}"),
@@ -238,8 +238,8 @@ fn check_checkpoints(
     looked_at
 }
 
-/// Options that make no store where there is none.
-fn no_new(mode: usize) -> Options {
+/// Options that do not create a store.
+fn without_create(mode: usize) -> Options {
     Options { create: false, ..options(mode) }
 }
 
@@ -249,7 +249,7 @@ struct Writer {
     mode: usize,
     model: Model,
     history: History,
-    /// The same before what was not found was cut.
+    /// The same, without cutting what was not found.
     all: History,
 }
 
@@ -289,13 +289,13 @@ fn rounds(mode: usize, writers: usize, rounds: usize) {
         let found = Model::read(&target.store, round % 2 == 0)
             .unwrap_or_else(|error| panic!("{story}: {error}"));
         for (writer, known) in all.iter_mut().enumerate() {
-            let may_be = progress.acknowledged(writer)..=progress.started(writer);
+            let allowed = progress.acknowledged(writer)..=progress.started(writer);
             let before = known.history.len();
-            known.check(&found, may_be, &format!("{story}, writer {writer}"));
-            drops += known.history.len() / DROPS[mode] - before / DROPS[mode];
+            known.check(&found, allowed, &format!("{story}, writer {writer}"));
+            drops += known.history.len() / DROP_INTERVALS[mode] - before / DROP_INTERVALS[mode];
             if let Some(number) = known.history.len().checked_sub(1)
                 && let Write::DropTable(table) = write(known.tables, mode, number)
-                // In this round; the next write would make it again.
+                // In this round; the next write would create it again.
                 && before <= number
                 && progress.started(writer) == number + 1
                 && progress.acknowledged(writer) == number + 1
@@ -326,7 +326,7 @@ fn run_and_kill(
 ) {
     let from: Vec<usize> = (0..writers).map(|writer| progress.started(writer)).collect();
     let mut child = start(folder, mode, writers);
-    // Some are killed while they start and open.
+    // Some are killed during start and opening.
     if writers == MOST_WRITERS && random.chance(1, 4) {
         return std::thread::sleep(Duration::from_micros(random.below(30_000) as u64));
     }
@@ -345,16 +345,16 @@ fn run_and_kill(
 }
 
 impl Writer {
-    /// Compares what is found with what may be there, and takes it for what was written.
-    fn check(&mut self, found: &Model, may_be: std::ops::RangeInclusive<usize>, story: &str) {
-        while self.history.len() < *may_be.end() {
+    /// Compares the content with what is allowed, and adopts it.
+    fn check(&mut self, found: &Model, allowed: std::ops::RangeInclusive<usize>, story: &str) {
+        while self.history.len() < *allowed.end() {
             self.model.apply(&write(self.tables, self.mode, self.history.len()));
             self.history.push(&self.model);
         }
         let found = found.only(self.tables);
-        let Some(count) = self.history.find(&found, may_be.clone()) else {
+        let Some(count) = self.history.find(&found, allowed.clone()) else {
             panic!(
-                "{story}: what is found is not of {may_be:?} writes, but of {:?}: {}",
+                "{story}: what is found is not of {allowed:?} writes, but of {:?}: {}",
                 self.history.find(&found, 0..=self.history.len()),
                 found.difference(&self.model)
             );

@@ -1,4 +1,4 @@
-//! Numbers that look random and come back from their seed (SplitMix64).
+//! Pseudo-random numbers from a seed (SplitMix64).
 
 #[derive(Debug, Clone)]
 pub struct Random(u64);

@@ -1,4 +1,4 @@
-//! Directories, keys and values that are none for this store.
+//! Directories, keys and values that the store rejects.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::disk::{End, Kind, Sim};
 use crate::history::{Model, Traffic};
 use crate::settings;
-use crate::target::{PLACE, Target};
+use crate::target::{STORE_DIR, Target};
 
 fn tiny() -> Options {
     settings::tiny(Durability::None)
@@ -19,7 +19,7 @@ fn foreign(files: &[(&str, &[u8])]) {
     let sim = Sim::new(1);
     let fs = sim.fs();
     for (name, content) in files {
-        let path = Path::new(PLACE).join(name);
+        let path = Path::new(STORE_DIR).join(name);
         fs.create_dir(path.parent().unwrap()).unwrap();
         sim.put(&path, content.to_vec());
     }
@@ -28,7 +28,7 @@ fn foreign(files: &[(&str, &[u8])]) {
     for create in [true, false] {
         let options = Options { create, ..tiny() };
         match Target::open(&sim, &options) {
-            Err(Error::Foreign { path }) => assert!(path.starts_with(PLACE)),
+            Err(Error::Foreign { path }) => assert!(path.starts_with(STORE_DIR)),
             Err(other) => panic!("{names:?}: {other}"),
             Ok(_) => panic!("{names:?}: opened"),
         }
@@ -58,10 +58,10 @@ fn newer_format_is_rejected_unchanged() {
     let mut target = Target::open(&sim, &tiny()).unwrap();
     target.table(0).unwrap().put(b"key", b"value").unwrap();
     drop(target);
-    let manifest = Path::new(PLACE).join("MANIFEST");
+    let manifest = Path::new(STORE_DIR).join("MANIFEST");
     let original = sim.content(&manifest).unwrap();
     let mut newer = original.clone();
-    // Behind the magic number: the format, and the check of both.
+    // Behind the magic number: the format and the checksum of both.
     newer[8..12].copy_from_slice(&1000_u32.to_le_bytes());
     let check = xxh3_64(&newer[..12]) as u32;
     newer[12..16].copy_from_slice(&check.to_le_bytes());
@@ -87,12 +87,12 @@ fn missing_directory_is_created_only_on_request() {
     let refused = Target::open(&sim, &Options { create: false, ..tiny() });
     assert!(matches!(refused, Err(Error::NoStore { .. })), "{:?}", refused.err());
     assert!(sim.files().is_empty());
-    // A folder that is there is not one either.
-    sim.fs().create_dir(Path::new(PLACE)).unwrap();
+    // An existing directory is not a store either.
+    sim.fs().create_dir(Path::new(STORE_DIR)).unwrap();
     let refused = Target::open(&sim, &Options { create: false, ..tiny() });
     assert!(matches!(refused, Err(Error::NoStore { .. })), "{:?}", refused.err());
     assert!(sim.files().is_empty());
-    // What is synced below a folder that is new is not lost with it.
+    // Data synced below a new directory is not lost with it.
     let mut target = Target::open_at(&sim, Path::new("/disk/a/b/store"), &tiny()).unwrap();
     target.table(0).unwrap().put(b"key", b"value").unwrap();
     target.store.sync().unwrap();
@@ -105,10 +105,10 @@ fn missing_directory_is_created_only_on_request() {
 #[test]
 fn file_in_place_of_the_directory_is_rejected() {
     let sim = Sim::new(1);
-    sim.put(Path::new(PLACE), b"a file".to_vec());
+    sim.put(Path::new(STORE_DIR), b"a file".to_vec());
     let refused = Target::open(&sim, &tiny()).err().unwrap();
     assert!(matches!(refused, Error::Io { .. } | Error::Foreign { .. }), "{refused}");
-    assert_eq!(sim.content(Path::new(PLACE)).unwrap(), b"a file");
+    assert_eq!(sim.content(Path::new(STORE_DIR)).unwrap(), b"a file");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn second_opener_is_rejected() {
     Target::open(&sim, &tiny()).unwrap();
 }
 
-/// On the real file system; the lock is that of another process as far as the kernel knows.
+/// On the real file system, where the kernel treats the lock like another process's.
 #[test]
 fn lock_of_another_process_is_respected() {
     let folder = tempfile::tempdir().unwrap();
@@ -212,11 +212,11 @@ fn out_of_range_options_are_rejected_by_name() {
     }
 }
 
-/// What is on the disk does not depend on the options.
+/// The files do not depend on the options.
 #[test]
 fn options_may_change_at_each_opening() {
     let sim = Sim::new(1);
-    let traffic = Traffic { seed: 3, keys: 400, largest: 30_000 };
+    let traffic = Traffic { seed: 3, keys: 400, max_value_len: 30_000 };
     let mut model = Model::default();
     let segments = [2 << 20, 64 << 10, 256 << 10, 64 << 10, 1 << 20, 64 << 10];
     for (round, segment) in segments.into_iter().enumerate() {
@@ -236,11 +236,11 @@ fn options_may_change_at_each_opening() {
     }
 }
 
-/// On media that cannot be written: an error at opening for writing; nothing is changed.
+/// On read-only media: an error when opened for writing, and no change.
 #[test]
 fn read_only_disk_is_reported() {
     let sim = Sim::new(1);
-    let traffic = Traffic { seed: 3, keys: 50, largest: 3000 };
+    let traffic = Traffic { seed: 3, keys: 50, max_value_len: 3000 };
     let mut target = Target::open(&sim, &tiny()).unwrap();
     let mut model = Model::default();
     for number in 0..300 {
@@ -262,11 +262,11 @@ fn read_only_disk_is_reported() {
     assert_eq!(found.digest(), model.digest(), "{}", found.difference(&model));
 }
 
-/// What a store that nobody uses costs, and that closing twice is opening twice.
+/// The cost of an idle store; closing twice is opening twice.
 #[test]
 fn reopening_preserves_content() {
     let sim = Sim::new(1);
-    let traffic = Traffic { seed: 3, keys: 50, largest: 3000 };
+    let traffic = Traffic { seed: 3, keys: 50, max_value_len: 3000 };
     let mut target = Target::open(&sim, &tiny()).unwrap();
     let mut model = Model::default();
     for number in 0..200 {

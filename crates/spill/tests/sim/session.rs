@@ -1,27 +1,27 @@
-//! A store that is used while calls fail, and what must be in it all the same.
+//! A store used while calls fail, and what it must contain.
 
 use spill::{Durability, Error, Options, Result};
 
 use crate::disk::{End, Fault, Kind, Loss, Sim};
 use crate::history::{History, Model, Traffic, Write};
 use crate::random::Random;
-use crate::target::{Target, is_of_the_device};
+use crate::target::{Target, is_device_error};
 
 pub struct Session {
     pub sim: Sim,
     options: Options,
     target: Option<Target>,
-    /// What was acknowledged and what it comes to.
+    /// Acknowledged writes, and their effect.
     pub model: Model,
     history: History,
-    /// How many of these writes are on the device for certain.
+    /// How many of these are certainly durable.
     durable: usize,
-    /// What it is if a write of unknown effect has come to pass.
+    /// The content if a write of unknown effect took effect.
     maybe: Option<Model>,
-    /// It has been seen to refuse all writes.
+    /// It was seen to refuse all writes.
     halted: bool,
-    /// What was not synced may be gone: a failed sync forgot it.
-    forgot: bool,
+    /// Unsynced data may be gone: a failed sync dropped it.
+    dropped_data: bool,
     /// Named in each failure.
     story: String,
     pub errors: usize,
@@ -38,7 +38,7 @@ impl Session {
             durable: 0,
             maybe: None,
             halted: false,
-            forgot: false,
+            dropped_data: false,
             story,
             errors: 0,
         }
@@ -49,17 +49,17 @@ impl Session {
         panic!("{}{fired}: {what}", self.story)
     }
 
-    /// The fault that has been, if it concerns a sync.
+    /// The fault that hit, if it concerns a sync.
     fn sync_failed(&self) -> bool {
         self.sim.fired().is_some_and(|call| matches!(call.kind, Kind::Sync | Kind::SyncDir))
     }
 
-    /// The store, opened if it is not; a fault may hit the opening once.
+    /// The store, opened if needed; a fault may hit the opening once.
     fn target(&mut self) -> &mut Target {
         if self.target.is_none() {
             let before = self.sim.fired();
             let opened = match Target::open(&self.sim, &self.options) {
-                Err(error) if is_of_the_device(&error) && self.sim.fired() != before => {
+                Err(error) if is_device_error(&error) && self.sim.fired() != before => {
                     self.story.push_str(", which was amid an opening");
                     self.note(&error);
                     Target::open(&self.sim, &self.options)
@@ -79,16 +79,16 @@ impl Session {
         Ok(())
     }
 
-    /// Does something that has to succeed, after a second try if the fault hit the first.
-    fn try_twice<R>(&mut self, mut what: impl FnMut(&mut Target) -> Result<R>) -> Option<R> {
+    /// Does something that must succeed, if need be at the second try.
+    fn retry_once<R>(&mut self, mut what: impl FnMut(&mut Target) -> Result<R>) -> Option<R> {
         let before = self.sim.fired();
         match what(self.target()) {
             Ok(done) => return Some(done),
-            // What a failed sync forgot may be damaged until it is opened again.
-            Err(Error::Damaged { .. }) if self.forgot => return None,
+            // Data dropped by a failed sync may be damaged until reopening.
+            Err(Error::Damaged { .. }) if self.dropped_data => return None,
             Err(error) => {
                 let hit = self.sim.fired() != before;
-                if !is_of_the_device(&error) || !hit {
+                if !is_device_error(&error) || !hit {
                     self.fail(error);
                 }
                 self.note(&error);
@@ -96,32 +96,32 @@ impl Session {
         }
         match what(self.target()) {
             Ok(done) => Some(done),
-            Err(Error::Damaged { .. }) if self.forgot => None,
+            Err(Error::Damaged { .. }) if self.dropped_data => None,
             Err(error) => self.fail(format_args!("the second time: {error}")),
         }
     }
 
     fn note(&mut self, error: &Error) {
         self.errors += 1;
-        if !is_of_the_device(error) {
+        if !is_device_error(error) {
             self.fail(format_args!("not an error of the device: {error}"));
         }
     }
 
-    /// A fault was set that makes a failed sync forget.
-    pub fn expect_forgetting(&mut self, fault: Fault) {
-        self.forgot = matches!(fault, Fault::LostSync { forget: true });
+    /// A fault was set that makes a failed sync drop data.
+    pub fn expect_dropped_data(&mut self, fault: Fault) {
+        self.dropped_data = matches!(fault, Fault::LostSync { forget: true });
     }
 
-    fn has_forgotten(&self) -> bool {
-        self.forgot && self.sync_failed()
+    fn has_dropped_data(&self) -> bool {
+        self.dropped_data && self.sync_failed()
     }
 
     pub fn write(&mut self, write: &Write) -> Result<()> {
         let result = self.target().write(write);
         match &result {
             Ok(()) => {
-                // What follows a write of unknown effect in the store has decided about it.
+                // Later writes decide about a write of unknown effect.
                 if let Some(maybe) = self.maybe.take() {
                     self.decide(maybe, write);
                 } else {
@@ -134,7 +134,7 @@ impl Session {
             }
             Err(error) => {
                 self.note(error);
-                // Only a store that halts now may leave it open what the write has done.
+                // Only a store that halts now may leave the effect of the write open.
                 if !self.halted && self.is_halted() {
                     let mut after = self.model.clone();
                     after.apply(write);
@@ -147,7 +147,7 @@ impl Session {
         result
     }
 
-    /// The state is one of two, each with `write` after it.
+    /// One of two states, each followed by `write`.
     fn decide(&mut self, mut maybe: Model, write: &Write) {
         let mut model = self.model.clone();
         let before = maybe.clone();
@@ -170,7 +170,7 @@ impl Session {
             if self.maybe.is_some() {
                 continue;
             }
-            let found = self.try_twice(|target| target.get(change.table, &change.key));
+            let found = self.retry_once(|target| target.get(change.table, &change.key));
             if found.is_some_and(|found| found != expected) {
                 self.fail("a write that answered an error has an effect");
             }
@@ -212,7 +212,7 @@ impl Session {
         done
     }
 
-    /// Whether nothing more is written until it is opened again.
+    /// Whether writes are refused until reopening.
     fn is_halted(&mut self) -> bool {
         match self.target().store.sync() {
             Ok(()) => self.durable = self.history.len(),
@@ -225,39 +225,41 @@ impl Session {
     }
 
     pub fn read(&mut self) -> Model {
-        self.try_twice(|target| Model::read(&target.store, false)).unwrap_or_default()
+        self.retry_once(|target| Model::read(&target.store, false)).unwrap_or_default()
     }
 
-    /// What is read now is right.
+    /// Checks the current content.
     pub fn check(&mut self) {
-        let Some(found) = self.try_twice(|target| Model::read(&target.store, true)) else { return };
+        let Some(found) = self.retry_once(|target| Model::read(&target.store, true)) else {
+            return;
+        };
         let right = [Some(&self.model), self.maybe.as_ref()];
         if !right.into_iter().flatten().any(|right| right.digest() == found.digest())
-            && !self.has_forgotten()
+            && !self.has_dropped_data()
         {
             self.fail(format_args!("what is read is wrong: {}", found.difference(&self.model)));
         }
     }
 
     pub fn check_some(&mut self, traffic: Traffic, random: &mut Random) {
-        if self.maybe.is_some() || self.has_forgotten() {
+        if self.maybe.is_some() || self.has_dropped_data() {
             return;
         }
         let model = self.model.clone();
-        self.try_twice(|target| target.check_some(&model, traffic, random));
+        self.retry_once(|target| target.check_some(&model, traffic, random));
     }
 
-    /// Closes, and finds what must be there.
+    /// Closes, reopens, and checks the content.
     pub fn reopen(&mut self) {
         self.target = None;
         self.halted = false;
         let found = self.read();
         // The opening may have been what failed.
-        let least = if self.has_forgotten() { self.durable } else { self.history.len() };
-        self.settle_on(found, least);
+        let least = if self.has_dropped_data() { self.durable } else { self.history.len() };
+        self.adopt(found, least);
     }
 
-    fn settle_on(&mut self, found: Model, least: usize) {
+    fn adopt(&mut self, found: Model, least: usize) {
         let maybe = self.maybe.take().filter(|maybe| maybe.digest() == found.digest());
         if let Some(maybe) = maybe {
             self.model = maybe;
@@ -275,10 +277,10 @@ impl Session {
             self.durable = self.durable.min(count);
             self.model = found;
         }
-        self.forgot &= !self.sync_failed();
+        self.dropped_data &= !self.sync_failed();
     }
 
-    /// The last look: now, after each kind of end, and opened again. How many errors there were.
+    /// Final checks: now, after each kind of end, and reopened. Returns the number of errors.
     pub fn check_ends(mut self) -> usize {
         self.check();
         self.check_each_end();
@@ -288,9 +290,9 @@ impl Session {
         self.errors
     }
 
-    /// What the next process would find if everything ended now, each way.
+    /// What the next process would find after each kind of end.
     pub fn check_each_end(&self) {
-        let kept = if self.has_forgotten() { self.durable } else { self.history.len() };
+        let kept = if self.has_dropped_data() { self.durable } else { self.history.len() };
         let fired = self.sim.fired().map(|call| call.to_string()).unwrap_or_default();
         let cuts = [Loss::Everything, Loss::Some(4), Loss::Some(7), Loss::Earlier];
         let cuts = cuts.map(|loss| (End::PowerCut(loss), self.durable));
@@ -306,23 +308,23 @@ impl Session {
                 durable: self.durable,
                 maybe: self.maybe.clone(),
                 halted: false,
-                forgot: false,
+                dropped_data: false,
                 story: format!("{} ({fired}), {end:?} after {}", self.story, self.sim.calls()),
                 errors: 0,
             };
-            let alone = other.read_alone();
+            let alone = other.read_in_read_only_mode();
             let found = other.read();
             if alone.digest() != found.digest() {
                 let difference = alone.difference(&found);
                 other.fail(format_args!("reading alone finds something else: {difference}"));
             }
-            other.settle_on(found, least);
+            other.adopt(found, least);
             other.scrub();
         }
     }
 
-    /// What whoever opens it for reading alone finds, and leaves as it is.
-    pub fn read_alone(&self) -> Model {
+    /// What a read-only opening finds; it changes nothing.
+    pub fn read_in_read_only_mode(&self) -> Model {
         let before = self.sim.contents();
         let options = Options { read_only: true, ..self.options.clone() };
         let found = match Target::open(&self.sim, &options) {
@@ -334,7 +336,7 @@ impl Session {
                 }
                 Model::read(&target.store, false)
             }
-            // The end came before there was one.
+            // The end came before there was a store.
             Err(Error::NoStore { .. }) => Ok(Model::default()),
             Err(error) => Err(error),
         };
@@ -345,9 +347,9 @@ impl Session {
     }
 
     fn scrub(&mut self) {
-        if self.has_forgotten() {
+        if self.has_dropped_data() {
             return;
         }
-        self.try_twice(|target| target.store.scrub());
+        self.retry_once(|target| target.store.scrub());
     }
 }

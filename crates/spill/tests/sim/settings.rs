@@ -1,4 +1,4 @@
-//! What the environment says about how much is tried.
+//! Test intensity, from the environment.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ pub fn kills() -> Option<usize> {
     Some(text.parse().expect("SPILL_KILLS is a number"))
 }
 
-/// Another one each time, unless `SPILL_TEST_SEED` says which.
+/// Random, unless `SPILL_TEST_SEED` sets it.
 pub fn seed() -> u64 {
     match std::env::var("SPILL_TEST_SEED") {
         Ok(text) => text.parse().expect("SPILL_TEST_SEED is a number"),
@@ -26,8 +26,8 @@ pub fn seed() -> u64 {
     }
 }
 
-/// Everything small, so that little traffic fills, merges and collects; no threads, so that the
-/// same calls come again; past the page cache where there is a way; with filters in two of three modes.
+/// Everything small, so that little traffic fills, compacts and collects; no threads, so that calls
+/// are repeatable; direct I/O where possible; filters in two of three modes.
 pub fn tiny(durability: Durability) -> Options {
     Options {
         memory: 64 << 10,

@@ -1,4 +1,4 @@
-//! A store under test with its tables, and how the writes of a history reach it.
+//! A store under test with its tables, and how writes of a history reach it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::disk::Sim;
 use crate::history::{Change, Model, TABLES, Traffic, Write};
 use crate::random::Random;
 
-pub const PLACE: &str = "/disk/store";
+pub const STORE_DIR: &str = "/disk/store";
 
 pub struct Target {
     pub store: Store,
@@ -18,7 +18,7 @@ pub struct Target {
 
 impl Target {
     pub fn open(sim: &Sim, options: &Options) -> Result<Target> {
-        Target::open_at(sim, Path::new(PLACE), options)
+        Target::open_at(sim, Path::new(STORE_DIR), options)
     }
 
     pub fn open_at(sim: &Sim, path: &Path, options: &Options) -> Result<Target> {
@@ -37,7 +37,7 @@ impl Target {
         Ok(self.tables[index].as_ref().expect("just put there"))
     }
 
-    /// A table that it makes first is left if the write fails; that is no difference.
+    /// A table created first stays if the write fails; that is no difference.
     pub fn write(&mut self, write: &Write) -> Result<()> {
         match write {
             Write::One(Change { table, key, value: Some(value) }) => {
@@ -56,7 +56,7 @@ impl Target {
                 self.store.write(&batch)
             }
             Write::DropTable(table) => {
-                // It has to be there to be dropped.
+                // A table must exist to be dropped.
                 self.table(*table)?;
                 let dropped = self.store.drop_table(TABLES[*table]);
                 self.tables[*table] = None;
@@ -72,12 +72,12 @@ impl Target {
         self.table(table)?.get(key)
     }
 
-    /// Whether the table is there; asking for one that is not makes it, which is a write.
+    /// Whether the table exists; opening a missing one would create it, which is a write.
     fn has(&self, table: usize) -> bool {
         self.store.tables().iter().any(|name| name == TABLES[table])
     }
 
-    /// Some keys, there or not, one by one and together.
+    /// Reads some keys, existing or not, one by one and together.
     pub fn check_some(
         &mut self,
         model: &Model,
@@ -109,7 +109,7 @@ impl Target {
         Ok(())
     }
 
-    /// All that a snapshot sees, against what was there when it was taken.
+    /// Compares a snapshot with the content at its creation.
     pub fn check_snapshot(&mut self, snapshot: &Snapshot, model: &Model) -> Result<()> {
         for (index, name) in TABLES.iter().enumerate() {
             let table = self.table(index)?.clone();
@@ -128,7 +128,7 @@ impl Target {
     }
 }
 
-/// What may answer a call that a fault has hit.
-pub fn is_of_the_device(error: &Error) -> bool {
+/// Errors allowed for a call that a fault has hit.
+pub fn is_device_error(error: &Error) -> bool {
     matches!(error, Error::Full { .. } | Error::Io { .. } | Error::Halted { .. })
 }

@@ -1,4 +1,4 @@
-//! The calls of the file system.
+//! File system calls.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,12 @@ pub enum Kind {
     Sync,
     Map,
     Bring,
-    /// No call: the test itself asks for a number.
+    /// No call: the test asks for a number.
     Pause,
 }
 
 impl Kind {
-    /// Whether something may be different on the disk afterwards, or may have changed in a
-    /// mapping since the last one.
+    /// Whether the disk may differ afterwards, or a mapping may have changed since the last call.
     pub fn changes(self) -> bool {
         !matches!(
             self,
@@ -45,7 +44,7 @@ impl Kind {
     }
 }
 
-/// One call, to say where something happened.
+/// A call, to say where something happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub number: u64,
@@ -59,16 +58,16 @@ impl fmt::Display for Call {
     }
 }
 
-/// What a call is for.
+/// Object of a call.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum CallTarget<'a> {
     Path(&'a Path),
     /// Its name may have changed since it was opened.
     File(u64),
 }
 
-impl<'a> From<&'a Path> for Place<'a> {
-    fn from(path: &'a Path) -> Place<'a> {
-        Place::Path(path)
+impl<'a> From<&'a Path> for CallTarget<'a> {
+    fn from(path: &'a Path) -> CallTarget<'a> {
+        CallTarget::Path(path)
     }
 }

@@ -1,4 +1,4 @@
-//! What is in one file: as its readers see it, and as it is on the device.
+//! Content of a file: as readers see it, and as it is on the device.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,23 +8,23 @@ use super::memory::Memory;
 use super::{Loss, SECTOR};
 use crate::random::Random;
 
-/// The unit in which a file takes space.
+/// Unit of space allocation.
 pub const BLOCK: usize = 4096;
 
 pub struct Content {
-    /// The last one that it got.
+    /// Its latest name.
     pub name: PathBuf,
     memory: Memory,
     len: usize,
-    /// What a power cut leaves for certain; its length is that of the file on the device.
+    /// What surely survives a power cut; its length is that of the file on the device.
     durable: Vec<u8>,
-    /// Where the two may differ, besides what is mapped for writing.
+    /// Where the two may differ, besides writable mappings.
     touched: Option<Range<usize>>,
-    /// Sectors that a failed sync gave up: they read as before, and no later sync writes them
-    /// unless they change. By number, with what they held then.
-    given_up: BTreeMap<usize, Vec<u8>>,
-    /// Which blocks have their place on the device: now, and after a power cut.
-    placed: Vec<bool>,
+    /// Sectors dropped by a failed sync: they read as before, but no later sync writes them unless
+    /// they change. By number, with their content then.
+    dropped: BTreeMap<usize, Vec<u8>>,
+    /// Blocks allocated on the device: now, and after a power cut.
+    allocated: Vec<bool>,
     durably_placed: Vec<bool>,
     pub maps: usize,
     pub writable_maps: usize,
@@ -36,7 +36,7 @@ impl Content {
         Content::durable(Vec::new(), Vec::new())
     }
 
-    fn durable(bytes: Vec<u8>, placed: Vec<bool>) -> Content {
+    fn durable(bytes: Vec<u8>, allocated: Vec<bool>) -> Content {
         let mut memory = Memory::zeroed(bytes.len());
         memory.write(0, &bytes);
         Content {
@@ -45,16 +45,16 @@ impl Content {
             len: bytes.len(),
             durable: bytes,
             touched: None,
-            given_up: BTreeMap::new(),
-            durably_placed: placed.clone(),
-            placed,
+            dropped: BTreeMap::new(),
+            durably_placed: allocated.clone(),
+            allocated,
             maps: 0,
             writable_maps: 0,
             handles: 0,
         }
     }
 
-    /// A file that is on the device as it is.
+    /// A durable file.
     pub fn of(bytes: Vec<u8>) -> Content {
         let blocks = bytes.len().div_ceil(BLOCK);
         Content::durable(bytes, vec![true; blocks])
@@ -72,26 +72,26 @@ impl Content {
         self.memory.start()
     }
 
-    /// The space it takes, in bytes.
+    /// Allocated bytes.
     pub fn space(&self) -> usize {
-        self.placed.iter().filter(|placed| **placed).count() * BLOCK
+        self.allocated.iter().filter(|allocated| **allocated).count() * BLOCK
     }
 
-    /// The space that `part` would take beyond what is there.
+    /// Bytes that `part` would allocate beyond what exists.
     pub fn space_for(&self, part: Range<usize>) -> usize {
-        blocks(part).filter(|block| !self.is_placed(*block)).count() * BLOCK
+        blocks(part).filter(|block| !self.is_allocated(*block)).count() * BLOCK
     }
 
-    fn is_placed(&self, block: usize) -> bool {
-        self.placed.get(block).copied().unwrap_or(false)
+    fn is_allocated(&self, block: usize) -> bool {
+        self.allocated.get(block).copied().unwrap_or(false)
     }
 
-    pub fn place(&mut self, part: Range<usize>) {
+    pub fn allocate(&mut self, part: Range<usize>) {
         let blocks = blocks(part);
-        if self.placed.len() < blocks.end {
-            self.placed.resize(blocks.end, false);
+        if self.allocated.len() < blocks.end {
+            self.allocated.resize(blocks.end, false);
         }
-        self.placed[blocks].fill(true);
+        self.allocated[blocks].fill(true);
     }
 
     pub fn read(&self, into: &mut [u8], at: usize) -> usize {
@@ -107,8 +107,8 @@ impl Content {
         self.reserve(end);
         self.memory.write(at, from);
         self.touch(at..end);
-        self.place(at..end);
-        self.given_up.retain(|number, _| !(at / SECTOR..end.div_ceil(SECTOR)).contains(number));
+        self.allocate(at..end);
+        self.dropped.retain(|number, _| !(at / SECTOR..end.div_ceil(SECTOR)).contains(number));
         self.len = self.len.max(end);
     }
 
@@ -116,14 +116,14 @@ impl Content {
         if len < self.len {
             self.memory.zero(len..self.len);
             self.touch(len..self.len);
-            self.placed.truncate(len.div_ceil(BLOCK));
+            self.allocated.truncate(len.div_ceil(BLOCK));
         } else {
             self.reserve(len);
         }
         self.len = len;
     }
 
-    /// Memory for a file of `len` bytes; what is mapped cannot move.
+    /// Memory for a file of `len` bytes; mapped memory cannot move.
     pub fn reserve(&mut self, len: usize) {
         if len <= self.memory.capacity() {
             return;
@@ -150,7 +150,7 @@ impl Content {
         part.start / SECTOR..part.end.div_ceil(SECTOR)
     }
 
-    /// Zeros beyond the end.
+    /// Zero-padded beyond the end.
     fn sector(&self, number: usize) -> [u8; SECTOR] {
         let mut bytes = [0; SECTOR];
         self.read(&mut bytes, number * SECTOR);
@@ -167,18 +167,18 @@ impl Content {
         bytes
     }
 
-    /// The sectors that a sync would write.
+    /// Sectors that a sync would write.
     fn unsynced(&self) -> Vec<usize> {
         self.sectors_touched()
             .filter(|number| {
                 let now = self.sector(*number);
                 now != self.durable_sector(*number)
-                    && self.given_up.get(number).is_none_or(|then| *then != now)
+                    && self.dropped.get(number).is_none_or(|then| *then != now)
             })
             .collect()
     }
 
-    /// The device gets one sector as it is now.
+    /// Writes one sector to the device.
     fn write_back(&mut self, number: usize) {
         let at = number * SECTOR;
         let end = self.len.min(at + SECTOR);
@@ -189,10 +189,10 @@ impl Content {
             self.durable.resize(end, 0);
         }
         let now = self.sector(number);
-        // A part of the durable sector may lie beyond the end that the file has now.
+        // A part of the durable sector may lie beyond the current end of the file.
         let durable_end = self.durable.len().min(at + SECTOR);
         self.durable[at..durable_end].copy_from_slice(&now[..durable_end - at]);
-        self.given_up.remove(&number);
+        self.dropped.remove(&number);
     }
 
     pub fn sync(&mut self) {
@@ -200,11 +200,11 @@ impl Content {
             self.write_back(number);
         }
         self.durable.resize(self.len, 0);
-        self.durably_placed.clone_from(&self.placed);
+        self.durably_placed.clone_from(&self.allocated);
         self.touched = None;
     }
 
-    /// What the kernel may do at any time: some of the unsynced sectors reach the device.
+    /// Writeback, which may happen at any time: some unsynced sectors reach the device.
     pub fn sync_some(&mut self, random: &mut Random) {
         for number in self.unsynced() {
             if random.chance(1, 2) {
@@ -213,10 +213,9 @@ impl Content {
         }
     }
 
-    /// A sync failed: the unsynced sectors count as written though they are not. `drop`: they
-    /// are forgotten at once and read as they are on the device; otherwise they still read as
-    /// before.
-    pub fn give_up(&mut self, drop: bool) {
+    /// A failed sync: unsynced sectors count as written though they are not. `drop`: they read as
+    /// on the device from now on; otherwise they still read as before.
+    pub fn drop_unsynced(&mut self, drop: bool) {
         for number in self.unsynced() {
             let at = number * SECTOR;
             if drop {
@@ -226,12 +225,12 @@ impl Content {
                     self.memory.write(at, &durable[..end - at]);
                 }
             } else {
-                self.given_up.insert(number, self.sector(number).to_vec());
+                self.dropped.insert(number, self.sector(number).to_vec());
             }
         }
     }
 
-    /// The same file for the next process: nothing is lost, nobody holds it.
+    /// The same file for the next process: nothing is lost, and nobody has it open.
     pub fn after_kill(&self) -> Content {
         let mut memory = Memory::zeroed(self.memory.capacity());
         memory.write(0, &self.bytes());
@@ -242,8 +241,8 @@ impl Content {
             len: self.len,
             durable: self.durable.clone(),
             touched: (!sectors.is_empty()).then(|| sectors.start * SECTOR..sectors.end * SECTOR),
-            given_up: self.given_up.clone(),
-            placed: self.placed.clone(),
+            dropped: self.dropped.clone(),
+            allocated: self.allocated.clone(),
             durably_placed: self.durably_placed.clone(),
             maps: 0,
             writable_maps: 0,
@@ -253,7 +252,7 @@ impl Content {
 
     pub fn after_power_cut(&self, loss: Loss, random: &mut Random) -> Content {
         let unsynced = self.unsynced();
-        let kept: Vec<usize> = loss.kept(unsynced.len(), random);
+        let survivors: Vec<usize> = loss.survivors(unsynced.len(), random);
         let len = match loss {
             Loss::Everything => self.durable.len(),
             Loss::Nothing => self.len,
@@ -266,20 +265,20 @@ impl Content {
         };
         let mut bytes = self.durable.clone();
         bytes.resize(len.max(bytes.len()).max(self.len), 0);
-        for index in kept {
+        for index in survivors {
             let at = unsynced[index] * SECTOR;
             let end = bytes.len().min(at + SECTOR);
             bytes[at..end].copy_from_slice(&self.sector(unsynced[index])[..end - at]);
         }
         bytes.resize(len, 0);
-        let placed = if random.chance(1, 2) { &self.placed } else { &self.durably_placed };
-        let mut placed = placed.clone();
-        placed.truncate(len.div_ceil(BLOCK));
-        Content { name: self.name.clone(), ..Content::durable(bytes, placed) }
+        let allocated = if random.chance(1, 2) { &self.allocated } else { &self.durably_placed };
+        let mut allocated = allocated.clone();
+        allocated.truncate(len.div_ceil(BLOCK));
+        Content { name: self.name.clone(), ..Content::durable(bytes, allocated) }
     }
 
-    /// A process dies in the middle of storing into a mapping: of the 8-byte words that changed
-    /// since `before`, only some have arrived.
+    /// A process dies while it stores into a mapping: only some of the 8-byte words changed since
+    /// `before` have arrived.
     pub fn tear_stores(&mut self, old: &[u8], random: &mut Random) {
         if old.len() != self.len {
             return;
@@ -292,7 +291,7 @@ impl Content {
                 changed.push(word);
             }
         }
-        // In the order of the addresses, against it, or in any.
+        // In ascending, descending or random order.
         let (way, pivot) = (random.below(3), random.below(changed.len() + 1));
         for (index, word) in changed.into_iter().enumerate() {
             let lost = match way {
@@ -308,9 +307,9 @@ impl Content {
         self.touch(0..self.len);
     }
 
-    /// Every byte of a mapping for writing must have its place, or a store could fail.
+    /// Every byte of a writable mapping must be allocated, or a store could fail.
     pub fn can_be_stored_into(&self, len: usize) -> bool {
-        blocks(0..len).all(|block| self.is_placed(block))
+        blocks(0..len).all(|block| self.is_allocated(block))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The simulated disk as the file system that the engine sees.
+//! The simulated disk as the engine's file system.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl Fs for Sim {
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let state = self.disk.begin(Kind::List, path)?;
         let mut names = state.names.children(path)?;
-        // In no order, but the same each time.
+        // In an arbitrary but repeatable order.
         let mut random = Random::of(state.seed, state.calls);
         for index in (1..names.len()).rev() {
             names.swap(index, random.below(index + 1));
@@ -111,13 +111,13 @@ impl Fs for Sim {
         Ok(Box::new(Lock { disk: Arc::clone(&self.disk), path: path.to_owned() }))
     }
 
-    /// Stricter than it may be: one at a time.
+    /// Stricter than required: one holder at a time.
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
         self.lock(path)
     }
 }
 
-/// Keeps a file, though its name may go.
+/// Keeps a file open, though its name may go.
 pub(super) struct Hold {
     pub(super) disk: Arc<Disk>,
     pub(super) id: u64,

@@ -1,4 +1,4 @@
-//! Calls that go wrong once.
+//! Calls that fail once.
 
 use std::io;
 
@@ -8,21 +8,21 @@ use super::Kind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// EIO; of a write a part may have arrived.
+    /// EIO; a part of a write may have arrived.
     Broken,
     /// ENOSPC.
     Full,
     /// EINTR.
     Interrupted,
-    /// A part is transferred.
+    /// A partial transfer.
     Short,
-    /// A sync answers EIO, and what was not synced never will be. `forget`: it does not even
-    /// read as it was written.
+    /// A sync returns EIO, and unsynced data never becomes durable. `forget`: it does not even read
+    /// as written.
     LostSync { forget: bool },
 }
 
 impl Fault {
-    /// Whether a real call of the kind can go wrong so.
+    /// Whether a real call of this kind can fail like that.
     pub fn can_hit(self, kind: Kind) -> bool {
         match self {
             Fault::Broken => !matches!(kind, Kind::Pause | Kind::Sync),
@@ -42,7 +42,7 @@ impl Fault {
         }
     }
 
-    /// The engine has to go on as if nothing had been.
+    /// The engine must continue as if nothing had happened.
     pub fn is_invisible(self) -> bool {
         matches!(self, Fault::Interrupted | Fault::Short)
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustix::io::Errno;
 use spill::fs::{Access, BLOCK_SIZE, File, Map, Pages};
 
-use super::call::Place;
+use super::call::CallTarget;
 use super::directory::Hold;
 use super::memory::Memory;
 use super::state::State;
@@ -19,12 +19,12 @@ pub(super) struct SimFile {
     pub(super) hold: Hold,
     pub(super) path: PathBuf,
     pub(super) writes: bool,
-    /// Past the page cache: all is in whole blocks.
+    /// Direct I/O: only whole blocks.
     pub(super) blocks: bool,
 }
 
 impl SimFile {
-    /// What the engine must keep to, and what a file system may refuse.
+    /// Requirements on the engine, and reasons for a file system to refuse.
     fn check_blocks(&self, memory: &[u8], offset: u64, state: &State) -> io::Result<()> {
         if !self.blocks {
             return Ok(());
@@ -36,14 +36,14 @@ impl SimFile {
                 self.path.display()
             );
         }
-        match PastCache::of(state.seed) {
-            PastCache::Refused => Err(Errno::INVAL.into()),
+        match DirectIo::of(state.seed) {
+            DirectIo::Refused => Err(Errno::INVAL.into()),
             _ => Ok(()),
         }
     }
 
     fn begin(&self, kind: Kind) -> io::Result<MutexGuard<'_, State>> {
-        self.hold.disk.begin(kind, Place::File(self.hold.id))
+        self.hold.disk.begin(kind, CallTarget::File(self.hold.id))
     }
 
     fn must_be_writable(&self) {
@@ -69,11 +69,11 @@ impl File for SimFile {
         self.must_be_writable();
         let mut state = self.begin(Kind::Allocate)?;
         let len = len as usize;
-        if state.room_for(&state.files[&self.hold.id], 0..len) < len {
+        if state.space_for(&state.files[&self.hold.id], 0..len) < len {
             return Err(Errno::NOSPC.into());
         }
         let file = state.file(self.hold.id);
-        file.place(0..len);
+        file.allocate(0..len);
         if len > file.len() {
             file.set_len(len);
         }
@@ -81,7 +81,7 @@ impl File for SimFile {
     }
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let (mut state, fault) = self.hold.disk.enter(Kind::Read, Place::File(self.hold.id));
+        let (mut state, fault) = self.hold.disk.enter(Kind::Read, CallTarget::File(self.hold.id));
         self.check_blocks(into, offset, &state)?;
         let count = match fault {
             None => into.len(),
@@ -93,7 +93,7 @@ impl File for SimFile {
 
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
         self.must_be_writable();
-        let (mut state, fault) = self.hold.disk.enter(Kind::Write, Place::File(self.hold.id));
+        let (mut state, fault) = self.hold.disk.enter(Kind::Write, CallTarget::File(self.hold.id));
         self.check_blocks(from, offset, &state)?;
         let at = offset as usize;
         let count = match fault {
@@ -102,14 +102,14 @@ impl File for SimFile {
             Some(fault) => {
                 let mut random = Random::of(state.seed, state.calls);
                 if fault == Fault::Broken && random.chance(1, 2) {
-                    // All of it, now and then.
+                    // At times all of it.
                     let arrived = random.below(2 * from.len() + 1).min(from.len());
                     state.file(self.hold.id).write(&from[..arrived], at);
                 }
                 return Err(fault.error());
             }
         };
-        let count = state.room_for(&state.files[&self.hold.id], at..at + count);
+        let count = state.space_for(&state.files[&self.hold.id], at..at + count);
         if count == 0 && !from.is_empty() {
             return Err(Errno::NOSPC.into());
         }
@@ -118,7 +118,7 @@ impl File for SimFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let (mut state, fault) = self.hold.disk.enter(Kind::Sync, Place::File(self.hold.id));
+        let (mut state, fault) = self.hold.disk.enter(Kind::Sync, CallTarget::File(self.hold.id));
         let file = state.file(self.hold.id);
         match fault {
             None => {
@@ -126,7 +126,7 @@ impl File for SimFile {
                 Ok(())
             }
             Some(fault) => {
-                file.give_up(matches!(fault, Fault::LostSync { forget: true }));
+                file.drop_unsynced(matches!(fault, Fault::LostSync { forget: true }));
                 Err(fault.error())
             }
         }
@@ -136,7 +136,7 @@ impl File for SimFile {
 
     fn open_direct(&self) -> Option<Arc<dyn File>> {
         let mut state = self.begin(Kind::OpenPastCache).ok()?;
-        let is_there = PastCache::of(state.seed) != PastCache::Missing;
+        let is_there = DirectIo::of(state.seed) != DirectIo::Missing;
         is_there.then(|| {
             let hold = self.hold.another(&mut state);
             let (path, writes) = (self.path.clone(), self.writes);
@@ -153,8 +153,8 @@ impl File for SimFile {
         if access == Access::Private {
             let mut copy = Memory::zeroed(len);
             copy.write(0, &file.bytes()[..len]);
-            let (start, copy) = (copy.start(), Copied(Mutex::new(copy)));
-            // SAFETY: the copy keeps its place, and is kept by the pages.
+            let (start, copy) = (copy.start(), PrivateCopy(Mutex::new(copy)));
+            // SAFETY: the copy keeps its address and is owned by the pages.
             return Ok(unsafe { Map::new(start, len, Box::new(copy)) });
         }
         let writes = access == Access::ReadWrite;
@@ -171,35 +171,35 @@ impl File for SimFile {
         let pages =
             SimPages { hold: self.hold.another(&mut state), path: self.path.clone(), len, writes };
         drop(state);
-        // SAFETY: a mapped file's memory stays where it is, and the file is kept, until the
-        // pages are dropped.
+        // SAFETY: a mapped file's memory keeps its address, and the file is kept, until the pages
+        // are dropped.
         Ok(unsafe { Map::new(start, len, Box::new(pages)) })
     }
 }
 
-/// Whether there is a way past the page cache: one of these on each disk.
+/// Support for direct I/O, one of these on each disk.
 #[derive(PartialEq, Eq)]
-enum PastCache {
+enum DirectIo {
     Missing,
-    /// It is opened, and takes no blocks of this size.
+    /// It can be opened, but does not take blocks of this size.
     Refused,
     There,
 }
 
-impl PastCache {
-    fn of(seed: u64) -> PastCache {
+impl DirectIo {
+    fn of(seed: u64) -> DirectIo {
         match seed % 4 {
-            0 => PastCache::Missing,
-            1 => PastCache::Refused,
-            _ => PastCache::There,
+            0 => DirectIo::Missing,
+            1 => DirectIo::Refused,
+            _ => DirectIo::There,
         }
     }
 }
 
-/// What is mapped for one alone.
-struct Copied(#[allow(dead_code, reason = "kept for its memory")] Mutex<Memory>);
+/// A private mapping.
+struct PrivateCopy(#[allow(dead_code, reason = "kept for its memory")] Mutex<Memory>);
 
-impl Pages for Copied {
+impl Pages for PrivateCopy {
     fn populate(&self, _: Range<usize>) -> io::Result<()> {
         Ok(())
     }
@@ -215,7 +215,7 @@ struct SimPages {
 impl Pages for SimPages {
     fn populate(&self, part: Range<usize>) -> io::Result<()> {
         assert!(part.end <= self.len, "{}: brings what is not mapped", self.path.display());
-        drop(self.hold.disk.begin(Kind::Bring, Place::File(self.hold.id))?);
+        drop(self.hold.disk.begin(Kind::Bring, CallTarget::File(self.hold.id))?);
         Ok(())
     }
 }

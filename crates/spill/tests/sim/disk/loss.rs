@@ -1,21 +1,21 @@
-//! What is left when everything ends at once.
+//! What survives when everything ends at once.
 
 use crate::random::Random;
 
-/// Which part of what was not synced a power cut takes.
+/// Which unsynced data a power cut loses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     Everything,
     Nothing,
-    /// Each piece survives by itself so many times in eight.
+    /// Each piece survives independently, so many times in eight.
     Some(usize),
-    /// What came later has overtaken what came before.
+    /// Later changes survive and earlier ones do not.
     Earlier,
-    /// Each file, and each change of names, as a whole or not at all.
+    /// Each file, and each change of names, entirely or not at all.
     Files,
-    /// All changes of names, and nothing of what was written.
+    /// All changes of names, and no content.
     Names,
-    /// The other way round.
+    /// All content, and no changes of names.
     Contents,
 }
 
@@ -32,7 +32,7 @@ impl Loss {
         Loss::Contents,
     ];
 
-    /// What it is for the changes of names, and for what is in files.
+    /// The parts for names and for contents.
     pub(super) fn parts(self) -> (Loss, Loss) {
         match self {
             Loss::Names => (Loss::Everything, Loss::Nothing),
@@ -41,8 +41,8 @@ impl Loss {
         }
     }
 
-    /// The indexes, of so many pieces, that survive.
-    pub(super) fn kept(self, pieces: usize, random: &mut Random) -> Vec<usize> {
+    /// Indexes of the surviving pieces.
+    pub(super) fn survivors(self, pieces: usize, random: &mut Random) -> Vec<usize> {
         match self {
             Loss::Everything => Vec::new(),
             Loss::Nothing => (0..pieces).collect(),
@@ -58,7 +58,7 @@ impl Loss {
 /// How everything ends at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The process dies: its stores and writes stay, synced or not.
+    /// The process dies: its stores and writes survive, synced or not.
     Kill,
     PowerCut(Loss),
 }

@@ -1,10 +1,10 @@
-//! Zeroed memory at one address for as long as it lives, so that a file's content can be mapped.
+//! Zeroed memory with a fixed address, so that a file's content can be mapped.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// As the pages of a file would be.
+/// Alignment of file pages.
 const ALIGNMENT: usize = 4096;
 
 pub struct Memory {
@@ -12,8 +12,8 @@ pub struct Memory {
     capacity: usize,
 }
 
-// SAFETY: it owns its bytes; those who share it are ordered by the lock of the disk, or, for
-// stores into a mapping, by the engine.
+// SAFETY: it owns its bytes; sharers are ordered by the lock of the disk or, for stores into a
+// mapping, by the engine.
 unsafe impl Send for Memory {}
 
 impl Memory {
@@ -42,7 +42,7 @@ impl Memory {
 
     pub fn read(&self, at: usize, into: &mut [u8]) {
         assert!(at + into.len() <= self.capacity);
-        // SAFETY: the range was just checked; `into` is not part of it, for nobody gets a
+        // SAFETY: the range was just checked; `into` does not overlap it, since nobody gets a
         // reference into it.
         unsafe {
             std::ptr::copy_nonoverlapping(
@@ -77,7 +77,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with the same layout, and not used any more.
+        // SAFETY: allocated with the same layout, and no longer used.
         unsafe { dealloc(self.start.as_ptr(), Memory::layout(self.capacity)) }
     }
 }

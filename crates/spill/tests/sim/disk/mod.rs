@@ -1,10 +1,10 @@
-//! A file system in memory that loses, tears and refuses what a real one may, and does it again
-//! from the same seed.
+//! An in-memory file system that loses, tears and refuses whatever a real one may, repeatably from
+//! a seed.
 //!
 //! Every call has a number. Before each, a watcher may take an [image](State::image) of what a
-//! power cut or the end of the process would leave there; a [fault](Fault) can be set for any.
-//! Content that was not synced survives a power cut or not in each sector by itself, and so do
-//! lengths and names; at random moments some of it reaches the device unasked.
+//! power cut or the end of the process would leave, and a [fault](Fault) can be set for any call.
+//! Unsynced content survives a power cut sector by sector, and so do lengths and names; at random
+//! moments some of it reaches the device.
 
 mod call;
 mod content;
@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 use spill::fs::Fs;
 
-use call::Place;
+use call::CallTarget;
 pub use call::{Call, Kind};
 use content::Content;
 pub use fault::Fault;
@@ -33,15 +33,15 @@ pub use loss::{End, Loss};
 use names::{Names, Node};
 pub use state::State;
 
-/// So many calls are no test any more, but an engine that tries again without end.
-const MOST_CALLS: u64 = 3_000_000;
+/// More calls than this mean an endless retry in the engine.
+const MAX_CALLS: u64 = 3_000_000;
 
-/// What a device writes as a whole or not at all, in bytes.
+/// What a device writes atomically, in bytes.
 pub const SECTOR: usize = 512;
 
 type Watcher = Box<dyn FnMut(&Call, &State) + Send>;
 
-/// A handle on the disk; clones are handles on the same one.
+/// A handle of the disk; clones share it.
 #[derive(Clone)]
 pub struct Sim {
     disk: Arc<Disk>,
@@ -53,7 +53,7 @@ struct Disk {
 }
 
 impl Sim {
-    /// A disk with an empty folder `/disk`.
+    /// A disk with an empty directory `/disk`.
     pub fn new(seed: u64) -> Sim {
         let mut names = Names::new();
         names.add(Path::new("/disk"), Node::Folder).expect("the root is there");
@@ -73,7 +73,7 @@ impl Sim {
         self.disk.state().calls
     }
 
-    /// From now on, calls are written down.
+    /// Starts to record calls.
     pub fn start_trace(&self) {
         self.disk.state().trace = Some(Vec::new());
     }
@@ -82,8 +82,8 @@ impl Sim {
         self.disk.state().trace.take().unwrap_or_default()
     }
 
-    /// `watcher` is called before each call that changes something, until it is replaced. It
-    /// must not call the disk itself.
+    /// Sets the watcher, which is called before each changing call. It must not call the disk
+    /// itself.
     pub fn watch(&self, watcher: impl FnMut(&Call, &State) + Send + 'static) {
         *self.disk.watcher() = Some(Box::new(watcher));
     }
@@ -94,17 +94,17 @@ impl Sim {
 
     /// A number between the calls, for watchers and faults.
     pub fn pause(&self) {
-        drop(self.disk.enter(Kind::Pause, Place::Path(Path::new(""))));
+        drop(self.disk.enter(Kind::Pause, CallTarget::Path(Path::new(""))));
     }
 
-    /// Call `number` goes wrong, if the fault can hit its kind.
+    /// Makes call `number` fail, if the fault can hit its kind.
     pub fn fail(&self, number: u64, fault: Fault) {
         let mut state = self.disk.state();
         state.fault = Some((number, fault));
         state.fired = None;
     }
 
-    /// The call that went wrong.
+    /// The call that failed.
     pub fn fired(&self) -> Option<Call> {
         self.disk.state().fired.clone()
     }
@@ -113,7 +113,7 @@ impl Sim {
         self.disk.state().capacity = bytes;
     }
 
-    /// In bytes; files that are removed and still open count.
+    /// In bytes; removed files that are still open count.
     pub fn used(&self) -> usize {
         self.disk.state().used()
     }
@@ -126,12 +126,12 @@ impl Sim {
         self.disk.state().image(end, seed)
     }
 
-    /// The files, in order.
+    /// All files, in order.
     pub fn files(&self) -> Vec<PathBuf> {
         self.disk.state().names.files().map(|(path, _)| path.clone()).collect()
     }
 
-    /// All files and what is in them.
+    /// All files with their content.
     pub fn contents(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
         self.files().into_iter().map(|path| (path.clone(), self.content(&path))).collect()
     }
@@ -142,7 +142,7 @@ impl Sim {
         Some(state.files[&id].bytes())
     }
 
-    /// Puts a file there behind everybody's back, on the device at once.
+    /// Puts a durable file there, unnoticed by the engine.
     pub fn put(&self, path: &Path, content: Vec<u8>) {
         let mut state = self.disk.state();
         let id = state.names.file(path).unwrap_or_else(|_| {
@@ -155,7 +155,7 @@ impl Sim {
         state.files.insert(id, Content::of(content));
     }
 
-    /// Takes a file away behind everybody's back.
+    /// Removes a file, unnoticed by the engine.
     pub fn take(&self, path: &Path) {
         let mut state = self.disk.state();
         state.names.remove(path).expect("it is there");
@@ -172,27 +172,27 @@ impl Disk {
         self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Numbers a call; what is set to go wrong with it.
+    /// Numbers a call; returns the fault set for it.
     pub(super) fn enter(
         &self,
         kind: Kind,
-        place: Place<'_>,
+        place: CallTarget<'_>,
     ) -> (MutexGuard<'_, State>, Option<Fault>) {
         let mut watcher = self.watcher();
         let mut state = self.state();
         let path = match place {
-            Place::Path(path) => path.to_owned(),
-            Place::File(id) => state.file(id).name.clone(),
+            CallTarget::Path(path) => path.to_owned(),
+            CallTarget::File(id) => state.file(id).name.clone(),
         };
         let call = Call { number: state.calls, kind, path };
         if kind.changes() {
             if let Some(watcher) = watcher.as_mut() {
                 watcher(&call, &state);
             }
-            state.work_in_the_background();
+            state.write_back_at_random();
         }
         state.calls += 1;
-        assert!(state.calls < MOST_CALLS, "calls without end: {call}");
+        assert!(state.calls < MAX_CALLS, "calls without end: {call}");
         let fault = match state.fault {
             Some((number, fault)) if number == call.number && fault.can_hit(kind) => {
                 state.fired = Some(call.clone());
@@ -206,11 +206,11 @@ impl Disk {
         (state, fault)
     }
 
-    /// As above, for a call that has no half of it to do when it goes wrong.
+    /// The same for a call that cannot half succeed.
     pub(super) fn begin<'a>(
         &self,
         kind: Kind,
-        place: impl Into<Place<'a>>,
+        place: impl Into<CallTarget<'a>>,
     ) -> io::Result<MutexGuard<'_, State>> {
         let (state, fault) = self.enter(kind, place.into());
         if let Some(fault) = fault {
@@ -219,7 +219,7 @@ impl Disk {
         Ok(state)
     }
 
-    /// As above, for a call that writes.
+    /// The same for a call that writes.
     pub(super) fn begin_change(
         &self,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! The names on the disk: as they read, and as a power cut may leave them.
+//! Names on the disk: as they read, and as a power cut may leave them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -49,7 +49,7 @@ impl Change {
 pub struct Names {
     now: BTreeMap<PathBuf, Node>,
     durable: BTreeMap<PathBuf, Node>,
-    /// What leads from the one to the other, in order.
+    /// Changes from durable to current names, in order.
     unsynced: Vec<Change>,
 }
 
@@ -94,7 +94,7 @@ impl Names {
         self.unsynced.push(change);
     }
 
-    fn must_have_folder(&self, path: &Path) -> io::Result<()> {
+    fn must_have_directory(&self, path: &Path) -> io::Result<()> {
         let folder = path.parent().unwrap_or(path);
         match self.get(folder)? {
             Node::Folder => Ok(()),
@@ -103,7 +103,7 @@ impl Names {
     }
 
     pub fn add(&mut self, path: &Path, node: Node) -> io::Result<()> {
-        self.must_have_folder(path)?;
+        self.must_have_directory(path)?;
         if self.now.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -119,7 +119,7 @@ impl Names {
 
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let id = self.file(from)?;
-        self.must_have_folder(to)?;
+        self.must_have_directory(to)?;
         if self.get(to).is_ok_and(|node| node == Node::Folder) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
@@ -137,7 +137,7 @@ impl Names {
         Ok(())
     }
 
-    /// What the kernel may do at any time: the oldest changes reach the device.
+    /// Writeback, which may happen at any time: the oldest changes reach the device.
     pub fn sync_some(&mut self, random: &mut Random) {
         let count = random.below(self.unsynced.len() + 1);
         for change in self.unsynced.drain(..count) {
@@ -145,7 +145,7 @@ impl Names {
         }
     }
 
-    /// As if everything had been synced.
+    /// Makes everything durable.
     pub fn settle(&mut self) {
         self.durable.clone_from(&self.now);
         self.unsynced.clear();
@@ -153,10 +153,10 @@ impl Names {
 
     pub fn after_power_cut(&self, loss: Loss, random: &mut Random) -> Names {
         let mut names = self.durable.clone();
-        for index in loss.kept(self.unsynced.len(), random) {
+        for index in loss.survivors(self.unsynced.len(), random) {
             self.unsynced[index].make(&mut names);
         }
-        // What is in a folder that is gone is gone.
+        // What is in a lost directory is lost.
         while let Some(orphan) = names
             .keys()
             .find(|path| path.parent().is_some_and(|folder| !names.contains_key(folder)))
@@ -167,7 +167,7 @@ impl Names {
         Names { now: names.clone(), durable: names, unsynced: Vec::new() }
     }
 
-    /// Whether a name leads to the file: now, or after a power cut.
+    /// Whether a name leads to the file: now, and after a power cut.
     pub fn has(&self, id: u64) -> (bool, bool) {
         let node = Node::File(id);
         let now = self.now.values().any(|other| *other == node);

@@ -1,4 +1,4 @@
-//! What is on the disk and what is to happen to it.
+//! State of the disk, and the planned events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,11 +15,11 @@ pub struct Stores(BTreeMap<u64, Vec<u8>>);
 pub struct State {
     pub(super) seed: u64,
     pub(super) calls: u64,
-    /// Of each call, while it is asked for.
+    /// All calls, while recording.
     pub(super) trace: Option<Vec<Call>>,
     pub(super) fault: Option<(u64, Fault)>,
     pub(super) fired: Option<Call>,
-    /// In bytes; none: without end.
+    /// In bytes; `None`: unlimited.
     pub(super) capacity: Option<usize>,
     pub(super) read_only: bool,
     pub(super) names: Names,
@@ -77,14 +77,14 @@ impl State {
         })
     }
 
-    /// What is in the mappings for writing, by file.
+    /// Content of the writable mappings, by file.
     pub fn stores(&self) -> Stores {
         let mapped = self.files.iter().filter(|(_, file)| file.writable_maps > 0);
         Stores(mapped.map(|(id, file)| (*id, file.bytes())).collect())
     }
 
-    /// What a process leaves that dies while it stores into its mappings: as [`End::Kill`], but
-    /// of the stores since `before`, which no call came between, only a part.
+    /// What a process leaves that dies while storing into its mappings: as [`End::Kill`], but with
+    /// only a part of the stores since `before`, with no call between.
     pub fn torn_image(&self, before: &Stores, seed: u64) -> Sim {
         let image = self.image(End::Kill, seed);
         let mut random = Random::of(seed, self.calls);
@@ -104,8 +104,8 @@ impl State {
             .sum()
     }
 
-    /// How many of so many bytes at `part` have their place or can get it.
-    pub(super) fn room_for(&self, content: &Content, part: Range<usize>) -> usize {
+    /// How many bytes of `part` are allocated or can be.
+    pub(super) fn space_for(&self, content: &Content, part: Range<usize>) -> usize {
         let Some(capacity) = self.capacity else { return part.len() };
         let free = capacity.saturating_sub(self.used());
         if content.space_for(part.clone()) <= free {
@@ -126,7 +126,7 @@ impl State {
         self.files.get_mut(&id).expect("open files are kept")
     }
 
-    /// Forgets a file that nobody has and no name leads to.
+    /// Drops a file that nobody has open and no name leads to.
     pub(super) fn reclaim(&mut self, id: u64) {
         if self.files.get(&id).is_some_and(|file| file.handles == 0)
             && self.names.has(id) == (false, false)
@@ -135,7 +135,7 @@ impl State {
         }
     }
 
-    pub(super) fn work_in_the_background(&mut self) {
+    pub(super) fn write_back_at_random(&mut self) {
         let mut random = Random::of(self.seed, self.calls);
         if random.chance(1, 16) && !self.files.is_empty() {
             let index = random.below(self.files.len());

@@ -1,4 +1,4 @@
-//! The simulated disk by itself: what it keeps, loses and refuses.
+//! Tests of the simulated disk itself.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ fn at(name: &str) -> PathBuf {
     Path::new("/disk").join(name)
 }
 
-/// A file whose name and content are on the device.
+/// A file with durable name and content.
 fn durable_file(sim: &Sim, name: &str, content: &[u8]) -> Arc<dyn File> {
     let file = sim.open(&at(name), Mode::New).unwrap();
     write_all_at(&*file, content, 0).unwrap();
@@ -160,17 +160,17 @@ fn mapped_stores_survive_the_process_not_power_loss() {
     write_all_at(&*file, &[8], 5001).unwrap();
     assert_eq!(loaded(5001), 8);
 
-    let kept = |sim: &Sim| sim.content(&at("a")).unwrap()[5000];
-    assert_eq!(kept(&sim.image(End::Kill, 0)), 7);
-    assert_eq!(kept(&power_cut(&sim, Loss::Everything, 0)), 0);
-    assert_eq!(kept(&power_cut(&sim, Loss::Nothing, 0)), 7);
+    let survivors = |sim: &Sim| sim.content(&at("a")).unwrap()[5000];
+    assert_eq!(survivors(&sim.image(End::Kill, 0)), 7);
+    assert_eq!(survivors(&power_cut(&sim, Loss::Everything, 0)), 0);
+    assert_eq!(survivors(&power_cut(&sim, Loss::Nothing, 0)), 7);
     file.sync().unwrap();
     store(5002, 9);
     let left = power_cut(&sim, Loss::Everything, 0).content(&at("a")).unwrap();
     assert_eq!(left[5000..5003], [7, 8, 0]);
     drop(map);
     assert_eq!(power_cut(&sim, Loss::Nothing, 0).content(&at("a")).unwrap()[5002], 9);
-    // The next process sees what is not yet on the device, and a power cut can still take it.
+    // The next process sees what is not durable yet, and a power cut can still take it.
     let next = sim.image(End::Kill, 0);
     assert_eq!(next.content(&at("a")).unwrap()[5002], 9);
     assert_eq!(power_cut(&next, Loss::Everything, 0).content(&at("a")).unwrap()[5002], 0);
@@ -205,7 +205,7 @@ fn pages_dropped_by_a_failed_sync_never_reach_the_device() {
         assert_eq!(sim.content(&at("a")).unwrap(), [if forget { 1 } else { 2 }; 1024]);
         file.sync().unwrap();
         assert_eq!(power_cut(&sim, Loss::Nothing, 0).content(&at("a")).unwrap(), [1; 1024]);
-        // What is written again is synced again, even if it is the same.
+        // Rewritten data is synced again, even if it is the same.
         write_all_at(&*file, &[2; 512], 0).unwrap();
         file.sync().unwrap();
         let left = power_cut(&sim, Loss::Everything, 0).content(&at("a")).unwrap();
@@ -231,7 +231,7 @@ fn injected_fault_hits_one_call() {
     assert_eq!(file.write_at(&[3; 10], 0).unwrap(), 5);
     sim.fail(sim.calls(), Fault::Short);
     assert_eq!(file.read_at(&mut [0; 7], 0).unwrap(), 4);
-    // A fault that no such call has is none.
+    // A fault that cannot hit such a call is ignored.
     sim.fail(sim.calls(), Fault::Full);
     file.sync().unwrap();
     assert_eq!(sim.fired(), None);
@@ -249,7 +249,7 @@ fn full_disk_accepts_what_fits() {
     };
     full(second.write_at(&[2; 10], 8192));
     full(second.allocate(8193).map(|()| 0));
-    // What has its place already can be written again.
+    // Allocated blocks can be rewritten.
     assert_eq!(second.write_at(&[3; 8192], 0).unwrap(), 8192);
     sim.remove(&at("a")).unwrap();
     full(second.write_at(&[2; 10], 8192));
