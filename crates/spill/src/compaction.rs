@@ -90,8 +90,8 @@ impl Engine {
                     *table = Arc::clone(compacted);
                 }
             }
-            let max_hidden = version.tables.iter().flatten().any(|table| table.has_upper_levels());
-            version.hidden_in_levels = if max_hidden { hidden.saturating_sub(found) } else { 0 };
+            let may_hide = version.tables.iter().flatten().any(|table| table.has_upper_levels());
+            version.hidden_in_levels = if may_hide { hidden.saturating_sub(found) } else { 0 };
             version.cold_read_mode = self.cold_read_mode(version);
         })?;
         self.record_live_bytes();
@@ -121,8 +121,8 @@ impl Engine {
         let max_entries = |level: usize| {
             (total / self.options.growth.saturating_pow((last - level) as u32)).max(base)
         };
-        let target = |levels: &[Option<Arc<Level>>], output: usize| {
-            let is_last = levels[output + 1..].iter().all(Option::is_none);
+        let target = |levels: &[Option<Arc<Level>>], index: usize| {
+            let is_last = levels[index + 1..].iter().all(Option::is_none);
             let bits_per_key = self.options.bloom_bits;
             let has_filter = !is_last && !compacts_all && bits_per_key > 0;
             MergeOutput {
@@ -133,7 +133,7 @@ impl Engine {
                 // top. A store that had little memory so far may exceed that by far, hence the
                 // limit.
                 filter: has_filter.then(|| FilterSize {
-                    keys: (max_entries(output) + base).min(4 * total),
+                    keys: (max_entries(index) + base).min(4 * total),
                     bits_per_key,
                 }),
             }

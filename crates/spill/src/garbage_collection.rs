@@ -216,9 +216,9 @@ impl Engine {
             });
             let candidates: Vec<Candidate<'_>> =
                 ahead.iter().map(|found| Candidate::of(victim.id, found)).collect();
-            let newest = self.are_live(&candidates)?;
+            let is_live = self.are_live(&candidates)?;
             let mut is_full = false;
-            for at in (0..ahead.len()).filter(|&at| newest[at]) {
+            for at in (0..ahead.len()).filter(|&at| is_live[at]) {
                 let LocatedRecord { offset, record, hashes } = &ahead[at];
                 let len = record.header.record_len();
                 if batch.end() as usize + len > batch.segment.capacity() {
@@ -250,10 +250,10 @@ impl Engine {
     /// the length of a record that the target segment must take.
     fn begin_batch(&self, collector: &mut GarbageCollector, min_len: usize) -> Result<CopyBatch> {
         let min_len = min_len.max(self.batch_len());
-        let has_room =
+        let has_space =
             |segment: &Arc<Segment>| segment.written() as usize + min_len <= segment.capacity();
         let segment = match collector.segment.take() {
-            Some(segment) if has_room(&segment) => segment,
+            Some(segment) if has_space(&segment) => segment,
             full => {
                 if let Some(full) = full {
                     full.complete(full.written());

@@ -49,7 +49,7 @@ impl<'a> SegmentReader<'a> {
             segment,
             begin: offset,
             end: offset,
-            source: WindowSource::ReadBuffer,
+            source: WindowSource::Buffer,
             buffer,
             direct_file: None,
             using_mapping: false,
@@ -159,7 +159,7 @@ struct Window<'a> {
 
 /// Where its bytes are.
 enum WindowSource {
-    ReadBuffer,
+    Buffer,
     Mapping,
 }
 
@@ -171,7 +171,7 @@ impl Window<'_> {
             return &[];
         }
         match self.source {
-            WindowSource::ReadBuffer => self.buffer.part(offset..self.end),
+            WindowSource::Buffer => self.buffer.part(offset..self.end),
             WindowSource::Mapping => &self.segment.mapped()[offset..self.end],
         }
     }
@@ -210,10 +210,10 @@ impl Window<'_> {
             self.buffer.reserve(begin, end);
             match self.source {
                 _ if have == 0 => {}
-                WindowSource::ReadBuffer => {
-                    let end = begin - self.buffer.begin;
+                WindowSource::Buffer => {
+                    let to = begin - self.buffer.begin;
                     let kept = begin - before..from - before;
-                    self.buffer.blocks.bytes(kept.end).copy_within(kept, end);
+                    self.buffer.blocks.bytes(kept.end).copy_within(kept, to);
                 }
                 WindowSource::Mapping => {
                     let kept = &self.segment.mapped()[begin..from];
@@ -226,7 +226,7 @@ impl Window<'_> {
                 read_exact_at(file, self.buffer.part_mut(from..end), from as u64)
                     .map_err(failed)?;
             }
-            self.source = WindowSource::ReadBuffer;
+            self.source = WindowSource::Buffer;
         }
         (self.begin, self.end) = (begin, end);
         Ok(())

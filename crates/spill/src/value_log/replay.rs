@@ -171,7 +171,7 @@ impl<'a> StreamCursor<'a> {
         self.unit = None;
         while let Some(segment) = self.segment {
             match self.bytes.item_at(segment.id, self.position.offset) {
-                Some(ReplayItem::ReplayUnit(unit)) => {
+                Some(ReplayItem::Unit(unit)) => {
                     self.unit = Some(unit);
                     break;
                 }
@@ -255,17 +255,17 @@ fn read_with_staged(segment: &Segment, from: u32, staged: &[LeftoverSlot]) -> Re
     let end = segment.end().map_or(segment.capacity(), |end| end as usize);
     let mut bytes = SegmentBytes { bytes: segment.read(from, end as u32)?, begin: from };
     let mut slots: Vec<&LeftoverSlot> =
-        staged.iter().filter(|left| left.segment == segment.id).collect();
-    slots.sort_by_key(|left| left.offset);
+        staged.iter().filter(|slot| slot.segment == segment.id).collect();
+    slots.sort_by_key(|slot| slot.offset);
     // The file is authoritative; staged data counts from its valid end on.
     let mut have = valid_end(bytes.from(from), segment.id, from);
-    for left in slots {
-        let end = valid_end(&left.bytes, segment.id, left.offset);
+    for slot in slots {
+        let end = valid_end(&slot.bytes, segment.id, slot.offset);
         let fits = end as usize <= from as usize + bytes.bytes.len();
-        if left.offset > have || end <= have || !fits {
+        if slot.offset > have || end <= have || !fits {
             continue;
         }
-        let part = &left.bytes[(have - left.offset) as usize..(end - left.offset) as usize];
+        let part = &slot.bytes[(have - slot.offset) as usize..(end - slot.offset) as usize];
         bytes.bytes[(have - from) as usize..][..part.len()].copy_from_slice(part);
         write_all_at(&*segment.file, part, u64::from(have)).map_err(failed)?;
         have = end;
@@ -292,7 +292,7 @@ struct SegmentBytes {
 
 /// What valid records say.
 enum ReplayItem {
-    ReplayUnit(ReplayUnit),
+    Unit(ReplayUnit),
     SyncMark { positions: StreamPositions, end: u32 },
     Seal { next: u32, end: u32 },
 }
@@ -312,8 +312,7 @@ impl SegmentBytes {
         let record = self.record(id, begin)?;
         let Header { kind, in_batch, sequence: first, value_len, .. } = record.header;
         let end = begin + record.header.record_len() as u32;
-        let unit =
-            |last, begin, end| ReplayItem::ReplayUnit(ReplayUnit { first, last, begin, end });
+        let unit = |last, begin, end| ReplayItem::Unit(ReplayUnit { first, last, begin, end });
         Some(match kind {
             RecordKind::Put | RecordKind::Delete if in_batch => return None,
             RecordKind::Put | RecordKind::Delete => unit(first, begin, end),
