@@ -392,11 +392,11 @@ mod tests {
         assert!(engine.release_collected().unwrap());
         lock(&engine.writer).memory = engine.options.memory;
         assert!(engine.collect_garbage().is_err());
-        assert_eq!(frozen(), max_records, "no more wait than writers left");
+        assert_eq!(frozen(), max_records, "the backlog does not grow");
         engine.freeze_memtables(&mut lock(&engine.writer));
         assert!(store.table("t").unwrap().put(&key(0), &VALUE).is_err());
         assert!(store.flush().is_err());
-        assert_eq!(frozen(), max_records + 1, "a flush adds none");
+        assert_eq!(frozen(), max_records + 1, "a flush freezes none");
     }
 
     /// Checkpoints wait for the collector, and writers may keep many memtables waiting.
@@ -455,7 +455,7 @@ mod tests {
             assert_eq!(pending(engine), 6);
             store.flush().unwrap();
             table.put(&key(101), &VALUE).unwrap();
-            assert_eq!(pending(engine), 0, "nothing can be entered any more");
+            assert_eq!(pending(engine), 0, "nothing can be inserted any more");
             assert_eq!(segment_of(engine, table, 4), None);
             assert_eq!(engine.finish_insertion(), Some(origins[4]));
             assert_eq!(engine.finish_insertion(), None);

@@ -85,13 +85,13 @@ mod tests {
         assert!(!filter.record_write(2, xxh3_64(&1_u64.to_le_bytes())), "of another table");
         let keys = 100..100 + SLOTS as u64 / 8;
         let again = keys.clone().filter(|&key| record_write(&filter, key)).count();
-        assert!(again <= 4, "{again} keys that come for the first time");
+        assert!(again <= 4, "{again} new keys count as hot");
         let known = keys.filter(|&key| record_write(&filter, key)).count();
         assert!(known > SLOTS / 8 * 4 / 5, "{known}");
         for key in 0..20 * SLOTS as u64 {
             record_write(&filter, 10_000_000 + key);
         }
-        assert!(!record_write(&filter, 100), "many others came");
+        assert!(!record_write(&filter, 100), "many other keys were written");
     }
 
     #[test]

@@ -218,7 +218,11 @@ mod tests {
         (0..500).for_each(long);
         (0..250).for_each(|number| table.delete(&key(number)).unwrap());
         (250..500).for_each(|number| table.put(&key(number), b"").unwrap());
-        assert!((4000..4100).contains(&hidden(&store)), "{} KiB in the same L0", hidden(&store));
+        assert!(
+            (4000..4100).contains(&hidden(&store)),
+            "{} KiB in the same memtable",
+            hidden(&store)
+        );
         (0..KEYS).for_each(long);
         store.flush().unwrap();
         (0..KEYS).for_each(|number| assert!(table.get(&key(number)).unwrap().is_some()));
@@ -245,7 +249,7 @@ mod tests {
         let table = store.table("t").unwrap();
         (KEYS / 2..KEYS).for_each(|number| table.delete(&key(number)).unwrap());
         let found = hidden(&store);
-        assert!((2000..18_000).contains(&found), "{found} KiB of 16,000 that were not read");
+        assert!((2000..18_000).contains(&found), "{found} KiB of 16,000 when not resident");
     }
 
     /// Whatever the pattern of deletes and short records.

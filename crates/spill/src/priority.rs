@@ -222,7 +222,7 @@ mod tests {
         };
         run_registered(&|| {
             if nice_of_this_thread() == base + MAX_PERMANENT {
-                eprintln!("not privileged: they stay as nice as they are");
+                eprintln!("not privileged: nice values stay");
                 priority.set_write_delay(MAX_DELAY, MAX_DELAY);
                 assert_eq!(nice_of_this_thread(), base + MAX_PERMANENT);
                 return;
@@ -239,7 +239,7 @@ mod tests {
             let callers = [priority.boost(), priority.boost()];
             assert_eq!(nice_of_this_thread(), base);
             assert_eq!(after(MAX_DELAY), base);
-            assert_eq!(after(0), base, "callers wait still");
+            assert_eq!(after(0), base, "callers still wait");
             let [one, other] = callers;
             drop(one);
             assert_eq!(nice_of_this_thread(), base);
@@ -251,8 +251,8 @@ mod tests {
         run_registered(&|| {
             let can_be = !priority.lock().all.is_empty();
             let expected = if can_be { base } else { base + MAX_PERMANENT };
-            assert_eq!(nice_of_this_thread(), expected, "they press already");
+            assert_eq!(nice_of_this_thread(), expected, "already boosted");
         });
-        assert_eq!(nice_of_this_thread(), base, "callers stay as they are");
+        assert_eq!(nice_of_this_thread(), base, "callers are unaffected");
     }
 }

@@ -339,7 +339,7 @@ mod tests {
         }
         let checksums = single.map(|header| header.checksum(1, 64, none));
         let apart: std::collections::HashSet<u32> = checksums.into_iter().collect();
-        assert_eq!(apart.len(), single.len(), "each field counts in the check");
+        assert_eq!(apart.len(), single.len(), "each field affects the checksum");
     }
 
     #[test]

@@ -244,9 +244,9 @@ mod tests {
                 && begin.elapsed() >= MIN_SLEPT_DELAY * 3 / 4 - MAX_SPIN_OWED,
             "spun"
         );
-        assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED, "but for what a read spins");
+        assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED, "except what a read spins");
         delay(MIN_SLEPT_DELAY);
-        assert_eq!(SLEEP_OWED.get(), MIN_SLEPT_DELAY, "left for the next");
+        assert_eq!(SLEEP_OWED.get(), MIN_SLEPT_DELAY, "left for the next call");
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         delay(MAX_SPIN_OWED / 2);
         assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED / 2);
         delay(MAX_SPIN_OWED);
-        assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED, "what is more is spun by the write");
+        assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED, "the write spins the rest");
         let begin = Instant::now();
         settle_before_read();
         assert!(begin.elapsed() >= MAX_SPIN_OWED && SPIN_OWED.get().is_zero());
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(
             SLEEP_OWED.get(),
             DEVICE_SLEEP_THRESHOLD / 2,
-            "by a write, as this thread does not mostly read"
+            "slept by a write, since this thread is not read-mostly"
         );
         delay_for_device(DEVICE_SLEEP_THRESHOLD / 2);
         assert!(SLEEP_OWED.get().is_zero() && begin.elapsed() >= DEVICE_SLEEP_THRESHOLD);
@@ -287,16 +287,13 @@ mod tests {
         settle_before_read();
         write();
         settle_before_read();
-        assert_eq!(SLEEP_OWED.get(), READ_SLEEP_THRESHOLD * 3 / 4, "too little for a sleep");
+        assert_eq!(SLEEP_OWED.get(), READ_SLEEP_THRESHOLD * 3 / 4, "below the sleep threshold");
         write();
         assert_eq!(SLEEP_OWED.get(), READ_SLEEP_THRESHOLD * 3 / 2, "left for a read");
         assert!(took(settle_before_read) >= READ_SLEEP_THRESHOLD * 3 / 2);
         assert!(SLEEP_OWED.get().is_zero());
         SLEEP_OWED.set(MAX_OWED - READ_SLEEP_THRESHOLD / 2);
-        assert!(
-            took(|| delay(READ_SLEEP_THRESHOLD * 3 / 4)) >= MAX_OWED / 2,
-            "more than may be owed"
-        );
+        assert!(took(|| delay(READ_SLEEP_THRESHOLD * 3 / 4)) >= MAX_OWED / 2, "over the limit");
         assert!(SLEEP_OWED.get() < READ_SLEEP_THRESHOLD);
     }
 
@@ -335,11 +332,11 @@ mod tests {
             thread.update(at, || Some(waited), |_| 0);
             thread.contended
         };
-        assert!(!after(SAMPLE_INTERVAL, 0.9), "nothing to compare with");
+        assert!(!after(SAMPLE_INTERVAL, 0.9), "no earlier sample");
         assert!(!after(SAMPLE_INTERVAL, 0.1));
-        assert!(!after(SAMPLE_INTERVAL / 2, 1.0), "too early to look again");
-        assert!(after(SAMPLE_INTERVAL, 0.1), "of both spans together");
-        assert!(after(SAMPLE_INTERVAL, 0.1), "it stays so");
+        assert!(!after(SAMPLE_INTERVAL / 2, 1.0), "too early for a sample");
+        assert!(after(SAMPLE_INTERVAL, 0.1), "over both spans");
+        assert!(after(SAMPLE_INTERVAL, 0.1), "still contended");
         assert!(!after(SAMPLE_INTERVAL, 0.05));
         assert!(after(SAMPLE_INTERVAL, 0.3));
         assert!(!after(MAX_SAMPLE_AGE, 0.9), "too long ago");
@@ -347,7 +344,7 @@ mod tests {
         thread.update(at + SAMPLE_INTERVAL, || None, |_| 0);
         assert!(!thread.contended);
         thread.update(at + 2 * SAMPLE_INTERVAL, || None, |_| usize::MAX);
-        assert!(thread.contended, "they have them all");
+        assert!(thread.contended, "all CPUs are in use");
     }
 
     #[test]

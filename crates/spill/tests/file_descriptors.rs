@@ -41,7 +41,7 @@ fn manifest_rewrite_needs_one_descriptor() {
             Err(Error::Io { source, .. }) => {
                 assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::MFILE.raw_os_error()));
                 refused += 1;
-                assert!(refused < 1000, "with one descriptor it is refused, too");
+                assert!(refused < 1000, "one descriptor is not enough for the manifest");
                 drop(others.pop());
                 store.table(&name(number)).unwrap();
                 others.extend(exhaust_descriptors());
@@ -50,7 +50,7 @@ fn manifest_rewrite_needs_one_descriptor() {
         }
         store.sync().unwrap();
     }
-    assert!(refused > 1, "the manifest did not get long");
+    assert!(refused > 1, "the manifest did not grow");
 
     drop(others);
     setrlimit(Resource::Nofile, before).unwrap();

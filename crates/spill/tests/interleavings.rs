@@ -135,7 +135,7 @@ fn explore_with_compactions(times: usize, durability: Durability) {
         counted.fetch_add(writers_and_a_reader(home, durability), SeqCst);
     });
     let spills = spills.load(SeqCst);
-    assert!(spills >= times as u64, "only {spills} merges in 2 x {times} orders");
+    assert!(spills >= times as u64, "only {spills} compactions in 2 x {times} interleavings");
 }
 
 #[test]

@@ -264,9 +264,6 @@ mod tests {
         assert_eq!(known(&file), pages as u32);
         let opened = IndexFile::open(&directory, 7, pages as u32).unwrap();
         assert_eq!(known(&opened), 0);
-        assert!(
-            opened.page(1).is_err(),
-            "it is no page, which is found out where it was not written"
-        );
+        assert!(opened.page(1).is_err(), "an invalid page is found when it was not just written");
     }
 }

@@ -161,7 +161,7 @@ mod tests {
             let tolerance = 5.0 * (expected / f64::from(tries)).sqrt() + 0.05 * expected;
             assert!(
                 (share - expected).abs() < tolerance,
-                "{bits_per_key} bits: {share}, and {expected} by reckoning"
+                "{bits_per_key} bits: {share}, expected {expected}"
             );
         }
     }

@@ -105,16 +105,12 @@ mod tests {
     fn slow_page_cache_is_retried_less_and_less_often() {
         let mut timer = CacheWriteTimer::default();
         assert_eq!(cached(&mut timer, 1, 0.2), 1024);
-        assert_eq!(
-            cached(&mut timer, 2, 4.0),
-            TRIAL_SLOTS as usize,
-            "memory is not at hand any more"
-        );
+        assert_eq!(cached(&mut timer, 2, 4.0), TRIAL_SLOTS as usize, "the page cache became slow");
         let tried: Vec<u32> =
             (3..60).filter(|&segment| cached(&mut timer, segment, 4.0) > 0).collect();
         assert_eq!(tried, [4, 8, 16, 32, 48]);
         assert!((60..64).all(|segment| cached(&mut timer, segment, 0.15) == 0));
-        assert_eq!(cached(&mut timer, 64, 0.15), TRIAL_SLOTS as usize, "it may be chance");
-        assert_eq!(cached(&mut timer, 65, 0.15), 1024, "it is again");
+        assert_eq!(cached(&mut timer, 64, 0.15), TRIAL_SLOTS as usize, "one trial may be chance");
+        assert_eq!(cached(&mut timer, 65, 0.15), 1024, "it is fast again");
     }
 }

@@ -37,7 +37,7 @@ pub fn contradiction(events: &[Event]) -> Option<(usize, Event)> {
     for (_, is_end, number) in marks {
         if !is_end {
             let free = pending.iter().position(Option::is_none).unwrap_or(pending.len());
-            assert!(free < 64, "more events overlap than the search has room for");
+            assert!(free < 64, "too many overlapping events");
             pending.resize(pending.len().max(free + 1), None);
             pending[free] = Some(number);
             continue;

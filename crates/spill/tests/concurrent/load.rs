@@ -92,7 +92,7 @@ pub fn background_load(store: &Store, operations: &Operations, is_over: &AtomicB
         rounds += 1;
         assert!(rounds < MAX_ROUNDS, "{:?} after {rounds} rounds", store.statistics());
         let key = (random.below(4000) as u32).to_be_bytes();
-        operations.run("put of ballast", || table.put(&key, &value(rounds))).unwrap();
+        operations.run("put of the background load", || table.put(&key, &value(rounds))).unwrap();
         if rounds.is_multiple_of(500) {
             operations.run("flush", || store.flush()).unwrap();
         }

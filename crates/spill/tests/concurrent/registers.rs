@@ -105,7 +105,7 @@ fn run_thread(store: &Store, operations: &Operations, thread: u64) -> Histories 
                 let (range, begin, end) = operations.time("range", || table.range(..));
                 let mut seen: Vec<RegisterValue> = vec![None; KEYS];
                 let pairs = range.pairs().map(Result::unwrap);
-                let pairs: Vec<_> = operations.run("walk over a range", || match step % 2 {
+                let pairs: Vec<_> = operations.run("scan of a range", || match step % 2 {
                     0 => pairs.collect(),
                     _ => pairs.rev().collect(),
                 });
@@ -172,7 +172,9 @@ fn check_registers(options: &Options) {
                 .filter(|other| other.end + 200_000 > event.begin && other.begin < event.end)
                 .collect();
             near.sort_by_key(|event| event.begin);
-            panic!("register {register}, event {place}: {event:?} cannot be, after {near:#?}");
+            panic!(
+                "register {register}, event {place}: {event:?} is not linearizable after {near:#?}"
+            );
         }
     }
 }

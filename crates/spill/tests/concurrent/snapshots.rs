@@ -78,7 +78,7 @@ fn read(store: &Store, operations: &Operations, seed: u64, is_over: &AtomicBool)
         if random.below(4) == 0 {
             thread::yield_now();
         }
-        let first = operations.run("walk over a snapshot", || view(&snapshot, &tables));
+        let first = operations.run("scan of a snapshot", || view(&snapshot, &tables));
         check_last_batches(first.clone());
         for (table, map) in tables.iter().zip(&first) {
             let mut backward = snapshot.range(table, ..).pairs().rev().map(Result::unwrap);

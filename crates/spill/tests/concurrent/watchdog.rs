@@ -31,7 +31,7 @@ impl Watchdog {
                         && since.elapsed() > MAX_DURATION
                     {
                         // The thread may hang for ever, so the process ends.
-                        eprintln!("{what} has not come back for {:?}", since.elapsed());
+                        eprintln!("{what} has not returned for {:?}", since.elapsed());
                         std::process::abort();
                     }
                 }

@@ -494,7 +494,7 @@ fn unreadable_segment_is_not_collected() {
     let (without, none) = log_bytes(|| Arc::new(Os::new()));
     let (with, stuck) = log_bytes(fs_with_bad_sector);
     assert_eq!((none, stuck), (0, 1));
-    assert!(with < 2 * without, "{with} bytes for {without}");
+    assert!(with < 2 * without, "{with} bytes instead of {without}");
 }
 
 /// The same where a newer record of one of its keys, in another segment, is unreadable.
@@ -670,7 +670,7 @@ fn files_of_another_store_are_reported() {
                 Err(other) => panic!("{file:?}: {other}"),
             }
         }
-        assert!(told >= 3, "{told} were told");
+        assert!(told >= 3, "{told} were reported");
         killed.iter().for_each(|path| std::fs::remove_dir_all(path).unwrap());
         ["ours", "theirs"].iter().for_each(|name| std::fs::remove_dir_all(at(name)).unwrap());
     }

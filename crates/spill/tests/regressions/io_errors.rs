@@ -190,7 +190,7 @@ fn refused_writes_resume_after_explicit_sync() {
                 Ok(()) => {}
                 Err(error) if begin.elapsed() > 2 * RUN => {
                     is_over.store(true, Ordering::Relaxed);
-                    panic!("{error}, though nothing fails any more");
+                    panic!("{error}, although calls succeed again");
                 }
                 Err(_) => std::thread::sleep(Duration::from_micros(100)),
             }
@@ -267,7 +267,7 @@ fn panic_in_manifest_append_leaves_a_valid_store() {
     let panics = Arc::new(AtomicBool::new(false));
     let does_panic = Arc::clone(&panics);
     let fs = hook_fs("MANIFEST", move |call| {
-        assert!(call != Call::Sync || !does_panic.load(Ordering::SeqCst), "as it was asked for");
+        assert!(call != Call::Sync || !does_panic.load(Ordering::SeqCst), "as requested");
         Ok(())
     });
     let options = Options { background: false, ..Options::default() };
@@ -301,7 +301,7 @@ fn failed_sync_does_not_count_for_the_interval() {
                 assert!(matches!(error, Error::Full { .. }), "{error}");
                 break;
             }
-            assert!(begin.elapsed() < 20 * INTERVAL, "writes are taken without a sync");
+            assert!(begin.elapsed() < 20 * INTERVAL, "writes are accepted without a sync");
             if calls_sync {
                 store.sync().unwrap_err();
             }
@@ -407,7 +407,7 @@ fn panic_in_sync_halts_the_store() {
     let does_panic = Arc::clone(&panics);
     let fs = hook_fs("/log/", move |call| {
         let does_panic = call == Call::Sync && does_panic.swap(false, Ordering::SeqCst);
-        assert!(!does_panic, "as it was asked for");
+        assert!(!does_panic, "as requested");
         Ok(())
     });
     let store = Store::open_on(fs, home.path(), Options::default()).unwrap();

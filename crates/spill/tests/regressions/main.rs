@@ -159,7 +159,7 @@ fn updates_of_few_keys_keep_the_log_small() {
     // At full throttle it is 2.5 times as large as allowed, some 50 MB with the usual 8 MiB; a slow
     // device adds a compaction's time at 4 MB/s.
     let live = 500 * VALUE as u64;
-    assert!(max_value_len < 40 * live, "{} times what lives", max_value_len / live);
+    assert!(max_value_len < 40 * live, "{} times the live data", max_value_len / live);
     for number in 0..500_u32 {
         assert_eq!(table.get(&number.to_be_bytes()).unwrap(), Some(vec![99; VALUE]));
     }

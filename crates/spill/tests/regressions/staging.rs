@@ -83,7 +83,7 @@ fn check_loss_and_kill(by_both_streams: bool) {
 
     let (store, table) = open("lost");
     assert_eq!(table.get(b"key").unwrap().as_deref(), Some(&b"there"[..]));
-    assert_eq!(table.get(&lost.to_be_bytes()).unwrap(), None, "it is lost, as it may be");
+    assert_eq!(table.get(&lost.to_be_bytes()).unwrap(), None, "it may be lost");
     assert!(table.get(&(lost - 1).to_be_bytes()).unwrap().is_some());
     // As many of the same length.
     (0..1 + u32::from(by_both_streams))

@@ -121,7 +121,7 @@ fn checkpoint_and_its_origin_are_independent() {
         }
         origin.store.checkpoint(path(0)).unwrap();
         let again = origin.store.checkpoint(path(0));
-        assert!(again.is_err(), "a checkpoint is not put over another");
+        assert!(again.is_err(), "a checkpoint does not replace another");
         let mut copy = Target::open_at(&sim, &path(0), &options).unwrap();
         let mut models = [model.clone(), model.clone()];
         let mut random = Random::new(1);

@@ -188,7 +188,7 @@ fn cut_at_each_call(
             let torn = DiskImage {
                 sim: state.torn_image(&before, cuts.seed),
                 promise: Promise { acknowledged: then, ..promise },
-                story: format!("{story}; killed amid its stores at {call}"),
+                story: format!("{story}; killed during its stores at {call}"),
             };
             found(torn);
         }
@@ -251,7 +251,7 @@ fn examine(
     let may_be = promise.acknowledged..=promise.started;
     let count = history.find(&found, may_be.clone()).unwrap_or_else(|| {
         let elsewhere = history.find(&found, 0..=history.len());
-        panic!("{story}: what is found is not of {may_be:?} writes, but of {elsewhere:?}");
+        panic!("{story}: the content is not of {may_be:?} writes, but of {elsewhere:?}");
     });
     seen.lost += usize::from(count < promise.reported);
     target

@@ -158,7 +158,7 @@ fn check_error(
             // A file may appear to be missing because another one is damaged.
             let len = sim.content(path).map_or(original, |content| content.len().max(original));
             if !path.starts_with(STORE_DIR) || *offset > len as u64 || what.is_empty() {
-                return Err(format!("it points nowhere: {error}"));
+                return Err(format!("the offset is not in the file: {error}"));
             }
             Ok(())
         }
@@ -166,9 +166,13 @@ fn check_error(
             Ok(())
         }
         Error::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
-            if path == file { Ok(()) } else { Err(format!("another file is named: {error}")) }
+            if path == file {
+                Ok(())
+            } else {
+                Err(format!("the error names another file: {error}"))
+            }
         }
-        _ => Err(format!("not an error of damage: {error}")),
+        _ => Err(format!("not a damage error: {error}")),
     }
 }
 
@@ -193,7 +197,7 @@ fn check_every_damage(leaving: Ending) {
             }
             let story = format!("{leaving:?}, {} {damage:?}", file.display());
             match catch_unwind(AssertUnwindSafe(|| read_everything(&sim))) {
-                Err(_) => wrong.push(format!("{story}: it panics")),
+                Err(_) => wrong.push(format!("{story}: panic")),
                 Ok(Err(error)) => {
                     told += 1;
                     if let Err(why) = check_error(&error, &sim, &file, content.len()) {
@@ -204,7 +208,7 @@ fn check_every_damage(leaving: Ending) {
                     sim.put(&file, undamaged(&file, &content, damaged, now));
                     match read_everything(&sim).map(|found| found.digest()) {
                         Ok(digest) if digest == undamaged_store.digest() => {}
-                        Ok(_) => wrong.push(format!("{story}: repaired, it has lost something")),
+                        Ok(_) => wrong.push(format!("{story}: the repaired store lost something")),
                         Err(error) => wrong.push(format!("{story}: repaired: {error}")),
                     }
                 }
@@ -212,7 +216,7 @@ fn check_every_damage(leaving: Ending) {
                     Some(count) if count == left.writes.len() => harmless += 1,
                     Some(count) if count >= left.synced => cut += 1,
                     other => wrong.push(format!(
-                        "{story}: what is read is of {other:?} writes, not {}: {}",
+                        "{story}: the content is of {other:?} writes, not {}: {}",
                         left.synced,
                         found.difference(&undamaged_store)
                     )),

@@ -28,7 +28,7 @@ fn full_disk_refuses_writes_until_space_is_freed() {
     println!("SPILL_TEST_SEED={seed}");
     for durability in [Durability::None, Durability::Sync] {
         let sim = Sim::new(seed);
-        let mut clean = session(&sim, durability, "no end of space");
+        let mut clean = session(&sim, durability, "the disk never filled");
         clean.try_to_open().unwrap();
         let least = sim.used();
         for number in 0..WRITES {
@@ -79,7 +79,7 @@ fn fill(seed: u64, durability: Durability, capacity: usize, story: String) -> bo
                         session.sync().unwrap_or_else(|error| panic!("{story}: {error}"));
                     }
                     let next = session.write(&traffic(seed).write(number));
-                    next.unwrap_or_else(|error| panic!("{story}: with space again: {error}"));
+                    next.unwrap_or_else(|error| panic!("{story}: after space was freed: {error}"));
                 }
             }
             Err(error) => panic!("{story}: {error}"),
@@ -103,7 +103,7 @@ fn check_content(session: &Session, story: &str) {
         };
         let alone =
             Session::new(sim.clone(), options.clone(), story.to_owned()).read_in_read_only_mode();
-        is_right(&alone, "reading alone");
+        is_right(&alone, "read-only");
         let opened = match Target::open(&sim, &options) {
             Err(Error::Full { .. }) => {
                 sim.set_capacity(None);

@@ -60,7 +60,10 @@ fn continue_after(session: &mut Session, error: &Error) {
     session.check_each_end();
     if matches!(error, Error::Halted { .. }) {
         let again = session.write(&Write::One(traffic(0).write(0).changes()[0].clone()));
-        assert!(matches!(again, Err(Error::Halted { .. })), "a halted store writes: {again:?}");
+        assert!(
+            matches!(again, Err(Error::Halted { .. })),
+            "a halted store accepts writes: {again:?}"
+        );
         session.reopen();
     }
 }
@@ -100,10 +103,10 @@ fn fail_each_call(options: &Options, faults: &[Fault], cases: usize) {
         run_workload(&mut session, seed, writes);
         fired += usize::from(sim.fired().is_some());
         let seen = session.check_ends();
-        assert!(seen == 0 || !fault.is_invisible(), "{story}: an error came through");
+        assert!(seen == 0 || !fault.is_invisible(), "{story}: an error was returned");
         errors += seen;
     }
-    println!("{fired} calls failed, {errors} errors came through");
+    println!("{fired} calls failed, {errors} errors were returned");
     assert!(fired >= cases.min(20), "only {fired} calls failed");
     assert!(errors > 0 || faults.iter().all(|fault| fault.is_invisible()));
 }

@@ -181,7 +181,7 @@ impl Model {
             let index = TABLES
                 .iter()
                 .position(|table| *table == name)
-                .unwrap_or_else(|| panic!("a table `{name}` that nobody made"));
+                .unwrap_or_else(|| panic!("an unknown table `{name}`"));
             let table = store.table(&name)?;
             let mut range = table.range(..);
             let mut last: Option<Vec<u8>> = None;

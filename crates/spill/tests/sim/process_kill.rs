@@ -301,7 +301,7 @@ fn rounds(mode: usize, writers: usize, rounds: usize) {
                 && progress.acknowledged(writer) == number + 1
             {
                 let is_there = target.store.tables().iter().any(|name| name == TABLES[table]);
-                assert!(!is_there, "{story}: `{}` was dropped, and is there", TABLES[table]);
+                assert!(!is_there, "{story}: `{}` was dropped and still exists", TABLES[table]);
             }
         }
         checkpoints += check_checkpoints(folder.path(), mode, &all, &progress, &story);
@@ -332,7 +332,7 @@ fn run_and_kill(
     }
     let limit = Instant::now() + Duration::from_secs(60);
     while (0..writers).any(|writer| progress.acknowledged(writer) == from[writer]) {
-        assert!(Instant::now() < limit, "{story}: the child acknowledges nothing");
+        assert!(Instant::now() < limit, "{story}: the child acknowledges no write");
         if let Some(status) = child.0.try_wait().unwrap() {
             panic!("{story}: the child ended by itself: {status}");
         }
@@ -354,7 +354,7 @@ impl Writer {
         let found = found.only(self.tables);
         let Some(count) = self.history.find(&found, allowed.clone()) else {
             panic!(
-                "{story}: what is found is not of {allowed:?} writes, but of {:?}: {}",
+                "{story}: the content is not of {allowed:?} writes, but of {:?}: {}",
                 self.history.find(&found, 0..=self.history.len()),
                 found.difference(&self.model)
             );

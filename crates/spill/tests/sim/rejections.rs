@@ -157,7 +157,7 @@ fn oversized_keys_values_and_batches_are_rejected_without_effect() {
     for len in (60 << 10)..=(64 << 10) {
         let value = vec![len as u8; len];
         match table.put(b"value", &value) {
-            Ok(()) => assert!(refused.is_none(), "{len} bytes are taken, less are not"),
+            Ok(()) => assert!(refused.is_none(), "{len} bytes are accepted, fewer are not"),
             Err(Error::ValueTooLong { len: told, limit }) => {
                 assert!(told == len && limit < len && *refused.get_or_insert(limit) == limit);
             }
@@ -165,7 +165,7 @@ fn oversized_keys_values_and_batches_are_rejected_without_effect() {
         }
     }
     let limit = refused.expect("a value cannot be as large as a segment");
-    assert_eq!(table.get(b"value").unwrap().unwrap().len(), limit, "the limit itself is taken");
+    assert_eq!(table.get(b"value").unwrap().unwrap().len(), limit, "the limit itself is accepted");
 
     let mut batch = Batch::new();
     batch.put(&table, b"first of a large batch", b"value");
@@ -283,8 +283,8 @@ fn reopening_preserves_content() {
         assert_eq!(found.digest(), model.digest(), "{}", found.difference(&model));
     }
     let (early, late) = (used[3], used[19]);
-    assert!(late.0 <= early.0 + (128 << 10), "it grows by being opened: {used:?}");
-    assert!(late.1 <= early.1 + 4, "it gets more files by being opened: {used:?}");
+    assert!(late.0 <= early.0 + (128 << 10), "opening grows it: {used:?}");
+    assert!(late.1 <= early.1 + 4, "opening adds files: {used:?}");
     sim.start_trace();
     drop(target);
     let calls = sim.take_trace();

@@ -60,7 +60,7 @@ impl Session {
             let before = self.sim.fired();
             let opened = match Target::open(&self.sim, &self.options) {
                 Err(error) if is_device_error(&error) && self.sim.fired() != before => {
-                    self.story.push_str(", which was amid an opening");
+                    self.story.push_str(", which hit an opening");
                     self.note(&error);
                     Target::open(&self.sim, &self.options)
                 }
@@ -97,14 +97,14 @@ impl Session {
         match what(self.target()) {
             Ok(done) => Some(done),
             Err(Error::Damaged { .. }) if self.dropped_data => None,
-            Err(error) => self.fail(format_args!("the second time: {error}")),
+            Err(error) => self.fail(format_args!("second attempt: {error}")),
         }
     }
 
     fn note(&mut self, error: &Error) {
         self.errors += 1;
         if !is_device_error(error) {
-            self.fail(format_args!("not an error of the device: {error}"));
+            self.fail(format_args!("not a device error: {error}"));
         }
     }
 
@@ -160,7 +160,10 @@ impl Session {
         } else if found.digest() == model.digest() {
             self.model = model;
         } else {
-            self.fail(format_args!("neither with nor without: {}", found.difference(&model)));
+            self.fail(format_args!(
+                "neither with nor without the write: {}",
+                found.difference(&model)
+            ));
         }
     }
 
@@ -172,7 +175,7 @@ impl Session {
             }
             let found = self.retry_once(|target| target.get(change.table, &change.key));
             if found.is_some_and(|found| found != expected) {
-                self.fail("a write that answered an error has an effect");
+                self.fail("a failed write took effect");
             }
         }
     }
@@ -237,7 +240,7 @@ impl Session {
         if !right.into_iter().flatten().any(|right| right.digest() == found.digest())
             && !self.has_dropped_data()
         {
-            self.fail(format_args!("what is read is wrong: {}", found.difference(&self.model)));
+            self.fail(format_args!("wrong content: {}", found.difference(&self.model)));
         }
     }
 
@@ -268,7 +271,7 @@ impl Session {
             let counts = least..=self.history.len();
             let Some(count) = self.history.find(&found, counts.clone()) else {
                 self.fail(format_args!(
-                    "what is found is not of {counts:?} writes, but of {:?}: {}",
+                    "the content is not of {counts:?} writes, but of {:?}: {}",
                     self.history.find(&found, 0..=self.history.len()),
                     found.difference(&self.model)
                 ))
@@ -316,7 +319,7 @@ impl Session {
             let found = other.read();
             if alone.digest() != found.digest() {
                 let difference = alone.difference(&found);
-                other.fail(format_args!("reading alone finds something else: {difference}"));
+                other.fail(format_args!("a read-only opening finds something else: {difference}"));
             }
             other.adopt(found, least);
             other.scrub();
@@ -341,9 +344,9 @@ impl Session {
             Err(error) => Err(error),
         };
         if self.sim.contents() != before {
-            self.fail("reading alone changed something");
+            self.fail("a read-only opening changed something");
         }
-        found.unwrap_or_else(|error| self.fail(format_args!("reading alone: {error}")))
+        found.unwrap_or_else(|error| self.fail(format_args!("read-only opening: {error}")))
     }
 
     fn scrub(&mut self) {

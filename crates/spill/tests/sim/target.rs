@@ -118,7 +118,7 @@ impl Target {
                 let found = range.next()?;
                 assert_eq!(found, Some((key.as_slice(), value.as_slice())), "{name}");
             }
-            assert_eq!(range.next()?, None, "{name} of a snapshot ends");
+            assert_eq!(range.next()?, None, "{name}: the snapshot ends early");
         }
         Ok(())
     }

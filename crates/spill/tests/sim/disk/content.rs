@@ -128,7 +128,7 @@ impl Content {
         if len <= self.memory.capacity() {
             return;
         }
-        assert_eq!(self.maps, 0, "a mapped file grows from {} to {len} bytes", self.len);
+        assert_eq!(self.maps, 0, "a mapped file is resized from {} to {len} bytes", self.len);
         let mut larger = Memory::zeroed(len.next_power_of_two());
         larger.write(0, &self.bytes());
         self.memory = larger;

@@ -32,7 +32,7 @@ impl SimFile {
         for number in [memory.as_ptr().addr(), memory.len(), offset as usize] {
             assert!(
                 number.is_multiple_of(BLOCK_SIZE),
-                "{}: {number}: no block",
+                "{}: {number}: not block-aligned",
                 self.path.display()
             );
         }
@@ -47,7 +47,7 @@ impl SimFile {
     }
 
     fn must_be_writable(&self) {
-        assert!(self.writes, "{} is open for reading and is written", self.path.display());
+        assert!(self.writes, "{}: write to a file open for reading", self.path.display());
     }
 }
 
@@ -60,7 +60,7 @@ impl File for SimFile {
         self.must_be_writable();
         let mut state = self.begin(Kind::SetLen)?;
         let file = state.file(self.hold.id);
-        assert_eq!(file.maps, 0, "{} is mapped and gets another length", self.path.display());
+        assert_eq!(file.maps, 0, "{}: resize of a mapped file", self.path.display());
         file.set_len(len as usize);
         Ok(())
     }
@@ -148,8 +148,8 @@ impl File for SimFile {
         let mut state = self.begin(Kind::Map)?;
         let file = state.file(self.hold.id);
         let path = self.path.display();
-        assert!(len > 0, "{path}: nothing is mapped");
-        assert!(len <= file.len(), "{path}: {len} bytes are mapped of {}", file.len());
+        assert!(len > 0, "{path}: empty mapping");
+        assert!(len <= file.len(), "{path}: {len} bytes mapped of {}", file.len());
         if access == Access::Private {
             let mut copy = Memory::zeroed(len);
             copy.write(0, &file.bytes()[..len]);
@@ -162,7 +162,7 @@ impl File for SimFile {
             self.must_be_writable();
             assert!(
                 file.can_be_stored_into(len),
-                "{path}: mapped for writing, and not all of it has its place on the device"
+                "{path}: a writable mapping is not fully allocated"
             );
             file.writable_maps += 1;
         }
@@ -214,7 +214,7 @@ struct SimPages {
 
 impl Pages for SimPages {
     fn populate(&self, part: Range<usize>) -> io::Result<()> {
-        assert!(part.end <= self.len, "{}: brings what is not mapped", self.path.display());
+        assert!(part.end <= self.len, "{}: populates unmapped memory", self.path.display());
         drop(self.hold.disk.begin(Kind::Bring, CallTarget::File(self.hold.id))?);
         Ok(())
     }

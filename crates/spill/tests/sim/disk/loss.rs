@@ -50,7 +50,7 @@ impl Loss {
             Loss::Earlier => (random.below(pieces + 1)..pieces).collect(),
             Loss::Files if random.chance(1, 2) => (0..pieces).collect(),
             Loss::Files => Vec::new(),
-            Loss::Names | Loss::Contents => unreachable!("{self:?} is another one for each"),
+            Loss::Names | Loss::Contents => unreachable!("{self:?} differs for each part"),
         }
     }
 }

@@ -29,7 +29,7 @@ impl Memory {
     }
 
     fn layout(capacity: usize) -> Layout {
-        Layout::from_size_align(capacity, ALIGNMENT).expect("a size that memory can have")
+        Layout::from_size_align(capacity, ALIGNMENT).expect("a valid layout")
     }
 
     pub fn start(&self) -> NonNull<u8> {

@@ -56,7 +56,7 @@ impl Sim {
     /// A disk with an empty directory `/disk`.
     pub fn new(seed: u64) -> Sim {
         let mut names = Names::new();
-        names.add(Path::new("/disk"), Node::Folder).expect("the root is there");
+        names.add(Path::new("/disk"), Node::Folder).expect("the root exists");
         names.settle();
         Sim::of(State::new(seed, names))
     }
@@ -148,7 +148,7 @@ impl Sim {
         let id = state.names.file(path).unwrap_or_else(|_| {
             let id = state.next_file;
             state.next_file += 1;
-            state.names.add(path, Node::File(id)).expect("its folder is there");
+            state.names.add(path, Node::File(id)).expect("its directory exists");
             state.names.settle();
             id
         });
@@ -192,7 +192,7 @@ impl Disk {
             state.write_back_at_random();
         }
         state.calls += 1;
-        assert!(state.calls < MAX_CALLS, "calls without end: {call}");
+        assert!(state.calls < MAX_CALLS, "endless calls: {call}");
         let fault = match state.fault {
             Some((number, fault)) if number == call.number && fault.can_hit(kind) => {
                 state.fired = Some(call.clone());

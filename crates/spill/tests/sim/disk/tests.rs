@@ -53,7 +53,7 @@ fn unsynced_sectors_survive_independently() {
     assert_eq!(all, [2; 4 * SECTOR]);
     for seed in 0..20 {
         let later = power_cut(&sim, Loss::Earlier, seed).content(&at("a")).unwrap();
-        assert!(later.is_sorted(), "what is later in the file has overtaken the rest");
+        assert!(later.is_sorted(), "later sectors survived earlier ones");
     }
 }
 
