@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: dist test-dist test-long help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
+.PHONY: docs dist test-dist test-long help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
@@ -22,6 +22,7 @@ help:
 	@echo "make dist         wheel, tarball, packages and image for x86-64 and 64-bit Arm, into dist/"
 	@echo "make test-dist    installs what 'make dist' made, and uses it"
 	@echo "make fuzz         the parsers of protocols and files for FUZZ_SECONDS each; fuzz-long: also of studies, results, agents"
+	@echo "make docs         the documents as a book, where mdbook is installed"
 	@echo "make bench        the harness's own benchmarks"
 	@echo "make mbwu-demo    work units of three equal loop devices, with much and with little CPU (root)"
 
@@ -142,6 +143,12 @@ test-bundled:
 
 bench: setup
 	cargo bench --locked --package workload --package drive
+
+# Tests check the documents without it: `cargo test --release --locked --package kvmeter --test docs`.
+docs:
+	@command -v mdbook >/dev/null || { echo "mdbook is missing; install it with: cargo install mdbook --locked"; exit 1; }
+	mdbook build --dest-dir $(CARGO_TARGET_DIR)/book
+	@echo "built $(CARGO_TARGET_DIR)/book/index.html"
 
 # For one architecture alone: `scripts/dist x86_64`.
 dist:

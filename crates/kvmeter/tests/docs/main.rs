@@ -1,0 +1,10 @@
+//! The documents are checked as the code is: links, named files, the picture of the crates, prose.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
+
+mod layers;
+mod links;
+mod markdown;
+mod named_files;
+mod prose;
+mod tree;
