@@ -9,12 +9,12 @@ use crate::tree::documents;
 const WORDS: &str = include_str!("words.txt");
 
 /// Aim at 25.
-const LONGEST_SENTENCE: usize = 40;
+const LONGEST_SENTENCE: usize = 35;
 
-/// Whose prose is not checked: Spill's documents are rewritten on their own.
+/// Whose prose is not checked: the studies, whose pages follow a paper, and Spill's documents.
 fn is_left_out(document: &Document) -> bool {
-    document.path.starts_with("docs/decisions/0007-spill.md")
-        || document.path.starts_with("crates/spill")
+    let left_out = ["studies", "crates/spill", "docs/decisions/0007-spill.md"];
+    left_out.iter().any(|start| document.path.starts_with(start))
 }
 
 fn checked() -> impl Iterator<Item = (Document, Vec<Block>)> {
