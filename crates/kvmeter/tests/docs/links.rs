@@ -10,7 +10,12 @@ fn relative_links_and_anchors_resolve() {
     for from in documents() {
         for link in from.links() {
             if let Some(why) = fault(&from.path, &link.target) {
-                broken.push(format!("{}:{}: {} {why}", from.path.display(), link.line, link.target));
+                broken.push(format!(
+                    "{}:{}: {} {why}",
+                    from.path.display(),
+                    link.line,
+                    link.target
+                ));
             }
         }
     }
@@ -34,11 +39,8 @@ fn the_book_contains_every_document() {
 
 #[test]
 fn the_list_of_decisions_is_complete() {
-    let listed: Vec<String> = document("docs/decisions/README.md")
-        .links()
-        .into_iter()
-        .map(|link| link.target)
-        .collect();
+    let listed: Vec<String> =
+        document("docs/decisions/README.md").links().into_iter().map(|link| link.target).collect();
     for decision in documents().iter().filter(|file| file.path.starts_with("docs/decisions")) {
         let name = decision.path.file_name().unwrap().to_str().unwrap();
         assert!(

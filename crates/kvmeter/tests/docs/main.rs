@@ -6,5 +6,6 @@ mod layers;
 mod links;
 mod markdown;
 mod named_files;
+mod named_items;
 mod prose;
 mod tree;

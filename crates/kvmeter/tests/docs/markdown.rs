@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 pub struct Document {
     /// Relative to the workspace.
@@ -57,6 +57,26 @@ impl Document {
                 _ => None,
             })
             .collect()
+    }
+
+    /// Its blocks of Rust, each line with its number.
+    pub fn rust(&self) -> Vec<(usize, String)> {
+        let mut lines = Vec::new();
+        let mut is_rust = false;
+        for (event, line) in self.parse() {
+            match event {
+                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+                    is_rust = &*language == "rust";
+                }
+                Event::Text(text) if is_rust => {
+                    let numbered = text.lines().enumerate();
+                    lines.extend(numbered.map(|(after, text)| (line + after, text.to_owned())));
+                }
+                Event::End(TagEnd::CodeBlock) => is_rust = false,
+                _ => {}
+            }
+        }
+        lines
     }
 
     pub fn blocks(&self) -> Vec<Block> {

@@ -59,14 +59,19 @@ fn path(code: &str) -> Option<PathBuf> {
         return None;
     }
     const FOLDERS: [&str; 9] = [
-        "crates", "docs", "studies", "platforms", "benches", "scripts", "fuzz", "packaging", "python",
+        "crates",
+        "docs",
+        "studies",
+        "platforms",
+        "benches",
+        "scripts",
+        "fuzz",
+        "packaging",
+        "python",
     ];
     if FOLDERS.contains(&first) {
         return Some(code.into());
     }
     let of_a_crate = ["src/", "tests/", "benches/", "build.rs", "Cargo.toml"];
-    of_a_crate
-        .iter()
-        .any(|start| rest.starts_with(start))
-        .then(|| Path::new("crates").join(code))
+    of_a_crate.iter().any(|start| rest.starts_with(start)).then(|| Path::new("crates").join(code))
 }
