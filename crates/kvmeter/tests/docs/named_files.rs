@@ -47,7 +47,8 @@ fn each_crate_of_the_architecture_says_where_to_begin() {
     }
 }
 
-/// The paths in code spans: from the top of the tree, or from `crates/` (`drive/src/plan.rs`).
+/// The files in code spans, as paths from the top of the tree or from `crates/`
+/// (`drive/src/plan.rs`).
 fn named(block: &Block) -> impl Iterator<Item = PathBuf> {
     block.code.iter().filter_map(|code| path(code))
 }
@@ -55,7 +56,8 @@ fn named(block: &Block) -> impl Iterator<Item = PathBuf> {
 fn path(code: &str) -> Option<PathBuf> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let (first, rest) = code.split_once('/')?;
-    if !code.chars().all(plain) || rest.is_empty() {
+    let is_file = rest.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    if !is_file || !code.chars().all(plain) {
         return None;
     }
     const FOLDERS: [&str; 9] = [
