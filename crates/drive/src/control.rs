@@ -470,7 +470,7 @@ impl<T: Target> WorkerPool<T> {
                 intervals,
                 stopped,
                 steady,
-                keeps: self.shared.target.capabilities().keeps,
+                keeps: self.shared.target.capabilities().stores_values,
                 cpus: self.cpus,
             },
         ))

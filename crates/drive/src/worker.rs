@@ -99,7 +99,7 @@ pub(crate) fn work<S: Store, A: OperationSource, P: Pacer>(
     let WorkerShared { target: store, clock, gate, frontier, .. } = shared;
     let lane = frontier.lane(thread);
     let mut session = store.session()?;
-    let mut asker = StoreExecutor::new(clock, store.capabilities().keeps, &asks);
+    let mut asker = StoreExecutor::new(clock, store.capabilities().stores_values, &asks);
     let needs_frontier = asks.asks_for_inserted();
     let known = || if needs_frontier { frontier.acknowledged() } else { u64::MAX };
     let mut seen = ThreadStats::default();

@@ -1,7 +1,7 @@
 //! From text to data, with errors that show the place.
 
-use model::place::shown_if;
 use model::suggest::with_suggestion;
+use model::text_position::shown_if;
 use serde::de::DeserializeOwned;
 
 use crate::error::PlatformError;

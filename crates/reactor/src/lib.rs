@@ -9,13 +9,13 @@
 //! tells.
 #![deny(unsafe_code)]
 
+mod borrowed_buffer;
 mod connect;
 mod connection;
 mod counters;
 mod engine;
 mod epoll;
 mod incoming;
-mod lent;
 mod reactor;
 mod session;
 mod socket;

@@ -20,12 +20,12 @@ pub struct Gather {
     /// Connections that end the wait at once.
     pub least: u32,
     /// After it one is enough; counts from the begin of the wait.
-    pub patience: Duration,
+    pub max_wait: Duration,
 }
 
 impl Gather {
     /// The first connection that is ready ends the wait.
-    pub const NONE: Gather = Gather { least: 1, patience: Duration::ZERO };
+    pub const NONE: Gather = Gather { least: 1, max_wait: Duration::ZERO };
 }
 
 /// What the engines share: the connections and who of them is ready.

@@ -18,9 +18,9 @@ use std::time::Duration;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
+use crate::borrowed_buffer::BorrowedBuffer;
 use crate::connection::{Connection, ConnectionFailure, ConnectionState};
 use crate::engine::{Engine, EngineUnavailable};
-use crate::lent::BorrowedBuffer;
 use crate::reactor::{Gather, Shared};
 use crate::sys;
 
@@ -221,9 +221,9 @@ impl Uring {
         let mut arguments = SubmitArgs::new().timespec(&limit);
         let mut least = u32::from(wait > Duration::ZERO);
         // After the minimal wait the kernel is content with one.
-        if self.gathers && gather.least > 1 && wait > gather.patience {
+        if self.gathers && gather.least > 1 && wait > gather.max_wait {
             least = gather.least;
-            arguments = arguments.min_wait_usec(gather.patience.as_micros() as u32);
+            arguments = arguments.min_wait_usec(gather.max_wait.as_micros() as u32);
         }
         for _ in 0..TRIES {
             let offered = self.ring.submission().len() as u32;

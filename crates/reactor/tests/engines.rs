@@ -306,7 +306,7 @@ fn what_gathers_ends_with_fewer_and_hears_all() {
             let mut heard = 0;
             while heard < speakers {
                 let limit = Some(Duration::from_secs(30));
-                reactor.poll_many(limit, Gather { least, patience }).unwrap();
+                reactor.poll_many(limit, Gather { least, max_wait: patience }).unwrap();
                 while let Some(conn) = reactor.ready() {
                     assert_eq!(reactor.incoming(conn), b"answer", "{engine}");
                     reactor.consume(conn, 6);

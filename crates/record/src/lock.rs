@@ -19,7 +19,7 @@ pub(crate) struct ResultsLock {
 }
 
 const TERMS: LockOptions =
-    LockOptions { sharing: LockScope::Own, patience: Duration::from_secs(5), leaves_nothing: true };
+    LockOptions { sharing: LockScope::Own, timeout: Duration::from_secs(5), leaves_nothing: true };
 
 impl ResultsLock {
     /// Takes the lock of `results` or says at once who holds it.

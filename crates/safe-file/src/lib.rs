@@ -15,17 +15,17 @@
 
 mod lock;
 mod open;
-mod own;
+mod private_state;
 mod replace;
-mod who;
+mod users;
 
 pub use lock::{Lock, LockError, LockHolder, LockOptions, LockScope};
 pub use open::open_or_create;
-pub use own::{make_folder, own, own_folder};
+pub use private_state::{make_folder, own, own_folder};
 pub use replace::{
     check_companion, check_folder, check_output, is_left_over, replace, replace_own,
 };
-pub use who::user_name;
+pub use users::user_name;
 
 use std::io;
 use std::path::{Path, PathBuf};

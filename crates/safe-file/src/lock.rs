@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::FileError;
 use crate::open::{OwnershipRule, open, open_to_look};
-use crate::who::{own_uid, user_name};
+use crate::users::{own_uid, user_name};
 
 pub use holder::LockHolder;
 
@@ -34,7 +34,7 @@ pub struct LockOptions {
     pub sharing: LockScope,
     /// How long to wait where the process that took it is gone: what it was about to start has its
     /// files too until it runs, and its supervisor may have something to do.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Whether the file goes when the lock is given back.
     pub leaves_nothing: bool,
 }
@@ -67,7 +67,7 @@ impl Lock {
             LockScope::Common => (OwnershipRule::Anybody, 0o644),
         };
         let failed = |error| FileError::io(path, error);
-        let limit = Instant::now() + terms.patience;
+        let limit = Instant::now() + terms.timeout;
         // Against holders that remove their file while it is being opened.
         let mut removed = 0;
         loop {

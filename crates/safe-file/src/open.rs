@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 use crate::FileError;
-use crate::who::{is_trusted, own_uid, user_name};
+use crate::users::{is_trusted, own_uid, user_name};
 
 /// Attempts against somebody who makes and removes the file meanwhile.
 const ATTEMPTS: usize = 100;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::FileError;
 use crate::open::stranger;
-use crate::who::{folder_of, is_open_to_all, is_trusted, user_name};
+use crate::users::{folder_of, is_open_to_all, is_trusted, user_name};
 
 /// Links in a row, as the kernel counts them.
 const LINKS: usize = 40;
@@ -216,7 +216,7 @@ mod tests {
     use std::os::unix::fs::{chown, symlink};
 
     use super::*;
-    use crate::who::own_uid;
+    use crate::users::own_uid;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());

@@ -270,12 +270,12 @@ fn a_server_that_never_answers_is_ended() {
     fs::write(&mark, "").unwrap();
     let settings = none().with("binary", script(folder.path(), &text).as_str());
     let mut wanted = order("memcached", settings);
-    wanted.patience = Duration::from_millis(400);
+    wanted.start_timeout = Duration::from_millis(400);
     let error = LocalLauncher.start(&wanted).unwrap_err();
     assert!(matches!(error, LaunchError::Silent { .. }), "{error}");
     assert!(error.to_string().contains("still thinking"), "{error}");
     // However long it may take: whoever stops it waits no longer.
-    wanted.patience = Duration::from_secs(3600);
+    wanted.start_timeout = Duration::from_secs(3600);
     wanted.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let error = LocalLauncher.start(&wanted).unwrap_err();
     assert!(matches!(error, LaunchError::Stopped { .. }), "{error}");

@@ -24,7 +24,7 @@ use crate::{StoreError, StoreUrl};
 
 /// A directory that is in use is refused at once.
 const TERMS: LockOptions =
-    LockOptions { sharing: LockScope::Own, patience: Duration::ZERO, leaves_nothing: false };
+    LockOptions { sharing: LockScope::Own, timeout: Duration::ZERO, leaves_nothing: false };
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,11 +8,11 @@
 mod adapters;
 mod directory;
 mod error;
-mod foreign;
+mod foreign_url;
 mod marker;
 mod options;
 mod remote;
-mod together;
+mod store_group;
 mod url;
 pub mod wire;
 
@@ -25,7 +25,7 @@ pub use error::StoreError;
 pub use marker::DatasetMarker;
 pub use options::{MachineResource, OptionInfo, StoreOptions, on_off};
 pub use remote::{ANY_CERTIFICATE, Remote, TlsFiles};
-pub use together::{Distribution, open_together};
+pub use store_group::{Distribution, open_together};
 pub use url::StoreUrl;
 
 use serde::Serialize;
@@ -38,9 +38,9 @@ pub struct Capabilities {
     /// What was acknowledged survives a kill of the process.
     pub durable: bool,
     /// Reads return what was written. False for `null`, whose answers cannot be verified.
-    pub keeps: bool,
+    pub stores_values: bool,
     /// It may drop what it was given: a read that finds nothing is a miss, not a failure.
-    pub forgets: bool,
+    pub may_evict: bool,
 }
 
 /// A number that the store says of itself.

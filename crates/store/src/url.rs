@@ -8,7 +8,9 @@ use model::tilde::unexpanded;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::adapters::{ADAPTERS, Adapter, DataLocation};
-use crate::{Directory, LongestValue, MachineResource, Remote, StoreError, StoreOptions, foreign};
+use crate::{
+    Directory, LongestValue, MachineResource, Remote, StoreError, StoreOptions, foreign_url,
+};
 
 /// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`,
 /// `scheme://HOST:PORT,HOST:PORT?option=value` for servers, or `null`.
@@ -78,9 +80,9 @@ impl FromStr for StoreUrl {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
-        foreign::refuse_secrets(text)?;
-        let read = foreign::in_our_words(text).and_then(|ours| Self::read(&ours));
-        read.map_err(|error| foreign::without_secrets(text, error))
+        foreign_url::refuse_secrets(text)?;
+        let read = foreign_url::in_our_words(text).and_then(|ours| Self::read(&ours));
+        read.map_err(|error| foreign_url::without_secrets(text, error))
     }
 }
 

@@ -17,7 +17,7 @@ const NAME: &str = "kvmeter-run.lock";
 /// All users meet here, so the file may be any user's; it is written to by its owner alone.
 const TERMS: LockOptions = LockOptions {
     sharing: LockScope::Common,
-    patience: Duration::from_secs(5),
+    timeout: Duration::from_secs(5),
     leaves_nothing: false,
 };
 

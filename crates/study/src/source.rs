@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use host::Root;
-use model::place::{shown, shown_if};
 use model::suggest::{hint, with_suggestion};
+use model::text_position::{shown, shown_if};
 use model::tilde::unexpanded;
 use record::design::ChosenScale;
 use toml::Spanned;

@@ -128,7 +128,7 @@ impl ServerSpec {
         let order = LaunchRequest {
             prefix,
             stop: Arc::clone(stop),
-            patience: limit.min(SLOW_START),
+            start_timeout: limit.min(SLOW_START),
             ..LaunchRequest::new(self.program, self.wanted.clone())
         };
         let first =

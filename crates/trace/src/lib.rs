@@ -39,4 +39,4 @@ pub use arch::name_of;
 pub use histogram::Histogram;
 pub use snapshot::Snapshot;
 pub use tracer::{Cost, CostWatch, Tracer, available, loaded_programs};
-pub use unavailable::{Reason, Unavailable};
+pub use unavailable::{Unavailable, UnavailableReason};

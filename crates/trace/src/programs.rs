@@ -30,7 +30,7 @@ pub(crate) enum Identity {
 
 /// What both programs need to know.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ProgramPlan {
     pub identity: Identity,
     pub layout: Layout,
     pub registers: Registers,
@@ -41,13 +41,13 @@ pub(crate) struct Plan {
 
 struct Writer<'a> {
     a: Assembler,
-    plan: &'a Plan,
+    plan: &'a ProgramPlan,
     done: Label,
 }
 
 impl<'a> Writer<'a> {
     /// Begins a program: leaves unless the traced process made the call.
-    fn begin(plan: &'a Plan) -> Writer<'a> {
+    fn begin(plan: &'a ProgramPlan) -> Writer<'a> {
         let mut a = Assembler::new();
         let done = a.label();
         a.alu(Alu::Move, R6, R1);
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
 }
 
 /// At the entry of a call: counts it; a write ends the request pending on its socket.
-pub(crate) fn at_entry(plan: &Plan) -> Result<Vec<Instruction>, AssembleError> {
+pub(crate) fn at_entry(plan: &ProgramPlan) -> Result<Vec<Instruction>, AssembleError> {
     let mut w = Writer::begin(plan);
     let [write, further, untracked, close, connect, known] = std::array::from_fn(|_| w.a.label());
     w.find_block();
@@ -220,7 +220,7 @@ fn record_r0(w: &mut Writer<'_>) {
 }
 
 /// At the exit of a call: a read that brought bytes starts a request.
-pub(crate) fn at_exit(plan: &Plan) -> Result<Vec<Instruction>, AssembleError> {
+pub(crate) fn at_exit(plan: &ProgramPlan) -> Result<Vec<Instruction>, AssembleError> {
     let mut w = Writer::begin(plan);
     let [read, receive, accept, wait, begin, fresh, untracked] =
         std::array::from_fn(|_| w.a.label());

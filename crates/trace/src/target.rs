@@ -2,7 +2,7 @@
 
 use crate::programs::Identity;
 use crate::sys;
-use crate::unavailable::{Reason, Unavailable};
+use crate::unavailable::{Unavailable, UnavailableReason};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -25,12 +25,12 @@ pub(crate) struct Target {
 
 fn denied_or(pid: u32, action: &'static str, error: &io::Error) -> Unavailable {
     match error.kind() {
-        ErrorKind::PermissionDenied => Reason::Privilege {
+        ErrorKind::PermissionDenied => UnavailableReason::Privilege {
             action,
             capabilities: "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search",
         }
         .into(),
-        _ => Reason::NoProcess(pid).into(),
+        _ => UnavailableReason::NoProcess(pid).into(),
     }
 }
 
@@ -42,7 +42,7 @@ fn number_after(text: &str, label: &str) -> Option<u64> {
 impl Target {
     /// Looks at the process of which `pid` is a thread.
     pub fn inspect(pid: u32) -> Result<Target, Unavailable> {
-        let gone = |_| Unavailable::from(Reason::NoProcess(pid));
+        let gone = |_| Unavailable::from(UnavailableReason::NoProcess(pid));
         let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(gone)?;
         let process = number_after(&status, "Tgid:").and_then(|number| number.try_into().ok());
         let pid = process.unwrap_or(pid);
@@ -51,7 +51,7 @@ impl Target {
         let action = "look into a process of another user";
         let class = elf_class(&folder).map_err(|error| denied_or(pid, action, &error))?;
         if class == ELF_CLASS_32 {
-            return Err(Reason::ThirtyTwoBit(pid).into());
+            return Err(UnavailableReason::ThirtyTwoBit(pid).into());
         }
         let limits = fs::read_to_string(folder.join("limits"))
             .map_err(|error| denied_or(pid, action, &error))?;
@@ -113,7 +113,7 @@ fn elf_class(folder: &Path) -> io::Result<u8> {
 /// How the programs recognise process `pid` of the namespace that this process is in.
 pub(crate) fn identity(pid: u32) -> Result<Identity, Unavailable> {
     let failed = |error: io::Error| {
-        Unavailable::from(Reason::Kernel {
+        Unavailable::from(UnavailableReason::Kernel {
             step: "looking at the process namespace",
             error: error.to_string(),
         })
@@ -173,6 +173,6 @@ mod tests {
     #[test]
     fn a_process_that_is_not_there_is_named() {
         let error = Target::inspect(u32::MAX).err().unwrap();
-        assert_eq!(error.reason, Reason::NoProcess(u32::MAX));
+        assert_eq!(error.reason, UnavailableReason::NoProcess(u32::MAX));
     }
 }

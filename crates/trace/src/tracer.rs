@@ -3,11 +3,11 @@
 use crate::arch;
 use crate::btf;
 use crate::layout::{Layout, slot};
-use crate::programs::{self, Identity, Plan};
+use crate::programs::{self, Identity, ProgramPlan};
 use crate::snapshot::Snapshot;
 use crate::sys::{self, Attached, Program, RunTime, SharedMemory};
 use crate::target::{self, Target};
-use crate::unavailable::{Reason, Unavailable, reason_for, reason_for_all};
+use crate::unavailable::{Unavailable, UnavailableReason, reason_for, reason_for_all};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ struct Loaded {
 
 impl Loaded {
     fn load(identity: Identity, layout: Layout) -> Result<Loaded, Unavailable> {
-        let registers = arch::REGISTERS.ok_or(Reason::Architecture)?;
+        let registers = arch::REGISTERS.ok_or(UnavailableReason::Architecture)?;
         let [entry_point, exit_point] = tracepoints()?;
         let memory = |name, bytes| {
             SharedMemory::create(name, bytes)
@@ -42,7 +42,7 @@ impl Loaded {
         };
         let tallies = memory("kvmeter_tallies", layout.tallies_bytes())?;
         let slots = memory("kvmeter_slots", layout.slots_bytes())?;
-        let plan = Plan {
+        let plan = ProgramPlan {
             identity,
             layout,
             registers,
@@ -50,7 +50,8 @@ impl Loaded {
             slots: slots.descriptor(),
         };
         let load = |name, tracepoint, program: Result<Vec<_>, crate::asm::AssembleError>| {
-            let program = program.map_err(|error| Reason::Rejected { log: error.to_string() })?;
+            let program =
+                program.map_err(|error| UnavailableReason::Rejected { log: error.to_string() })?;
             Program::load(name, tracepoint, &program)
                 .map_err(|(error, log)| reason_for("loading a BPF program", &error, log))
         };
@@ -75,15 +76,15 @@ impl Loaded {
 
 /// The type numbers of the two tracepoints.
 fn tracepoints() -> Result<[u32; 2], Unavailable> {
-    let no_types = |detail: String| Unavailable::from(Reason::NoTypes { detail });
+    let no_types = |detail: String| Unavailable::from(UnavailableReason::NoTypes { detail });
     let types =
         fs::read(btf::VMLINUX).map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
     let names = ["btf_trace_sys_enter", "btf_trace_sys_exit"];
     let [entry, exit] = btf::find(&types, btf::KIND_TYPEDEF, names)
         .map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
     Ok([
-        entry.ok_or(Reason::NoTracepoint("sys_enter"))?,
-        exit.ok_or(Reason::NoTracepoint("sys_exit"))?,
+        entry.ok_or(UnavailableReason::NoTracepoint("sys_enter"))?,
+        exit.ok_or(UnavailableReason::NoTracepoint("sys_exit"))?,
     ])
 }
 
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn every_form_of_the_programs_passes_the_verifier_and_counts_alike() {
         if let Err(why) = available() {
-            assert!(!matches!(why.reason, Reason::Rejected { .. }), "{why}");
+            assert!(!matches!(why.reason, UnavailableReason::Rejected { .. }), "{why}");
             eprintln!("SKIPPED: {why}");
             return;
         }

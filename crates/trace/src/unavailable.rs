@@ -10,7 +10,7 @@ const CAP_BPF: u32 = 39;
 /// Why system calls cannot be traced here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum UnavailableReason {
     #[error("this processor architecture's system call registers are not known")]
     Architecture,
     /// `capabilities` are what would suffice, as setcap(8) takes them.
@@ -41,34 +41,40 @@ pub enum Reason {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct Unavailable {
-    pub reason: Reason,
+    pub reason: UnavailableReason,
     /// What to do about it, as a sentence without a full stop.
     pub remedy: String,
 }
 
-impl From<Reason> for Unavailable {
-    fn from(reason: Reason) -> Unavailable {
+impl From<UnavailableReason> for Unavailable {
+    fn from(reason: UnavailableReason) -> Unavailable {
         let remedy = match &reason {
-            Reason::Architecture => "run the server on x86-64 or Arm (64-bit)",
-            Reason::Privilege { capabilities, .. } => &format!(
+            UnavailableReason::Architecture => "run the server on x86-64 or Arm (64-bit)",
+            UnavailableReason::Privilege { capabilities, .. } => &format!(
                 "run as root or give the program the capabilities: \
                  setcap {capabilities}+ep FILE"
             ),
-            Reason::Lockdown => {
+            UnavailableReason::Lockdown => {
                 "start the machine without lockdown=confidentiality, or preload the \
                  timing library into the server instead"
             }
-            Reason::Forbidden => {
+            UnavailableReason::Forbidden => {
                 "a container's system call filter or user namespace stands in the way: \
                  run on the host, or start the container privileged"
             }
-            Reason::NoBpf => "use a kernel with CONFIG_BPF_SYSCALL=y, version 5.8 or later",
-            Reason::NoTypes { .. } => "use a kernel with CONFIG_DEBUG_INFO_BTF=y and /sys mounted",
-            Reason::NoTracepoint(_) => "use a kernel with CONFIG_FTRACE_SYSCALLS=y",
-            Reason::Rejected { .. } => "this is a defect: report it with the kernel's version",
-            Reason::NoProcess(_) => "check the process number, as seen in this /proc",
-            Reason::ThirtyTwoBit(_) => "trace a 64-bit build of the server",
-            Reason::Kernel { .. } => {
+            UnavailableReason::NoBpf => {
+                "use a kernel with CONFIG_BPF_SYSCALL=y, version 5.8 or later"
+            }
+            UnavailableReason::NoTypes { .. } => {
+                "use a kernel with CONFIG_DEBUG_INFO_BTF=y and /sys mounted"
+            }
+            UnavailableReason::NoTracepoint(_) => "use a kernel with CONFIG_FTRACE_SYSCALLS=y",
+            UnavailableReason::Rejected { .. } => {
+                "this is a defect: report it with the kernel's version"
+            }
+            UnavailableReason::NoProcess(_) => "check the process number, as seen in this /proc",
+            UnavailableReason::ThirtyTwoBit(_) => "trace a 64-bit build of the server",
+            UnavailableReason::Kernel { .. } => {
                 "check the limits on descriptors (ulimit -n) and, before Linux 5.11, \
                  on locked memory (ulimit -l unlimited)"
             }
@@ -78,29 +84,29 @@ impl From<Reason> for Unavailable {
 }
 
 /// Turns the kernel's answer to a step of loading into a reason.
-pub(crate) fn reason_for(step: &'static str, error: &io::Error, log: String) -> Reason {
+pub(crate) fn reason_for(step: &'static str, error: &io::Error, log: String) -> UnavailableReason {
     match error.raw_os_error() {
-        Some(libc::ENOSYS) => Reason::NoBpf,
+        Some(libc::ENOSYS) => UnavailableReason::NoBpf,
         Some(libc::EPERM | libc::EACCES) if log.is_empty() => {
             let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
             let lockdown = fs::read_to_string("/sys/kernel/security/lockdown");
             refusal(&status, &lockdown.unwrap_or_default())
         }
-        Some(libc::EACCES | libc::EINVAL) if !log.is_empty() => Reason::Rejected { log },
-        _ => Reason::Kernel { step, error: error.to_string() },
+        Some(libc::EACCES | libc::EINVAL) if !log.is_empty() => UnavailableReason::Rejected { log },
+        _ => UnavailableReason::Kernel { step, error: error.to_string() },
     }
 }
 
 /// Turns the kernel's answer to a question about all BPF programs into a reason.
-pub(crate) fn reason_for_all(action: &'static str, error: &io::Error) -> Reason {
+pub(crate) fn reason_for_all(action: &'static str, error: &io::Error) -> UnavailableReason {
     match error.raw_os_error() {
-        Some(libc::EPERM) => Reason::Privilege { action, capabilities: "cap_sys_admin" },
+        Some(libc::EPERM) => UnavailableReason::Privilege { action, capabilities: "cap_sys_admin" },
         _ => reason_for(action, error, String::new()),
     }
 }
 
 /// Why bpf(2) was refused, from `/proc/self/status` and the lockdown file.
-fn refusal(status: &str, lockdown: &str) -> Reason {
+fn refusal(status: &str, lockdown: &str) -> UnavailableReason {
     let effective = status
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))
@@ -108,14 +114,14 @@ fn refusal(status: &str, lockdown: &str) -> Reason {
         .unwrap_or(0);
     let has = |capability: u32| effective >> capability & 1 == 1;
     if !(has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)) {
-        return Reason::Privilege {
+        return UnavailableReason::Privilege {
             action: "load BPF programs",
             capabilities: "cap_bpf,cap_perfmon",
         };
     }
     match lockdown.contains("[confidentiality]") {
-        true => Reason::Lockdown,
-        false => Reason::Forbidden,
+        true => UnavailableReason::Lockdown,
+        false => UnavailableReason::Forbidden,
     }
 }
 
@@ -135,9 +141,9 @@ mod tests {
             let remedy = Unavailable::from(short).remedy;
             assert!(remedy.contains("setcap cap_bpf,cap_perfmon+ep"), "{remedy}");
         }
-        assert_eq!(refusal(&both, unlocked), Reason::Forbidden);
-        assert_eq!(refusal(&both, ""), Reason::Forbidden);
-        assert_eq!(refusal(&both, locked), Reason::Lockdown);
+        assert_eq!(refusal(&both, unlocked), UnavailableReason::Forbidden);
+        assert_eq!(refusal(&both, ""), UnavailableReason::Forbidden);
+        assert_eq!(refusal(&both, locked), UnavailableReason::Lockdown);
     }
 
     #[test]
@@ -145,10 +151,13 @@ mod tests {
         let of = |code: i32, log: &str| {
             reason_for("step", &io::Error::from_raw_os_error(code), log.to_owned())
         };
-        assert_eq!(of(libc::ENOSYS, ""), Reason::NoBpf);
-        assert_eq!(of(libc::EACCES, "R1 bad"), Reason::Rejected { log: "R1 bad".to_owned() });
-        assert!(matches!(of(libc::EMFILE, ""), Reason::Kernel { step: "step", .. }));
-        let shown = Unavailable::from(Reason::NoBpf).to_string();
+        assert_eq!(of(libc::ENOSYS, ""), UnavailableReason::NoBpf);
+        assert_eq!(
+            of(libc::EACCES, "R1 bad"),
+            UnavailableReason::Rejected { log: "R1 bad".to_owned() }
+        );
+        assert!(matches!(of(libc::EMFILE, ""), UnavailableReason::Kernel { step: "step", .. }));
+        let shown = Unavailable::from(UnavailableReason::NoBpf).to_string();
         assert!(shown.contains("bpf(2)") && shown.contains("CONFIG_BPF_SYSCALL"), "{shown}");
     }
 }

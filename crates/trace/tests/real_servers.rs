@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use syscall_trace::{Reason, Snapshot, Tracer, name_of};
+use syscall_trace::{Snapshot, Tracer, UnavailableReason, name_of};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -97,7 +97,7 @@ fn possible() -> bool {
         Ok(()) => true,
         // A defect of the programs is no reason to skip.
         Err(why) => {
-            assert!(!matches!(why.reason, Reason::Rejected { .. }), "{why}");
+            assert!(!matches!(why.reason, UnavailableReason::Rejected { .. }), "{why}");
             eprintln!("SKIPPED: {why}");
             false
         }
@@ -261,7 +261,7 @@ fn what_was_counted_outlives_the_server() {
     drop(server);
     assert!(tracer.exited());
     assert_eq!(tracer.snapshot().requests(), 20);
-    assert_eq!(Tracer::attach(pid).err().unwrap().reason, Reason::NoProcess(pid));
+    assert_eq!(Tracer::attach(pid).err().unwrap().reason, UnavailableReason::NoProcess(pid));
 }
 
 const TARGET: &str = "SYSCALL_TRACE_TARGET";

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
-use model::place::{shown, shown_if};
 use model::suggest::with_suggestion;
+use model::text_position::{shown, shown_if};
 use serde::de::DeserializeOwned;
 
 use crate::error::SimError;

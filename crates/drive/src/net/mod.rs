@@ -329,7 +329,7 @@ fn internal(error: impl std::fmt::Display) -> DriveError {
 
 impl Target for Network {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: false, durable: false, keeps: true, forgets: self.forgets }
+        Capabilities { scan: false, durable: false, stores_values: true, may_evict: self.forgets }
     }
 
     fn version(&self) -> String {

@@ -38,7 +38,7 @@ impl Store for Ledger {
         Ok(Ledger::default())
     }
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: false, durable: false, keeps: true, forgets: false }
+        Capabilities { scan: false, durable: false, stores_values: true, may_evict: false }
     }
     fn version(&self) -> String {
         "ledger".to_owned()

@@ -31,7 +31,7 @@ const KEPT: &str = "kept.journal";
 const LOCK: &str = "lock";
 const TERMS: LockOptions = LockOptions {
     sharing: LockScope::Own,
-    patience: Duration::from_secs(10),
+    timeout: Duration::from_secs(10),
     leaves_nothing: false,
 };
 /// How every line begins.

@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use nix::sys::stat::{major, minor};
 use nix::unistd::{SysconfVar, sysconf};
 
-use crate::who::user_name;
+use crate::users::user_name;
 
 /// A process that has a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]

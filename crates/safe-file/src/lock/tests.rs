@@ -4,11 +4,8 @@ use std::process::{Command, Stdio};
 use super::*;
 
 const STRANGER: u32 = 12_345;
-const OWN: LockOptions = LockOptions {
-    sharing: LockScope::Own,
-    patience: Duration::from_secs(5),
-    leaves_nothing: false,
-};
+const OWN: LockOptions =
+    LockOptions { sharing: LockScope::Own, timeout: Duration::from_secs(5), leaves_nothing: false };
 const COMMON: LockOptions = LockOptions { sharing: LockScope::Common, ..OWN };
 
 /// A folder that everybody can write to, as `/run/lock`.
@@ -91,7 +88,7 @@ fn what_a_dead_one_s_child_still_holds_is_waited_for() {
     child.wait().unwrap();
     // One that keeps it is named in the end.
     let mut child = held_by_a_child(&path, "60");
-    let soon = LockOptions { patience: Duration::from_millis(50), ..COMMON };
+    let soon = LockOptions { timeout: Duration::from_millis(50), ..COMMON };
     let refused = words(&path, &soon);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -23,7 +23,7 @@ pub struct LaunchRequest {
     /// a simulator. It must go on in the same process.
     pub prefix: Vec<OsString>,
     /// How long it may take until it answers.
-    pub patience: Duration,
+    pub start_timeout: Duration,
     /// Raised, it is waited for no longer: neither for its start nor for its end.
     pub stop: Arc<AtomicBool>,
 }
@@ -34,7 +34,7 @@ impl LaunchRequest {
         let patience = Duration::from_secs(10);
         let (environment, prefix) = (Vec::new(), Vec::new());
         let stop = Arc::default();
-        LaunchRequest { program, settings, environment, prefix, patience, stop }
+        LaunchRequest { program, settings, environment, prefix, start_timeout: patience, stop }
     }
 }
 

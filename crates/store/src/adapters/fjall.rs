@@ -124,7 +124,7 @@ impl Store for Fjall {
 
     /// fjall hands each write to the kernel before it returns.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, keeps: true, forgets: false }
+        Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

@@ -116,7 +116,7 @@ impl Store for Lmdb {
 
     /// A commit has reached the page cache when it returns, with and without `sync`.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, keeps: true, forgets: false }
+        Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

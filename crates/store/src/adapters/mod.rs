@@ -6,6 +6,7 @@ mod listing;
 
 #[cfg(feature = "fjall")]
 mod fjall;
+mod key_spread;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod memcached;
@@ -14,7 +15,6 @@ mod raw;
 mod redis;
 mod rocksdb;
 mod spill;
-mod spread;
 
 use std::fmt;
 

@@ -34,7 +34,7 @@ impl Store for Null {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: false, keeps: false, forgets: false }
+        Capabilities { scan: true, durable: false, stores_values: false, may_evict: false }
     }
 
     fn version(&self) -> String {

@@ -117,7 +117,7 @@ impl Store for RawStore {
 
     fn capabilities(&self) -> Capabilities {
         // A write past the page cache goes out as one request; one into it may be cut by a kill.
-        Capabilities { scan: true, durable: self.direct, keeps: true, forgets: false }
+        Capabilities { scan: true, durable: self.direct, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

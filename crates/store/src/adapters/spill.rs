@@ -6,7 +6,7 @@ use std::time::Duration;
 use ::spill::{CachedWrites, ColdReads, Durability, Options, Table};
 use model::{Bytes, Span, Unit};
 
-use super::spread::spread;
+use super::key_spread::spread;
 use crate::{
     AdapterUnavailable, Capabilities, EmbeddedAdapter, LongestValue, OptionInfo, Session,
     Statistic, Store, StoreError, StoreOptions, StoreUrl, on_off,
@@ -154,7 +154,7 @@ impl Store for Spill {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, keeps: true, forgets: false }
+        Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

@@ -16,24 +16,24 @@
 
 #![forbid(unsafe_code)]
 
-mod answer;
 mod binary;
 mod error;
 mod expiry;
-mod greet;
+mod handshake;
 mod keys;
 mod login;
 mod meta;
 mod resp;
+mod response;
 mod ring;
 mod scan;
 mod text;
 
-pub use answer::{Kind, ParsedResponse, Refusal, Request, Response};
 pub use error::{KeyError, WireError};
-pub use greet::{HandshakeError, ServerIdentity};
+pub use handshake::{HandshakeError, ServerIdentity};
 pub use keys::KeyList;
 pub use login::{Login, Secret, SecretError};
+pub use response::{Kind, ParsedResponse, Refusal, Request, Response};
 pub use ring::Ring;
 
 use std::io::{Read, Write};
@@ -146,7 +146,7 @@ impl Protocol {
         stream: &mut (impl Read + Write),
         login: &Login,
     ) -> Result<ServerIdentity, HandshakeError> {
-        greet::greet(self, stream, login)
+        handshake::greet(self, stream, login)
     }
 
     /// What the server says of itself, name and text: memcached's `stats`, Redis's `INFO` with
@@ -159,7 +159,7 @@ impl Protocol {
         self,
         stream: &mut (impl Read + Write),
     ) -> Result<Vec<(String, String)>, HandshakeError> {
-        greet::statistics(self, stream)
+        handshake::statistics(self, stream)
     }
 
     /// Empties the server: all of a memcached, the chosen database of a Redis. To be called only
@@ -168,7 +168,7 @@ impl Protocol {
     /// # Errors
     /// See [`GreetError`].
     pub fn flush(self, stream: &mut (impl Read + Write)) -> Result<(), HandshakeError> {
-        greet::flush(self, stream)
+        handshake::flush(self, stream)
     }
 
     /// The length of the longest key that the protocol takes, in bytes.

@@ -26,7 +26,7 @@ macro_rules! over_all_stores {
 
 over_all_stores! {
     fn what_is_written_is_read(store, name) {
-        assert!(store.capabilities().keeps, "{name}");
+        assert!(store.capabilities().stores_values, "{name}");
         let mut session = store.session().unwrap();
         assert_eq!(read(&mut session, b"key").unwrap(), None, "{name}");
         session.insert(b"key", b"first").unwrap();
@@ -249,7 +249,7 @@ fn null_answers_at_once() {
         type Output = ();
         fn visit<S: Store>(self, store: S) {
             let capabilities = store.capabilities();
-            assert!(!capabilities.keeps && !capabilities.durable && capabilities.scan);
+            assert!(!capabilities.stores_values && !capabilities.durable && capabilities.scan);
             let mut session = store.session().unwrap();
             session.insert(b"key", b"value").unwrap();
             assert!(session.read(b"key", |_| panic!("it has no value to lend")).unwrap());

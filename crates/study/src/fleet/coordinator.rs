@@ -208,7 +208,7 @@ impl AgentPool {
             parts.push((name, gave.1.clone()));
             agent.gave = Some(gave);
         }
-        let keeps = task.target.capabilities().keeps;
+        let keeps = task.target.capabilities().stores_values;
         let slots = task.target.slots(&whole);
         let joined = drive::join(&parts, &whole, slots, keeps)?;
         let tax = dearest(&agents);

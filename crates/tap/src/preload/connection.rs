@@ -7,7 +7,7 @@ use std::sync::atomic::{
 };
 
 use crate::layout::{Counter, Lane};
-use crate::parse::{Asked, Lost, Position, SavedPosition};
+use crate::parse::{ParseLost, ParsedRequest, Position, SavedPosition};
 
 /// What a descriptor is.
 pub mod standing {
@@ -107,7 +107,7 @@ impl Connection {
         if self.standing() == standing::PARSED {
             match self.count_requests(pieces) {
                 Ok(asked) => return self.put_batch(lane, asked, now),
-                Err(Lost) => self.lose(lane),
+                Err(ParseLost) => self.lose(lane),
             }
         }
         let arrived = now();
@@ -117,9 +117,12 @@ impl Connection {
     }
 
     #[inline]
-    fn count_requests<'b>(&self, pieces: impl Iterator<Item = &'b [u8]>) -> Result<Asked, Lost> {
+    fn count_requests<'b>(
+        &self,
+        pieces: impl Iterator<Item = &'b [u8]>,
+    ) -> Result<ParsedRequest, ParseLost> {
         let mut position = self.requests.load();
-        let mut asked = Asked::default();
+        let mut asked = ParsedRequest::default();
         for piece in pieces {
             position.requests(piece, &mut asked)?;
         }
@@ -128,7 +131,7 @@ impl Connection {
     }
 
     #[inline]
-    fn put_batch(&self, lane: &Lane, asked: Asked, now: impl FnOnce() -> u64) -> u64 {
+    fn put_batch(&self, lane: &Lane, asked: ParsedRequest, now: impl FnOnce() -> u64) -> u64 {
         lane.add(Counter::Requests, u64::from(asked.complete));
         if asked.quiet > 0 {
             lane.add(Counter::Quiet, u64::from(asked.quiet));
@@ -188,7 +191,7 @@ impl Connection {
         if self.standing() == standing::PARSED {
             match self.count_answers(pieces) {
                 Ok(begun) => return self.answer(counting, begun, began),
-                Err(Lost) => self.lose(counting.lane),
+                Err(ParseLost) => self.lose(counting.lane),
             }
         }
         let since = self.opaque_since.load(Acquire);
@@ -200,7 +203,7 @@ impl Connection {
     }
 
     #[inline]
-    fn count_answers<'b>(&self, pieces: impl Iterator<Item = &'b [u8]>) -> Result<u32, Lost> {
+    fn count_answers<'b>(&self, pieces: impl Iterator<Item = &'b [u8]>) -> Result<u32, ParseLost> {
         let mut position = self.answers.0.load();
         let mut begun = 0;
         for piece in pieces {

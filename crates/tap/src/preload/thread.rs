@@ -15,7 +15,7 @@ use crate::sys;
 const SAMPLE_EVERY: u32 = 61;
 
 #[derive(Clone, Copy)]
-enum Place {
+enum LaneState {
     Unclaimed,
     Lane(&'static Lane),
     /// None was free, or the thread is ending.
@@ -23,7 +23,7 @@ enum Place {
 }
 
 thread_local! {
-    static PLACE: Cell<Place> = const { Cell::new(Place::Unclaimed) };
+    static PLACE: Cell<LaneState> = const { Cell::new(LaneState::Unclaimed) };
     static UNTIL_SAMPLE: Cell<u32> = const { Cell::new(SAMPLE_EVERY) };
     /// Only to know when the thread ends.
     static END: GiveBack = const { GiveBack };
@@ -33,16 +33,16 @@ thread_local! {
 #[inline]
 pub fn lane(attached: Attached) -> Option<&'static Lane> {
     match PLACE.get() {
-        Place::Lane(lane) => Some(lane),
-        Place::Unclaimed => claim(attached),
-        Place::Without => None,
+        LaneState::Lane(lane) => Some(lane),
+        LaneState::Unclaimed => claim(attached),
+        LaneState::Without => None,
     }
 }
 
 /// This thread's lane, if it has read or written a connection before.
 #[inline]
 pub fn claimed_lane() -> Option<&'static Lane> {
-    if let Place::Lane(lane) = PLACE.get() { Some(lane) } else { None }
+    if let LaneState::Lane(lane) = PLACE.get() { Some(lane) } else { None }
 }
 
 /// Whether the cost of this call is to be measured.
@@ -64,13 +64,13 @@ fn claim(attached: Attached) -> Option<&'static Lane> {
             lane.thread.store(unsafe { sys::gettid() } as u32, Relaxed);
             lane.touch();
             attached.header.lanes_used.fetch_max(number, Release);
-            PLACE.set(Place::Lane(lane));
+            PLACE.set(LaneState::Lane(lane));
             // Where the thread is already ending the lane stays its own.
             let _ = END.try_with(|_| ());
             return Some(lane);
         }
         attached.header.threads_unwatched.fetch_add(1, Relaxed);
-        PLACE.set(Place::Without);
+        PLACE.set(LaneState::Without);
         None
     })
 }
@@ -79,7 +79,7 @@ struct GiveBack;
 
 impl Drop for GiveBack {
     fn drop(&mut self) {
-        if let Place::Lane(lane) = PLACE.replace(Place::Without)
+        if let LaneState::Lane(lane) = PLACE.replace(LaneState::Without)
             && Attached::here().is_some()
         {
             lane.owned.store(0, Release);

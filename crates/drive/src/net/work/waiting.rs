@@ -27,7 +27,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
         let filled = self.pool.under_way().saturating_sub(self.queued) / self.depth;
         let least = u32::try_from(filled / 2).unwrap_or(u32::MAX).max(1);
-        Gather { least, patience: PATIENCE }
+        Gather { least, max_wait: PATIENCE }
     }
 
     /// Waits for answers, at most until the next operation is due.

@@ -1,11 +1,11 @@
 //! Servers on this machine.
 
-mod ask;
 mod binary;
 mod guard;
-mod keeper;
 mod output;
 mod place;
+mod readiness;
+mod server_process;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -21,9 +21,9 @@ use nix::unistd::Pid;
 
 use self::binary::Binary;
 use self::guard::Guard;
-use self::keeper::{ServerProcess, SpawnError};
 use self::output::Output;
 use self::place::ListenAddress;
+use self::server_process::{ServerProcess, SpawnError};
 use super::cpu_list;
 use super::error::LaunchError;
 use super::launcher::{LaunchRequest, Launched, Launcher, ServerHandle, ServerState, quoted};
@@ -111,7 +111,7 @@ impl LaunchAttempt<'_> {
             return Err(LaunchError::Unmet { program: program.name(), key, words });
         }
         let cpus = sched_getaffinity(Pid::from_raw(pid.cast_signed()))
-            .map(|set| cpu_list::show(&keeper::cpus_of(&set)))
+            .map(|set| cpu_list::show(&server_process::cpus_of(&set)))
             .map_err(|error| self.cpus_error(error.desc()))?;
         Ok(Launched {
             program: program.name(),
@@ -169,7 +169,7 @@ impl LaunchAttempt<'_> {
                 return Err(self.ended_early(running, status));
             }
             // Whoever answered may be gone again: then it is looked at once more.
-            if ask::answers(program, &self.listen.reached)
+            if readiness::answers(program, &self.listen.reached)
                 && let Some(pid) = self.listener(running)?
                 // A server that goes into the background answers, and its parent has ended.
                 && running.keeper.ended().is_none()
@@ -179,12 +179,12 @@ impl LaunchAttempt<'_> {
             if self.order.stop.load(Ordering::Relaxed) {
                 return Err(LaunchError::Stopped { program: program.name() });
             }
-            if began.elapsed() >= self.order.patience {
+            if began.elapsed() >= self.order.start_timeout {
                 let words = running.output.last_words();
                 return Err(LaunchError::Silent {
                     program: program.name(),
                     address: self.listen.reached.clone(),
-                    limit: self.order.patience,
+                    limit: self.order.start_timeout,
                     remedy: remedy(program, &words),
                     words: quoted(&words),
                 });

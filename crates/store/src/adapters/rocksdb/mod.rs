@@ -21,7 +21,7 @@ use library::Library;
 use model::Bytes;
 use options_file::OptionsFile;
 
-use super::spread::spread;
+use super::key_spread::spread;
 use crate::{
     AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
     StoreError, StoreUrl, on_off,
@@ -85,7 +85,7 @@ impl Store for RocksDb {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: self.config.wal, keeps: true, forgets: false }
+        Capabilities { scan: true, durable: self.config.wal, stores_values: true, may_evict: false }
     }
 
     /// As the library wrote it beside the data when it opened it.

@@ -1,7 +1,7 @@
 //! Answers: how many begin in a piece of the server's bytes.
 
 use super::requests::{binary_header, is_quiet};
-use super::{Lost, Position, after, after_line, flag, lines, word};
+use super::{ParseLost, Position, after, after_line, flag, lines, word};
 
 mod text_step {
     pub const WORD: u8 = 0;
@@ -14,7 +14,7 @@ mod text_step {
     pub const BODY: u8 = 4;
 }
 
-pub fn text(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<(), Lost> {
+pub fn text(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<(), ParseLost> {
     use text_step::*;
     let mut rest = piece;
     while !rest.is_empty() {
@@ -61,7 +61,7 @@ pub fn text(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<()
                     continue;
                 }
                 if position.flags & (flag::BODY | flag::BAD) != flag::BODY {
-                    return Err(Lost);
+                    return Err(ParseLost);
                 }
                 position.skip = u64::from(position.need) + 2;
                 position.step = BODY;
@@ -99,7 +99,7 @@ fn text_line_done(position: &mut Position) {
     }
 }
 
-pub fn binary(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<(), Lost> {
+pub fn binary(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<(), ParseLost> {
     const STAT: u8 = 0x10;
     let mut rest = piece;
     while !rest.is_empty() {
@@ -147,7 +147,7 @@ fn resp_step_of(byte: u8) -> Option<u8> {
     }
 }
 
-pub fn resp(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<(), Lost> {
+pub fn resp(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<(), ParseLost> {
     use resp_step::*;
     let mut rest = piece;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -159,7 +159,7 @@ pub fn resp(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<()
                     *begun += u32::from(byte != b'>');
                     position.need = 1;
                 }
-                position.step = resp_step_of(byte).ok_or(Lost)?;
+                position.step = resp_step_of(byte).ok_or(ParseLost)?;
             }
             LINE => match after_line(rest) {
                 Some(tail) => {

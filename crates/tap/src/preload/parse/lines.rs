@@ -1,6 +1,6 @@
 //! Reading a line of tokens or a number, a byte at a time.
 
-use super::{Lost, Position, after};
+use super::{ParseLost, Position, after};
 
 /// A number that is none.
 pub const NOT_A_NUMBER: u64 = u64::MAX;
@@ -22,7 +22,7 @@ pub enum Word {
 }
 
 /// Reads the first word of a line into `position.word`.
-pub fn first_word(position: &mut Position, rest: &mut &[u8]) -> Result<Word, Lost> {
+pub fn first_word(position: &mut Position, rest: &mut &[u8]) -> Result<Word, ParseLost> {
     while let Some((&byte, tail)) = rest.split_first() {
         *rest = tail;
         match byte {
@@ -33,7 +33,7 @@ pub fn first_word(position: &mut Position, rest: &mut &[u8]) -> Result<Word, Los
                 position.word = position.word << 8 | u64::from(byte);
                 position.token += 1;
             }
-            _ => return Err(Lost),
+            _ => return Err(ParseLost),
         }
     }
     Ok(Word::Unfinished)

@@ -28,7 +28,7 @@ pub enum Grammar {
 
 /// The bytes are of none of the grammars, or the place in them was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lost;
+pub struct ParseLost;
 
 /// Where in a message the next byte is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ mod flag {
 
 /// What a piece of the clients' bytes held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Asked {
+pub struct ParsedRequest {
     /// Requests whose last byte was in it.
     pub complete: u32,
     /// So many of them want no answer.
@@ -98,41 +98,41 @@ impl Position {
     }
 
     /// Reads a piece of the client's bytes, adding to `asked`.
-    pub fn requests(&mut self, piece: &[u8], asked: &mut Asked) -> Result<(), Lost> {
+    pub fn requests(&mut self, piece: &[u8], asked: &mut ParsedRequest) -> Result<(), ParseLost> {
         let Some(first) = piece.first() else { return Ok(()) };
         if self.grammar == Grammar::Unseen {
             self.grammar = match first {
                 0x80 => Grammar::Binary,
                 b'*' => Grammar::Resp,
                 b'a'..=b'z' | b'A'..=b'Z' => Grammar::Text,
-                _ => return Err(Lost),
+                _ => return Err(ParseLost),
             };
         }
         match self.grammar {
             Grammar::Text => requests::text(self, piece, asked),
             Grammar::Binary => requests::binary(self, piece, asked),
             Grammar::Resp => requests::resp(self, piece, asked),
-            Grammar::Unseen => Err(Lost),
+            Grammar::Unseen => Err(ParseLost),
         }
     }
 
     /// Reads a piece of the server's bytes, adding the answers that begin in
     /// it to `begun`.
-    pub fn answers(&mut self, piece: &[u8], begun: &mut u32) -> Result<(), Lost> {
+    pub fn answers(&mut self, piece: &[u8], begun: &mut u32) -> Result<(), ParseLost> {
         let Some(first) = piece.first() else { return Ok(()) };
         if self.grammar == Grammar::Unseen {
             self.grammar = match first {
                 0x81 => Grammar::Binary,
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => Grammar::Text,
                 first if answers::is_resp_type(*first) => Grammar::Resp,
-                _ => return Err(Lost),
+                _ => return Err(ParseLost),
             };
         }
         match self.grammar {
             Grammar::Text => answers::text(self, piece, begun),
             Grammar::Binary => answers::binary(self, piece, begun),
             Grammar::Resp => answers::resp(self, piece, begun),
-            Grammar::Unseen => Err(Lost),
+            Grammar::Unseen => Err(ParseLost),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Requests: how many end in a piece of a client's bytes.
 
-use super::{Asked, Grammar, Lost, Position, after, after_line, flag, lines, word};
+use super::{Grammar, ParseLost, ParsedRequest, Position, after, after_line, flag, lines, word};
 
 impl Position {
-    fn request_done(&mut self, asked: &mut Asked) {
+    fn request_done(&mut self, asked: &mut ParsedRequest) {
         asked.complete += 1;
         asked.quiet += u32::from(self.flags & flag::QUIET != 0);
         self.restart();
@@ -27,7 +27,11 @@ mod text_step {
 
 const NOREPLY_WORD: u64 = word(b"noreply");
 
-pub fn text(position: &mut Position, piece: &[u8], asked: &mut Asked) -> Result<(), Lost> {
+pub fn text(
+    position: &mut Position,
+    piece: &[u8],
+    asked: &mut ParsedRequest,
+) -> Result<(), ParseLost> {
     use text_step::*;
     let mut rest = piece;
     while let Some(first) = rest.first() {
@@ -168,7 +172,7 @@ pub fn binary_header(
     position: &mut Position,
     rest: &mut &[u8],
     magic: u8,
-) -> Result<Option<BinaryHeader>, Lost> {
+) -> Result<Option<BinaryHeader>, ParseLost> {
     if position.token == 0
         && let Some((head, tail)) = rest.split_first_chunk::<24>()
     {
@@ -181,13 +185,13 @@ pub fn binary_header(
                 body_bytes: u32::from_be_bytes([b3, b2, b1, b0]),
             }))
         } else {
-            Err(Lost)
+            Err(ParseLost)
         };
     }
     while let Some((&byte, tail)) = rest.split_first() {
         *rest = tail;
         match position.token {
-            0 if byte != magic => return Err(Lost),
+            0 if byte != magic => return Err(ParseLost),
             1..=3 => position.word = position.word << 8 | u64::from(byte),
             8..=11 => position.number = position.number << 8 | u64::from(byte),
             23 => {
@@ -208,7 +212,11 @@ pub fn binary_header(
     Ok(None)
 }
 
-pub fn binary(position: &mut Position, piece: &[u8], asked: &mut Asked) -> Result<(), Lost> {
+pub fn binary(
+    position: &mut Position,
+    piece: &[u8],
+    asked: &mut ParsedRequest,
+) -> Result<(), ParseLost> {
     let mut rest = piece;
     while !rest.is_empty() {
         if position.skip > 0 {
@@ -240,7 +248,11 @@ mod resp_step {
     pub const LINE: u8 = 6;
 }
 
-pub fn resp(position: &mut Position, piece: &[u8], asked: &mut Asked) -> Result<(), Lost> {
+pub fn resp(
+    position: &mut Position,
+    piece: &[u8],
+    asked: &mut ParsedRequest,
+) -> Result<(), ParseLost> {
     use resp_step::*;
     let mut rest = piece;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -251,7 +263,7 @@ pub fn resp(position: &mut Position, piece: &[u8], asked: &mut Asked) -> Result<
                     b'*' => position.step = COUNT,
                     b'\r' | b'\n' => {}
                     0x21..=0x7e => position.step = LINE,
-                    _ => return Err(Lost),
+                    _ => return Err(ParseLost),
                 }
             }
             COUNT => match lines::number(position, &mut rest) {
@@ -265,12 +277,12 @@ pub fn resp(position: &mut Position, piece: &[u8], asked: &mut Asked) -> Result<
             DOLLAR => {
                 rest = tail;
                 if byte != b'$' {
-                    return Err(Lost);
+                    return Err(ParseLost);
                 }
                 position.step = LENGTH;
             }
             LENGTH => match lines::number(position, &mut rest) {
-                Some(lines::NOT_A_NUMBER) => return Err(Lost),
+                Some(lines::NOT_A_NUMBER) => return Err(ParseLost),
                 Some(length) => {
                     position.skip = length + 2;
                     // `token` says that the command's name was seen.

@@ -2,10 +2,10 @@ use super::*;
 
 /// Requests of `bytes`, given whole and in pieces of every size up to 40:
 /// always the same.
-fn requests(bytes: &[u8]) -> Result<(u32, u32, bool), Lost> {
+fn requests(bytes: &[u8]) -> Result<(u32, u32, bool), ParseLost> {
     let cut = |size: usize| {
         let mut position = Position::START;
-        let mut asked = Asked::default();
+        let mut asked = ParsedRequest::default();
         for piece in bytes.chunks(size) {
             position.requests(piece, &mut asked)?;
         }
@@ -19,7 +19,7 @@ fn requests(bytes: &[u8]) -> Result<(u32, u32, bool), Lost> {
     whole
 }
 
-fn answers(bytes: &[u8]) -> Result<u32, Lost> {
+fn answers(bytes: &[u8]) -> Result<u32, ParseLost> {
     let cut = |size: usize| {
         let mut position = Position::START;
         let mut begun = 0;
@@ -85,7 +85,7 @@ fn binary_requests_end_with_their_body() {
     assert_eq!(requests(&bytes), Ok((4, 1, false)));
     bytes.push(7);
     bytes.extend([0; 60]);
-    assert_eq!(requests(&bytes), Err(Lost));
+    assert_eq!(requests(&bytes), Err(ParseLost));
 }
 
 #[test]
@@ -95,15 +95,15 @@ fn resp_requests_end_with_their_last_argument() {
     assert_eq!(requests(bytes), Ok((4, 0, false)));
     assert_eq!(requests(b"PING\r\n*1\r\n$4\r\nPING\r\nPING\r\n"), Ok((3, 0, false)));
     assert_eq!(requests(b"*2\r\n$9\r\nSuBSCRIBE\r\n$1\r\na\r\n"), Ok((1, 0, true)));
-    assert_eq!(requests(b"*1\r\n:4\r\nPING\r\n"), Err(Lost));
-    assert_eq!(requests(b"*1\r\n$-1\r\n"), Err(Lost));
+    assert_eq!(requests(b"*1\r\n:4\r\nPING\r\n"), Err(ParseLost));
+    assert_eq!(requests(b"*1\r\n$-1\r\n"), Err(ParseLost));
 }
 
 #[test]
 fn what_is_no_request_is_lost() {
-    assert_eq!(requests(b"\x16\x03\x01\x02\x00\x01\x00\x01"), Err(Lost));
-    assert_eq!(requests(b"RCmb\0\0\x08\xb8"), Err(Lost));
-    assert_eq!(requests(&[b'a'; 80]), Err(Lost));
+    assert_eq!(requests(b"\x16\x03\x01\x02\x00\x01\x00\x01"), Err(ParseLost));
+    assert_eq!(requests(b"RCmb\0\0\x08\xb8"), Err(ParseLost));
+    assert_eq!(requests(&[b'a'; 80]), Err(ParseLost));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn text_answers_are_told_apart() {
     assert_eq!(answers(b"VA 4 k1\r\nEN\r\n\r\nHD\r\nEN\r\nMN\r\n"), Ok(4));
     assert_eq!(answers(b"STAT a 1\r\nSTAT b 2\r\nEND\r\nVERSION 1.6.18\r\nRESET\r\n"), Ok(3));
     assert_eq!(answers(b"SERVER_ERROR out of memory storing object\r\nERROR\r\n"), Ok(2));
-    assert_eq!(answers(b"VALUE a 0\r\nxx\r\n"), Err(Lost));
+    assert_eq!(answers(b"VALUE a 0\r\nxx\r\n"), Err(ParseLost));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn resp_answers_are_told_apart() {
     );
     assert_eq!(answers(b"*2\r\n*2\r\n:1\r\n$1\r\na\r\n%1\r\n+a\r\n_\r\n:5\r\n"), Ok(2));
     assert_eq!(answers(b">2\r\n+message\r\n+x\r\n|1\r\n+ttl\r\n:3\r\n+OK\r\n#t\r\n"), Ok(2));
-    assert_eq!(answers(b"+OK\r\nOK\r\n"), Err(Lost));
+    assert_eq!(answers(b"+OK\r\nOK\r\n"), Err(ParseLost));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn any_bytes_in_any_pieces_end_without_harm() {
             (0..random() % 120).map(|_| alphabet[random() % alphabet.len()]).collect();
         let (mut requests, mut answers) = (Position::START, Position::START);
         for piece in bytes.chunks(1 + random() % 50) {
-            let (mut asked, mut begun) = (Asked::default(), 0);
+            let (mut asked, mut begun) = (ParsedRequest::default(), 0);
             let _ = requests.requests(piece, &mut asked);
             let _ = answers.answers(piece, &mut begun);
             assert!(asked.complete as usize <= piece.len() && begun as usize <= piece.len());
@@ -163,7 +163,7 @@ fn any_bytes_in_any_pieces_end_without_harm() {
 #[test]
 fn a_stored_position_is_the_same_again() {
     let mut position = Position::START;
-    let mut asked = Asked::default();
+    let mut asked = ParsedRequest::default();
     position.requests(b"set key 1 0 123 nor", &mut asked).unwrap();
     let saved = SavedPosition(Default::default());
     saved.store(position);

@@ -6,7 +6,7 @@ use super::super::error::excerpt;
 use super::super::resp::{self, Value};
 use super::super::{Login, Refusal, Response, WireError};
 use super::HandshakeError;
-use super::talk::{Handshake, is_protected};
+use super::exchange::{Handshake, is_protected};
 
 /// An answer, kept.
 enum Reply {
@@ -133,7 +133,7 @@ fn ask<const VERSION: u8>(
     resp::put_command(words, &mut question);
     talk.say(doing, &question)?;
     loop {
-        let heard = talk.hear(|bytes| {
+        let heard = talk.receive(|bytes| {
             // Whatever was asked for, a RESP3 server may answer so from its HELLO on.
             let (value, used) = resp::value::<VERSION>(bytes, 0, 0)?;
             // Each is taken by itself: there may be many before the answer.

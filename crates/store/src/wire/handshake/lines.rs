@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::super::scan::{self, Scan};
 use super::super::{Login, Refusal, Response, text};
 use super::HandshakeError;
-use super::talk::Handshake;
+use super::exchange::Handshake;
 
 const EXPECTED: &str = "memcached's text protocol";
 
@@ -35,7 +35,7 @@ pub(super) fn greet<S: Read + Write>(
     let value = format!("{user} {}", password.expose());
     let question = format!("set login 0 0 {}\r\n{value}\r\n", value.len());
     talk.say("logging in", question.as_bytes())?;
-    match talk.hear(said)? {
+    match talk.receive(said)? {
         LineReply::Line(line) if line == "STORED" => {}
         LineReply::Refused(Response::Refused { words, .. }) => {
             return Err(HandshakeError::LoginRefused { words });
@@ -51,7 +51,7 @@ fn version<S: Read + Write>(
     talk: &mut Handshake<'_, S>,
 ) -> Result<Result<String, Response>, HandshakeError> {
     talk.say("asking for the version", b"version\r\n")?;
-    match talk.hear(|bytes| {
+    match talk.receive(|bytes| {
         let (said, used) = said(bytes)?;
         match said {
             LineReply::Line(line) => match line.strip_prefix("VERSION ") {
@@ -72,7 +72,7 @@ pub(super) fn statistics<S: Read + Write>(
     talk.say("asking for statistics", b"stats\r\n")?;
     let mut statistics = Vec::new();
     loop {
-        match talk.hear(said)? {
+        match talk.receive(said)? {
             LineReply::Line(line) if line == "END" => return Ok(statistics),
             LineReply::Line(line) => {
                 let fact = line
@@ -90,7 +90,7 @@ pub(super) fn statistics<S: Read + Write>(
 
 pub(super) fn flush<S: Read + Write>(talk: &mut Handshake<'_, S>) -> Result<(), HandshakeError> {
     talk.say("emptying the server", b"flush_all\r\n")?;
-    match talk.hear(said)? {
+    match talk.receive(said)? {
         LineReply::Line(line) if line == "OK" => Ok(()),
         LineReply::Line(line) => Err(unexpected(talk, &line)),
         LineReply::Refused(answer) => Err(talk.refused(answer)),

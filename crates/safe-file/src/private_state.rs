@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::FileError;
 use crate::open::{flags, not_opened, plain, stranger};
-use crate::who::{own_uid, user_name};
+use crate::users::{own_uid, user_name};
 
 /// Makes a folder and those above it for this user alone, whatever the umask; one that is there
 /// stays as it is.

@@ -1,16 +1,16 @@
 //! The talk at the beginning and at the end of a connection: it waits, and is not measured.
 
 mod binary;
+mod exchange;
 mod lines;
 mod redis;
-mod talk;
 
 use std::io::{Read, Write};
 
 use thiserror::Error;
 
 use super::{Login, Protocol, Refusal, WireError};
-use talk::Handshake;
+use exchange::Handshake;
 
 /// What a server said when it was greeted.
 #[derive(Debug, Clone, PartialEq, Eq)]

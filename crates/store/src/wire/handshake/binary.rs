@@ -6,7 +6,7 @@ use super::super::binary::{self, opcode, status};
 use super::super::scan::{Scan, Stop};
 use super::super::{Login, Response, WireError};
 use super::HandshakeError;
-use super::talk::Handshake;
+use super::exchange::Handshake;
 
 /// Two line ends: a server that reads lines answers instead of waiting for one.
 const OPAQUE: u32 = 0x0d0a_0d0a;
@@ -71,7 +71,7 @@ pub(super) fn statistics<S: Read + Write>(
             return Ok(statistics);
         }
         statistics.push((reply.key, reply.value));
-        reply = hear(talk, opcode::STAT)?;
+        reply = receive_reply(talk, opcode::STAT)?;
     }
 }
 
@@ -93,11 +93,14 @@ fn ask<S: Read + Write>(
     let mut packet = Vec::new();
     binary::put_packet(opcode, OPAQUE, &[], key, value, &mut packet);
     talk.say(doing, &packet)?;
-    hear(talk, opcode)
+    receive_reply(talk, opcode)
 }
 
-fn hear<S: Read + Write>(talk: &mut Handshake<'_, S>, opcode: u8) -> Result<Reply, HandshakeError> {
-    talk.hear(|bytes| reply(bytes, opcode))
+fn receive_reply<S: Read + Write>(
+    talk: &mut Handshake<'_, S>,
+    opcode: u8,
+) -> Result<Reply, HandshakeError> {
+    talk.receive(|bytes| reply(bytes, opcode))
 }
 
 fn reply(bytes: &[u8], opcode: u8) -> Scan<(Reply, usize)> {

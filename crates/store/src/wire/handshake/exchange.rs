@@ -43,7 +43,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
     }
 
     /// The next answer: reads until `parse` says that it is whole.
-    pub(super) fn hear<T>(
+    pub(super) fn receive<T>(
         &mut self,
         mut parse: impl FnMut(&[u8]) -> Scan<(T, usize)>,
     ) -> Result<T, HandshakeError> {
@@ -65,7 +65,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
                 let error = WireError::TooLong { what, bytes, limit: LONGEST_ANSWER };
                 return Err(self.wrong(error));
             }
-            self.receive()?;
+            self.read_more()?;
         }
     }
 
@@ -125,7 +125,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
         }
     }
 
-    fn receive(&mut self) -> Result<(), HandshakeError> {
+    fn read_more(&mut self) -> Result<(), HandshakeError> {
         let mut piece = [0; 4096];
         loop {
             if Instant::now() >= self.until {
