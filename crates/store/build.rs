@@ -1,4 +1,4 @@
-//! Tells the fjall adapter which fjall it was built with: the crate has no constant that says so.
+//! Passes fjall's version to its adapter: the crate has no constant for it.
 
 use std::path::Path;
 use std::{env, fs};

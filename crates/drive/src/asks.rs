@@ -97,7 +97,7 @@ impl OperationSource for MixSource<'_> {
         self.stream.next_insert()
     }
     fn asks_for_inserted(&self) -> bool {
-        self.stream.asks_for_inserted()
+        self.stream.reads_inserted()
     }
     #[inline]
     fn next(&mut self, acknowledged: u64) -> Option<SourcedOperation> {
@@ -118,7 +118,7 @@ impl OperationSource for MixSource<'_> {
         self.workload.verify(key, value)
     }
     fn may_miss(&self) -> bool {
-        self.workload.spec().mix.asks(Op::Delete)
+        self.workload.spec().mix.contains(Op::Delete)
     }
     fn asks_for_absent(&self) -> bool {
         self.workload.spec().hit_ratio < 1.0

@@ -108,7 +108,9 @@ pub fn drive<T: Target>(
     let ops: Vec<Op> = match plan.what {
         PhaseKind::Load => vec![Op::Insert],
         PhaseKind::Mix if replay.is_some() => vec![Op::Read, Op::Update, Op::Delete],
-        PhaseKind::Mix => Op::ALL.into_iter().filter(|op| workload.spec().mix.asks(*op)).collect(),
+        PhaseKind::Mix => {
+            Op::ALL.into_iter().filter(|op| workload.spec().mix.contains(*op)).collect()
+        }
     };
     let records = workload.spec().records.0;
     let (until, first_insert) = match plan.what {

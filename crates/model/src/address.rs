@@ -12,7 +12,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// A text that names no server.
+/// An invalid server address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` is no address: {why}; write `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `/PATH`")]
 pub struct AddressError {
@@ -27,7 +27,7 @@ impl Address {
     /// Reads `HOST`, `HOST:PORT`, `[IPV6]`, `[IPV6]:PORT` or the absolute path of a unix socket.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problem with the text.
     pub fn parse(text: &str, default_port: u16) -> Result<Address, AddressError> {
         let wrong = |why: &str| AddressError { text: text.to_owned(), why: why.to_owned() };
         if text.starts_with('/') {
@@ -43,7 +43,7 @@ impl Address {
             return Ok(Address::Unix(text.into()));
         }
         if let Some((_, host)) = text.rsplit_once('@') {
-            // What stands before it may be a password.
+            // The part before it may be a password.
             let why = "it holds no user and no password".to_owned();
             return Err(AddressError { text: format!("***@{host}"), why });
         }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_explain_the_mistake() {
         for (text, why) in [
             ("", "the host is missing"),
             (":11211", "the host is missing"),

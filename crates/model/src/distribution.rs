@@ -1,5 +1,5 @@
-//! A distribution at rest: only the buckets that hold samples, a few bytes each. A histogram
-//! takes tens of kilobytes whatever is in it, and a study has one for every run.
+//! A compact distribution: only the buckets that hold samples, a few bytes each. A histogram takes
+//! tens of kilobytes whatever is in it, and a study has one for every run.
 
 use std::fmt;
 use std::io::Read;
@@ -77,9 +77,8 @@ impl Distribution {
     /// The relative width of what a value was rounded to.
     pub const RESOLUTION: f64 = 1e-3;
 
-    /// Reads HDR's V2 format, deflated or not. What is announced is not believed: memory grows
-    /// with the buckets that hold samples, however long the bytes claim to be. The error is in
-    /// words.
+    /// Reads HDR's V2 format, deflated or not. Announced lengths are not trusted: memory grows with
+    /// the buckets that hold samples. The error is a message.
     pub fn decode(bytes: &[u8]) -> Result<Distribution, String> {
         let mut rest = bytes;
         let failed = |why: &str| format!("a histogram cannot be decoded: {why}");
@@ -104,7 +103,7 @@ impl Distribution {
         .map_err(|why| failed(&why))
     }
 
-    /// HDR's V2 format, deflated. The error is in words.
+    /// HDR's V2 format, deflated. The error is a message.
     pub fn encode(&self) -> Result<Vec<u8>, String> {
         histogram::encode(&self.histogram())
     }
@@ -215,11 +214,11 @@ impl fmt::Debug for Distribution {
     }
 }
 
-/// Buckets as they come, by rising index.
+/// Collects buckets by rising index.
 #[derive(Default)]
 struct DistributionBuilder {
     bytes: Vec<u8>,
-    /// What is not written yet, for more of the same bucket may come.
+    /// The last bucket, not yet written: more of it may follow.
     open: Option<Bucket>,
     next: u64,
     samples: u64,
@@ -251,7 +250,7 @@ impl DistributionBuilder {
     }
 }
 
-/// What follows the cookie: the header and the counts, of any precision and unit.
+/// Parses header and counts after the cookie, of any precision and unit.
 fn counts(bytes: &mut impl Read) -> Result<Distribution, String> {
     let length = word(bytes)?;
     let offset = word(bytes)?;
@@ -369,7 +368,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
-        fn it_says_what_the_histogram_says(samples in samples(), percentile in 0.0..=100.0) {
+        fn figures_match_hdr_histogram(samples in samples(), percentile in 0.0..=100.0) {
             let whole = of(3, &samples);
             let packed = Distribution::from(&whole);
             prop_assert_eq!(packed.len(), whole.len());
@@ -387,7 +386,7 @@ mod tests {
         }
 
         #[test]
-        fn it_reads_what_hdr_writes(samples in samples()) {
+        fn reads_hdr_format(samples in samples()) {
             let whole = of(3, &samples);
             let packed = Distribution::from(&whole);
             let mut plain = Vec::new();
@@ -399,7 +398,7 @@ mod tests {
         }
 
         #[test]
-        fn two_make_a_sum(a in samples(), b in samples()) {
+        fn sum_adds_two_distributions(a in samples(), b in samples()) {
             let both = [&a[..], &b[..]].concat();
             let parts = [Distribution::from(of(3, &a)), Distribution::from(of(3, &b))];
             prop_assert!(sum(&parts) == of(3, &both));
@@ -422,7 +421,7 @@ mod tests {
 
     /// 36 bytes that announce 4 GiB of counts, and counts of buckets that do not exist.
     #[test]
-    fn what_is_announced_is_not_believed() {
+    fn announced_lengths_are_not_trusted() {
         let mut bytes = PLAIN.to_be_bytes().to_vec();
         bytes.extend(u32::MAX.to_be_bytes());
         bytes.extend([0; 4]);

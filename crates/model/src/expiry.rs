@@ -1,13 +1,13 @@
-//! How long what is written lives.
+//! The expiry of written values.
 
-/// When something that is written expires.
+/// When a written value expires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Expiry {
     #[default]
     Never,
     /// After so many seconds, more than 0.
     After(u32),
-    /// At once: it is written, and no later request finds it. memcached's negative times.
+    /// At once: written, but never found by later requests. memcached's negative times.
     AtOnce,
 }
 

@@ -7,7 +7,7 @@ use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// What begins the compressed format, and the plain one within it.
+/// Cookies of the compressed format and of the plain one within it.
 const COMPRESSED: u32 = 0x1c84_9314;
 const PLAIN: u32 = 0x1c84_9313;
 /// The plain format's header: the cookie, the payload's length, an offset, the significant digits,
@@ -27,10 +27,10 @@ pub fn encode(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Decodes into a histogram that grows, so that any two can be added. The error is in words.
+/// Decodes into a histogram that grows, so that any two can be added. The error is a message.
 ///
-/// Whoever wrote the bytes may have meant harm: what they announce is checked before memory is taken
-/// for it, which HDR's own decoder does not do. It takes less than 1.5 MiB whatever they say.
+/// The bytes are not trusted: announced sizes are checked before memory is allocated, which HDR's
+/// own decoder does not do. It takes less than 1.5 MiB.
 pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, String> {
     let wrong = |why: &str| format!("a histogram cannot be decoded: {why}");
     let compressed = bytes
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced_takes_no_memory() {
+    fn announced_lengths_allocate_nothing() {
         let whole = Histogram::<u64>::new_with_max(1 << 40, 3).unwrap();
         let plain = plain_of(&whole);
         assert_eq!(decode(&compressed(&plain)).unwrap(), whole);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fullest_histogram_is_taken() {
+    fn decodes_the_largest_histogram() {
         let mut whole = Histogram::<u64>::new(3).unwrap();
         whole.record(u64::MAX / 2).unwrap();
         let mut value = 1;
@@ -124,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_decodes_equal_and_grows(
+        fn encoding_round_trips(
             samples in prop::collection::vec((1u64..1 << 45, 1u64..1 << 40), 0..200),
         ) {
             let mut whole = Histogram::<u64>::new(3).unwrap();
@@ -140,7 +140,7 @@ mod tests {
 
         /// Every byte that is changed within the compression.
         #[test]
-        fn damage_is_no_danger(at in 0usize..80, byte: u8, high: u64) {
+        fn damaged_input_does_not_panic(at in 0usize..80, byte: u8, high: u64) {
             let mut whole = Histogram::<u64>::new(3).unwrap();
             for value in [1, 7, 1_000, 1 << 40] {
                 whole.record_n(value, 1 << 20).unwrap();

@@ -1,13 +1,13 @@
 use serde::{Deserialize, Serialize};
 
-/// One thing that is known of a machine, or why it is not.
+/// A fact about a machine, or why it is unknown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
     /// Dotted name whose first part is the group: `cpu.model`, `memory.total`.
     pub name: String,
-    /// The fact as a person reads it, or the reason why it is unknown.
+    /// The fact as text, or the reason why it is unknown.
     pub value: Result<String, String>,
-    /// The file that says so.
+    /// The source file.
     pub source: String,
 }
 

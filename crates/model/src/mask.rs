@@ -1,8 +1,8 @@
-//! Secrets that stand in addresses: what is shown of a text holds none.
+//! Masks secrets in addresses.
 
 use std::borrow::Cow;
 
-/// What ends a word in which an address may stand.
+/// Characters that end a word.
 const ENDS: [char; 10] = ['"', '\'', '`', ',', '=', '[', ']', '(', ')', '/'];
 
 /// The text with stars for the password of every `user:password@host`, and for all before the `@`
@@ -16,7 +16,7 @@ pub(crate) fn masked_json(text: &str) -> Cow<'_, str> {
     starred(text, true)
 }
 
-/// In one pass, however many `@` there are: results files of strangers are shown, too.
+/// One pass, however many `@` there are: results files may come from others.
 fn starred(text: &str, json: bool) -> Cow<'_, str> {
     if !text.contains('@') {
         return Cow::Borrowed(text);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_nothing_but_addresses_takes_one_pass() {
+    fn masking_takes_one_pass() {
         let text = "a:b@".repeat(200_000);
         assert!(masked(&text).ends_with("**@"));
     }

@@ -219,7 +219,7 @@ impl ByteRate {
         let text = text.trim();
         let text = text.strip_suffix("/s").unwrap_or(text);
         let (value, suffix) = split(text)?;
-        // A number without a unit is a slip, and `b` would be bits.
+        // A unit is required, and `b` would be bits.
         let suffix = suffix.strip_suffix('B')?;
         let rate = value * scale(suffix)?;
         rate.is_finite().then_some(ByteRate(rate))
@@ -257,9 +257,8 @@ fn unit_seconds(unit: &str) -> Option<f64> {
 }
 
 impl Span {
-    /// Nothing is measured for longer than a year: what asks for more is a slip. A thousand
-    /// million times as long still fits into a [`Duration`], and 500 times into nanoseconds as
-    /// `u64`.
+    /// Nothing is measured for longer than a year: more is a mistake. A thousand million times as
+    /// long still fits into a [`Duration`], and 500 times into nanoseconds as `u64`.
     pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
     fn read(text: &str) -> Option<Self> {
@@ -273,7 +272,7 @@ impl Span {
             let (value, tail) = split(rest)?;
             let end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
             let seconds = match tail[..end].trim() {
-                // A bare number is in seconds, but `1m30` is a slip.
+                // A bare number is in seconds, but `1m30` is refused.
                 "" if parts == 0 && end == tail.len() => 1.0,
                 unit => unit_seconds(unit)?,
             };
@@ -387,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overflows_is_refused() {
+    fn refuses_overflow() {
         assert_eq!("366d".parse(), Ok(Span(Span::LONGEST)));
         for text in ["367d", "1e19s", "18446744073709551615s", "18446744073709551615ns", "1e308d"] {
             let error = text.parse::<Span>().unwrap_err().to_string();

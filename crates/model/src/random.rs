@@ -1,6 +1,6 @@
 //! Counter-based randomness: the `i`-th number is a function of a key and `i`, nothing else.
 //!
-//! There is no state to share or to advance, so that any thread can ask for any operation. The
+//! There is no state to share or to advance, so that any thread can draw any operation. The
 //! function is SplitMix64 (Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators",
 //! OOPSLA 2014), which is a Weyl sequence passed through a bijective finaliser.
 
@@ -15,12 +15,12 @@ pub const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// An endless row of random numbers, any of which can be had at once.
+/// An endless sequence of random numbers with random access.
 #[derive(Debug, Clone, Copy)]
 pub struct RandomStream(u64);
 
 impl RandomStream {
-    /// The lane of `seed` that serves `purpose`; two purposes never share numbers by design.
+    /// The stream of `seed` for `purpose`; purposes never share numbers.
     pub const fn new(seed: u64, purpose: u64) -> RandomStream {
         RandomStream(mix(mix(seed ^ STEP) ^ mix(purpose)))
     }
@@ -32,7 +32,7 @@ impl RandomStream {
     }
 }
 
-/// A short run of random numbers that begins at a number of a [`Lane`].
+/// A short sequence of random numbers that starts at a number of a [`RandomStream`].
 #[derive(Debug, Clone, Copy)]
 pub struct Draws(u64);
 

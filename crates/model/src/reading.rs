@@ -64,13 +64,13 @@ pub enum Scope {
     Cpus,
     /// The block device under the store, whoever used it.
     Device,
-    /// What the store says of itself.
+    /// Reported by the store itself.
     Store,
     /// The measuring harness alone.
     Harness,
     /// The process of a networked store's server.
     Server,
-    /// What asks a networked store: all load threads, on all machines that take part.
+    /// The clients of a networked store: all client threads, on all machines.
     Client,
     /// Inside the CPU packages, without the memory.
     Package,
@@ -86,7 +86,7 @@ pub enum Scope {
     Node,
     /// What is drawn from the socket: the losses of the power supplies too.
     Wall,
-    /// What a program of the user's speaks of; the source names the program.
+    /// Defined by a user's program, which the source names.
     External,
 }
 
@@ -113,7 +113,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// How a number came to be. Only measured ones are measurements.
+/// How a number was obtained. Only measured ones are measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -131,11 +131,10 @@ pub enum ReadingValue {
     Unavailable { reason: String, remedy: Option<String> },
 }
 
-/// The end of the reason for what cannot be read of a server: it takes nothing of this machine, as
-/// far as this machine knows.
+/// The end of the reason for readings of a server that is not on this machine.
 pub const IS_ELSEWHERE: &str = "is another machine, or another network namespace of this one";
 
-/// One number about a run, with everything needed to doubt it.
+/// One number about a run, with its provenance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     /// Dotted name, e.g. `cpu.user`, `io.written`, `device.written`.

@@ -4,7 +4,7 @@
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (wrong.chars().count() / 3).max(2);
     let distance = |name: &str| match begins(name, wrong) {
-        // Cut short is nearer than any slip but one.
+        // A prefix counts as near as one edit.
         true => 2,
         false => strsim::osa_distance(wrong, name),
     };
@@ -16,8 +16,7 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// serde's words about a name that it does not know, with the nearest of the names that it lists
-/// as expected; any other message as it is.
+/// serde's message about an unknown name, with the nearest expected name; other messages unchanged.
 pub fn with_suggestion(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown ");
@@ -31,7 +30,7 @@ pub fn with_suggestion(message: &str) -> String {
     }
 }
 
-/// Whether what was written is the beginning of the name, and enough of it to be meant.
+/// Whether the text is a long enough prefix of the name.
 fn begins(name: &str, wrong: &str) -> bool {
     wrong.len() >= 3 && name.starts_with(wrong)
 }
@@ -52,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_was_meant() {
+    fn suggests_the_nearest_name() {
         let known = ["threads", "records", "rate", "value_size"];
         assert_eq!(nearest("thread", known), Some("threads"));
         assert_eq!(nearest("recrods", known), Some("records"));

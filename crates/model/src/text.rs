@@ -124,7 +124,7 @@ mod tests {
         }
 
         #[test]
-        fn no_control_is_left(text in any::<String>()) {
+        fn removes_control_characters(text in any::<String>()) {
             prop_assert!(!line(&text).chars().any(is_control));
             prop_assert!(!lines(&text).chars().any(|c| is_control(c) && !"\n\t".contains(c)));
             prop_assert!(!cell(&text).starts_with(['=', '@', '\t']));

@@ -1,11 +1,12 @@
-//! Errors that show the place in a text: its line, its column, and what stands there.
+//! Errors that show a position in a text: line, column and the line itself.
 
 use std::ops::Range;
 
 use crate::masked;
 
-/// `words`, then the place as a compiler shows it: origin, line and column counted from 1 (columns
-/// in characters), the line itself, and a mark under the part of `span` (bytes of `text`) on it.
+/// `words`, then the position as a compiler shows it: origin, line and column counted from 1
+/// (columns in characters), the line itself, and a mark under the part of `span` (bytes of `text`)
+/// on it.
 pub fn shown(origin: &str, text: &str, span: Range<usize>, words: &str) -> String {
     let start = span.start.min(text.len());
     let before = &text[..start];
@@ -27,7 +28,7 @@ pub fn shown(origin: &str, text: &str, span: Range<usize>, words: &str) -> Strin
     )
 }
 
-/// As [`shown`], where a place is known; without one the origin and the words.
+/// As [`shown`], if the position is known; otherwise the origin and the words.
 pub fn shown_if(origin: &str, text: &str, span: Option<Range<usize>>, words: &str) -> String {
     match span {
         Some(span) => shown(origin, text, span, words),
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_counted_in_characters() {
+    fn column_counts_characters() {
         let text = "a = 1\nä = 22\n";
         let span = text.find("22").unwrap();
         assert_eq!(
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_behind_the_end_is_the_end() {
+    fn position_past_the_end_is_clamped() {
         assert!(shown("x", "ab", 9..12, "cut").ends_with("1 | ab\n  |   ^"));
         assert_eq!(shown_if("x", "ab", None, "cut"), "x: cut");
     }

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_shell_would_replace() {
+    fn detects_unexpanded_shell_syntax() {
         for path in ["~", "~/db", "~root/db"] {
             assert!(unexpanded(path).is_some_and(|why| why.contains("$HOME")), "{path}");
         }

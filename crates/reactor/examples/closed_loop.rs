@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         let ways = Engine::ALL.map(|engine| [(engine, false), (engine, true)]);
         let mut figures: Vec<_> = ways.iter().flatten().map(|way| (*way, Vec::new())).collect();
-        // In turn, so that what else the machine does disturbs all alike.
+        // In turn, so that other load disturbs all equally.
         for _ in 0..rounds {
             for ((engine, timestamps), figures) in &mut figures {
                 figures.push(measure(&server, dialect, depth, *engine, *timestamps, time)?);
@@ -141,7 +141,7 @@ fn measure(
             reactor.consume(number, answers * answer_len(dialect));
             requests += answers as u64;
             unanswered[number] -= answers;
-            // The next batch when the last is answered whole, as the peers do it.
+            // The next batch when the last is answered completely, as comparable tools do.
             if unanswered[number] == 0 {
                 ask(reactor.outgoing(number), depth);
                 unanswered[number] = depth;

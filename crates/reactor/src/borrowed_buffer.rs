@@ -1,5 +1,4 @@
-//! Buffers that are lent to the kernel: it takes one for each receive and says
-//! which.
+//! Buffers provided to the kernel, which picks one for each receive.
 #![allow(unsafe_code)]
 
 use std::alloc::{self, Layout};
@@ -27,7 +26,7 @@ pub(crate) struct BorrowedBuffer {
 impl BorrowedBuffer {
     /// The name of the group in this process' ring.
     pub(crate) const GROUP: u16 = 0;
-    /// The bytes that can be received before buffers are given back.
+    /// The bytes that can be received before buffers are returned.
     pub(crate) const TOTAL: usize = COUNT as usize * SIZE;
 
     const LAYOUT: Layout = match Layout::from_size_align(ENTRIES + BorrowedBuffer::TOTAL, PAGE) {
@@ -48,7 +47,7 @@ impl BorrowedBuffer {
         lent
     }
 
-    /// Lends them to a ring.
+    /// Provides them to a ring.
     ///
     /// # Safety
     /// They must not be dropped before they are unregistered.
@@ -78,7 +77,7 @@ impl BorrowedBuffer {
         }
     }
 
-    /// Lends a buffer to the kernel again.
+    /// Returns a buffer to the kernel.
     pub(crate) fn give_back(&mut self, id: u16) {
         assert!(id < COUNT);
         let entries = self.memory.as_ptr().cast::<BufRingEntry>();
@@ -100,7 +99,7 @@ impl BorrowedBuffer {
 
 impl Drop for BorrowedBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and lent to nobody any more.
+        // SAFETY: allocated with this layout, and no longer registered.
         unsafe { alloc::dealloc(self.memory.as_ptr(), BorrowedBuffer::LAYOUT) }
     }
 }

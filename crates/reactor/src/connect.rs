@@ -56,7 +56,7 @@ pub(crate) fn connect(
     Ok(Stream::new(socket, session))
 }
 
-/// The kernel takes a limit of nought for none.
+/// The kernel takes a limit of zero for none.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 fn connect_tcp(
@@ -71,7 +71,7 @@ fn connect_tcp(
     let mut slow = false;
     let mut last = None;
     for (index, place) in all.iter().enumerate() {
-        // One address that swallows packets must not use up the others' time.
+        // An address that drops packets must not use up the time of the others.
         let left = deadline.saturating_duration_since(Instant::now());
         let share = (left / (all.len() - index) as u32).max(SHORTEST);
         match TcpStream::connect_timeout(place, share) {
@@ -100,8 +100,8 @@ fn connect_tcp(
     })
 }
 
-/// Every address of a name. The system's resolver has no limit of its own to set,
-/// so it is asked in a thread that may be left behind.
+/// Every address of a name. The system's resolver has no timeout, so it runs in a thread that may
+/// be abandoned.
 fn resolve(
     address: &Address,
     host: &str,
@@ -114,7 +114,7 @@ fn resolve(
     let (tell, told) = mpsc::channel();
     let name = host.to_owned();
     let asked = thread::Builder::new().name("resolver".to_owned()).spawn(move || {
-        // Nobody may be waiting any more.
+        // The receiver may have timed out.
         let _ = tell.send((name.as_str(), port).to_socket_addrs().map(Vec::from_iter));
     });
     let address = address.clone();
@@ -134,11 +134,11 @@ fn resolve(
 }
 
 fn connect_unix(address: &Address, path: &Path, limit: Duration) -> Result<Socket, ConnectError> {
-    // The kernel makes a client wait for room in the server's queue without limit.
+    // Without this thread, a full queue of the server would block the client without limit.
     let (tell, told) = mpsc::channel();
     let place = path.to_owned();
     let asked = thread::Builder::new().name("connector".to_owned()).spawn(move || {
-        // Nobody may be waiting any more.
+        // The receiver may have timed out.
         let _ = tell.send(UnixStream::connect(place));
     });
     let address = address.clone();
@@ -176,7 +176,7 @@ fn shake_hands(
     let name = server_name(address, tls).map_err(failed)?;
     let mut session = ClientConnection::new(Arc::clone(&tls.client), name)
         .map_err(|error| failed(TlsFailure::of(error)))?;
-    // A server that sends a byte now and then keeps each read within its limit.
+    // A slow server can stay within the limit of each read.
     while session.is_handshaking() {
         let late = Instant::now() >= deadline;
         let step = match late {
@@ -204,7 +204,7 @@ fn shake_hands(
     Ok(Box::new(session))
 }
 
-/// One turn of the handshake: send what is to be sent, or else receive once.
+/// One step of the handshake: send pending data, or else receive once.
 fn step(session: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
     let mut wrote = false;
     while session.wants_write() {
@@ -218,7 +218,7 @@ fn step(session: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let processed = session.process_new_packets();
-    // The last words, such as an alert that says why, or the client's finish.
+    // Sends a last message, such as an alert or the client's finish.
     while session.wants_write() {
         if let Err(error) = session.write_tls(socket) {
             return Err(match processed {
@@ -235,7 +235,7 @@ fn server_name(address: &Address, tls: &TlsConfig) -> Result<ServerName<'static>
         (Some(name), _) => Ok(name.clone()),
         (None, Address::Unix(_)) => Err(TlsFailure::NoServerName),
         (None, Address::Tcp { host, .. }) => {
-            // A scope is this machine's business, not the certificate's.
+            // The scope of an address is not part of certificates.
             let host = host.split('%').next().unwrap_or(host);
             ServerName::try_from(host.to_owned())
                 .map_err(|_| TlsFailure::BadServerName(host.to_owned()))

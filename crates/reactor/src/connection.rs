@@ -14,21 +14,21 @@ use crate::tls::TlsFailure;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionState {
     Open,
-    /// The peer has ended it; what it sent before is still there to be read.
+    /// The peer has closed it; data sent before can still be read.
     Closed,
     Failed(ConnectionFailure),
 }
 
-/// Why a connection is of no use any more.
+/// Why a connection failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConnectionFailure {
-    /// The server sends on although so much is unconsumed.
+    /// More unconsumed bytes than the limit.
     #[error(
         "an answer is larger than {limit} bytes, the largest that is expected; \
          ask for smaller values or raise the limit"
     )]
     AnswerTooLarge { limit: usize },
-    /// TLS found something wrong.
+    /// A TLS error.
     #[error("TLS: {0}")]
     Tls(TlsFailure),
     /// The socket's error.
@@ -64,23 +64,23 @@ impl SendBuffer {
 pub(crate) struct Connection {
     socket: Socket,
     pub(crate) session: Option<Session>,
-    /// Plain text that the caller has appended and that is not yet in `flight`.
+    /// Plain text that the caller has appended and that is not yet in `in_flight`.
     pub(crate) outgoing: Vec<u8>,
-    pub(crate) flight: SendBuffer,
-    /// The caller has asked for `outgoing` to follow what is in `flight`.
-    pub(crate) asked: bool,
-    /// The socket takes no more for now.
+    pub(crate) in_flight: SendBuffer,
+    /// The caller has requested that `outgoing` be sent after `in_flight`.
+    pub(crate) send_requested: bool,
+    /// The socket's send buffer is full.
     pub(crate) blocked: bool,
-    /// The socket may have more than was received, and no event will tell.
+    /// The socket may have more data, without another event.
     pub(crate) more: bool,
     pub(crate) incoming: Incoming,
     pub(crate) arrived: Option<u64>,
-    /// The kernel notes when segments come.
+    /// The kernel timestamps segments.
     pub(crate) stamped: bool,
     pub(crate) state: ConnectionState,
-    /// It waits in the list of ready connections.
+    /// It is in the list of ready connections.
     pub(crate) queued: bool,
-    /// How often this connection was replaced: tells events of an old socket.
+    /// How often this connection was replaced: identifies events of an old socket.
     pub(crate) generation: u32,
 }
 
@@ -91,8 +91,8 @@ impl Connection {
             socket,
             session,
             outgoing: Vec::new(),
-            flight: SendBuffer::default(),
-            asked: false,
+            in_flight: SendBuffer::default(),
+            send_requested: false,
             blocked: false,
             more: false,
             incoming: Incoming::default(),
@@ -112,7 +112,7 @@ impl Connection {
         self.socket.as_raw_fd()
     }
 
-    /// Puts a new stream in the place of this one; the buffers are kept, empty.
+    /// Replaces the stream; the buffers are cleared and kept.
     pub(crate) fn replace(&mut self, stream: Stream) {
         let mut fresh = Connection::new(stream, self.generation.wrapping_add(1));
         fresh.incoming = mem::take(&mut self.incoming);
@@ -120,9 +120,9 @@ impl Connection {
         fresh.outgoing = mem::take(&mut self.outgoing);
         fresh.outgoing.clear();
         fresh.queued = self.queued;
-        fresh.flight.bytes = mem::take(&mut self.flight.bytes);
-        fresh.flight.bytes.clear();
-        // The kernel may still hold the old socket, whose peer should know at once.
+        fresh.in_flight.bytes = mem::take(&mut self.in_flight.bytes);
+        fresh.in_flight.bytes.clear();
+        // The kernel may still hold the old socket; its peer is notified at once.
         self.socket.shut();
         *self = fresh;
     }
@@ -133,29 +133,29 @@ impl Connection {
 
     /// Bytes that the socket has not taken.
     pub(crate) fn unsent(&self) -> usize {
-        self.outgoing.len() + self.flight.rest().len()
+        self.outgoing.len() + self.in_flight.rest().len()
     }
 
-    /// Puts what was appended in flight, enciphered if need be. Only when nothing
-    /// is in flight. Answers whether there is anything to send.
-    pub(crate) fn take_off(&mut self) -> Result<bool, ConnectionFailure> {
-        debug_assert!(self.flight.is_empty());
-        self.asked = false;
-        self.flight.sent = 0;
+    /// Moves appended bytes in flight, encrypted with TLS. Only when nothing is in flight. Returns
+    /// whether there is anything to send.
+    pub(crate) fn start_flight(&mut self) -> Result<bool, ConnectionFailure> {
+        debug_assert!(self.in_flight.is_empty());
+        self.send_requested = false;
+        self.in_flight.sent = 0;
         match &mut self.session {
             None => {
-                self.flight.bytes.clear();
-                mem::swap(&mut self.flight.bytes, &mut self.outgoing);
+                self.in_flight.bytes.clear();
+                mem::swap(&mut self.in_flight.bytes, &mut self.outgoing);
             }
             Some(session) => {
-                self.flight.bytes.clear();
-                session.encipher(&mut self.outgoing, &mut self.flight.bytes)?;
+                self.in_flight.bytes.clear();
+                session.encipher(&mut self.outgoing, &mut self.in_flight.bytes)?;
             }
         }
-        Ok(!self.flight.is_empty())
+        Ok(!self.in_flight.is_empty())
     }
 
-    /// More has come although so much is unconsumed that no answer can be that large.
+    /// Fails a connection with more unconsumed bytes than the largest answer.
     pub(crate) fn check_size(&self, largest_answer: usize) -> Result<(), ConnectionFailure> {
         match self.incoming.len() > largest_answer {
             true => Err(ConnectionFailure::AnswerTooLarge { limit: largest_answer }),

@@ -1,4 +1,4 @@
-/// What a reactor has asked of the kernel since it was made.
+/// A reactor's system calls since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Calls that wait for events: `epoll_pwait2`, `io_uring_enter`. The latter
@@ -10,9 +10,9 @@ pub struct Counters {
     pub receives: u64,
     /// Polls that found at least one connection ready.
     pub wakeups: u64,
-    /// Bytes that the sockets took, enciphered where TLS is used.
+    /// Bytes that the sockets took, encrypted where TLS is used.
     pub bytes_sent: u64,
-    /// Bytes that the sockets gave, enciphered where TLS is used.
+    /// Bytes that the sockets gave, encrypted where TLS is used.
     pub bytes_received: u64,
 }
 

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::uring::Uring;
 
-/// How the kernel is asked about many sockets.
+/// The kernel interface for many sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// `epoll`, one system call a send and one a receive; every Linux has it.
@@ -19,9 +19,9 @@ pub enum Engine {
 #[derive(Debug, Error)]
 #[error("the {engine} engine is not available: {why}; use the epoll engine")]
 pub struct EngineUnavailable {
-    /// The engine that was asked for.
+    /// The requested engine.
     pub engine: Engine,
-    /// What stands in its way.
+    /// The reason.
     pub why: String,
 }
 
@@ -29,8 +29,7 @@ impl Engine {
     /// Every engine, for tests and for lists of choices.
     pub const ALL: [Engine; 2] = [Engine::Epoll, Engine::IoUring];
 
-    /// The one that costs least of those that this machine has; the two measure
-    /// the same.
+    /// The cheapest engine of this machine; both measure the same.
     pub fn cheapest() -> Engine {
         match Engine::IoUring.available() {
             Ok(()) => Engine::IoUring,
@@ -69,8 +68,8 @@ impl From<EngineUnavailable> for io::Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineOptions {
     pub engine: Engine,
-    /// Whether to ask the kernel when it got each answer (TCP only); it costs the
-    /// kernel a reading of its clock a packet, of the whole machine.
+    /// Whether the kernel timestamps answers (TCP only); it then reads its clock for every packet
+    /// of the machine.
     pub timestamps: bool,
     /// The most bytes that may wait unconsumed on one connection. A connection
     /// whose answer is larger fails with [`crate::Failure::AnswerTooLarge`].

@@ -15,17 +15,16 @@ const EVENTS: usize = 256;
 /// What TLS receives at once, in bytes: a few records of at most 16 KiB.
 const CIPHER: usize = 64 << 10;
 
-/// Edge-triggered, so that no call is needed to watch for room or to stop
-/// watching, and ready sockets are not asked again at every wait. The price: what
-/// is left in a socket must be remembered here.
+/// Edge-triggered, so that no call is needed to watch for writability, and ready sockets are not
+/// polled at every wait. In return, sockets with unread data must be remembered here.
 #[derive(Debug)]
 pub(crate) struct Epoll {
     fd: OwnedFd,
     events: Vec<epoll_event>,
     /// Connections whose sockets may have more than one read took; each is marked.
-    again: VecDeque<u32>,
+    unfinished: VecDeque<u32>,
     cipher: Vec<u8>,
-    /// The kernel waits by the nanosecond.
+    /// The kernel has `epoll_pwait2`.
     fine: bool,
 }
 
@@ -35,7 +34,7 @@ impl Epoll {
         Ok(Epoll {
             fd: sys::new_epoll()?,
             events: vec![epoll_event { events: 0, u64: 0 }; EVENTS],
-            again: VecDeque::new(),
+            unfinished: VecDeque::new(),
             cipher: Vec::new(),
             fine: true,
         })
@@ -56,30 +55,30 @@ impl Epoll {
     /// Writes now, as far as the socket takes it.
     pub(crate) fn send(&mut self, number: u32, shared: &mut Shared) {
         let connection = &mut shared.connections[number as usize];
-        let sent = match connection.flight.is_empty() {
-            // The rest goes when there is room: the edge was asked for.
+        let sent = match connection.in_flight.is_empty() {
+            // The rest is sent when an edge reports room.
             false => {
-                connection.asked = true;
+                connection.send_requested = true;
                 return;
             }
-            true => depart(connection, &mut shared.counters),
+            true => start_send(connection, &mut shared.counters),
         };
         if let Err(failure) = sent {
-            // What the peer said before it hung up is often why.
+            // Data received before the close often explains it.
             self.receive(number, true, shared);
             shared.fail(number, failure);
         }
     }
 
     pub(crate) fn poll(&mut self, wait: Duration, shared: &mut Shared) -> io::Result<()> {
-        let wait = match shared.has_ready() || !self.again.is_empty() {
+        let wait = match shared.has_ready() || !self.unfinished.is_empty() {
             true => Duration::ZERO,
             false => wait,
         };
-        for _ in 0..self.again.len() {
-            let Some(number) = self.again.pop_front() else { break };
+        for _ in 0..self.unfinished.len() {
+            let Some(number) = self.unfinished.pop_front() else { break };
             let connection = &mut shared.connections[number as usize];
-            // Replaced since, if it has no mark.
+            // Replaced meanwhile, if it is not marked.
             if std::mem::take(&mut connection.more) {
                 self.receive(number, true, shared);
             }
@@ -110,7 +109,7 @@ impl Epoll {
             return;
         }
         if events & EPOLLOUT != 0
-            && !connection.flight.is_empty()
+            && !connection.in_flight.is_empty()
             && let Err(failure) = resume(connection, &mut shared.counters)
         {
             self.receive(number, true, shared);
@@ -122,9 +121,8 @@ impl Epoll {
         }
     }
 
-    /// Receives once; again at the next poll if there may be more. `probe`: a read
-    /// that leaves room is no proof that no more is to be learned, for no edge will
-    /// tell of an end that is already there.
+    /// Receives once; again at the next poll if there may be more. `probe`: a short read does not
+    /// prove that nothing follows, for an end that is already there causes no edge.
     fn receive(&mut self, number: u32, probe: bool, shared: &mut Shared) {
         let largest = shared.options.largest_answer;
         loop {
@@ -133,21 +131,21 @@ impl Epoll {
                 return;
             }
             if connection.queued && connection.incoming.len() > largest {
-                // The caller could not consume any of it yet.
-                return self.come_back(number, connection);
+                // The caller has not consumed any of it yet.
+                return self.requeue(number, connection);
             }
             if let Err(failure) = connection.check_size(largest) {
                 return shared.fail(number, failure);
             }
             shared.counters.receives += 1;
             match take(connection, &mut self.cipher) {
-                Ok(Took::Nothing) => return,
-                Ok(Took::End) => return shared.end(number, ConnectionState::Closed),
-                Ok(Took::Some { bytes, full }) => {
+                Ok(ReadOutcome::Nothing) => return,
+                Ok(ReadOutcome::End) => return shared.end(number, ConnectionState::Closed),
+                Ok(ReadOutcome::Some { bytes, full }) => {
                     shared.counters.bytes_received += bytes as u64;
                     let answered = match &connection.session {
-                        Some(session) if session.has_words() && connection.flight.is_empty() => {
-                            depart(connection, &mut shared.counters)
+                        Some(session) if session.has_words() && connection.in_flight.is_empty() => {
+                            start_send(connection, &mut shared.counters)
                         }
                         _ => Ok(()),
                     };
@@ -157,7 +155,7 @@ impl Epoll {
                     }
                     let connection = &mut shared.connections[number as usize];
                     match (full, probe) {
-                        (true, _) => return self.come_back(number, connection),
+                        (true, _) => return self.requeue(number, connection),
                         (false, true) => {}
                         (false, false) => return,
                     }
@@ -168,15 +166,15 @@ impl Epoll {
     }
 
     /// Receives from it at the next poll, for which there is no edge.
-    fn come_back(&mut self, number: u32, connection: &mut Connection) {
+    fn requeue(&mut self, number: u32, connection: &mut Connection) {
         if !connection.more {
             connection.more = true;
-            self.again.push_back(number);
+            self.unfinished.push_back(number);
         }
     }
 }
 
-enum Took {
+enum ReadOutcome {
     Nothing,
     End,
     /// `full`: no room was left, so that there may be more.
@@ -186,8 +184,8 @@ enum Took {
     },
 }
 
-/// Takes from the socket once, deciphered.
-fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<Took, ConnectionFailure> {
+/// Reads from the socket once, decrypted.
+fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<ReadOutcome, ConnectionFailure> {
     let fd = connection.fd();
     let room = match connection.session {
         None => connection.incoming.room_to_read(),
@@ -199,13 +197,15 @@ fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<Took, Connecti
         false => sys::receive(fd, room).map(|bytes| (bytes, None)),
     };
     let bytes = match received {
-        Ok((0, _)) => return Ok(Took::End),
+        Ok((0, _)) => return Ok(ReadOutcome::End),
         Ok((bytes, stamp)) => {
             connection.arrived = stamp.or(connection.arrived);
             bytes
         }
         Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => return Ok(Took::Nothing),
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {
+                return Ok(ReadOutcome::Nothing);
+            }
             _ => return Err(error.into()),
         },
     };
@@ -216,35 +216,35 @@ fn take(connection: &mut Connection, cipher: &mut [u8]) -> Result<Took, Connecti
                 .decipher(&cipher[..bytes], &mut connection.incoming)
                 .map_err(ConnectionFailure::Tls)?
             {
-                return Ok(Took::End);
+                return Ok(ReadOutcome::End);
             }
         }
     }
-    Ok(Took::Some { bytes, full: bytes == size })
+    Ok(ReadOutcome::Some { bytes, full: bytes == size })
 }
 
-/// Sends what was appended, if nothing is in flight.
-fn depart(
+/// Sends appended bytes, if nothing is in flight.
+fn start_send(
     connection: &mut Connection,
     counters: &mut crate::Counters,
 ) -> Result<(), ConnectionFailure> {
-    match connection.take_off()? {
+    match connection.start_flight()? {
         true => resume(connection, counters),
         false => Ok(()),
     }
 }
 
-/// Sends until all is gone or the socket takes no more.
+/// Sends until all is sent or the socket is full.
 fn resume(
     connection: &mut Connection,
     counters: &mut crate::Counters,
 ) -> Result<(), ConnectionFailure> {
     loop {
         counters.sends += 1;
-        match sys::send(connection.fd(), connection.flight.rest()) {
+        match sys::send(connection.fd(), connection.in_flight.rest()) {
             Ok(bytes) => {
                 counters.bytes_sent += bytes as u64;
-                connection.flight.sent += bytes;
+                connection.in_flight.sent += bytes;
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => return Ok(()),
@@ -252,7 +252,9 @@ fn resume(
                 _ => return Err(error.into()),
             },
         }
-        if connection.flight.is_empty() && !(connection.asked && connection.take_off()?) {
+        if connection.in_flight.is_empty()
+            && !(connection.send_requested && connection.start_flight()?)
+        {
             return Ok(());
         }
     }

@@ -3,7 +3,7 @@ use std::io;
 /// What a new connection can receive at once, in bytes.
 const FIRST: usize = 16 << 10;
 
-/// Room below which what is left is moved to the front, in bytes.
+/// Free space below which unconsumed bytes are moved to the front.
 const LITTLE: usize = 4 << 10;
 
 /// Bytes that were received and not consumed, in one piece; grows by doubling
@@ -29,7 +29,7 @@ impl Incoming {
         self.end = 0;
     }
 
-    /// Forgets the first `bytes` (or all there are).
+    /// Drops the first `bytes` (or all).
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.start += bytes.min(self.len());
         if self.start == self.end {
@@ -61,7 +61,7 @@ impl Incoming {
         self.filled(bytes.len());
     }
 
-    /// Takes all that `source` has at the moment; how much that was.
+    /// Reads all that `source` has at the moment; returns the number of bytes.
     pub(crate) fn fill_from(&mut self, source: &mut impl io::Read) -> io::Result<usize> {
         let mut taken = 0;
         loop {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_what_is_not_consumed_in_order() {
+    fn unconsumed_bytes_stay_in_order() {
         let mut incoming = Incoming::default();
         let (mut written, mut read) = (0u32, 0u32);
         for round in 0..2_000usize {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn grows_only_for_what_is_kept() {
+    fn grows_only_for_unconsumed_bytes() {
         let mut incoming = Incoming::default();
         incoming.append(&[7; 100]);
         assert_eq!(incoming.bytes.len(), FIRST);

@@ -1,7 +1,6 @@
-//! The client's side of a network connection to a store: connecting
-//! ([`Stream`]: TCP, unix sockets, TLS), and asking over many connections from
-//! one thread without blocking ([`Reactor`]: epoll or io_uring, the same
-//! results from both).
+//! The client's side of a network connection to a store: connecting ([`Stream`]: TCP, unix sockets,
+//! TLS), and requests over many connections from one thread without blocking ([`Reactor`]: epoll or
+//! io_uring, the same results from both).
 //!
 //! The reactor is the hot path of a load generator: one `send` and one receive
 //! a request, no allocation once the buffers have grown (but what TLS itself

@@ -14,12 +14,12 @@ use crate::uring::Uring;
 /// The longest that a poll without a limit waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a wait may be drawn out for more than one connection to be ready.
+/// How long a wait may be extended until several connections are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gather {
     /// Connections that end the wait at once.
     pub least: u32,
-    /// After it one is enough; counts from the begin of the wait.
+    /// After it one is enough; counts from the start of the wait.
     pub max_wait: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Gather {
     pub const NONE: Gather = Gather { least: 1, max_wait: Duration::ZERO };
 }
 
-/// What the engines share: the connections and who of them is ready.
+/// State that the engines share: the connections and those that are ready.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) options: EngineOptions,
@@ -50,7 +50,7 @@ impl Shared {
         !self.ready.is_empty()
     }
 
-    /// The first reason that a connection ends for is the one that is told.
+    /// The first reason of an end is kept.
     pub(crate) fn end(&mut self, number: u32, state: ConnectionState) {
         let connection = &mut self.connections[number as usize];
         if connection.is_open() {
@@ -61,7 +61,7 @@ impl Shared {
 
     pub(crate) fn fail(&mut self, number: u32, failure: ConnectionFailure) {
         if self.connections[number as usize].is_open() {
-            // The peer need not go on, nor the kernel receive what it sends.
+            // Stops the peer, and the kernel's receiving.
             self.connections[number as usize].socket().abort();
             self.end(number, ConnectionState::Failed(failure));
         }
@@ -74,7 +74,7 @@ enum Poller {
     Uring(Box<Uring>),
 }
 
-/// Many connections, asked and heard from one thread without blocking.
+/// Many connections, driven by one thread without blocking.
 ///
 /// A connection is known by its number, from 0, in the order in which they were
 /// added. In each round: append requests to [`Reactor::outgoing`], ask for them to
@@ -113,7 +113,7 @@ impl Reactor {
         Ok(Reactor { poller, shared, _one_thread: PhantomData })
     }
 
-    /// Takes a connection in; its number.
+    /// Adds a connection; returns its number.
     ///
     /// # Errors
     /// The kernel's refusal to set an option or to watch one more socket.
@@ -128,15 +128,15 @@ impl Reactor {
         started.map(|()| number)
     }
 
-    /// Puts a new stream in the place of one that has failed (or has not). Its
-    /// buffers are emptied; nothing of the old stream comes any more.
+    /// Replaces the stream of a connection. Its buffers are cleared; no data of the old stream
+    /// arrives any more.
     ///
     /// # Errors
     /// The kernel's refusal to set an option or to watch one more socket; the
     /// connection has then failed, and can be replaced again.
     pub fn replace(&mut self, conn: usize, stream: Stream) -> io::Result<()> {
         if let Poller::Uring(uring) = &mut self.poller {
-            uring.forget(conn as u32);
+            uring.discard(conn as u32);
         }
         self.shared.connections[conn].replace(stream);
         let started = self.start(conn);
@@ -158,7 +158,7 @@ impl Reactor {
             Poller::Epoll(epoll) => epoll.add(number as u32, connection)?,
             Poller::Uring(uring) => uring.add(number as u32),
         }
-        // The talk before may have deciphered more than it read.
+        // The handshake may have decrypted more than it read.
         let early = match &mut connection.session {
             None => Ok(false),
             Some(session) => session.decipher(&[], &mut connection.incoming),
@@ -183,8 +183,7 @@ impl Reactor {
         self.len() == 0
     }
 
-    /// Where whole requests are appended. What is in it already is yet to be sent;
-    /// it must not be changed.
+    /// The buffer for whole requests. Existing content is not sent yet and must not be changed.
     pub fn outgoing(&mut self, conn: usize) -> &mut Vec<u8> {
         &mut self.shared.connections[conn].outgoing
     }
@@ -194,9 +193,9 @@ impl Reactor {
         self.shared.connections[conn].unsent()
     }
 
-    /// Asks for what was appended to go out: epoll writes now as far as the socket
-    /// takes it and the rest when there is room; io_uring sends it with the next
-    /// [`Reactor::poll`]. Nothing happens on a connection that is not open.
+    /// Sends appended requests: epoll writes now as far as the socket takes them and the rest when
+    /// there is room; io_uring sends it with the next [`Reactor::poll`]. Nothing happens on a
+    /// connection that is not open.
     pub fn send(&mut self, conn: usize) {
         if !self.shared.connections[conn].is_open() {
             return;
@@ -211,8 +210,8 @@ impl Reactor {
     /// over (`None`: 100 ms). Returns at once when some are ready already, and may
     /// come back early with none. How many connections are ready.
     ///
-    /// A wait of nought looks and comes back: polling in a loop with it never
-    /// sleeps. With io_uring that is no system call while there is nothing to do.
+    /// A wait of zero never sleeps. With io_uring that is no system call while there is nothing to
+    /// do.
     ///
     /// # Errors
     /// The kernel's, about the waiting itself; those of a connection are its state.
@@ -220,9 +219,9 @@ impl Reactor {
         self.poll_many(wait, Gather::NONE)
     }
 
-    /// As [`Reactor::poll`], but sleeps on until several connections have received something,
-    /// so that one waking serves them all. Only io_uring can, where the kernel has minimal waits
-    /// (Linux 6.12); elsewhere the first ends the wait.
+    /// As [`Reactor::poll`], but sleeps until several connections have received something, so that
+    /// one wake-up serves them all. Only for io_uring with minimal waits (Linux 6.12); otherwise
+    /// the first ends the wait.
     ///
     /// # Errors
     /// As [`Reactor::poll`].
@@ -260,7 +259,7 @@ impl Reactor {
         self.shared.connections[conn].arrived
     }
 
-    /// Forgets the first `bytes` of what was received.
+    /// Drops the first `bytes` of the received data.
     pub fn consume(&mut self, conn: usize, bytes: usize) {
         self.shared.connections[conn].incoming.consume(bytes);
     }
@@ -270,7 +269,7 @@ impl Reactor {
         self.shared.connections[conn].state.clone()
     }
 
-    /// What was asked of the kernel so far.
+    /// The system calls so far.
     pub fn counters(&self) -> Counters {
         self.shared.counters
     }
@@ -278,7 +277,7 @@ impl Reactor {
 
 impl Drop for Reactor {
     fn drop(&mut self) {
-        // A ring lets go of its sockets only some time after it is closed.
+        // A ring releases its sockets only some time after it is closed.
         for connection in &self.shared.connections {
             connection.socket().shut();
         }

@@ -5,19 +5,18 @@ use rustls::ClientConnection;
 use crate::incoming::Incoming;
 use crate::tls::TlsFailure;
 
-/// A TLS connection without its socket: enciphers what goes out, deciphers what
-/// came in.
+/// A TLS connection without its socket: encrypts and decrypts.
 #[derive(Debug)]
 pub(crate) struct Session(Box<ClientConnection>);
 
 impl Session {
     pub(crate) fn new(mut connection: Box<ClientConnection>) -> Session {
-        // The buffer that `encipher` fills is emptied by it at once.
+        // `encipher` empties the buffer at once.
         connection.set_buffer_limit(None);
         Session(connection)
     }
 
-    /// Appends `plain`, enciphered, to `cipher`, and empties it.
+    /// Appends `plain`, encrypted, to `cipher`, and empties it.
     pub(crate) fn encipher(&mut self, plain: &mut Vec<u8>, cipher: &mut Vec<u8>) -> io::Result<()> {
         self.0.writer().write_all(plain)?;
         plain.clear();
@@ -27,16 +26,16 @@ impl Session {
         Ok(())
     }
 
-    /// Whether there are words of TLS's own to send, such as a key update.
+    /// Whether TLS has messages of its own to send, such as a key update.
     pub(crate) fn has_words(&self) -> bool {
         self.0.wants_write()
     }
 
-    /// Appends the plain text of `cipher`, and of what was deciphered before, to
-    /// `plain`. Answers whether the peer has said that it is done.
+    /// Appends the plain text of `cipher`, and text decrypted before, to `plain`. Returns whether
+    /// the peer has closed.
     ///
     /// # Errors
-    /// What TLS finds wrong with the bytes.
+    /// A TLS error in the bytes.
     pub(crate) fn decipher(
         &mut self,
         mut cipher: &[u8],
@@ -48,7 +47,7 @@ impl Session {
                 return Ok(true);
             }
             let told = self.0.process_new_packets();
-            // What came before the mistake is good.
+            // Text before the error is valid.
             plain.fill_from(&mut self.0.reader()).map_err(other)?;
             let told = told.map_err(TlsFailure::of)?;
             if told.peer_has_closed() {

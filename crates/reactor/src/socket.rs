@@ -32,7 +32,7 @@ impl Socket {
         }
     }
 
-    /// Makes it fit for requests that must not wait for each other.
+    /// Disables Nagle's algorithm and blocking.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         match self {
             Socket::Tcp(socket) => socket.set_nodelay(true),
@@ -40,19 +40,19 @@ impl Socket {
         }
     }
 
-    /// Ends it for both sides, and drops what is still on its way: the peer gets a
-    /// reset at the latest when this is dropped.
+    /// Closes both directions and drops data on its way: the peer gets a reset at the latest when
+    /// this is dropped.
     pub(crate) fn abort(&self) {
         if self.is_tcp() {
-            // Without it a peer in mid-answer would be left to find out by itself.
-            let _ = sys::linger_not(self);
+            // Otherwise a peer in mid-answer would not be notified.
+            let _ = sys::disable_linger(self);
         }
         self.shut();
     }
 
     /// Ends both directions; operations that the kernel still holds then end too.
     pub(crate) fn shut(&self) {
-        // It may be shut already.
+        // It may be closed already.
         let _ = match self {
             Socket::Tcp(socket) => socket.shutdown(std::net::Shutdown::Both),
             Socket::Unix(socket) => socket.shutdown(std::net::Shutdown::Both),
@@ -91,8 +91,8 @@ impl Write for Socket {
     }
 }
 
-/// Calls until it is not interrupted: a thread that has a ring is, by the work of the ring, and
-/// the kernel does not take up again by itself a call that has a limit.
+/// Retries interrupted calls: work of a ring interrupts its thread, and the kernel does not restart
+/// calls with a timeout.
 fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match call() {

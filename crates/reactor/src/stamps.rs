@@ -1,4 +1,4 @@
-//! Whether the kernel says when it got an answer.
+//! Whether the kernel timestamps received data.
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -9,11 +9,10 @@ use crate::{Engine, EngineOptions, Reactor, Stream};
 /// How long one byte over the loopback may take.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Sends a byte to this process itself and looks whether it comes with the time at which the
-/// kernel got it.
+/// Sends a byte to this process and checks that it has a timestamp.
 ///
 /// # Errors
-/// What failed on the way, or that it came without.
+/// A failed step, or a byte without a timestamp.
 pub fn stamps_available() -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let receiver = TcpStream::connect(listener.local_addr()?)?;
@@ -26,7 +25,7 @@ pub fn stamps_available() -> io::Result<()> {
     let receiver = reactor.add(Stream::from(receiver))?;
     let begun = Instant::now();
     while begun.elapsed() < LIMIT {
-        // The kernel begins to stamp a moment after it was asked for the first time.
+        // The kernel starts to timestamp a moment after the first request.
         sender.write_all(b".")?;
         reactor.poll(Some(Duration::from_millis(20)))?;
         if reactor.arrived(receiver).is_some() {

@@ -10,11 +10,10 @@ use crate::session::Session;
 use crate::socket::Socket;
 use crate::tls::{TlsConfig, TlsFailure};
 
-/// A connected stream that blocks: for the talk with a server before it is
-/// loaded, and then for a [`crate::Reactor`].
+/// A connected, blocking stream: for the handshake with a server, then for a [`crate::Reactor`].
 ///
 /// Every read and write ends within the limit that it was connected with, with
-/// `io::ErrorKind::TimedOut`. It may be made in one thread and used in another.
+/// `io::ErrorKind::TimedOut`. It may be created in one thread and used in another.
 #[derive(Debug)]
 pub struct Stream {
     socket: Socket,
@@ -27,7 +26,7 @@ impl Stream {
     /// read and write later.
     ///
     /// # Errors
-    /// What went wrong, with the address and the way out.
+    /// The error, with the address and a remedy.
     pub fn connect(
         address: &Address,
         tls: Option<&TlsConfig>,
@@ -51,14 +50,14 @@ impl Stream {
     }
 }
 
-/// A stream that something else has connected.
+/// A connected stream.
 impl From<TcpStream> for Stream {
     fn from(socket: TcpStream) -> Stream {
         Stream::new(Socket::Tcp(socket), None)
     }
 }
 
-/// A stream that something else has connected.
+/// A connected stream.
 impl From<std::os::unix::net::UnixStream> for Stream {
     fn from(socket: std::os::unix::net::UnixStream) -> Stream {
         Stream::new(Socket::Unix(socket), None)
@@ -70,7 +69,7 @@ impl Read for Stream {
         match &mut self.tls {
             None => self.socket.read(into),
             Some(tls) => {
-                rustls::Stream::new(tls.as_mut(), &mut self.socket).read(into).map_err(worded)
+                rustls::Stream::new(tls.as_mut(), &mut self.socket).read(into).map_err(explained)
             }
         }
     }
@@ -81,7 +80,7 @@ impl Write for Stream {
         match &mut self.tls {
             None => self.socket.write(from),
             Some(tls) => {
-                rustls::Stream::new(tls.as_mut(), &mut self.socket).write(from).map_err(worded)
+                rustls::Stream::new(tls.as_mut(), &mut self.socket).write(from).map_err(explained)
             }
         }
     }
@@ -90,15 +89,15 @@ impl Write for Stream {
         match &mut self.tls {
             None => Ok(()),
             Some(tls) => {
-                rustls::Stream::new(tls.as_mut(), &mut self.socket).flush().map_err(worded)
+                rustls::Stream::new(tls.as_mut(), &mut self.socket).flush().map_err(explained)
             }
         }
     }
 }
 
-/// TLS 1.3 servers refuse a client's certificate only after the handshake, so
-/// that reads and writes need the same words as connecting.
-fn worded(error: io::Error) -> io::Error {
+/// TLS 1.3 servers refuse a client's certificate only after the handshake, so that reads and writes
+/// need the same explanations as connecting.
+fn explained(error: io::Error) -> io::Error {
     match TlsFailure::inside(&error) {
         Some(failure) => io::Error::new(error.kind(), failure),
         None => error,

@@ -27,7 +27,7 @@ pub(crate) fn send(socket: RawFd, bytes: &[u8]) -> io::Result<usize> {
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives what is there, without waiting.
+/// Receives available data, without waiting.
 pub(crate) fn receive(socket: RawFd, into: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the pointer and the length are those of a live, exclusive slice.
     let received =
@@ -35,8 +35,8 @@ pub(crate) fn receive(socket: RawFd, into: &mut [u8]) -> io::Result<usize> {
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives what is there, without waiting, and the time at which the kernel got
-/// the newest of it, in ns of `CLOCK_REALTIME`.
+/// Receives available data, without waiting, and the kernel's timestamp of the newest, in ns of
+/// `CLOCK_REALTIME`.
 pub(crate) fn receive_stamped(socket: RawFd, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
     let mut control = Control([0; CONTROL]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
@@ -66,14 +66,14 @@ pub(crate) fn stamp(control: &[u8]) -> Option<u64> {
     Some(word(16)? * 1_000_000_000 + word(24)?)
 }
 
-/// Has the kernel note when it gets each segment.
+/// Enables the kernel's timestamps of segments.
 pub(crate) fn enable_stamps(socket: &impl AsRawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     set_option(socket, libc::SO_TIMESTAMPNS, &on)
 }
 
 /// Has the kernel reset the connection when the socket is closed.
-pub(crate) fn linger_not(socket: &impl AsRawFd) -> io::Result<()> {
+pub(crate) fn disable_linger(socket: &impl AsRawFd) -> io::Result<()> {
     set_option(socket, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: 0 })
 }
 
@@ -90,8 +90,8 @@ fn set_option<T>(socket: &impl AsRawFd, option: libc::c_int, value: &T) -> io::R
     })
 }
 
-/// Has this thread's waits end when they are over: the kernel otherwise makes
-/// them up to 50 us longer, to wake for several at once.
+/// Sets this thread's timer slack to the minimum: by default the kernel extends waits by up to 50
+/// us.
 pub(crate) fn wake_on_time() {
     let slack_ns: libc::c_ulong = 1;
     // SAFETY: takes no pointer. It cannot fail, and if it did waits would only be longer.
@@ -102,7 +102,7 @@ pub(crate) fn new_epoll() -> io::Result<OwnedFd> {
     // SAFETY: takes no pointer.
     let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     done(fd)?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn watch(
     })
 }
 
-/// Waits for events at most so long; how many came.
+/// Waits for events; returns their number.
 pub(crate) fn wait(
     epoll: &OwnedFd,
     events: &mut [libc::epoll_event],

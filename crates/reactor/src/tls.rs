@@ -16,10 +16,10 @@ use rustls::{
 };
 use thiserror::Error;
 
-/// What is asked of TLS, as people write it. All files are PEM.
+/// TLS options. All files are PEM.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Who may have signed the server's certificate; `None`: whom the system trusts.
+    /// Trusted authorities; `None`: the system's.
     pub ca: Option<PathBuf>,
     /// The client's certificate, and those between it and its root.
     pub cert: Option<PathBuf>,
@@ -27,18 +27,18 @@ pub struct Tls {
     pub key: Option<PathBuf>,
     /// The name that the server's certificate must hold; `None`: the address's host.
     pub server_name: Option<String>,
-    /// Take any certificate. For tests: it tells nothing about who answers.
+    /// Take any certificate. For tests: the server is not authenticated.
     pub insecure: bool,
 }
 
-/// What [`Tls::load`] has read and checked; cheap to clone and to share.
+/// The checked result of [`Tls::load`]; cheap to clone and to share.
 #[derive(Debug, Clone)]
 pub struct TlsConfig {
     pub(crate) client: Arc<ClientConfig>,
     pub(crate) server_name: Option<ServerName<'static>>,
 }
 
-/// Why TLS cannot be set up as asked.
+/// Why TLS cannot be set up.
 #[derive(Debug, Error)]
 pub enum TlsError {
     #[error("cannot read the {what} {}: {source}", path.display())]
@@ -52,7 +52,7 @@ pub enum TlsError {
     #[error("the {what} {} is not usable: {why}", path.display())]
     Unusable { what: &'static str, path: PathBuf, why: String },
     #[error("a client certificate needs both its `cert` and its `key`; the {missing} is missing")]
-    HalfAPair { missing: &'static str },
+    IncompletePair { missing: &'static str },
     #[error(
         "the key {} does not belong to the client certificate {}; give the pair that was made together",
         key.display(), cert.display()
@@ -88,7 +88,7 @@ pub enum TlsFailure {
     #[error("the server does not speak TLS ({0}); use the port on which it does, or leave TLS out")]
     NotTls(String),
     #[error("the server wants a client certificate; give `cert` and `key`")]
-    ClientCertificateWanted,
+    ClientCertificateRequired,
     #[error("the server does not accept the client certificate ({0})")]
     ClientCertificateRefused(String),
     #[error("a unix socket has no host name to check; give the `server_name`")]
@@ -124,8 +124,8 @@ impl Tls {
         };
         let client = match (&self.cert, &self.key) {
             (None, None) => builder.with_no_client_auth(),
-            (Some(_), None) => return Err(TlsError::HalfAPair { missing: "key" }),
-            (None, Some(_)) => return Err(TlsError::HalfAPair { missing: "cert" }),
+            (Some(_), None) => return Err(TlsError::IncompletePair { missing: "key" }),
+            (None, Some(_)) => return Err(TlsError::IncompletePair { missing: "cert" }),
             (Some(cert), Some(key)) => builder
                 .with_client_auth_cert(certificates("client certificate", cert)?, private_key(key)?)
                 .map_err(|error| pair_error(error, cert, key))?,
@@ -268,7 +268,7 @@ impl TlsFailure {
             Why::NotValidYetContext { time, not_before } => {
                 TlsFailure::NotYetValid { when: days(time, not_before) }
             }
-            // Or by another key than the one that is trusted under the signer's name.
+            // Or signed by another key than the trusted one of that name.
             Why::UnknownIssuer | Why::BadSignature => TlsFailure::UnknownIssuer,
             Why::Revoked => TlsFailure::Revoked,
             Why::NotValidForName => TlsFailure::WrongName {
@@ -290,7 +290,7 @@ impl TlsFailure {
         use AlertDescription as Alert;
         match alert {
             Alert::CertificateRequired | Alert::NoCertificate => {
-                TlsFailure::ClientCertificateWanted
+                TlsFailure::ClientCertificateRequired
             }
             Alert::BadCertificate
             | Alert::UnsupportedCertificate
@@ -304,7 +304,7 @@ impl TlsFailure {
     }
 }
 
-/// Accepts whoever answers, but still wants proof that they hold their key.
+/// Accepts any certificate, but still verifies that the server has its key.
 #[derive(Debug)]
 struct AcceptAnyCertificate {
     provider: Arc<CryptoProvider>,

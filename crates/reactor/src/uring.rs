@@ -1,14 +1,12 @@
 //! The io_uring engine: one `io_uring_enter` carries all sends, runs all receives
 //! and waits.
 //!
-//! Receives are multishot, into buffers that are lent to the kernel and copied
-//! from at once. With `DEFER_TASKRUN` the kernel touches them only while this
-//! thread is inside `io_uring_enter`.
+//! Receives are multishot, into buffers provided to the kernel, which are copied from at once. With
+//! `DEFER_TASKRUN` the kernel touches them only while this thread is inside `io_uring_enter`.
 //!
-//! Sends are tried on the spot (`MSG_DONTWAIT`): when `io_uring_enter` comes back
-//! they are over, so that no buffer of a connection is ever the kernel's between
-//! two polls. Only what was not sent whole is told (`SKIP_SUCCESS`), so that
-//! sends do not end the wait for answers.
+//! Sends do not block (`MSG_DONTWAIT`): when `io_uring_enter` returns they are complete, so that
+//! the kernel never holds a connection's buffer between two polls. Only incomplete sends are
+//! reported (`SKIP_SUCCESS`), so that sends do not end the wait for answers.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -24,20 +22,19 @@ use crate::engine::{Engine, EngineUnavailable};
 use crate::reactor::{Gather, Shared};
 use crate::sys;
 
-/// Submissions that fit at once; more are handed over in turns.
+/// Size of the submission queue; more are submitted in turns.
 const SUBMISSIONS: u32 = 256;
-/// Completions that fit at once; the kernel keeps more for later.
+/// Size of the completion queue; the kernel keeps more for later.
 const COMPLETIONS: u32 = 4096;
 /// What the kernel puts before the bytes of a received message, `io_uring_recvmsg_out`.
 const HEADER: usize = 16;
-/// How often a submission that the kernel did not take is offered again.
+/// How often a submission that the kernel did not take is retried.
 const TRIES: usize = 1000;
 
 const GETEVENTS: u32 = 1;
 const EXT_ARG: u32 = 8;
 
-/// What a completion is about; with the connection's number and generation it is
-/// the `user_data`.
+/// The kind of a completion; with the connection's number and generation it is the `user_data`.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Receive,
@@ -47,22 +44,22 @@ enum Kind {
 
 pub(crate) struct Uring {
     ring: IoUring,
-    lent: ManuallyDrop<BorrowedBuffer>,
-    /// Says that a received message has room for a time and for no name.
+    buffers: ManuallyDrop<BorrowedBuffer>,
+    /// Receive message with room for a timestamp and no name.
     message: Box<libc::msghdr>,
     /// Connections whose receive is not armed (any more).
     to_arm: Vec<u32>,
-    /// Connections whose appended bytes are to go.
+    /// Connections whose appended bytes are to be sent.
     to_send: Vec<u32>,
-    /// Connections whose sockets take no more, until the kernel says that they do.
+    /// Connections to watch for writability.
     to_watch: Vec<u32>,
-    /// Connections whose flights were handed over.
+    /// Connections whose sends were submitted.
     sends: Vec<u32>,
-    /// Those of them that did not go whole, and what the kernel says of them.
+    /// Incomplete sends, with the kernel's result.
     unsent: Vec<(u32, i32)>,
-    /// The kernel can wait for several completions and be content with one later.
+    /// The kernel has minimal waits.
     gathers: bool,
-    /// The kernel does not take what it was offered: nothing is offered any more.
+    /// The kernel takes no submissions: none are made any more.
     broken: bool,
 }
 
@@ -95,7 +92,7 @@ impl Uring {
         message.msg_controllen = sys::CONTROL as _;
         Ok(Uring {
             ring,
-            lent: ManuallyDrop::new(lent),
+            buffers: ManuallyDrop::new(lent),
             message,
             to_arm: Vec::new(),
             to_send: Vec::new(),
@@ -111,10 +108,10 @@ impl Uring {
         self.to_arm.push(number);
     }
 
-    /// Has it sent with the next poll.
+    /// Sends with the next poll.
     pub(crate) fn send(&mut self, number: u32, connection: &mut Connection) {
-        if !connection.asked {
-            connection.asked = true;
+        if !connection.send_requested {
+            connection.send_requested = true;
             self.to_send.push(number);
         }
     }
@@ -137,18 +134,18 @@ impl Uring {
         Ok(())
     }
 
-    /// Whether a look without waiting needs the kernel.
+    /// Whether a poll without waiting needs the kernel.
     fn has_work(&mut self) -> bool {
         let submissions = self.ring.submission();
         !submissions.is_empty() || submissions.taskrun() || submissions.cq_overflow()
     }
 
-    /// Writes down what the kernel is to do.
+    /// Queues submissions.
     fn offer(&mut self, shared: &mut Shared) -> io::Result<()> {
         while let Some(number) = self.to_arm.pop() {
             let connection = &shared.connections[number as usize];
             if connection.is_open() {
-                let data = data(Kind::Receive, number, connection.generation);
+                let data = user_data(Kind::Receive, number, connection.generation);
                 let fd = Fd(connection.fd());
                 let receive = match connection.stamped {
                     false => opcode::RecvMulti::new(fd, BorrowedBuffer::GROUP).build(),
@@ -165,8 +162,8 @@ impl Uring {
             if !connection.is_open() || connection.blocked {
                 continue;
             }
-            let some = match connection.flight.is_empty() {
-                true => connection.take_off(),
+            let some = match connection.in_flight.is_empty() {
+                true => connection.start_flight(),
                 false => Ok(true),
             };
             match some {
@@ -180,7 +177,7 @@ impl Uring {
             let connection = &shared.connections[number as usize];
             let watch = opcode::PollAdd::new(Fd(connection.fd()), libc::POLLOUT as u32)
                 .build()
-                .user_data(data(Kind::Writable, number, connection.generation));
+                .user_data(user_data(Kind::Writable, number, connection.generation));
             self.push(watch, shared)?;
         }
         Ok(())
@@ -188,13 +185,13 @@ impl Uring {
 
     fn push_send(&mut self, number: u32, shared: &mut Shared) -> io::Result<()> {
         let connection = &shared.connections[number as usize];
-        let rest = connection.flight.rest();
+        let rest = connection.in_flight.rest();
         let length = u32::try_from(rest.len()).unwrap_or(u32::MAX);
         let send = opcode::Send::new(Fd(connection.fd()), rest.as_ptr(), length)
             .flags(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
             .flags(squeue::Flags::SKIP_SUCCESS)
-            .user_data(data(Kind::Send, number, connection.generation));
+            .user_data(user_data(Kind::Send, number, connection.generation));
         self.push(send, shared)?;
         self.sends.push(number);
         Ok(())
@@ -205,13 +202,13 @@ impl Uring {
             self.enter(None, shared)?;
         }
         // SAFETY: a send's bytes are in a flight that is not touched before `enter` has had the
-        // kernel take it, and then the send is over; nobody else holds the ring. A receive
-        // writes into lent buffers, which outlive it. `message` lives as long as the ring.
+        // kernel take it, and then the send is over; the ring has one owner. A receive writes into
+        // registered buffers, which outlive it. `message` lives as long as the ring.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.map_err(|_| self.stuck())
     }
 
-    /// Hands over what is written down and, with a limit, waits for completions.
+    /// Submits the queue and, with a limit, waits for completions.
     fn enter(&mut self, wait: Option<(Duration, Gather)>, shared: &mut Shared) -> io::Result<()> {
         if self.broken {
             return Err(self.stuck());
@@ -220,7 +217,7 @@ impl Uring {
         let limit = Timespec::from(wait);
         let mut arguments = SubmitArgs::new().timespec(&limit);
         let mut least = u32::from(wait > Duration::ZERO);
-        // After the minimal wait the kernel is content with one.
+        // After the minimal wait one completion suffices.
         if self.gathers && gather.least > 1 && wait > gather.max_wait {
             least = gather.least;
             arguments = arguments.min_wait_usec(gather.max_wait.as_micros() as u32);
@@ -234,7 +231,7 @@ impl Uring {
             };
             match entered.map_err(|error| error.raw_os_error()) {
                 Ok(_) | Err(Some(libc::ETIME | libc::EINTR)) => {}
-                // Completions that do not fit; there is room once these are looked at.
+                // The completion queue is full until it is reaped.
                 Err(Some(libc::EBUSY | libc::EAGAIN)) => self.reap(shared),
                 Err(code) => {
                     self.broken = true;
@@ -253,15 +250,15 @@ impl Uring {
         io::Error::other("the kernel takes no more io_uring submissions; use the epoll engine")
     }
 
-    /// Looks at all completions, and at what they do not tell: sends that are done.
+    /// Handles all completions, and finishes sends, which complete without one.
     fn reap(&mut self, shared: &mut Shared) {
         loop {
-            // The queue is let go of before each is handled.
+            // The queue is released before each is handled.
             let Some(entry) = self.ring.completion().next() else { break };
-            let (kind, number, generation) = undata(entry.user_data());
+            let (kind, number, generation) = from_user_data(entry.user_data());
             match kind {
                 Kind::Receive => self.received(&entry, number, generation, shared),
-                // After all receives: what the peer said before it hung up is often why.
+                // After all receives: data received before the close often explains it.
                 Kind::Send => self.unsent.push((number, entry.result())),
                 Kind::Writable => {
                     let connection = &mut shared.connections[number as usize];
@@ -284,14 +281,14 @@ impl Uring {
     ) {
         let (flags, result) = (entry.flags(), entry.result());
         let connection = &shared.connections[number as usize];
-        // What is left of a stream that was replaced only gives its buffer back.
+        // Completions of a replaced stream only return their buffer.
         let current = connection.is_open() && connection.generation & GENERATIONS == generation;
         let lent = cqueue::buffer_select(flags);
         let outcome = match (usize::try_from(result), lent) {
             _ if !current => Ok(()),
             (Ok(length), Some(id)) => {
-                // SAFETY: the kernel has just given it out.
-                let bytes = unsafe { self.lent.bytes(id, length) };
+                // SAFETY: the kernel has just filled it.
+                let bytes = unsafe { self.buffers.bytes(id, length) };
                 take(bytes, number, shared)
             }
             (Ok(_), None) => {
@@ -305,7 +302,7 @@ impl Uring {
             },
         };
         if let Some(id) = lent {
-            self.lent.give_back(id);
+            self.buffers.give_back(id);
         }
         if let Err(failure) = outcome {
             shared.fail(number, failure);
@@ -321,7 +318,7 @@ impl Uring {
         }
     }
 
-    /// All sends that were handed over are over: well, unless it was told otherwise.
+    /// All submitted sends are complete unless reported otherwise.
     fn finish_sends(&mut self, shared: &mut Shared) {
         if !self.ring.submission().is_empty() {
             return;
@@ -336,7 +333,7 @@ impl Uring {
                 part => {
                     let bytes = part.max(0) as usize;
                     shared.counters.bytes_sent += bytes as u64;
-                    connection.flight.sent += bytes;
+                    connection.in_flight.sent += bytes;
                     connection.blocked = true;
                     self.to_watch.push(number);
                 }
@@ -344,16 +341,16 @@ impl Uring {
         }
         for number in self.sends.drain(..) {
             let connection = &mut shared.connections[number as usize];
-            shared.counters.bytes_sent += connection.flight.rest().len() as u64;
-            connection.flight.sent = connection.flight.bytes.len();
-            if connection.asked {
+            shared.counters.bytes_sent += connection.in_flight.rest().len() as u64;
+            connection.in_flight.sent = connection.in_flight.bytes.len();
+            if connection.send_requested {
                 self.to_send.push(number);
             }
         }
     }
 
-    /// Forgets what was to be done for a stream that is replaced.
-    pub(crate) fn forget(&mut self, number: u32) {
+    /// Drops pending work of a replaced stream.
+    pub(crate) fn discard(&mut self, number: u32) {
         self.to_arm.retain(|other| *other != number);
         self.to_send.retain(|other| *other != number);
         self.to_watch.retain(|other| *other != number);
@@ -365,13 +362,13 @@ impl Drop for Uring {
         // Receives that are still armed find no buffers any more, and none holds one, for buffers
         // are taken and filled only while this thread is in `enter`.
         if self.ring.submitter().unregister_buf_ring(BorrowedBuffer::GROUP).is_ok() {
-            // SAFETY: dropped once, here, and not lent any more. Otherwise the memory is left.
-            unsafe { ManuallyDrop::drop(&mut self.lent) }
+            // SAFETY: dropped once, here, after it was unregistered. Otherwise the memory leaks.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) }
         }
     }
 }
 
-/// Takes what one receive has brought.
+/// Handles the data of one receive.
 fn take(bytes: &[u8], number: u32, shared: &mut Shared) -> Result<(), ConnectionFailure> {
     let connection = &mut shared.connections[number as usize];
     let payload = match connection.stamped {
@@ -391,7 +388,7 @@ fn take(bytes: &[u8], number: u32, shared: &mut Shared) -> Result<(), Connection
         shared.end(number, ConnectionState::Closed);
         return Ok(());
     }
-    // What came since the last poll could not be consumed yet.
+    // Data since the last poll could not be consumed yet.
     let largest = shared.options.largest_answer;
     connection.check_size(match connection.queued {
         true => largest.saturating_add(BorrowedBuffer::TOTAL),
@@ -416,11 +413,11 @@ fn take(bytes: &[u8], number: u32, shared: &mut Shared) -> Result<(), Connection
 
 const GENERATIONS: u32 = (1 << 28) - 1;
 
-fn data(kind: Kind, number: u32, generation: u32) -> u64 {
+fn user_data(kind: Kind, number: u32, generation: u32) -> u64 {
     (kind as u64) << 60 | u64::from(generation & GENERATIONS) << 32 | u64::from(number)
 }
 
-fn undata(data: u64) -> (Kind, u32, u32) {
+fn from_user_data(data: u64) -> (Kind, u32, u32) {
     let kind = match data >> 60 {
         0 => Kind::Receive,
         1 => Kind::Send,

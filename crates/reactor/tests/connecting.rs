@@ -1,4 +1,4 @@
-//! Connecting, and what is said when that does not work.
+//! Connecting, and its error messages.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -16,7 +16,7 @@ fn tcp(host: &str, port: u16) -> Address {
     Address::Tcp { host: host.into(), port }
 }
 
-/// Sends and hears one word over a stream whose other end does the same.
+/// Exchanges one word over a stream with its other end.
 fn check(mut stream: Stream, mut peer: impl Read + Write) {
     let mut word = [0; 4];
     stream.write_all(b"ping").unwrap();
@@ -75,7 +75,7 @@ fn a_link_local_address_and_its_interface() {
 }
 
 #[test]
-fn nobody_there() {
+fn refused_connection_names_every_address() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let error = Stream::connect(&tcp("localhost", free), None, PATIENCE).unwrap_err();
     assert!(matches!(error, ConnectError::Refused { .. }), "{error:?}");
@@ -104,7 +104,7 @@ fn a_server_that_does_not_accept_or_answer() {
     let path = folder.path().join("server.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let limit = Duration::from_millis(50);
-    // The one too many waits until there is room in the queue.
+    // The last connection waits for room in the queue.
     let mut waiting = Vec::new();
     let error = loop {
         match Stream::connect(&Address::Unix(path.clone()), None, limit) {
@@ -129,7 +129,7 @@ fn a_server_that_does_not_accept_or_answer() {
 }
 
 #[test]
-fn a_socket_that_something_else_connected() {
+fn accepts_connected_sockets() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     check(Stream::from(socket), listener.accept().unwrap().0);

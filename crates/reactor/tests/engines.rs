@@ -1,4 +1,4 @@
-//! Both engines, against peers that behave and peers that do not.
+//! Both engines, against correct and faulty peers.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -44,7 +44,7 @@ fn echo(mut peer: impl Read + Write) {
     }
 }
 
-/// Bytes that tell where in the stream they stand.
+/// Bytes that encode their position in the stream.
 fn pattern(from: usize, length: usize) -> Vec<u8> {
     (from..from + length).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
@@ -73,7 +73,7 @@ fn bytes_come_back_in_order_on_every_connection() {
                     assert_eq!(reactor.state(conn), ConnectionState::Open);
                     let new = reactor.incoming(conn).len();
                     assert_eq!(reactor.incoming(conn), pattern(heard[conn], new));
-                    // Not all of it at once: the rest must still be there.
+                    // In part: the rest must stay.
                     let taken = new - new / 3;
                     reactor.consume(conn, taken);
                     heard[conn] += taken;
@@ -163,7 +163,7 @@ fn an_answer_that_is_too_large_fails_its_connection_only() {
 }
 
 #[test]
-fn the_largest_answer_is_still_taken() {
+fn accepts_the_largest_answer() {
     with_each_engine(|engine| {
         let largest = 300_000;
         let options = EngineOptions { engine, largest_answer: largest, ..EngineOptions::default() };
@@ -187,7 +187,7 @@ fn the_largest_answer_is_still_taken() {
 }
 
 #[test]
-fn what_a_full_socket_does_not_take_goes_later() {
+fn unsent_bytes_are_sent_later() {
     with_each_engine(|engine| {
         let mut reactor = reactor(engine);
         for tcp in [true, false] {
@@ -207,7 +207,7 @@ fn what_a_full_socket_does_not_take_goes_later() {
             }
             let unsent = reactor.unsent(conn);
             assert!((1..half).contains(&unsent), "{unsent}");
-            // Appended behind what waits.
+            // Appended after waiting bytes.
             reactor.outgoing(conn).extend_from_slice(&all[half..]);
             reactor.send(conn);
             assert_eq!(reactor.unsent(conn), unsent + half);
@@ -225,7 +225,7 @@ fn what_a_full_socket_does_not_take_goes_later() {
 }
 
 #[test]
-fn a_peer_that_closes_in_mid_answer_leaves_what_it_said() {
+fn data_before_a_close_is_readable() {
     with_each_engine(|engine| {
         let mut reactor = reactor(engine);
         for (conn, mut peer) in [add_tcp(&mut reactor), add_tcp(&mut reactor)] {
@@ -233,7 +233,7 @@ fn a_peer_that_closes_in_mid_answer_leaves_what_it_said() {
             drop(peer);
             assert_eq!(poll_to_end(&mut reactor, conn), ConnectionState::Closed);
             assert_eq!(reactor.incoming(conn), b"VALUE k 0 200\r\nhalf of");
-            // Nothing happens, and nothing is ready again.
+            // Sending does nothing, and nothing becomes ready.
             reactor.outgoing(conn).extend_from_slice(b"get k\r\n");
             reactor.send(conn);
             assert_eq!(reactor.poll(Some(Duration::from_millis(5))).unwrap(), 0);
@@ -242,7 +242,7 @@ fn a_peer_that_closes_in_mid_answer_leaves_what_it_said() {
 }
 
 #[test]
-fn a_close_right_behind_a_full_buffer_is_seen() {
+fn detects_close_after_a_full_buffer() {
     with_each_engine(|engine| {
         let mut reactor = reactor(engine);
         // Around the sizes of the buffers of either engine.
@@ -278,7 +278,7 @@ fn a_reset_is_a_failure() {
 }
 
 #[test]
-fn the_last_words_of_a_peer_are_heard_although_sending_fails() {
+fn receives_last_data_although_sending_fails() {
     with_each_engine(|engine| {
         let mut reactor = reactor(engine);
         let (conn, mut peer) = add_pair(&mut reactor);
@@ -292,7 +292,7 @@ fn the_last_words_of_a_peer_are_heard_although_sending_fails() {
 }
 
 #[test]
-fn what_gathers_ends_with_fewer_and_hears_all() {
+fn gathering_wait_ends_early_and_loses_nothing() {
     with_each_engine(|engine| {
         let mut reactor = reactor(engine);
         let mut peers: Vec<_> = (0..4).map(|_| add_pair(&mut reactor).1).collect();
@@ -320,7 +320,7 @@ fn what_gathers_ends_with_fewer_and_hears_all() {
 }
 
 #[test]
-fn a_silent_peer_holds_nobody_up() {
+fn silent_peer_does_not_block() {
     with_each_engine(|engine| {
         let mut reactor = reactor(engine);
         let (conn, _peer) = add_tcp(&mut reactor);
@@ -331,7 +331,7 @@ fn a_silent_peer_holds_nobody_up() {
             assert_eq!(reactor.ready(), None);
         }
         assert_eq!((reactor.state(conn), reactor.unsent(conn)), (ConnectionState::Open, 0));
-        // A look costs io_uring no system call while there is nothing to see.
+        // A poll costs io_uring no system call while there is nothing to do.
         let waits = reactor.counters().waits;
         (0..100).for_each(|_| assert_eq!(reactor.poll(Some(Duration::ZERO)).unwrap(), 0));
         assert_eq!(
@@ -387,12 +387,12 @@ fn thousands_of_connections() {
 }
 
 #[test]
-fn nothing_of_a_replaced_stream_comes_or_goes() {
+fn replaced_stream_is_silent() {
     with_each_engine(|engine| {
         let mut reactor = reactor(engine);
         let (conn, mut old) = add_pair(&mut reactor);
         for round in 0..300u32 {
-            // Received, on its way, appended, asked for: all of the old stream.
+            // Received, in flight, appended, send requested: all of the old stream.
             old.write_all(b"stale stale stale").unwrap();
             reactor.outgoing(conn).extend_from_slice(b"old request");
             match round % 4 {
@@ -423,7 +423,7 @@ fn nothing_of_a_replaced_stream_comes_or_goes() {
             let mut request = [0; 4];
             theirs.read_exact(&mut request).unwrap();
             assert_eq!(request, round.to_le_bytes());
-            // The old peer is told that it is over, at once: its socket was shut.
+            // The old peer is notified at once: its socket was shut down.
             old.set_read_timeout(Some(PATIENCE)).unwrap();
             let _ = old.read_to_end(&mut Vec::new());
             old = theirs;
@@ -481,7 +481,7 @@ fn dropping_it_amid_sends_and_receives_ends_all_connections() {
 }
 
 #[test]
-fn the_kernel_tells_when_an_answer_came() {
+fn kernel_timestamps_answers() {
     with_each_engine(|engine| {
         let options = EngineOptions { engine, timestamps: true, ..EngineOptions::default() };
         let mut reactor = Reactor::new(options).unwrap();
@@ -489,7 +489,7 @@ fn the_kernel_tells_when_an_answer_came() {
         let (tcp, mut peer) = add_tcp(&mut reactor);
         let (unix, mut local) = add_pair(&mut reactor);
         assert_eq!(reactor.arrived(tcp), None);
-        // The kernel turns its stamping on in its own time.
+        // The kernel enables timestamps asynchronously.
         for _ in 0..1_000 {
             peer.write_all(b"early").unwrap();
             poll_until(&mut reactor, |reactor| !reactor.incoming(tcp).is_empty());

@@ -106,7 +106,7 @@ impl Authority {
     }
 }
 
-/// Serves as many connections as are asked for, each echoed until it ends.
+/// Serves `connections` connections, each echoed until it ends.
 fn echo(config: ServerConfig, connections: usize) -> (Address, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -146,7 +146,7 @@ fn failure(authority: &Authority, pair: Pair, tls: &Tls) -> TlsFailure {
 }
 
 #[test]
-fn a_stream_talks() {
+fn blocking_stream_over_tls() {
     let authority = Authority::new("ours");
     for server_name in [None, Some("127.0.0.1".to_owned())] {
         let (address, serving) = echo(authority.server(authority.good(), false), 1);
@@ -163,7 +163,7 @@ fn a_stream_talks() {
 }
 
 #[test]
-fn both_engines_talk() {
+fn both_engines_over_tls() {
     let authority = Authority::new("ours");
     with_each_engine(|engine| {
         let (address, serving) = echo(authority.server(authority.good(), false), 3);
@@ -171,7 +171,7 @@ fn both_engines_talk() {
         let mut reactor = reactor(engine);
         for conn in 0..3 {
             let mut stream = Stream::connect(&address, Some(&tls), PATIENCE).unwrap();
-            // What is deciphered but not read must not be lost when it is handed over.
+            // Decrypted but unread data must not be lost.
             stream.write_all(b"greeting").unwrap();
             let mut answer = [0; 3];
             stream.read_exact(&mut answer).unwrap();
@@ -198,7 +198,7 @@ fn both_engines_talk() {
 }
 
 #[test]
-fn the_engines_see_the_end_and_what_is_no_tls() {
+fn engines_detect_close_and_invalid_tls() {
     let authority = Authority::new("ours");
     with_each_engine(|engine| {
         for garbage in [false, true] {
@@ -259,7 +259,7 @@ fn an_expired_certificate() {
 #[test]
 fn an_unknown_issuer() {
     let authority = Authority::new("ours");
-    // A stranger, and a signer that has made itself a new key.
+    // An unknown signer, and a signer with a new key.
     for name in ["theirs", "ours"] {
         let why = failure(&authority, authority.good(), &Authority::new(name).tls());
         assert_eq!(why, TlsFailure::UnknownIssuer);
@@ -278,7 +278,7 @@ fn a_wrong_name() {
 }
 
 #[test]
-fn insecure_takes_them_all() {
+fn insecure_accepts_any_certificate() {
     let authority = Authority::new("ours");
     let worst = authority.issue(&["cache.example"], |params| {
         params.not_after = date_time_ymd(2002, 1, 1);
@@ -290,7 +290,7 @@ fn insecure_takes_them_all() {
 }
 
 #[test]
-fn both_sides_prove_themselves() {
+fn mutual_tls() {
     let (authority, stranger) = (Authority::new("ours"), Authority::new("theirs"));
     let talk = |(cert, key): (Option<PathBuf>, Option<PathBuf>)| {
         let (address, serving) = echo(authority.server(authority.good(), true), 1);
@@ -306,7 +306,7 @@ fn both_sides_prove_themselves() {
         answer.map_err(|error| error.to_string())
     };
     assert_eq!(talk(authority.client("good")), Ok(*b"hello"));
-    assert_eq!(talk((None, None)).unwrap_err(), TlsFailure::ClientCertificateWanted.to_string());
+    assert_eq!(talk((None, None)).unwrap_err(), TlsFailure::ClientCertificateRequired.to_string());
     let refused = talk(stranger.client("bad")).unwrap_err();
     assert!(refused.contains("does not accept the client certificate"), "{refused}");
 }
@@ -357,7 +357,7 @@ fn a_unix_socket_needs_a_name() {
 }
 
 #[test]
-fn what_is_wrong_with_the_files_is_said() {
+fn explains_invalid_tls_files() {
     let authority = Authority::new("ours");
     let (cert, key) = authority.client("one");
     let (_, other) = authority.client("two");
@@ -376,9 +376,9 @@ fn what_is_wrong_with_the_files_is_said() {
     let bad = load(Tls { ca: Some(broken), ..Tls::default() });
     assert!(matches!(bad, TlsError::NotPem { .. }), "{bad:?}");
     let no_key = load(Tls { cert: cert.clone(), ..authority.tls() });
-    assert!(matches!(no_key, TlsError::HalfAPair { missing: "key" }), "{no_key:?}");
+    assert!(matches!(no_key, TlsError::IncompletePair { missing: "key" }), "{no_key:?}");
     let no_cert = load(Tls { key: key.clone(), ..authority.tls() });
-    assert!(matches!(no_cert, TlsError::HalfAPair { missing: "cert" }), "{no_cert:?}");
+    assert!(matches!(no_cert, TlsError::IncompletePair { missing: "cert" }), "{no_cert:?}");
     let mixed = load(Tls { cert: cert.clone(), key: other, ..authority.tls() });
     assert!(matches!(mixed, TlsError::OtherKey { .. }), "{mixed:?}");
     let (cert, key) = authority.client("exposed");

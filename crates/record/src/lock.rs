@@ -18,8 +18,11 @@ pub(crate) struct ResultsLock {
     _held: safe_file::Lock,
 }
 
-const TERMS: LockOptions =
-    LockOptions { sharing: LockScope::Own, timeout: Duration::from_secs(5), leaves_nothing: true };
+const TERMS: LockOptions = LockOptions {
+    scope: LockScope::OneUser,
+    timeout: Duration::from_secs(5),
+    leaves_nothing: true,
+};
 
 impl ResultsLock {
     /// Takes the lock of `results` or says at once who holds it.

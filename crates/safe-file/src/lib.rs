@@ -1,11 +1,10 @@
-//! Files at names that others can guess: locks, journals, state, pages, exports.
+//! Safe access to files at predictable names: locks, journals, state, pages, exports.
 //!
-//! In a folder that several users write to, somebody may have put something at such a name
-//! before: a symbolic link, a second name of another file, a pipe. Here a name is opened without
-//! following a link, what was opened is looked at by its descriptor, and nothing is truncated,
-//! written or given other permissions before that ([`open_or_create`], [`own`]). A [`Lock`] stands
-//! on it, and names whoever holds it. What a user named to be written is replaced in one step
-//! ([`replace`]).
+//! In a folder that several users write to, another user may have created a symbolic link, a hard
+//! link or a pipe at such a name. Files are opened without following links, checked by their
+//! descriptor, and only then truncated, written or given permissions ([`open_or_create`],
+//! [`open_private`]). A [`Lock`] is such a file, and names its holder. Output files are replaced
+//! atomically ([`replace`]).
 //!
 //! Trusted are this user, root, and the owner of the folder, who can do anything in it anyway:
 //! the rule of `fs.protected_regular` and `fs.protected_symlinks`.
@@ -21,19 +20,19 @@ mod users;
 
 pub use lock::{Lock, LockError, LockHolder, LockOptions, LockScope};
 pub use open::open_or_create;
-pub use private_state::{make_folder, own, own_folder};
+pub use private_state::{make_folder, make_private_folder, open_private};
 pub use replace::{
-    check_companion, check_folder, check_output, is_left_over, replace, replace_own,
+    check_companion, check_folder, check_output, is_left_over, replace, replace_private,
 };
 pub use users::user_name;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a file is not touched.
+/// Why a file is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// What is there is not what this process may use. The text says whose it is and what helps.
+    /// The existing file is not safe to use. The text names its owner and a remedy.
     #[error("{} {why}", path.display())]
     Refused { path: PathBuf, why: String },
     #[error("{}: {source}", path.display())]
@@ -49,7 +48,7 @@ impl FileError {
         FileError::Io { path: path.to_owned(), source: source.into() }
     }
 
-    /// The operating system's answer; a refusal counts as one of permissions.
+    /// The kind of the error; a refusal counts as one of permissions.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             FileError::Refused { .. } => io::ErrorKind::PermissionDenied,
@@ -58,7 +57,7 @@ impl FileError {
     }
 }
 
-/// For functions that answer the operating system's errors.
+/// For functions that return I/O errors.
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> io::Error {
         match error {

@@ -1,4 +1,4 @@
-//! A lock that ends with its process (`flock(2)`), on a file that says who has it.
+//! A lock that ends with its process (`flock(2)`), on a file that names its holder.
 
 mod holder;
 
@@ -18,30 +18,30 @@ pub use holder::LockHolder;
 const ATTEMPTS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Who meets at a lock.
+/// The users that share a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockScope {
-    /// Processes of one user: a stranger's file is refused, and while he has its lock he is named.
-    Own,
-    /// All users of a machine. Another's file can be locked without a right to write to it, and
-    /// is not written to; the kernel says who has it.
-    Common,
+    /// Processes of one user: another user's file is refused, and the holder of its lock is named.
+    OneUser,
+    /// All users of a machine. Another user's file can be locked without write permission, and is
+    /// not written; the kernel names the holder.
+    AllUsers,
 }
 
 /// How a lock is taken.
 #[derive(Debug, Clone, Copy)]
 pub struct LockOptions {
-    pub sharing: LockScope,
-    /// How long to wait where the process that took it is gone: what it was about to start has its
-    /// files too until it runs, and its supervisor may have something to do.
+    pub scope: LockScope,
+    /// How long to wait where the process that took it has ended: its children inherit the file
+    /// until they execute their program, and its supervisor may still hold it.
     pub timeout: Duration,
-    /// Whether the file goes when the lock is given back.
+    /// Whether the file is removed when the lock is released.
     pub leaves_nothing: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else has it.
+    /// Another process holds it.
     #[error("{} is locked by {holder}", path.display())]
     Held { path: PathBuf, holder: LockHolder },
     #[error(transparent)]
@@ -52,19 +52,19 @@ pub enum LockError {
 #[derive(Debug)]
 pub struct Lock {
     file: File,
-    /// What to remove.
+    /// The file to remove.
     path: Option<PathBuf>,
 }
 
 impl Lock {
-    /// Takes the lock of a file, which is made if it is not there.
+    /// Takes the lock of a file, creating the file if necessary.
     ///
     /// # Errors
-    /// Who holds it; what is there instead of a file of ours.
+    /// The holder of the lock; an unsafe file.
     pub fn take(path: &Path, terms: &LockOptions) -> Result<Lock, LockError> {
-        let (rule, mode) = match terms.sharing {
-            LockScope::Own => (OwnershipRule::Trusted, 0o644),
-            LockScope::Common => (OwnershipRule::Anybody, 0o644),
+        let (rule, mode) = match terms.scope {
+            LockScope::OneUser => (OwnershipRule::Trusted, 0o644),
+            LockScope::AllUsers => (OwnershipRule::Any, 0o644),
         };
         let failed = |error| FileError::io(path, error);
         let limit = Instant::now() + terms.timeout;
@@ -78,7 +78,7 @@ impl Lock {
             match file.try_lock() {
                 // The former holder may have removed the file between our open and our lock.
                 Ok(()) if is_still_at(&file, path) => {
-                    sign(&mut file);
+                    write_signature(&mut file);
                     let path = terms.leaves_nothing.then(|| path.to_owned());
                     return Ok(Lock { file, path });
                 }
@@ -91,7 +91,7 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {
                     let holder = LockHolder::of(&mut file);
                     if holder.lives() || Instant::now() >= limit {
-                        let holder = holder.or_whoever_has(&file);
+                        let holder = holder.or_current_holder(&file);
                         return Err(LockError::Held { path: path.to_owned(), holder });
                     }
                 }
@@ -105,7 +105,7 @@ impl Lock {
         Lock { file, path: None }
     }
 
-    /// Another descriptor of it, for a process that shall share the lock.
+    /// Another descriptor, for a process that shares the lock.
     pub fn share(&self) -> std::io::Result<File> {
         self.file.try_clone()
     }
@@ -117,20 +117,20 @@ impl Drop for Lock {
             // Removed while still held. If it stays, the next one takes it over.
             let _ = fs::remove_file(path);
         }
-        // Closing is not enough: a child that another thread has just forked has the file, too,
-        // until it runs its program.
+        // Closing is not enough: a child that another thread has just forked has the file too until
+        // it executes its program.
         let _ = self.file.unlock();
     }
 }
 
-/// Whoever holds the lock of a file that this user may not take: that is what keeps him out then,
-/// and removing the file, which a refusal advises, would let both write.
+/// The holder of a lock that this user may not take. It must be named instead of a refusal, whose
+/// advice to remove the file would let both write.
 fn held_by_another(path: &Path) -> Option<LockError> {
     let mut file = open_to_look(path)?;
-    // A shared one, which does not keep others out who only look.
+    // A shared lock, which does not block other readers.
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {
-            let holder = LockHolder::of(&mut file).or_whoever_has(&file);
+            let holder = LockHolder::of(&mut file).or_current_holder(&file);
             Some(LockError::Held { path: path.to_owned(), holder })
         }
         _ => None,
@@ -144,9 +144,9 @@ fn is_still_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// For the message only: the lock holds without it, on a full disk for one. Another user's file is
-/// left as it is.
-fn sign(file: &mut File) {
+/// Only for messages: the lock works without it, for instance on a full disk. Another user's file
+/// is not written.
+fn write_signature(file: &mut File) {
     if !file.metadata().is_ok_and(|metadata| metadata.uid() == own_uid()) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Opening what may have been put there by somebody else.
+//! Opening files that another user may have created.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::ErrorKind;
@@ -11,25 +11,25 @@ use nix::fcntl::OFlag;
 use crate::FileError;
 use crate::users::{is_trusted, own_uid, user_name};
 
-/// Attempts against somebody who makes and removes the file meanwhile.
+/// Attempts against concurrent creation and removal of the file.
 const ATTEMPTS: usize = 100;
 
-/// Whose file it may be.
+/// Which owners of a file are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnershipRule {
     /// This user's, root's or that of the folder's owner, and only theirs to write.
     Trusted,
-    /// Anybody's; what is not to be trusted is opened for reading only.
-    Anybody,
+    /// Any owner; files that are not trusted are opened for reading only.
+    Any,
 }
 
-/// Opens a file for reading and writing, or makes it with this mode (less the umask). It is a plain
-/// file with one name, of this user, of root or of the folder's owner, and not everybody's to write.
-/// It keeps its content and its mode.
+/// Opens a file for reading and writing, or makes it with this mode (less the umask). It must be a
+/// plain file with one name, of this user, of root or of the folder's owner, and not
+/// world-writable. Its content and mode are kept.
 ///
 /// # Errors
-/// A link, a second name, another kind of file, a stranger's: told with the owner's name. What the
-/// operating system refuses.
+/// A link, a second name, another kind of file, another user's file; the message names the owner.
+/// I/O errors.
 pub fn open_or_create(path: &Path, mode: u32) -> Result<File, FileError> {
     open(path, mode, OwnershipRule::Trusted)
 }
@@ -67,15 +67,15 @@ pub(crate) fn open(path: &Path, mode: u32, rule: OwnershipRule) -> Result<File, 
     Err(FileError::refused(path, "is made and removed by another program again and again"))
 }
 
-/// No link is followed, nothing is waited for, no program that is started gets the file.
+/// Follows no link, does not block, and closes on exec.
 pub(crate) fn flags(options: &mut OpenOptions) -> &mut OpenOptions {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     options.custom_flags(flags.bits())
 }
 
-/// A file that everybody is to find must be readable for them, whatever the umask.
+/// A file for all users must be readable, whatever the umask.
 fn made_here(file: File, path: &Path, mode: u32, rule: OwnershipRule) -> Result<File, FileError> {
-    if rule == OwnershipRule::Anybody {
+    if rule == OwnershipRule::Any {
         file.set_permissions(Permissions::from_mode(mode))
             .map_err(|error| FileError::io(path, error))?;
     }
@@ -85,11 +85,11 @@ fn made_here(file: File, path: &Path, mode: u32, rule: OwnershipRule) -> Result<
 fn checked(file: File, path: &Path, rule: OwnershipRule) -> Result<File, FileError> {
     let metadata = file.metadata().map_err(|error| FileError::io(path, error))?;
     plain(&metadata, path)?;
-    if rule == OwnershipRule::Anybody {
+    if rule == OwnershipRule::Any {
         return Ok(file);
     }
     if !is_trusted(metadata.uid(), path) {
-        return Err(stranger(path, metadata.uid()));
+        return Err(foreign_owner(path, metadata.uid()));
     }
     if metadata.mode() & 0o002 != 0 {
         let why = "can be written by every user of this machine: take that away (chmod o-w) or \
@@ -99,7 +99,7 @@ fn checked(file: File, path: &Path, rule: OwnershipRule) -> Result<File, FileErr
     Ok(file)
 }
 
-/// One name, and nothing but bytes behind it.
+/// A plain file with one name.
 pub(crate) fn plain(metadata: &Metadata, path: &Path) -> Result<(), FileError> {
     let owner = user_name(metadata.uid());
     if !metadata.is_file() {
@@ -116,16 +116,16 @@ pub(crate) fn plain(metadata: &Metadata, path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-pub(crate) fn stranger(path: &Path, uid: u32) -> FileError {
+pub(crate) fn foreign_owner(path: &Path, uid: u32) -> FileError {
     let owner = user_name(uid);
     let why = format!("belongs to {owner}; have it removed or name another place");
     FileError::refused(path, why)
 }
 
-/// A file that is there and that this user may not write to.
+/// A file without write permission for this user.
 fn not_writable(path: &Path, owner: u32) -> FileError {
     if !is_trusted(owner, path) {
-        return stranger(path, owner);
+        return foreign_owner(path, owner);
     }
     let (owner, me) = (user_name(owner), user_name(own_uid()));
     let why = format!(
@@ -134,13 +134,13 @@ fn not_writable(path: &Path, owner: u32) -> FileError {
     FileError::refused(path, why)
 }
 
-/// Opens a file of anybody to look at its lock; not what is not a plain file.
+/// Opens any user's plain file to inspect its lock.
 pub(crate) fn open_to_look(path: &Path) -> Option<File> {
     let file = flags(OpenOptions::new().read(true)).open(path).ok()?;
     file.metadata().is_ok_and(|there| there.is_file()).then_some(file)
 }
 
-/// The kernel's answers that mean "this is no plain file", in words.
+/// Explains errors that mean "this is no plain file".
 pub(crate) fn not_opened(path: &Path, error: std::io::Error) -> FileError {
     let errno = error.raw_os_error().map(Errno::from_raw);
     let there = fs::symlink_metadata(path).ok();
@@ -154,7 +154,7 @@ pub(crate) fn not_opened(path: &Path, error: std::io::Error) -> FileError {
             path,
             format!("is no plain file (it is of {}); remove it or name another place", owner()),
         ),
-        // Not even to be read, which its lock needs.
+        // Not even readable, which the lock needs.
         Some(Errno::EACCES) if there.as_ref().is_some_and(|there| there.is_file()) => {
             FileError::refused(
                 path,

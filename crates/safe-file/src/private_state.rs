@@ -1,4 +1,4 @@
-//! State that is obeyed later: only what this very user has written.
+//! State that is trusted later: only this user may have written it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::ErrorKind;
@@ -6,35 +6,35 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::FileError;
-use crate::open::{flags, not_opened, plain, stranger};
+use crate::open::{flags, foreign_owner, not_opened, plain};
 use crate::users::{own_uid, user_name};
 
-/// Makes a folder and those above it for this user alone, whatever the umask; one that is there
-/// stays as it is.
+/// Creates a folder and its parents for this user alone, whatever the umask; an existing one is
+/// unchanged.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// I/O errors.
 pub fn make_folder(path: &Path) -> Result<(), FileError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| FileError::io(path, error))
 }
 
-/// [`make_folder`], and looks at the one that is there.
+/// [`make_folder`], and checks an existing folder.
 ///
 /// # Errors
-/// It is another user's, or others can write to it.
-pub fn own_folder(path: &Path) -> Result<(), FileError> {
+/// The folder is another user's, or others can write to it.
+pub fn make_private_folder(path: &Path) -> Result<(), FileError> {
     make_folder(path)?;
     let metadata = fs::metadata(path).map_err(|error| FileError::io(path, error))?;
     is_own(metadata.uid(), metadata.mode(), path)
 }
 
-/// Opens a file that this user alone can have written, as `options` say; they may make it
-/// (with mode 0600). No link is followed.
+/// Opens a file that only this user can have written. `options` may create it (mode 0600). Links
+/// are not followed.
 ///
 /// # Errors
 /// A link, a second name, another kind of file, another user's, one that others can write to.
-pub fn own(path: &Path, options: &mut OpenOptions) -> Result<File, FileError> {
+pub fn open_private(path: &Path, options: &mut OpenOptions) -> Result<File, FileError> {
     let file = flags(options).mode(0o600).open(path).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => FileError::io(path, error),
         _ => not_opened(path, error),
@@ -47,7 +47,7 @@ pub fn own(path: &Path, options: &mut OpenOptions) -> Result<File, FileError> {
 
 fn is_own(uid: u32, mode: u32, path: &Path) -> Result<(), FileError> {
     if uid != own_uid() {
-        return Err(stranger(path, uid));
+        return Err(foreign_owner(path, uid));
     }
     if mode & 0o022 != 0 {
         let me = user_name(uid);
@@ -72,17 +72,19 @@ mod tests {
     }
 
     #[test]
-    fn only_what_this_user_alone_can_write_is_opened() {
+    fn opens_only_private_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b");
-        own_folder(&path).unwrap();
+        make_private_folder(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
         let file = path.join("journal");
-        drop(own(&file, OpenOptions::new().append(true).create(true)).unwrap());
+        drop(open_private(&file, OpenOptions::new().append(true).create(true)).unwrap());
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
-        let read = || own(&file, OpenOptions::new().read(true)).map_err(|error| error.to_string());
+        let read = || {
+            open_private(&file, OpenOptions::new().read(true)).map_err(|error| error.to_string())
+        };
         read().unwrap();
-        let folder_words = || own_folder(&path).unwrap_err().to_string();
+        let folder_words = || make_private_folder(&path).unwrap_err().to_string();
         for mode in [0o620, 0o602] {
             with_mode(&file, mode);
             assert!(read().unwrap_err().contains("can be written by others"));

@@ -1,4 +1,4 @@
-//! A file whose old content gives way to a new one in one step.
+//! Atomic replacement of a file's content.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -7,52 +7,51 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::FileError;
-use crate::open::stranger;
+use crate::open::foreign_owner;
 use crate::users::{folder_of, is_open_to_all, is_trusted, user_name};
 
-/// Links in a row, as the kernel counts them.
+/// The kernel's limit of links in a row.
 const LINKS: usize = 40;
 const ENDING: &str = ".new";
 
-/// Where something is written to.
+/// The target of a write.
 enum Destination {
-    /// A plain file, or none yet.
+    /// A plain file, possibly missing.
     File(PathBuf),
-    /// A terminal, a pipe, `/dev/stdout`: it has no content to replace.
+    /// A terminal, a pipe, `/dev/stdout`: there is no content to replace.
     Stream(PathBuf),
-    /// What nothing can be written to as a file: what it is.
+    /// Something that cannot be written as a file, with its kind.
     Other(PathBuf, &'static str),
 }
 
-/// Writes a file so that a crash at any moment, a full disk and every reader meet the old content
-/// or the new one, whole. It keeps its mode, and its owner and group as far as this user may give
-/// a file to others. A terminal, a pipe or an open file (`/dev/stdout`) is appended to.
+/// Writes a file atomically: after a crash or on a full disk, and for every reader, it has the old
+/// content or the new one. It keeps its mode, and its owner and group where permitted. A terminal,
+/// a pipe or an open file (`/dev/stdout`) is appended to.
 ///
-/// A symbolic link is followed, so that a name that a user has laid elsewhere stays usable; one
-/// that a stranger has put into a folder that everybody can write to is refused, and so is a
-/// stranger's file there. A device or a folder is not replaced.
+/// A symbolic link is followed, unless another user has created it in a world-writable folder;
+/// another user's file there is refused too. A device or a folder is not replaced.
 ///
 /// # Errors
-/// A stranger's link or file; what is neither a file nor a stream; what the operating system
-/// refuses. The old content is there then.
+/// Another user's link or file; neither a file nor a stream; I/O errors. The old content is then
+/// unchanged.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), FileError> {
     replace_with(path, content, None)
 }
 
-/// The same for this user alone (mode 0600), whatever the mode of what was there: as
-/// [`own`](crate::own) reads it.
+/// The same for this user alone (mode 0600), whatever the old mode: as
+/// [`open_private`](crate::open_private) reads it.
 ///
 /// # Errors
 /// Those of [`replace`].
-pub fn replace_own(path: &Path, content: &[u8]) -> Result<(), FileError> {
+pub fn replace_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
     replace_with(path, content, Some(0o600))
 }
 
 fn replace_with(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), FileError> {
     let to = match destination(path)? {
         Destination::Stream(stream) => {
-            // `/dev/stdout` may be a file that others write to as well (`>> all.log`), which this
-            // opens anew: what is in it stays.
+            // `/dev/stdout` may be a file that others append to (`>> all.log`): its content must
+            // stay.
             return OpenOptions::new()
                 .append(true)
                 .open(&stream)
@@ -71,7 +70,7 @@ fn replace_with(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), Fi
         .tempfile_in(folder_of(&to));
     let mut made = match made {
         Ok(made) => made,
-        // A file that may be written in a folder that may not.
+        // A writable file in a folder that is not writable.
         Err(error) if before.is_some() && error.kind() == ErrorKind::PermissionDenied => {
             return overwrite(&to, content);
         }
@@ -80,19 +79,19 @@ fn replace_with(path: &Path, content: &[u8], mode: Option<u32>) -> Result<(), Fi
     made.write_all(content).map_err(failed)?;
     if let (Some(before), None) = (before, mode) {
         give(made.as_file(), &before).map_err(failed)?;
-        // After the owner: a change of that may take from the mode.
+        // After the owner, because changing it may clear mode bits.
         let mode = Permissions::from_mode(before.mode() & 0o777);
         made.as_file().set_permissions(mode).map_err(failed)?;
     }
     made.as_file().sync_all().map_err(failed)?;
     made.persist(&to).map_err(|error| failed(error.error))?;
-    // That the name is on the disk is more than some file systems promise.
+    // Some file systems cannot sync a folder.
     let _ = File::open(folder_of(&to)).and_then(|folder| folder.sync_all());
     Ok(())
 }
 
-/// Gives a file to the owner and the group of the one before it. Only root can do the former; the
-/// latter can every member of the group.
+/// Gives a file the owner and the group of its predecessor. Only root can change the owner; members
+/// of the group can change the group.
 fn give(file: &File, before: &Metadata) -> std::io::Result<()> {
     let now = file.metadata()?;
     if (now.uid(), now.gid()) == (before.uid(), before.gid()) {
@@ -113,10 +112,10 @@ fn only_if_refused(
     }
 }
 
-/// Looks at a name that a user gave for a file that is to be written, as [`replace`] does.
+/// Checks a user's name for an output file, as [`replace`] does.
 ///
 /// # Errors
-/// A stranger's link or file in a folder that everybody can write to; a device, a folder.
+/// Another user's link or file in a world-writable folder; a device, a folder.
 pub fn check_output(path: &Path) -> Result<(), FileError> {
     match destination(path)? {
         Destination::Other(to, what) => Err(no_file(&to, what)),
@@ -124,10 +123,10 @@ pub fn check_output(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Looks at a name that a user gave for a folder that is to be written into.
+/// Checks a user's name for an output folder.
 ///
 /// # Errors
-/// A stranger's link or folder in a folder that everybody can write to.
+/// Another user's link or folder in a world-writable folder.
 pub fn check_folder(path: &Path) -> Result<(), FileError> {
     destination(path).map(drop)
 }
@@ -136,31 +135,30 @@ fn no_file(to: &Path, what: &str) -> FileError {
     FileError::refused(to, format!("{what}; name a file"))
 }
 
-/// Whether a name is that of a file which was being written when its process was killed.
+/// Whether a name is that of a temporary file of [`replace`], left by a killed process.
 pub fn is_left_over(name: &OsStr, of: &str) -> bool {
     let name = name.to_string_lossy();
     name.strip_prefix(&format!(".{of}.")).is_some_and(|rest| rest.ends_with(ENDING))
 }
 
-/// Looks at a file that belongs to another by its name, as the journal of a database: one that a
-/// stranger has put there would be obeyed.
+/// Checks a companion file, such as the journal of a database, which would be trusted.
 ///
 /// # Errors
-/// It is a link, or of an owner who is neither trusted in the folder nor the owner of `main`.
+/// A link, or an owner who is neither trusted in the folder nor the owner of `main`.
 pub fn check_companion(path: &Path, main: &Path) -> Result<(), FileError> {
     let Ok(there) = fs::symlink_metadata(path) else { return Ok(()) };
     let is_main_s = fs::metadata(main).is_ok_and(|main| main.uid() == there.uid());
     if is_trusted(there.uid(), path) || is_main_s {
         return Ok(());
     }
-    Err(stranger(path, there.uid()))
+    Err(foreign_owner(path, there.uid()))
 }
 
 fn prefix(to: &Path) -> String {
     format!(".{}.", to.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Follows links that may be followed.
+/// Follows trusted links.
 fn destination(path: &Path) -> Result<Destination, FileError> {
     let mut to = path.to_owned();
     for _ in 0..LINKS {
@@ -180,10 +178,10 @@ fn destination(path: &Path) -> Result<Destination, FileError> {
                         user_name(owner)
                     ),
                 ),
-                false => stranger(&to, owner),
+                false => foreign_owner(&to, owner),
             });
         }
-        // What a process has open has no other name that matters.
+        // Files opened by a process have no other name that matters.
         if to.starts_with("/proc") {
             return Ok(Destination::Stream(to));
         }
@@ -241,7 +239,7 @@ mod tests {
         assert_eq!(fs::read(&other).unwrap(), b"one", "another name has its own content");
         assert_eq!(std::io::read_to_string(open).unwrap(), "one", "a reader has it whole");
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
-        replace_own(&path, b"three").unwrap();
+        replace_private(&path, b"three").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(names(folder.path()), ["other name", "page.html"]);
         assert!(replace(&folder.path().join("none/page"), b"").is_err());
@@ -250,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_one_s_own_is_followed_and_a_stranger_s_is_not() {
+    fn follows_only_own_links() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
         fs::create_dir(folder.path().join("elsewhere")).unwrap();
@@ -271,7 +269,7 @@ mod tests {
         let refused = replace(&path, b"x").unwrap_err().to_string();
         assert!(refused.contains("is a symbolic link of user 12345"), "{refused}");
         assert_eq!(fs::read_to_string(&real).unwrap(), "old");
-        // Where not everybody can put a link, it is one that is meant.
+        // Outside world-writable folders links are trusted.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         replace(&path, b"x").unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
@@ -289,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_written_and_stays() {
+    fn appends_to_streams() {
         let folder = tempfile::tempdir().unwrap();
         replace(Path::new("/dev/null"), b"x").unwrap();
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_stays_its_owner_s_and_its_group_s() {
+    fn replace_keeps_owner_and_group() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
         fs::write(&path, "old").unwrap();
@@ -322,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_a_file_nor_a_stream_is_not_replaced() {
+    fn refuses_folders_and_devices() {
         use nix::sys::stat::{Mode, SFlag, makedev, mknod};
         let folder = tempfile::tempdir().unwrap();
         let refused = |path: &Path| {
@@ -331,7 +329,7 @@ mod tests {
         };
         assert!(refused(folder.path()).contains("is a folder"));
         let disk = folder.path().join("disk");
-        // A number that no driver has: nothing could be opened there.
+        // A number without a driver, so that nothing is opened.
         match mknod(&disk, SFlag::S_IFBLK, Mode::S_IRUSR, makedev(250, 1_000_000)) {
             Err(error) => eprintln!("skipped: no device can be made: {error}"),
             Ok(()) => {

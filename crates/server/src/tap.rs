@@ -93,7 +93,7 @@ impl Tap {
         }
         let bars_programs =
             statvfs(folder).is_ok_and(|found| found.flags().contains(FsFlags::ST_NOEXEC));
-        let said = loader_words(printed).map_or(String::new(), |words| format!(" (`{words}`)"));
+        let said = loader_message(printed).map_or(String::new(), |words| format!(" (`{words}`)"));
         // A library that was refused may have left a segment behind.
         Err(match (bars_programs, said.is_empty(), library) {
             (true, ..) => Unavailable::new(
@@ -132,7 +132,7 @@ impl Tap {
 }
 
 /// The loader's line about the library, in what a server printed.
-fn loader_words(printed: &str) -> Option<&str> {
+fn loader_message(printed: &str) -> Option<&str> {
     printed.lines().map(str::trim).find(|line| line.contains(FILE_NAME))
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_without_the_library_is_known_and_so_is_why() {
+    fn explains_a_missing_preload() {
         let tap = Tap::prepare().unwrap();
         let why = tap.watches(std::process::id(), "ready").unwrap_err();
         assert!(why.reason.contains("drops LD_PRELOAD"), "{why}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_dead_left_is_removed_and_what_lives_stays() {
+    fn sweep_removes_only_folders_of_dead_processes() {
         let parent = tempfile::tempdir().unwrap();
         let dead = parent.path().join("kvmeter-tap-4000000000-x");
         let living = parent.path().join(format!("kvmeter-tap-{}-x", std::process::id()));

@@ -140,7 +140,7 @@ fn script(folder: &Path, text: &str) -> PathBuf {
 }
 
 #[test]
-fn a_server_that_answers_does_not_outlive_its_holder() {
+fn ends_an_answering_server_after_a_kill() {
     for name in ["memcached", "redis"] {
         let mut held = Held::new(name, Way::default());
         assert!(lives(held.server) && held.servers().contains(&held.server));
@@ -152,7 +152,7 @@ fn a_server_that_answers_does_not_outlive_its_holder() {
 
 /// The kernel forgets to signal a process that changed its user.
 #[test]
-fn nor_does_one_that_became_another_user() {
+fn ends_a_server_that_changed_its_user() {
     if !is_root() {
         // Only root can change.
         return;
@@ -167,7 +167,7 @@ fn nor_does_one_that_became_another_user() {
 
 /// Nor does it signal the children of the process that was started.
 #[test]
-fn nor_does_one_that_forked_twice_into_a_session_of_its_own() {
+fn ends_a_daemonised_server() {
     let text = "memcached -d \"$@\"\nexec sleep 600";
     let mut held = Held::new("memcached", Way { script: Some(text), ..Way::default() });
     let stat = fs::read_to_string(format!("/proc/{}/status", held.server)).unwrap();
@@ -179,7 +179,7 @@ fn nor_does_one_that_forked_twice_into_a_session_of_its_own() {
 
 /// Then the kernel's signal is what is left.
 #[test]
-fn nor_does_one_whose_guard_was_killed_before() {
+fn ends_a_server_whose_guard_was_killed() {
     for name in ["memcached", "redis"] {
         let mut held = Held::new(name, Way::default());
         let guards = held.guards();
@@ -195,7 +195,7 @@ fn nor_does_one_whose_guard_was_killed_before() {
 
 /// From before the fork to after the end: the holder starts and ends servers all the time.
 #[test]
-fn nor_does_one_that_was_starting_or_ending() {
+fn ends_servers_that_were_starting_or_ending() {
     // memcached takes a second to end; Redis starts and ends within the steps.
     for (name, steps, step_us) in [("memcached", 16, 2_700), ("redis", 14, 9_100)] {
         for delay in 0..steps {

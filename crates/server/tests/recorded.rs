@@ -119,7 +119,7 @@ fn differences_are_sums_over_the_threads() {
 }
 
 #[test]
-fn what_ended_threads_used_is_in_the_ticks_alone() {
+fn ended_threads_count_only_in_ticks() {
     let machine = Machine::new();
     machine.process(100, 7, &[(40, 10, 1_000_000_000, 5, 1), (41, 10, 2_000_000_000, 50, 2)]);
     let process = Process::of_in(&machine.root(), 40).unwrap();
@@ -134,7 +134,7 @@ fn what_ended_threads_used_is_in_the_ticks_alone() {
 }
 
 #[test]
-fn what_is_not_there_is_unavailable_alone() {
+fn missing_files_make_single_figures_unavailable() {
     let machine = Machine::new();
     machine.process(100, 7, &[(40, 10, 1, 5, 1)]);
     fs::remove_file(machine.dir.path().join("proc/40/io")).unwrap();
@@ -149,7 +149,7 @@ fn what_is_not_there_is_unavailable_alone() {
 }
 
 #[test]
-fn another_process_of_the_same_number_is_another() {
+fn detects_a_reused_pid() {
     let machine = Machine::new();
     machine.process(100, 7, &[(40, 10, 1, 5, 1)]);
     let process = Process::of_in(&machine.root(), 40).unwrap();
@@ -176,7 +176,7 @@ fn table(sockets: &[(&str, u64)]) -> String {
 // The words of the table are in the machine's byte order; these are of a little-endian one.
 #[cfg(target_endian = "little")]
 #[test]
-fn the_listener_is_the_one_that_the_kernel_would_choose() {
+fn prefers_the_listener_of_the_exact_address() {
     let machine = Machine::new();
     machine.write("proc/net/tcp", &table(&[("00000000:2BCB", 1), ("0100007F:2BCB", 2)]));
     machine.write("proc/net/tcp6", &table(&[("00000000000000000000000000000000:2BCC", 3)]));
@@ -203,7 +203,7 @@ fn the_listener_is_the_one_that_the_kernel_would_choose() {
 }
 
 #[test]
-fn a_machine_without_proc_says_so() {
+fn reports_a_machine_without_proc() {
     let root = Root::at(Path::new("/no/such/folder"));
     assert!(Process::of_in(&root, 1).is_err());
     let error = Process::listening_at_in(&root, &Address::Unix("/x".into())).unwrap_err();

@@ -123,7 +123,7 @@ fn redis_runs_with_the_settings_of_the_study_and_leaves_no_folder() {
 }
 
 #[test]
-fn servers_listen_at_unix_sockets_that_are_taken_away() {
+fn removes_unix_sockets_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["memcached", "redis"] {
         let path = folder.path().join(name);
@@ -141,7 +141,7 @@ fn servers_listen_at_unix_sockets_that_are_taken_away() {
 }
 
 #[test]
-fn servers_of_many_threads_do_not_mix() {
+fn servers_of_many_threads_are_independent() {
     let servers: Vec<Launched> = std::thread::scope(|scope| {
         let starts: Vec<_> = (0..8)
             .map(|at| {
@@ -165,7 +165,7 @@ fn servers_of_many_threads_do_not_mix() {
 }
 
 #[test]
-fn a_server_that_dies_is_told_with_its_status() {
+fn reports_a_dead_server_with_its_status() {
     for name in ["memcached", "redis"] {
         let server = start(name, none()).unwrap();
         server.still_running().unwrap();
@@ -194,7 +194,7 @@ fn a_server_that_does_not_end_when_asked_is_killed() {
 }
 
 #[test]
-fn a_stop_cuts_the_wait_for_the_end_short() {
+fn stop_shortens_the_wait_for_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let text =
         "[ \"$1\" = -V ] && exec memcached -V\ntrap '' TERM\nmemcached \"$@\" &\nwait\nsleep 600";
@@ -238,7 +238,7 @@ fn a_port_in_use_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_server_that_gives_up_is_quoted_with_a_way_out() {
+fn quotes_a_failed_server_with_a_remedy() {
     let error = start("memcached", none().with("arguments", ["--no-such-option"])).unwrap_err();
     assert!(matches!(error, LaunchError::EndedEarly { .. }), "{error}");
     assert!(error.to_string().contains("no-such-option"), "{error}");
@@ -253,7 +253,7 @@ fn a_server_that_gives_up_is_quoted_with_a_way_out() {
 }
 
 #[test]
-fn fewer_connections_than_asked_for_are_no_quiet_matter() {
+fn refuses_fewer_connections_than_requested() {
     // No kernel gives a process so many descriptors unless it is told to.
     for name in ["memcached", "redis"] {
         let error = start(name, none().with("connections", 16_000_000)).unwrap_err();
@@ -295,7 +295,7 @@ fn a_server_that_goes_into_the_background_is_ended() {
 }
 
 #[test]
-fn a_server_behind_a_script_is_found_and_ended() {
+fn finds_and_ends_a_server_behind_a_script() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[ \"$1\" = -V ] && exec memcached -V\nsetsid memcached \"$@\" &\nwait";
     let server =
@@ -334,7 +334,7 @@ fn servers_that_refuse_the_question_are_up() {
 }
 
 #[test]
-fn executables_that_cannot_be_are_named() {
+fn explains_unusable_executables() {
     let error = start("memcached", none().with("binary", "no-such-binary")).unwrap_err();
     assert!(matches!(error, LaunchError::NotInstalled { .. }) && error.is_request());
     assert!(error.to_string().contains("install the package `memcached`"), "{error}");
@@ -347,7 +347,7 @@ fn executables_that_cannot_be_are_named() {
 }
 
 #[test]
-fn senseless_settings_name_their_key() {
+fn invalid_settings_name_their_key() {
     let wrong: &[(&str, &str, Value, &str)] = &[
         ("memcached", "memroy", "1GiB".into(), "did you mean `memory`?"),
         ("redis", "user", "root".into(), "no setting `user`"),
@@ -381,11 +381,11 @@ fn senseless_settings_name_their_key() {
     let error = start("memcached", none().with("cpus", "0-4000")).unwrap_err();
     assert!(matches!(error, LaunchError::Cpus { .. }), "{error}");
     let error = start("memcached", none().with("listen", "192.0.2.1")).unwrap_err();
-    assert!(matches!(error, LaunchError::NoPlace { key: "listen", .. }), "{error}");
+    assert!(matches!(error, LaunchError::CannotListen { key: "listen", .. }), "{error}");
 }
 
 #[test]
-fn settings_are_read_as_a_study_has_them() {
+fn deserialises_settings_of_a_study() {
     let text = r#"{"memory": "16GiB", "threads": 10, "arguments": ["-v", 3, true]}"#;
     let settings: ServerSettings = serde_json::from_str(text).unwrap();
     let wanted =

@@ -123,7 +123,7 @@ fn calls_and_switches_are_those_of_the_requests() {
 }
 
 #[test]
-fn threads_that_ended_took_their_counts_but_not_their_cpu_time() {
+fn ended_threads_keep_cpu_time_but_lose_counts() {
     let (go, gone) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
     let thread = thread::spawn(move || {
@@ -174,7 +174,7 @@ fn a_server_is_found_by_every_address_that_reaches_it() {
 }
 
 #[test]
-fn what_cannot_be_found_is_said() {
+fn explains_what_cannot_be_found() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for (address, why) in [
         (format!("127.0.0.1:{free}"), "nothing listens"),

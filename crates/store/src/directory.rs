@@ -1,4 +1,4 @@
-//! A store's directory: looked at before anything is written, claimed, cleared.
+//! A store's directory: inspected before anything is written, claimed, cleared.
 //!
 //! ```text
 //! PATH/KVMETER.json   whose it is and what is in it
@@ -23,8 +23,8 @@ use crate::marker::DatasetMarker;
 use crate::{StoreError, StoreUrl};
 
 /// A directory that is in use is refused at once.
-const TERMS: LockOptions =
-    LockOptions { sharing: LockScope::Own, timeout: Duration::ZERO, leaves_nothing: false };
+const LOCK_OPTIONS: LockOptions =
+    LockOptions { scope: LockScope::OneUser, timeout: Duration::ZERO, leaves_nothing: false };
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +39,14 @@ pub enum DirectoryState {
     Foreign { sample: Vec<String> },
 }
 
-/// A directory that this process holds until the value is dropped.
+/// A directory that is locked for this process until the value is dropped.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
     marker: DatasetMarker,
-    /// What was asked for: scheme and shaping options.
-    asked: DatasetMarker,
-    /// The lock is given back when the file is closed, however the process ends.
+    /// The marker that the URL requires: scheme and shaping options.
+    requested: DatasetMarker,
+    /// Released when the file is closed, however the process ends.
     _lock: Lock,
 }
 
@@ -55,10 +55,10 @@ impl Directory {
     pub const DATA: &'static str = "data";
     const LOCK: &'static str = "KVMETER.lock";
 
-    /// Says what is at the path and changes nothing.
+    /// Inspects the path and changes nothing.
     ///
-    /// A directory counts as ours only by its marker: a store's files that kvmeter did not
-    /// write are [`State::Foreign`]. A marker that cannot be read is an error.
+    /// Only a marker makes a directory kvmeter's: store files without one are
+    /// [`DirectoryState::Foreign`]. A marker that cannot be read is an error.
     pub fn inspect(path: &Path) -> Result<DirectoryState, StoreError> {
         let entries = match fs::read_dir(path) {
             Ok(entries) => entries,
@@ -83,7 +83,7 @@ impl Directory {
         for entry in entries {
             let name = entry.map_err(|error| refuse(path, error, "name another directory"))?;
             let name = name.file_name().to_string_lossy().into_owned();
-            // What a claim that was cut short leaves behind.
+            // Left behind by an interrupted claim.
             if name != Self::LOCK && !is_left_over(name.as_ref(), DatasetMarker::FILE) {
                 sample.push(name);
             }
@@ -97,14 +97,14 @@ impl Directory {
         })
     }
 
-    /// Takes the URL's directory for this process, making it if it is not there.
+    /// Locks the URL's directory for this process and creates it if necessary.
     ///
-    /// `needed` is what the data may come to, in bytes; what the directory already holds counts
-    /// as there. Refused, before anything is written, when the directory holds something that
-    /// kvmeter did not make, is a file, cannot be written, lacks the space or is in use.
+    /// `needed` is the expected size of the data in bytes; space that the directory's data takes
+    /// already counts as available. Refused, before anything is written, when the directory holds
+    /// files that kvmeter did not make, is a file, cannot be written, lacks the space or is in use.
     pub fn claim(url: &StoreUrl, needed: u64) -> Result<Self, StoreError> {
         let path = url.path.as_path();
-        let asked = asked_for(url)?;
+        let asked = requested_marker(url)?;
         let lock = match admit(path, needed)? {
             Some(lock) => lock,
             None => {
@@ -125,12 +125,12 @@ impl Directory {
         };
         let data = path.join(Self::DATA);
         fs::create_dir_all(&data).map_err(|error| StoreError::from_io(&shown(&data), &error))?;
-        Ok(Self { path: path.to_owned(), marker, asked, _lock: lock })
+        Ok(Self { path: path.to_owned(), marker, requested: asked, _lock: lock })
     }
 
-    /// Refuses what [`Directory::claim`] would refuse, and leaves everything as it is.
+    /// Refuses what [`Directory::claim`] would refuse, and changes nothing.
     pub fn check(url: &StoreUrl, needed: u64) -> Result<(), StoreError> {
-        asked_for(url)?;
+        requested_marker(url)?;
         admit(&url.path, needed).map(drop)
     }
 
@@ -143,49 +143,49 @@ impl Directory {
         self.path.join(Self::DATA)
     }
 
-    /// What the directory holds.
+    /// The dataset in the directory.
     pub fn marker(&self) -> &DatasetMarker {
         &self.marker
     }
 
-    /// Why what is there cannot be used for the URL that was claimed: another store wrote it, or
-    /// the same one with another value of an option that shapes the data. `None` where it can,
-    /// or where nothing is there. The way out is [`Directory::clear`].
+    /// Why the data cannot be used for the claimed URL: another store wrote it, or the same one
+    /// with another value of an option that shapes the data. `None` where it can, or where there is
+    /// none. The remedy is [`Directory::clear`].
     pub fn mismatch(&self) -> Option<String> {
         let DatasetMarker { scheme, options, .. } = &self.marker;
-        if *scheme != self.asked.scheme {
-            return Some(format!("holds data of `{scheme}`, not of `{}`", self.asked.scheme));
+        if *scheme != self.requested.scheme {
+            return Some(format!("holds data of `{scheme}`, not of `{}`", self.requested.scheme));
         }
         let (name, asked) =
-            self.asked.options.iter().find(|asked| !options.contains(asked)).cloned()?;
+            self.requested.options.iter().find(|asked| !options.contains(asked)).cloned()?;
         let held = options.iter().find(|(held, _)| *held == name).map(|(_, value)| value.as_str());
         let held = held.unwrap_or("another value");
         Some(format!("holds data written with `{name}={held}`, not `{name}={asked}`"))
     }
 
-    /// Whether the directory holds this dataset, whole and in the form that the URL asks for.
+    /// Whether the directory holds this dataset, complete and in the form that the URL requires.
     pub fn holds(&self, dataset: &str) -> bool {
         self.mismatch().is_none() && self.marker.dataset.as_deref() == Some(dataset)
     }
 
-    /// Says that the data is about to change: what is there has no name until
-    /// [`Directory::set_dataset`] gives it one, so a crash between the two is seen.
+    /// Marks the data as changing: it has no name until [`Directory::set_dataset`] gives it one, so
+    /// a crash between the two is detected.
     pub fn unset_dataset(&mut self) -> Result<(), StoreError> {
         if self.marker.dataset.is_none() {
             return Ok(());
         }
         let marker = DatasetMarker { dataset: None, records: 0, ..self.marker.clone() };
-        self.put(marker)
+        self.replace_marker(marker)
     }
 
-    /// Names what the data now is. `version` is the open store's [`version`](crate::Store::version).
+    /// Names the dataset. `version` is the open store's [`version`](crate::Store::version).
     pub fn set_dataset(
         &mut self,
         dataset: &str,
         records: u64,
         version: &str,
     ) -> Result<(), StoreError> {
-        self.put(DatasetMarker {
+        self.replace_marker(DatasetMarker {
             dataset: Some(dataset.to_owned()),
             records,
             store_version: version.to_owned(),
@@ -193,11 +193,11 @@ impl Directory {
         })
     }
 
-    /// Deletes the store's files, which must not be open; the directory is then as new and of
-    /// the store and options that were claimed. Nothing beside the `data` folder is deleted.
+    /// Deletes the store's files, which must not be open; the directory is then empty and belongs
+    /// to the claimed store and options. Nothing outside the `data` folder is deleted.
     pub fn clear(&mut self) -> Result<(), StoreError> {
-        // The name goes first: a crash half-way leaves data that nobody takes for whole.
-        self.put(self.asked.clone())?;
+        // The name is removed first: a crash half-way leaves data that does not count as complete.
+        self.replace_marker(self.requested.clone())?;
         let data = self.data_path();
         let cleared = match fs::remove_dir_all(&data) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -206,8 +206,8 @@ impl Directory {
         cleared.map_err(|error| StoreError::from_io(&shown(&data), &error))
     }
 
-    /// Deletes a directory of ours and all that is in it. What says whose it is goes last, so that
-    /// a kill half-way leaves a directory that is still known for ours, or an empty one.
+    /// Deletes a directory of kvmeter's and its content. The marker goes last, so that a kill
+    /// half-way leaves a directory that still counts as kvmeter's, or an empty one.
     pub fn delete(path: &Path) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
@@ -219,7 +219,7 @@ impl Directory {
                 false => fs::remove_file(entry.path())?,
             }
         }
-        // Next to the lock there is nothing now that anybody could take for another's.
+        // Only the marker and the lock are left.
         fs::remove_dir_all(path)
     }
 
@@ -234,29 +234,28 @@ impl Directory {
         available_bytes(&self.path)
     }
 
-    /// Gives the store's files, which must not be open, out of the page cache: what is read of
-    /// them next is read from the device. What cannot be given out stays, as what another program
-    /// has mapped does.
-    pub fn leave_page_cache(&self) -> Result<(), StoreError> {
+    /// Drops the store's files, which must not be open, from the page cache, so that the next reads
+    /// go to the device. Pages that another program has mapped stay.
+    pub fn drop_page_cache(&self) -> Result<(), StoreError> {
         for file in files_below(&self.data_path())? {
             let failed = |error: io::Error| StoreError::from_io(&shown(&file), &error);
             let open = File::open(&file).map_err(failed)?;
-            // Only what is on the device can be given out.
+            // Dirty pages cannot be dropped.
             open.sync_all().map_err(failed)?;
             fadvise(&open, 0, None, Advice::DontNeed).map_err(|error| failed(io_of(error)))?;
         }
         Ok(())
     }
 
-    fn put(&mut self, marker: DatasetMarker) -> Result<(), StoreError> {
+    fn replace_marker(&mut self, marker: DatasetMarker) -> Result<(), StoreError> {
         write_marker(&marker, &self.path)?;
         self.marker = marker;
         Ok(())
     }
 }
 
-/// The marker that a directory made for this URL would have.
-fn asked_for(url: &StoreUrl) -> Result<DatasetMarker, StoreError> {
+/// The marker of a directory that is created for this URL.
+fn requested_marker(url: &StoreUrl) -> Result<DatasetMarker, StoreError> {
     let adapter = url.adapter()?;
     if !adapter.on_disk() {
         let scheme = &url.scheme;
@@ -279,7 +278,7 @@ fn asked_for(url: &StoreUrl) -> Result<DatasetMarker, StoreError> {
     })
 }
 
-/// Refuses a directory that cannot be used; the lock of one that is ours already.
+/// Refuses a directory that cannot be used; returns the lock of one that is kvmeter's already.
 fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
     let state = Directory::inspect(path)?;
     if let DirectoryState::Foreign { sample } = &state {
@@ -315,8 +314,8 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
     if needed > available.saturating_add(there) {
         let reason = format!(
             "{} are needed and {} are there",
-            about(needed),
-            about(available.saturating_add(there))
+            rounded(needed),
+            rounded(available.saturating_add(there))
         );
         return Err(refuse(path, reason, "free some space, or ask for fewer or smaller records"));
     }
@@ -324,7 +323,7 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
 }
 
 fn take_lock(path: &Path) -> Result<Lock, StoreError> {
-    Lock::take(&path.join(Directory::LOCK), &TERMS).map_err(|error| match error {
+    Lock::take(&path.join(Directory::LOCK), &LOCK_OPTIONS).map_err(|error| match error {
         LockError::Held { holder, .. } => refuse(
             path,
             format!("is in use by another kvmeter ({holder})"),
@@ -340,11 +339,11 @@ fn take_lock(path: &Path) -> Result<Lock, StoreError> {
     })
 }
 
-/// Markers that a killed process had not finished; only who has the lock writes any.
+/// Unfinished markers of a killed process; only the holder of the lock writes markers.
 fn remove_left_overs(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         if is_left_over(&entry.file_name(), DatasetMarker::FILE) {
-            // One that stays is in nobody's way.
+            // A remaining one does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -362,7 +361,7 @@ fn nearest_existing(path: &Path) -> &Path {
     path.ancestors().find(here).unwrap_or(Path::new("."))
 }
 
-/// Walks a tree that may be changing: what vanishes meanwhile counts for nothing.
+/// Walks a tree that may be changing: files that vanish meanwhile are not counted.
 fn disk_bytes(path: &Path) -> Result<u64, StoreError> {
     let mut total = 0;
     let mut folders = vec![path.to_owned()];
@@ -412,8 +411,8 @@ fn available_bytes(path: &Path) -> Result<u64, StoreError> {
     Ok(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
-/// Whether a file system has so little room that a failed write on it failed for that. For stores
-/// that fail without saying why.
+/// Whether a file system has too little space for a write. For stores that do not report the reason
+/// of a failed write.
 #[cfg(any(feature = "lmdb", feature = "fjall"))]
 pub(crate) fn is_full(path: &Path) -> bool {
     const TOO_LITTLE: u64 = 1 << 20;
@@ -433,8 +432,8 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Rounded down to three or four digits, so that a person can take it in.
-fn about(bytes: u64) -> Bytes {
+/// Rounded down to three or four digits for messages.
+fn rounded(bytes: u64) -> Bytes {
     let shift = [40, 30, 20, 10].into_iter().find(|shift| bytes >> shift >= 10).unwrap_or(0);
     Bytes(bytes >> shift << shift)
 }

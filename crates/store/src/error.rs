@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// What can go wrong with a store. `Request` and `Directory` are the user's to mend (exit code 2).
+/// What can go wrong with a store. `Request` and `Directory` are errors of the user (exit code 2).
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The URL or one of its options; the message names the option and the nearest known one.
@@ -24,7 +24,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether an I/O error is a full disk, which is told apart from all others.
+    /// Distinguishes a full disk from all other I/O errors.
     pub(crate) fn from_io(doing: &str, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         let text = format!("{doing}: {error}");

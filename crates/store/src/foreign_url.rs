@@ -1,19 +1,19 @@
-//! URLs of servers as other tools write them: what is safe is understood, and a password is
-//! refused without being shown.
+//! URLs of servers as other tools write them: safe forms are accepted, passwords are refused
+//! without being shown.
 
 use crate::StoreError;
 use crate::adapters::{ADAPTERS, Adapter, DataLocation};
 
-/// Schemes that mean TLS, and ours.
+/// Schemes that mean TLS, and kvmeter's scheme for each.
 const TLS: [(&str, &str); 2] = [("rediss", "redis"), ("valkeys", "valkey")];
 
-/// What stands before the host.
+/// The part before the host.
 const LOGIN: &str = "a user or a password";
 
-/// Refuses a text that holds a password or may: others see the command line.
+/// Refuses a text that may hold a password: other users see the command line.
 ///
 /// # Errors
-/// What to write instead; nothing of the text but a scheme that is known is in it.
+/// What to write instead; of the text itself only a known scheme is quoted.
 pub(crate) fn refuse_secrets(text: &str) -> Result<(), StoreError> {
     let (place, options) = text.split_once('?').unwrap_or((text, ""));
     let login = match place.split_once("://") {
@@ -40,12 +40,12 @@ pub(crate) fn refuse_secrets(text: &str) -> Result<(), StoreError> {
 }
 
 /// The error for a URL that was not understood and may hold a password.
-pub(crate) fn without_secrets(text: &str, error: StoreError) -> StoreError {
+pub(crate) fn redacted(text: &str, error: StoreError) -> StoreError {
     let scheme = text.split(':').next().unwrap_or_default();
     let known = ADAPTERS.iter().any(|adapter| {
         adapter.scheme == scheme && !matches!(adapter.place, DataLocation::Servers { .. })
     });
-    // In the path of an embedded store it is a letter like others.
+    // In the path of an embedded store `@` is an ordinary character.
     if text.contains('@') && !known { secret(text, LOGIN) } else { error }
 }
 
@@ -62,11 +62,12 @@ fn secret(text: &str, what: &str) -> StoreError {
     ))
 }
 
-/// The same URL in our words: `rediss://` is `tls=on`, and `redis://HOST/2` is `db=2`.
+/// The same URL in kvmeter's form: `rediss://` becomes `tls=on`, and `redis://HOST/2` becomes
+/// `db=2`.
 ///
 /// # Errors
-/// It contradicts itself, or names a database by something else than its number.
-pub(crate) fn in_our_words(text: &str) -> Result<String, StoreError> {
+/// The URL contradicts itself, or names a database other than by its number.
+pub(crate) fn normalised(text: &str) -> Result<String, StoreError> {
     let (place, options) = text.split_once('?').map_or((text, None), |(place, o)| (place, Some(o)));
     let Some((theirs, servers)) = place.split_once("://") else { return Ok(text.to_owned()) };
     let tls = TLS.iter().find(|(known, _)| *known == theirs);
@@ -125,7 +126,7 @@ mod tests {
     use crate::StoreUrl;
 
     #[test]
-    fn other_tools_ways_are_understood() {
+    fn understands_urls_of_other_tools() {
         for (text, ours) in [
             ("rediss://a", "redis://a:6379?tls=on"),
             ("valkeys://a:1?timeout=1s", "valkey://a:1?timeout=1s&tls=on"),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_refused_and_not_shown() {
+    fn refuses_secrets_without_showing_them() {
         for text in [
             "redis://user:s3cret@host",
             "redis://:s3cret@host:1/2",
@@ -173,7 +174,7 @@ mod tests {
         // An address alone, as a study's `servers` has it.
         let error = Address::parse("user:s3cret@host", 1).unwrap_err().to_string();
         assert!(!error.contains("s3cret"), "{error}");
-        // In a path it is a letter.
+        // In a path it is an ordinary character.
         let error = "lmdb:/a@b?x=1".parse::<StoreUrl>().unwrap_err().to_string();
         assert!(!error.contains("password"), "{error}");
     }

@@ -1,9 +1,9 @@
-//! Who is asked: one trait for every embedded store, one protocol for every networked one, one
-//! file an adapter.
+//! Stores: one trait for every embedded store, one protocol for every networked one, one file for
+//! each adapter.
 //!
-//! A directory is claimed with [`Directory`], the store in it is opened with [`open`], which
-//! hands it to a [`Visit`]or; each thread then asks through its own [`Session`]. The stores are
-//! listed in [`ADAPTERS`]; `tests/conformance.rs` runs over that list.
+//! A directory is claimed with [`Directory`], the store in it is opened with [`open`], which hands
+//! it to a [`StoreVisitor`]; each thread then issues operations through its own [`Session`]. The
+//! stores are listed in [`ADAPTERS`]; `tests/conformance.rs` runs over that list.
 
 mod adapters;
 mod directory;
@@ -35,15 +35,16 @@ use serde::Serialize;
 pub struct Capabilities {
     /// Ordered scans from a key.
     pub scan: bool,
-    /// What was acknowledged survives a kill of the process.
+    /// Acknowledged writes survive a kill of the process.
     pub durable: bool,
-    /// Reads return what was written. False for `null`, whose answers cannot be verified.
+    /// Reads return the values that were written. False for `null`, whose answers cannot be
+    /// verified.
     pub stores_values: bool,
-    /// It may drop what it was given: a read that finds nothing is a miss, not a failure.
+    /// The store may drop records: a read that finds nothing is a miss, not a failure.
     pub may_evict: bool,
 }
 
-/// A number that the store says of itself.
+/// A figure that the store reports about itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Statistic {
     pub name: String,
@@ -51,9 +52,9 @@ pub struct Statistic {
     pub unit: model::Unit,
 }
 
-/// An embedded store, open. Shared by all threads; each thread asks through its own [`Session`].
+/// An embedded store, open. Shared by all threads; each thread uses its own [`Session`].
 pub trait Store: Send + Sync + Sized + 'static {
-    /// What one thread keeps between its operations: handles, buffers, cursors.
+    /// A thread's handles, buffers and cursors.
     type Session<'a>: Session
     where
         Self: 'a;
@@ -64,10 +65,10 @@ pub trait Store: Send + Sync + Sized + 'static {
 
     fn capabilities(&self) -> Capabilities;
 
-    /// What is really running, as the library says it: `RocksDB 11.8.1`.
+    /// The library's own name and version: `RocksDB 11.8.1`.
     fn version(&self) -> String;
 
-    /// The options in force, with the defaults that were not given: what a result depends on.
+    /// The options in force, defaults included: a result depends on all of them.
     fn options(&self) -> Vec<(String, String)>;
 
     fn session(&self) -> Result<Self::Session<'_>, StoreError>;
@@ -80,13 +81,13 @@ pub trait Store: Send + Sync + Sized + 'static {
     fn statistics(&self) -> Vec<Statistic>;
 }
 
-/// One thread's way into a store.
+/// One thread's access to a store.
 pub trait Session {
-    /// Calls `seen` with the value if the key is there, without copying it where the store
-    /// lends it; answers whether it was there.
+    /// Calls `on_value` with the value if the key exists, without a copy where the store allows
+    /// that. Returns whether the key exists.
     fn read(&mut self, key: &[u8], seen: impl FnMut(&[u8])) -> Result<bool, StoreError>;
 
-    /// Sets the value of a key that may be there already.
+    /// Sets the value of a key that may exist.
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
     /// Sets the value of a key that is new. Stores that do not tell the two apart do the same
@@ -97,8 +98,8 @@ pub trait Session {
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreError>;
 
-    /// Calls `seen` with up to `limit` pairs in key order from the first key at or above
-    /// `from`; answers how many there were.
+    /// Calls `on_pair` with up to `limit` pairs in key order from the first key at or above `from`.
+    /// Returns their number.
     fn scan(
         &mut self,
         from: &[u8],
@@ -107,8 +108,8 @@ pub trait Session {
     ) -> Result<usize, StoreError>;
 }
 
-/// Something to be done with a store whose type is known only here: the operation loop is
-/// compiled once for each embedded store, and the choice is made once, outside it.
+/// Code that is generic over the store: the operation loop is compiled once for each embedded
+/// store, and the choice is made once, outside it.
 pub trait StoreVisitor {
     type Output;
     fn visit<S: Store>(self, store: S) -> Self::Output;

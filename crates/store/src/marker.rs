@@ -1,4 +1,4 @@
-//! The file that says whose a directory is and what is in it.
+//! The file that names the owner of a directory and its dataset.
 
 use std::fs;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// What kvmeter knows of the data beside this file, `KVMETER.json`.
+/// What `KVMETER.json` records about the data next to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatasetMarker {
-    /// The version of this file's own format: [`Marker::FORMAT`].
+    /// The version of this file's own format: [`DatasetMarker::FORMAT`].
     pub format: u32,
     /// The store's scheme, `rocksdb`.
     pub scheme: String,
@@ -18,7 +18,7 @@ pub struct DatasetMarker {
     pub store_version: String,
     /// The options on which the data's form depends, with their defaults.
     pub options: Vec<(String, String)>,
-    /// What the data is, in the driver's words; `None` while it changes or before it is there.
+    /// The identity of the dataset; `None` before the load and while the data changes.
     pub dataset: Option<String>,
     /// The number of records of the dataset.
     pub records: u64,
@@ -44,7 +44,7 @@ impl DatasetMarker {
         Err(io::Error::other(format!("format {format} is not known, only {}", Self::FORMAT)))
     }
 
-    /// Writes the marker so that a crash at any moment leaves the old one or the new one.
+    /// Writes the marker atomically: a crash leaves the old one or the new one.
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');

@@ -1,4 +1,4 @@
-//! The options after the `?` of a store's URL: what an adapter declares and how it takes them.
+//! The options after the `?` of a store's URL: what an adapter declares and how values are parsed.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,13 +15,13 @@ pub struct OptionInfo {
     /// As it would be written in a URL, or in words where the library chooses.
     pub default: &'static str,
     pub what: &'static str,
-    /// What is on disk depends on it: data written with another value is not what a URL asks for.
+    /// The data on disk depends on it: data written with another value does not match the URL.
     pub shapes_data: bool,
-    /// Its value names something of the machine on which the URL is read.
+    /// Its value names a file or variable of the machine on which the URL is read.
     pub names: Option<MachineResource>,
 }
 
-/// What of a machine an option names.
+/// The kind of machine resource that an option names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MachineResource {
     File,
@@ -34,12 +34,12 @@ impl OptionInfo {
         Self { name, default, what, shapes_data: false, names: None }
     }
 
-    /// The same option, one whose value names something of the machine.
+    /// The same option, whose value names a machine resource.
     pub const fn naming(self, what: MachineResource) -> Self {
         Self { names: Some(what), ..self }
     }
 
-    /// The same option, one that decides what is on disk.
+    /// The same option, on which the data on disk depends.
     pub const fn shaping(self) -> Self {
         Self { shapes_data: true, ..self }
     }
@@ -113,7 +113,7 @@ impl<'a> StoreOptions<'a> {
         self.read(name, A_TIME, span)
     }
 
-    /// One of the names on the left, which answers what stands beside it, or a time.
+    /// One of the names in `choices`, which gives its value, or a time.
     pub fn choice_or_span<T: Copy>(
         &self,
         name: &str,
@@ -155,7 +155,7 @@ impl<'a> StoreOptions<'a> {
         })
     }
 
-    /// One of the names on the left; answers what stands beside it.
+    /// One of the names in `choices`; returns its value.
     pub fn choice<T: Copy>(
         &self,
         name: &str,
@@ -174,7 +174,7 @@ impl<'a> StoreOptions<'a> {
     }
 }
 
-/// `on` or `off`, as [`Given::flag`] reads it.
+/// `on` or `off`, as [`StoreOptions::flag`] reads it.
 pub fn on_off(value: bool) -> String {
     (if value { "on" } else { "off" }).to_owned()
 }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_option() {
+    fn errors_name_the_option() {
         let message = |url: &str, read: fn(&StoreOptions) -> Option<StoreError>| {
             let url = given(url);
             match StoreOptions::new(&url, KNOWN) {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_without_options_says_so() {
+    fn store_without_options_refuses_them() {
         let error = StoreOptions::new(&given("sync=on"), &[]).unwrap_err().to_string();
         assert_eq!(error, "`any` takes no options, and `sync` was given");
     }

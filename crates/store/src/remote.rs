@@ -8,7 +8,7 @@ use model::Address;
 use crate::wire::{Login, Protocol, Secret};
 use crate::{MachineResource, OptionInfo, StoreError, StoreOptions, StoreUrl, on_off};
 
-/// Servers that speak one protocol, and how they are to be talked to.
+/// Servers that speak one protocol, and how to connect to them.
 #[derive(Debug, Clone)]
 pub struct Remote {
     pub scheme: String,
@@ -35,13 +35,13 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
     /// The name that the server's certificate must carry, instead of the host's.
     pub server_name: Option<String>,
-    /// Whose certificate it is does not matter.
+    /// Any certificate is accepted.
     pub any_certificate: bool,
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The option by which it does not matter who answers: a run that had it says so.
+/// The option that accepts any certificate; a run records it.
 pub const ANY_CERTIFICATE: &str = "any_certificate";
 
 /// Options that all networked stores take.
@@ -67,8 +67,8 @@ const COMMON: [OptionInfo; 11] = [
     ),
 ];
 
-/// A store's own options and, behind them, those that all networked stores take. `ALL` is the
-/// number of both together; another does not compile.
+/// A store's own options followed by those of all networked stores. `ALL` must be the sum of both
+/// numbers.
 pub(crate) const fn options<const OWN: usize, const ALL: usize>(
     own: [OptionInfo; OWN],
 ) -> [OptionInfo; ALL] {

@@ -1,4 +1,4 @@
-//! Several stores of one kind that are asked at the same time: one on each of several devices.
+//! Several stores of one kind that are used at the same time, one on each of several devices.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use model::Unit;
 
 use crate::{Capabilities, Session, Statistic, Store, StoreError, StoreUrl, StoreVisitor, open};
 
-/// What a session of several stores asks.
+/// Which stores a session of a group uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {
     /// One of the stores: the sessions take them in turn, so that as many sessions as a multiple
     /// of the stores are divided evenly.
     InTurn,
-    /// All of them: each gets every write, one after the other. Reads ask the first.
+    /// All of them: each gets every write, one after the other. Reads use the first.
     All,
 }
 
@@ -21,16 +21,16 @@ pub enum Distribution {
 /// visitor as one. Each directory has been claimed with [`Directory`](crate::Directory).
 ///
 /// # Errors
-/// No URL, or what opening one of them says.
+/// No URL, or the error of opening one of them.
 pub fn open_together<V: StoreVisitor>(
     urls: &[StoreUrl],
-    sharing: Distribution,
+    distribution: Distribution,
     visitor: V,
 ) -> Result<Result<V::Output, StoreError>, StoreError> {
     let Some((first, others)) = urls.split_first() else {
         return Err(StoreError::Request("no store is named".to_owned()));
     };
-    open(first, Opening { others, sharing, visitor })
+    open(first, Opening { others, sharing: distribution, visitor })
 }
 
 struct Opening<'a, V> {
@@ -58,12 +58,12 @@ impl<V: StoreVisitor> StoreVisitor for Opening<'_, V> {
     }
 }
 
-/// Stores of one kind as one. Their own statistics are summed; beside them stands what was asked
-/// of each: `member.1.operations.total` ...
+/// Stores of one kind as one. Their own statistics are summed; `member.1.operations.total` ...
+/// count the operations of each.
 struct StoreGroup<S> {
     members: Vec<Member<S>>,
     sharing: Distribution,
-    /// The session that is made next.
+    /// Number of the next session.
     next: AtomicUsize,
 }
 
@@ -84,7 +84,7 @@ impl<S> Member<S> {
 
 impl<S: Store> StoreGroup<S> {
     fn first(&self) -> &S {
-        // There is always one: `Opening` begins with it.
+        // A group is never empty: `Opening` starts with its first store.
         &self.members[0].store
     }
 }
@@ -122,7 +122,7 @@ impl<S: Store> Store for StoreGroup<S> {
     }
 
     fn settle(&self, limit: Duration) -> Result<(), StoreError> {
-        // The limit is for each: they settle beside each other while one is waited for.
+        // The limit applies to each: the others settle while one is waited for.
         self.members.iter().try_for_each(|member| member.store.settle(limit))
     }
 
@@ -130,7 +130,7 @@ impl<S: Store> Store for StoreGroup<S> {
         let mut sums: Vec<Statistic> = Vec::new();
         for statistic in self.members.iter().flat_map(|member| member.store.statistics()) {
             match sums.iter_mut().find(|sum| sum.name == statistic.name) {
-                // A sum of shares or times would mean nothing.
+                // Shares and times cannot be summed.
                 Some(sum) if matches!(sum.unit, Unit::Count | Unit::Bytes) => {
                     sum.value += statistic.value;
                 }

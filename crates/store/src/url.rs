@@ -15,8 +15,8 @@ use crate::{
 /// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`,
 /// `scheme://HOST:PORT,HOST:PORT?option=value` for servers, or `null`.
 ///
-/// There is no escaping: a path holds no `?`, a value no `&`. Written and read back, and in
-/// files, it is that text. Reading it checks the scheme and the names of the options;
+/// There is no escaping: a path holds no `?`, a value no `&`. It is displayed, parsed and
+/// serialised as that text. Reading it checks the scheme and the names of the options;
 /// [`StoreUrl::check`] checks their values too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreUrl {
@@ -49,7 +49,7 @@ impl StoreUrl {
         self.adapter()?.remote(self)
     }
 
-    /// The options that name something of the machine on which this is read, with what they name.
+    /// The options that name resources of the machine on which this is read.
     pub fn local(&self) -> Result<Vec<(&str, MachineResource, &str)>, StoreError> {
         let known = self.adapter()?.options;
         let named = self.options.iter().filter_map(|(name, value)| {
@@ -65,12 +65,12 @@ impl StoreUrl {
         self.adapter()?.longest_value(self)
     }
 
-    /// Where the store's own files lie: the directory holds kvmeter's marker beside them.
+    /// The folder of the store's own files, next to kvmeter's marker.
     pub fn data_path(&self) -> PathBuf {
         self.path.join(Directory::DATA)
     }
 
-    /// The same store and options in another place.
+    /// The same store and options in another directory.
     pub fn at(&self, path: &Path) -> Self {
         Self { path: path.to_owned(), ..self.clone() }
     }
@@ -81,8 +81,8 @@ impl FromStr for StoreUrl {
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
         foreign_url::refuse_secrets(text)?;
-        let read = foreign_url::in_our_words(text).and_then(|ours| Self::read(&ours));
-        read.map_err(|error| foreign_url::without_secrets(text, error))
+        let read = foreign_url::normalised(text).and_then(|ours| Self::read(&ours));
+        read.map_err(|error| foreign_url::redacted(text, error))
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_to_write() {
+    fn errors_suggest_a_correction() {
         assert_eq!(
             refused("rokcsdb:/tmp/x"),
             "there is no store `rokcsdb`; did you mean `rocksdb`?"
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_at_once() {
+    fn options_are_checked_when_parsed() {
         assert!(refused("rocksdb:x?cahce=1GiB").contains("did you mean `cache`?"));
         let url: StoreUrl = "rocksdb:x?cache=much".parse().unwrap();
         assert!(url.check().unwrap_err().to_string().contains("a size in bytes"));

@@ -1,4 +1,4 @@
-//! What every store promises, asked of each one in the list: a store that is added is asked too.
+//! The contract of every store, checked for each one in the list.
 
 // Clippy knows only functions marked `#[test]` as tests, not what they call.
 #![allow(clippy::unwrap_used)]

@@ -26,7 +26,8 @@ pub(crate) fn doubt(step: &Step, outcome: &PhaseOutcome) -> Option<String> {
     }
     let keys = (outcome.hits + outcome.misses) as f64;
     let asked = asked_for(step, outcome);
-    let open = step.trace.is_some() || step.workload.refill || step.workload.mix.asks(Op::Delete);
+    let open =
+        step.trace.is_some() || step.workload.refill || step.workload.mix.contains(Op::Delete);
     let least = if open { MOSTLY * asked } else { asked - NOTABLE };
     let chance = DEVIATIONS * (asked * (1.0 - asked) / keys).sqrt();
     (ratio < least - chance).then(|| {

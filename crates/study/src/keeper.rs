@@ -99,7 +99,7 @@ impl MarkerLocation {
         let records = workload.spec().records.0;
         let inserted = match step.phase {
             Phase::Load => 0..records.min(LOOKED_FOR),
-            _ if step.trace.is_none() && step.workload.mix.asks(Op::Insert) => {
+            _ if step.trace.is_none() && step.workload.mix.contains(Op::Insert) => {
                 records..records + LOOKED_FOR
             }
             _ => return None,
@@ -126,7 +126,7 @@ impl MarkerLocation {
             MarkerLocation::Directories(directories) => {
                 let dataset = step.workload.dataset().to_string();
                 for directory in directories {
-                    if !directory.bring_back(&dataset, step.workload.records.0)? {
+                    if !directory.restore_prepared(&dataset, step.workload.records.0)? {
                         return Ok(false);
                     }
                 }
@@ -141,7 +141,7 @@ impl MarkerLocation {
         match self {
             MarkerLocation::Directories(directories) => {
                 for directory in directories {
-                    if !directory.keep_prepared()? {
+                    if !directory.save_prepared()? {
                         return Ok(false);
                     }
                 }

@@ -16,7 +16,7 @@ const COMMON: [&str; 3] = ["/run/lock", "/var/lock", "/tmp"];
 const NAME: &str = "kvmeter-run.lock";
 /// All users meet here, so the file may be any user's; it is written to by its owner alone.
 const TERMS: LockOptions = LockOptions {
-    sharing: LockScope::Common,
+    scope: LockScope::AllUsers,
     timeout: Duration::from_secs(5),
     leaves_nothing: false,
 };
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_one_left_is_taken_over() {
+    fn takes_over_a_killed_holders_file() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(NAME), "4194304000").unwrap();
         MachineLock::take_in(folder.path()).unwrap();

@@ -149,7 +149,7 @@ impl Session<'_> {
     ) -> Result<ClosedStore, StudyError> {
         let mut next = Some(first);
         while let Some(step) = next.take_if(|_| !self.stopped() && !self.changed) {
-            if step.workload.mix.asks(Op::Scan) && !store.capabilities().scan {
+            if step.workload.mix.contains(Op::Scan) && !store.capabilities().scan {
                 return Err(StudyError::Request(format!(
                     "{}: the store cannot scan, and the workload does",
                     step.label
@@ -222,7 +222,7 @@ impl Session<'_> {
         let mix = &step.workload.mix;
         let writes = what == PhaseKind::Load
             || step.trace.is_some()
-            || Op::ALL.into_iter().any(|op| op.writes() && mix.asks(op));
+            || Op::ALL.into_iter().any(|op| op.writes() && mix.contains(op));
         if writes {
             self.warnings.extend(self.keeper.overwrites(step, workload));
             self.keeper.unset()?;

@@ -155,7 +155,7 @@ impl ServerSpec {
         }
         let launched = LocalLauncher.start(&order).map_err(of_launch)?;
         let tap = tap
-            .map(|tap| tap.watches(launched.pid, &launched.first_words()).map(|()| Arc::new(tap)));
+            .map(|tap| tap.watches(launched.pid, &launched.first_output()).map(|()| Arc::new(tap)));
         Ok(StartedProcess { launched, tap })
     }
 }

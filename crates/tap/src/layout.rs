@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_each_other_and_hold_their_middle() {
+    fn buckets_are_contiguous() {
         for index in 0..BUCKETS {
             assert_eq!(bucket_of(bucket_value(index)), index);
         }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_s_middle_is_within_four_thousandths_of_every_value_in_it() {
+    fn bucket_middle_is_within_0_4_percent() {
         let mut ns = 1u64;
         while ns < 1 << 37 {
             let off = bucket_value(bucket_of(ns)).abs_diff(ns) as f64 / ns as f64;

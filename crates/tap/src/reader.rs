@@ -417,7 +417,7 @@ mod tests {
 
     /// The server that is watched maps the file too, and can write any number.
     #[test]
-    fn what_the_server_writes_is_not_believed() {
+    fn shared_counters_are_not_trusted() {
         let folder = std::env::temp_dir();
         let path = folder.join(format!("kvmeter-tap-reader-{}", std::process::id()));
         let reader = Reader::create(&path).unwrap();

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_to_nowhere_is_refused() {
+    fn refuses_unplaced_labels() {
         let mut a = Assembler::new();
         let nowhere = a.label();
         a.jump_if(When::Equal, Reg::R0, 0, nowhere);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_map_grows_beyond_what_old_kernels_take() {
+    fn map_sizes_stay_within_kernel_limits() {
         let limit = 4 << 20;
         for (cpus, shared) in [(1, false), (2, false), (48, false), (64, false), (192, true)] {
             let layout = Layout::new(cpus, 1 << 30);

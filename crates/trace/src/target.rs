@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_from_a_port_that_nobody_listens_on_is_outgoing() {
+    fn connection_from_an_unbound_port_is_outgoing() {
         let table = "  sl  local_address rem_address   st tx rx tr tm retrnsmt uid timeout inode\n\
             0: 0100007F:2BCB 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 100 1\n\
             1: 0100007F:2BCB 0100007F:D431 01 00000000:00000000 00:00000000 00000000 0 0 101 1\n\
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_stands_for_its_process() {
+    fn thread_id_selects_its_process() {
         let own = std::process::id();
         let task = fs::read_link("/proc/thread-self").unwrap();
         let thread: u32 = task.file_name().unwrap().to_str().unwrap().parse().unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_is_named() {
+    fn missing_process_is_named() {
         let error = Target::inspect(u32::MAX).err().unwrap();
         assert_eq!(error.reason, UnavailableReason::NoProcess(u32::MAX));
     }

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_by_what_is_missing() {
+    fn refusal_names_the_missing_privilege() {
         let status = |mask: &str| format!("Name:\tx\nCapEff:\t{mask}\n");
         let none = status("0000000000000000");
         let both = status("000000c000000000");

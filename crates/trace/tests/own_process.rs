@@ -50,7 +50,7 @@ fn counts(snapshot: &Snapshot) -> (u64, u64, u64, u64) {
 }
 
 #[test]
-fn a_server_that_works_for_two_milliseconds_is_seen_to() {
+fn measures_two_milliseconds_of_work() {
     let Some((_guard, tracer)) = trace_self() else { return };
     const REQUESTS: usize = 50;
     let (client, mut server) = pair();
@@ -139,7 +139,7 @@ fn every_kind_of_read_and_write_counts_on_a_socket() {
 }
 
 #[test]
-fn pieces_are_told_from_requests() {
+fn pieces_join_into_one_request() {
     let Some((_guard, tracer)) = trace_self() else { return };
     let (mut client, mut server) = pair();
     client.write_all(b"??").unwrap();
@@ -205,7 +205,7 @@ fn files_are_no_connections() {
 }
 
 #[test]
-fn two_tracers_count_the_same_and_a_window_counts_what_is_in_it() {
+fn tracers_agree_and_windows_subtract() {
     let Some((_guard, first)) = trace_self() else { return };
     let second = Tracer::attach(std::process::id()).unwrap();
     let (client, mut server) = pair();

@@ -155,7 +155,7 @@ fn memcached_requests_are_counted_exactly_over_all_its_threads() {
 }
 
 #[test]
-fn a_pipelined_batch_is_one_request_and_its_further_answers_show() {
+fn pipelined_batch_counts_as_one_request() {
     if !possible() {
         return;
     }
@@ -203,7 +203,7 @@ fn redis_requests_are_counted_exactly_and_its_files_are_not() {
 }
 
 #[test]
-fn the_link_to_another_server_is_not_a_client() {
+fn outgoing_connections_are_not_counted() {
     if !possible() {
         return;
     }
@@ -249,7 +249,7 @@ fn the_link_to_another_server_is_not_a_client() {
 }
 
 #[test]
-fn what_was_counted_outlives_the_server() {
+fn counts_survive_the_server() {
     if !possible() {
         return;
     }
@@ -301,7 +301,7 @@ fn other_tracer(target: u32, launcher: &[&str]) -> (Running, String) {
 }
 
 #[test]
-fn nothing_stays_behind_when_the_tracer_is_killed() {
+fn killed_tracer_leaves_nothing() {
     if !possible() {
         return;
     }
@@ -326,7 +326,7 @@ fn nothing_stays_behind_when_the_tracer_is_killed() {
 }
 
 #[test]
-fn without_privileges_the_reason_and_the_way_out_are_said() {
+fn explains_missing_privileges() {
     if !possible() {
         return;
     }

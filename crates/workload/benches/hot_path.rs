@@ -117,7 +117,7 @@ fn value(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// All that the harness asks of a workload for one read: draw, key, verify.
+/// The work of the harness for one read: draw, key, verify.
 fn whole(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("whole");
     for name in ["ycsb-c", "ycsb-a", "kreon-c"] {

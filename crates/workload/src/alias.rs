@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_weight_is_certain() {
+    fn single_weight_is_certain() {
         for at in [0, 2, 6] {
             let mut weights = [0.0; 7];
             weights[at] = 0.3;

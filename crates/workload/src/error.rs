@@ -3,13 +3,13 @@
 use model::{Bytes, Count};
 use thiserror::Error;
 
-/// Why a [`Spec`](crate::Spec) cannot be run.
+/// Why a [`WorkloadSpec`](crate::WorkloadSpec) cannot be run.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SpecError {
     #[error("no workload preset is called `{name}`; {hint}")]
     UnknownPreset { name: String, hint: String },
 
-    /// A text that stands for a size, a popularity or a mix and cannot be read.
+    /// An invalid text for a size, a popularity or a mix.
     #[error("`{text}` is not {what}: {problem}")]
     Unreadable { text: String, what: &'static str, problem: String },
 

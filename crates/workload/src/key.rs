@@ -9,10 +9,10 @@ use crate::length::{LengthLimits, LengthSampler};
 use crate::{LengthSpec, SpecError};
 use model::random::{RandomStream, mix};
 
-/// The longest key: what LMDB, memcached and others take at most is shorter.
+/// The longest key: above the limits of LMDB, memcached and others.
 pub const LONGEST: u64 = 4096;
 
-/// Keys of a drawn length keep room for this many times the loaded records.
+/// Keys of a drawn length have room for this many times the loaded records.
 const ROOM: u64 = 16;
 
 /// How a key is written.
@@ -31,7 +31,7 @@ pub enum KeyForm {
     Text,
 }
 
-/// Whether keys in the order of insertion are scattered over the key space.
+/// Whether consecutive records are scattered over the key space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Whatever passes the check has keys for absent records that no loaded record has, also where
+    /// Where the check passes, keys of absent records differ from those of loaded ones, also where
     /// the number of an absent one begins with the digits of a loaded one.
     #[test]
     fn keys_of_absent_records_are_distinct_or_refused() {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_too_small_names_the_one_that_works() {
+    fn suggests_the_smallest_key_size() {
         for (form, order, size, smallest) in [
             (Ycsb, Hashed, "23", 24),
             (Ycsb, Ordered, "9", 10),

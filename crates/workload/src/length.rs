@@ -1,11 +1,11 @@
-//! A [`Size`] made ready to be drawn.
+//! A [`LengthSpec`](crate::LengthSpec) compiled for sampling.
 
 use model::Bytes;
 
 use crate::{LengthSpec, SpecError, normal};
 use model::random::unit;
 
-/// What a length may be where it is used.
+/// The limits of a length.
 #[derive(Debug, Clone, Copy)]
 pub struct LengthLimits {
     /// The key of the spec that holds it, for errors.
@@ -58,7 +58,7 @@ struct WeightedLengths {
     /// Cumulative probability up to and with each size.
     up_to: Vec<f64>,
     sizes: Vec<u64>,
-    /// What is drawn above the last of `up_to`.
+    /// The distribution above the last of `up_to`.
     tail: Option<LengthSampler>,
 }
 
@@ -135,7 +135,7 @@ impl LengthSampler {
         Ok(length)
     }
 
-    /// Moves everything below `lowest` up to it.
+    /// Raises all shorter lengths to `lowest`.
     pub fn at_least(mut self, lowest: u64) -> LengthSampler {
         self.min = self.min.max(lowest);
         self.max = self.max.max(lowest);
@@ -146,7 +146,7 @@ impl LengthSampler {
         self.max
     }
 
-    /// The length that 64 random bits stand for.
+    /// The length for 64 random bits.
     #[inline]
     pub fn draw(&self, random: u64) -> u64 {
         match self.law {
@@ -188,7 +188,7 @@ impl LengthSampler {
             }
     }
 
-    /// The expected length: the integral of [`Length::at`] over (0, 1), in panels that halve
+    /// The expected length: the integral of [`LengthSampler::at`] over (0, 1), in panels that halve
     /// towards both ends so that heavy tails are seen.
     pub fn mean(&self) -> f64 {
         match &self.law {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_gather_what_lies_beyond() {
+    fn bounds_clamp_lengths() {
         let clamped = |x: f64| match x {
             x if x < 900.0 => 0.0,
             x if x > 1100.0 => 1.0,
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_makes_no_sense() {
+    fn refuses_invalid_parameters() {
         for (text, says) in [
             ("uniform:5..2", "`min` is above `max`"),
             ("normal:5,-1", "`sd`"),

@@ -1,7 +1,7 @@
-//! What is asked: keys, values, popularity, mixes, scan lengths, presets.
+//! Workloads: keys, values, popularity, mixes, scan lengths, presets.
 //!
-//! A workload is a pure function of its [`Spec`]: operation `i` is the same operation whoever
-//! asks it, so that the same seed gives the same stream whatever the thread count.
+//! A workload is a pure function of its [`WorkloadSpec`]: operation `i` is the same in every
+//! thread, so that the same seed gives the same stream whatever the thread count.
 #![forbid(unsafe_code)]
 
 mod alias;

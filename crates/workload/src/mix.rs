@@ -1,4 +1,4 @@
-//! How often each kind of operation is asked.
+//! The frequencies of the kinds of operations.
 
 use std::fmt;
 use std::str::FromStr;
@@ -112,14 +112,14 @@ impl Mix {
         Ok(PerOp::from_fn(|op| weights[op] / sum))
     }
 
-    /// Whether `op` is ever asked.
-    pub fn asks(&self, op: Op) -> bool {
+    /// Whether `op` has a positive weight.
+    pub fn contains(&self, op: Op) -> bool {
         self.weights()[op] > 0.0
     }
 
-    /// Whether nothing but `op` is asked.
+    /// Whether `op` is the only operation.
     pub fn is_only(&self, op: Op) -> bool {
-        Op::ALL.into_iter().all(|other| self.asks(other) == (other == op))
+        Op::ALL.into_iter().all(|other| self.contains(other) == (other == op))
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_be_a_mix() {
+    fn refuses_invalid_mixes() {
         for (text, says) in [
             ("read=0", "every weight is zero"),
             ("read=-1", "`mix.read` is -1"),

@@ -15,8 +15,8 @@ use crate::text_or_table::{self, TextOrTable};
 /// rounded to the nearest whole number and moved into `min ..= max` where these are given. Without
 /// a `max`, an unbounded one ends at 1 MiB for values, 4 KiB for keys, a million for scans.
 ///
-/// In a file: a number, a text as [`Size::parse`] reads it, or a table with the distribution's
-/// name, e.g. `{ uniform = { min = 1, max = "2KiB" } }`.
+/// In a file: a number, a text as [`LengthSpec::parse`] reads it, or a table with the
+/// distribution's name, e.g. `{ uniform = { min = 1, max = "2KiB" } }`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields, remote = "Self")]
 pub enum LengthSpec {
@@ -222,7 +222,7 @@ impl FromStr for LengthSpec {
     }
 }
 
-/// Writes what [`Size::parse`] reads.
+/// Writes what [`LengthSpec::parse`] reads.
 impl fmt::Display for LengthSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bounds = match self {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_a_text() {
+    fn explains_invalid_texts() {
         for (text, says) in [
             ("uniform:5", "uniform:100..2KiB"),
             ("uniform", "needs its parameters"),

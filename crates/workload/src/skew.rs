@@ -1,4 +1,4 @@
-//! How unevenly the records were really asked for.
+//! The measured skew of requests over records.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::workload::ChosenRecord;
 ///
 /// Which records are the most popular follows from the definition of the popularity, not from the
 /// same count: picked from the count, even a uniform stream would look skewed. A read of several
-/// keys counts for each of them, and one of a key that was never loaded asks for no popular record.
+/// keys counts for each of them, and a key that was never loaded is no popular record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Skew {
     /// Share of requests to the most popular 1 % of the loaded records (at least one record).
@@ -23,7 +23,7 @@ pub struct Skew {
     pub top_10_000: f64,
     /// Operations that were counted, those that insert included.
     pub operations: u64,
-    /// How the most popular records were found, in words.
+    /// How the most popular records were determined, in words.
     pub method: String,
 }
 
@@ -36,7 +36,7 @@ const TABLED: u64 = 1 << 22;
 /// Ranks whose masses go into the table; the rare others are spread evenly over all records.
 const HEAD: u64 = 1 << 22;
 
-/// Counts the first operations of a workload's stream; `None` where they ask for nothing.
+/// Counts the first operations of a workload's stream; `None` where they read no record.
 pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
     let records = workload.spec().records.0;
     let tops = [records.div_ceil(100).max(1), records.min(10_000)];
@@ -57,7 +57,7 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
             keys += u64::from(step.keys);
             judge.count(ChosenRecord { record: step.record, rank: step.rank }, &mut hits);
             for n in 1..step.keys {
-                judge.count(workload.further(&step.ask(), n), &mut hits);
+                judge.count(workload.nth_chosen(&step.operation(), n), &mut hits);
             }
         }
     }
@@ -69,9 +69,8 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
     })
 }
 
-/// The judges of scattered popularities that were made last, each with its ranks, exponent and
-/// records: making one takes some tenths of a second, and all runs on the same data ask for the
-/// same. At most 4 MiB each.
+/// A cache of tests of scattered popularities by ranks, exponent and records: making one takes
+/// tenths of a second, and all runs on the same data share it. At most 4 MiB each.
 static KNOWN: Mutex<Vec<(Scattered, Arc<TopRecordTest>)>> = Mutex::new(Vec::new());
 const MOST_KNOWN: usize = 4;
 
@@ -82,7 +81,7 @@ struct Scattered {
     records: u64,
 }
 
-fn known(of: Scattered, make: impl FnOnce() -> TopRecordTest) -> Arc<TopRecordTest> {
+fn cached_test(of: Scattered, make: impl FnOnce() -> TopRecordTest) -> Arc<TopRecordTest> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(at) = known.iter().position(|(other, _)| *other == of) {
         let found = known.remove(at);
@@ -96,9 +95,9 @@ fn known(of: Scattered, make: impl FnOnce() -> TopRecordTest) -> Arc<TopRecordTe
     Arc::clone(&known[known.len() - 1].1)
 }
 
-/// Which steps ask for one of the top records. A step may count in part, see below.
+/// Tests whether an operation uses one of the top records. It may count in part, see below.
 enum TopRecordTest {
-    /// The ranks below these, and how often another rank hits one of their records.
+    /// The ranks below these, and the share of other ranks that hit one of their records.
     Ranks([u64; 2], [f64; 2]),
     /// For each record a digit to the base 3 for each top: out of it, in it in part, or in it; and
     /// what part that is.
@@ -123,7 +122,7 @@ impl TopRecordTest {
             None => (ranks(tops, [0.0; 2]), "ranks by definition, replayed".to_owned()),
             Some(zipf) if records <= TABLED => {
                 let of = Scattered { ranks: zipf.ranks().min(HEAD), theta: zipf.theta(), records };
-                let judge = known(of, || TopRecordTest::by_mass(of, tops));
+                let judge = cached_test(of, || TopRecordTest::by_mass(of, tops));
                 let method = format!(
                     "records onto which the first {HEAD} ranks hash, by their summed probability; \
                      replayed"
@@ -218,15 +217,14 @@ fn threshold(masses: &[f32], top: u64) -> TopThreshold {
     TopThreshold { mass: 0.0, part: 1.0 }
 }
 
-/// Operation `i` asks record `i` modulo `records`: a replay of the beginning would be no sample, so
-/// this is counted by arithmetic, as if no operation were an insert and every one asked for as many
-/// records as a read.
+/// Operation `i` uses record `i` modulo `records`: a replay of the beginning would be no sample, so
+/// this is counted by arithmetic, as if every operation were a read.
 fn sequential(workload: &Workload, records: u64, tops: [u64; 2], operations: u64) -> Option<Skew> {
     if operations == 0 || workload.spec().is_load() {
         return None;
     }
     let spec = workload.spec();
-    // An operation that is no read passes over as many records as a read asks for.
+    // Other operations advance by as many records as a read.
     let passed = operations.saturating_mul(u64::from(spec.multi_get));
     let (rounds, rest) = (passed / records, passed % records);
     let weights = spec.mix.weights();
@@ -262,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_agrees_with_the_definition() {
+    fn measured_skew_matches_definition() {
         let n = 2_000_000;
         let zipf = |top: u64, theta| zeta(top, theta) / zeta(n, theta);
         for (text, one_percent, ten_thousand) in [
@@ -273,7 +271,7 @@ mod tests {
             ("latest:1.2", zipf(20_000, 1.2), zipf(10_000, 1.2)),
             ("hotspot:0.01,0.9", 0.9, 0.45),
         ] {
-            // A sequential stream of half a round asks the first records only.
+            // A sequential stream of half a round reads the first records only.
             let skew = skew(text, n, 1_000_000);
             // Four standard errors of a share of one half.
             assert!((skew.top_1_percent - one_percent).abs() < 0.002, "{text}: {skew:?}");
@@ -284,7 +282,7 @@ mod tests {
 
     /// Both ways to find the top of a scattered popularity, on either side of the limit.
     #[test]
-    fn the_table_and_the_approximation_agree() {
+    fn exact_and_approximate_tops_agree() {
         let table = skew("scrambled_zipfian", TABLED, 2_000_000);
         let approximation = skew("scrambled_zipfian", TABLED + 1, 2_000_000);
         assert_ne!(table.method, approximation.method);
@@ -306,16 +304,19 @@ mod tests {
     }
 
     #[test]
-    fn the_top_of_the_same_data_is_looked_for_once() {
+    fn top_records_are_cached() {
         let of = Scattered { ranks: 7, theta: 0.5, records: 3 };
-        let first = known(of, || TopRecordTest::by_mass(of, [1, 3]));
-        assert!(Arc::ptr_eq(&first, &known(of, || panic!("looked for again"))));
+        let first = cached_test(of, || TopRecordTest::by_mass(of, [1, 3]));
+        assert!(Arc::ptr_eq(&first, &cached_test(of, || panic!("looked for again"))));
         let other = Scattered { theta: 0.6, ..of };
-        assert!(!Arc::ptr_eq(&first, &known(other, || TopRecordTest::by_mass(other, [1, 3]))));
+        assert!(!Arc::ptr_eq(
+            &first,
+            &cached_test(other, || TopRecordTest::by_mass(other, [1, 3]))
+        ));
     }
 
     #[test]
-    fn a_threshold_cuts_ties_in_parts() {
+    fn threshold_splits_ties() {
         let masses = [0.5, 0.0, 0.25, 0.25, 0.25, 0.25, 1.0, 0.0];
         for (top, mass, part) in
             [(1, 1.0, 1.0), (2, 0.5, 1.0), (3, 0.25, 0.25), (6, 0.25, 1.0), (7, 0.0, 0.5)]

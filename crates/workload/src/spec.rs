@@ -1,4 +1,4 @@
-//! What a workload is, as it stands in a study file.
+//! The specification of a workload, as in a study file.
 
 use std::fmt;
 
@@ -20,17 +20,17 @@ pub const MOST_RECORDS: u64 = crate::fnv::DISTINCT / 2;
 /// The longest scan, in records.
 pub const LONGEST_SCAN: u64 = 1_000_000;
 
-/// The most keys that a read asks for at once.
+/// The most keys of a read.
 pub const MOST_KEYS: u32 = 1000;
 
-/// A workload: which data is loaded and what is then asked. Every field has a default; together
-/// they are YCSB's workload C over a million records.
+/// A workload: the loaded data and the operations on it. Every field has a default; together they
+/// are YCSB's workload C over a million records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// Records that are loaded before anything is measured, at most 2^47.
     pub records: Count,
-    /// Everything random follows from this number.
+    /// All randomness derives from this number.
     pub seed: u64,
     pub key: KeySpec,
     pub value: ValueSpec,
@@ -39,10 +39,10 @@ pub struct WorkloadSpec {
     pub mix: Mix,
     /// Records of a scan, 1 to [`LONGEST_SCAN`].
     pub scan: LengthSpec,
-    /// Keys that a read asks for at once, 1 to [`MOST_KEYS`], each drawn by the popularity.
+    /// Keys of a read, 1 to [`MOST_KEYS`], each drawn by the popularity.
     pub multi_get: u32,
-    /// The part of the keys of reads that were loaded, 0 to 1; the others never are, so that a
-    /// read of them misses. What the store evicts or loses comes on top.
+    /// The part of the keys of reads that were loaded, 0 to 1; the others never are, so that a read
+    /// of them misses. Evictions add to the misses.
     pub hit_ratio: f64,
     /// Cache-aside: whether a read that misses a record of the data is followed by a write of it.
     /// Keys that never were loaded are not filled in, see [`Workload::is_absent`].
@@ -70,7 +70,7 @@ impl Default for WorkloadSpec {
 }
 
 impl WorkloadSpec {
-    /// The preset of this name, see [`Spec::presets`].
+    /// The preset of this name, see [`WorkloadSpec::presets`].
     ///
     /// # Errors
     /// [`SpecError::UnknownPreset`] with the nearest name.
@@ -87,12 +87,12 @@ impl WorkloadSpec {
     }
 
     /// # Errors
-    /// Whatever would keep the workload from being run, with the key to change.
+    /// Why the workload cannot be run, with the key to change.
     pub fn check(&self) -> Result<(), SpecError> {
         self.parts().map(drop)
     }
 
-    /// Whether the measured phase is the load itself: nothing but inserts is asked.
+    /// Whether the measured phase is the load itself: all operations are inserts.
     pub fn is_load(&self) -> bool {
         self.mix.is_only(Op::Insert)
     }
@@ -114,7 +114,7 @@ impl WorkloadSpec {
         Ok(self)
     }
 
-    /// Checks everything and makes what is drawn from.
+    /// Checks everything and compiles the samplers.
     pub(crate) fn parts(&self) -> Result<WorkloadParts, SpecError> {
         let shares = self.mix.shares()?;
         let records = self.records.0;
@@ -133,7 +133,7 @@ impl WorkloadSpec {
             &self.key,
             self.order,
             records,
-            self.mix.asks(Op::Insert),
+            self.mix.contains(Op::Insert),
             RandomStream::new(self.seed, KEY_LENGTHS),
         )?;
         if self.hit_ratio < 1.0 {
@@ -153,7 +153,7 @@ impl WorkloadSpec {
             return Err(SpecError::invalid("hit_ratio", problem));
         }
         // Inserted records are numbered on, and must not come to those that are never loaded.
-        if self.hit_ratio < 1.0 && self.mix.asks(Op::Insert) && self.records.0 > ABSENT / 2 {
+        if self.hit_ratio < 1.0 && self.mix.contains(Op::Insert) && self.records.0 > ABSENT / 2 {
             let most = ABSENT / 2;
             let problem = format!("below 1, with inserts, `records` is at most {most}");
             return Err(SpecError::invalid("hit_ratio", problem));
@@ -171,16 +171,16 @@ impl WorkloadSpec {
         if !self.is_load() {
             line += &format!(", {}", self.popularity);
         }
-        if self.mix.asks(Op::Scan) {
+        if self.mix.contains(Op::Scan) {
             line += &format!(", scans of {} records", self.scan);
         }
-        if self.mix.asks(Op::Read) {
+        if self.mix.contains(Op::Read) {
             line += &self.reads();
         }
         line
     }
 
-    /// What is special about the reads, in words.
+    /// Multi-get, absent keys and refills, in words.
     fn reads(&self) -> String {
         let mut words = String::new();
         if self.multi_get > 1 {
@@ -209,7 +209,7 @@ impl WorkloadSpec {
         data
     }
 
-    /// What the loaded data follows from. Mix, popularity, scans and how reads ask do not matter.
+    /// Identifies the loaded data. Mix, popularity, scans and options of reads are not part of it.
     pub fn dataset(&self) -> DatasetId {
         let key = self.key.size.as_ref().map_or("default".to_owned(), LengthSpec::to_string);
         let by = match self.value.length_by {
@@ -227,8 +227,8 @@ impl WorkloadSpec {
         ))
     }
 
-    /// Expected bytes of the loaded keys and values, from the means of their distributions; 0 for
-    /// a spec that does not pass [`Spec::check`].
+    /// Expected bytes of the loaded keys and values, from the means of their distributions; 0 for a
+    /// spec that does not pass [`WorkloadSpec::check`].
     pub fn data_bytes(&self) -> u64 {
         self.parts().map_or(0, |parts| {
             ((parts.keys.mean() + parts.values.mean()) * self.records.0 as f64).round() as u64
@@ -246,7 +246,7 @@ fn words(size: &LengthSpec) -> String {
     }
 }
 
-/// What keys and values are made of; raised when the same spec gives other bytes.
+/// The version of keys and values; raised when the same spec gives other bytes.
 const FORMAT: u32 = 1;
 
 /// The purposes of the random lanes of a seed, all different.
@@ -256,7 +256,7 @@ pub(crate) const LOAD: u64 = 3;
 const KEY_LENGTHS: u64 = 4;
 const POOL: u64 = 5;
 
-/// A checked spec, ready to be drawn from.
+/// A checked and compiled spec.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkloadParts {
     pub shares: model::PerOp<f64>,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_as_people_write_it() {
+    fn parses_a_typical_file() {
         let spec: WorkloadSpec = toml::from_str(
             r#"
             records = "10M"
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_refused_where_they_stand() {
+    fn refuses_unknown_keys_at_their_position() {
         for (text, says) in [
             ("recods = 5", "recods"),
             ("[value]\nsiz = 5", "siz"),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_names_the_key_to_change() {
+    fn invalid_specs_name_the_key() {
         let spec = WorkloadSpec::default;
         for (bad, says) in [
             (WorkloadSpec { records: Count(0), ..spec() }, "`records` is 0"),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn how_reads_ask_is_read_from_a_file_and_told() {
+    fn multi_get_and_hit_ratio_are_parsed_and_described() {
         let spec: WorkloadSpec =
             toml::from_str("multi_get = 16\nhit_ratio = 0.9\nrefill = true").unwrap();
         spec.check().unwrap();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dataset_is_what_is_loaded_and_nothing_else() {
+    fn dataset_id_covers_only_loaded_data() {
         let c = WorkloadSpec::preset("ycsb-c").unwrap();
         for name in ["ycsb-a", "ycsb-d", "ycsb-e", "ycsb-load"] {
             assert_eq!(WorkloadSpec::preset(name).unwrap().dataset(), c.dataset());

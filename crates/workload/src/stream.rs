@@ -7,24 +7,24 @@ use crate::alias::Alias;
 use crate::workload::Others;
 use model::random::{Draws, RandomStream, below, mix};
 
-/// Operations of a block: enough to make the hand-out cheap, few enough that threads end together.
+/// Operations of a block: enough to make taking one cheap, few enough that threads end together.
 pub const BLOCK: u64 = 64;
 
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     pub op: Op,
-    /// The record that is asked for or inserted, and where a scan begins.
+    /// The record that is read, written or inserted, or the first of a scan.
     pub record: u64,
     /// The version of the value, where one is written. Different for every operation.
     pub salt: u64,
     /// Records of a scan, 0 for other operations.
     pub scan: u32,
-    /// Keys that a read asks for, 1 for other operations; [`Workload::nth`] says which.
+    /// Keys of a read, 1 for other operations; see [`Workload::nth`].
     pub keys: u32,
 }
 
-/// Where the inserts are.
+/// The positions of inserts.
 ///
 /// Inserts are numbered in the order of the stream, so that a block needs to know how many come
 /// before it, without drawing them one by one. Hence the number of inserts of each block is drawn
@@ -104,7 +104,7 @@ pub struct OperationStream<'a> {
     fingerprint: u64,
 }
 
-/// An operation before it is moved to what exists.
+/// A drawn operation, before a `latest` read is moved to an existing record.
 pub(crate) struct DrawnOperation {
     pub op: Op,
     pub record: u64,
@@ -116,14 +116,14 @@ pub(crate) struct DrawnOperation {
 }
 
 impl DrawnOperation {
-    /// The newest record that a `latest` draw can touch: that of the other keys of a read may be
-    /// the newest of all.
+    /// The newest record that a `latest` draw can use: the other keys of a read may use the newest
+    /// of all.
     #[inline(always)]
     fn reach(&self) -> u64 {
         if self.keys > 1 { self.record + self.rank } else { self.record }
     }
 
-    pub fn ask(&self) -> Operation {
+    pub fn operation(&self) -> Operation {
         let &DrawnOperation { op, record, salt, scan, keys, .. } = self;
         Operation { op, record, salt, scan, keys }
     }
@@ -179,15 +179,15 @@ impl<'a> OperationStream<'a> {
         self.records + self.inserted
     }
 
-    /// Whether it asks for records that it inserts: then `next` must be told which are there.
-    pub fn asks_for_inserted(&self) -> bool {
-        self.workload.chooser.counts_from_newest() && self.workload.spec().mix.asks(Op::Insert)
+    /// Whether it reads records that it inserts: then `next` needs the acknowledged ones.
+    pub fn reads_inserted(&self) -> bool {
+        self.workload.chooser.counts_from_newest() && self.workload.spec().mix.contains(Op::Insert)
     }
 
     /// The next operation of the block, `None` at its end. All records below `acknowledged` are in
     /// the store; a `latest` draw that falls on a newer one is taken relative to `acknowledged`
     /// instead, and counted; a read of several keys also where only another of its keys could fall
-    /// there. An insert is always the record that it is due to be.
+    /// there. Inserts are never moved.
     #[inline]
     pub fn next(&mut self, acknowledged: u64) -> Option<Operation> {
         if self.special {
@@ -196,7 +196,7 @@ impl<'a> OperationStream<'a> {
         self.advance::<false>(acknowledged)
     }
 
-    /// Apart, so that it costs the others no more than the question whether it is asked for.
+    /// A function of its own, so that other streams pay one branch.
     #[cold]
     #[inline(never)]
     fn next_special(&mut self, acknowledged: u64) -> Option<Operation> {
@@ -208,7 +208,7 @@ impl<'a> OperationStream<'a> {
         let index = self.index;
         let step = self.draw::<SPECIAL>()?;
         self.fingerprint = self.fingerprint.wrapping_add(print(index, &step));
-        let mut ask = step.ask();
+        let mut ask = step.operation();
         if self.workload.chooser.counts_from_newest()
             && step.op != Op::Insert
             && step.reach() >= acknowledged
@@ -220,7 +220,7 @@ impl<'a> OperationStream<'a> {
         Some(ask)
     }
 
-    /// The next operation as it is drawn.
+    /// The next operation as drawn.
     pub(crate) fn step(&mut self) -> Option<DrawnOperation> {
         if self.special { self.draw::<true>() } else { self.draw::<false>() }
     }
@@ -259,7 +259,7 @@ impl<'a> OperationStream<'a> {
         let rank = workload.chooser.rank(index, &mut draws);
         let newest = (self.records + self.inserted).wrapping_sub(1);
         if SPECIAL && op == Op::Read {
-            let record = workload.wanted(rank, &mut draws, newest).record;
+            let record = workload.choose(rank, &mut draws, newest).record;
             return Some(DrawnOperation {
                 op,
                 record,

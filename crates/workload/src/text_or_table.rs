@@ -1,4 +1,4 @@
-//! Values that a file may hold as one text (`"uniform:1..100"`), as a number or as a table.
+//! Values that a file may contain as one text (`"uniform:1..100"`), as a number or as a table.
 //!
 //! A visitor rather than serde's `untagged`: then an error names what is wrong inside the table
 //! instead of saying that no alternative matched.
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::Deserializer;
 use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
 
-/// What can be written both ways.
+/// A type with both forms.
 pub trait TextOrTable: FromStr<Err: Display> {
     /// How to write it, for the error message.
     const EXPECTED: &'static str;

@@ -1,4 +1,4 @@
-//! A workload made ready to be asked.
+//! A compiled workload.
 
 use crate::alias::Alias;
 use crate::popularity::RecordChooser;
@@ -11,8 +11,8 @@ use model::random::{Draws, RandomStream, mix, unit};
 /// See [`Workload::ABSENT`].
 pub(crate) const ABSENT: u64 = 1 << 47;
 
-/// A compiled [`Spec`]: immutable, shared by all threads, some tens of KiB whatever the number of
-/// records.
+/// A compiled [`WorkloadSpec`]: immutable, shared by all threads, some tens of KiB whatever the
+/// number of records.
 #[derive(Debug, Clone)]
 pub struct Workload {
     spec: WorkloadSpec,
@@ -20,14 +20,14 @@ pub struct Workload {
     load: RandomStream,
     pub(crate) operations: RandomStream,
     pub(crate) inserts: InsertPositions,
-    /// What an operation that is no insert is.
+    /// The kinds of operations other than inserts.
     pub(crate) others: Others,
     pub(crate) chooser: RecordChooser,
     /// The part of them that was loaded, where it is not all.
     pub(crate) hit_ratio: Option<f64>,
 }
 
-/// A record that a read asks for, and the rank that was drawn for it.
+/// A record of a read, and its drawn rank.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChosenRecord {
     pub record: u64,
@@ -36,26 +36,25 @@ pub(crate) struct ChosenRecord {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Others {
-    /// Always this, for nothing.
+    /// Always this one, without a draw.
     One(Op),
     Drawn(Alias),
 }
 
 impl Workload {
-    /// Records from this one on were never loaded and never will be: they are what reads ask for
-    /// that are to miss. There are as many of them as there can be loaded ones, and each is asked
-    /// for once, almost surely.
+    /// Records from this one on are never loaded: reads that must miss use them. There are as many
+    /// as there can be loaded ones, and each is read at most once, almost surely.
     pub const ABSENT: u64 = ABSENT;
 
-    /// Whether a record is one that reads ask for because it is not there. A write of it, to fill
-    /// a cache after the miss, would take memory for what is not asked for again.
+    /// Whether a record is absent by design. Refilling it after the miss would take memory for a
+    /// record that is never read again.
     #[inline]
     pub fn is_absent(record: u64) -> bool {
         record >= ABSENT
     }
 
     /// # Errors
-    /// What [`Spec::check`] says.
+    /// Errors of [`WorkloadSpec::check`].
     pub fn new(spec: &WorkloadSpec) -> Result<Workload, SpecError> {
         let parts = spec.parts()?;
         let mut weights = parts.shares;
@@ -88,27 +87,28 @@ impl Workload {
         OperationStream::new(self)
     }
 
-    /// The record of key `n` of a read, `n` below [`Ask::keys`]; `ask.record` for `n` = 0.
+    /// The record of key `n` of a read, `n` below [`Operation::keys`]; `operation.record` for `n` =
+    /// 0.
     ///
-    /// A pure function of the ask. Every key is drawn by the popularity of the workload and, where
-    /// the hit ratio says so, is absent, independently of the others: the same record can occur
-    /// twice in one read, as it does when users are gathered in one request, the more often the
-    /// more skewed the popularity is. `sequential` goes on from `ask.record` instead. `latest`
-    /// counts back from the record that was the newest when the ask was drawn; where that cannot be
-    /// told, because `ask.record` is absent, from the last one that was loaded.
+    /// A pure function of the operation. Every key is drawn by the popularity of the workload and,
+    /// where the hit ratio says so, is absent, independently of the others: the same record can
+    /// occur twice in one read, as it does when users are gathered in one request, the more often
+    /// the more skewed the popularity is. `sequential` goes on from `operation.record` instead.
+    /// `latest` counts back from the record that was the newest when the operation was drawn; where
+    /// that is unknown, because `operation.record` is absent, from the last loaded one.
     #[inline]
     pub fn nth(&self, ask: &Operation, n: u32) -> u64 {
-        if n == 0 { ask.record } else { self.further(ask, n).record }
+        if n == 0 { ask.record } else { self.nth_chosen(ask, n).record }
     }
 
     /// Key `n` of a read, `n` > 0, with the rank behind it.
-    pub(crate) fn further(&self, ask: &Operation, n: u32) -> ChosenRecord {
+    pub(crate) fn nth_chosen(&self, ask: &Operation, n: u32) -> ChosenRecord {
         // The first key's draws begin at the salt; these begin elsewhere for every key.
         let mut draws = Draws::from(mix(ask.salt.wrapping_add(u64::from(n) << 32)));
         if self.chooser.is_sequential() {
             let position = (ask.record & (ABSENT - 1)) + u64::from(n);
             let rank = position % self.spec.records.0;
-            return self.wanted(rank, &mut draws, 0);
+            return self.choose(rank, &mut draws, 0);
         }
         let newest = match self.chooser.counts_from_newest() {
             true if Workload::is_absent(ask.record) => self.spec.records.0.wrapping_sub(1),
@@ -116,10 +116,10 @@ impl Workload {
             false => 0,
         };
         let rank = self.chooser.rank(0, &mut draws);
-        self.wanted(rank, &mut draws, newest)
+        self.choose(rank, &mut draws, newest)
     }
 
-    /// The rank that the operation with this salt was given.
+    /// The rank of the operation with this salt.
     fn first_rank(&self, salt: u64) -> u64 {
         let mut draws = Draws::from(salt);
         if let Others::Drawn(_) = self.others {
@@ -140,7 +140,7 @@ impl Workload {
 
     /// What a read asks for when it has drawn this rank.
     #[inline(always)]
-    pub(crate) fn wanted(&self, rank: u64, draws: &mut Draws, newest: u64) -> ChosenRecord {
+    pub(crate) fn choose(&self, rank: u64, draws: &mut Draws, newest: u64) -> ChosenRecord {
         if let Some(hit_ratio) = self.hit_ratio
             && unit(draws.next()) >= hit_ratio
         {

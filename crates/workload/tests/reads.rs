@@ -28,10 +28,10 @@ fn asks(workload: &Workload, blocks: u64, acknowledged: u64) -> Vec<Operation> {
     asks
 }
 
-/// Streams as they were before reads could ask for several keys or for absent ones: fingerprint,
-/// and a sum over operations, records, salts, scans and keys.
+/// Streams without multi-get and absent keys: fingerprint, and a sum over operations, records,
+/// salts, scans and keys.
 #[test]
-fn streams_without_these_are_what_they_always_were() {
+fn plain_streams_are_stable() {
     let all = "read=1,update=1,insert=1,scan=1,rmw=1,delete=1";
     for (mix, popularity, fingerprint, sum) in [
         ("read=1", "uniform", 0xba1acf60c18201f6, 0x3c5285515b8aec6e),
@@ -97,7 +97,7 @@ fn every_key_of_a_read_is_drawn_by_the_popularity() {
 }
 
 #[test]
-fn the_share_that_was_never_loaded_is_as_asked() {
+fn absent_share_matches_hit_ratio() {
     for popularity in ["uniform", "zipfian", "scrambled_zipfian", "latest", "exponential"] {
         for hit_ratio in [0.0, 0.3, 0.95] {
             let spec = spec("read=1,update=1,rmw=1,delete=1", popularity, 8, hit_ratio);
@@ -143,9 +143,9 @@ fn absent_records_have_keys_of_their_own() {
     assert_eq!(WorkloadSpec { hit_ratio: 1.0, ..ordered }.check(), Ok(()));
 }
 
-/// The newest is what was the newest for the first key, also where that was moved.
+/// The newest record is that of the first key, also where that was moved.
 #[test]
-fn latest_asks_for_no_record_that_is_not_acknowledged() {
+fn multi_get_latest_reads_only_acknowledged_records() {
     for hit_ratio in [1.0, 0.5] {
         let spec = WorkloadSpec {
             records: Count(1000),
@@ -182,7 +182,7 @@ fn sequential_reads_go_through_the_records_in_order() {
 }
 
 #[test]
-fn the_number_of_keys_is_part_of_the_fingerprint_and_changes_nothing_else() {
+fn multi_get_changes_only_the_fingerprint() {
     let one = Workload::new(&spec("read=1,scan=1", "zipfian", 1, 1.0)).unwrap();
     let ten = Workload::new(&spec("read=1,scan=1", "zipfian", 10, 1.0)).unwrap();
     let (mut a, mut b) = (one.stream(), ten.stream());
@@ -193,7 +193,7 @@ fn the_number_of_keys_is_part_of_the_fingerprint_and_changes_nothing_else() {
 }
 
 #[test]
-fn the_skew_counts_every_key_and_no_absent_one() {
+fn skew_counts_every_loaded_key() {
     for popularity in ["uniform", "zipfian", "scrambled_zipfian", "latest", "sequential"] {
         let skew = |multi_get, hit_ratio| {
             let spec = WorkloadSpec {

@@ -45,9 +45,9 @@ const POPULARITIES: [&str; 7] =
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whoever takes a block gets the same operations, and the fingerprints add up to the same.
+    /// A block has the same operations in every thread, and the fingerprints have the same sum.
     #[test]
-    fn the_stream_does_not_depend_on_who_asks(
+    fn stream_is_independent_of_threads(
         mix in prop::sample::select(&MIXES[..]),
         popularity in prop::sample::select(&POPULARITIES[..]),
         seed: u64,
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn latest_never_asks_for_what_is_not_acknowledged(seed: u64, acknowledged in 1u64..1500) {
+    fn latest_reads_only_acknowledged_records(seed: u64, acknowledged in 1u64..1500) {
         let workload = Workload::new(&spec("read=0.5,insert=0.5", "latest", seed)).unwrap();
         let mut stream = workload.stream();
         let mut plain = workload.stream();
@@ -171,7 +171,7 @@ fn mixes_have_their_frequencies() {
 
 /// Every place of a block is an insert equally often.
 #[test]
-fn inserts_prefer_no_place_in_the_block() {
+fn inserts_are_uniform_within_a_block() {
     let workload = Workload::new(&spec("read=0.8,insert=0.2", "uniform", 9)).unwrap();
     let blocks = 10_000;
     let mut at = [0.0f64; BLOCK as usize];
@@ -206,7 +206,7 @@ fn records_are_drawn_from_the_loaded_ones() {
 }
 
 #[test]
-fn other_seeds_ask_other_things() {
+fn seeds_give_different_operations() {
     let fingerprint = |seed| {
         let workload = Workload::new(&spec("read=1", "zipfian", seed)).unwrap();
         let mut stream = workload.stream();
@@ -246,7 +246,7 @@ fn keys_and_values_fit_together() {
 
 /// A workload over 10^12 records is as small and as quick to make as any.
 #[test]
-fn the_number_of_records_costs_nothing() {
+fn record_count_does_not_affect_cost() {
     for popularity in POPULARITIES {
         let mut spec = spec("read=1", popularity, 1);
         spec.records = Count(1_000_000_000_000);
@@ -255,9 +255,9 @@ fn the_number_of_records_costs_nothing() {
     }
 }
 
-/// Values as they always were, so that data that was loaded once stays what it is.
+/// Values are stable, so that loaded data stays valid.
 #[test]
-fn values_are_what_they_always_were() {
+fn values_are_stable() {
     for (size, compressibility, expected) in [
         ("1000", 0.0, 0x9622dd35a8895794),
         ("uniform:0..9000", 0.3, 0x66eb4196de39554c),

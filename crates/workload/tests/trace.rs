@@ -212,7 +212,7 @@ fn a_feed_divides_by_key_and_keeps_the_order() {
 }
 
 #[test]
-fn a_malformed_line_is_told_by_its_number_to_every_consumer() {
+fn malformed_line_is_reported_to_every_consumer() {
     let files = Files::new();
     let mut text = text(10, 100);
     text += "1015,key,3,0,1,gett,0\n";
@@ -237,7 +237,7 @@ fn problem(error: TraceError) -> (u64, LineProblem) {
 }
 
 #[test]
-fn what_is_no_trace_is_refused() {
+fn refuses_files_that_are_no_trace() {
     let files = Files::new();
     let open = |bytes: &[u8]| TraceReader::open(files.write(bytes)).unwrap_err();
     for bytes in [Vec::new(), gzip(b""), zst(b"")] {
@@ -257,7 +257,7 @@ fn what_is_no_trace_is_refused() {
 }
 
 #[test]
-fn time_that_goes_back_is_refused() {
+fn refuses_decreasing_timestamps() {
     let files = Files::new();
     let trace = files.write("5,k,1,0,1,get,0\n6,k,1,0,1,get,0\n5,k,1,0,1,get,0\n");
     let error = all(TraceReader::open(trace).unwrap(), ArrivalSpread::Even).unwrap_err();
@@ -265,7 +265,7 @@ fn time_that_goes_back_is_refused() {
 }
 
 #[test]
-fn a_compressed_file_that_was_cut_is_told_by_the_last_line() {
+fn truncated_file_names_the_last_line() {
     let files = Files::new();
     let text = text(20, 3000);
     for whole in [gzip(text.as_bytes()), zst(text.as_bytes())] {
@@ -288,7 +288,7 @@ fn a_compressed_file_that_was_cut_is_told_by_the_last_line() {
 }
 
 #[test]
-fn a_line_without_an_end_is_not_gathered_up() {
+fn refuses_endless_lines() {
     let files = Files::new();
     let huge = vec![b'1'; 20 << 20];
     for bytes in [huge.clone(), zst(&huge)] {
@@ -311,7 +311,7 @@ fn a_line_without_an_end_is_not_gathered_up() {
 }
 
 #[test]
-fn a_second_that_is_too_full_is_refused() {
+fn refuses_too_many_requests_in_a_second() {
     let files = Files::new();
     let path = files.write(text(4, 1000));
     let bounded =
@@ -326,7 +326,7 @@ fn a_second_that_is_too_full_is_refused() {
 }
 
 #[test]
-fn a_summary_says_what_is_in_it() {
+fn summarises_a_trace() {
     let files = Files::new();
     let path = files.write(text(20, 1000));
     let summary = TraceReader::open(&path).unwrap().summary(None).unwrap();
@@ -346,7 +346,7 @@ fn a_summary_says_what_is_in_it() {
     assert_eq!((beginning.requests, beginning.duration_s, beginning.whole), (3000, 3, false));
 }
 
-/// What a trace writes and reads again is verified without anything but the key.
+/// Values of a trace are verified from the key alone.
 #[test]
 fn values_of_the_trace_are_written_and_verified() {
     let files = Files::new();

@@ -24,7 +24,7 @@ fn readers() -> usize {
         .count()
 }
 
-fn no_reader_is_left() {
+fn no_reader_thread_remains() {
     let begin = Instant::now();
     while readers() > 0 {
         assert!(begin.elapsed() < Duration::from_secs(60), "the thread does not end");
@@ -77,16 +77,16 @@ fn memory_does_not_grow_with_the_trace_and_the_thread_ends() {
     assert_eq!(counts, SECONDS * RATE);
     let grown = peak() - before;
     assert!(grown < bytes / 3, "{grown} B for a trace of {bytes} B");
-    no_reader_is_left();
+    no_reader_thread_remains();
 
-    // Consumers that read nothing hold the thread up, and let it go when they go.
+    // Idle consumers block the reader thread, and release it when they are dropped.
     let mut feeds = TraceReader::open(&path).unwrap().feed(2, ArrivalSpread::Even).unwrap();
     assert!(matches!(feeds[0].peek(Duration::from_secs(60)), Ok(FeedItem::Request(_))));
     assert_eq!(readers(), 1);
     drop(feeds);
-    no_reader_is_left();
+    no_reader_thread_remains();
 
-    // One that goes does not keep the other from the rest of its part.
+    // A dropped consumer does not block the others.
     let mut feeds = TraceReader::open(&path).unwrap().feed(2, ArrivalSpread::Even).unwrap();
     drop(feeds.pop());
     let mut last = 0;
@@ -95,5 +95,5 @@ fn memory_does_not_grow_with_the_trace_and_the_thread_ends() {
         feeds[0].advance();
     }
     assert!(last > SECONDS * RATE - 100, "{last}");
-    no_reader_is_left();
+    no_reader_thread_remains();
 }

@@ -225,7 +225,7 @@ impl Network {
         let greeting = self
             .remote
             .protocol
-            .greet(&mut talk, &self.remote.login)
+            .handshake(&mut talk, &self.remote.login)
             .map_err(|error| self.ungreeted(server, error))?;
         Ok((stream, greeting.version))
     }
@@ -250,12 +250,12 @@ impl Network {
             words.push_str("; a server that wants TLS needs `tls=on`");
         }
         match error {
-            HandshakeError::OtherServer { .. }
-            | HandshakeError::LoginWanted { .. }
+            HandshakeError::WrongServer { .. }
+            | HandshakeError::LoginRequired { .. }
             | HandshakeError::ProtectedMode
             | HandshakeError::LoginRefused { .. }
-            | HandshakeError::NoLoginWanted { .. }
-            | HandshakeError::HalfALogin { .. }
+            | HandshakeError::LoginNotRequired { .. }
+            | HandshakeError::IncompleteLogin { .. }
             | HandshakeError::NoDatabases(_)
             | HandshakeError::Refused { why: Refusal::Auth | Refusal::Other, .. } => {
                 StoreError::Request(words)
@@ -367,7 +367,7 @@ impl OpExecutor for Network {
         recorder: Recorder,
     ) -> Result<ThreadStats, DriveError> {
         let workload = &shared.workload;
-        if plan.what == PhaseKind::Mix && workload.spec().mix.asks(Op::Scan) {
+        if plan.what == PhaseKind::Mix && workload.spec().mix.contains(Op::Scan) {
             let words = "servers are asked by key; leave the scans of the mix away";
             return Err(StoreError::Request(words.to_owned()).into());
         }

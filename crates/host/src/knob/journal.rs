@@ -30,7 +30,7 @@ const KEPT: &str = "kept.journal";
 /// the knobs back.
 const LOCK: &str = "lock";
 const TERMS: LockOptions = LockOptions {
-    sharing: LockScope::Own,
+    scope: LockScope::OneUser,
     timeout: Duration::from_secs(10),
     leaves_nothing: false,
 };
@@ -83,7 +83,7 @@ impl Journal {
     /// process that was killed had turned ([`Journal::recovered`]).
     pub fn open(root: &Root, folder: &Path) -> Result<Journal, KnobError> {
         let boot_id = boot_id(root)?;
-        safe_file::own_folder(folder).map_err(not_own)?;
+        safe_file::make_private_folder(folder).map_err(not_own)?;
         let lock = Lock::take(&folder.join(LOCK), &TERMS).map_err(|error| match error {
             LockError::Held { path, holder } => {
                 KnobError::Busy { who: holder.to_string(), lock: path.display().to_string() }
@@ -184,7 +184,8 @@ impl Journal {
         let mut note = || {
             if self.file.is_none() {
                 let mut options = OpenOptions::new();
-                self.file = Some(safe_file::own(&path, options.append(true).create_new(true))?);
+                self.file =
+                    Some(safe_file::open_private(&path, options.append(true).create_new(true))?);
             }
             if let Some(file) = &mut self.file {
                 append(file, text.as_bytes())?;
@@ -207,7 +208,8 @@ impl Journal {
         let Some(text) = read(&running)? else { return Ok(()) };
         let keep = || {
             let mut options = OpenOptions::new();
-            let mut file = safe_file::own(&kept, options.read(true).append(true).create(true))?;
+            let mut file =
+                safe_file::open_private(&kept, options.read(true).append(true).create(true))?;
             append(&mut file, &text)?;
             File::open(&self.folder)?.sync_all()?;
             // Killed here, the lines stand in both files: putting them back twice is the same.
@@ -327,7 +329,7 @@ fn lines(path: &Path) -> Result<Option<Lines>, KnobError> {
 
 /// A journal that is this user's own.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, KnobError> {
-    let mut file = match safe_file::own(path, OpenOptions::new().read(true)) {
+    let mut file = match safe_file::open_private(path, OpenOptions::new().read(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(not_own(error)),

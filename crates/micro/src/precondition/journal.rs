@@ -55,14 +55,18 @@ impl Note {
     /// # Errors
     /// It may not.
     pub(super) fn check(path: &Path) -> Result<(), PreconditionError> {
-        let Err(error) = safe_file::own(path, File::options().read(true)) else { return Ok(()) };
+        let Err(error) = safe_file::open_private(path, File::options().read(true)) else {
+            return Ok(());
+        };
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
         match path.symlink_metadata() {
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(()),
-            Ok(there) if there.is_file() && safe_file::own_folder(folder).is_ok() => Ok(()),
+            Ok(there) if there.is_file() && safe_file::make_private_folder(folder).is_ok() => {
+                Ok(())
+            }
             _ => {
                 let why = format!("the note of how far a job is cannot be put there: {error}");
                 Err(PreconditionError::Refused { path: path.to_owned(), why })
@@ -86,7 +90,7 @@ impl Note {
             ));
         }
         // It says what may be lost, so nobody else may have written it.
-        let file = safe_file::own(path, File::options().read(true));
+        let file = safe_file::open_private(path, File::options().read(true));
         let text = file.map_err(io::Error::from).and_then(io::read_to_string);
         let text = text.map_err(|error| {
             refused(format!("{error}; mend that, or leave out --resume to begin anew"))
@@ -130,6 +134,6 @@ impl Note {
             safe_file::make_folder(folder)?;
         }
         // For this user alone, as it is read.
-        Ok(safe_file::replace_own(path, &serde_json::to_vec_pretty(self)?)?)
+        Ok(safe_file::replace_private(path, &serde_json::to_vec_pretty(self)?)?)
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of both engines share.
+//! Helpers for the tests of both engines.
 #![allow(clippy::unwrap_used)]
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use reactor::{ConnectionState, Engine, EngineOptions, Reactor, Stream};
 
-/// How long a test waits for what must come.
+/// Timeout of a test.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs a test with every engine that this machine has; epoll is always there.
@@ -35,7 +35,7 @@ pub fn add_pair(reactor: &mut Reactor) -> (usize, UnixStream) {
     (reactor.add(Stream::from(ours)).unwrap(), theirs)
 }
 
-/// Polls until something is so.
+/// Polls until `done`.
 pub fn poll_until(reactor: &mut Reactor, mut done: impl FnMut(&mut Reactor) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !done(reactor) {

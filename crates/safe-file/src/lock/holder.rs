@@ -1,4 +1,4 @@
-//! Who holds a lock: as the kernel has it, which nobody can write, and else as the file says.
+//! The holder of a lock: from the kernel, or else from the file's own line.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use crate::users::user_name;
 /// A process that has a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockHolder {
-    /// `None` where the kernel does not show it to this process.
+    /// `None` where the kernel hides it from this process.
     pub pid: Option<u32>,
     lives: bool,
     words: String,
@@ -27,8 +27,8 @@ impl LockHolder {
     pub(super) fn of(file: &mut File) -> LockHolder {
         let signed = signature(file);
         let said = signed.as_deref().and_then(pid_in);
-        // What a file says can be anybody's words, and a number of another PID namespace: it is
-        // believed where the kernel shows that this process has the file open.
+        // A file's line is not trusted and may name a pid of another namespace: it counts only if
+        // the kernel shows that this process has the file open.
         let pid = locked_by(file).or_else(|| said.filter(|pid| has_open(*pid, file)));
         let lives = pid.or(said).is_some_and(|pid| proc(pid, "").exists());
         let words = match (pid, signed) {
@@ -40,14 +40,14 @@ impl LockHolder {
         LockHolder { pid, lives, words }
     }
 
-    /// Whether the process that took it runs; what it has started may hold the lock after it.
+    /// Whether the process that took it runs; its children may hold the lock after it.
     pub fn lives(&self) -> bool {
         self.lives
     }
 
-    /// Where the process that took it is gone: any other that has the file open, as far as this
-    /// user may see it.
-    pub(super) fn or_whoever_has(self, file: &File) -> LockHolder {
+    /// If the process that took it has ended: any other that has the file open, as far as this user
+    /// may see it.
+    pub(super) fn or_current_holder(self, file: &File) -> LockHolder {
         if self.lives {
             return self;
         }
@@ -90,8 +90,8 @@ fn named(locks: &str, dev: u64, ino: u64) -> Option<u32> {
         return Some(pid);
     }
     // File systems without a device of their own have several numbers: `stat` answers that of a
-    // subvolume (btrfs) or a layer, the lines have that of the whole. Then the inode has to do, if
-    // it is that of one line.
+    // subvolume (btrfs) or a layer, the lines have that of the whole. Then the inode decides, if
+    // only one line has it.
     if major(dev) != 0 {
         return None;
     }
@@ -101,7 +101,7 @@ fn named(locks: &str, dev: u64, ino: u64) -> Option<u32> {
     alike.all(|(other, _)| other == pid).then_some(pid)
 }
 
-/// What a holder has written into the file: one line, of which no more than is needed.
+/// The line that a holder has written into the file.
 fn signature(file: &mut File) -> Option<String> {
     let mut bytes = Vec::new();
     file.rewind().ok()?;
@@ -166,8 +166,8 @@ fn opened_by(file: &File) -> Option<u32> {
     pids.find(|pid| *pid != std::process::id() && has_open(*pid, file))
 }
 
-/// Whether a process has the file open, besides by this very descriptor; `false` where this user
-/// may not see that.
+/// Whether a process has the file open by another descriptor; `false` where this user may not see
+/// that.
 fn has_open(pid: u32, file: &File) -> bool {
     let Ok(ours) = file.metadata() else { return false };
     let is_it = |fd: &fs::DirEntry| {
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_of_the_file_by_device_and_inode_or_by_inode_where_there_is_no_device() {
+    fn matches_lock_lines_by_device_and_inode() {
         let locks = "1: POSIX  ADVISORY  WRITE 1 00:1f:77 0 EOF\n\
                      2: FLOCK  ADVISORY  WRITE 12 fe:00:77 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 99 00:1f:77 0 EOF\n\
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_file_says_is_told_as_that() {
+    fn unverified_signature_is_quoted() {
         let path = tempfile::NamedTempFile::new().unwrap();
         let said = |text: &str| {
             fs::write(path.path(), text).unwrap();

@@ -4,11 +4,14 @@ use std::process::{Command, Stdio};
 use super::*;
 
 const STRANGER: u32 = 12_345;
-const OWN: LockOptions =
-    LockOptions { sharing: LockScope::Own, timeout: Duration::from_secs(5), leaves_nothing: false };
-const COMMON: LockOptions = LockOptions { sharing: LockScope::Common, ..OWN };
+const OWN: LockOptions = LockOptions {
+    scope: LockScope::OneUser,
+    timeout: Duration::from_secs(5),
+    leaves_nothing: false,
+};
+const COMMON: LockOptions = LockOptions { scope: LockScope::AllUsers, ..OWN };
 
-/// A folder that everybody can write to, as `/run/lock`.
+/// A world-writable folder, as `/run/lock`.
 fn shared_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
@@ -19,7 +22,7 @@ fn words(path: &Path, terms: &LockOptions) -> String {
     Lock::take(path, terms).expect_err("a refusal").to_string()
 }
 
-/// Gives a file to somebody else; only root can.
+/// Gives a file to another user; only root can.
 fn given_away(path: &Path) -> bool {
     let given = own_uid() == 0 && chown(path, Some(STRANGER), None).is_ok();
     if !given {
@@ -29,7 +32,7 @@ fn given_away(path: &Path) -> bool {
 }
 
 #[test]
-fn a_second_one_hears_who_holds_it_whose_that_is_and_since_when() {
+fn refusal_names_holder_user_and_start() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
     for terms in [OWN, COMMON] {
@@ -46,7 +49,7 @@ fn a_second_one_hears_who_holds_it_whose_that_is_and_since_when() {
 }
 
 #[test]
-fn who_holds_it_is_what_the_kernel_says_and_not_what_the_file_says() {
+fn holder_comes_from_the_kernel() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
     fs::write(&path, "process 1 of user nobody\x1b[2J since ever").unwrap();
@@ -57,7 +60,7 @@ fn who_holds_it_is_what_the_kernel_says_and_not_what_the_file_says() {
 }
 
 #[test]
-fn what_a_killed_one_left_is_taken_over() {
+fn takes_over_a_killed_holders_file() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
     fs::write(&path, "process 4194304000 of user nobody since yesterday, at half past nine")
@@ -79,14 +82,14 @@ fn held_by_a_child(path: &Path, seconds: &str) -> std::process::Child {
 }
 
 #[test]
-fn what_a_dead_one_s_child_still_holds_is_waited_for() {
+fn waits_for_a_lock_inherited_from_a_dead_process() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
     fs::write(&path, "process 4194304000").unwrap();
     let mut child = held_by_a_child(&path, "0.3");
     drop(Lock::take(&path, &OWN).unwrap());
     child.wait().unwrap();
-    // One that keeps it is named in the end.
+    // A child that keeps the lock is named after the timeout.
     let mut child = held_by_a_child(&path, "60");
     let soon = LockOptions { timeout: Duration::from_millis(50), ..COMMON };
     let refused = words(&path, &soon);
@@ -96,7 +99,7 @@ fn what_a_dead_one_s_child_still_holds_is_waited_for() {
 }
 
 #[test]
-fn nothing_is_written_through_a_link_or_another_name() {
+fn refuses_links_and_hard_links() {
     let folder = shared_folder();
     let victim = folder.path().join("victim");
     fs::write(&victim, "precious").unwrap();
@@ -125,7 +128,7 @@ fn nothing_is_written_through_a_link_or_another_name() {
 }
 
 #[test]
-fn a_stranger_s_file_is_refused_or_locked_without_being_written() {
+fn another_users_file_is_never_written() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
     fs::write(&path, "a stranger's").unwrap();
@@ -136,18 +139,18 @@ fn a_stranger_s_file_is_refused_or_locked_without_being_written() {
     }
     let refused = words(&path, &OWN);
     assert!(refused.contains(&format!("belongs to user {STRANGER}")), "{refused}");
-    // All users meet at this one: whoever was first has made it.
+    // All users share this one: the first has created it.
     drop(Lock::take(&path, &COMMON).unwrap());
     assert_eq!(fs::read_to_string(&path).unwrap(), "a stranger's");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o666, "its mode is its owner's");
-    // In the stranger's own folder it is his to say.
+    // In the other user's own folder the file is trusted.
     chown(folder.path(), Some(STRANGER), None).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     drop(Lock::take(&path, &OWN).unwrap());
 }
 
 #[test]
-fn nothing_is_left_where_that_was_asked_for() {
+fn removes_the_file_when_requested() {
     let folder = shared_folder();
     let terms = LockOptions { leaves_nothing: true, ..OWN };
     drop(Lock::take(&folder.path().join("lock"), &terms).unwrap());
@@ -155,7 +158,7 @@ fn nothing_is_left_where_that_was_asked_for() {
 }
 
 #[test]
-fn another_user_s_lock_is_told_as_held_while_it_is() {
+fn reports_a_lock_held_by_another_user() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
     fs::write(&path, "").unwrap();
@@ -171,9 +174,9 @@ fn another_user_s_lock_is_told_as_held_while_it_is() {
     assert!(words(&path, &OWN).contains(&format!("belongs to user {STRANGER}")));
 }
 
-/// The test of this name as another user, who may not write to a file that he may read.
+/// Runs the test of this name as another user, who may read but not write the file.
 #[test]
-fn who_may_only_read_a_file_hears_of_its_lock() {
+fn reader_without_write_permission_learns_the_holder() {
     const AS_HIM: &str = "SAFE_FILE_TEST_LOCK";
     if let Some(path) = std::env::var_os(AS_HIM) {
         let path = Path::new(&path);
@@ -190,7 +193,7 @@ fn who_may_only_read_a_file_hears_of_its_lock() {
     chown(&path, Some(0), None).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let as_him = || {
-        let name = "lock::tests::who_may_only_read_a_file_hears_of_its_lock";
+        let name = "lock::tests::reader_without_write_permission_learns_the_holder";
         let mut program = Command::new("/proc/self/exe");
         program.args(["--exact", name, "--nocapture"]).env(AS_HIM, &path);
         String::from_utf8(program.output().unwrap().stdout).unwrap()

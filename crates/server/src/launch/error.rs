@@ -62,7 +62,7 @@ pub enum LaunchError {
         otherwise: &'static str,
     },
     #[error("{address} cannot be listened at: {why}; change `{key}` of `server.{program}`")]
-    NoPlace { program: &'static str, address: Address, key: &'static str, why: String },
+    CannotListen { program: &'static str, address: Address, key: &'static str, why: String },
     #[error("the server cannot be pinned: {why}; change `cpus` of `server.{program}`")]
     Cpus { program: &'static str, why: String },
     #[error("no folder for the server could be made: {why}; set TMPDIR to one that can be written")]
@@ -93,7 +93,7 @@ pub enum LaunchError {
         "pid {pid} ({name}) answers at {address}, and kvmeter did not start it; leave out `port` \
          of `server.{program}`, then kvmeter takes one that is free"
     )]
-    Stranger { program: &'static str, address: Address, pid: u32, name: String },
+    OtherListener { program: &'static str, address: Address, pid: u32, name: String },
     #[error("{program} runs, but not with `{key}` as it was given; change it{words}")]
     Unmet { program: &'static str, key: &'static str, words: String },
     #[error("{program} (pid {pid}) ended in the middle of the run: {how}{words}")]
@@ -110,7 +110,7 @@ impl LaunchError {
             LaunchError::Setting(_)
                 | LaunchError::NoSuchProgram { .. }
                 | LaunchError::NotInstalled { .. }
-                | LaunchError::NoPlace { .. }
+                | LaunchError::CannotListen { .. }
                 | LaunchError::Cpus { .. }
                 | LaunchError::InUse { .. }
                 | LaunchError::Unmet { .. }

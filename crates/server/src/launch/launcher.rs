@@ -79,9 +79,9 @@ pub struct Launched {
 pub trait ServerHandle: fmt::Debug + Send {
     fn state(&self) -> ServerState;
     /// What it printed while it started.
-    fn first_words(&self) -> String;
+    fn first_output(&self) -> String;
     /// The last lines that it printed, each on a line of its own; empty if there are none.
-    fn last_words(&self) -> String;
+    fn last_output(&self) -> String;
     /// Asks it to end, and kills it after `limit`; gives how it ended and whether it had to be
     /// killed, or nothing if it was still there after another `limit`.
     fn end(&mut self, limit: Duration) -> Option<(ExitStatus, bool)>;
@@ -120,18 +120,18 @@ impl Launched {
             program: self.program,
             pid: self.pid,
             how,
-            words: quoted(&self.handle.last_words()),
+            words: quoted(&self.handle.last_output()),
         })
     }
 
     /// What it printed while it started.
-    pub fn first_words(&self) -> String {
-        self.handle.first_words()
+    pub fn first_output(&self) -> String {
+        self.handle.first_output()
     }
 
     /// The last lines that it printed.
-    pub fn last_words(&self) -> String {
-        self.handle.last_words()
+    pub fn last_output(&self) -> String {
+        self.handle.last_output()
     }
 
     /// Asks it to end (SIGTERM), kills it after `limit`, and waits until nothing is left of it.

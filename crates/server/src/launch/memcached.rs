@@ -2,8 +2,10 @@ use model::{Address, Bytes};
 use nix::unistd::geteuid;
 
 use super::error::SettingError;
-use super::program::{Place, Program, common_remedy};
-use super::settings::{ARGUMENTS, BINARY, CPUS, Given, LISTEN, PORT, SOCKET, ServerSetting};
+use super::program::{LaunchContext, Program, common_remedy};
+use super::settings::{
+    ARGUMENTS, BINARY, CPUS, GivenSettings, LISTEN, PORT, SOCKET, ServerSetting,
+};
 
 const NAME: &str = "memcached";
 
@@ -32,7 +34,7 @@ const SETTINGS: &[ServerSetting] = &[
 
 const DEFAULT_CONNECTIONS: u32 = 1024;
 
-fn connections(given: &Given<'_>) -> Result<Option<u32>, SettingError> {
+fn connections(given: &GivenSettings<'_>) -> Result<Option<u32>, SettingError> {
     given.number("connections", 1..=16_777_216)
 }
 
@@ -62,7 +64,11 @@ impl Program for Memcached {
         Some(format!("memcached {version}"))
     }
 
-    fn arguments(&self, given: &Given<'_>, place: Place<'_>) -> Result<Vec<String>, SettingError> {
+    fn arguments(
+        &self,
+        given: &GivenSettings<'_>,
+        place: LaunchContext<'_>,
+    ) -> Result<Vec<String>, SettingError> {
         let mut arguments = Vec::new();
         let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
         match place.listen {
@@ -91,7 +97,7 @@ impl Program for Memcached {
         Ok(arguments)
     }
 
-    fn open_files(&self, given: &Given<'_>) -> Result<Option<u32>, SettingError> {
+    fn open_files(&self, given: &GivenSettings<'_>) -> Result<Option<u32>, SettingError> {
         Ok(Some(connections(given)?.unwrap_or(DEFAULT_CONNECTIONS)))
     }
 
@@ -106,7 +112,7 @@ impl Program for Memcached {
         }
     }
 
-    fn question(&self) -> &'static [u8] {
+    fn probe_request(&self) -> &'static [u8] {
         // A server that speaks only binary waits for the 24 bytes of a header before it refuses.
         b"version\r\nversion\r\nversion\r\n"
     }
@@ -115,7 +121,7 @@ impl Program for Memcached {
         false
     }
 
-    fn unmet(&self, _: &Given<'_>, _: &str) -> Option<&'static str> {
+    fn unmet(&self, _: &GivenSettings<'_>, _: &str) -> Option<&'static str> {
         // It ends rather than run with less.
         None
     }

@@ -14,5 +14,5 @@ mod settings;
 pub use error::{LaunchError, SettingError};
 pub use launcher::{LaunchRequest, Launched, Launcher, ServerExit, ServerHandle, ServerState};
 pub use local::{LocalLauncher, installed};
-pub use program::{PROGRAMS, Place, Program, check, program};
-pub use settings::{Common, Given, ServerSetting, ServerSettings, Value};
+pub use program::{LaunchContext, PROGRAMS, Program, check, program};
+pub use settings::{CommonSettings, GivenSettings, ServerSetting, ServerSettings, Value};

@@ -6,11 +6,11 @@ use model::suggest::hint;
 use super::error::{LaunchError, SettingError};
 use super::memcached::Memcached;
 use super::redis::Redis;
-use super::settings::{Common, Given, ServerSetting, ServerSettings};
+use super::settings::{CommonSettings, GivenSettings, ServerSetting, ServerSettings};
 
 /// Where a server is to listen and to keep its files.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct LaunchContext<'a> {
     /// A numeric host, so that no name needs to be looked up; or a unix socket.
     pub listen: &'a Address,
     /// Its own folder, removed when it has ended.
@@ -34,13 +34,17 @@ pub trait Program: Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// A setting that does not take its value.
-    fn arguments(&self, given: &Given<'_>, place: Place<'_>) -> Result<Vec<String>, SettingError>;
+    fn arguments(
+        &self,
+        given: &GivenSettings<'_>,
+        place: LaunchContext<'_>,
+    ) -> Result<Vec<String>, SettingError>;
     /// The limit of open files that it sets for itself, and does not run without; a simulator that
     /// it runs behind takes no other one than its own.
     ///
     /// # Errors
     /// A setting that does not take its value.
-    fn open_files(&self, _: &Given<'_>) -> Result<Option<u32>, SettingError> {
+    fn open_files(&self, _: &GivenSettings<'_>) -> Result<Option<u32>, SettingError> {
         Ok(None)
     }
     /// Refuses what would take the server out of kvmeter's hands.
@@ -49,11 +53,11 @@ pub trait Program: Sync + std::fmt::Debug {
     /// The argument, and what to do instead.
     fn check(&self, arguments: &[String]) -> Result<(), SettingError>;
     /// What it is asked to see whether it answers.
-    fn question(&self) -> &'static [u8];
+    fn probe_request(&self) -> &'static [u8];
     /// Whether the answer says that it is not ready for work yet.
     fn is_loading(&self, answer: &[u8]) -> bool;
     /// The setting that a server which answers did not take as it was given, by its words.
-    fn unmet(&self, given: &Given<'_>, words: &str) -> Option<&'static str>;
+    fn unmet(&self, given: &GivenSettings<'_>, words: &str) -> Option<&'static str>;
     /// The way out, if the last words of a server that did not start are known.
     fn remedy(&self, words: &str) -> Option<&'static str>;
 }
@@ -89,12 +93,12 @@ pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
 /// # Errors
 /// What is wrong, with the key.
 pub fn check(program: &dyn Program, settings: &ServerSettings) -> Result<(), LaunchError> {
-    let given = Given::new(program.name(), program.settings(), settings)?;
-    let common = Common::read(&given)?;
+    let given = GivenSettings::new(program.name(), program.settings(), settings)?;
+    let common = CommonSettings::read(&given)?;
     program.check(&common.arguments)?;
     // Where it would listen does not change which values a setting takes.
     let listen = Address::Unix("/".into());
-    program.arguments(&given, Place { listen: &listen, folder: Path::new("/") })?;
+    program.arguments(&given, LaunchContext { listen: &listen, folder: Path::new("/") })?;
     Ok(())
 }
 
@@ -103,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_program_takes_what_all_take_and_says_what_it_is() {
+    fn every_program_takes_common_settings() {
         for program in PROGRAMS {
             let names: Vec<&str> = program.settings().iter().map(|setting| setting.name).collect();
             for common in [
@@ -124,9 +128,9 @@ mod tests {
                 assert_eq!(names.iter().filter(|name| **name == setting.name).count(), 1);
             }
             let address = Address::parse("[::1]:7000", 1).unwrap();
-            let place = Place { listen: &address, folder: Path::new("/tmp/f") };
+            let place = LaunchContext { listen: &address, folder: Path::new("/tmp/f") };
             let none = ServerSettings::default();
-            let given = Given::new(program.name(), program.settings(), &none).unwrap();
+            let given = GivenSettings::new(program.name(), program.settings(), &none).unwrap();
             let arguments = program.arguments(&given, place).unwrap();
             assert!(
                 arguments.contains(&"7000".to_owned()) && arguments.contains(&"::1".to_owned())
@@ -135,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_known_is_guessed() {
+    fn suggests_the_nearest_program() {
         let error = program("memcache").unwrap_err();
         assert!(error.to_string().contains("did you mean `memcached`?"), "{error}");
         assert!(error.is_request());

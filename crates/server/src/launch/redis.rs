@@ -3,8 +3,10 @@
 use model::{Address, Bytes};
 
 use super::error::SettingError;
-use super::program::{Place, Program, common_remedy};
-use super::settings::{ARGUMENTS, BINARY, CPUS, Given, LISTEN, PORT, SOCKET, ServerSetting};
+use super::program::{LaunchContext, Program, common_remedy};
+use super::settings::{
+    ARGUMENTS, BINARY, CPUS, GivenSettings, LISTEN, PORT, SOCKET, ServerSetting,
+};
 
 #[derive(Debug)]
 pub(super) struct Redis {
@@ -90,7 +92,11 @@ impl Program for Redis {
         Some(format!("{} {version}", self.title))
     }
 
-    fn arguments(&self, given: &Given<'_>, place: Place<'_>) -> Result<Vec<String>, SettingError> {
+    fn arguments(
+        &self,
+        given: &GivenSettings<'_>,
+        place: LaunchContext<'_>,
+    ) -> Result<Vec<String>, SettingError> {
         let mut arguments = Vec::new();
         let mut add = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
         match place.listen {
@@ -151,7 +157,7 @@ impl Program for Redis {
         }
     }
 
-    fn question(&self) -> &'static [u8] {
+    fn probe_request(&self) -> &'static [u8] {
         b"PING\r\n"
     }
 
@@ -159,7 +165,7 @@ impl Program for Redis {
         answer.starts_with(b"-LOADING")
     }
 
-    fn unmet(&self, given: &Given<'_>, words: &str) -> Option<&'static str> {
+    fn unmet(&self, given: &GivenSettings<'_>, words: &str) -> Option<&'static str> {
         // With too few file descriptors it warns and goes on with fewer clients.
         let reduced = words.contains("maxclients has been reduced");
         (reduced && given.has("connections")).then_some("connections")
@@ -178,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_program_is_not_taken_for_the_other() {
+    fn distinguishes_redis_from_valkey() {
         let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=a";
         let valkey = "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=b";
         assert_eq!(Redis::REDIS.version(redis).as_deref(), Some("Redis 7.0.15"));

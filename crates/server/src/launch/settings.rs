@@ -160,13 +160,13 @@ impl<'de> Deserialize<'de> for ServerSettings {
 
 /// Settings whose names are known to the program.
 #[derive(Debug)]
-pub struct Given<'a> {
+pub struct GivenSettings<'a> {
     program: &'static str,
     known: &'static [ServerSetting],
     settings: &'a ServerSettings,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenSettings<'a> {
     /// # Errors
     /// A setting that the program does not have, with the nearest that it has; one given twice.
     pub fn new(
@@ -184,7 +184,7 @@ impl<'a> Given<'a> {
                 return Err(SettingError::Twice { program, key });
             }
         }
-        Ok(Given { program, known, settings })
+        Ok(GivenSettings { program, known, settings })
     }
 
     fn value(&self, key: &str) -> Option<&'a Value> {
@@ -269,7 +269,7 @@ impl<'a> Given<'a> {
 
 /// What every program takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Common {
+pub struct CommonSettings {
     pub listen: IpAddr,
     /// A free one where it is not given.
     pub port: Option<u16>,
@@ -280,8 +280,8 @@ pub struct Common {
     pub arguments: Vec<String>,
 }
 
-impl Common {
-    pub(super) fn read(given: &Given<'_>) -> Result<Self, SettingError> {
+impl CommonSettings {
+    pub(super) fn read(given: &GivenSettings<'_>) -> Result<Self, SettingError> {
         let port = given.number("port", 1..=65_535)?;
         let listen = match given.text("listen")? {
             None => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -326,7 +326,7 @@ impl Common {
                 });
             }
         }
-        Ok(Common {
+        Ok(CommonSettings {
             listen,
             port: port.and_then(|port| u16::try_from(port).ok()),
             socket,

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_told_from_others() {
+    fn distinguishes_local_addresses() {
         let ours = |host: &str| resolve(host, 1).unwrap().into_iter().any(is_ours);
         assert!(ours("127.0.0.1") && ours("::1") && ours("localhost"));
         // Reserved for documentation (RFC 5737): no interface has it.

@@ -122,7 +122,7 @@ impl Store for Fjall {
         Ok(Self { keyspace, database, config, path })
     }
 
-    /// fjall hands each write to the kernel before it returns.
+    /// Each write reaches the kernel before it returns.
     fn capabilities(&self) -> Capabilities {
         Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
     }
@@ -150,8 +150,8 @@ impl Store for Fjall {
     }
 
     fn settle(&self, limit: Duration) -> Result<(), StoreError> {
-        // A compaction is scheduled after the flush that calls for it; between the two nothing
-        // seems to be under way, so the quiet must last.
+        // A compaction is scheduled after the flush that triggers it. Between the two fjall looks
+        // idle, so it must stay idle for several polls.
         const POLL: Duration = Duration::from_millis(5);
         const QUIET_POLLS: u32 = 10;
         let start = Instant::now();
@@ -213,7 +213,7 @@ impl Fjall {
     }
 }
 
-/// One thread's way into fjall.
+/// One thread's access to fjall.
 pub struct FjallSession<'a> {
     store: &'a Fjall,
 }
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_option_comes_into_force() {
+    fn every_option_takes_effect() {
         let home = TempDir::new().unwrap();
         fs::create_dir(home.path().join("data")).unwrap();
         let asked = "cache=64MiB&memtable=8MiB&journal=128MiB&compression=none&kv_separation=on\
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_it_cannot_take_are_told() {
+    fn refuses_unsupported_keys() {
         let home = TempDir::new().unwrap();
         fs::create_dir(home.path().join("data")).unwrap();
         let url = format!("fjall:{}", home.path().display()).parse().unwrap();

@@ -139,8 +139,8 @@ impl Store for Lmdb {
         Ok(LmdbSession { store: self })
     }
 
-    /// LMDB has no background work; what is in the page cache is written to the device. The call
-    /// cannot be interrupted, so the limit does not bound it.
+    /// LMDB has no background work; dirty pages are written to the device. The call cannot be
+    /// interrupted, so the limit does not bound it.
     fn settle(&self, _limit: Duration) -> Result<(), StoreError> {
         self.env.force_sync().map_err(|error| self.failed(error))
     }
@@ -170,7 +170,7 @@ impl Store for Lmdb {
     }
 }
 
-/// One thread's way into LMDB. The thread keeps its reader slot between transactions.
+/// One thread's access to LMDB. The reader slot is kept between transactions.
 pub struct LmdbSession<'a> {
     store: &'a Lmdb,
 }
@@ -212,7 +212,7 @@ impl Session for LmdbSession<'_> {
         mut seen: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
         let read = self.store.env.read_txn().map_err(|error| self.store.failed(error))?;
-        // LMDB has no empty key to look for.
+        // LMDB has no empty keys.
         let start = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (start, Bound::Unbounded);
         let mut count = 0;
@@ -243,7 +243,7 @@ fn failed(error: ::heed::Error, path: &Path) -> StoreError {
         ::heed::Error::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
             StoreError::Failed(format!("LMDB: {error}: the `map_size` may be too large"))
         }
-        // LMDB says this of a write that was cut short, as the last one before the disk is full.
+        // LMDB reports a short write, such as the last one on a full disk, as EIO.
         ::heed::Error::Io(error)
             if error.raw_os_error() == Some(Errno::IO.raw_os_error()) && is_full(path) =>
         {
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_map_is_full_and_not_the_end() {
+    fn survives_a_full_map() {
         let home = TempDir::new().unwrap();
         fs::create_dir(home.path().join("data")).unwrap();
         let url: StoreUrl =
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_it_cannot_take_are_told() {
+    fn refuses_unsupported_keys() {
         let home = TempDir::new().unwrap();
         fs::create_dir(home.path().join("data")).unwrap();
         let url = format!("lmdb:{}", home.path().display()).parse().unwrap();

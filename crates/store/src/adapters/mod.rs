@@ -1,5 +1,5 @@
 //! The stores, each listed once. To add one: its file, its `mod` line and its line in
-//! [`adapters!`]; `docs/adding-a-store.md` tells it step by step.
+//! [`adapters!`]; `docs/adding-a-store.md` has the steps.
 
 #[macro_use]
 mod listing;
@@ -36,13 +36,13 @@ adapters! {
     }
 }
 
-/// What an adapter says of itself before anything is opened.
+/// An embedded store's static description, available before it is opened.
 pub trait EmbeddedAdapter: Store {
     /// The options that its URL takes.
     const OPTIONS: &'static [OptionInfo];
 
-    /// Whether it lives in a directory, which then must be claimed with
-    /// [`Directory`](crate::Directory) before it is opened.
+    /// Whether it has a directory, which must be claimed with [`Directory`](crate::Directory)
+    /// before it is opened.
     const ON_DISK: bool = true;
 
     /// The longest key that it takes, in bytes.
@@ -56,11 +56,11 @@ pub trait EmbeddedAdapter: Store {
     /// Reads the URL's options without opening anything.
     fn check(url: &StoreUrl) -> Result<(), StoreError>;
 
-    /// The version of the library that would run, as the library says it, or why none would.
+    /// The library's own version, or why there is none.
     fn linked() -> Result<String, AdapterUnavailable>;
 }
 
-/// What a kind of server says of itself before anything is connected.
+/// A server family's static description, available before connecting.
 pub trait ServerFamily {
     /// The options that its URL takes.
     const OPTIONS: &'static [OptionInfo];
@@ -75,7 +75,7 @@ pub trait ServerFamily {
     fn remote(url: &StoreUrl) -> Result<Remote, StoreError>;
 }
 
-/// How long values may be in a store that limits them.
+/// The longest value of a store that limits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongestValue {
     pub bytes: u64,
@@ -86,7 +86,7 @@ pub struct LongestValue {
 /// Where a store's data is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataLocation {
-    /// It keeps nothing.
+    /// Stores nothing.
     Nowhere,
     /// In a directory, which must be claimed with [`Directory`](crate::Directory) before the
     /// store is opened.
@@ -118,17 +118,17 @@ impl From<AdapterUnavailable> for StoreError {
 #[derive(Debug, Clone, Copy)]
 pub struct Adapter {
     pub scheme: &'static str,
-    /// One line for a person.
+    /// One-line description.
     pub what: &'static str,
     pub place: DataLocation,
     /// The longest key that it takes, in bytes.
     pub longest_key: usize,
     /// Empty for a store that was not built in.
     pub options: &'static [OptionInfo],
-    here: Result<AdapterFunctions, &'static str>,
+    functions: Result<AdapterFunctions, &'static str>,
 }
 
-/// Reads a URL into servers and how they are talked to, and connects to none.
+/// Reads a URL into servers and connection settings without connecting.
 type ReadRemote = fn(&StoreUrl) -> Result<Remote, StoreError>;
 
 type ReadLongestValue = fn(&StoreUrl) -> Result<Option<LongestValue>, StoreError>;
@@ -157,16 +157,16 @@ impl Adapter {
             place: if S::ON_DISK { DataLocation::Directory } else { DataLocation::Nowhere },
             longest_key: S::LONGEST_KEY,
             options: S::OPTIONS,
-            here,
+            functions: here,
         }
     }
 
-    // A build that has every store leaves none out.
+    // Unused in a build with every store.
     #[allow(dead_code)]
     const fn left_out(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
         let longest_key = usize::MAX;
         let place = DataLocation::Directory;
-        Self { scheme, what, place, longest_key, options: &[], here: Err(feature) }
+        Self { scheme, what, place, longest_key, options: &[], functions: Err(feature) }
     }
 
     const fn networked<F: ServerFamily>(scheme: &'static str, what: &'static str) -> Self {
@@ -182,33 +182,33 @@ impl Adapter {
             place: DataLocation::Servers { default_port: F::DEFAULT_PORT },
             longest_key: F::LONGEST_KEY,
             options: F::OPTIONS,
-            here: Ok(AdapterFunctions {
+            functions: Ok(AdapterFunctions {
                 check: check::<F>,
                 version,
-                // It is the server's to say.
+                // The server decides.
                 longest_value: |_| Ok(None),
                 remote: Some(F::remote),
             }),
         }
     }
 
-    /// Whether it lives in a directory of its own.
+    /// Whether the store has a directory of its own.
     pub fn on_disk(&self) -> bool {
         self.place == DataLocation::Directory
     }
 
     pub fn is_built_in(&self) -> bool {
-        self.here.is_ok()
+        self.functions.is_ok()
     }
 
-    /// The version of what would run, or why the store is not available here.
+    /// The version that would be used, or why the store is not available here.
     pub fn available(&self) -> Result<String, AdapterUnavailable> {
-        (self.here.map_err(without)?.version)()
+        (self.functions.map_err(feature_missing)?.version)()
     }
 
     /// A networked store as its URL describes it; None for an embedded one.
     pub(crate) fn remote(&self, url: &StoreUrl) -> Result<Option<Remote>, StoreError> {
-        match self.here {
+        match self.functions {
             Ok(AdapterFunctions { remote: Some(remote), .. }) => remote(url).map(Some),
             _ => Ok(None),
         }
@@ -216,12 +216,12 @@ impl Adapter {
 
     /// The longest value that it takes with the URL's options, where that is known beforehand.
     pub(crate) fn longest_value(&self, url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
-        self.here.map_or(Ok(None), |linked| (linked.longest_value)(url))
+        self.functions.map_or(Ok(None), |linked| (linked.longest_value)(url))
     }
 
     /// Reads the URL's options without opening anything.
     pub(crate) fn check(&self, url: &StoreUrl) -> Result<(), StoreError> {
-        match self.here.map_err(without) {
+        match self.functions.map_err(feature_missing) {
             Ok(linked) => (linked.check)(url),
             Err(unavailable) => {
                 Err(StoreError::Request(format!("`{}`: {unavailable}", self.scheme)))
@@ -230,7 +230,7 @@ impl Adapter {
     }
 }
 
-fn without(feature: &str) -> AdapterUnavailable {
+fn feature_missing(feature: &str) -> AdapterUnavailable {
     AdapterUnavailable {
         reason: format!("built without feature `{feature}`"),
         remedy: format!("build kvmeter again with `--features {feature}`"),

@@ -1,4 +1,4 @@
-//! Answers at once: what is measured on it is the harness.
+//! Does nothing: measures the harness alone.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use crate::{
     StoreError, StoreOptions, StoreUrl,
 };
 
-/// The store that does nothing. Reads and scans say that all they asked for was there and lend
-/// no value: `seen` is never called, so that the harness alone is on the path.
+/// The store that does nothing. Reads and scans report every key as found without calling back, so
+/// that only the harness is on the path.
 #[derive(Debug)]
 pub struct Null;
 

@@ -1,5 +1,5 @@
-//! One extent of a file for each record, past the page cache: what a device gives to a store that
-//! manages nothing.
+//! One extent of a file for each record, past the page cache: a device's throughput without the
+//! work of a storage engine.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -22,7 +22,7 @@ use crate::{
 const OPTIONS: &[OptionInfo] =
     &[OptionInfo::new("direct_io", "on", "reads and writes past the page cache")];
 
-/// What direct I/O wants of addresses, offsets and lengths on every device.
+/// Alignment that direct I/O needs for addresses, offsets and lengths on every device.
 const BLOCK: usize = 4096;
 /// Checksum of the rest and the key; checksum of the value; lengths of key and value; class, kind.
 const HEAD: usize = 24;
@@ -37,19 +37,19 @@ const MOST_GROWTH: u64 = 16 << 10;
 const STRIPES: usize = 1 << 12;
 const FILE: &str = "extents";
 
-/// An index in memory from key to place, and the file. A record is overwritten where it lies, as
-/// long as it fits there.
+/// An in-memory index from key to extent, and the file. A record is overwritten in place as long as
+/// it fits.
 pub struct RawStore {
     path: PathBuf,
     file: File,
     direct: bool,
     index: RwLock<BTreeMap<Box<[u8]>, RecordExtent>>,
     free: Mutex<FreeExtent>,
-    /// Of the extents: who writes one keeps others off it.
+    /// Locks of the extents, exclusive while one is written.
     stripes: Vec<RwLock<()>>,
 }
 
-/// Where a record lies, and how many blocks of that it takes.
+/// A record's extent, and the blocks of it that the record fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RecordExtent {
     block: u64,
@@ -57,11 +57,11 @@ struct RecordExtent {
     blocks: u32,
 }
 
-/// Room without a record, in blocks.
+/// Free space, in blocks.
 #[derive(Debug, Default)]
 struct FreeExtent {
-    /// Extents that were given back, by their class.
-    given_back: [Vec<u64>; CLASSES],
+    /// Released extents, by class.
+    released: [Vec<u64>; CLASSES],
     /// Blocks from here on were never used.
     unused: u64,
     /// Blocks that the file has room for.
@@ -70,7 +70,7 @@ struct FreeExtent {
 
 impl EmbeddedAdapter for RawStore {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
-    /// So that head and key lie in the first block.
+    /// Header and key must fit in the first block.
     const LONGEST_KEY: usize = 1024;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
@@ -159,7 +159,7 @@ impl RawStore {
                 self.file.read_exact_at(bytes, offset).map_err(|error| self.failed(&error))?;
             }
             let block = &buffer.bytes()[(at - read.start) as usize * BLOCK..][..BLOCK];
-            // What no head begins was never written, or by a process that was killed before.
+            // A block without a valid header was never written, or its write was interrupted.
             let whole = RecordHeader::read(block).filter(|(head, _)| at + head.extent() <= room);
             let Some((head, key)) = whole else {
                 at += 1;
@@ -167,7 +167,7 @@ impl RawStore {
             };
             match head.is_record {
                 true => drop(index.insert(key.into(), head.place(at))),
-                false => free.given_back[head.class as usize].push(at),
+                false => free.released[head.class as usize].push(at),
             }
             at += head.extent();
             free.unused = at;
@@ -199,13 +199,13 @@ impl RawStore {
     /// The first block of an extent without a record; the file grows where there is none.
     fn take(&self, class: u8) -> Result<u64, StoreError> {
         let mut free = self.free();
-        if let Some(block) = free.given_back[class as usize].pop() {
+        if let Some(block) = free.released[class as usize].pop() {
             return Ok(block);
         }
         let end = free.unused + (1 << class);
         if end > free.room {
             let much = free.room + free.room.clamp(LEAST_GROWTH, MOST_GROWTH);
-            // What is left of a disk may be less than that.
+            // The disk may have less space than that.
             let grown = self.grow(much.max(end)).or_else(|_| self.grow(end));
             free.room = grown.map_err(|error| self.failed(&error))?;
         }
@@ -242,13 +242,13 @@ impl RawStore {
     }
 }
 
-/// What stands before a record.
+/// The header of a record.
 #[derive(Debug, Clone, Copy)]
 struct RecordHeader {
     key: u16,
     value: u32,
     class: u8,
-    /// Or an extent that was given back.
+    /// False for a released extent.
     is_record: bool,
     value_sum: u64,
 }
@@ -267,8 +267,8 @@ impl RecordHeader {
         })
     }
 
-    /// Of an extent without a record.
-    fn of_nothing(class: u8) -> RecordHeader {
+    /// The header of a released extent.
+    fn unused(class: u8) -> RecordHeader {
         RecordHeader { key: 0, value: 0, class, is_record: false, value_sum: 0 }
     }
 
@@ -283,7 +283,7 @@ impl RecordHeader {
         block[..8].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Head and key at the beginning of a block; none where there is no whole one.
+    /// Head and key at the beginning of a block; `None` where they are not valid.
     fn read(block: &[u8]) -> Option<(RecordHeader, &[u8])> {
         let key = u16::from_le_bytes(block.get(20..22)?.try_into().ok()?);
         let end = HEAD + usize::from(key);
@@ -310,7 +310,7 @@ impl RecordHeader {
     }
 }
 
-/// Memory that begins where direct I/O wants it.
+/// Memory aligned for direct I/O.
 struct AlignedBuffer {
     memory: Vec<u8>,
     begin: usize,
@@ -324,7 +324,7 @@ impl AlignedBuffer {
         AlignedBuffer { memory, begin, len }
     }
 
-    /// At least so many bytes; what was there may be gone.
+    /// At least `len` bytes; the content is undefined.
     fn with_room(&mut self, len: usize) -> &mut [u8] {
         if self.len < len {
             *self = AlignedBuffer::new(len.next_power_of_two());
@@ -337,15 +337,15 @@ impl AlignedBuffer {
     }
 }
 
-/// One thread's way into the extents.
+/// One thread's access to the extents.
 pub struct RawSession<'a> {
     raw: &'a RawStore,
     buffer: AlignedBuffer,
 }
 
 impl RawSession<'_> {
-    /// Writes a record to an extent: to a new one, or to that which the index has for the key.
-    /// False: it no longer has, and nothing was written.
+    /// Writes a record to a new extent or to the one that the index has for the key. False: the
+    /// index has changed, and nothing was written.
     fn write(
         &mut self,
         place: RecordExtent,
@@ -376,7 +376,7 @@ impl RawSession<'_> {
         Ok(true)
     }
 
-    /// The record at a place, if that is still this key's.
+    /// Reads the record in an extent, if that still belongs to the key.
     fn read_at(
         &mut self,
         block: u64,
@@ -402,25 +402,25 @@ impl RawSession<'_> {
         Ok(true)
     }
 
-    /// Takes the record out of an extent that the index no longer has, and gives that back.
+    /// Erases a record that the index no longer has, and releases its extent.
     fn erase(&mut self, place: RecordExtent) -> Result<(), StoreError> {
         let raw = self.raw;
         let bytes = self.buffer.with_room(BLOCK);
-        RecordHeader::of_nothing(place.class).write(bytes, b"");
+        RecordHeader::unused(place.class).write(bytes, b"");
         {
             let _alone = raw.stripe(place.block).write().unwrap_or_else(PoisonError::into_inner);
             raw.file
                 .write_all_at(bytes, place.block * BLOCK as u64)
                 .map_err(|error| raw.failed(&error))?;
         }
-        raw.free().given_back[place.class as usize].push(place.block);
+        raw.free().released[place.class as usize].push(place.block);
         Ok(())
     }
 }
 
 impl Session for RawSession<'_> {
     fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
-        // A record that another thread moved meanwhile is looked up again.
+        // Retried when another thread has moved the record.
         loop {
             let Some(place) = self.raw.find(key) else { return Ok(false) };
             if self.read_at(place.block, key, &mut seen)? {
@@ -438,7 +438,7 @@ impl Session for RawSession<'_> {
                 value.len()
             ))
         })?;
-        // Where it lies, as long as the extent has its size.
+        // In place, as long as the size class stays the same.
         while let Some(place) = self.raw.find(key).filter(|place| place.class == head.class) {
             if self.write(place, false, &head, (key, value))? {
                 return Ok(());
@@ -446,13 +446,13 @@ impl Session for RawSession<'_> {
         }
         let block = self.raw.take(head.class)?;
         let place = head.place(block);
-        // Before the index knows it, so that nobody reads it half written.
+        // Before it is in the index, so that it is never read half written.
         if let Err(error) = self.write(place, true, &head, (key, value)) {
-            self.raw.free().given_back[head.class as usize].push(block);
+            self.raw.free().released[head.class as usize].push(block);
             return Err(error);
         }
         let before = self.raw.index_mut().insert(key.into(), place);
-        // It had another size, or another thread inserted the same key meanwhile.
+        // The old extent had another size, or another thread inserted the same key meanwhile.
         before.map_or(Ok(()), |before| self.erase(before))
     }
 
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_found_again() {
+    fn reopens_its_records() {
         let folder = tempfile::tempdir().unwrap();
         let url = url(folder.path(), "");
         {
@@ -501,7 +501,7 @@ mod tests {
                 session.update(&n.to_be_bytes(), &vec![n as u8; n as usize * 100]).unwrap();
             }
             session.delete(&7_u32.to_be_bytes()).unwrap();
-            // Another size: it moves, and its old extent is given back.
+            // Another size: the record moves, and its old extent is released.
             session.update(&8_u32.to_be_bytes(), &[1; 20_000]).unwrap();
             session.update(&9_u32.to_be_bytes(), b"new").unwrap();
         }
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(count.unwrap(), 299);
         assert_eq!(lengths[6..10], [(6, 600), (8, 20_000), (9, 3), (10, 1000)]);
         assert_eq!(lengths[298], (299, 29_900));
-        // The extents of the deleted record and of the one that moved are used again.
+        // The released extents are reused.
         let unused = raw.free().unused;
         session.update(b"again", b"x").unwrap();
         session.update(b"and again", b"x").unwrap();
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_move_and_read_a_record_never_see_a_part_of_it() {
+    fn concurrent_reads_never_see_torn_records() {
         let folder = tempfile::tempdir().unwrap();
         let raw = RawStore::open(&url(folder.path(), "?direct_io=off")).unwrap();
         raw.session().unwrap().update(b"key", &[0; 10]).unwrap();
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_is_said_and_never_served() {
+    fn reports_a_damaged_record() {
         let folder = tempfile::tempdir().unwrap();
         let raw = RawStore::open(&url(folder.path(), "?direct_io=off")).unwrap();
         let mut session = raw.session().unwrap();

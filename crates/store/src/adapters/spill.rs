@@ -48,8 +48,8 @@ const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("tables", "1", "tables that the keys are spread over by hash").shaping(),
 ];
 
-/// What a segment needs beside its longest value, as the engine reckons (its README's "Limits"):
-/// head and seal, and a record's head and longest key.
+/// Bytes that a segment needs in addition to its longest value (see "Limits" in Spill's README):
+/// header and seal, a record's header and longest key.
 const BESIDE_A_VALUE: u64 = 1194;
 
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Config {
     }
 }
 
-/// One store; the keys lie in its tables.
+/// One store, whose tables hold the keys.
 pub struct Spill {
     store: ::spill::Store,
     tables: Vec<Table>,
@@ -234,7 +234,7 @@ impl Store for Spill {
     }
 }
 
-/// One thread's way into Spill.
+/// One thread's access to Spill.
 pub struct SpillSession<'a> {
     store: &'a Spill,
 }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn options_in_force_are_those_given_and_can_be_given_again() {
+    fn options_in_force_round_trip() {
         for (given, shown) in [
             ("frozen=4&throttle=250us&durability=5", ["4", "250us", "5s"]),
             ("frozen=1&throttle=off&durability=sync", ["1", "off", "sync"]),

@@ -1,4 +1,4 @@
-//! A copy of data as it was loaded, beside the data: brought back it saves loading again.
+//! A copy of the data as loaded, next to the data: restoring it saves another load.
 //!
 //! ```text
 //! PATH/prepared/N/KVMETER.json   what the copy is; written last, so a copy without it is none
@@ -13,18 +13,18 @@ use super::{Directory, available_bytes, disk_bytes, shown, write_marker};
 use crate::StoreError;
 use crate::marker::DatasetMarker;
 
-/// What is to stay free beside a copy, as a share of it: a store that merges needs room.
+/// Space that must stay free next to a copy, as a multiple of its size: merging stores need it.
 const SPARE: u64 = 2;
 
 impl Directory {
     const PREPARED: &'static str = "prepared";
 
-    /// Copies the data, which must have a name and belong to a closed store; `false` where there
-    /// is no room for a copy. A file system that can share blocks between files does.
+    /// Copies the data, which must have a name and belong to a closed store; `false` where there is
+    /// no space for a copy. Blocks are shared where the file system can.
     ///
     /// # Errors
-    /// Data without a name; what the file system says.
-    pub fn keep_prepared(&mut self) -> Result<bool, StoreError> {
+    /// Data without a name; errors of the file system.
+    pub fn save_prepared(&mut self) -> Result<bool, StoreError> {
         if self.marker.dataset.is_none() {
             let path = shown(&self.path);
             return Err(StoreError::Failed(format!("{path}: data without a name is not copied")));
@@ -50,30 +50,30 @@ impl Directory {
         Ok(true)
     }
 
-    /// Brings back the copy of this dataset in the form that the URL asks for, and names the data
+    /// Restores the copy of this dataset in the form that the URL requires, and names the data
     /// after it; `false` where there is none. The store must not be open.
     ///
     /// # Errors
-    /// What the file system says; the data has no name then.
-    pub fn bring_back(&mut self, dataset: &str, records: u64) -> Result<bool, StoreError> {
+    /// An error of the file system; the data has no name then.
+    pub fn restore_prepared(&mut self, dataset: &str, records: u64) -> Result<bool, StoreError> {
         let wanted =
-            DatasetMarker { dataset: Some(dataset.to_owned()), records, ..self.asked.clone() };
+            DatasetMarker { dataset: Some(dataset.to_owned()), records, ..self.requested.clone() };
         let Some((copy, marker)) = self.find_prepared(&wanted)? else { return Ok(false) };
-        // The name goes first: a crash half-way leaves data that nobody takes for whole.
+        // The name is removed first: a crash half-way leaves data that does not count as complete.
         self.clear()?;
         let data = self.data_path();
         let failed = |error: io::Error| StoreError::from_io(&shown(&data), &error);
         remove(&data).map_err(failed)?;
         copy_tree(&copy.join(Self::DATA), &data).map_err(failed)?;
         sync(&self.path).map_err(failed)?;
-        self.put(marker)?;
+        self.replace_marker(marker)?;
         Ok(true)
     }
 
     /// Deletes all copies.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn drop_prepared(&mut self) -> Result<(), StoreError> {
         let root = self.path.join(Self::PREPARED);
         remove(&root).map_err(|error| StoreError::from_io(&shown(&root), &error))
@@ -82,7 +82,7 @@ impl Directory {
     /// What the copies take up, in bytes.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn prepared_bytes(&self) -> Result<u64, StoreError> {
         disk_bytes(&self.path.join(Self::PREPARED))
     }
@@ -99,7 +99,7 @@ impl Directory {
             Err(error) => return Err(StoreError::from_io(&shown(&root), &error)),
         };
         for entry in entries.flatten() {
-            // A copy that cannot be read is none.
+            // An unreadable copy is ignored.
             let Ok(Some(marker)) = DatasetMarker::read(&entry.path()) else { continue };
             let same = |marker: &DatasetMarker| {
                 let DatasetMarker { scheme, options, dataset, records, .. } = marker;
@@ -160,62 +160,62 @@ mod tests {
     }
 
     #[test]
-    fn what_was_copied_comes_back_after_it_was_changed() {
+    fn restores_changed_data() {
         let home = tempfile::tempdir().unwrap();
         let mut directory = loaded(home.path(), "ten", b"as loaded");
-        assert!(!directory.bring_back("ten", 10).unwrap(), "there is no copy yet");
-        assert!(directory.keep_prepared().unwrap());
-        assert!(directory.keep_prepared().unwrap(), "once is enough");
+        assert!(!directory.restore_prepared("ten", 10).unwrap(), "there is no copy yet");
+        assert!(directory.save_prepared().unwrap());
+        assert!(directory.save_prepared().unwrap(), "once is enough");
         assert!(directory.prepared_bytes().unwrap() > 0);
         directory.unset_dataset().unwrap();
         fs::write(directory.data_path().join("log/0"), "changed").unwrap();
         fs::write(directory.data_path().join("more"), "more").unwrap();
-        assert!(directory.keep_prepared().is_err(), "data without a name");
+        assert!(directory.save_prepared().is_err(), "data without a name");
 
         drop(directory);
         let mut directory = claimed(home.path(), "");
-        assert!(directory.bring_back("ten", 10).unwrap());
+        assert!(directory.restore_prepared("ten", 10).unwrap());
         assert!(directory.holds("ten"));
         assert_eq!(directory.marker().store_version, "Spill 1");
         assert_eq!(fs::read(directory.data_path().join("log/0")).unwrap(), b"as loaded");
         assert!(!directory.data_path().join("more").exists());
-        // Twice, for the copy itself is untouched.
+        // Twice: the copy itself is untouched.
         fs::write(directory.data_path().join("log/0"), "again").unwrap();
-        assert!(directory.bring_back("ten", 10).unwrap());
+        assert!(directory.restore_prepared("ten", 10).unwrap());
         assert_eq!(fs::read(directory.data_path().join("log/0")).unwrap(), b"as loaded");
     }
 
     #[test]
-    fn only_the_same_data_in_the_same_form_comes_back() {
+    fn restores_only_matching_data() {
         let home = tempfile::tempdir().unwrap();
         let mut directory = loaded(home.path(), "ten", b"x");
-        assert!(directory.keep_prepared().unwrap());
-        assert!(!directory.bring_back("nine", 10).unwrap());
-        assert!(!directory.bring_back("ten", 11).unwrap());
+        assert!(directory.save_prepared().unwrap());
+        assert!(!directory.restore_prepared("nine", 10).unwrap());
+        assert!(!directory.restore_prepared("ten", 11).unwrap());
         assert!(directory.holds("ten"), "nothing was touched");
         drop(directory);
         // An option that shapes the data.
-        assert!(!claimed(home.path(), "?tables=2").bring_back("ten", 10).unwrap());
+        assert!(!claimed(home.path(), "?tables=2").restore_prepared("ten", 10).unwrap());
         // One that does not.
-        assert!(claimed(home.path(), "?verify=off").bring_back("ten", 10).unwrap());
-        // A second dataset beside the first.
+        assert!(claimed(home.path(), "?verify=off").restore_prepared("ten", 10).unwrap());
+        // A second dataset next to the first.
         let mut directory = loaded(home.path(), "twenty", b"y");
-        assert!(directory.keep_prepared().unwrap());
-        assert!(directory.bring_back("ten", 10).unwrap());
-        assert!(directory.bring_back("twenty", 10).unwrap());
+        assert!(directory.save_prepared().unwrap());
+        assert!(directory.restore_prepared("ten", 10).unwrap());
+        assert!(directory.restore_prepared("twenty", 10).unwrap());
         directory.drop_prepared().unwrap();
-        assert!(!directory.bring_back("ten", 10).unwrap());
+        assert!(!directory.restore_prepared("ten", 10).unwrap());
         assert_eq!(directory.prepared_bytes().unwrap(), 0);
     }
 
     #[test]
-    fn a_copy_that_was_cut_short_is_none() {
+    fn ignores_an_interrupted_copy() {
         let home = tempfile::tempdir().unwrap();
         let mut directory = loaded(home.path(), "ten", b"x");
-        assert!(directory.keep_prepared().unwrap());
+        assert!(directory.save_prepared().unwrap());
         fs::remove_file(home.path().join("prepared/0").join(DatasetMarker::FILE)).unwrap();
-        assert!(!directory.bring_back("ten", 10).unwrap());
-        assert!(directory.keep_prepared().unwrap(), "made anew");
-        assert!(directory.bring_back("ten", 10).unwrap());
+        assert!(!directory.restore_prepared("ten", 10).unwrap());
+        assert!(directory.save_prepared().unwrap(), "made anew");
+        assert!(directory.restore_prepared("ten", 10).unwrap());
     }
 }

@@ -27,7 +27,7 @@ fn reason(refused: Result<Directory, StoreError>) -> String {
 }
 
 #[test]
-fn an_absent_directory_is_made_and_known_again() {
+fn creates_and_reopens_a_directory() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("a/b");
     let url = url(&path);
@@ -50,7 +50,7 @@ fn an_absent_directory_is_made_and_known_again() {
 }
 
 #[test]
-fn clear_leaves_what_is_beside_the_data() {
+fn clear_keeps_other_files() {
     let home = TempDir::new().unwrap();
     let url = url(home.path());
     let mut directory = Directory::claim(&url, 0).unwrap();
@@ -66,7 +66,7 @@ fn clear_leaves_what_is_beside_the_data() {
 }
 
 #[test]
-fn something_else_is_refused_and_untouched() {
+fn refuses_foreign_files_and_leaves_them_untouched() {
     let home = TempDir::new().unwrap();
     let url = url(home.path());
     for name in ["CURRENT", "MANIFEST-000004", "000005.sst", "LOG"] {
@@ -92,7 +92,7 @@ fn a_file_is_refused() {
 }
 
 #[test]
-fn a_stranger_s_directory_in_a_shared_folder_is_refused() {
+fn refuses_another_users_directory_in_a_shared_folder() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
     let home = TempDir::new().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o1777)).unwrap();
@@ -121,7 +121,7 @@ fn a_directory_in_use_is_refused() {
 }
 
 #[test]
-fn space_is_asked_for_before_anything_is_written() {
+fn checks_space_before_writing() {
     let home = TempDir::new().unwrap();
     let path = home.path().join("new");
     let url = url(&path);
@@ -144,7 +144,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_told() {
+fn refuses_a_dangling_link() {
     let home = TempDir::new().unwrap();
     let link = home.path().join("link");
     std::os::unix::fs::symlink(home.path().join("nowhere"), &link).unwrap();
@@ -166,7 +166,7 @@ fn a_broken_marker_is_refused() {
 }
 
 #[test]
-fn a_claim_that_was_cut_short_is_made_good() {
+fn recovers_an_interrupted_claim() {
     let home = TempDir::new().unwrap();
     let url = url(home.path());
     fs::write(home.path().join(Directory::LOCK), "").unwrap();
@@ -178,13 +178,13 @@ fn a_claim_that_was_cut_short_is_made_good() {
 }
 
 #[test]
-fn data_of_another_store_is_seen() {
+fn detects_data_of_another_store() {
     let home = TempDir::new().unwrap();
     let url = url(home.path());
     let mut directory = Directory::claim(&url, 0).unwrap();
     assert_eq!(directory.mismatch(), None);
     let other = DatasetMarker { scheme: "other".to_owned(), ..directory.marker().clone() };
-    directory.put(other).unwrap();
+    directory.replace_marker(other).unwrap();
     drop(directory);
     let mut directory = Directory::claim(&url, 0).unwrap();
     let why = directory.mismatch().unwrap();
@@ -201,8 +201,8 @@ fn null_has_no_directory() {
 
 #[test]
 fn amounts_are_rounded_down() {
-    assert_eq!(about(0).to_string(), "0");
-    assert_eq!(about(1023).to_string(), "1023");
-    assert_eq!(about((20 << 30) + 12_345).to_string(), "20GiB");
-    assert_eq!(about((9 << 30) + 12_345).to_string(), "9GiB");
+    assert_eq!(rounded(0).to_string(), "0");
+    assert_eq!(rounded(1023).to_string(), "1023");
+    assert_eq!(rounded((20 << 30) + 12_345).to_string(), "20GiB");
+    assert_eq!(rounded((9 << 30) + 12_345).to_string(), "9GiB");
 }

@@ -1,19 +1,19 @@
 use thiserror::Error;
 
-/// The bytes of a server are not the answer to what was asked. The connection is of no use any
-/// more: where the next answer begins is not known. Excerpts are escaped and cut to 80 bytes.
+/// The bytes of a server are not the answer to the request. The connection is unusable: the start
+/// of the next answer is unknown. Excerpts are escaped and cut to 80 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
     /// Not this protocol.
     #[error("the server answered what is not {expected}: `{got}`")]
     Garbage { expected: &'static str, got: String },
-    /// A value of a key that was not asked for.
+    /// A value of another key.
     #[error("the server answered for the key `{got}` where `{asked}` was asked for")]
     OtherKey { asked: String, got: String },
     /// An answer of this protocol, but to another request.
     #[error("the server's answer is out of step: {got} where {asked} was due")]
     OutOfStep { asked: String, got: String },
-    /// A length or a line that no answer has.
+    /// A length or a line beyond the limit.
     #[error("the server announced {what} of {bytes} bytes or more; the limit is {limit}")]
     TooLong { what: &'static str, bytes: u64, limit: usize },
 }
@@ -35,13 +35,13 @@ pub enum KeyError {
     NotPrintable { protocol: &'static str },
 }
 
-/// The longest excerpt of foreign bytes in a message, in bytes after escaping.
+/// The longest excerpt of received bytes in a message, after escaping.
 const EXCERPT: usize = 80;
 
-/// Foreign bytes for a message: escaped, cut, and marked where cut.
+/// Received bytes for a message: escaped, cut, and marked where cut.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     let mut text = String::new();
-    // Where it is cut if it turns out too long.
+    // The length to cut to if the text becomes too long.
     let mut cut = 0;
     for &byte in bytes {
         match byte {

@@ -1,14 +1,14 @@
-//! When what is set expires, as memcached counts it.
+//! Expiry as memcached's `exptime`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::Expiry;
 
-/// Seconds up to which memcached counts from now; above, the number is a date.
+/// The longest relative expiry; larger numbers are dates.
 const LONGEST_RELATIVE: u32 = 30 * 24 * 60 * 60;
 
-/// A date that has passed: the first that is not taken for a number of seconds. At once is a
-/// negative number only in the text protocols; this it is in all of them.
+/// A date that has passed: the smallest that is no relative time. Negative numbers mean "at once"
+/// only in the text protocols; this date works in all of them.
 const PAST: u32 = LONGEST_RELATIVE + 1;
 
 /// memcached's `exptime`, 0 for never: up to thirty days the seconds themselves, beyond that the
@@ -26,7 +26,7 @@ pub(super) fn exptime(expiry: Expiry) -> u32 {
 #[cold]
 fn date(ttl_s: u32) -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    // The server keeps it in 31 bits: what lies beyond is as good as never.
+    // The server stores it in 31 bits; later dates mean never.
     u32::try_from(now.saturating_add(u64::from(ttl_s))).unwrap_or(u32::MAX).min(i32::MAX as u32)
 }
 

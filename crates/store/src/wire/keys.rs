@@ -1,4 +1,4 @@
-/// A flat list of keys: one allocation for all of them, kept when the list is cleared.
+/// A flat list of keys in one allocation, which is reused after `clear`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct KeyList {
     bytes: Vec<u8>,
@@ -11,7 +11,7 @@ impl KeyList {
         KeyList::default()
     }
 
-    /// Forgets the keys and keeps the memory.
+    /// Removes all keys; the memory is reused.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -36,7 +36,7 @@ impl KeyList {
     /// Key `place`, counted from 0.
     ///
     /// # Panics
-    /// If there are not so many keys.
+    /// If `place` is out of bounds.
     #[inline]
     pub fn get(&self, place: usize) -> &[u8] {
         &self.bytes[self.start(place)..self.ends[place]]
@@ -61,10 +61,10 @@ impl KeyList {
     }
 }
 
-/// Whether a key has neither spaces nor control bytes, as memcached's line protocols want it.
+/// Whether a key has neither spaces nor control bytes, as memcached's line protocols require.
 #[inline]
 pub(super) fn is_printable(key: &[u8]) -> bool {
-    // Without an early exit, so that it is done a vector at a time.
+    // No early exit, so that it is vectorised.
     key.iter().fold(true, |good, &byte| good & (byte > b' ') & (byte != 0x7f))
 }
 
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_printable_keys() {
+    fn recognises_printable_keys() {
         assert!(is_printable("schlüssel:1".as_bytes()));
         for bad in [0, b'\n', b' ', 0x1f, 0x7f] {
             assert!(!is_printable(&[b'k', bad, b'k']), "{bad}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use model::secrecy::is_exposed;
 use thiserror::Error;
 
-/// How to log in; nothing of it is needed by a server that asks for no login.
+/// Credentials; all of them are optional for a server that requires no login.
 #[derive(Debug, Clone, Default)]
 pub struct Login {
     /// Redis's default user if none is given; memcached has none.
@@ -17,11 +17,11 @@ pub struct Login {
     pub database: u32,
 }
 
-/// A password. It is never shown, and never comes from a command line, where others could see it.
+/// A password. It is never shown and never taken from a command line, which other users can read.
 #[derive(Clone)]
 pub struct Secret(String);
 
-/// A password that cannot be had.
+/// Why a password cannot be read.
 #[derive(Debug, Error)]
 pub enum SecretError {
     #[error("the environment variable `{name}` is not set; set it to the password")]
@@ -37,7 +37,7 @@ pub enum SecretError {
     NoPassword { place: String, fault: &'static str },
 }
 
-/// No password is longer; a file that is was meant for something else.
+/// The longest password; a longer file is no password file.
 const LONGEST: u64 = 4096;
 
 impl Secret {

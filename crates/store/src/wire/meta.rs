@@ -1,7 +1,7 @@
-//! memcached's meta protocol: `mg`, `ms`, `md`, each with an opaque that comes back.
+//! memcached's meta protocol: `mg`, `ms`, `md`, each with an opaque that is echoed.
 //!
-//! Several keys are as many `mg` in one write, each answered, so that a miss is counted and not
-//! inferred; memcached answers them with one system call.
+//! Several keys are as many `mg` in one write, each answered, so that misses are explicit;
+//! memcached answers them with one system call.
 
 use super::expiry;
 use super::keys::is_printable;
@@ -11,7 +11,7 @@ use super::{KeyList, Kind, Request, Response};
 
 const EXPECTED: &str = "memcached's meta protocol";
 
-/// Of base64's 250 letters, whole groups of four.
+/// Bytes whose base64 fits 250 letters.
 pub(super) const LONGEST_BINARY_KEY: usize = 250 / 4 * 3;
 
 /// The shortest answer: `EN` or `HD` and the line's end.
@@ -54,7 +54,7 @@ fn put_tag(tag: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the command and the key, in base64 where it must be; answers whether it is.
+/// Appends the command and the key, in base64 if necessary; returns whether it is.
 #[inline]
 fn put_key(command: &[u8; 3], key: &[u8], out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(command);
@@ -93,7 +93,7 @@ pub(super) fn read(
             (Item::Done, used) => Ok((Response::Deleted(true), used)),
             (Item::Absent, used) => Ok((Response::Deleted(false), used)),
             (Item::Refused(answer), used) => Ok((answer, used)),
-            (Item::Value(_), _) => Err(scan::out_of_step(scan::due(kind), bytes)),
+            (Item::Value(_), _) => Err(scan::out_of_step(scan::expected_answer(kind), bytes)),
         },
     }
 }
@@ -155,7 +155,7 @@ enum Item<'a> {
     Refused(Response),
 }
 
-/// The answer at `at` to the request for one key, and where the next begins.
+/// The answer at `at` for one key, and the start of the next.
 #[inline]
 fn item<'a>(
     kind: Kind,
@@ -190,12 +190,12 @@ fn item<'a>(
     Ok((item, next))
 }
 
-/// Checks the key and the opaque among the flags, as far as the server sends them: older
-/// versions send neither with a miss.
+/// Checks the key and the opaque among the flags, if present: older servers send neither with a
+/// miss.
 #[inline]
 fn check_flags(key: &[u8], tag: u32, line: &[u8], from: usize) -> Scan<()> {
     let mut rest = &line[from..];
-    // The two flags that are asked for, in the order in which they are asked for.
+    // The two requested flags, in request order.
     if let Some(after) = rest.strip_prefix(b" k").and_then(|rest| rest.strip_prefix(key))
         && after.starts_with(b" ")
     {
@@ -237,13 +237,13 @@ fn other_tag(tag: u32, line: &[u8]) -> Stop {
     scan::out_of_step(format!("the answer with opaque {tag}"), line)
 }
 
-/// A whole line that answers something else, or nothing of this protocol.
+/// A whole line that answers another request, or is not of this protocol.
 #[cold]
 fn unexpected(kind: Kind, line: &[u8]) -> Stop {
     let word = line.split(|&byte| byte == b' ').next().unwrap_or_default();
     match word {
         b"VA" | b"EN" | b"HD" | b"NF" | b"NS" | b"EX" | b"MN" => {
-            scan::out_of_step(scan::due(kind), line)
+            scan::out_of_step(scan::expected_answer(kind), line)
         }
         _ => scan::garbage(EXPECTED, line),
     }

@@ -1,15 +1,14 @@
-//! Who is asked over a network: the protocols of memcached and of Redis and Valkey as pure bytes.
+//! The protocols of memcached and of Redis and Valkey as pure bytes.
 //!
 //! Nothing here owns a socket. [`Protocol::write`] appends a request to a buffer and
 //! [`Protocol::read`] takes the answer to the oldest request from the start of what was received;
-//! both are meant for a loop that pipelines and cost tens of nanoseconds. Only the talk at the
-//! beginning and at the end of a connection ([`Protocol::greet`], [`Protocol::statistics`],
-//! [`Protocol::flush`]) waits, on any stream that limits its own reads and writes.
+//! both are meant for a loop that pipelines and cost tens of nanoseconds. Only the exchanges at the
+//! beginning and at the end of a connection ([`Protocol::handshake`], [`Protocol::statistics`],
+//! [`Protocol::flush`]) wait, on any stream that limits its own reads and writes.
 //!
-//! An answer that came in pieces is [`Parsed::Incomplete`] until it is whole, whatever the
-//! pieces. An answer that is wrong is a [`WireError`], after which the connection is of no use:
-//! where the next answer begins is not known. A server that refuses, in the protocol's own way,
-//! gives an [`Answer`] like any other.
+//! An answer is [`ParsedResponse::Incomplete`] until it is whole. An invalid answer is a
+//! [`WireError`], after which the connection is unusable: the start of the next answer is unknown.
+//! A refusal of the server is a [`Response`] like any other.
 //!
 //! Sources: memcached `doc/protocol.txt` and `protocol_binary.h`; Redis serialization protocol,
 //! versions 2 and 3.
@@ -38,14 +37,14 @@ pub use ring::Ring;
 
 use std::io::{Read, Write};
 
-/// The longest value that an answer may hold, in bytes: Redis's own limit, and more than
-/// memcached takes unless told to. An announcement above it is an error and is not waited for.
+/// The longest value that an answer may hold, in bytes: Redis's own limit, above memcached's
+/// default. A larger announced length is an error at once.
 pub const LONGEST_VALUE: usize = 512 << 20;
 
-/// How a server is spoken to.
+/// The protocol of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// `get`, `set`, `delete`: any memcached, and the servers that imitate it.
+    /// `get`, `set`, `delete`: any memcached, and compatible servers.
     MemcachedText,
     /// `mg`, `ms`, `md`: memcached 1.6.9 and later.
     MemcachedMeta,
@@ -74,7 +73,7 @@ impl Protocol {
         Protocol::Resp3,
     ];
 
-    /// The protocol's name as people write it: `memcached text`, `RESP2`.
+    /// The protocol's name in messages: `memcached text`, `RESP2`.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::MemcachedText => "memcached text",
@@ -85,11 +84,10 @@ impl Protocol {
         }
     }
 
-    /// Appends one whole request. It allocates only where `out` has to grow.
+    /// Appends one whole request. Allocates only when `out` grows.
     ///
-    /// The keys are taken as they are: whether the protocol takes them is
-    /// [`check_key`](Self::check_key)'s to say, before anything is asked. A request without keys
-    /// appends nothing.
+    /// The keys are not checked: call [`check_key`](Self::check_key) before the workload. A request
+    /// without keys appends nothing.
     #[inline]
     pub fn write(self, request: &Request<'_>, out: &mut Vec<u8>) {
         if request.keys.is_empty() {
@@ -104,11 +102,11 @@ impl Protocol {
     }
 
     /// Reads the answer to a request of `kind` for `keys` with `tag` from the start of `bytes`.
-    /// `seen` is called with the place in `keys` and the value of each key that was found, in
-    /// order, once the answer is whole and only then.
+    /// `on_value` is called with the position in `keys` and the value of each key that was found,
+    /// in order, once the answer is whole.
     ///
     /// # Errors
-    /// The bytes are not the answer to that request; the connection is of no use any more.
+    /// The bytes are not the answer to that request; the connection is unusable.
     #[inline]
     pub fn read(
         self,
@@ -135,13 +133,12 @@ impl Protocol {
         }
     }
 
-    /// The talk at connect time: checks that it is a server of the right kind, logs in, chooses
-    /// the protocol version and the database. Bounded by the stream's own limits and by 30 s in
-    /// all.
+    /// The handshake: checks that it is a server of the right kind, logs in, chooses the protocol
+    /// version and the database. Bounded by the stream's own limits and by 30 s in all.
     ///
     /// # Errors
-    /// See [`GreetError`]; the stream is of no use then.
-    pub fn greet(
+    /// See [`HandshakeError`]; the stream is then unusable.
+    pub fn handshake(
         self,
         stream: &mut (impl Read + Write),
         login: &Login,
@@ -149,12 +146,12 @@ impl Protocol {
         handshake::greet(self, stream, login)
     }
 
-    /// What the server says of itself, name and text: memcached's `stats`, Redis's `INFO` with
-    /// its composed values taken apart (`db0:keys=1` is `db0.keys`). To be asked on a connection
-    /// that was greeted and on which no answer is outstanding.
+    /// The server's statistics, name and text: memcached's `stats`, Redis's `INFO` with composed
+    /// values flattened (`db0:keys=1` is `db0.keys`). Needs a connection after the handshake
+    /// without outstanding answers.
     ///
     /// # Errors
-    /// See [`GreetError`].
+    /// See [`HandshakeError`].
     pub fn statistics(
         self,
         stream: &mut (impl Read + Write),
@@ -162,11 +159,11 @@ impl Protocol {
         handshake::statistics(self, stream)
     }
 
-    /// Empties the server: all of a memcached, the chosen database of a Redis. To be called only
-    /// where the user allowed it, on a connection that was greeted.
+    /// Empties the server: all of a memcached, the chosen database of a Redis. Call it only where
+    /// the user allowed it, on a connection after the handshake.
     ///
     /// # Errors
-    /// See [`GreetError`].
+    /// See [`HandshakeError`].
     pub fn flush(self, stream: &mut (impl Read + Write)) -> Result<(), HandshakeError> {
         handshake::flush(self, stream)
     }
@@ -197,7 +194,7 @@ impl Protocol {
         }
     }
 
-    /// Whether the protocol takes a key, to be asked before a workload begins.
+    /// Whether the protocol takes a key; checked before a workload starts.
     ///
     /// # Errors
     /// What is wrong with the key and which protocol would take it.

@@ -1,7 +1,7 @@
 //! The serialization protocol of Redis and Valkey, versions 2 and 3: `GET`, `MGET`, `SET`, `DEL`.
 //!
-//! Answers carry neither key nor opaque; that they are in step shows only in their type and in
-//! the values. Version 3's push messages and attributes before an answer are skipped.
+//! Answers carry neither key nor opaque; an answer out of step shows only in its type and value.
+//! Version 3's push messages and attributes before an answer are skipped.
 
 use model::Expiry;
 
@@ -11,11 +11,11 @@ use super::{KeyList, Kind, Refusal, Request, Response};
 
 const EXPECTED: &str = "the Redis protocol";
 
-/// How deep aggregates may lie in each other.
+/// The deepest nesting of aggregates.
 const DEEPEST: usize = 8;
 
-/// The most bytes of an aggregate that is no answer to a request for values, and of all messages
-/// before an answer. Its elements, one for every few bytes, take more memory than they do.
+/// The most bytes of an aggregate other than the values of a request, and of all messages before an
+/// answer. Its elements take more memory than its bytes.
 const LONGEST_ASIDE: usize = 4 << 20;
 
 /// The shortest element of an aggregate: a type, no content, the line's end.
@@ -68,7 +68,7 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
                     out.extend_from_slice(b"$2\r\nEX\r\n");
                     put_bulk(seconds.to_string().as_bytes(), out);
                 }
-                // No time to live may be 0 or less, but a date may have passed.
+                // A time to live must be positive, but a date may be in the past.
                 Expiry::AtOnce => out.extend_from_slice(b"$4\r\nEXAT\r\n$1\r\n1\r\n"),
             }
         }
@@ -110,17 +110,19 @@ pub(super) fn read<const VERSION: u8>(
         (Kind::Get, b'*') if keys.len() > 1 => read_values::<VERSION>(keys, bytes, at, seen),
         (Kind::Set, b'+') => match scan::line(bytes, at + 1, EXPECTED)? {
             (b"OK", used) => Ok((Response::Stored, used)),
-            (line, _) => Err(scan::out_of_step(scan::due(kind), line)),
+            (line, _) => Err(scan::out_of_step(scan::expected_answer(kind), line)),
         },
         (Kind::Delete, b':') => match integer(bytes, at + 1)? {
             (0, used) => Ok((Response::Deleted(false), used)),
             (1, used) => Ok((Response::Deleted(true), used)),
-            (other, _) => Err(scan::out_of_step(scan::due(kind), other.to_string().as_bytes())),
+            (other, _) => {
+                Err(scan::out_of_step(scan::expected_answer(kind), other.to_string().as_bytes()))
+            }
         },
         _ => {
-            // Told apart only when it is whole: it is of this protocol or it is not.
+            // Classified only when whole.
             let (_, used) = value::<VERSION>(bytes, at, 0)?;
-            Err(scan::out_of_step(scan::due(kind), &bytes[at..used]))
+            Err(scan::out_of_step(scan::expected_answer(kind), &bytes[at..used]))
         }
     }
 }
@@ -171,7 +173,7 @@ fn element<const VERSION: u8>(bytes: &[u8], at: usize) -> Scan<(Option<&[u8]>, u
     }
 }
 
-/// A bulk string or one of the two forms of none, at a place where one of them begins.
+/// A bulk string or one of the two forms of null; `at` is the start of one.
 #[inline]
 fn bulk<const VERSION: u8>(bytes: &[u8], at: usize) -> Scan<(Option<&[u8]>, usize)> {
     if bytes[at] == b'_' {
@@ -202,7 +204,7 @@ fn integer(bytes: &[u8], at: usize) -> Scan<(i64, usize)> {
     }
 }
 
-/// A length that was announced; those below zero have been told apart before.
+/// An announced length; negative ones were handled before.
 #[inline]
 fn positive(length: i64) -> Scan<usize> {
     match u64::try_from(length) {
@@ -228,7 +230,7 @@ pub(super) fn skip_pushes(bytes: &[u8]) -> Scan<usize> {
     Ok(at)
 }
 
-/// Any value of the protocol, as the talk at connect time needs it.
+/// Any value of the protocol, for the handshake.
 #[derive(Debug, PartialEq)]
 pub(super) enum Value<'a> {
     /// Of a simple, bulk, verbatim or big-number string, and the text of a boolean or double.
@@ -311,7 +313,7 @@ fn list<const VERSION: u8>(
     Ok((Value::List(elements), next))
 }
 
-/// Refuses an aside that is longer than any.
+/// Refuses an aggregate or push beyond the limit.
 fn bounded(bytes: usize) -> Scan<()> {
     match bytes <= LONGEST_ASIDE {
         true => Ok(()),
@@ -319,7 +321,7 @@ fn bounded(bytes: usize) -> Scan<()> {
     }
 }
 
-/// Errors begin with a word in capitals that names their sort.
+/// Errors begin with a word in capitals that names their kind.
 #[cold]
 pub(super) fn refusal(words: &[u8]) -> Response {
     let sort = words.split(|&byte| byte == b' ').next().unwrap_or_default();

@@ -4,7 +4,7 @@ use model::Expiry;
 
 use super::KeyList;
 
-/// What is asked of a server.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Get,
@@ -26,53 +26,52 @@ impl fmt::Display for Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     pub kind: Kind,
-    /// One key; several ask for all of them at once, which only a get can.
+    /// One key; only a get may have several.
     pub keys: &'a KeyList,
-    /// What a set sets; of no meaning otherwise.
+    /// The value of a set; ignored otherwise.
     pub value: &'a [u8],
-    /// When what is set expires; of no meaning otherwise.
+    /// The expiry of a set; ignored otherwise.
     pub expiry: Expiry,
-    /// Sent back by the protocols that can (meta, binary), which shows an answer out of step.
+    /// Echoed by the meta and binary protocols, which detects answers out of step.
     pub tag: u32,
 }
 
-/// What the answer to the oldest request is.
+/// The answer to the oldest request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
-    /// So many of the keys that were asked for were there.
+    /// The number of requested keys that exist.
     Found(usize),
     Stored,
-    /// Whether it was there.
+    /// Whether the key existed.
     Deleted(bool),
     /// The server refused. The connection is still in step.
     Refused {
         why: Refusal,
-        /// The server's own words, escaped and cut.
+        /// The server's own message, escaped and cut.
         words: String,
     },
 }
 
-/// Why a server refused, as far as its words tell.
+/// Why a server refused, as far as its message tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// It has no memory left and evicts nothing.
+    /// No memory is left, and nothing is evicted.
     OutOfMemory,
-    /// The key or the value is longer than it takes.
+    /// The key or the value is too long for the server.
     TooLarge,
-    /// It wants a login, or the login may not do this.
+    /// A login is required, or the login lacks the permission.
     Auth,
     /// Not now: loading, too many connections, a script is running.
     Busy,
-    /// Anything else, such as a command it does not know or a key of another cluster node.
+    /// Anything else, such as an unknown command or a key of another cluster node.
     Other,
 }
 
-/// What was read from the start of the received bytes.
+/// The result of parsing the start of the received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParsedResponse {
-    /// The answer is not whole before there are at least so many bytes, counted from the same
-    /// start; more than there are now and never more than the answer will have. Reading again
-    /// earlier is wasted work, as with a large value.
+    /// The answer needs at least `needs` bytes, counted from the same start: more than there are
+    /// now and never more than the whole answer. Parsing again earlier is wasted work.
     Incomplete { needs: usize },
     /// The first `used` bytes are the answer.
     Whole { used: usize, answer: Response },

@@ -4,15 +4,15 @@ const POINTS: usize = 160;
 /// Each digest gives four.
 const DIGESTS: usize = POINTS / 4;
 
-/// Which server a key belongs to, so that few keys move when a server is added: the ketama ring
-/// as its authors and libmemcached's weighted mode lay it out. A server's points are the four
+/// Which server a key belongs to, so that few keys move when a server is added: the ketama ring as
+/// its authors and libmemcached's weighted mode lay it out. A server's points are the four
 /// little-endian words of the MD5 digests of `NAME-0` to `NAME-39`; a key belongs to the first
-/// point at or above the first word of its own digest. Other clients agree if they are given the
-/// same names, which for libmemcached are `HOST` at port 11211 and `HOST:PORT` elsewhere, and
-/// equal weights.
+/// point at or above the first word of its own digest. Other clients agree if they use the same
+/// names, which for libmemcached are `HOST` at port 11211 and `HOST:PORT` elsewhere, and equal
+/// weights.
 #[derive(Debug, Clone)]
 pub struct Ring {
-    /// In ascending order; the servers beside them.
+    /// In ascending order; `servers` has the server of each.
     points: Vec<u32>,
     servers: Vec<u32>,
 }
@@ -42,7 +42,7 @@ impl Ring {
         let digest = md5::compute(key).0;
         let hash = u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]);
         let place = self.points.partition_point(|&point| point < hash);
-        // Beyond the last point comes the first.
+        // The ring wraps around.
         self.servers[place % self.servers.len()] as usize
     }
 }

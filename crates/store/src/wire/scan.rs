@@ -1,5 +1,4 @@
-//! The pieces that the codecs share: whole lines and decimal numbers, read from bytes that may
-//! end anywhere.
+//! Parsers that the codecs share: whole lines and decimal numbers in bytes that may end anywhere.
 
 use super::error::{WireError, excerpt};
 use super::{Kind, Refusal, Response};
@@ -7,7 +6,7 @@ use super::{Kind, Refusal, Response};
 /// The longest line that is no value: far above what any server sends, error messages included.
 pub(super) const LONGEST_LINE: usize = 16 << 10;
 
-/// Why nothing was read.
+/// Why nothing was parsed.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// At least so many bytes are needed, counted from the start of the answer.
@@ -49,9 +48,9 @@ pub(super) fn refused(why: Refusal, words: &[u8]) -> Response {
     Response::Refused { why, words: excerpt(words) }
 }
 
-/// What was due, for a message.
+/// The expected answer, for a message.
 #[cold]
-pub(super) fn due(kind: Kind) -> String {
+pub(super) fn expected_answer(kind: Kind) -> String {
     format!("the answer to a {kind}")
 }
 
@@ -74,8 +73,8 @@ pub(super) fn line<'a>(
     }
 }
 
-/// A number without a sign that begins at `at`, and where its digits end; the byte after it is
-/// there. Twenty digits or more are no length of anything.
+/// An unsigned number at `at`, and the end of its digits; the byte after it has been received.
+/// Twenty digits or more are an error.
 #[inline]
 pub(super) fn decimal(bytes: &[u8], at: usize, expected: &'static str) -> Scan<(u64, usize)> {
     let mut number: u64 = 0;
@@ -110,8 +109,8 @@ pub(super) fn length(number: u64) -> Scan<usize> {
     }
 }
 
-/// Checks for the two bytes that end a line or a value at `at`; they may be missing still.
-/// Answers what comes after them.
+/// Checks the two bytes that end a line or a value at `at`, if received. Returns the position after
+/// them.
 #[inline]
 pub(super) fn line_end(bytes: &[u8], at: usize, expected: &'static str) -> Scan<usize> {
     match bytes.get(at..at + 2) {
@@ -170,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_ends_somewhere() {
+    fn number_length_is_limited() {
         assert!(matches!(decimal(b"12", 0, "a number"), Err(Stop::Short(3))));
         assert!(matches!(decimal(b"x", 0, "a number"), Err(Stop::Wrong(_))));
         assert!(matches!(decimal(&[b'1'; 30], 0, "a number"), Err(Stop::Wrong(_))));
     }
 
     #[test]
-    fn a_line_ends_somewhere() {
+    fn line_length_is_limited() {
         assert!(matches!(line(b"ab", 0, "a line"), Err(Stop::Short(4))));
         assert!(matches!(line(b"ab\r", 0, "a line"), Err(Stop::Short(4))));
         assert!(matches!(line(b"ab\n", 0, "a line"), Err(Stop::Wrong(_))));

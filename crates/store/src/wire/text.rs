@@ -1,7 +1,7 @@
 //! memcached's text protocol: `get`, `set`, `delete`.
 //!
-//! A get of several keys is one line; the server leaves out what it has not. `END` ends the
-//! answer, so one key and many are read alike.
+//! A get of several keys is one line; the server leaves out missing keys. `END` ends the answer, so
+//! one key and many are parsed alike.
 
 use super::expiry;
 use super::scan::{self, Scan, Stop};
@@ -98,7 +98,7 @@ enum Item<'a> {
     Refused { answer: Response, used: usize },
 }
 
-/// What stands at `at`: a value of one of the keys from `from` on, the end, or a refusal.
+/// The item at `at`: a value of one of the keys from `from` on, the end, or a refusal.
 #[inline]
 fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Item<'a>> {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -108,7 +108,7 @@ fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Ite
         let at_length = space(bytes, end)?;
         let (length, end) = scan::decimal(bytes, at_length, EXPECTED)?;
         let end = match bytes.get(end) {
-            // The version that a `gets` answers.
+            // The CAS version in an answer to `gets`.
             Some(b' ') => scan::decimal(bytes, end + 1, EXPECTED)?.1,
             _ => end,
         };
@@ -132,8 +132,8 @@ fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Ite
     }
 }
 
-/// The place of the key that the value line at `at` names, and where its flags begin. The
-/// server answers in the order in which it was asked, so that keys before `from` are passed.
+/// The place of the key that the value line at `at` names, and where its flags begin. The server
+/// answers in request order, so keys before `from` are skipped.
 #[inline]
 fn find_key(keys: &KeyList, from: usize, bytes: &[u8], at: usize) -> Scan<(usize, usize)> {
     let name = at + b"VALUE ".len();
@@ -147,7 +147,7 @@ fn find_key(keys: &KeyList, from: usize, bytes: &[u8], at: usize) -> Scan<(usize
             return Ok((place, name + key.len() + 1));
         }
     }
-    // It is another key, unless its line is not whole.
+    // Another key, unless the line is incomplete.
     let (line, _) = scan::line(bytes, at, EXPECTED)?;
     let named = line[6..].split(|&byte| byte == b' ').next().unwrap_or_default();
     match from < keys.len() {
@@ -201,12 +201,12 @@ const WORDS: [&[u8]; 9] = [
     b"TOUCHED",
 ];
 
-/// A whole line that answers something else, or nothing of this protocol.
+/// A whole line that answers another request, or is not of this protocol.
 #[cold]
 fn unexpected(kind: Kind, line: &[u8]) -> Stop {
     let word = line.split(|&byte| byte == b' ').next().unwrap_or_default();
     match WORDS.contains(&word) {
-        true => scan::out_of_step(scan::due(kind), line),
+        true => scan::out_of_step(scan::expected_answer(kind), line),
         false => scan::garbage(EXPECTED, line),
     }
 }

@@ -25,7 +25,7 @@ macro_rules! over_all_stores {
 }
 
 over_all_stores! {
-    fn what_is_written_is_read(store, name) {
+    fn reads_what_was_written(store, name) {
         assert!(store.capabilities().stores_values, "{name}");
         let mut session = store.session().unwrap();
         assert_eq!(read(&mut session, b"key").unwrap(), None, "{name}");
@@ -40,7 +40,7 @@ over_all_stores! {
         }
     }
 
-    fn what_is_deleted_is_gone(store, name) {
+    fn deleted_keys_are_absent(store, name) {
         let mut session = store.session().unwrap();
         session.delete(b"never there").unwrap();
         session.insert(b"key", b"value").unwrap();
@@ -159,7 +159,7 @@ over_all_stores! {
         }
     }
 
-    fn it_says_what_it_is(store, name) {
+    fn describes_itself(store, name) {
         let version = store.version();
         assert!(version.contains(|it: char| it.is_ascii_digit()), "{name}: {version}");
         let mut session = store.session().unwrap();
@@ -186,7 +186,7 @@ over_all_stores! {
 }
 
 #[test]
-fn what_was_written_is_there_after_it_was_closed() {
+fn data_persists_after_close() {
     struct Write;
     impl Test for Write {
         fn run<S: Store>(&self, store: &S, _: &str) {
@@ -216,7 +216,7 @@ fn what_was_written_is_there_after_it_was_closed() {
 }
 
 #[test]
-fn the_options_in_force_can_be_asked_for_again() {
+fn options_in_force_can_be_used_as_a_url() {
     struct Options;
     impl StoreVisitor for Options {
         type Output = Vec<(String, String)>;

@@ -1,4 +1,4 @@
-//! What was acknowledged is there after `kill -9`, where a store says that it is durable.
+//! Acknowledged writes survive `kill -9` in durable stores.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ fn value(number: u32) -> Vec<u8> {
     vec![number as u8; 40 + (number % 500) as usize]
 }
 
-/// Writes until it is killed, and says each key that was acknowledged.
+/// Writes until it is killed, and prints each acknowledged key.
 struct WriteForEver;
 impl StoreVisitor for WriteForEver {
     type Output = ();
@@ -44,7 +44,7 @@ fn child_of_the_crash_test() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     let mut tested = 0;
     for place in places() {
         // A sync of every write would make the test wait for the device alone.
@@ -94,7 +94,7 @@ impl Test for AllThere {
 }
 
 #[test]
-fn a_store_without_a_log_does_not_promise_it() {
+fn store_without_log_is_not_durable() {
     struct NotDurable;
     impl Test for NotDurable {
         fn run<S: Store>(&self, store: &S, name: &str) {

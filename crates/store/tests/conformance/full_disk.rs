@@ -1,4 +1,4 @@
-//! A disk that fills up is told, ends nothing, and is worked on again when there is room.
+//! A full disk is reported, crashes nothing, and the store works again when there is space.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ impl Test for Fill {
         }
         let error = error.unwrap_or_else(|| panic!("{name}: 256 MiB on a disk of 96"));
         assert!(matches!(error, StoreError::Full(_)), "{name}: {error:?}");
-        // The session can be asked further without end of the process.
+        // The session stays usable.
         let _ = read(&mut session, &0_u32.to_be_bytes());
         let _ = session.insert(b"one more", &value);
     }
@@ -87,9 +87,9 @@ impl Test for WorksAgain {
 }
 
 #[test]
-fn a_full_disk_is_told_and_survived() {
+fn reports_and_survives_a_full_disk() {
     for adapter in on_disk_here() {
-        // What is freed must hold what a store writes when it recovers.
+        // The freed space must suffice for the store's recovery.
         let Some(disk) = SmallDisk::mount("256m") else { return };
         let filler = disk.path().join("filler");
         fs::write(&filler, vec![1; 160 << 20]).unwrap();

@@ -1,4 +1,4 @@
-//! The stores under test, and how a test gets at one.
+//! The stores under test, and helpers to open them.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ pub struct Place {
     pub url: StoreUrl,
 }
 
-/// A URL in a fresh directory for every store that keeps what it is given, and for some with
-/// the options that take another way through the adapter.
+/// A URL in a fresh directory for every store that stores values, for some also with options that
+/// take another path through the adapter.
 pub fn places() -> Vec<Place> {
     let variants = [
         "rocksdb?databases=3&statistics=on",
@@ -40,7 +40,7 @@ pub fn places() -> Vec<Place> {
             Place { home, url }
         })
         .collect();
-    // Otherwise a suite over an empty list would pass.
+    // A suite over an empty list would pass.
     let features = [cfg!(feature = "lmdb"), cfg!(feature = "fjall")];
     let least = 4 + features.iter().filter(|it| **it).count();
     assert!(places.len() >= least, "{} of {least} stores", places.len());

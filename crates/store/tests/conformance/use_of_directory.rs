@@ -1,4 +1,4 @@
-//! A directory that a store must not touch is not touched, whichever store is asked.
+//! No store touches a directory that it must not touch.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ impl Test for Nothing {
 }
 
 #[test]
-fn a_store_that_kvmeter_did_not_make_is_refused_and_untouched() {
+fn refuses_a_foreign_store_and_leaves_it_untouched() {
     for place in places() {
         with(&place.url, &Nothing);
         // The store's own files, as another program would have made them.
@@ -83,7 +83,7 @@ fn a_directory_that_cannot_be_made_is_refused() {
 }
 
 #[test]
-fn another_form_of_the_data_is_seen() {
+fn detects_another_data_format() {
     for adapter in on_disk_here() {
         let home = TempDir::new().unwrap();
         let url = at(adapter.scheme, home.path(), "");
@@ -117,7 +117,7 @@ fn clearing_makes_room_for_another_store() {
 }
 
 #[test]
-fn unknown_options_name_the_nearest() {
+fn suggests_the_nearest_option() {
     for adapter in on_disk_here() {
         for option in adapter.options {
             let url = format!("{}:/tmp/x?{}x=1", adapter.scheme, option.name);
@@ -128,7 +128,7 @@ fn unknown_options_name_the_nearest() {
 }
 
 #[test]
-fn the_list_says_what_is_available() {
+fn lists_available_stores() {
     for adapter in ADAPTERS {
         let networked = matches!(adapter.place, store::DataLocation::Servers { .. });
         match adapter.available() {

@@ -33,7 +33,7 @@ fn packet(opcode: u8, status: u8, opaque: u32, extras: &[u8], key: &str, value: 
 }
 
 #[test]
-fn refusals_are_told_apart_and_keep_the_connection() {
+fn refusals_are_classified_and_keep_the_connection() {
     use Refusal::{Auth, Busy, Other, OutOfMemory, TooLarge};
     let memcached = [
         ("SERVER_ERROR out of memory storing object", OutOfMemory),
@@ -83,8 +83,8 @@ fn refusals_are_told_apart_and_keep_the_connection() {
     assert_eq!(read(Resp3, Kind::Get, &["a"], error), whole);
 }
 
-/// A refusal of one of several gets ends the others in text and leaves them standing in meta
-/// and binary: what is used tells where the next answer begins.
+/// A refusal of one of several gets ends the others in the text protocol, but not in meta and
+/// binary; `used` must end at the next answer.
 #[test]
 fn a_refusal_among_several_values() {
     let text = b"VALUE a 0 1\r\nx\r\nSERVER_ERROR out of memory writing get response\r\n";
@@ -108,7 +108,7 @@ fn a_refusal_among_several_values() {
 }
 
 #[test]
-fn another_key_is_noticed() {
+fn detects_a_value_of_another_key() {
     let hit = |key: &str| packet(0x0c, 0, TAG, &[0; 4], key, "x");
     let cases = [
         (MemcachedText, b"VALUE b 0 1\r\nx\r\nEND\r\n".to_vec()),
@@ -132,7 +132,7 @@ fn another_key_is_noticed() {
 }
 
 #[test]
-fn an_answer_to_something_else_is_out_of_step() {
+fn answer_to_another_request_is_out_of_step() {
     let cases = [
         (MemcachedText, Kind::Get, b"STORED\r\n".to_vec()),
         (MemcachedText, Kind::Set, b"END\r\n".to_vec()),
@@ -171,7 +171,7 @@ fn an_answer_to_something_else_is_out_of_step() {
 }
 
 #[test]
-fn messages_show_what_came_escaped_and_cut() {
+fn messages_show_escaped_excerpts() {
     let bytes = [b"HTTP/1.1 400 \x1b[31m".as_slice(), &[0; 300], b"\r\n"].concat();
     for protocol in Protocol::ALL {
         let error = read(protocol, Kind::Get, &["a"], &bytes).expect_err("no such protocol");

@@ -1,11 +1,11 @@
-//! Greeting what is no server of the right kind, over a stream that plays a part.
+//! Handshakes with the wrong kind of server, over a scripted stream.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 
 use store::wire::{HandshakeError, Login, Protocol, Secret};
 
-/// Says its lines whatever it hears, in pieces of so many bytes; then ends, stalls or goes on
+/// Sends its lines whatever it receives, in pieces of `piece` bytes; then closes, stalls or repeats
 /// for ever.
 struct Actor {
     lines: VecDeque<u8>,
@@ -60,11 +60,11 @@ impl Write for Actor {
 
 fn greet(protocol: Protocol, lines: &[u8], then: Then) -> Result<String, HandshakeError> {
     let mut actor = Actor::new(lines, usize::MAX, then);
-    protocol.greet(&mut actor, &Login::default()).map(|greeting| greeting.version)
+    protocol.handshake(&mut actor, &Login::default()).map(|greeting| greeting.version)
 }
 
 #[test]
-fn another_kind_of_server_is_named() {
+fn names_the_wrong_kind_of_server() {
     let cases = [
         (Protocol::MemcachedText, "-ERR unknown command 'version'\r\n", "redis://"),
         (Protocol::MemcachedBinary, "-ERR unknown command\r\n", "redis://"),
@@ -76,13 +76,13 @@ fn another_kind_of_server_is_named() {
     ];
     for (protocol, lines, way_out) in cases {
         let error = greet(protocol, lines.as_bytes(), Then::Stall).expect_err("another server");
-        assert!(matches!(error, HandshakeError::OtherServer { .. }), "{protocol:?}: {error}");
+        assert!(matches!(error, HandshakeError::WrongServer { .. }), "{protocol:?}: {error}");
         assert!(error.to_string().contains(way_out), "{protocol:?}: {error}");
     }
 }
 
 #[test]
-fn protected_mode_is_told_from_a_login_that_is_wanted() {
+fn distinguishes_protected_mode_from_required_login() {
     let denied = "-DENIED Redis is running in protected mode because protected mode is enabled and \
                   no password is set for the default user. In this mode connections are only \
                   accepted from the loopback interface.\r\n";
@@ -91,7 +91,7 @@ fn protected_mode_is_told_from_a_login_that_is_wanted() {
         for password in [None, Some(Secret::from_env("PATH").unwrap())] {
             let mut actor = Actor::new(denied.as_bytes(), usize::MAX, Then::Close);
             let login = Login { password, ..Login::default() };
-            let error = protocol.greet(&mut actor, &login).unwrap_err();
+            let error = protocol.handshake(&mut actor, &login).unwrap_err();
             assert!(matches!(error, HandshakeError::ProtectedMode), "{protocol:?}: {error}");
             assert!(error.to_string().contains("requirepass"), "{error}");
         }
@@ -102,7 +102,7 @@ fn protected_mode_is_told_from_a_login_that_is_wanted() {
 }
 
 #[test]
-fn nobody_waits_for_ever() {
+fn waits_are_bounded() {
     for protocol in Protocol::ALL {
         for beginning in ["", "VERS", "$", "\u{81}"] {
             let greeted = greet(protocol, beginning.as_bytes(), Then::Stall);
@@ -125,7 +125,7 @@ fn nobody_waits_for_ever() {
 }
 
 #[test]
-fn versions_are_said_in_pieces() {
+fn version_may_arrive_in_pieces() {
     let info = "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n";
     let info = format!("${}\r\n{info}\r\n", info.len());
     let hello = "%1\r\n$5\r\nproto\r\n:3\r\n";
@@ -142,7 +142,7 @@ fn versions_are_said_in_pieces() {
     for (protocol, lines, version) in cases {
         for piece in [1, 2, 7, 1000] {
             let mut actor = Actor::new(lines.as_bytes(), piece, Then::Stall);
-            let greeting = protocol.greet(&mut actor, &Login::default()).expect("greeted");
+            let greeting = protocol.handshake(&mut actor, &Login::default()).expect("greeted");
             assert_eq!(greeting.version, version);
         }
     }
@@ -151,7 +151,7 @@ fn versions_are_said_in_pieces() {
 }
 
 #[test]
-fn a_server_without_resp3_or_still_loading_says_so() {
+fn reports_a_server_without_resp3_or_still_loading() {
     let old = b"-ERR unknown command `HELLO`, with args beginning with: `3`\r\n";
     let error = greet(Protocol::Resp3, old, Then::Stall).expect_err("no RESP3").to_string();
     assert!(error.contains("RESP3"), "{error}");
@@ -160,16 +160,16 @@ fn a_server_without_resp3_or_still_loading_says_so() {
     assert_eq!(why, store::wire::Refusal::Busy);
     let database = Login { database: 3, ..Login::default() };
     let error = Protocol::MemcachedMeta
-        .greet(&mut Actor::new(b"", 1, Then::Stall), &database)
+        .handshake(&mut Actor::new(b"", 1, Then::Stall), &database)
         .expect_err("memcached has one database");
     assert!(matches!(error, HandshakeError::NoDatabases(3)));
 }
 
 /// Each line or packet is good, and there is no end of them.
 #[test]
-fn statistics_that_never_end_are_given_up() {
+fn limits_endless_statistics() {
     let line = b"STAT name 1\r\n".to_vec();
-    // A response to STAT of the name `name` and the text `1`, with the opaque of the talk.
+    // A response to STAT of the name `name` and the text `1`, with the opaque of the handshake.
     let mut packet = vec![0x81, 0x10, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0x0d, 0x0a, 0x0d, 0x0a];
     packet.extend([0; 8]);
     packet.extend(b"name1");

@@ -12,7 +12,7 @@ fn read(protocol: Protocol, bytes: &[u8]) -> Result<ParsedResponse, WireError> {
 }
 
 #[test]
-fn huge_lengths_are_refused_before_they_are_waited_for() {
+fn refuses_huge_lengths_at_once() {
     use Protocol::{MemcachedBinary, MemcachedMeta, MemcachedText, Resp2, Resp3};
     let mut binary = vec![0x81, 0x0c, 0, 1, 4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 7];
     binary.extend_from_slice(&[0; 8]);
@@ -37,7 +37,7 @@ fn huge_lengths_are_refused_before_they_are_waited_for() {
 
 /// The largest that is allowed is waited for and costs nothing until it comes.
 #[test]
-fn the_largest_value_is_only_announced() {
+fn announced_length_allocates_nothing() {
     let line = format!("VALUE a 0 {LONGEST_VALUE}\r\n");
     let needs = line.len() + LONGEST_VALUE + 7;
     let parsed = read(Protocol::MemcachedText, line.as_bytes());
@@ -46,10 +46,10 @@ fn the_largest_value_is_only_announced() {
     assert!(matches!(read(Protocol::Resp3, many), Ok(ParsedResponse::Incomplete { .. })));
 }
 
-/// What no request asked for is kept until the answer comes, and its elements take more memory than
-/// its bytes.
+/// Pushed messages are buffered until the answer, and their elements take more memory than their
+/// bytes.
 #[test]
-fn asides_are_bounded() {
+fn push_messages_are_bounded() {
     for start in
         [">500000000\r\n", "*500000000\r\n", ">1\r\n*500000000\r\n", ">1\r\n$400000000\r\n"]
     {
@@ -62,7 +62,7 @@ fn asides_are_bounded() {
 }
 
 #[test]
-fn endless_lines_end() {
+fn line_length_of_servers_is_limited() {
     for protocol in Protocol::ALL {
         for start in ["", "VALUE a 0 1", "VALUE ", "VA 1 ", "+", "-", "$1", ":1", ">1\r\n+"] {
             let bytes = [start.as_bytes(), &[b'1'; 1 << 16]].concat();
@@ -82,7 +82,7 @@ fn deep_nesting_ends() {
 }
 
 #[test]
-fn line_ends_are_where_they_belong() {
+fn refuses_misplaced_line_ends() {
     use Protocol::{MemcachedMeta, MemcachedText, Resp2, Resp3};
     let cases = [
         (MemcachedText, &b"END\n"[..]),

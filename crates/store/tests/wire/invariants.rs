@@ -1,8 +1,8 @@
-//! What holds of every codec for any bytes whatever. The fuzz targets use this file as it is.
+//! Invariants of every codec for arbitrary bytes. The fuzz targets include this file.
 
 use store::wire::{KeyList, Kind, ParsedResponse, Protocol, Response, WireError};
 
-/// A question and what may or may not be its answer.
+/// A request and bytes that may be its answer.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub protocol: Protocol,

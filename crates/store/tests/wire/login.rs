@@ -21,7 +21,7 @@ fn a_password_is_never_shown() {
 }
 
 #[test]
-fn what_is_no_password_is_refused() {
+fn refuses_invalid_passwords() {
     let directory = tempfile::tempdir().expect("a directory");
     let read = |content: &[u8], mode| Secret::from_file(&file(directory.path(), content, mode));
     let cases: [(&[u8], u32, &str); 6] = [
@@ -45,7 +45,7 @@ fn what_is_no_password_is_refused() {
 }
 
 #[test]
-fn the_environment_is_asked() {
+fn reads_password_from_environment() {
     // Set by cargo for every test.
     assert!(Secret::from_env("CARGO_PKG_NAME").is_ok());
     let unset = Secret::from_env("KVMETER_TEST_NOT_SET").expect_err("unset");

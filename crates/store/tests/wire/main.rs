@@ -1,5 +1,5 @@
-//! The protocols of networked stores: against a model of a server, against tables of what
-//! servers say, against hostile bytes, and against the real ones.
+//! The protocols of networked stores, tested against a model server, tables of real answers,
+//! hostile bytes and real servers.
 
 mod cases;
 mod errors;

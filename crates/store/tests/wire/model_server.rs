@@ -1,5 +1,5 @@
-//! A tiny server of every protocol, written apart from the codecs: what it understands of a
-//! request and what it answers come from the protocols' documents alone.
+//! A tiny server of every protocol, written independently of the codecs after the protocols'
+//! documents.
 
 use std::collections::HashMap;
 

@@ -6,7 +6,7 @@ fn names(servers: usize) -> Vec<String> {
 
 /// Computed apart from this program, with Python's hashlib and bisect over the published layout.
 #[test]
-fn keys_belong_where_other_clients_put_them() {
+fn ring_agrees_with_other_clients() {
     let ring = Ring::new(&names(8));
     let got: Vec<usize> =
         (0..40).map(|key| ring.server_of(format!("user:{key}").as_bytes())).collect();
@@ -36,7 +36,7 @@ fn few_keys_move_when_a_server_is_added() {
 }
 
 #[test]
-fn no_server_and_one_need_no_ring() {
+fn ring_of_at_most_one_server() {
     assert_eq!(Ring::new(&[]).server_of(b"key"), 0);
     assert_eq!(Ring::new(&names(1)).server_of(b"key"), 0);
 }

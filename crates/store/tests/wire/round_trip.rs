@@ -46,9 +46,9 @@ fn conversations() -> impl Strategy<Value = (Protocol, Vec<Vec<u8>>, Vec<Asked>)
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// What is pipelined to a server comes back in step, with every value, whatever the pieces.
+    /// Pipelined requests are answered in step, with every value, however the bytes are split.
     #[test]
-    fn a_pipeline_comes_back((protocol, names, asked) in conversations()) {
+    fn pipelined_requests_round_trip((protocol, names, asked) in conversations()) {
         let mut sent = Vec::new();
         let mut questions = Vec::new();
         for (kind, chosen, value, tag) in &asked {
@@ -95,7 +95,7 @@ proptest! {
         prop_assert_eq!(at, answers.len());
     }
 
-    /// RESP3 servers may say other things before an answer.
+    /// RESP3 servers may push messages before an answer.
     #[test]
     fn messages_before_an_answer_are_skipped(
         pushes in proptest::collection::vec(proptest::sample::select(vec![
@@ -132,7 +132,7 @@ proptest! {
         case(protocol, &data).expect("long enough").check();
     }
 
-    /// The same, of bytes that look like answers.
+    /// The same for bytes that look like answers.
     #[test]
     fn likely_bytes_keep_the_invariants(
         protocol in protocols(),
@@ -151,7 +151,7 @@ proptest! {
         case(protocol, &data).expect("long enough").check();
     }
 
-    /// The same, of true answers in which a few bytes are wrong.
+    /// The same for valid answers with a few wrong bytes.
     #[test]
     fn spoiled_answers_keep_the_invariants(
         protocol in protocols(),

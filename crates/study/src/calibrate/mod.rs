@@ -138,7 +138,7 @@ pub(crate) fn of_step(
 /// An operation of which an objective speaks and for which a workload never asks.
 pub fn never_asked(objective: &Objective, workload: &Workload) -> Option<Op> {
     let ops = objective.conditions().iter().filter_map(|condition| condition.op);
-    ops.into_iter().find(|op| !workload.mix.asks(*op))
+    ops.into_iter().find(|op| !workload.mix.contains(*op))
 }
 
 impl Calibration {

@@ -108,7 +108,7 @@ pub(super) fn the_only_step<'a>(
         return no("with [mbwu] the workload is no trace");
     }
     let mix = &step.workload.mix;
-    if mix.asks(Op::Insert) || mix.asks(Op::Delete) {
+    if mix.contains(Op::Insert) || mix.contains(Op::Delete) {
         return no(
             "with [mbwu] the workload reads, updates, scans and modifies: with inserts or deletes \
              the data of one round would not be that of the next",

@@ -88,7 +88,7 @@ impl MbwuEvaluation {
         listener: &mut dyn Listener,
     ) -> Result<Option<Run>, StudyError> {
         let directories = self.claim(urls, step)?;
-        directories.iter().try_for_each(Directory::leave_page_cache)?;
+        directories.iter().try_for_each(Directory::drop_page_cache)?;
         let segment = self.segment(&urls[0]);
         let mut kept = None;
         let mut keep = |run: &Run| {

@@ -63,7 +63,7 @@ pub(super) fn check_values(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), 
 
 /// Servers here have no order of keys.
 pub(super) fn check_scans(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
-    match is_networked(store) && spec.mix.asks(Op::Scan) {
+    match is_networked(store) && spec.mix.contains(Op::Scan) {
         true => Err(format!("`{}` cannot scan, and the workload does", store.scheme)),
         false => Ok(()),
     }

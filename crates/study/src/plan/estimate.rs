@@ -182,6 +182,6 @@ fn data_of(segment: &Segment, step: &Step) -> Option<Data> {
 
 /// Whether a run leaves other records than it found.
 fn grows(step: &Step) -> bool {
-    let changes = [Op::Insert, Op::Delete].into_iter().any(|op| step.workload.mix.asks(op));
+    let changes = [Op::Insert, Op::Delete].into_iter().any(|op| step.workload.mix.contains(op));
     step.trace.is_some() || (step.phase == Phase::Measure && changes)
 }

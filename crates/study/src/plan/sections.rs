@@ -188,7 +188,7 @@ pub(super) fn check_section(
             );
             return Err(source.at(step.span(), &words));
         }
-        let changes = before.mix.asks(Op::Insert) || before.mix.asks(Op::Delete);
+        let changes = before.mix.contains(Op::Insert) || before.mix.contains(Op::Delete);
         if *phase == Phase::Measure && changes {
             let words = format!(
                 "`{other}` adds or deletes records, so `{name}` would find other data than was \

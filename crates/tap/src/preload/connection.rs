@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// The descriptor is closed, or is something else from now on.
-    pub fn becomes(&self, standing: u8) {
+    pub fn set_standing(&self, standing: u8) {
         if standing == standing::FRESH {
             self.early.store(0, Relaxed);
             self.put.store(0, Relaxed);
@@ -220,7 +220,7 @@ impl Connection {
         let mut taken = self.taken.load(Relaxed);
         while begun > 0 {
             if taken == self.put.load(Acquire) {
-                self.unasked(counting.lane, begun);
+                self.count_unsolicited(counting.lane, begun);
                 break;
             }
             let Some(batch) = self.batch(taken) else { break };
@@ -239,7 +239,7 @@ impl Connection {
 
     /// Answers while no request waits: to the one that is arriving, or to none.
     #[cold]
-    fn unasked(&self, lane: &Lane, answers: u64) {
+    fn count_unsolicited(&self, lane: &Lane, answers: u64) {
         let arriving = self.requests.load().inside() && self.early.load(Relaxed) == 0;
         if arriving {
             self.early.store(1, Relaxed);
@@ -300,7 +300,7 @@ mod tests {
     impl Watched {
         fn new() -> Watched {
             let connection = zeros::<Connection>();
-            connection.becomes(standing::FRESH);
+            connection.set_standing(standing::FRESH);
             Watched { lane: zeros(), connection }
         }
 
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_begins_with_its_last_read_and_ends_with_its_answer_s_first_write() {
+    fn interval_runs_from_last_read_to_first_write() {
         let watched = Watched::new();
         watched.read(100, b"set a 0 0 6\r\nabc");
         watched.read(150, b"def\r\nget");
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_before_its_request_s_end_is_counted_and_not_timed() {
+    fn early_answers_are_counted_and_not_timed() {
         let watched = Watched::new();
         watched.read(100, b"set a 0 0 6\r\nabc");
         watched.write(110, b"SERVER_ERROR object too large for cache\r\n");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_not_timed() {
+    fn unsolicited_answers_are_not_timed() {
         let watched = Watched::new();
         watched.read(100, b"*1\r\n$4\r\nPING\r\n");
         watched.write(110, b"+PONG\r\n+MORE\r\n");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_understood_count_once_a_batch() {
+    fn opaque_connections_count_batches() {
         let watched = Watched::new();
         for start in [1000, 2000] {
             watched.read(start, b"\x17\x03\x03\x00\x20");
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_waiting_batches_are_counted_together_and_said() {
+    fn excess_batches_are_merged() {
         let watched = Watched::new();
         for at in 0..20 {
             watched.read(100 + at, b"get a\r\n");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_runs_backwards_gives_nothing_and_is_said() {
+    fn negative_intervals_are_counted_as_backwards() {
         let watched = Watched::new();
         watched.read(100, b"get a\r\n");
         watched.write(99, b"END\r\n");
@@ -406,11 +406,11 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_used_again_begins_anew() {
+    fn reused_descriptor_starts_afresh() {
         let watched = Watched::new();
         watched.read(100, b"get a\r\nset a 0 0 100\r\nabc");
-        watched.connection.becomes(standing::UNKNOWN);
-        watched.connection.becomes(standing::FRESH);
+        watched.connection.set_standing(standing::UNKNOWN);
+        watched.connection.set_standing(standing::FRESH);
         watched.read(500, b"*1\r\n$4\r\nPING\r\n");
         watched.write(505, b"+PONG\r\n");
         assert_eq!(watched.intervals(), [(5, 1)]);

@@ -108,7 +108,7 @@ fn become_if_watched(fd: c_int, standing: u8) {
 }
 
 /// The descriptor is about to be closed.
-pub fn forget(fd: c_int) {
+pub fn closing(fd: c_int) {
     if Attached::here().is_some()
         && let Some(found) = find(fd)
     {

@@ -168,11 +168,11 @@ watched! {
         before { descriptors::ignore(fd) };
     // Before the call: afterwards another thread may have the number again.
     close(fd: c_int)
-        before { descriptors::forget(fd) };
+        before { descriptors::closing(fd) };
     dup2(old: c_int, new: c_int)
-        before { if old != new { descriptors::forget(new) } };
+        before { if old != new { descriptors::closing(new) } };
     dup3(old: c_int, new: c_int, flags: c_int)
-        before { descriptors::forget(new) };
+        before { descriptors::closing(new) };
     epoll_wait(fd: c_int, events: *mut c_void, room: c_int, wait: c_int)
         after woke_up;
     epoll_pwait(fd: c_int, events: *mut c_void, room: c_int, wait: c_int, mask: *const c_void)

@@ -47,7 +47,7 @@ fn pipelined_meta_requests_share_a_write() {
 }
 
 #[test]
-fn sets_and_gets_mixed_in_one_read_are_told_apart() {
+fn parses_mixed_sets_and_gets() {
     let watched = Watched::memcached(&["-t", "1"]);
     let mut talk = watched.connect();
     let requests = b"set a 0 0 5\r\nget a\r\nget a\r\nset b 0 0 1\r\n\n\r\nmg b v\r\nmn\r\n";
@@ -58,7 +58,7 @@ fn sets_and_gets_mixed_in_one_read_are_told_apart() {
 }
 
 #[test]
-fn binary_requests_are_told_apart_and_quiet_ones_not_timed() {
+fn parses_binary_requests_and_skips_quiet_ones() {
     let watched = Watched::memcached(&["-t", "1"]);
     let mut talk = watched.connect();
     talk.send(&binary(0x01, &[0; 8], b"a", b"abc"));
@@ -156,7 +156,7 @@ fn many_connections_over_many_threads_are_all_counted() {
 }
 
 #[test]
-fn descriptors_that_are_used_again_begin_anew() {
+fn reused_descriptors_start_afresh() {
     let watched = Watched::memcached(&["-t", "1"]);
     for _ in 0..100 {
         let mut talk = watched.connect();

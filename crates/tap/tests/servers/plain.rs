@@ -36,7 +36,7 @@ fn watched_slow_server() -> Watched {
 }
 
 #[test]
-fn a_known_time_is_what_is_measured() {
+fn measures_a_known_time() {
     let watched = watched_slow_server();
     let mut talk = watched.connect();
     for _ in 0..20 {
@@ -53,7 +53,7 @@ fn a_known_time_is_what_is_measured() {
 }
 
 #[test]
-fn bytes_of_no_known_protocol_count_once_a_batch_and_say_so() {
+fn unknown_protocol_counts_batches() {
     let watched = watched_slow_server();
     let mut talk = watched.connect();
     for _ in 0..10 {
@@ -66,7 +66,7 @@ fn bytes_of_no_known_protocol_count_once_a_batch_and_say_so() {
 }
 
 #[test]
-fn threads_that_end_leave_their_lane_to_the_next() {
+fn lanes_of_ended_threads_are_reused() {
     let watched = watched_slow_server();
     for _ in 0..300 {
         watched.connect().ask(b"get a\r\n", b"HD\r\n");
@@ -88,7 +88,7 @@ fn a_thread_may_be_cancelled_in_a_call() {
 }
 
 #[test]
-fn without_a_usable_file_a_server_only_serves() {
+fn server_runs_without_a_usable_file() {
     let folder = Folder::new();
     let empty = folder.path("empty");
     std::fs::write(&empty, b"").unwrap();
@@ -113,7 +113,7 @@ fn without_a_usable_file_a_server_only_serves() {
 }
 
 #[test]
-fn files_that_are_none_of_ours_are_told_from_other_versions() {
+fn distinguishes_foreign_files_from_other_versions() {
     let folder = Folder::new();
     let path = folder.path("tap");
     assert!(matches!(Reader::open(&path), Err(ReaderError::Io { .. })));

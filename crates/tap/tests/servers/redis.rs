@@ -34,7 +34,7 @@ fn each_request_counts_once_alone_and_pipelined() {
 }
 
 #[test]
-fn inline_commands_nested_answers_and_resp3_are_told_apart() {
+fn parses_inline_commands_nested_answers_and_resp3() {
     let watched = Watched::redis(&[]);
     let mut talk = watched.connect();
     talk.ask(b"PING\r\nPING\r\n", b"+PONG\r\n+PONG\r\n");
@@ -114,7 +114,7 @@ fn a_subscriber_is_not_timed() {
 }
 
 #[test]
-fn what_the_server_forks_is_not_watched() {
+fn forked_children_are_not_watched() {
     let watched = Watched::redis(&[]);
     let mut talk = watched.connect();
     talk.ask(&resp(&[b"SET", b"a", b"x"]), b"+OK\r\n");

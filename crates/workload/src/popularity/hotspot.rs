@@ -2,8 +2,8 @@
 
 use model::random::{Draws, below, unit};
 
-/// YCSB's hotspot: the first records are hot; a share of the operations asks them, uniformly, and
-/// the others ask the cold ones, uniformly.
+/// YCSB's hotspot: the first records are hot; a share of the operations reads them, uniformly, and
+/// the others read the cold ones, uniformly.
 #[derive(Debug, Clone)]
 pub struct Hotspot {
     hot: u64,
@@ -14,7 +14,7 @@ pub struct Hotspot {
 
 impl Hotspot {
     /// `keys`: the part of `records` that is hot, at least one record; `operations`: the part of
-    /// the operations that asks it. Where all records are hot, so are all operations.
+    /// the operations that reads it. Where all records are hot, so are all operations.
     pub fn new(records: u64, keys: f64, operations: f64) -> Hotspot {
         let hot = ((records as f64 * keys).round() as u64).clamp(1, records);
         let cold = records - hot;
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_edges_hold() {
+    fn handles_extreme_shares() {
         for (records, keys, operations) in [(1, 0.2, 0.8), (10, 1.0, 0.1), (10, 0.0, 1.0)] {
             let hotspot = Hotspot::new(records, keys, operations);
             for i in 0..1000 {

@@ -1,4 +1,4 @@
-//! Which record an operation asks for.
+//! The record of an operation.
 
 mod exponential;
 mod hotspot;
@@ -24,8 +24,8 @@ pub const THETA: f64 = 0.99;
 /// The number of items that YCSB's scrambled Zipfian draws from before it scatters them.
 pub const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 
-/// How the requests are spread over the records that were loaded, `0 .. records`. Only `latest`
-/// also asks for records that the run inserts.
+/// The distribution of requests over the loaded records, `0 .. records`. Only `latest` also reads
+/// records that the run inserts.
 ///
 /// In a file: a text as [`Popularity::parse`] reads it, or a table with the name, e.g.
 /// `{ zipfian = { theta = 0.99 } }`.
@@ -34,7 +34,7 @@ pub const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 pub enum Popularity {
     /// Every record equally often.
     Uniform,
-    /// Operation `i` asks for record `i` modulo `records`.
+    /// Operation `i` uses record `i` modulo `records`.
     Sequential,
     /// P(record k) proportional to (k + 1)^-theta: the first record is the most popular.
     ///
@@ -56,14 +56,14 @@ pub enum Popularity {
         #[serde(default = "theta")]
         theta: f64,
     },
-    /// The newest record minus a Zipfian draw: what was inserted last is asked most. The draw is
+    /// The newest record minus a Zipfian draw: the last inserted records are read most. The draw is
     /// over as many ranks as records were loaded, and does not widen as the run inserts.
     Latest {
         #[serde(default = "theta")]
         theta: f64,
     },
-    /// YCSB's hotspot: the share `operations` of the requests asks the first `keys` part of the
-    /// records, the rest asks the rest; uniformly inside each.
+    /// YCSB's hotspot: the share `operations` of the requests goes to the first `keys` part of the
+    /// records, the others to the rest; uniformly inside each.
     Hotspot { keys: f64, operations: f64 },
     /// YCSB's exponential: `percentile` % of the requests would go to the first `fraction` of an
     /// endless row of records; ranks beyond the last record are drawn again.
@@ -213,7 +213,7 @@ impl Serialize for Popularity {
     }
 }
 
-/// A popularity over a number of records, ready to be drawn.
+/// A popularity over a number of records, compiled for sampling.
 #[derive(Debug, Clone)]
 pub struct RecordChooser {
     records: u64,
@@ -232,7 +232,7 @@ enum PopularityLaw {
 }
 
 impl RecordChooser {
-    /// `records` is at least 1 and the popularity has been checked. A sequential turn passes over
+    /// `records` is at least 1 and the popularity has been checked. A sequential operation uses
     /// `stride` records.
     pub fn new(popularity: Popularity, records: u64, stride: u32) -> RecordChooser {
         let law = match popularity {
@@ -259,7 +259,7 @@ impl RecordChooser {
         matches!(self.law, PopularityLaw::Latest(_))
     }
 
-    /// The items that are scattered over the records, where that is done.
+    /// The law of the items that are scattered over the records, if any.
     pub fn scattered(&self) -> Option<&Zipf> {
         match &self.law {
             PopularityLaw::Scrambled(zipf) => Some(zipf),
@@ -271,7 +271,7 @@ impl RecordChooser {
         matches!(self.law, PopularityLaw::Sequential { .. })
     }
 
-    /// The rank that operation `index` asks: 0 is the most popular.
+    /// The rank of operation `index`: 0 is the most popular.
     #[inline(always)]
     pub fn rank(&self, index: u64, draws: &mut Draws) -> u64 {
         match &self.law {
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_and_sequential_are_what_they_say() {
+    fn uniform_and_sequential_follow_their_definition() {
         let mut seen = [0u64; 100];
         let uniform = RecordChooser::new(Popularity::Uniform, 100, 1);
         for i in 0..500_000 {

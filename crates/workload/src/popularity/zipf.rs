@@ -13,16 +13,16 @@ const CELLS: u64 = 16;
 ///
 /// Drawn by rejection under a staircase (J. von Neumann's method with a hat of steps; L. Devroye,
 /// "Non-Uniform Random Variate Generation", Springer 1986, chapters II.3 and VIII.1). The ranks are
-/// divided into cells, one for each of the first and then 16 for each doubling, and every rank of
-/// a cell is proposed as often as its first one is due. A proposed rank k of the cell that begins
-/// at a is kept with probability (a / k)^theta, else another is proposed. That is exact for every
+/// divided into cells, one for each of the first and then 16 for each doubling, and every rank of a
+/// cell is proposed as often as its first one is due. A proposed rank k of the cell that begins at
+/// a is accepted with probability (a / k)^theta, else another is proposed. That is exact for every
 /// theta and n: no normalising sum is needed and no probability is approximated. The table has at
 /// most some 900 cells (at 10^18 ranks), and 511 at 10^10.
 ///
-/// A power is computed for one draw in twenty only: below a bound that holds for the whole cell a
-/// rank is kept at once. This is why it was preferred to rejection-inversion (W. Hörmann and
-/// G. Derflinger, ACM TOMACS 6(3), 1996), which needs a logarithm and an exponential for each draw
-/// and took twice the time.
+/// A power is computed for one draw in twenty only: below a bound for the whole cell a rank is
+/// accepted at once. This is why it was preferred to rejection-inversion (W. Hörmann and G.
+/// Derflinger, ACM TOMACS 6(3), 1996), which needs a logarithm and an exponential for each draw and
+/// took twice the time.
 #[derive(Debug, Clone)]
 pub struct Zipf {
     n: u64,
@@ -37,8 +37,9 @@ struct StairCell {
     first: u64,
     /// Ranks in it.
     width: u64,
-    /// What its last rank is kept with, and so at least every other, in units of 2^-64.
-    keep: u64,
+    /// The acceptance probability of its last rank, a lower bound for the others, in units of
+    /// 2^-64.
+    acceptance: u64,
 }
 
 impl Zipf {
@@ -58,7 +59,7 @@ impl Zipf {
                 _ => ((first as f64 / last).powf(theta) * 1.844_674_407_369e19) as u64,
             };
             weights.push(width as f64 * (first as f64).powf(-theta));
-            cells.push(StairCell { first, width, keep });
+            cells.push(StairCell { first, width, acceptance: keep });
             first += width;
         }
         Zipf { n, theta, choose: Alias::new(&weights), cells: cells.into() }
@@ -79,7 +80,7 @@ impl Zipf {
             let cell = self.cells[self.choose.pick(draws.next()) as usize];
             let k = cell.first + below(draws.next(), cell.width);
             let chance = draws.next();
-            if chance <= cell.keep || self.kept(cell.first, k, chance) {
+            if chance <= cell.acceptance || self.accepts(cell.first, k, chance) {
                 return k - 1;
             }
         }
@@ -87,7 +88,7 @@ impl Zipf {
 
     /// The exact test.
     #[cold]
-    fn kept(&self, first: u64, k: u64, chance: u64) -> bool {
+    fn accepts(&self, first: u64, k: u64, chance: u64) -> bool {
         unit(chance) < (first as f64 / k as f64).powf(self.theta)
     }
 }
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
     use model::random::RandomStream;
 
-    /// The most ranks that are promised.
+    /// The largest supported number of ranks.
     const MOST: u64 = 1_000_000_000_000_000_000;
 
     /// The sum of k^-theta for k in 1 ..= n: the first terms one by one, the others by the
@@ -173,9 +174,9 @@ mod tests {
         }
     }
 
-    /// The bound that keeps a rank without computing its probability must not exceed it.
+    /// The bound must not exceed the acceptance probability of any rank.
     #[test]
-    fn the_shortcut_agrees_with_the_exact_test() {
+    fn acceptance_bound_is_conservative() {
         for theta in [0.01, 0.99, 1.0, 4.0] {
             let zipf = Zipf::new(1_000_000_000_000, theta);
             let mut next = 1;
@@ -183,7 +184,7 @@ mod tests {
                 assert_eq!(cell.first, next, "the cells cover every rank once");
                 next += cell.width;
                 let last = (cell.first as f64 / (next - 1) as f64).powf(theta);
-                assert!(cell.keep as f64 <= last * 2f64.powi(64), "{theta}: {cell:?}");
+                assert!(cell.acceptance as f64 <= last * 2f64.powi(64), "{theta}: {cell:?}");
             }
             assert_eq!(next - 1, zipf.n);
         }

@@ -21,8 +21,8 @@ const ETC_SHORT: [f64; 15] = [
 /// - Values: 44 % of up to 14 B from a table, the others generalised Pareto; mean 194 B, drawn for
 ///   every write.
 /// - 30 GETs a SET, the ratio of the paper.
-/// - Popularity: the paper shows that it is much skewed, but gives no law for it. mutilate asks
-///   uniformly, which keeps no part of the data in the processor's caches; here it is Zipf's law
+/// - Popularity: the paper shows that it is much skewed, but gives no law for it. mutilate draws
+///   uniformly, which leaves no part of the data in the processor's caches; here it is Zipf's law
 ///   with YCSB's constant.
 /// - 100,000 records: with memcached's own 50 to 60 B a record they fit its default of 64 MiB.
 pub(super) fn etc() -> WorkloadSpec {
@@ -63,9 +63,9 @@ pub(super) fn etc() -> WorkloadSpec {
 ///   whole.
 /// - Keys: 1 to 248 random letters and figures, uniformly, as its loader draws them; 4 % are
 ///   lengthened to the 11 that distinct keys need.
-/// - Values: **an approximation**. The data set itself was not at hand. Its mean is kept, and that
-///   memcached is started with a smallest item of 550 B; the shape in between is a guess with a
-///   moderate tail. A key always has its length, as in the data set.
+/// - Values: **an approximation**. The data set itself was not available. The mean and the smallest
+///   item of 550 B are as published; the shape in between is assumed, with a moderate tail. A key
+///   always has its length, as in the data set.
 /// - 80 % GET, 20 % SET; Poisson arrivals; p99 below 1 ms.
 pub(super) fn data_caching() -> WorkloadSpec {
     let value = LengthSpec::Pareto {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn etc_asks_as_published_and_fits_memcached_s_default() {
+    fn etc_matches_published_mix_and_fits_default_memory() {
         let spec = etc();
         let shares = spec.mix.shares().unwrap();
         assert!((shares[Op::Read] / shares[Op::Update] - 30.0).abs() < 1e-9);

@@ -12,7 +12,7 @@ pub struct Preset {
     pub name: &'static str,
     /// One line for people.
     pub description: &'static str,
-    /// The arrivals of requests that belong to it, by their name, where a rate is asked.
+    /// The arrival process that belongs to it, by name, for open loops.
     pub arrivals: Option<&'static str>,
     /// The service level objective that belongs to it, as `search --slo` reads it.
     pub slo: Option<&'static str>,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_answered_with_the_nearest_name() {
+    fn suggests_the_nearest_preset() {
         let error = find("ycbs-a").unwrap_err().to_string();
         assert!(error.contains("did you mean `ycsb-a`?"), "{error}");
     }

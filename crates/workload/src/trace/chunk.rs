@@ -1,4 +1,4 @@
-//! Requests of a trace, some at a time.
+//! Chunks of a trace's requests.
 
 use model::Expiry;
 use model::random::mix;
@@ -11,28 +11,27 @@ use crate::value::hash;
 /// One request of a trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TraceRequest<'a> {
-    /// Its number in the trace, from 0. As a salt it makes every written value another one.
+    /// Its number in the trace, from 0. Used as a salt, it makes every written value distinct.
     pub index: u64,
     /// Seconds after the first second of the trace. The trace has whole seconds; where in its
-    /// second a request lies is chosen by [`Spread`](super::Spread).
+    /// second a request lies is chosen by [`ArrivalSpread`](super::ArrivalSpread).
     pub at_s: f64,
     pub operation: TraceOp,
-    /// The key that is to be sent: that of the trace, in the size that the trace says, at most
-    /// 250 B. It is anonymised, and so often of another length than the original: what is too long
-    /// is cut, what is too short is lengthened, and letters of a hash of the whole key keep it
-    /// distinct.
+    /// The key to send: the trace's, in the original size, at most 250 B. It is anonymised, and so
+    /// often of another length than the original: what is too long is cut, what is too short is
+    /// lengthened, and letters of a hash of the whole key keep it distinct.
     pub key: &'a [u8],
     pub fit: KeyFit,
     /// Bytes of the original key.
     pub key_size: u32,
-    /// Bytes of the value that is written, or that was there to be read.
+    /// Bytes of the value that is written or was read.
     pub value_size: u32,
-    /// When what is written expires; never, for what is no write.
+    /// The expiry of a write; never for other operations.
     pub expiry: Expiry,
 }
 
 impl TraceRequest<'_> {
-    /// A hash over all that is asked; the (wrapping) sum over the threads of a replay is the same
+    /// A hash over the whole request; the (wrapping) sum over the threads of a replay is the same
     /// for the same requests.
     #[inline]
     pub fn fingerprint(&self) -> u64 {
@@ -41,7 +40,7 @@ impl TraceRequest<'_> {
     }
 }
 
-/// A row of requests in memory that is used again and again.
+/// A reusable buffer of requests.
 #[derive(Debug, Clone, Default)]
 pub struct RequestChunk {
     requests: Vec<ChunkEntry>,
@@ -95,7 +94,7 @@ impl RequestChunk {
         (0..self.len()).filter_map(|n| self.get(n))
     }
 
-    /// Empties it; the memory stays.
+    /// Removes all requests; the memory is reused.
     pub(super) fn clear(&mut self) {
         self.requests.clear();
         self.keys.clear();
@@ -115,7 +114,7 @@ impl RequestChunk {
         });
     }
 
-    pub(super) fn push_again(&mut self, request: &TraceRequest<'_>) {
+    pub(super) fn push_copy(&mut self, request: &TraceRequest<'_>) {
         self.keys.extend_from_slice(request.key);
         self.requests.push(ChunkEntry {
             index: request.index,

@@ -1,11 +1,10 @@
-//! How many different keys there are, without keeping them.
+//! The number of distinct keys, without storing them.
 
 /// Bits of a hash that choose a register.
 const BITS: u32 = 14;
 
 /// HyperLogLog (Flajolet et al., AofA 2007) over hashes of 64 bits, which need no correction for
-/// large counts; small ones are told by the registers that are still empty. The standard error is
-/// 0.8 % in 16 KiB.
+/// large counts; small ones follow from the empty registers. The standard error is 0.8 % in 16 KiB.
 #[derive(Debug)]
 pub(super) struct DistinctCounter {
     registers: Box<[u8]>,

@@ -1,12 +1,12 @@
-//! What can be wrong with a trace, with the file and the line.
+//! Errors in traces, with the file and the line.
 
 use std::io;
 use std::sync::Arc;
 
 use thiserror::Error;
 
-/// Why a trace cannot be replayed. `file` is the path as it was given, `standard input` for `-`;
-/// lines count from 1.
+/// Why a trace cannot be replayed. `file` is the given path, `standard input` for `-`; lines count
+/// from 1.
 #[derive(Debug, Clone, Error)]
 pub enum TraceError {
     #[error("the trace {file} cannot be opened: {source}")]
@@ -18,7 +18,7 @@ pub enum TraceError {
     )]
     Compression { file: Arc<str>, format: &'static str },
 
-    /// A compressed file that is damaged or cut short is found here too.
+    /// Also a compressed file that is damaged or truncated.
     #[error("the trace {file} cannot be read behind line {line}: {source}")]
     Read { file: Arc<str>, line: u64, source: Arc<io::Error> },
 
@@ -75,7 +75,7 @@ pub enum LineProblem {
     TimeGoesBack { before: u64, now: u64 },
 }
 
-/// A part of a line for people, on one line and not too long of one.
+/// An excerpt of a line for messages.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     const MOST: usize = 80;
     let shown = bytes[..bytes.len().min(MOST)].escape_ascii().to_string();

@@ -1,4 +1,4 @@
-//! A trace divided over the threads that ask.
+//! A trace divided over client threads.
 
 use std::mem;
 use std::sync::Arc;
@@ -15,18 +15,17 @@ use crate::value::hash;
 /// Requests that are handed over together.
 const CHUNK: usize = 1024;
 
-/// Chunks that wait for a consumer at most. A whole second is read before the first of its requests
-/// is handed over; meanwhile these last.
+/// Chunks that wait for a consumer at most. They must last while a whole second is read.
 const AHEAD: usize = 64;
 
 impl TraceReader {
     /// Starts a thread that reads the trace and divides it over `consumers` by the hash of the key:
-    /// one key always comes to the same consumer, in the order of the trace.
+    /// requests of one key reach the same consumer, in the order of the trace.
     ///
     /// The thread is ahead of each consumer by at most 65,536 requests and waits for the one that
     /// is behind, hence all are to be read at the same pace. It ends with the trace, at an error,
     /// or when all feeds are dropped (where it waits for standard input, once that gives a line);
-    /// what belongs to one that was dropped is passed over.
+    /// requests of a dropped feed are skipped.
     ///
     /// # Errors
     /// A thread that cannot be started.
@@ -63,25 +62,25 @@ fn connected(file: &Arc<str>, header: Option<&Arc<str>>) -> (FeedReceiver, Trace
         used,
         chunk: RequestChunk::new(),
         next: 0,
-        over: None,
+        end: None,
     };
-    (FeedReceiver { to, back, chunk: RequestChunk::new(), gone: false }, feed)
+    (FeedReceiver { to, back, chunk: RequestChunk::new(), closed: false }, feed)
 }
 
-/// The thread's end of a feed.
+/// The reader thread's end of a feed.
 struct FeedReceiver {
     to: SyncSender<FeedMessage>,
-    /// Chunks that were read.
+    /// Used chunks, to be filled again.
     back: Receiver<RequestChunk>,
     chunk: RequestChunk,
-    gone: bool,
+    closed: bool,
 }
 
 impl FeedReceiver {
     #[inline]
     fn push(&mut self, request: &TraceRequest<'_>) {
-        if !self.gone {
-            self.chunk.push_again(request);
+        if !self.closed {
+            self.chunk.push_copy(request);
             if self.chunk.len() == CHUNK {
                 self.flush();
             }
@@ -89,7 +88,7 @@ impl FeedReceiver {
     }
 
     fn flush(&mut self) {
-        if !self.chunk.is_empty() && !self.gone {
+        if !self.chunk.is_empty() && !self.closed {
             let mut empty = self.back.try_recv().unwrap_or_default();
             empty.clear();
             let full = mem::replace(&mut self.chunk, empty);
@@ -99,13 +98,13 @@ impl FeedReceiver {
 
     /// Waits until there is room, or the feed is dropped.
     fn send(&mut self, message: FeedMessage) {
-        self.gone |= self.to.send(message).is_err();
+        self.closed |= self.to.send(message).is_err();
     }
 }
 
 fn run(mut trace: TraceReader, spread: ArrivalSpread, mut outlets: Vec<FeedReceiver>) {
     let mut second = RequestChunk::new();
-    while !outlets.iter().all(|outlet| outlet.gone) {
+    while !outlets.iter().all(|outlet| outlet.closed) {
         match trace.next_second(spread, &mut second) {
             Ok(true) => {
                 let count = outlets.len() as u64;
@@ -138,27 +137,27 @@ pub struct TraceFeed {
     chunk: RequestChunk,
     /// The next request of the chunk.
     next: usize,
-    /// Why nothing more comes.
-    over: Option<Result<(), TraceError>>,
+    /// The end of the trace, or its error.
+    end: Option<Result<(), TraceError>>,
 }
 
-/// What comes next of a [`Feed`].
+/// The next item of a [`TraceFeed`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FeedItem<'a> {
     Request(TraceRequest<'a>),
-    /// It is not read yet.
+    /// Not read yet.
     NotYet,
     End,
 }
 
 impl TraceFeed {
-    /// As [`Trace::header`].
+    /// As [`TraceReader::header`].
     pub fn header(&self) -> Option<&Arc<str>> {
         self.header.as_ref()
     }
 
-    /// The next request, which stays the next one until [`Feed::advance`]; waits for it at most so
-    /// long. Allocates nothing.
+    /// The next request, which stays the next one until [`TraceFeed::advance`]; waits for it at
+    /// most so long. Allocates nothing.
     ///
     /// # Errors
     /// What is wrong with the trace, once everything before it was handed over, and again at every
@@ -166,12 +165,12 @@ impl TraceFeed {
     #[inline]
     pub fn peek(&mut self, wait: Duration) -> Result<FeedItem<'_>, TraceError> {
         if self.next == self.chunk.len() && !self.receive(wait)? {
-            return Ok(if self.over.is_some() { FeedItem::End } else { FeedItem::NotYet });
+            return Ok(if self.end.is_some() { FeedItem::End } else { FeedItem::NotYet });
         }
         Ok(self.chunk.get(self.next).map_or(FeedItem::NotYet, FeedItem::Request))
     }
 
-    /// Goes on behind the request that was seen last.
+    /// Goes on to the request after the current one.
     #[inline]
     pub fn advance(&mut self) {
         self.next = (self.next + 1).min(self.chunk.len());
@@ -179,7 +178,7 @@ impl TraceFeed {
 
     /// Whether another chunk came.
     fn receive(&mut self, wait: Duration) -> Result<bool, TraceError> {
-        if let Some(over) = &self.over {
+        if let Some(over) = &self.end {
             return over.clone().map(|()| false);
         }
         let message = match self.incoming.try_recv() {
@@ -191,7 +190,7 @@ impl TraceFeed {
             Ok(FeedMessage::Chunk(chunk)) => {
                 let used = mem::replace(&mut self.chunk, chunk);
                 self.next = 0;
-                // It comes back to the thread as long as that is there; there is always room.
+                // Returned to the reader thread; there is always room.
                 let _ = self.used.try_send(used);
                 return Ok(true);
             }
@@ -202,6 +201,6 @@ impl TraceFeed {
                 Err(TraceError::ThreadDied { file: self.file.clone() })
             }
         };
-        self.over.insert(over).clone().map(|()| false)
+        self.end.insert(over).clone().map(|()| false)
     }
 }

@@ -1,4 +1,4 @@
-//! The key that is sent for a line.
+//! The key that is sent for a line of a trace.
 
 use model::random::mix;
 
@@ -13,7 +13,7 @@ const LETTERS: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklm
 /// Letters of a hash of 64 bits.
 const HASH: usize = 11;
 
-/// What became of a trace's key on its way to the size that the trace gives.
+/// How a trace's key was fitted to the original size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyFit {
     AsItIs,
@@ -24,10 +24,10 @@ pub enum KeyFit {
 /// Appends the trace's key in the size that the trace says it had, at most [`LONGEST`].
 ///
 /// Anonymised keys are often longer or shorter than the ones they stand for. What is too long is
-/// cut, and the last letters (up to eleven) of what is left become those of a hash of the whole
-/// key; what is too short is lengthened by such letters. Hence the same key and size always give
-/// the same key, and different ones differ but for accidents of the hash: of 6 bits a letter where
-/// the size is below 11 B.
+/// cut, and its last letters (up to eleven) become those of a hash of the whole key; what is too
+/// short is lengthened by such letters. Hence the same key and size always give the same key, and
+/// different ones differ but for accidents of the hash: of 6 bits a letter where the size is below
+/// 11 B.
 pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) -> KeyFit {
     let size = (size as usize).min(LONGEST);
     if key.len() == size {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_its_size_and_stays_itself() {
+    fn keys_get_their_size_and_stay_distinct() {
         let key = "nz:u:eeW511W3dcH3de3d15ec";
         assert_eq!(fitted(key, 25), key.as_bytes());
         for size in (1..=LONGEST as u32).filter(|size| *size != 25) {

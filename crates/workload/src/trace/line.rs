@@ -1,4 +1,4 @@
-//! A line of a trace, taken apart.
+//! A parsed line of a trace.
 
 use model::{Expiry, suggest};
 
@@ -53,13 +53,13 @@ impl TraceLine<'_> {
     }
 }
 
-/// What is before the first comma, and what is behind it.
+/// Splits at the first comma.
 fn first(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let comma = text.iter().position(|byte| *byte == b',')?;
     Some((&text[..comma], &text[comma + 1..]))
 }
 
-/// What is before the last comma, and what is behind it.
+/// Splits at the last comma.
 fn last(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let comma = text.iter().rposition(|byte| *byte == b',')?;
     Some((&text[..comma], &text[comma + 1..]))
@@ -102,8 +102,8 @@ fn expiry(text: &[u8]) -> Result<Expiry, LineProblem> {
     }
 }
 
-/// Whether a line names the fields of a trace instead of having them: seven words, where a request
-/// has numbers, however they are called, quoted and spaced.
+/// Whether a line is a header: seven words where a request has numbers, whatever their names,
+/// quotes and spaces.
 pub(super) fn is_header(line: &[u8]) -> bool {
     let is_word = |field: &[u8]| {
         let first = field.iter().find(|byte| !matches!(byte, b' ' | b'"' | b'\'' | b'#'));
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_a_line_apart() {
+    fn parses_a_line() {
         let line = TraceLine::parse(b"17,nz:u:eeW511W3dcH3de3d15ec,22,304,5,set,86400").unwrap();
         let expected = TraceLine {
             second: 17,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_time_to_live_is_at_once() {
+    fn negative_ttl_expires_at_once() {
         for (ttl, expiry) in [
             ("0", Expiry::Never),
             ("1", Expiry::After(1)),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_told_from_a_request_that_is_wrong() {
+    fn distinguishes_header_from_invalid_request() {
         for line in [
             "timestamp,key,key_size,value_size,client_id,operation,TTL",
             "# time, anonymized key, key size, value size, client id, operation, ttl",

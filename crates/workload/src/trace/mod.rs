@@ -5,8 +5,8 @@
 //! `timestamp,key,key size,value size,client,operation,TTL`, with the time in whole seconds and
 //! sizes in bytes. A key may hold commas.
 //!
-//! A [`Trace`] reads a file, or standard input, plain or compressed, one second at a time: memory
-//! does not grow with the file. [`Trace::feed`] divides it over the threads that ask.
+//! A [`TraceReader`] reads a file, or standard input, plain or compressed, one second at a time:
+//! memory does not grow with the file. [`TraceReader::feed`] divides it over client threads.
 
 mod chunk;
 mod distinct;

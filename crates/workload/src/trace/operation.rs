@@ -1,4 +1,4 @@
-//! What a line of a trace asks for.
+//! The operation of a line of a trace.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ impl TraceOp {
         TraceOp::ALL.into_iter().find(|operation| operation.name().as_bytes() == name)
     }
 
-    /// What is asked of a store: a read, a delete, or a write of the whole value for everything
+    /// The operation on a store: a read, a delete, or a write of the whole value for everything
     /// that changes one. (A value to which something was appended could not be verified.)
     pub const fn op(self) -> Op {
         match self {

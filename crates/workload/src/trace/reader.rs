@@ -11,13 +11,13 @@ use super::line::{self, TraceLine};
 use super::source::{self, Bytes};
 use super::spread::ArrivalSpread;
 
-/// The most requests of one second: they are held in memory together, some 100 MB then.
+/// The most requests of one second: they are in memory together, some 100 MB.
 pub const MOST_A_SECOND: usize = 1 << 20;
 
 /// The longest line, with its end.
 const LONGEST_LINE: u64 = 4096;
 
-/// With which some programs begin a file of UTF-8.
+/// The byte-order mark of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// An open trace.
@@ -27,15 +27,15 @@ pub struct TraceReader {
     /// The line that was read last, without its end, and its number from 1.
     line: Vec<u8>,
     number: u64,
-    /// The line before the first request that names the fields, where there is one.
+    /// The header line, if any.
     header: Option<Arc<str>>,
-    /// Whether that line is still to be handed out.
+    /// Whether the current line is still to be returned.
     pending: bool,
     /// Its second, and the first of all.
     second: u64,
     first: u64,
     most_a_second: usize,
-    /// What was found wrong behind requests that were handed out.
+    /// An error after requests that were returned.
     failed: Option<TraceError>,
 }
 
@@ -101,7 +101,7 @@ impl TraceReader {
     ///
     /// # Errors
     /// A line that is no request, by its number; a time that goes back; a second with too many
-    /// requests; a file that cannot be read on. After an error the trace is of no use any more.
+    /// requests; a read error. After an error the reader is unusable.
     pub fn next_second(
         &mut self,
         spread: ArrivalSpread,

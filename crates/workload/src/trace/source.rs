@@ -1,4 +1,4 @@
-//! Bytes of a trace, from wherever they come and however they are compressed.
+//! The bytes of a trace, decompressed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -24,7 +24,7 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Opens a trace; what its first bytes say decides how it is decompressed, not its name.
+/// Opens a trace; its first bytes, not its name, determine the compression.
 pub(super) fn open(path: &Path) -> Result<Bytes, TraceError> {
     let file = name(path);
     let failed = |source| TraceError::Open { file: file.clone(), source: Arc::new(source) };
@@ -48,7 +48,7 @@ fn decompressed(
         [0x1f, 0x8b, ..] => {
             Ok(Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole))))
         }
-        // A frame, or one that is to be skipped.
+        // A data frame or a skippable frame.
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
             Ok(Box::new(BufReader::with_capacity(BUFFER, ZstdFrames::new(whole))))
         }

@@ -1,4 +1,4 @@
-//! Where in its second a request lies.
+//! The instants of requests within a second.
 
 use model::random::{Draws, RandomStream};
 
@@ -13,7 +13,7 @@ pub enum ArrivalSpread {
     Poisson { seed: u64 },
 }
 
-/// The purpose of the random lane; those of a [`Spec`](crate::Spec) are below.
+/// The purpose of the random lane; those of a [`WorkloadSpec`](crate::WorkloadSpec) are below.
 const INSTANTS: u64 = 65;
 
 impl ArrivalSpread {

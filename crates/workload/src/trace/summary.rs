@@ -1,4 +1,4 @@
-//! What is in a trace, from one pass over it.
+//! A summary of a trace, from one pass over it.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::reader::TraceReader;
 use super::{ArrivalSpread, TraceError};
 use crate::value::hash;
 
-/// What a trace, or its beginning, asks for.
+/// The requests of a trace or of its beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceSummary {
     pub requests: u64,
-    /// Requests by what is asked of a store.
+    /// Requests by operation.
     pub by_op: PerOp<u64>,
     /// Different keys, estimated with a standard error of 0.8 %.
     pub distinct_keys: f64,
@@ -46,11 +46,11 @@ impl TraceSummary {
 }
 
 impl TraceReader {
-    /// Reads the trace, up to the end of the second in which `requests` have been seen; `None`
-    /// reads all of it.
+    /// Reads the trace, up to the end of the second that reaches `requests`; `None` reads all of
+    /// it.
     ///
     /// # Errors
-    /// As [`Trace::next_second`].
+    /// As [`TraceReader::next_second`].
     pub fn summary(mut self, requests: Option<u64>) -> Result<TraceSummary, TraceError> {
         let most = requests.unwrap_or(u64::MAX);
         let mut summary = TraceSummary {

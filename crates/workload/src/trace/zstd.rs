@@ -1,4 +1,4 @@
-//! Zstandard, decompressed frame by frame: a file may hold several, and parts that are no data.
+//! Zstandard, decompressed frame by frame: a file may contain several, and skippable frames.
 
 use std::io::{self, BufRead, Read};
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn all_frames_are_read_and_what_is_no_data_is_skipped() {
+    fn reads_all_frames_and_skips_skippable_ones() {
         let mut file = frame(b"one ");
         file.extend([0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, b'x', b'y', b'z']);
         file.extend(frame(b""));

@@ -1,4 +1,4 @@
-//! What the bytes of a value are, whatever decides its length.
+//! The bytes of a value.
 
 use multiversion::multiversion;
 
@@ -8,11 +8,11 @@ use model::random::{Draws, RandomStream, fold, mix};
 /// Salt and check: a shorter value has no room for them.
 pub const HEADER: usize = 16;
 
-/// What ends a value that has a run.
+/// The bytes at the end of a value that has a run.
 const SEAL: usize = 8;
 
 /// Bytes of the pool at which a window may begin. Pools of 64 and 512 KiB were read as fast by a
-/// harness alone; a small one leaves the caches to the store that is measured.
+/// harness alone; a small one leaves the caches to the measured store.
 const POOL: usize = 16 << 10;
 
 /// Bytes of noise that are read from one place of the pool.
@@ -31,15 +31,15 @@ const WINDOW: usize = 4 << 10;
 /// do not differ, and a longer one that was cut to nothing passes where values of 0 bytes are
 /// written.
 ///
-/// Everything is recomputed by [`Content::agrees`] and its callers, so that a single changed bit is found. Numbers
-/// are stored little-endian.
+/// Everything is recomputed by [`ValueContent::agrees`] and its callers, so that a single changed
+/// bit is found. Numbers are stored little-endian.
 #[derive(Debug, Clone)]
 pub struct ValueContent {
     compressibility: f64,
     pool: Box<[u8]>,
 }
 
-/// What a key and a salt determine.
+/// A word that key and salt determine.
 #[derive(Clone, Copy)]
 struct ContentStamp(u64);
 
@@ -96,7 +96,7 @@ impl ValueContent {
     /// Makes `out` the value of `length` bytes that `salt` gives to the key with this hash.
     #[inline(always)]
     pub fn write(&self, key_hash: u64, salt: u64, length: usize, out: &mut Vec<u8>) {
-        // What is there already is overwritten, not cleared first.
+        // Existing content is overwritten, not cleared first.
         if out.len() != length {
             out.resize(length, 0);
         }
@@ -128,18 +128,18 @@ impl ValueContent {
         let mut difference = 0;
         for (index, part) in noise.chunks(WINDOW).enumerate() {
             let mask = stamp.mask(index);
-            difference |= unlike(part, self.window(mask), mask);
+            difference |= difference(part, self.window(mask), mask);
         }
         if !run.is_empty() {
             let seal = stamp.seal();
             let (run, end) = run.split_at(run.len().saturating_sub(SEAL));
-            difference |= unlike_byte(run, seal[0]) | u64::from(end != &seal[..end.len()]);
+            difference |= difference_from_byte(run, seal[0]) | u64::from(end != &seal[..end.len()]);
         }
         difference == 0
     }
 }
 
-/// What covers the key's hash in the check.
+/// The mask of the key's hash in the check.
 #[inline(always)]
 fn cover(salt: u64, length: usize) -> u64 {
     mix(salt.wrapping_add((length as u64).wrapping_mul(0xd6e8_feb8_6659_fd93)))
@@ -147,7 +147,7 @@ fn cover(salt: u64, length: usize) -> u64 {
 
 /// The salt of a header, and the hash of the key that it was written for.
 #[inline(always)]
-pub fn opened(header: &[u8; HEADER], length: usize) -> (u64, u64) {
+pub fn decode_header(header: &[u8; HEADER], length: usize) -> (u64, u64) {
     let ([salt, check], _) = header.as_chunks::<8>() else {
         return (0, 0);
     };
@@ -176,7 +176,7 @@ fn masked(to: &mut [u8], from: &[u8], mask: u64) {
     let (from_whole, from_rest) =
         from[..to_whole.len() * LANES + to_rest.len()].as_chunks::<LANES>();
     for (to, from) in to_whole.iter_mut().zip(from_whole) {
-        // One value, so that the compiler need not ask whether the places overlap.
+        // A local value, so that the compiler knows that the memory does not overlap.
         *to = std::array::from_fn(|index| from[index] ^ wide[index]);
     }
     let (to_rest, from_rest) = masked_part::<16>(to_rest, from_rest, &wide);
@@ -206,9 +206,9 @@ fn masked_part<'a, 'b, const N: usize>(
     }
 }
 
-/// Zero exactly where [`masked`] would have written `seen`.
+/// Zero exactly where [`masked`] would have written `actual`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2"))]
-fn unlike(seen: &[u8], from: &[u8], mask: u64) -> u64 {
+fn difference(seen: &[u8], from: &[u8], mask: u64) -> u64 {
     let wide = repeated(mask);
     let (seen_whole, seen_rest) = seen.as_chunks::<LANES>();
     let (from_whole, from_rest) =
@@ -219,8 +219,10 @@ fn unlike(seen: &[u8], from: &[u8], mask: u64) -> u64 {
             *all |= seen ^ from ^ mask;
         }
     }
-    let (seen_rest, from_rest) = unlike_part::<16>(seen_rest, from_rest, &wide, &mut difference);
-    let (seen_rest, from_rest) = unlike_part::<8>(seen_rest, from_rest, &wide, &mut difference);
+    let (seen_rest, from_rest) =
+        difference_of_part::<16>(seen_rest, from_rest, &wide, &mut difference);
+    let (seen_rest, from_rest) =
+        difference_of_part::<8>(seen_rest, from_rest, &wide, &mut difference);
     let mut last = 0;
     for ((seen, from), mask) in seen_rest.iter().zip(from_rest).zip(&wide) {
         last |= seen ^ from ^ mask;
@@ -230,7 +232,7 @@ fn unlike(seen: &[u8], from: &[u8], mask: u64) -> u64 {
 
 /// Adds what differs in the first `N` bytes, if there are as many: what is left.
 #[inline(always)]
-fn unlike_part<'a, 'b, const N: usize>(
+fn difference_of_part<'a, 'b, const N: usize>(
     seen: &'a [u8],
     from: &'b [u8],
     wide: &[u8; LANES],
@@ -250,7 +252,7 @@ fn unlike_part<'a, 'b, const N: usize>(
 
 /// Zero exactly where all bytes are `byte`.
 #[inline(always)]
-fn unlike_byte(seen: &[u8], byte: u8) -> u64 {
+fn difference_from_byte(seen: &[u8], byte: u8) -> u64 {
     let (whole, rest) = seen.as_chunks::<8>();
     let word = u64::from_ne_bytes([byte; 8]);
     let difference = whole.iter().fold(0, |all, seen| all | (u64::from_ne_bytes(*seen) ^ word));
@@ -263,8 +265,8 @@ fn repeated(mask: u64) -> [u8; LANES] {
     std::array::from_fn(|index| bytes[index % 8])
 }
 
-/// A hash of a key's bytes: sixteen at a time through a 128-bit product. It tells keys apart; it
-/// is no defence against anyone who means harm.
+/// A hash of a key's bytes: sixteen at a time through a 128-bit product. Not collision-resistant
+/// against attacks.
 #[inline(always)]
 pub fn hash(key: &[u8]) -> u64 {
     const A: u64 = 0xa076_1d64_78bd_642f;

@@ -11,13 +11,13 @@ pub use sized::SizedValues;
 
 use crate::length::{LengthLimits, LengthSampler};
 use crate::{LengthSpec, SpecError};
-use content::{HEADER, ValueContent, opened, short};
+use content::{HEADER, ValueContent, decode_header, short};
 use model::random::{RandomStream, mix};
 
 /// The longest value.
 pub const LONGEST: u64 = 1 << 30;
 
-/// From what a value's length is drawn.
+/// Whether a value's length depends on the write or on the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LengthSource {
@@ -50,7 +50,7 @@ impl Default for ValueSpec {
     }
 }
 
-/// What is wrong with a value that a store returned.
+/// Why a value that a store returned is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 pub enum ValueMismatch {
     #[error("the value has a length that was never written")]
@@ -62,7 +62,7 @@ pub enum ValueMismatch {
     OtherKey,
 }
 
-/// Writes and verifies values whose length is drawn; what they hold: [`Content`].
+/// Writes and verifies values whose length is drawn; their bytes: [`ValueContent`].
 #[derive(Debug, Clone)]
 pub struct Values {
     length: LengthSampler,
@@ -112,14 +112,14 @@ impl Values {
     /// Whether `value` is one that was written for `key`, in any version.
     ///
     /// # Errors
-    /// [`Wrong`], with the best guess at what happened.
+    /// [`ValueMismatch`], with the most likely cause.
     #[inline]
     pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         let key_hash = hash(key);
         let Some((header, body)) = value.split_first_chunk::<HEADER>() else {
             return self.verify_short(key_hash, value);
         };
-        let (salt, owner) = opened(header, value.len());
+        let (salt, owner) = decode_header(header, value.len());
         if owner == key_hash
             && self.drawn_length(salt, key_hash) == value.len()
             && self.content.agrees(salt, key_hash, body)
@@ -150,7 +150,7 @@ impl Values {
         let Some((header, body)) = value.split_first_chunk::<HEADER>() else {
             return ValueMismatch::Length;
         };
-        let (salt, owner) = opened(header, value.len());
+        let (salt, owner) = decode_header(header, value.len());
         // With a body of eight bytes or more, an owner that fits it is no accident.
         if owner != key_hash
             && body.len() >= 8
@@ -192,7 +192,7 @@ mod tests {
         ["0", "1", "9", "15", "16", "17", "100", "1000", "9000", "uniform:0..300"];
 
     #[test]
-    fn what_was_written_is_right() {
+    fn verifies_written_values() {
         for size in SIZES {
             for compressibility in [0.0, 0.3, 0.99] {
                 let values = values(size, compressibility);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_is_the_longest_that_is_drawn() {
+    fn longest_matches_drawn_lengths() {
         for (size, longest) in
             [("1000", 1000), ("uniform:5..300", 300), ("discrete:7=0.5,99=0.5,1000=0", 99)]
         {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_found() {
+    fn detects_every_flipped_bit() {
         for size in SIZES {
             for compressibility in [0.0, 0.5] {
                 let values = values(size, compressibility);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_length_is_found() {
+    fn detects_wrong_lengths() {
         for size in SIZES.iter().filter(|size| !size.contains(':')) {
             let values = values(size, 0.0);
             let right = value(&values, b"k", 1);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_value_is_found_wherever_it_is_torn() {
+    fn detects_torn_values() {
         for compressibility in [0.0, 0.5, 0.9] {
             let values = values("1000", compressibility);
             let (old, new) = (value(&values, b"k", 1), value(&values, b"k", 2));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_another_key_is_known_as_such() {
+    fn detects_value_of_another_key() {
         for by in [LengthSource::Write, LengthSource::Key] {
             let size = LengthSpec::parse("uniform:24..300").unwrap();
             let spec = ValueSpec { size, length_by: by, ..Default::default() };
@@ -303,7 +303,7 @@ mod tests {
 
     /// Bytes that LZ4 saves over values written one behind the other, as in a log or a block.
     #[test]
-    fn compressors_find_what_was_asked_for_and_no_more() {
+    fn values_compress_as_specified() {
         for size in ["1000", "4KiB", "64KiB", "300KiB"] {
             for asked in [0.0, 0.25, 0.5, 0.9] {
                 let values = values(size, asked);

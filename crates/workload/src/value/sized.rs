@@ -1,16 +1,16 @@
-//! Values of any length.
+//! Values of a given length.
 
 use super::ValueMismatch;
-use super::content::{HEADER, ValueContent, hash, opened, short};
+use super::content::{HEADER, ValueContent, decode_header, hash, short};
 use crate::SpecError;
 use model::random::RandomStream;
 
-/// Writes values of lengths that the caller says, and verifies them without being told.
+/// Writes values of given lengths, and verifies them without knowing the length.
 ///
 /// A value is a function of its key, its salt and its length, as those of a [`Workload`] are. The
-/// length is part of what the check covers: one that was cut or that grew is found, except that one
-/// below 16 B has no room for a check, and is then wrong only if its bytes do not follow from key
-/// and length; a value cut to 0 B passes.
+/// length is part of what the check covers: a truncated or extended value is detected. A value
+/// below 16 B has no room for a check: it is wrong only if its bytes do not follow from key and
+/// length; a value cut to 0 B passes.
 ///
 /// [`Workload`]: crate::Workload
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct SizedValues {
     content: ValueContent,
 }
 
-/// The purpose of the random lane; those of a [`Spec`](crate::Spec) are below.
+/// The purpose of the random lane; those of a [`WorkloadSpec`](crate::WorkloadSpec) are below.
 const POOL: u64 = 64;
 
 impl SizedValues {
@@ -42,7 +42,7 @@ impl SizedValues {
     /// Whether `value` was written for `key`, with any salt and any length.
     ///
     /// # Errors
-    /// What is wrong with it: [`Wrong::OtherKey`] where that can be told, else [`Wrong::Content`].
+    /// [`ValueMismatch::OtherKey`] where that can be determined, else [`ValueMismatch::Content`].
     #[inline]
     pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         let key_hash = hash(key);
@@ -50,7 +50,7 @@ impl SizedValues {
             let right = value == &short(key_hash, value.len())[..value.len()];
             return if right { Ok(()) } else { Err(ValueMismatch::Content) };
         };
-        let (salt, owner) = opened(header, value.len());
+        let (salt, owner) = decode_header(header, value.len());
         if owner == key_hash && self.content.agrees(salt, key_hash, body) {
             return Ok(());
         }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_found() {
+    fn detects_wrong_values() {
         let values = SizedValues::new(3, 0.0).unwrap();
         let (mut right, mut other) = (Vec::new(), Vec::new());
         for length in LENGTHS.into_iter().filter(|length| (1..9000).contains(length)) {

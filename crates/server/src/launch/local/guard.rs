@@ -47,7 +47,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub(super) struct Guard {
     process: Child,
     /// Open as long as kvmeter lives and wants the server.
-    wanted: Option<PipeWriter>,
+    alive_pipe: Option<PipeWriter>,
 }
 
 /// The end of a pipe that a server inherits; not open for programs that are started otherwise.
@@ -56,7 +56,7 @@ pub(super) struct Mark(PipeWriter);
 
 /// What a marked process is known by.
 #[derive(Debug, Clone)]
-pub(super) struct Sign {
+pub(super) struct MarkId {
     fd: i32,
     device: u64,
     inode: u64,
@@ -81,13 +81,13 @@ impl Guard {
             .current_dir("/")
             .process_group(0)
             .spawn()?;
-        Ok((Guard { process, wanted: Some(wanted) }, mark))
+        Ok((Guard { process, alive_pipe: Some(wanted) }, mark))
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        drop(self.wanted.take());
+        drop(self.alive_pipe.take());
         let began = Instant::now();
         while let Ok(None) = self.process.try_wait() {
             if began.elapsed() >= LIMIT {
@@ -105,17 +105,17 @@ impl Mark {
     }
 
     /// Closes kvmeter's own end: only the server is marked then.
-    pub fn hand_over(self) -> Sign {
+    pub fn hand_over(self) -> MarkId {
         let fd = self.0.as_raw_fd();
         // An inode of zero is on nothing.
         let (device, inode) = fs::metadata(format!("/proc/self/fd/{fd}"))
             .map(|pipe| (pipe.dev(), pipe.ino()))
             .unwrap_or_default();
-        Sign { fd, device, inode }
+        MarkId { fd, device, inode }
     }
 }
 
-impl Sign {
+impl MarkId {
     /// Whether a process descends from the server that was started.
     pub fn is_on(&self, pid: u32) -> bool {
         let same = |pipe: Metadata| (pipe.dev(), pipe.ino()) == (self.device, self.inode);

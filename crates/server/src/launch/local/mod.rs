@@ -2,8 +2,8 @@
 
 mod binary;
 mod guard;
+mod listen_address;
 mod output;
-mod place;
 mod readiness;
 mod server_process;
 
@@ -21,14 +21,14 @@ use nix::unistd::Pid;
 
 use self::binary::Binary;
 use self::guard::Guard;
+use self::listen_address::ListenAddress;
 use self::output::Output;
-use self::place::ListenAddress;
 use self::server_process::{ServerProcess, SpawnError};
 use super::cpu_list;
 use super::error::LaunchError;
 use super::launcher::{LaunchRequest, Launched, Launcher, ServerHandle, ServerState, quoted};
-use super::program::{Place, Program};
-use super::settings::{Common, Given};
+use super::program::{LaunchContext, Program};
+use super::settings::{CommonSettings, GivenSettings};
 use crate::watch::Process;
 
 /// A free port may be taken by another process before the server has it.
@@ -56,14 +56,14 @@ impl Launcher for LocalLauncher {
 
     fn start(&self, order: &LaunchRequest) -> Result<Launched, LaunchError> {
         let program = order.program;
-        let given = Given::new(program.name(), program.settings(), &order.settings)?;
-        let common = Common::read(&given)?;
+        let given = GivenSettings::new(program.name(), program.settings(), &order.settings)?;
+        let common = CommonSettings::read(&given)?;
         program.check(&common.arguments)?;
         let mut tried = 1;
         loop {
             let listen = ListenAddress::choose(program, &common)?;
             let folder = output::folder()?;
-            let place = Place { listen: &listen.given, folder: &folder };
+            let place = LaunchContext { listen: &listen.given, folder: &folder };
             let mut arguments = program.arguments(&given, place)?;
             arguments.extend(common.arguments.iter().cloned());
             // Settings are refused before anything is looked for.
@@ -92,8 +92,8 @@ impl Launcher for LocalLauncher {
 /// One try to start a server at one place.
 struct LaunchAttempt<'a> {
     order: &'a LaunchRequest,
-    given: &'a Given<'a>,
-    common: &'a Common,
+    given: &'a GivenSettings<'a>,
+    common: &'a CommonSettings,
     binary: &'a Binary,
     listen: &'a ListenAddress,
 }
@@ -103,11 +103,11 @@ impl LaunchAttempt<'_> {
         let program = self.order.program;
         let mut running = self.spawn(&arguments, folder)?;
         let pid = self.answered(&running)?;
-        if pid != running.keeper.pid() {
-            running.behind = Process::of(pid).ok();
+        if pid != running.process.pid() {
+            running.listening = Process::of(pid).ok();
         }
-        if let Some(key) = program.unmet(self.given, &running.output.first_words()) {
-            let words = quoted(&running.last_words());
+        if let Some(key) = program.unmet(self.given, &running.output.first_output()) {
+            let words = quoted(&running.last_output());
             return Err(LaunchError::Unmet { program: program.name(), key, words });
         }
         let cpus = sched_getaffinity(Pid::from_raw(pid.cast_signed()))
@@ -148,7 +148,14 @@ impl LaunchAttempt<'_> {
         match keeper {
             Ok(keeper) => {
                 let stop = Arc::clone(&self.order.stop);
-                Ok(RunningServer { keeper, guard: Some(guard), sign, behind: None, output, stop })
+                Ok(RunningServer {
+                    process: keeper,
+                    guard: Some(guard),
+                    sign,
+                    listening: None,
+                    output,
+                    stop,
+                })
             }
             Err(SpawnError::Cpus(why)) => Err(self.cpus_error(why)),
             Err(SpawnError::Start(error)) => Err(LaunchError::CannotRun {
@@ -165,14 +172,14 @@ impl LaunchAttempt<'_> {
         let began = Instant::now();
         let mut pause = Duration::from_millis(2);
         loop {
-            if let Some(status) = running.keeper.ended() {
+            if let Some(status) = running.process.ended() {
                 return Err(self.ended_early(running, status));
             }
             // Whoever answered may be gone again: then it is looked at once more.
             if readiness::answers(program, &self.listen.reached)
                 && let Some(pid) = self.listener(running)?
                 // A server that goes into the background answers, and its parent has ended.
-                && running.keeper.ended().is_none()
+                && running.process.ended().is_none()
             {
                 return Ok(pid);
             }
@@ -180,7 +187,7 @@ impl LaunchAttempt<'_> {
                 return Err(LaunchError::Stopped { program: program.name() });
             }
             if began.elapsed() >= self.order.start_timeout {
-                let words = running.output.last_words();
+                let words = running.output.last_output();
                 return Err(LaunchError::Silent {
                     program: program.name(),
                     address: self.listen.reached.clone(),
@@ -199,16 +206,16 @@ impl LaunchAttempt<'_> {
     fn listener(&self, running: &RunningServer) -> Result<Option<u32>, LaunchError> {
         let Ok(listener) = Process::listening_at(&self.listen.reached) else {
             // Not every machine shows it; what was started still runs, or the next look says so.
-            return Ok(running.keeper.ended().is_none().then_some(running.keeper.pid()));
+            return Ok(running.process.ended().is_none().then_some(running.process.pid()));
         };
         let pid = listener.pid();
-        if pid == running.keeper.pid() || running.sign.is_on(pid) {
+        if pid == running.process.pid() || running.sign.is_on(pid) {
             return Ok(Some(pid));
         }
         if !listener.exists() {
             return Ok(None);
         }
-        Err(LaunchError::Stranger {
+        Err(LaunchError::OtherListener {
             program: self.order.program.name(),
             address: self.listen.reached.clone(),
             pid,
@@ -218,7 +225,7 @@ impl LaunchAttempt<'_> {
 
     fn ended_early(&self, running: &RunningServer, status: ExitStatus) -> LaunchError {
         let program = self.order.program;
-        let words = running.output.last_words();
+        let words = running.output.last_output();
         if status.success() && running.sign.is_anywhere() {
             return LaunchError::Background { program: program.name(), words: quoted(&words) };
         }
@@ -252,12 +259,12 @@ fn remedy(program: &dyn Program, words: &str) -> String {
 /// A server process of ours, killed when this is dropped.
 #[derive(Debug)]
 struct RunningServer {
-    keeper: ServerProcess,
+    process: ServerProcess,
     /// Taken when it is let go.
     guard: Option<Guard>,
-    sign: guard::Sign,
+    sign: guard::MarkId,
     /// The process that listens, where it is a child of the one that was started.
-    behind: Option<Process>,
+    listening: Option<Process>,
     output: Output,
     /// The order's.
     stop: Arc<AtomicBool>,
@@ -265,30 +272,30 @@ struct RunningServer {
 
 impl ServerHandle for RunningServer {
     fn state(&self) -> ServerState {
-        match self.keeper.ended() {
+        match self.process.ended() {
             Some(status) => ServerState::Ended(status),
-            None if self.behind.as_ref().is_some_and(|process| !process.exists()) => {
+            None if self.listening.as_ref().is_some_and(|process| !process.exists()) => {
                 ServerState::Lost
             }
             None => ServerState::Runs,
         }
     }
 
-    fn first_words(&self) -> String {
-        self.output.first_words()
+    fn first_output(&self) -> String {
+        self.output.first_output()
     }
 
-    fn last_words(&self) -> String {
-        self.output.last_words()
+    fn last_output(&self) -> String {
+        self.output.last_output()
     }
 
     fn end(&mut self, limit: Duration) -> Option<(ExitStatus, bool)> {
-        self.keeper.signal(Signal::SIGTERM);
-        let outcome = match self.keeper.wait_unless(&self.stop, limit) {
+        self.process.signal(Signal::SIGTERM);
+        let outcome = match self.process.wait_unless(&self.stop, limit) {
             Some(status) => Some((status, false)),
             None => {
-                self.keeper.signal(Signal::SIGKILL);
-                self.keeper.wait(limit).map(|status| (status, true))
+                self.process.signal(Signal::SIGKILL);
+                self.process.wait(limit).map(|status| (status, true))
             }
         };
         // Whatever left the server's process group is ended by the guard.
@@ -300,8 +307,8 @@ impl ServerHandle for RunningServer {
 impl Drop for RunningServer {
     fn drop(&mut self) {
         if self.guard.is_some() {
-            self.keeper.signal(Signal::SIGKILL);
-            self.keeper.wait(Duration::from_secs(5));
+            self.process.signal(Signal::SIGKILL);
+            self.process.wait(Duration::from_secs(5));
         }
     }
 }

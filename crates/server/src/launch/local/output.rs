@@ -57,15 +57,15 @@ impl Output {
     }
 
     /// What it printed while it started; a server that prints more than this is not read through.
-    pub fn first_words(&self) -> String {
+    pub fn first_output(&self) -> String {
         let mut head = Vec::new();
-        // Without it there is nothing to go by, and last_words says why.
+        // Without it there is nothing to go by, and last_output says why.
         let _ = File::open(self.path()).and_then(|file| file.take(65_536).read_to_end(&mut head));
         String::from_utf8_lossy(&head).into_owned()
     }
 
     /// The last lines that are not empty.
-    pub fn last_words(&self) -> String {
+    pub fn last_output(&self) -> String {
         let mut tail = Vec::new();
         let read = File::open(self.path()).and_then(|mut file| {
             let length = file.metadata()?.len();

@@ -18,14 +18,14 @@ pub(super) fn answers(program: &dyn Program, address: &Address) -> bool {
         Address::Unix(path) => UnixStream::connect(path).and_then(|stream| {
             stream.set_read_timeout(Some(LIMIT))?;
             stream.set_write_timeout(Some(LIMIT))?;
-            exchange(stream, program.question())
+            exchange(stream, program.probe_request())
         }),
         Address::Tcp { host, port } => {
             let Ok(ip) = host.parse::<IpAddr>() else { return false };
             TcpStream::connect_timeout(&SocketAddr::new(ip, *port), LIMIT).and_then(|stream| {
                 stream.set_read_timeout(Some(LIMIT))?;
                 stream.set_write_timeout(Some(LIMIT))?;
-                exchange(stream, program.question())
+                exchange(stream, program.probe_request())
             })
         }
     };

@@ -30,7 +30,7 @@ pub(super) enum SpawnError {
 }
 
 /// Between two looks at whether somebody says stop.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Holds a child process from its start to its end.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl ServerProcess {
                     Ok(child) => {
                         // Nobody listens any more only if kvmeter panics: the wait goes on.
                         let _ = tell.send(Ok(child.id()));
-                        keep(child, &keeps);
+                        reap(child, &keeps);
                     }
                     Err(error) => {
                         let _ = tell.send(Err(error));
@@ -112,8 +112,8 @@ impl ServerProcess {
         let until = Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let ended = self.wait(left.min(LOOK));
-            if ended.is_some() || left <= LOOK || stop.load(Ordering::Relaxed) {
+            let ended = self.wait(left.min(POLL));
+            if ended.is_some() || left <= POLL || stop.load(Ordering::Relaxed) {
                 return ended;
             }
         }
@@ -131,7 +131,7 @@ impl ServerProcess {
 }
 
 /// Waits for the child and publishes how it ended.
-fn keep(mut child: Child, shared: &Shared) {
+fn reap(mut child: Child, shared: &Shared) {
     let pid = Pid::from_raw(child.id().cast_signed());
     // Seen as ended, but not reaped yet.
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}

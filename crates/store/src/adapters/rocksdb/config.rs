@@ -1,4 +1,4 @@
-//! The URL's options, turned into RocksDB's own.
+//! The URL's options, translated to RocksDB's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ const COMPRESSIONS: &[(&str, &str)] = &[
     ("zstd", "kZSTD"),
 ];
 
-/// What the URL asks for. `None` leaves a value to the options file, or else to RocksDB.
+/// The URL's options. `None` leaves a value to the options file, or else to RocksDB.
 #[derive(Debug)]
 pub struct Config {
     pub cache: Option<u64>,
@@ -90,7 +90,7 @@ impl Config {
             database.push(("compression", compression.to_owned()));
         }
         if let Some(bytes) = given.bytes("memtable")? {
-            // RocksDB raises a smaller one without a word.
+            // RocksDB silently raises a smaller one.
             if bytes < 64 << 10 {
                 return Err(StoreError::Request(
                     "option `memtable` of `rocksdb` takes a size of at least `64KiB`".to_owned(),

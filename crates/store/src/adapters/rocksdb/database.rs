@@ -1,5 +1,5 @@
-//! RocksDB's objects, safe to use: each ends what it began, none outlives the library, which stays
-//! loaded as long as the process runs.
+//! RocksDB's objects, safe to use: each destroys what it created, none outlives the library, which
+//! stays loaded as long as the process runs.
 
 use std::ffi::{CStr, CString, c_char};
 use std::marker::PhantomData;
@@ -54,7 +54,7 @@ owned!(
     Database(c::Db), rocksdb_close
 );
 
-/// What no version of RocksDB answers: it ends the process when memory ends.
+/// No version of RocksDB returns null: it aborts when memory runs out.
 const NOTHING: &str = "RocksDB made nothing and said nothing";
 
 fn made<T>(raw: *mut T) -> Result<NonNull<T>, StoreError> {
@@ -245,7 +245,7 @@ impl Database {
         })
     }
 
-    /// The value of a key, lent by RocksDB.
+    /// The value of a key, borrowed from RocksDB.
     #[inline]
     pub fn get(
         &self,
@@ -320,7 +320,7 @@ impl Database {
     }
 }
 
-/// A value that RocksDB lends: the bytes of a block of its cache, mostly.
+/// A value borrowed from RocksDB, mostly bytes of a cached block.
 pub struct PinnedValue<'a> {
     functions: &'static Functions,
     raw: NonNull<c::PinnableSlice>,
@@ -336,7 +336,7 @@ impl PinnedValue<'_> {
         unsafe {
             let bytes =
                 (self.functions.rocksdb_pinnableslice_value)(self.raw.as_ptr(), &mut length);
-            lent(bytes, length)
+            borrowed_bytes(bytes, length)
         }
     }
 }
@@ -352,7 +352,7 @@ impl Drop for PinnedValue<'_> {
     }
 }
 
-/// A place in a database's order of keys. Belongs to one thread.
+/// An iterator over a database's keys. Belongs to one thread.
 pub struct RowIterator<'a> {
     functions: &'static Functions,
     raw: NonNull<c::Iterator>,
@@ -361,7 +361,7 @@ pub struct RowIterator<'a> {
 
 #[allow(unsafe_code)]
 impl RowIterator<'_> {
-    /// Shows it what was written since it was made; `None` where this version cannot.
+    /// Makes writes since its creation visible; `None` where this version cannot.
     pub fn refresh(&mut self) -> Option<Result<(), StoreError>> {
         let refresh = self.functions.rocksdb_iter_refresh?;
         // SAFETY: the iterator is alive.
@@ -375,14 +375,14 @@ impl RowIterator<'_> {
         }
     }
 
-    /// Goes to the next pair. Only where there is one now.
+    /// Goes to the next pair; must be at a pair.
     pub fn step(&mut self) {
         debug_assert!(self.pair().is_some(), "RocksDB's iterator must be valid to go on");
         // SAFETY: the iterator is alive, and at a pair.
         unsafe { (self.functions.rocksdb_iter_next)(self.raw.as_ptr()) }
     }
 
-    /// The pair where it is; `None` behind the last one, and after an error.
+    /// The current pair; `None` after the last one, and after an error.
     pub fn pair(&self) -> Option<(&[u8], &[u8])> {
         let (raw, mut of_key, mut of_value) = (self.raw.as_ptr(), 0, 0);
         // SAFETY: the iterator is alive; at a pair, it lends both until it is moved, which takes
@@ -393,11 +393,11 @@ impl RowIterator<'_> {
             }
             let key = (self.functions.rocksdb_iter_key)(raw, &mut of_key);
             let value = (self.functions.rocksdb_iter_value)(raw, &mut of_value);
-            Some((lent(key, of_key), lent(value, of_value)))
+            Some((borrowed_bytes(key, of_key), borrowed_bytes(value, of_value)))
         }
     }
 
-    /// What ended it, if not the last pair.
+    /// The error that ended the iteration, if any.
     pub fn status(&self) -> Result<(), StoreError> {
         // SAFETY: the iterator is alive.
         outcome(self.functions, |error| unsafe {
@@ -420,7 +420,7 @@ impl Drop for RowIterator<'_> {
 /// `bytes` are `length` bytes that live as long as the answer is used.
 #[inline]
 #[allow(unsafe_code)]
-unsafe fn lent<'a>(bytes: *const c_char, length: usize) -> &'a [u8] {
+unsafe fn borrowed_bytes<'a>(bytes: *const c_char, length: usize) -> &'a [u8] {
     match bytes.is_null() {
         true => &[],
         // SAFETY: the caller's word.
@@ -428,7 +428,7 @@ unsafe fn lent<'a>(bytes: *const c_char, length: usize) -> &'a [u8] {
     }
 }
 
-/// What a call answers that leaves its error in a text.
+/// The result of a call that reports its error as a text.
 #[inline]
 fn outcome(
     functions: &'static Functions,
@@ -444,7 +444,7 @@ fn failed(functions: &'static Functions, error: *mut c_char) -> StoreError {
     // SAFETY: a call has just left it, and it is ours to free.
     #[allow(unsafe_code)]
     let text = unsafe { take_text(functions, error) }.unwrap_or_default();
-    // Whichever call meets the full disk, and every write after it, says so in these words.
+    // Every call that meets a full disk, and every later write, reports it so.
     if text.contains("No space left on device") || text.contains("NoSpace") {
         StoreError::Full(text)
     } else {

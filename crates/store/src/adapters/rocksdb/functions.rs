@@ -34,11 +34,11 @@ opaque! {
     PinnableSlice;
 }
 
-/// Where a function leaves a text that says what went wrong, to be freed with `rocksdb_free`.
+/// An error text of a function, to be freed with `rocksdb_free`.
 type ErrorPtr = *mut *mut c_char;
 type Text = *const c_char;
 
-/// Makes [`Functions`], and the two ways to it, of lines as they stand in the header.
+/// Defines [`Functions`] and its two constructors from lines as in the header.
 macro_rules! functions {
     (
         required { $($name:ident: fn($($arg:ty),*) $(-> $answer:ty)?;)* }
@@ -53,11 +53,10 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Those of a library, by the symbols that `find` answers.
+            /// The functions of a library, by the symbols that `find` returns.
             ///
             /// # Errors
-            /// The name of the first function that every supported version has and this library
-            /// has not.
+            /// The name of the first required function that the library lacks.
             ///
             /// # Safety
             /// A symbol that `find` answers for a name is the function of that name in RocksDB's
@@ -90,7 +89,7 @@ macro_rules! functions {
                 })
             }
 
-            /// Those that are linked in.
+            /// The linked functions.
             #[cfg(feature = "rocksdb-bundled")]
             pub fn linked() -> Functions {
                 use librocksdb_sys as _;

@@ -21,14 +21,14 @@ use crate::{AdapterUnavailable, StoreError};
 pub const BUNDLED: &str = "bundled";
 /// How shared libraries of RocksDB are called; a version may follow.
 const NAME: &str = "librocksdb.so";
-/// Where the loader looks without being told, on the distributions that there are.
+/// The loader's default folders on common distributions.
 const USUAL: [&str; 6] =
     ["/usr/local/lib", "/usr/local/lib64", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 const LOADER_CONFIGURATION: &str = "/etc/ld.so.conf";
 /// How deep files of the loader's configuration may include each other.
 const DEEPEST: usize = 8;
 
-/// A library that is in use. It is never unloaded: RocksDB has threads of its own.
+/// A loaded library. It is never unloaded: RocksDB has threads of its own.
 pub struct Library {
     pub functions: Functions,
     /// `None`: linked in.
@@ -38,10 +38,10 @@ pub struct Library {
     version: OnceLock<Result<String, String>>,
 }
 
-/// Which library a URL asks for.
+/// The library that a URL names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LibraryChoice {
-    /// The linked one where there is one, else the first that the loader would find.
+    /// The linked one if any, else the first that the loader would find.
     Any,
     Bundled,
     At(PathBuf),
@@ -57,7 +57,7 @@ impl LibraryChoice {
     }
 }
 
-/// Loads the library, or finds it loaded already.
+/// Loads the library, unless it is loaded already.
 ///
 /// # Errors
 /// There is none, or none with all functions; another one is loaded in this process.
@@ -66,7 +66,7 @@ pub fn load(wanted: &LibraryChoice) -> Result<&'static Library, StoreError> {
         LibraryChoice::Any => match linked() {
             Some(library) => Ok(library),
             None => {
-                let path = found().into_iter().next().ok_or_else(none_found)?;
+                let path = libraries().into_iter().next().ok_or_else(library_missing)?;
                 shared(&path)
             }
         },
@@ -81,13 +81,13 @@ pub fn load(wanted: &LibraryChoice) -> Result<&'static Library, StoreError> {
     }
 }
 
-/// Whether neither a linked nor a shared library is here.
+/// Whether there is neither a linked nor a shared library.
 pub fn is_missing() -> bool {
-    linked().is_none() && found().is_empty()
+    linked().is_none() && libraries().is_empty()
 }
 
-/// What to say, and do, where there is no RocksDB.
-pub fn none_found() -> AdapterUnavailable {
+/// The reason and remedy where RocksDB is missing.
+pub fn library_missing() -> AdapterUnavailable {
     AdapterUnavailable {
         reason: "RocksDB's library was not found where the loader looks for one".to_owned(),
         remedy: "install it (Debian: `apt-get install librocksdb7.8`), or name one with \
@@ -111,8 +111,8 @@ fn linked() -> Option<&'static Library> {
     None
 }
 
-/// One shared library a process. Two versions would share what C++ compilers make unique in a
-/// process (static variables of templates and inline functions), which ends in crashes.
+/// One shared library for each process. Two versions would share symbols that C++ makes unique in a
+/// process (static variables of templates and inline functions) and crash.
 static SHARED: Mutex<Option<(PathBuf, &'static Library)>> = Mutex::new(None);
 
 fn shared(path: &Path) -> Result<&'static Library, StoreError> {
@@ -130,7 +130,7 @@ fn shared(path: &Path) -> Result<&'static Library, StoreError> {
             loaded.display()
         )));
     }
-    // Read first: what was measured is the file as it was before it was loaded.
+    // Hashed before loading: the recorded hash is that of the loaded file.
     let sha256 = sha256(&real).map_err(|error| refused(error.to_string()))?;
     // SAFETY: the user, or the machine's loader, names a RocksDB; loading runs its constructors,
     // as linking it would have.
@@ -177,17 +177,17 @@ fn sha256(path: &Path) -> io::Result<String> {
 }
 
 impl Library {
-    /// `7.8.3`. The C interface has no function for it: the library writes it into the OPTIONS
-    /// file of each database, so an empty one is made in a temporary folder.
+    /// `7.8.3`. The C interface has no function for it, but the OPTIONS file of a database names
+    /// it, so an empty one is created in a temporary folder.
     ///
     /// # Errors
-    /// What RocksDB says to an empty database.
+    /// RocksDB's error for an empty database.
     pub fn version(&'static self) -> Result<&'static str, StoreError> {
-        let version = self.version.get_or_init(|| self.ask_version().map_err(|e| e.to_string()));
+        let version = self.version.get_or_init(|| self.read_version().map_err(|e| e.to_string()));
         version.as_deref().map_err(|error| StoreError::Failed(error.clone()))
     }
 
-    fn ask_version(&'static self) -> Result<String, StoreError> {
+    fn read_version(&'static self) -> Result<String, StoreError> {
         let failed = |error: io::Error| StoreError::Failed(format!("a temporary folder: {error}"));
         let folder = tempfile::tempdir().map_err(failed)?;
         let mut options = Options::new(&self.functions)?;
@@ -198,8 +198,8 @@ impl Library {
             .ok_or(StoreError::Failed("RocksDB does not say its version".to_owned()))
     }
 
-    /// What a person reads: version and, of a shared library, the first 16 digits of the file's
-    /// SHA-256, by which two builds of one version are told apart.
+    /// Version and, of a shared library, the first 16 digits of the file's SHA-256, which
+    /// distinguish builds of one version.
     pub fn describe(&self, version: &str) -> String {
         match &self.sha256 {
             Some(hash) => format!("RocksDB {version} (sha256 {})", &hash[..16]),
@@ -207,21 +207,20 @@ impl Library {
         }
     }
 
-    /// As it stands in a URL.
+    /// The library's name in a URL.
     pub fn name(&self) -> String {
         let path = self.path.as_ref().map(|path| path.display().to_string());
         path.unwrap_or_else(|| BUNDLED.to_owned())
     }
 }
 
-/// The shared libraries of RocksDB where the loader looks, the one that it would take first: of
-/// each file one name, for this processor alone.
-pub fn found() -> Vec<PathBuf> {
+/// The shared libraries of RocksDB in the loader's order, for this processor, each file once.
+pub fn libraries() -> Vec<PathBuf> {
     let variable = std::env::var_os("LD_LIBRARY_PATH");
-    found_in(folders(variable, Path::new(LOADER_CONFIGURATION)))
+    libraries_in(folders(variable, Path::new(LOADER_CONFIGURATION)))
 }
 
-fn found_in(folders: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+fn libraries_in(folders: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for folder in folders {
@@ -300,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_of_names() {
+    fn parses_versions_of_file_names() {
         assert_eq!(version_of("librocksdb.so"), Some(vec![]));
         assert_eq!(version_of("librocksdb.so.7.8.3"), Some(vec![7, 8, 3]));
         for other in ["librocksdb.so.x", "librocksdb.so-7", "librocksdb.a", "librocksdb.so."] {
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loader_s_folders_are_read_of_its_configuration() {
+    fn reads_loader_folders_from_configuration() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("conf.d");
         fs::create_dir(&folder).unwrap();
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_folder_the_linker_s_name_comes_first_then_the_newest() {
+    fn orders_libraries_of_a_folder() {
         let home = tempfile::tempdir().unwrap();
         let exe = fs::read("/proc/self/exe").unwrap();
         for name in ["librocksdb.so.9.11", "librocksdb.so.9.9", "librocksdb.so.7.8", "other.so"] {
@@ -341,8 +340,9 @@ mod tests {
         std::os::unix::fs::symlink("librocksdb.so.7.8", home.path().join(NAME)).unwrap();
         fs::write(home.path().join("librocksdb.so.10"), "no library").unwrap();
         let real = home.path().canonicalize().unwrap();
-        let found = found_in([home.path().to_owned(), home.path().to_owned()]);
-        let names: Vec<_> = found.iter().map(|path| path.strip_prefix(&real).unwrap()).collect();
+        let found = libraries_in([home.path().to_owned(), home.path().to_owned()]);
+        let names: Vec<_> =
+            libraries.iter().map(|path| path.strip_prefix(&real).unwrap()).collect();
         assert_eq!(
             names,
             ["librocksdb.so.7.8", "librocksdb.so.9.11", "librocksdb.so.9.9"].map(Path::new)

@@ -1,8 +1,8 @@
-//! RocksDB, through its own C interface, whose functions are found when a store is opened.
+//! RocksDB, through its C interface, whose functions are looked up when a store is opened.
 //!
-//! A read is one `rocksdb_get_pinned`, which lends the block's own bytes; read and write options
-//! are made once. A session keeps one iterator for each database that it has scanned, refreshed
-//! before each scan: it holds on to the memtables and files of its last scan until its next.
+//! A read is one `rocksdb_get_pinned`, without a copy; read and write options are created once. A
+//! session keeps one iterator for each database that it has scanned, refreshed before each scan: it
+//! pins the memtables and files of its last scan until the next.
 
 mod config;
 mod database;
@@ -53,11 +53,11 @@ impl EmbeddedAdapter for RocksDb {
                 .to_owned(),
         };
         if library::is_missing() {
-            return Err(library::none_found());
+            return Err(library::library_missing());
         }
         let library = library::load(&library::LibraryChoice::Any).map_err(unusable)?;
         let version = library.version().map_err(unusable)?;
-        let others: Vec<String> = library::found()
+        let others: Vec<String> = library::libraries()
             .into_iter()
             .filter(|path| library.path.as_ref() != Some(path))
             .map(|path| path.display().to_string())
@@ -88,7 +88,7 @@ impl Store for RocksDb {
         Capabilities { scan: true, durable: self.config.wal, stores_values: true, may_evict: false }
     }
 
-    /// As the library wrote it beside the data when it opened it.
+    /// From the OPTIONS file that the library wrote when it opened the data.
     fn version(&self) -> String {
         let version = self.in_force.version.as_deref();
         self.library.describe(version.unwrap_or("of an unknown version"))
@@ -123,9 +123,9 @@ impl Store for RocksDb {
         Ok(RocksDbSession { store: self, scans: self.databases.iter().map(|_| None).collect() })
     }
 
-    /// Flushes, merges what is in level 0 into the levels below, and waits until nothing is
-    /// left to merge. RocksDB leaves up to three files in level 0, as many as chance has it,
-    /// and each is one more place where a read searches.
+    /// Flushes, merges what is in level 0 into the levels below, and waits until nothing is left to
+    /// merge. RocksDB leaves a varying number of up to three files in level 0, and each costs every
+    /// read a look-up.
     fn settle(&self, limit: Duration) -> Result<(), StoreError> {
         let until = Instant::now() + limit;
         for database in &self.databases {
@@ -143,7 +143,7 @@ impl Store for RocksDb {
     }
 }
 
-/// The number of files in level 0 from which RocksDB merges them, and what that is by default.
+/// The number of files in level 0 that triggers a compaction, and its default.
 const TRIGGER: &CStr = c"level0_file_num_compaction_trigger";
 const TRIGGER_NAME: &str = "level0_file_num_compaction_trigger";
 const DEFAULT_TRIGGER: &str = "4";
@@ -152,7 +152,7 @@ fn trigger(database: &Database, files: &str) -> Result<(), StoreError> {
     database.set_option(TRIGGER, files)
 }
 
-/// What is left to do, as RocksDB's properties say it.
+/// RocksDB's properties of pending work.
 const BUSY: [&CStr; 5] = [
     c"rocksdb.num-immutable-mem-table",
     c"rocksdb.mem-table-flush-pending",
@@ -163,12 +163,12 @@ const BUSY: [&CStr; 5] = [
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Flushes and waits until no flush and no compaction is left, but not past `until`. Version 7.8
-/// cannot wait by itself, and its flush knows no limit.
+/// has no waiting call, and its flush has no limit.
 fn wait(database: &Database, until: Instant, limit: Duration) -> Result<(), StoreError> {
     database.flush(false)?;
     while BUSY.iter().any(|property| database.number(property) != Some(0)) {
         if database.number(c"rocksdb.background-errors") > Some(0) {
-            // It is refused with the error of the work behind.
+            // The call fails with the error of the background work.
             database.flush(true)?;
         }
         if Instant::now() >= until {
@@ -185,7 +185,7 @@ impl RocksDb {
     fn cache_capacity(&self) -> String {
         let database = self.databases.first();
         let capacity = database.and_then(|it| it.number(c"rocksdb.block-cache-capacity"));
-        // A table without a cache has no capacity to ask for.
+        // A table without a cache has no capacity.
         capacity.unwrap_or(0).to_string()
     }
 
@@ -210,7 +210,7 @@ impl RocksDb {
     }
 }
 
-/// One thread's way into RocksDB.
+/// One thread's access to RocksDB.
 pub struct RocksDbSession<'a> {
     store: &'a RocksDb,
     /// The iterator of each database that was scanned.

@@ -1,5 +1,5 @@
-//! RocksDB's OPTIONS files: the one that a user passes in, and the one that RocksDB writes beside
-//! its data, which says what is really in force.
+//! RocksDB's OPTIONS files: a user's own, and the one that RocksDB writes next to its data with the
+//! options in force.
 
 use std::fmt;
 use std::fs;
@@ -40,7 +40,7 @@ impl OptionsFile {
                 "Version" if name == "rocksdb_version" => file.version = Some(value),
                 "Version" => {}
                 "DBOptions" => file.set(name, &value),
-                // It goes without saying; said again, it would undo the options of the table.
+                // Redundant; repeated, it would reset the options of the table.
                 r#"CFOptions "default""# if name == "table_factory" => {
                     if value != "BlockBasedTable" {
                         return Err(format!("{here}: `{value}` is not supported"));
@@ -193,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn files_elsewhere_are_seen() {
+    fn detects_files_outside_the_directory() {
         assert_eq!(OptionsFile::parse(TEXT).unwrap().leads_elsewhere(), Some("wal_dir"));
         let text = "[DBOptions]\nwal_dir=\ndb_log_dir={}\nmax_open_files=9";
         assert_eq!(OptionsFile::parse(text).unwrap().leads_elsewhere(), None);
     }
 
     #[test]
-    fn what_cannot_be_read_points_at_its_line() {
+    fn errors_name_the_line() {
         for (text, why) in [
             ("a=1", "line 1: `a=1` stands before the first [section]"),
             ("[DBOptions]\nnonsense", "line 2: `nonsense` is not `option=value`"),

@@ -1,4 +1,4 @@
-//! What RocksDB says of itself.
+//! RocksDB's statistics and properties.
 
 use std::ffi::{CStr, CString};
 
@@ -29,7 +29,7 @@ const TICKERS: &[(&str, &str, Unit, f64)] = &[
     ("bloom.useful.total", "rocksdb.bloom.filter.useful", Unit::Count, 1.0),
 ];
 
-/// As it is now, summed over the databases. Costs nothing until it is asked for.
+/// Current values, summed over the databases. Free until read.
 const LEVELS: &[(&str, &CStr, Unit)] = &[
     ("keys.estimated", c"rocksdb.estimate-num-keys", Unit::Count),
     ("sst.live", c"rocksdb.live-sst-files-size", Unit::Bytes),
@@ -40,10 +40,10 @@ const LEVELS: &[(&str, &CStr, Unit)] = &[
     ("background.errors", c"rocksdb.background-errors", Unit::Count),
 ];
 
-/// Levels of a tree by RocksDB's default; an options file may ask for more.
+/// RocksDB's default number of levels; an options file may set more.
 const MOST_LEVELS: usize = 64;
 
-/// All of them; a value that RocksDB does not answer is left out.
+/// All statistics; values that RocksDB does not report are left out.
 pub fn read(databases: &[Database], options: &Options, tickers: bool) -> Vec<Statistic> {
     let mut all = Vec::new();
     let mut add = |name: &str, value: f64, unit| {
@@ -63,7 +63,7 @@ pub fn read(databases: &[Database], options: &Options, tickers: bool) -> Vec<Sta
             add(name, values.iter().sum::<u64>() as f64, *unit);
         }
     }
-    // The cache is shared: every database would answer for the whole of it.
+    // The cache is shared: every database reports all of it.
     for (name, property) in [
         ("cache.used", c"rocksdb.block-cache-usage"),
         ("cache.pinned", c"rocksdb.block-cache-pinned-usage"),
@@ -87,9 +87,9 @@ fn count_of(text: &str, ticker: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// The most files that a read of a missing key has to look into: every file of level 0, one of
-/// each other level that has any. How many files of level 0 a load leaves behind is chance, and
-/// two loads of the same data can differ twofold in what a read costs.
+/// The most files that a read of a missing key has to look into: every file of level 0, one of each
+/// other level that has any. The number of files that a load leaves in level 0 varies, so that
+/// reads can cost twice as much after one load as after another.
 fn sorted_runs(files: &[f64]) -> f64 {
     let below = files.iter().skip(1).filter(|files| **files > 0.0).count();
     files.first().unwrap_or(&0.0) + below as f64

@@ -24,7 +24,7 @@ fn the_declared_defaults_are_those_in_force() {
         .iter()
         .map(|option| (option.name.to_owned(), option.default.to_owned()))
         .collect();
-    // What is automatic is told as what it came to.
+    // Automatic options are reported with their resolved value.
     let told = theirs.into_iter().zip(&declared).map(|((name, value), (_, default))| {
         let value = if default == "auto" { default.clone() } else { value };
         (name, value)
@@ -33,7 +33,7 @@ fn the_declared_defaults_are_those_in_force() {
 }
 
 #[test]
-fn every_option_comes_into_force() {
+fn every_option_takes_effect() {
     let home = TempDir::new().unwrap();
     let asked = "cache=64MiB&cache_kind=lru&direct_io=on&wal=off&compression=zstd&memtable=8MiB\
                  &memtables=4&background_jobs=3&bloom_bits=10&databases=2&statistics=on";
@@ -47,7 +47,7 @@ fn every_option_comes_into_force() {
 }
 
 #[test]
-fn no_cache_is_no_cache() {
+fn cache_of_zero_disables_it() {
     let home = TempDir::new().unwrap();
     assert_eq!(in_force(&open(&home, "?cache=0"))["cache"], "0");
 }
@@ -55,7 +55,7 @@ fn no_cache_is_no_cache() {
 #[test]
 fn the_options_file_comes_before_the_url() {
     let home = TempDir::new().unwrap();
-    // What RocksDB itself wrote is the file that a user has at hand.
+    // Users start from a file that RocksDB wrote.
     drop(open(&home, "?compression=lz4&memtable=16MiB&bloom_bits=12&background_jobs=5"));
     let written = fs::read_dir(home.path().join("data/0000"))
         .unwrap()
@@ -130,7 +130,7 @@ fn statistics_count_what_was_written() {
 }
 
 #[test]
-fn a_settled_tree_has_nothing_in_level_0() {
+fn settle_empties_level_0() {
     let home = TempDir::new().unwrap();
     let store = open(&home, "?memtable=256KiB&compression=none");
     let level_0 = || {
@@ -160,8 +160,8 @@ fn sync_without_a_log_is_refused() {
     assert!(error.contains("leave one of the two out"), "{error}");
 }
 
-/// Where a library is here, it has to be one that runs: otherwise every other test of RocksDB would
-/// be left out without a word.
+/// A library that is present must work: otherwise every other test of RocksDB would be skipped
+/// silently.
 #[test]
 fn a_library_that_is_here_is_available() {
     if library::is_missing() {
@@ -172,7 +172,7 @@ fn a_library_that_is_here_is_available() {
 }
 
 #[test]
-fn what_doctor_says_is_what_runs() {
+fn reported_version_is_the_one_in_use() {
     let home = TempDir::new().unwrap();
     let said = RocksDb::linked().unwrap();
     let store = open(&home, "");
@@ -181,7 +181,7 @@ fn what_doctor_says_is_what_runs() {
     assert!(version.starts_with("RocksDB ") && version.contains('.'), "{version}");
 }
 
-/// A user's own build is named by its path; what is no RocksDB, and a second one, are refused.
+/// A library can be named by its path; other files and a second library are refused.
 #[test]
 fn a_library_is_taken_by_its_path() {
     let home = TempDir::new().unwrap();
@@ -189,7 +189,7 @@ fn a_library_is_taken_by_its_path() {
         let url: StoreUrl = format!("rocksdb:x?library={library}").parse().unwrap();
         url.check().map_err(|error| error.to_string())
     };
-    let Some(path) = library::found().into_iter().next() else {
+    let Some(path) = library::libraries().into_iter().next() else {
         eprintln!("skipped: there is no shared library of RocksDB here");
         return;
     };
@@ -208,7 +208,7 @@ fn a_library_is_taken_by_its_path() {
 
 #[test]
 fn keys_stay_in_their_database() {
-    // These decide where data on disks lies.
+    // The location of existing data depends on these.
     let place = |number: u64| spread(format!("user{number}").as_bytes(), 16);
     assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(place), [4, 1, 7, 14, 1, 11, 3, 1]);
 }

@@ -8,15 +8,15 @@ use super::super::{Login, Response, WireError};
 use super::HandshakeError;
 use super::exchange::Handshake;
 
-/// Two line ends: a server that reads lines answers instead of waiting for one.
+/// Two line ends, so that a line-based server answers instead of waiting.
 const OPAQUE: u32 = 0x0d0a_0d0a;
 
-/// A packet that was answered, kept.
+/// An owned answer packet.
 struct Reply {
     status: u16,
     key: String,
     value: String,
-    /// What it is if it refuses.
+    /// The packet as a refusal.
     refusal: Response,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn greet<S: Read + Write>(
     talk: &mut Handshake<'_, S>,
     login: &Login,
 ) -> Result<String, HandshakeError> {
-    let reply = ask(talk, "asking for the version", opcode::VERSION, b"", b"")?;
+    let reply = request(talk, "asking for the version", opcode::VERSION, b"", b"")?;
     if reply.status != status::DONE {
         return Err(talk.refused(reply.refusal));
     }
@@ -32,14 +32,16 @@ pub(super) fn greet<S: Read + Write>(
     match &login.password {
         Some(password) => {
             let Some(user) = &login.user else {
-                return Err(HandshakeError::HalfALogin { protocol: "SASL" });
+                return Err(HandshakeError::IncompleteLogin { protocol: "SASL" });
             };
             let plain = format!("\0{user}\0{}", password.expose());
-            let reply = ask(talk, "logging in", opcode::SASL_AUTH, b"PLAIN", plain.as_bytes())?;
+            let reply = request(talk, "logging in", opcode::SASL_AUTH, b"PLAIN", plain.as_bytes())?;
             match (reply.status, reply.refusal) {
                 (status::DONE, _) => {}
                 (status::UNKNOWN_COMMAND, _) => {
-                    return Err(HandshakeError::NoLoginWanted { words: "it has no SASL".into() });
+                    return Err(HandshakeError::LoginNotRequired {
+                        words: "it has no SASL".into(),
+                    });
                 }
                 (_, Response::Refused { words, .. }) => {
                     return Err(HandshakeError::LoginRefused { words });
@@ -47,9 +49,9 @@ pub(super) fn greet<S: Read + Write>(
                 (_, other) => return Err(talk.refused(other)),
             }
         }
-        // The version is told to everyone; anything else wants the login.
+        // The version needs no login; every other command does.
         None => {
-            let reply = ask(talk, "asking whether a login is wanted", opcode::NOOP, b"", b"")?;
+            let reply = request(talk, "asking whether a login is wanted", opcode::NOOP, b"", b"")?;
             if reply.status != status::DONE {
                 return Err(talk.refused(reply.refusal));
             }
@@ -61,7 +63,7 @@ pub(super) fn greet<S: Read + Write>(
 pub(super) fn statistics<S: Read + Write>(
     talk: &mut Handshake<'_, S>,
 ) -> Result<Vec<(String, String)>, HandshakeError> {
-    let mut reply = ask(talk, "asking for statistics", opcode::STAT, b"", b"")?;
+    let mut reply = request(talk, "asking for statistics", opcode::STAT, b"", b"")?;
     let mut statistics = Vec::new();
     loop {
         if reply.status != status::DONE {
@@ -76,14 +78,14 @@ pub(super) fn statistics<S: Read + Write>(
 }
 
 pub(super) fn flush<S: Read + Write>(talk: &mut Handshake<'_, S>) -> Result<(), HandshakeError> {
-    let reply = ask(talk, "emptying the server", opcode::FLUSH, b"", b"")?;
+    let reply = request(talk, "emptying the server", opcode::FLUSH, b"", b"")?;
     match reply.status {
         status::DONE => Ok(()),
         _ => Err(talk.refused(reply.refusal)),
     }
 }
 
-fn ask<S: Read + Write>(
+fn request<S: Read + Write>(
     talk: &mut Handshake<'_, S>,
     doing: &'static str,
     opcode: u8,
@@ -92,7 +94,7 @@ fn ask<S: Read + Write>(
 ) -> Result<Reply, HandshakeError> {
     let mut packet = Vec::new();
     binary::put_packet(opcode, OPAQUE, &[], key, value, &mut packet);
-    talk.say(doing, &packet)?;
+    talk.send(doing, &packet)?;
     receive_reply(talk, opcode)
 }
 

@@ -6,43 +6,49 @@ use super::super::scan::{Scan, Stop};
 use super::super::{Protocol, Refusal, Response, WireError};
 use super::HandshakeError;
 
-/// The longest that one talk may take, for servers that dribble within the stream's own limit.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The limit of one handshake, for servers that send slowly within the stream's own limit.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most that is taken as the answer to one question, in however many lines or packets it comes:
-/// more than any of the answers that are asked for here. Statistics have some 10 KB.
+/// The largest answer to one request over all its lines or packets. Statistics have some 10 KB.
 const LONGEST_ANSWER: usize = 4 << 20;
 
-/// A question at a time over a stream that waits.
+/// One request at a time over a blocking stream.
 pub(super) struct Handshake<'s, S> {
     stream: &'s mut S,
     protocol: Protocol,
     received: Vec<u8>,
-    /// Bytes of the answer to this question that were taken and given on.
-    taken: usize,
+    /// Bytes of this answer that were consumed.
+    consumed: usize,
     until: Instant,
     doing: &'static str,
 }
 
 impl<'s, S: Read + Write> Handshake<'s, S> {
     pub(super) fn new(stream: &'s mut S, protocol: Protocol) -> Self {
-        let until = Instant::now() + PATIENCE;
-        Handshake { stream, protocol, received: Vec::new(), taken: 0, until, doing: "connecting" }
+        let until = Instant::now() + TIMEOUT;
+        Handshake {
+            stream,
+            protocol,
+            received: Vec::new(),
+            consumed: 0,
+            until,
+            doing: "connecting",
+        }
     }
 
-    /// Sends a question; `doing` names it in errors: `asking for the version`.
-    pub(super) fn say(&mut self, doing: &'static str, bytes: &[u8]) -> Result<(), HandshakeError> {
+    /// Sends a request; `step` names it in errors: `asking for the version`.
+    pub(super) fn send(&mut self, doing: &'static str, bytes: &[u8]) -> Result<(), HandshakeError> {
         self.doing = doing;
-        self.taken = 0;
+        self.consumed = 0;
         match self.stream.write_all(bytes).and_then(|()| self.stream.flush()) {
             Ok(()) => Ok(()),
-            // What it said before it hung up is worth more than that it did.
+            // Data received before the close explains it better than the error.
             Err(error) if is_hangup(error.kind()) => Ok(()),
             Err(error) => Err(self.failed(error)),
         }
     }
 
-    /// The next answer: reads until `parse` says that it is whole.
+    /// The next answer: reads until `parse` finds it whole.
     pub(super) fn receive<T>(
         &mut self,
         mut parse: impl FnMut(&[u8]) -> Scan<(T, usize)>,
@@ -53,15 +59,15 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
                 match parse(&self.received) {
                     Ok((answer, used)) => {
                         self.received.drain(..used);
-                        self.taken += used;
+                        self.consumed += used;
                         return Ok(answer);
                     }
                     Err(Stop::Short(more)) => needs = more,
                     Err(Stop::Wrong(error)) => return Err(self.wrong(*error)),
                 }
             }
-            if self.taken + needs > LONGEST_ANSWER {
-                let (what, bytes) = ("an answer", (self.taken + needs) as u64);
+            if self.consumed + needs > LONGEST_ANSWER {
+                let (what, bytes) = ("an answer", (self.consumed + needs) as u64);
                 let error = WireError::TooLong { what, bytes, limit: LONGEST_ANSWER };
                 return Err(self.wrong(error));
             }
@@ -69,7 +75,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
         }
     }
 
-    /// Checks that nothing is left: what follows belongs to no question.
+    /// Checks that no bytes are left: they would belong to no request.
     pub(super) fn end(self) -> Result<(), HandshakeError> {
         match self.received.is_empty() {
             true => Ok(()),
@@ -80,16 +86,16 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
         }
     }
 
-    /// The error for an answer that refuses.
+    /// The error for a refusal.
     pub(super) fn refused(&self, answer: Response) -> HandshakeError {
         let doing = self.doing;
         match answer {
             Response::Refused { words, .. } if is_protected(&words) => {
                 HandshakeError::ProtectedMode
             }
-            // Redis says so to a user who is logged in and may not do this.
+            // Redis sends NOPERM to a user who is logged in and lacks the permission.
             Response::Refused { why: Refusal::Auth, words } if !words.starts_with("NOPERM") => {
-                HandshakeError::LoginWanted { words }
+                HandshakeError::LoginRequired { words }
             }
             Response::Refused { why, words } => HandshakeError::Refused { doing, why, words },
             other => self.wrong(WireError::OutOfStep {
@@ -118,7 +124,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
         } else {
             "check the address, the protocol and whether the server wants TLS"
         };
-        HandshakeError::OtherServer {
+        HandshakeError::WrongServer {
             protocol: self.protocol.name(),
             seen: format!("it answered `{got}`"),
             way_out,
@@ -152,7 +158,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
         HandshakeError::TimedOut { doing: self.doing, hint: self.hint() }
     }
 
-    /// What else it may be that says nothing: servers that wait for more, or hang up.
+    /// Servers of other protocols that wait for more input, or close.
     fn hint(&self) -> &'static str {
         match self.protocol {
             Protocol::MemcachedText | Protocol::MemcachedMeta => {

@@ -9,7 +9,7 @@ use super::exchange::Handshake;
 
 const EXPECTED: &str = "memcached's text protocol";
 
-/// What a line answers.
+/// A line of an answer.
 enum LineReply {
     Line(String),
     Refused(Response),
@@ -21,8 +21,8 @@ pub(super) fn greet<S: Read + Write>(
 ) -> Result<String, HandshakeError> {
     let refusal = match (version(talk)?, &login.password) {
         (Ok(version), None) => return Ok(version),
-        // It would keep the login as a value.
-        (Ok(version), Some(_)) => return Err(HandshakeError::NoLoginWanted { words: version }),
+        // The server would store the login as a value.
+        (Ok(version), Some(_)) => return Err(HandshakeError::LoginNotRequired { words: version }),
         (Err(answer), None) => return Err(talk.refused(answer)),
         (Err(answer), Some(_)) => answer,
     };
@@ -30,12 +30,12 @@ pub(super) fn greet<S: Read + Write>(
         return Err(talk.refused(refusal));
     };
     let (Some(user), Some(password)) = (&login.user, &login.password) else {
-        return Err(HandshakeError::HalfALogin { protocol: "memcached" });
+        return Err(HandshakeError::IncompleteLogin { protocol: "memcached" });
     };
     let value = format!("{user} {}", password.expose());
     let question = format!("set login 0 0 {}\r\n{value}\r\n", value.len());
-    talk.say("logging in", question.as_bytes())?;
-    match talk.receive(said)? {
+    talk.send("logging in", question.as_bytes())?;
+    match talk.receive(line_reply)? {
         LineReply::Line(line) if line == "STORED" => {}
         LineReply::Refused(Response::Refused { words, .. }) => {
             return Err(HandshakeError::LoginRefused { words });
@@ -46,13 +46,13 @@ pub(super) fn greet<S: Read + Write>(
     version(talk)?.map_err(|answer| talk.refused(answer))
 }
 
-/// The version, or the refusal to say it.
+/// The version, or the server's refusal.
 fn version<S: Read + Write>(
     talk: &mut Handshake<'_, S>,
 ) -> Result<Result<String, Response>, HandshakeError> {
-    talk.say("asking for the version", b"version\r\n")?;
+    talk.send("asking for the version", b"version\r\n")?;
     match talk.receive(|bytes| {
-        let (said, used) = said(bytes)?;
+        let (said, used) = line_reply(bytes)?;
         match said {
             LineReply::Line(line) => match line.strip_prefix("VERSION ") {
                 Some(version) => Ok((LineReply::Line(format!("memcached {version}")), used)),
@@ -69,10 +69,10 @@ fn version<S: Read + Write>(
 pub(super) fn statistics<S: Read + Write>(
     talk: &mut Handshake<'_, S>,
 ) -> Result<Vec<(String, String)>, HandshakeError> {
-    talk.say("asking for statistics", b"stats\r\n")?;
+    talk.send("asking for statistics", b"stats\r\n")?;
     let mut statistics = Vec::new();
     loop {
-        match talk.receive(said)? {
+        match talk.receive(line_reply)? {
             LineReply::Line(line) if line == "END" => return Ok(statistics),
             LineReply::Line(line) => {
                 let fact = line
@@ -89,15 +89,15 @@ pub(super) fn statistics<S: Read + Write>(
 }
 
 pub(super) fn flush<S: Read + Write>(talk: &mut Handshake<'_, S>) -> Result<(), HandshakeError> {
-    talk.say("emptying the server", b"flush_all\r\n")?;
-    match talk.receive(said)? {
+    talk.send("emptying the server", b"flush_all\r\n")?;
+    match talk.receive(line_reply)? {
         LineReply::Line(line) if line == "OK" => Ok(()),
         LineReply::Line(line) => Err(unexpected(talk, &line)),
         LineReply::Refused(answer) => Err(talk.refused(answer)),
     }
 }
 
-fn said(bytes: &[u8]) -> Scan<(LineReply, usize)> {
+fn line_reply(bytes: &[u8]) -> Scan<(LineReply, usize)> {
     let (line, used) = scan::line(bytes, 0, EXPECTED)?;
     let said = match text::refusal(line) {
         Some(answer) => LineReply::Refused(answer),

@@ -1,4 +1,4 @@
-//! The talk at the beginning and at the end of a connection: it waits, and is not measured.
+//! The blocking exchanges at the beginning and at the end of a connection; they are not measured.
 
 mod binary;
 mod exchange;
@@ -12,34 +12,34 @@ use thiserror::Error;
 use super::{Login, Protocol, Refusal, WireError};
 use exchange::Handshake;
 
-/// What a server said when it was greeted.
+/// The identity of a server, from the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIdentity {
-    /// `memcached 1.6.18`, `Redis 7.0.15`, `Valkey 8.0.1`; without a number where the login may
-    /// not ask for it.
+    /// `memcached 1.6.18`, `Redis 7.0.15`, `Valkey 8.0.1`; without a number where the login lacks
+    /// the permission.
     pub version: String,
 }
 
-/// Why a server could not be talked to; the stream is of no use then.
+/// Why a handshake failed; the stream is then unusable.
 #[derive(Debug, Error)]
 pub enum HandshakeError {
     #[error("no answer while {doing}: {source}")]
     Io { doing: &'static str, source: std::io::Error },
-    /// The server did not answer in full within the stream's limit or the talk's own.
+    /// The server did not answer in full within the stream's limit or the handshake's own.
     #[error("no answer in time while {doing}: it stalls, or speaks another protocol{hint}")]
     TimedOut { doing: &'static str, hint: &'static str },
     #[error("the server closed the connection while {doing}{hint}")]
     Closed { doing: &'static str, hint: &'static str },
-    /// Something answers there, but it does not speak this protocol.
+    /// A server answers, but in another protocol.
     #[error("this is no server for {protocol}: {seen}; {way_out}")]
-    OtherServer { protocol: &'static str, seen: String, way_out: &'static str },
+    WrongServer { protocol: &'static str, seen: String, way_out: &'static str },
     #[error(
         "the server wants a login ({words}); give the password with `password_env` or \
          `password_file`"
     )]
-    LoginWanted { words: String },
-    /// Redis without a password takes only connections from its own machine, and no password
-    /// that is given changes that.
+    LoginRequired { words: String },
+    /// Redis without a password takes only connections from its own machine; giving one does not
+    /// help.
     #[error(
         "the server is in protected mode: it has no password and refuses other machines; reach it \
          from its own (127.0.0.1 or a unix socket), or set there `requirepass` and give that \
@@ -50,12 +50,12 @@ pub enum HandshakeError {
     #[error("the server refused the login: {words}")]
     LoginRefused { words: String },
     #[error("a login was given, but the server asks for none ({words}); leave it away")]
-    NoLoginWanted { words: String },
+    LoginNotRequired { words: String },
     #[error("{protocol} logs in with a user and a password; give both")]
-    HalfALogin { protocol: &'static str },
+    IncompleteLogin { protocol: &'static str },
     #[error("memcached has no databases but 0; leave the database {0} away")]
     NoDatabases(u32),
-    /// Any other refusal, such as a database that is not there.
+    /// Any other refusal, such as a missing database.
     #[error("the server refused while {doing}: {words}")]
     Refused { doing: &'static str, why: Refusal, words: String },
     #[error("while {doing}: {source}")]

@@ -1,4 +1,4 @@
-//! Redis, Valkey and what imitates them.
+//! Redis, Valkey and compatible servers.
 
 use std::io::{Read, Write};
 
@@ -8,10 +8,10 @@ use super::super::{Login, Refusal, Response, WireError};
 use super::HandshakeError;
 use super::exchange::{Handshake, is_protected};
 
-/// An answer, kept.
+/// An owned answer.
 enum Reply {
     Text(String),
-    /// A list's texts, one after the other; what lies deeper is left out.
+    /// The texts of a list, without nested values.
     Texts(Vec<String>),
     Refused {
         why: Refusal,
@@ -28,38 +28,38 @@ pub(super) fn greet<const VERSION: u8>(
             let mut words = vec!["AUTH".as_bytes()];
             words.extend(login.user.as_deref().map(str::as_bytes));
             words.push(password.expose().as_bytes());
-            match ask::<VERSION>(talk, "logging in", &words)? {
+            match request::<VERSION>(talk, "logging in", &words)? {
                 Reply::Refused { why: Refusal::Auth, words } if !is_protected(&words) => {
                     return Err(HandshakeError::LoginRefused { words });
                 }
                 Reply::Refused { words, .. } if words.contains("without any password") => {
-                    return Err(HandshakeError::NoLoginWanted { words });
+                    return Err(HandshakeError::LoginNotRequired { words });
                 }
                 reply => done(talk, reply)?,
             };
         }
-        (Some(_), None) => return Err(HandshakeError::HalfALogin { protocol: "Redis" }),
+        (Some(_), None) => return Err(HandshakeError::IncompleteLogin { protocol: "Redis" }),
         (None, None) => {}
     }
     if VERSION == 3 {
-        let reply = ask::<VERSION>(talk, "asking for RESP3", &[b"HELLO", b"3"])?;
+        let reply = request::<VERSION>(talk, "asking for RESP3", &[b"HELLO", b"3"])?;
         done(talk, reply)?;
     }
     if login.database != 0 {
         let database = login.database.to_string();
         let words: [&[u8]; 2] = [b"SELECT", database.as_bytes()];
-        let reply = ask::<VERSION>(talk, "choosing the database", &words)?;
+        let reply = request::<VERSION>(talk, "choosing the database", &words)?;
         done(talk, reply)?;
     }
     version::<VERSION>(talk)
 }
 
-/// The version; a user who may not ask for it still gets the server's kind.
+/// The version; without the permission only the kind of server.
 fn version<const VERSION: u8>(
     talk: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<String, HandshakeError> {
     let doing = "asking for the version";
-    match ask::<VERSION>(talk, doing, &[b"INFO", b"server"])? {
+    match request::<VERSION>(talk, doing, &[b"INFO", b"server"])? {
         Reply::Refused { why, words } if !words.starts_with("NOPERM") => {
             Err(talk.refused(Response::Refused { why, words }))
         }
@@ -68,7 +68,7 @@ fn version<const VERSION: u8>(
                 let mut lines = info.lines().filter_map(|line| line.split_once(':'));
                 lines.find(|(name, _)| *name == wanted).map(|(_, text)| text.trim())
             };
-            // The others say for compatibility which Redis they are like.
+            // The others report a Redis version for compatibility.
             let known = [
                 ("valkey_version", "Valkey"),
                 ("dragonfly_version", "Dragonfly"),
@@ -77,7 +77,7 @@ fn version<const VERSION: u8>(
             let named = known.iter().find_map(|(wanted, name)| Some((name, field(wanted)?)));
             Ok(named.map_or("Redis".into(), |(name, version)| format!("{name} {version}")))
         }
-        _ => match ask::<VERSION>(talk, doing, &[b"HELLO"])? {
+        _ => match request::<VERSION>(talk, doing, &[b"HELLO"])? {
             Reply::Texts(facts) => {
                 let fact = |wanted: &str| {
                     let mut pairs = facts.chunks_exact(2);
@@ -97,14 +97,14 @@ fn version<const VERSION: u8>(
 pub(super) fn statistics<const VERSION: u8>(
     talk: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<Vec<(String, String)>, HandshakeError> {
-    let reply = ask::<VERSION>(talk, "asking for statistics", &[b"INFO"])?;
+    let reply = request::<VERSION>(talk, "asking for statistics", &[b"INFO"])?;
     Ok(flatten(&done(talk, reply)?))
 }
 
 pub(super) fn flush<const VERSION: u8>(
     talk: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<(), HandshakeError> {
-    let reply = ask::<VERSION>(talk, "emptying the database", &[b"FLUSHDB"])?;
+    let reply = request::<VERSION>(talk, "emptying the database", &[b"FLUSHDB"])?;
     done(talk, reply).map(drop)
 }
 
@@ -124,21 +124,21 @@ fn flatten(info: &str) -> Vec<(String, String)> {
     statistics
 }
 
-fn ask<const VERSION: u8>(
+fn request<const VERSION: u8>(
     talk: &mut Handshake<'_, impl Read + Write>,
     doing: &'static str,
     words: &[&[u8]],
 ) -> Result<Reply, HandshakeError> {
     let mut question = Vec::new();
     resp::put_command(words, &mut question);
-    talk.say(doing, &question)?;
+    talk.send(doing, &question)?;
     loop {
         let heard = talk.receive(|bytes| {
-            // Whatever was asked for, a RESP3 server may answer so from its HELLO on.
+            // A RESP3 server may push messages from its HELLO on.
             let (value, used) = resp::value::<VERSION>(bytes, 0, 0)?;
-            // Each is taken by itself: there may be many before the answer.
+            // Each is consumed by itself: there may be many before the answer.
             let is_push = VERSION == 3 && resp::is_push(bytes);
-            Ok(((!is_push).then(|| keep(value)), used))
+            Ok(((!is_push).then(|| owned_reply(value)), used))
         })?;
         if let Some(reply) = heard {
             return Ok(reply);
@@ -146,7 +146,7 @@ fn ask<const VERSION: u8>(
     }
 }
 
-fn keep(value: Value<'_>) -> Reply {
+fn owned_reply(value: Value<'_>) -> Reply {
     let text = |value: &Value<'_>| match value {
         Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
         Value::Integer(number) => number.to_string(),
@@ -162,7 +162,7 @@ fn keep(value: Value<'_>) -> Reply {
     }
 }
 
-/// The text of an answer that does not refuse.
+/// The text of an answer that is no refusal.
 fn done(talk: &Handshake<'_, impl Read + Write>, reply: Reply) -> Result<String, HandshakeError> {
     match reply {
         Reply::Text(text) => Ok(text),
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn composed_values_are_taken_apart() {
+    fn flattens_composed_values() {
         let info = "# Keyspace\r\nused_memory:10\r\ndb0:keys=1,expires=0\r\nos:a=b c,d\r\n";
         let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let expected = [

@@ -24,16 +24,16 @@ fn all_three_protocols() {
         let version = converse(&server, protocol, &Login::default());
         assert!(version.starts_with("memcached 1."), "{version}");
         let refused = server.greet(protocol, &login(Some("bob"), "secret")).map(|_| ());
-        assert!(matches!(refused, Err(HandshakeError::NoLoginWanted { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::LoginNotRequired { .. })), "{refused:?}");
     }
     for protocol in [Resp2, Resp3] {
-        let error = server.misgreet(protocol);
+        let error = server.handshake_error(protocol);
         assert!(error.to_string().contains("memcached://"), "{error}");
     }
 }
 
 #[test]
-fn full_and_too_large_are_refused_in_step() {
+fn full_and_too_large_keep_the_connection_in_step() {
     // Nothing is evicted.
     let Some(server) = memcached(&["-M", "-m", "4", "-I", "1m"], |_, _| {}) else { return };
     for protocol in [MemcachedText, MemcachedMeta, MemcachedBinary] {
@@ -67,11 +67,11 @@ fn login_in_text() {
         let refused = server.greet(protocol, &login(Some("bob"), "wrong")).map(|_| ());
         assert!(matches!(refused, Err(HandshakeError::LoginRefused { .. })), "{refused:?}");
         let refused = server.greet(protocol, &Login::default()).map(|_| ());
-        assert!(matches!(refused, Err(HandshakeError::LoginWanted { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::LoginRequired { .. })), "{refused:?}");
         let refused = server.greet(protocol, &login(None, "secret")).map(|_| ());
-        assert!(matches!(refused, Err(HandshakeError::HalfALogin { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::IncompleteLogin { .. })), "{refused:?}");
     }
-    let error = server.misgreet(MemcachedBinary);
+    let error = server.handshake_error(MemcachedBinary);
     assert!(error.to_string().contains("text or meta"), "{error}");
 }
 
@@ -103,9 +103,9 @@ fn login_by_sasl() {
     let refused = server.greet(MemcachedBinary, &login(Some("bob@kvmeter"), "wrong")).map(|_| ());
     assert!(matches!(refused, Err(HandshakeError::LoginRefused { .. })), "{refused:?}");
     let refused = server.greet(MemcachedBinary, &login(None, "secret")).map(|_| ());
-    assert!(matches!(refused, Err(HandshakeError::HalfALogin { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(HandshakeError::IncompleteLogin { .. })), "{refused:?}");
     let refused = server.greet(MemcachedBinary, &Login::default()).map(|_| ());
-    assert!(matches!(refused, Err(HandshakeError::LoginWanted { .. })), "{refused:?}");
-    let error = server.misgreet(MemcachedText);
+    assert!(matches!(refused, Err(HandshakeError::LoginRequired { .. })), "{refused:?}");
+    let error = server.handshake_error(MemcachedText);
     assert!(error.to_string().contains("binary"), "{error}");
 }

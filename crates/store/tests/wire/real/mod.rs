@@ -66,11 +66,11 @@ impl Server {
         Some(server)
     }
 
-    /// Why a server of another kind is not greeted; some say nothing, which is not waited for.
-    fn misgreet(&self, protocol: Protocol) -> HandshakeError {
+    /// The handshake error of another kind of server; some never answer, which is not awaited.
+    fn handshake_error(&self, protocol: Protocol) -> HandshakeError {
         let mut stream = self.connect();
         stream.set_read_timeout(Some(Duration::from_millis(300))).expect("a limit");
-        protocol.greet(&mut stream, &Login::default()).expect_err("another kind of server")
+        protocol.handshake(&mut stream, &Login::default()).expect_err("another kind of server")
     }
 
     fn connect(&self) -> UnixStream {
@@ -82,7 +82,7 @@ impl Server {
 
     fn greet(&self, protocol: Protocol, login: &Login) -> Result<(Client, String), HandshakeError> {
         let mut stream = self.connect();
-        let greeting = protocol.greet(&mut stream, login)?;
+        let greeting = protocol.handshake(&mut stream, login)?;
         Ok((Client { protocol, stream, received: Vec::new(), tag: 0 }, greeting.version))
     }
 }
@@ -95,7 +95,7 @@ fn login(user: Option<&str>, password: &str) -> Login {
     Login { user: user.map(Into::into), password: Some(password), database: 0 }
 }
 
-/// One connection, one request at a time or several.
+/// One connection, for single and pipelined requests.
 struct Client {
     protocol: Protocol,
     stream: UnixStream,
@@ -165,7 +165,7 @@ fn key_list(names: &[&[u8]]) -> KeyList {
     keys
 }
 
-/// What every server and protocol must do alike.
+/// The common behaviour of all servers and protocols.
 fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
     let (mut client, version) = server.greet(protocol, login).expect("a greeting");
     let nothing = || (Response::Found(0), Vec::new());
@@ -196,7 +196,7 @@ fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
     for (key, seconds) in times {
         assert_eq!(client.set_for(key, Expiry::after(seconds)), Response::Stored);
     }
-    // What expires at once is gone with the answer, and what it replaced as well.
+    // A value that expires at once replaces the old one and is absent.
     assert_eq!(client.set_for(b"gone", Expiry::Never), Response::Stored);
     assert_eq!(client.set_for(b"gone", Expiry::AtOnce), Response::Stored);
     assert_eq!(client.ask(Kind::Get, &[b"gone"], b"").0, Response::Found(0));

@@ -20,10 +20,10 @@ fn both_versions() {
         let version = converse(&server, protocol, &Login::default());
         assert!(version.starts_with("Redis ") || version.starts_with("Valkey "), "{version}");
         let refused = server.greet(protocol, &login(None, "secret")).map(|_| ());
-        assert!(matches!(refused, Err(HandshakeError::NoLoginWanted { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::LoginNotRequired { .. })), "{refused:?}");
     }
     for protocol in [MemcachedText, MemcachedMeta, MemcachedBinary] {
-        let error = server.misgreet(protocol);
+        let error = server.handshake_error(protocol);
         assert!(error.to_string().contains("redis://"), "{protocol:?}: {error}");
     }
 }
@@ -47,7 +47,7 @@ fn databases_are_apart() {
 }
 
 #[test]
-fn a_password_is_wanted() {
+fn requires_a_password() {
     let Some(server) = redis(&["--requirepass", "secret"]) else { return };
     for protocol in BOTH {
         converse(&server, protocol, &login(None, "secret"));
@@ -55,12 +55,12 @@ fn a_password_is_wanted() {
         let refused = server.greet(protocol, &login(None, "wrong")).map(|_| ());
         assert!(matches!(refused, Err(HandshakeError::LoginRefused { .. })), "{refused:?}");
         let refused = server.greet(protocol, &Login::default()).map(|_| ());
-        assert!(matches!(refused, Err(HandshakeError::LoginWanted { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(HandshakeError::LoginRequired { .. })), "{refused:?}");
     }
 }
 
 #[test]
-fn a_user_with_few_rights() {
+fn user_with_restricted_rights() {
     let Some(server) =
         redis(&["--user", "bob", "on", ">secret", "~user:*", "+get", "+mget", "+hello"])
     else {
@@ -83,7 +83,7 @@ fn a_user_with_few_rights() {
 }
 
 #[test]
-fn full_is_refused_in_step() {
+fn full_server_keeps_the_connection_in_step() {
     let Some(server) = redis(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]) else {
         return;
     };

@@ -142,7 +142,7 @@ mod tests {
     use super::graphic_prefix;
 
     #[test]
-    fn a_key_ends_with_the_first_blank_wherever_it_is() {
+    fn key_ends_at_the_first_blank() {
         for length in 0..40 {
             for end in [b' ', b'\r', b'\n', 0] {
                 for fill in [b'!', b'k', 0x7f, 0x80, 0xff] {

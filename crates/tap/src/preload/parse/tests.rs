@@ -64,7 +64,7 @@ fn a_refused_set_line_has_no_body() {
 }
 
 #[test]
-fn quiet_requests_are_told_apart() {
+fn recognises_quiet_requests() {
     assert_eq!(requests(b"set a 0 0 1 noreply\r\nx\r\nget a\r\n"), Ok((2, 1, false)));
     assert_eq!(requests(b"delete noreply\r\ndelete a noreply\r\n"), Ok((2, 2, false)));
     assert_eq!(requests(b"flush_all noreply\r\nquit\r\n"), Ok((2, 2, false)));
@@ -100,14 +100,14 @@ fn resp_requests_end_with_their_last_argument() {
 }
 
 #[test]
-fn what_is_no_request_is_lost() {
+fn invalid_requests_are_lost() {
     assert_eq!(requests(b"\x16\x03\x01\x02\x00\x01\x00\x01"), Err(ParseLost));
     assert_eq!(requests(b"RCmb\0\0\x08\xb8"), Err(ParseLost));
     assert_eq!(requests(&[b'a'; 80]), Err(ParseLost));
 }
 
 #[test]
-fn text_answers_are_told_apart() {
+fn parses_text_answers() {
     assert_eq!(answers(b"VALUE a 0 5\r\nEND\r\n\r\nEND\r\nEND\r\nSTORED\r\n12\r\n"), Ok(4));
     assert_eq!(answers(b"VALUE a 0 1 99\r\nx\r\nVALUE b 0 0\r\n\r\nEND\r\n"), Ok(1));
     assert_eq!(answers(b"VA 4 k1\r\nEN\r\n\r\nHD\r\nEN\r\nMN\r\n"), Ok(4));
@@ -117,7 +117,7 @@ fn text_answers_are_told_apart() {
 }
 
 #[test]
-fn binary_answers_are_told_apart() {
+fn parses_binary_answers() {
     let mut bytes = binary(0x81, 0, 0, 40);
     bytes.extend(binary(0x81, 0x0d, 3, 12)); // a quiet one's answer
     bytes.extend(binary(0x81, 0x10, 3, 6));
@@ -128,7 +128,7 @@ fn binary_answers_are_told_apart() {
 }
 
 #[test]
-fn resp_answers_are_told_apart() {
+fn parses_resp_answers() {
     assert_eq!(
         answers(b"+OK\r\n-ERR x\r\n:1\r\n$-1\r\n$0\r\n\r\n$3\r\n\r\n+\r\n*-1\r\n*0\r\n"),
         Ok(8)
@@ -139,7 +139,7 @@ fn resp_answers_are_told_apart() {
 }
 
 #[test]
-fn any_bytes_in_any_pieces_end_without_harm() {
+fn arbitrary_bytes_do_not_panic() {
     // A linear congruence is random enough, and always the same.
     let mut state = 1u64;
     let mut random = move || {
@@ -161,7 +161,7 @@ fn any_bytes_in_any_pieces_end_without_harm() {
 }
 
 #[test]
-fn a_stored_position_is_the_same_again() {
+fn position_round_trips() {
     let mut position = Position::START;
     let mut asked = ParsedRequest::default();
     position.requests(b"set key 1 0 123 nor", &mut asked).unwrap();

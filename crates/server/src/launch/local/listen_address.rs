@@ -10,13 +10,13 @@ use model::Address;
 
 use super::super::error::LaunchError;
 use super::super::program::Program;
-use super::super::settings::Common;
+use super::super::settings::CommonSettings;
 use super::reached;
 use crate::watch::Process;
 
 /// How long a place may stay taken before it is refused. A guard ends what a killed kvmeter left
 /// within a fraction of it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The place of one server.
@@ -33,8 +33,8 @@ pub(super) struct ListenAddress {
 impl ListenAddress {
     /// The place that the settings name, if nothing is there; else a free port. What is there is
     /// given a moment to go: after a kill, the guard is still ending the server that was left.
-    pub fn choose(program: &dyn Program, common: &Common) -> Result<Self, LaunchError> {
-        let limit = Instant::now() + PATIENCE;
+    pub fn choose(program: &dyn Program, common: &CommonSettings) -> Result<Self, LaunchError> {
+        let limit = Instant::now() + TIMEOUT;
         loop {
             match ListenAddress::chosen_now(program, common) {
                 Err(LaunchError::InUse { .. }) if Instant::now() < limit => thread::sleep(PAUSE),
@@ -43,7 +43,7 @@ impl ListenAddress {
         }
     }
 
-    fn chosen_now(program: &dyn Program, common: &Common) -> Result<Self, LaunchError> {
+    fn chosen_now(program: &dyn Program, common: &CommonSettings) -> Result<Self, LaunchError> {
         if let Some(path) = &common.socket {
             let given = Address::Unix(path.clone());
             // memcached would take away the socket of a server that runs.
@@ -82,7 +82,7 @@ fn refused(program: &dyn Program, address: &Address, error: &io::Error) -> Launc
         }
         _ => ("listen", error.to_string()),
     };
-    LaunchError::NoPlace { program: program.name(), address: address.clone(), key, why }
+    LaunchError::CannotListen { program: program.name(), address: address.clone(), key, why }
 }
 
 fn in_use(program: &dyn Program, address: &Address, key: &'static str) -> LaunchError {
