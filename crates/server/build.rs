@@ -1,4 +1,4 @@
-//! Builds the preloaded library, which is part of this crate: one call of the compiler.
+//! Builds the preloaded library: one call of the compiler.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = env::var_os("OUT_DIR").map(PathBuf::from).ok_or("cargo gives no OUT_DIR")?;
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| OsString::from("rustc"));
     let target = env::var("TARGET").ok();
-    // That of the whole build: it decides which C libraries the result can be loaded with.
+    // The linker of the whole build: it determines the compatible C libraries.
     let linker = env::var_os("RUSTC_LINKER");
     println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
     println!("cargo::rerun-if-changed={}", tap::preload::sources().display());

@@ -1,6 +1,5 @@
-//! What the reactor costs: a closed loop of GETs (30 B keys, 200 B values, 16
-//! connections) against a real `memcached -t 1`, at pipelining depths 1 and 8, with
-//! each engine in turn, A B A B.
+//! The cost of the reactor: a closed loop of GETs (30 B keys, 200 B values, 16 connections) against
+//! a real `memcached -t 1`, at pipelining depths 1 and 8, with each engine in turn, A B A B.
 //!
 //! Run it pinned away from the server, which it pins to CPU 0:
 //! `taskset -c 1 cargo run --release -p reactor --example closed_loop -- [SECONDS [ROUNDS]]`

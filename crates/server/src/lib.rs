@@ -1,6 +1,5 @@
-//! The server's side of a study: a real server started, awaited and ended
-//! ([`launch`]), what the machine knows of one that runs here ([`watch`]), and the
-//! latency of its requests from inside ([`tap`]).
+//! Servers of a study: starting and ending them ([`launch`]), their resource usage on this machine
+//! ([`watch`]), and server latency ([`tap`]).
 
 pub mod launch;
 pub mod tap;

@@ -1,4 +1,4 @@
-//! A preloaded library for a server that is about to start, and the memory that they share.
+//! The preloaded library of a server that is about to start, and the shared memory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use thiserror::Error;
 /// The library itself, built with this crate.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libkvmeter_tap.so"));
 
-/// What the loader takes libraries from.
+/// The loader's variable of preloaded libraries.
 const PRELOAD: &str = "LD_PRELOAD";
 
 const PREFIX: &str = "kvmeter-tap-";
@@ -29,7 +29,7 @@ pub enum TapError {
     Memory(#[from] ReaderError),
 }
 
-/// Files for one start of one server; they go with this value.
+/// Files for one start of one server, removed when this is dropped.
 #[derive(Debug)]
 pub struct Tap {
     library: PathBuf,
@@ -38,8 +38,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Writes the library to a folder of its own. What earlier processes that were killed have
-    /// left there is removed.
+    /// Writes the library to a folder of its own, and removes folders of killed processes.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -53,11 +52,11 @@ impl Tap {
         let library = folder.path().join(FILE_NAME);
         fs::write(&library, LIBRARY).map_err(failed)?;
         let reader = Reader::create(&folder.path().join("shared"))?;
-        // A server that changes its user has loaded the library and mapped the memory before.
+        // A server that changes its user has mapped library and memory before.
         Ok(Tap { library, reader, folder })
     }
 
-    /// What the server must be started with.
+    /// The environment for the server.
     pub fn environment(&self) -> Vec<(String, String)> {
         let text = |path: &Path| OsString::from(path).to_string_lossy().into_owned();
         vec![
@@ -71,21 +70,21 @@ impl Tap {
         [PRELOAD, VARIABLE].contains(&key)
     }
 
-    /// Whether the process counts into the shared memory. `printed` is what it printed when it
-    /// started, where the loader says why it left the library out.
+    /// Whether the process counts into the shared memory. `printed` is its output during the start,
+    /// in which the loader explains why it left the library out.
     ///
     /// # Errors
-    /// Why it does not, and what to do.
+    /// Why it does not, with a remedy.
     pub fn watches(&self, pid: u32, printed: &str) -> Result<(), Unavailable> {
         let folder = self.folder.path();
         let files = [&self.library, self.reader.path()].map(|file| {
-            // Of a name that nobody else has; the folder may be reached by several paths.
+            // The name is unique; the folder may have several paths.
             let name = folder.file_name().map(Path::new).unwrap_or(folder);
             name.join(file.file_name().unwrap_or_default()).display().to_string()
         });
         let [library, shared] = match fs::read_to_string(format!("/proc/{pid}/maps")) {
             Ok(maps) => files.map(|file| maps.contains(&file)),
-            // Another user's process: the newest that has mapped the memory is known.
+            // Another user's process: the newest with the memory mapped is recorded there.
             Err(_) => [self.snapshot().server.is_some_and(|server| server.pid == pid); 2],
         };
         if library && shared {
@@ -125,18 +124,18 @@ impl Tap {
         })
     }
 
-    /// What the server has counted so far, without disturbing it.
+    /// The server's counts so far, without disturbing it.
     pub fn snapshot(&self) -> Snapshot {
         self.reader.snapshot()
     }
 }
 
-/// The loader's line about the library, in what a server printed.
+/// The loader's line about the library in a server's output.
 fn loader_message(printed: &str) -> Option<&str> {
     printed.lines().map(str::trim).find(|line| line.contains(FILE_NAME))
 }
 
-/// Removes the folders of processes that are gone.
+/// Removes the folders of ended processes.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -144,7 +143,7 @@ fn sweep(parent: &Path) {
         let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
         let Some(owner) = owner.and_then(|owner| owner.parse::<u32>().ok()) else { continue };
         if !Path::new(&format!("/proc/{owner}")).exists() {
-            // Another process may be faster; then it is gone all the same.
+            // Another process may remove it first.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -1,5 +1,5 @@
-//! Whatever happens to kvmeter, no server outlives it: a process that holds one is killed
-//! with SIGKILL, in several moments, and everything that it had started must be gone soon.
+//! No server outlives kvmeter: a process that runs one is killed with SIGKILL at several moments,
+//! and everything that it started must end soon.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,13 +17,13 @@ use std::time::Duration;
 use common::{SOON, command_lines, eventually, is_root, lives, named, start};
 use server::launch::ServerSettings;
 
-/// Set in the process that holds the server: program, socket, user and executable, by lines.
+/// Set in the process that runs the server: program, socket, user and executable, by lines.
 const HOLD: &str = "KVMETER_TEST_HOLD";
 
 /// In the guard's command line.
 const GUARD: &str = "kvmeter-guard\0";
 
-/// Not a test: what the tests below run as a process of its own.
+/// Not a test: run by the tests below as a process of its own.
 #[test]
 #[ignore = "holds a server until it is killed, for the other tests"]
 fn holder() {
@@ -52,7 +52,7 @@ fn holder() {
     drop(server);
 }
 
-/// A process that holds a server, and where that server keeps its things.
+/// A process that runs a server, and the server's files.
 struct Held {
     holder: Child,
     server: u32,
@@ -113,7 +113,7 @@ impl Held {
     fn gone(&self, files: bool) {
         eventually("server and guard are gone", || named(&self.socket).is_empty());
         thread::sleep(Duration::from_millis(50));
-        // A guard may have been between its fork and its exec; then it looks around, and ends.
+        // A guard may have been between fork and exec; then it scans once and ends.
         assert!(self.servers().is_empty(), "came back");
         eventually("the guard is gone", || named(&self.socket).is_empty());
         assert!(self.server == 0 || !lives(self.server));
@@ -150,7 +150,7 @@ fn ends_an_answering_server_after_a_kill() {
     }
 }
 
-/// The kernel forgets to signal a process that changed its user.
+/// The kernel drops the parent-death signal of a process that changed its user.
 #[test]
 fn ends_a_server_that_changed_its_user() {
     if !is_root() {
@@ -165,7 +165,7 @@ fn ends_a_server_that_changed_its_user() {
     held.gone(true);
 }
 
-/// Nor does it signal the children of the process that was started.
+/// The kernel does not signal children of the started process.
 #[test]
 fn ends_a_daemonised_server() {
     let text = "memcached -d \"$@\"\nexec sleep 600";
@@ -177,7 +177,7 @@ fn ends_a_daemonised_server() {
     held.gone(true);
 }
 
-/// Then the kernel's signal is what is left.
+/// Only the kernel's signal is left.
 #[test]
 fn ends_a_server_whose_guard_was_killed() {
     for name in ["memcached", "redis"] {

@@ -1,5 +1,4 @@
-//! The parsing, on trees that stand for machines that are not at hand. They are written by
-//! hand after `proc(5)`; their numbers are nobody's.
+//! Parsing of recorded machines, written by hand after `proc(5)` with arbitrary numbers.
 
 #![allow(clippy::unwrap_used)]
 
@@ -87,7 +86,7 @@ fn differences_are_sums_over_the_threads() {
     let process = Process::of_in(&machine.root(), 40).unwrap();
     assert_eq!(process.name(), "ser) ver");
     let before = process.usage().unwrap();
-    // Thread 42 is new: all that it used belongs to the window.
+    // Thread 42 is new: all of its usage belongs to the window.
     machine.process(
         150,
         7,

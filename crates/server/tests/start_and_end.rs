@@ -1,4 +1,4 @@
-//! Real servers are started as a study asks, say what they are, and end.
+//! Starting and ending real servers with the settings of a study.
 
 #![allow(clippy::unwrap_used)]
 
@@ -74,7 +74,7 @@ fn memcached_runs_with_the_settings_of_the_study() {
     assert_eq!(format!("{}\r\n", server.version), answered.replace("VERSION", "memcached"));
     assert_eq!(server.build, server.version);
     assert_eq!(server.cpus, "0");
-    // What is recorded is what runs.
+    // The record matches the running server.
     let line = fs::read(format!("/proc/{}/cmdline", server.pid)).unwrap();
     let line: Vec<&str> = std::str::from_utf8(&line).unwrap().split_terminator('\0').collect();
     assert_eq!(line[0], server.binary.to_str().unwrap());
@@ -130,7 +130,7 @@ fn removes_unix_sockets_at_the_end() {
         let settings = || none().with("socket", path.to_str().unwrap());
         let server = start(name, settings()).unwrap();
         assert_eq!(server.addresses, [Address::Unix(path.clone())]);
-        // The place is taken now, and the error says by whom.
+        // The address is in use, and the error names the process.
         let error = start(name, settings()).unwrap_err();
         assert!(matches!(error, LaunchError::InUse { key: "socket", .. }), "{error}");
         assert!(error.to_string().contains(&format!("by pid {}", server.pid)), "{error}");
@@ -182,7 +182,7 @@ fn reports_a_dead_server_with_its_status() {
 #[test]
 fn a_server_that_does_not_end_when_asked_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    // It stops itself when asked, as far as a server can be deaf.
+    // It ignores SIGTERM.
     let text =
         "[ \"$1\" = -V ] && exec memcached -V\ntrap '' TERM\nmemcached \"$@\" &\nwait\nsleep 600";
     let server = start("memcached", none().with("binary", script(folder.path(), text).as_str()));
@@ -245,7 +245,7 @@ fn quotes_a_failed_server_with_a_remedy() {
     let error = start("redis", none().with("arguments", ["--no-such-option", "1"])).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("no-such-option") && text.contains("look at `arguments`"), "{text}");
-    // Only root may become another user; others stay who they are without a word.
+    // Only root can change the user; for others memcached ignores the setting.
     if common::is_root() {
         let error = start("memcached", none().with("user", "no-such-user")).unwrap_err();
         assert!(error.to_string().contains("set `user` to a user"), "{error}");
@@ -274,7 +274,7 @@ fn a_server_that_never_answers_is_ended() {
     let error = LocalLauncher.start(&wanted).unwrap_err();
     assert!(matches!(error, LaunchError::Silent { .. }), "{error}");
     assert!(error.to_string().contains("still thinking"), "{error}");
-    // However long it may take: whoever stops it waits no longer.
+    // A stop cancels even a long wait.
     wanted.start_timeout = Duration::from_secs(3600);
     wanted.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let error = LocalLauncher.start(&wanted).unwrap_err();
@@ -325,7 +325,7 @@ fn servers_that_refuse_the_question_are_up() {
     std::fs::write(&file, "requirepass secret\n").unwrap();
     let include = ["--include", file.to_str().unwrap()];
     start("redis", none().with("arguments", include)).unwrap();
-    // On its command line everyone could read it.
+    // Other users could read it on its command line.
     let error = start("redis", none().with("arguments", ["--requirepass", "secret"])).unwrap_err();
     assert!(
         error.is_request() && error.to_string().contains("`\"--include\", \"FILE\"`"),

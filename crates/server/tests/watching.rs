@@ -1,4 +1,4 @@
-//! What is read of a process agrees with what real servers and the kernel say of it.
+//! Figures of a process agree with those of real servers and the kernel.
 
 #![allow(clippy::unwrap_used)]
 
@@ -137,7 +137,7 @@ fn ended_threads_keep_cpu_time_but_lose_counts() {
     let before = process.usage().unwrap();
     go.send(()).unwrap();
     thread.join().unwrap();
-    // Joined is not yet gone from /proc.
+    // A joined thread may still be in /proc.
     let mut used = None;
     eventually("the thread is gone", || {
         used = Some(process.usage().unwrap().since(&before).unwrap());

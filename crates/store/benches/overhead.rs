@@ -1,5 +1,5 @@
-//! What the RocksDB adapter adds to the library: the same calls bare, through the adapter over the
-//! linked library, and through the adapter over a shared one of the same version, by turns over one
+//! The overhead of the RocksDB adapter: the same calls bare, through the adapter over the linked
+//! library, and through the adapter over a shared one of the same version, by turns over one
 //! database. Prints nanoseconds and ratios; compare ratios, within a run.
 //!
 //! `KVMETER_BENCH_LIBRARY` names the shared library, as RocksDB's own `make shared_lib` builds it;

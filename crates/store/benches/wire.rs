@@ -1,5 +1,5 @@
-//! What the codecs themselves cost: a request written and its answer read, for keys of 30 bytes
-//! and values of 200.
+//! The cost of the codecs: a request written and its answer read, for keys of 30 bytes and values
+//! of 200.
 
 use std::hint::black_box;
 

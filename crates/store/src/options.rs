@@ -12,7 +12,7 @@ use crate::{StoreError, StoreUrl};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionInfo {
     pub name: &'static str,
-    /// As it would be written in a URL, or in words where the library chooses.
+    /// As written in a URL, or in words where the library chooses.
     pub default: &'static str,
     pub what: &'static str,
     /// The data on disk depends on it: data written with another value does not match the URL.

@@ -1,6 +1,6 @@
-//! What the preloaded library costs: CPU time of `memcached -t 1` for each
-//! request, without the library, with it loaded but no file, and counting, in
-//! turn. The server runs on CPU 0, the client on CPU 1.
+//! The cost of the preloaded library: CPU time of `memcached -t 1` for each request, without the
+//! library, with it loaded but no file, and counting, in turn. The server runs on CPU 0, the client
+//! on CPU 1.
 //!
 //! `cargo run --release -p tap --example measure_cost [ROUNDS]`
 
@@ -22,7 +22,7 @@ enum With {
     Counting,
 }
 
-/// A load: what is sent at once, how many requests it is, the answer's length.
+/// A load: the bytes sent at once, their requests, the answer's length.
 struct Load {
     name: &'static str,
     batch: Vec<u8>,
@@ -54,7 +54,7 @@ fn main() {
         let mut rows: [Vec<f64>; 3] = Default::default();
         let mut own = Vec::new();
         for round in 0..rounds {
-            // Each comes first, second and last as often.
+            // Each variant comes first, second and last equally often.
             for turn in 0..3 {
                 let which = (round + turn) % 3;
                 let with = [With::Nothing, With::Idle, With::Counting][which];
@@ -64,7 +64,7 @@ fn main() {
             }
         }
         let [nothing, idle, counting] = rows;
-        // Each round is compared with itself: what else runs changes slowly.
+        // Compared within each round: other load changes slowly.
         let against = |with: &[f64]| {
             median(with.iter().zip(&nothing).map(|(with, without)| with / without).collect())
         };
@@ -107,7 +107,7 @@ fn measure(load: &Load, with: With) -> (f64, Option<f64>) {
     (cpu as f64 / requests as f64, own.map(|own| own / requests as f64))
 }
 
-/// Closed loop over all connections: all are asked, then all are read.
+/// Closed loop over all connections: requests to all, then answers of all.
 fn run(talks: &mut [Talk], load: &Load, time: Duration) -> u64 {
     let end = Instant::now() + time;
     let mut requests = 0;

@@ -9,13 +9,13 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// The first eight bytes of the file, written last by who makes it.
+/// The first eight bytes of the file, written last by its creator.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"kvm-tap\n");
 
-/// Changes with every change of this module that the other side could notice.
+/// Changes with every incompatible change of this module.
 pub const VERSION: u32 = 1;
 
-/// Server threads that can be watched in the life of one file.
+/// The most server threads of one file.
 pub const LANES: usize = 256;
 
 /// Buckets a power of two is divided into: a bucket is at most 1/128 (0.78 %)
@@ -36,7 +36,7 @@ pub const FILE_BYTES: usize = size_of::<Header>() + LANES * size_of::<Lane>();
 
 const _: () = assert!(size_of::<Header>() == 4096 && size_of::<Lane>() == 32768);
 
-/// What the preloaded library takes the time from.
+/// The clock of the preloaded library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum ClockKind {
@@ -49,7 +49,7 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
-    /// The kind of a number in the file, if it is one.
+    /// The kind of a number in the file, if valid.
     pub fn from_number(number: u32) -> Option<ClockKind> {
         [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic]
             .into_iter()
@@ -72,37 +72,37 @@ pub struct Header {
     pub lanes_used: AtomicU32,
     /// Ticks of the clock a second, as calibrated at the start.
     pub ticks_per_s: AtomicU64,
-    /// Threads that found every lane taken and are not watched.
+    /// Threads without a free lane, which are not watched.
     pub threads_unwatched: AtomicU64,
     /// Connections whose descriptor is too large a number to be watched.
     pub connections_unwatched: AtomicU64,
 }
 
-/// What a lane counts. The order keeps what one request touches together.
+/// The counters of a lane. Counters that one request updates are adjacent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Counter {
     /// Calls that read at least a byte from a connection.
     Reads,
-    /// Bytes that they brought.
+    /// Bytes of these reads.
     BytesIn,
     /// Whole requests that arrived.
     Requests,
-    /// Reads that completed at least one request that wants an answer.
+    /// Reads that completed at least one request with an answer.
     Batches,
     /// Calls that wrote at least a byte to a connection.
     Writes,
-    /// Bytes that they took.
+    /// Bytes of these writes.
     BytesOut,
     /// Sum of all recorded intervals, ns.
     SumNs,
     /// Intervals recorded (equals the sum over the buckets).
     Answered,
-    /// Returns of an `epoll_wait` that brought something.
+    /// Returns of `epoll_wait` with events.
     WakeUps,
-    /// Events that they brought.
+    /// Events of these returns.
     Events,
-    /// Reads and writes that moved nothing (`EAGAIN`, end, error).
+    /// Reads and writes without data (`EAGAIN`, end, error).
     EmptyCalls,
     /// Calls whose own cost was sampled.
     Sampled,
@@ -112,24 +112,24 @@ pub enum Counter {
     SampledWrites,
     /// The duration of the sampled writes themselves, ns.
     SampledWriteNs,
-    /// Requests that ask not to be answered (noreply, quiet): not timed.
+    /// Requests without answers (noreply, quiet): not timed.
     Quiet,
     /// Requests that were answered before their last byte came: not timed.
     Early,
     /// Intervals of connections whose requests cannot be told apart: one a
     /// batch, contained in `Answered`.
     Opaque,
-    /// Connections whose requests cannot be told apart.
+    /// Connections with an unknown protocol.
     OpaqueConnections,
-    /// Connections seen.
+    /// Connections from which something was read.
     Connections,
     /// Connections that became a stream of messages (subscriber, replica,
     /// monitor): not timed from then on.
     Streams,
     /// Answers that no request was waiting for.
     Unsolicited,
-    /// Batches that were counted into the batch before, because too many
-    /// were waiting: their intervals are too long.
+    /// Batches merged into the one before, because too many were waiting: their intervals are too
+    /// long.
     Merged,
     /// Intervals that were negative (clocks of two CPUs apart), taken as 0.
     Backwards,
@@ -149,13 +149,13 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// What `counter` stands at.
+    /// The value of `counter`.
     #[inline]
     pub fn get(&self, counter: Counter) -> u64 {
         self.counters.get(counter as usize).map_or(0, |cell| cell.load(Relaxed))
     }
 
-    /// What bucket `index` stands at; 0 for one that does not exist.
+    /// The count of bucket `index`; 0 for one that does not exist.
     pub fn bucket(&self, index: usize) -> u64 {
         self.buckets.get(index).map_or(0, |cell| cell.load(Relaxed))
     }

@@ -1,6 +1,6 @@
-//! kvmeter's side of the shared file: makes it, and reads it while the server
-//! runs. Reading takes no lock and stops nobody; it costs the server at most a
-//! cache miss for each line that is read and then written again.
+//! kvmeter's side of the shared file: makes it, and reads it while the server runs. Reading takes
+//! no lock; it costs the server at most a cache miss for each line that is read and then written
+//! again.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ pub enum ReaderError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The failed action.
         doing: &'static str,
         /// Its answer.
         source: io::Error,
@@ -116,7 +116,7 @@ impl Reader {
         match prepared {
             Ok(header) => Ok(Reader { path: path.to_path_buf(), header, made_here: true }),
             Err(source) => {
-                // The first failure is what is told.
+                // The first error is reported.
                 let _ = remove_file(path);
                 Err(failed("prepare")(source))
             }
@@ -169,8 +169,8 @@ impl Reader {
         unsafe { std::slice::from_raw_parts(self.header.add(1).cast(), LANES) }
     }
 
-    /// Everything as it stands now. The counters of a running server are read
-    /// one after the other: those of a request in the making may differ by it.
+    /// The current counts. The counters of a running server are read one after the other and may
+    /// differ by a request in progress.
     pub fn snapshot(&self) -> Snapshot {
         let header = self.header();
         let pid = header.pid.load(Acquire);
@@ -179,7 +179,7 @@ impl Reader {
             clock,
             ticks_per_s: header.ticks_per_s.load(Relaxed),
         });
-        // The server can write all of it, so no number of it is believed.
+        // The server can write all of it, so no number is trusted.
         let used = (header.lanes_used.load(Acquire) as usize).min(LANES);
         let mut buckets = vec![0; BUCKETS];
         let mut threads = Vec::with_capacity(used);
@@ -208,7 +208,7 @@ impl Drop for Reader {
         // SAFETY: mapped by `map`, and not used any more.
         unsafe { sys::munmap(self.header.cast_mut().cast(), FILE_BYTES) };
         if self.made_here {
-            // Gone already is as good.
+            // It may be removed already.
             let _ = remove_file(&self.path);
         }
     }
@@ -236,7 +236,7 @@ fn map(file: &File) -> io::Result<*const Header> {
 pub struct Server {
     /// Its process number: the newest, if several attached themselves.
     pub pid: u32,
-    /// What times are taken from.
+    /// The clock of the intervals.
     pub clock: ClockKind,
     /// Ticks of that clock a second, as calibrated when it started.
     pub ticks_per_s: u64,
@@ -249,8 +249,8 @@ pub struct Thread {
     pub id: u32,
     /// Whether it has not ended.
     pub running: bool,
-    /// What it counted. Requests count where they were read, intervals where
-    /// they were answered, which may be another thread.
+    /// Its counts. Requests count where they were read, intervals where they were answered,
+    /// possibly in another thread.
     pub totals: Totals,
 }
 
@@ -277,7 +277,7 @@ macro_rules! totals {
 totals! {
     /// Whole requests that arrived.
     requests: Requests,
-    /// Of these, asked not to be answered (noreply, quiet); not timed.
+    /// Of these, requests without answers (noreply, quiet); not timed.
     quiet: Quiet,
     /// Of these, answered before their last byte came; not timed.
     early: Early,
@@ -285,13 +285,13 @@ totals! {
     answered: Answered,
     /// Sum of the recorded intervals, ns.
     sum_ns: SumNs,
-    /// Reads that completed at least one request that wants an answer:
-    /// `requests / batches` is how deep clients pipeline.
+    /// Reads that completed at least one request with an answer: `requests / batches` is how deep
+    /// clients pipeline.
     batches: Batches,
     /// Of the intervals, those of a batch whose requests could not be told
     /// apart. Not 0: the histogram is of batches, not of requests.
     opaque: Opaque,
-    /// Connections whose requests could not be told apart.
+    /// Connections with an unknown protocol.
     opaque_connections: OpaqueConnections,
     /// Connections from which something was read.
     connections: Connections,
@@ -307,17 +307,17 @@ totals! {
     beyond: Beyond,
     /// Reads of connections that brought something.
     reads: Reads,
-    /// Bytes that they brought.
+    /// Bytes of these reads.
     bytes_in: BytesIn,
     /// Writes to connections that took something.
     writes: Writes,
-    /// Bytes that they took.
+    /// Bytes of these writes.
     bytes_out: BytesOut,
     /// Reads and writes of connections that moved nothing.
     empty_calls: EmptyCalls,
     /// Waits for events that brought some, of threads that serve connections.
     wake_ups: WakeUps,
-    /// Events that they brought.
+    /// Events of these returns.
     events: Events,
     /// Calls whose own cost was sampled (one in 61).
     sampled: Sampled,
@@ -349,7 +349,7 @@ impl Totals {
     }
 }
 
-/// What a [`Reader`] saw at one instant, or between two.
+/// Counts at one instant, or between two.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Snapshot {
     /// The watched server; `None` while none has attached itself: it has not
@@ -365,7 +365,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What happened after `earlier`, of the same file.
+    /// The difference to `earlier`, of the same file.
     pub fn since(&self, earlier: &Snapshot) -> Snapshot {
         let mut later = self.clone();
         for (thread, before) in later.threads.iter_mut().zip(&earlier.threads) {
@@ -415,7 +415,7 @@ impl Snapshot {
 mod tests {
     use super::*;
 
-    /// The server that is watched maps the file too, and can write any number.
+    /// The server maps the file too, and can write any number.
     #[test]
     fn shared_counters_are_not_trusted() {
         let folder = std::env::temp_dir();

@@ -1,6 +1,5 @@
-//! The few functions of the C library that both halves call. Declared here
-//! because the crate has no dependencies; Linux on 64-bit x86 and Arm, whose
-//! numbers agree.
+//! The C library's functions that both halves call. Declared here because the crate has no
+//! dependencies; Linux on 64-bit x86 and Arm, whose numbers agree.
 
 #![allow(unsafe_code)]
 // Each half uses its part.

@@ -1,5 +1,5 @@
-//! What tracing costs a server: memcached with one thread under a closed loop,
-//! not traced and traced in turn.
+//! The cost of tracing for a server: memcached with one thread under a closed loop, not traced and
+//! traced in turn.
 //!
 //! `cargo run --release -p syscall-trace --example overhead [ROUNDS [SECONDS]]`
 //!
@@ -129,8 +129,8 @@ fn measure(server: &Server, connections: &[TcpStream], time: Duration) -> Result
     Ok((requests as f64 / seconds, cpu * 1e6 / requests as f64))
 }
 
-/// What a system call that does nothing takes in a process that is not traced:
-/// (without, with) a tracer of the server, in ns, alternated.
+/// The time of a trivial system call in a process that is not traced: (without, with) a tracer of
+/// the server, in ns, alternated.
 fn bystander(server: u32) -> Result<(f64, f64)> {
     const CALLS: u32 = 500_000;
     let each = || {

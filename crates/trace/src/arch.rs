@@ -1,7 +1,6 @@
-//! What differs between the processor architectures: where the registers of a
-//! system call lie in the kernel's `struct pt_regs`, and the calls' numbers.
+//! Architecture-specific offsets in `struct pt_regs` and system call numbers.
 
-/// Which part a system call plays for a request.
+/// The role of a system call in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// brings bytes from any kind of file: only sockets are of interest
@@ -42,8 +41,8 @@ pub(crate) struct Registers {
 pub(crate) const REGISTERS: Option<Registers> =
     Some(Registers { first_argument: 112, number: 120, number_is_word: false });
 
-/// `arch/arm64/include/asm/ptrace.h`: `orig_x0` (x0 itself holds the result at
-/// the exit), `syscallno`. Written after the header, not tried on such a machine.
+/// `arch/arm64/include/asm/ptrace.h`: `orig_x0` (x0 itself holds the result at the exit),
+/// `syscallno`. Untested on such a machine.
 #[cfg(target_arch = "aarch64")]
 pub(crate) const REGISTERS: Option<Registers> =
     Some(Registers { first_argument: 272, number: 280, number_is_word: true });
@@ -95,8 +94,7 @@ pub(crate) fn calls_of(roles: &[Role]) -> impl Iterator<Item = Call> + '_ {
     OLD_CALLS.iter().chain(CALLS).copied().filter(|call| roles.contains(&call.role))
 }
 
-/// The name of a system call that plays a part in serving requests, by its
-/// number on this architecture; `None` for all others.
+/// The name of a traced system call by its number on this architecture; `None` for all others.
 pub fn name_of(number: usize) -> Option<&'static str> {
     OLD_CALLS
         .iter()

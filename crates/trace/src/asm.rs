@@ -94,7 +94,7 @@ pub enum Size {
 #[derive(Clone, Copy, Debug)]
 pub struct Label(usize);
 
-/// Why a program could not be put together.
+/// Why a program could not be assembled.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssembleError {
     #[error("a jump goes to a label that was never placed")]

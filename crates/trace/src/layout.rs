@@ -1,4 +1,4 @@
-//! How the memory that the programs and user space share is laid out.
+//! The layout of the memory that the programs and user space share.
 //!
 //! Two maps, each an array with a single value that is mapped into user space:
 //! the programs reach any place in it without a look-up, user space reads it
@@ -31,13 +31,13 @@ pub(crate) mod tally {
     pub const HISTOGRAM: i16 = SYSCALLS + 8 * super::SYSCALLS as i16;
 }
 
-/// What a slot holds.
+/// The states of a slot.
 pub(crate) mod slot {
     /// Not a socket as far as is known.
     pub const OTHER: i32 = 0;
     /// A connection of a client with nothing pending.
     pub const IDLE: i32 = 1;
-    /// A connection that this process opened: it asks there, it does not answer.
+    /// A connection that this process opened as a client.
     pub const OUTGOING: i32 = 2;
     /// From here on: the time (monotonic, ns) of the read that brought a request.
     pub const PENDING: i32 = 3;

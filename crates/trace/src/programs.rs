@@ -19,7 +19,7 @@ mod helper {
     pub const GET_NS_CURRENT_PID_TGID: i32 = 120;
 }
 
-/// How the traced process is told from others.
+/// How the programs recognise the traced process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Identity {
     /// by its number in the machine's initial process namespace
@@ -28,7 +28,7 @@ pub(crate) enum Identity {
     Namespaced { tgid: i32, device: u64, inode: u64 },
 }
 
-/// What both programs need to know.
+/// Parameters of both programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProgramPlan {
     pub identity: Identity,
@@ -214,7 +214,7 @@ fn record_r0(w: &mut Writer<'_>) {
     }
     w.a.alu(Alu::ShiftLeft, R1, SUB_BUCKETS_LOG2);
     w.a.alu(Alu::Add, R1, R0);
-    // Never so; the verifier asks for it.
+    // Unreachable; required by the verifier.
     w.a.jump_if(When::AtLeast, R1, BUCKETS as i32, w.done);
     w.add_one_at_r1(tally::HISTOGRAM);
 }

@@ -1,10 +1,10 @@
-//! What was counted up to an instant.
+//! Counts up to an instant.
 
 use crate::histogram::Histogram;
 use crate::layout::{BLOCK, SYSCALLS, tally};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was counted of a process since it is traced, or between two snapshots.
+/// Counts of a process since the start of tracing, or between two snapshots.
 ///
 /// Taken while the process runs: a request under way may show in one figure and
 /// not yet in another.
@@ -56,7 +56,7 @@ impl Snapshot {
         }
     }
 
-    /// What was counted since an earlier snapshot of the same tracer.
+    /// The difference to an earlier snapshot of the same tracer.
     pub fn since(&self, earlier: &Snapshot) -> Snapshot {
         let calls = self.calls.iter().zip(&earlier.calls);
         Snapshot {

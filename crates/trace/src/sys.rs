@@ -218,7 +218,7 @@ pub(crate) struct Program(OwnedFd);
 
 /// A program's place at a tracepoint; dropping it detaches.
 pub(crate) struct Attached {
-    /// Held for its being open.
+    /// Keeps the link open.
     _link: OwnedFd,
 }
 
@@ -233,7 +233,7 @@ impl Program {
     /// Loads a program for the tracepoint whose BTF type number is `tracepoint`.
     ///
     /// # Errors
-    /// The kernel's, and the end of what the verifier said where it refused.
+    /// The kernel's error, and the end of the verifier's log.
     pub fn load(
         name: &str,
         tracepoint: u32,
@@ -254,7 +254,7 @@ impl Program {
             Ok(descriptor) => return Ok(Program(descriptor)),
             Err(error) => error,
         };
-        // Only now with a log: keeping one makes every load slower.
+        // The log only now: it slows every load.
         let mut log = vec![0u8; 1 << 20];
         attributes.log_level = 1;
         attributes.log_size = log.len() as u32;
@@ -297,7 +297,7 @@ fn program_info(program: &OwnedFd) -> io::Result<ProgramInfo> {
     Ok(info)
 }
 
-/// Has the kernel time every BPF program of the machine until dropped.
+/// Makes the kernel time every BPF program of the machine until dropped.
 pub(crate) fn enable_statistics() -> io::Result<OwnedFd> {
     bpf_descriptor(command::ENABLE_STATS, &mut [0u32; 1])
 }
@@ -314,7 +314,7 @@ pub(crate) fn list_programs() -> io::Result<Vec<(u32, String)>> {
             Err(error) => return Err(error),
         }
         let id = ids[1];
-        // One that ended meanwhile has no descriptor any more.
+        // It may have ended meanwhile.
         if let Ok(program) = bpf_descriptor(command::PROG_GET_FD_BY_ID, &mut [id, 0, 0]) {
             let name = program_info(&program)?.name;
             let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_LENGTH);
@@ -324,8 +324,7 @@ pub(crate) fn list_programs() -> io::Result<Vec<(u32, String)>> {
     }
 }
 
-/// A handle on a process that stays with that very process, whatever its number
-/// is used for later.
+/// A handle on a process that stays valid when its number is reused.
 pub(crate) fn open_process(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: takes two integers and no pointers.
     let result = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0u32) };

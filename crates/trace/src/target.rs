@@ -1,4 +1,4 @@
-//! What has to be known of a process before it is traced.
+//! Facts about a process that tracing needs.
 
 use crate::programs::Identity;
 use crate::sys;
@@ -17,7 +17,7 @@ const ELF_CLASS_32: u8 = 1;
 
 pub(crate) struct Target {
     pub pid: u32,
-    /// Stays with the process whatever its number is used for later.
+    /// Stays valid when its number is reused.
     pub handle: OwnedFd,
     /// Highest number of descriptors that the process may have open.
     pub descriptors: usize,
@@ -40,7 +40,7 @@ fn number_after(text: &str, label: &str) -> Option<u64> {
 }
 
 impl Target {
-    /// Looks at the process of which `pid` is a thread.
+    /// Inspects the process of which `pid` is a thread.
     pub fn inspect(pid: u32) -> Result<Target, Unavailable> {
         let gone = |_| Unavailable::from(UnavailableReason::NoProcess(pid));
         let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(gone)?;
@@ -85,8 +85,8 @@ impl Target {
     }
 }
 
-/// The inodes of the TCP connections whose local port nobody listens on: they
-/// were opened from here. `tables` are `/proc/net/tcp` and `tcp6`.
+/// The inodes of the TCP connections without a listener on the local port: outgoing ones. `tables`
+/// are `/proc/net/tcp` and `tcp6`.
 fn outgoing(tables: &[String]) -> HashSet<String> {
     const LISTENING: &str = "0A";
     let rows: Vec<_> = tables

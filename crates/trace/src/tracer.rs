@@ -1,4 +1,4 @@
-//! Loads the programs, holds them at their tracepoints, reads what they count.
+//! Loads the programs, attaches them to their tracepoints, reads their counts.
 
 use crate::arch;
 use crate::btf;
@@ -18,7 +18,7 @@ const EXIT: &str = "kvmeter_exit";
 /// Traces the system calls of one process until dropped. Several may trace the
 /// same process, each with counts of its own.
 pub struct Tracer {
-    // Detached first, so that nothing counts any more when the memory goes.
+    // Detached first, before the memory is freed.
     _attached: [Attached; 2],
     loaded: Loaded,
     target: Target,
@@ -94,7 +94,7 @@ fn tracepoints() -> Result<[u32; 2], Unavailable> {
 /// # Errors
 /// The reason and what to do about it.
 pub fn available() -> Result<(), Unavailable> {
-    // No process that makes system calls has the number 0.
+    // No process has the number 0.
     let loaded = Loaded::load(target::identity(0)?, Layout::new(1, 0))?;
     loaded.attach().map(drop)
 }
@@ -113,7 +113,7 @@ impl Tracer {
     /// seen from this process's namespace, with the connections that it has.
     ///
     /// # Errors
-    /// Why it cannot be traced, and the way out.
+    /// Why it cannot be traced, with a remedy.
     pub fn attach(pid: u32) -> Result<Tracer, Unavailable> {
         let target = Target::inspect(pid)?;
         let layout = Layout::new(target::possible_cpus(), target.descriptors);
@@ -147,13 +147,13 @@ impl Tracer {
         sys::has_exited(&self.target.handle)
     }
 
-    /// What was counted so far. Reads memory, makes no system call.
+    /// Counts so far. Reads memory, makes no system call.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::read(self.loaded.tallies.words())
     }
 
-    /// Has the kernel time the programs until the result is dropped. The timing
-    /// itself slows every BPF program of the machine, so it is not on by itself.
+    /// Makes the kernel time the programs until the result is dropped. This slows every BPF program
+    /// of the machine, so it is off by default.
     ///
     /// # Errors
     /// A kernel before 5.8, or no `CAP_SYS_ADMIN`, which this alone takes.
@@ -180,9 +180,9 @@ pub struct CostWatch {
     start: [RunTime; 2],
 }
 
-/// What the programs themselves took, over all processes of the machine: each of
-/// their system calls runs both. Not included: what the kernel does around a
-/// tracepoint, which [`Tracer`] alone cannot see.
+/// The time of the programs themselves, over all processes of the machine: each of their system
+/// calls runs both. Not included: what the kernel does around a tracepoint, which [`Tracer`] alone
+/// cannot see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     pub runs: u64,
@@ -197,10 +197,10 @@ impl Cost {
 }
 
 impl CostWatch {
-    /// What the programs of the tracer that began this watch took since then.
+    /// The time of the tracer's programs since the start of this watch.
     ///
     /// # Errors
-    /// The kernel's, in reading the figures.
+    /// The kernel's error in reading the figures.
     pub fn cost(&self, tracer: &Tracer) -> Result<Cost, Unavailable> {
         let now = tracer.run_times()?;
         let each = now.iter().zip(&self.start);
@@ -221,9 +221,8 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::thread;
 
-    /// Answers `rounds` requests in this very process and returns what a tracer
-    /// with this identity and layout counted. The asking end connects itself, so
-    /// it must not be counted.
+    /// Answers `rounds` requests in this very process and returns what a tracer with this identity
+    /// and layout counted. The client end connects itself, so it must not be counted.
     fn count_own(identity: Identity, layout: Layout, rounds: u64) -> Snapshot {
         let target = Target::inspect(std::process::id()).unwrap();
         let tracer = Tracer::start(identity, layout, target).unwrap();
@@ -274,7 +273,7 @@ mod tests {
         }
         let other = Identity::Namespaced { tgid, device, inode: inode + 1 };
         assert_eq!(count_own(other, usual, 10).total_calls(), 0);
-        // A descriptor beyond the slots is counted as such: 64 are the fewest.
+        // A descriptor beyond the slots is counted as untracked: 64 slots are the minimum.
         let held: Vec<_> = (0..70).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let few = Layout::new(1, 0);
         let counted = count_own(target::identity(std::process::id()).unwrap(), few, 10);

@@ -13,7 +13,7 @@ const CAP_BPF: u32 = 39;
 pub enum UnavailableReason {
     #[error("this processor architecture's system call registers are not known")]
     Architecture,
-    /// `capabilities` are what would suffice, as setcap(8) takes them.
+    /// `capabilities` would suffice, in the form of setcap(8).
     #[error("no privilege to {action}")]
     Privilege { action: &'static str, capabilities: &'static str },
     /// Under lockdown=integrity the programs run; this is the stricter mode.
@@ -37,12 +37,12 @@ pub enum UnavailableReason {
     Kernel { step: &'static str, error: String },
 }
 
-/// System calls cannot be traced here: why, and the way out.
+/// Why system calls cannot be traced here, with a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct Unavailable {
     pub reason: UnavailableReason,
-    /// What to do about it, as a sentence without a full stop.
+    /// The remedy, as a sentence without a full stop.
     pub remedy: String,
 }
 
@@ -83,7 +83,7 @@ impl From<UnavailableReason> for Unavailable {
     }
 }
 
-/// Turns the kernel's answer to a step of loading into a reason.
+/// The reason for the kernel's error in a step of loading.
 pub(crate) fn reason_for(step: &'static str, error: &io::Error, log: String) -> UnavailableReason {
     match error.raw_os_error() {
         Some(libc::ENOSYS) => UnavailableReason::NoBpf,
@@ -97,7 +97,7 @@ pub(crate) fn reason_for(step: &'static str, error: &io::Error, log: String) -> 
     }
 }
 
-/// Turns the kernel's answer to a question about all BPF programs into a reason.
+/// The reason for the kernel's error in a query about all BPF programs.
 pub(crate) fn reason_for_all(action: &'static str, error: &io::Error) -> UnavailableReason {
     match error.raw_os_error() {
         Some(libc::EPERM) => UnavailableReason::Privilege { action, capabilities: "cap_sys_admin" },

@@ -15,7 +15,7 @@ use syscall_trace::{Snapshot, Tracer, UnavailableReason};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A tracer of this process, or `None`, said aloud, where tracing is not possible.
+/// A tracer of this process, or `None`, with a message, where tracing is not possible.
 fn trace_self() -> Option<(MutexGuard<'static, ()>, Tracer)> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     match syscall_trace::available() {
@@ -71,13 +71,13 @@ fn measures_two_milliseconds_of_work() {
     let (lowest, width, _) = latency.buckets().next().unwrap();
     assert!(lowest + width > 2_000_000, "{lowest} ns");
     own_times.sort_by(f64::total_cmp);
-    // The same sleeps, seen from inside: whatever the machine did to them is in both.
+    // The same sleeps measured inside: disturbances are in both.
     let ratio = latency.quantile_ns(0.5).unwrap() as f64 / own_times[REQUESTS / 2 - 1];
     assert!((0.99..1.1).contains(&ratio), "{ratio}");
     assert!(latency.mean_ns().unwrap() >= own_times.iter().sum::<f64>() / REQUESTS as f64);
 }
 
-/// A limit, so that it is known: connections are told apart by descriptor.
+/// A known limit: connections are identified by descriptor.
 #[test]
 fn an_answer_through_a_duplicate_of_the_descriptor_is_not_matched() {
     let Some((_guard, tracer)) = trace_self() else { return };

@@ -12,7 +12,7 @@ use syscall_trace::{Snapshot, Tracer, UnavailableReason, name_of};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Ends what it started, whatever becomes of the test.
+/// Ends its process when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -91,7 +91,7 @@ impl Client {
     }
 }
 
-/// Says aloud that a test was not made.
+/// Prints that a test was skipped.
 fn possible() -> bool {
     match syscall_trace::available() {
         Ok(()) => true,
@@ -189,7 +189,7 @@ fn redis_requests_are_counted_exactly_and_its_files_are_not() {
     let alone = tracer.snapshot();
     assert_eq!((alone.requests(), alone.reads, alone.further_writes), (300, 300, 0));
     assert!(count_of(&alone, "write") > 300, "the log is written too");
-    // All three ask before Redis answers any: it reads them all, then answers.
+    // All three send before Redis answers any: it reads them all, then answers.
     for _ in 0..100 {
         clients.iter_mut().for_each(|client| {
             client.0.get_mut().write_all(b"PING\r\n").unwrap();
@@ -281,8 +281,7 @@ fn traces_until_it_is_killed() {
     }
 }
 
-/// This program again as the process above, started by `launcher`, and the line
-/// that it says.
+/// This program again as the process above, started by `launcher`, and the line that it prints.
 fn other_tracer(target: u32, launcher: &[&str]) -> (Running, String) {
     let own = std::env::current_exe().unwrap();
     let mut words = launcher.to_vec();
@@ -313,7 +312,7 @@ fn killed_tracer_leaves_nothing() {
     let server = Server::memcached("1");
     let (mut tracer, said) = other_tracer(server.pid(), &[]);
     assert_eq!(said, "attached");
-    // Other tests' programs may be among the new ones; they go with their tests.
+    // Other tests' programs may be among the new ones; they end with their tests.
     let new: HashSet<u32> = own().difference(&before).copied().collect();
     assert!(new.len() >= 2, "{new:?}");
     tracer.0.kill().unwrap();
@@ -345,6 +344,6 @@ fn explains_missing_privileges() {
     );
     let said = as_nobody("+bpf,+perfmon,+dac_read_search");
     assert!(said.contains("another user") && said.contains("cap_sys_ptrace"), "{said:?}");
-    // What the remedies name is enough.
+    // The capabilities of the remedies suffice.
     assert_eq!(as_nobody(&format!("+bpf,+perfmon,{look}")), "attached");
 }

@@ -1,4 +1,4 @@
-//! What the generator costs for each operation, in nanoseconds.
+//! The generator's cost for each operation, in nanoseconds.
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;

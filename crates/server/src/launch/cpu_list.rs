@@ -6,7 +6,7 @@ pub(super) fn parse(text: &str) -> Option<Vec<usize>> {
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        // A slip such as `0-40000000` must not fill the memory.
+        // A mistake such as `0-40000000` must not fill the memory.
         if first > last || last > 65_535 {
             return None;
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use model::Address;
 use thiserror::Error;
 
-/// A setting that cannot be used. [`SettingError::key`] says which, so that a study can point at it.
+/// An invalid setting. [`SettingError::key`] names it, so that errors can point into the study.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettingError {
     #[error("`server.{program}` has no setting `{key}`; {hint}")]
@@ -20,7 +20,7 @@ pub enum SettingError {
 }
 
 impl SettingError {
-    /// The key of the study's table that is to be changed.
+    /// The key of the study's table.
     pub fn key(&self) -> &str {
         match self {
             SettingError::Unknown { key, .. } | SettingError::Twice { key, .. } => key,
@@ -30,7 +30,7 @@ impl SettingError {
     }
 }
 
-/// Why a server was not started, did not stay, or could not be ended.
+/// Why a server was not started, ended early, or could not be ended.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     #[error(transparent)]
@@ -57,7 +57,7 @@ pub enum LaunchError {
         program: &'static str,
         address: Address,
         key: &'static str,
-        /// ` by pid 7 (redis-server)`, where that can be known.
+        /// ` by pid 7 (redis-server)`, if known.
         by: String,
         otherwise: &'static str,
     },
@@ -103,7 +103,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Whether the request was wrong, rather than that something failed on the way.
+    /// Whether the request was wrong, rather than its execution.
     pub fn is_request(&self) -> bool {
         matches!(
             self,

@@ -12,19 +12,19 @@ use super::error::LaunchError;
 use super::program::Program;
 use super::settings::ServerSettings;
 
-/// A server that is wanted.
+/// A server to start.
 #[derive(Debug, Clone)]
 pub struct LaunchRequest {
     pub program: &'static dyn Program,
     pub settings: ServerSettings,
     /// Added to kvmeter's own environment, such as `LD_PRELOAD` for the tap.
     pub environment: Vec<(String, String)>,
-    /// A program and its arguments that stand before the server's own command and run it, such as
-    /// a simulator. It must go on in the same process.
+    /// A program and its arguments that run the server's command, such as a simulator. It must
+    /// execute it in the same process.
     pub prefix: Vec<OsString>,
-    /// How long it may take until it answers.
+    /// Timeout of the start.
     pub start_timeout: Duration,
-    /// Raised, it is waited for no longer: neither for its start nor for its end.
+    /// Cancels waiting for its start and for its end.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -38,52 +38,51 @@ impl LaunchRequest {
     }
 }
 
-/// A way to have a server run somewhere. [`Local`](super::Local) starts it on this machine;
-/// another would start the same [`Order`] on another one.
+/// Starts servers somewhere: [`LocalLauncher`](super::LocalLauncher) on this machine.
 pub trait Launcher {
-    /// Of the study: `local`.
+    /// The name in a study: `local`.
     fn name(&self) -> &'static str;
 
     /// Starts the server and waits until it answers.
     ///
     /// # Errors
-    /// Why it did not; nothing is left behind then.
+    /// Why it did not start; nothing is left behind.
     fn start(&self, order: &LaunchRequest) -> Result<Launched, LaunchError>;
 }
 
-/// A server that runs, and everything that a result needs to know of it. Dropping it kills it.
+/// A running server, and everything that a result records about it. Dropping it kills it.
 #[derive(Debug)]
 pub struct Launched {
-    /// Of the study's table: `memcached`.
+    /// The program's name in a study: `memcached`.
     pub program: &'static str,
-    /// Where it answers.
+    /// The addresses at which it answers.
     pub addresses: Vec<Address>,
     /// The process that listens, on the machine on which it runs.
     pub pid: u32,
-    /// Name and version, as the executable says them: `memcached 1.6.18`.
+    /// Name and version, as the executable prints them: `memcached 1.6.18`.
     pub version: String,
-    /// Everything that the executable says of its version; Redis names its allocator there.
+    /// The whole version line; Redis names its allocator there.
     pub build: String,
     pub binary: PathBuf,
-    /// All of them, in order, without the executable's name.
+    /// All arguments, in order, without the executable's name.
     pub arguments: Vec<String>,
-    /// What was added to kvmeter's own environment, and what of that changes how a program is
-    /// linked or allocates (`LD_*`, `MALLOC_*`, `GLIBC_TUNABLES`).
+    /// Variables added to kvmeter's own environment, and inherited ones that change how a program
+    /// is linked or allocates (`LD_*`, `MALLOC_*`, `GLIBC_TUNABLES`).
     pub environment: Vec<(String, String)>,
     /// The CPUs that it may run on, as a list: `0-3,8`.
     pub cpus: String,
     pub(super) handle: Box<dyn ServerHandle>,
 }
 
-/// How a [`Launcher`] keeps hold of a server; dropping it kills the server.
+/// A [`Launcher`]'s handle on a server; dropping it kills the server.
 pub trait ServerHandle: fmt::Debug + Send {
     fn state(&self) -> ServerState;
-    /// What it printed while it started.
+    /// Its output during the start.
     fn first_output(&self) -> String;
-    /// The last lines that it printed, each on a line of its own; empty if there are none.
+    /// The last lines of its output; empty if there are none.
     fn last_output(&self) -> String;
-    /// Asks it to end, and kills it after `limit`; gives how it ended and whether it had to be
-    /// killed, or nothing if it was still there after another `limit`.
+    /// Terminates it, and kills it after `limit`. Returns its status and whether it had to be
+    /// killed, or `None` if it still runs after another `limit`.
     fn end(&mut self, limit: Duration) -> Option<(ExitStatus, bool)>;
 }
 
@@ -92,8 +91,7 @@ pub trait ServerHandle: fmt::Debug + Send {
 pub enum ServerState {
     Runs,
     Ended(ExitStatus),
-    /// What was started runs, but the process that listened is gone: it was a script's child,
-    /// which alone knows how it ended.
+    /// The started script runs, but its child that listened has ended with an unknown status.
     Lost,
 }
 
@@ -101,15 +99,15 @@ pub enum ServerState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerExit {
     pub status: ExitStatus,
-    /// It had ended before it was asked to: what was measured last is in doubt.
+    /// It ended before it was terminated: the last measurement is in doubt.
     pub by_itself: bool,
-    /// It did not end in time when asked, and was killed.
+    /// It did not terminate in time, and was killed.
     pub killed: bool,
 }
 
 impl Launched {
     /// # Errors
-    /// [`LaunchError::Died`], with its exit status and last words, if it ended.
+    /// [`LaunchError::Died`], with its exit status and last output, if it ended.
     pub fn still_running(&self) -> Result<(), LaunchError> {
         let how = match self.handle.state() {
             ServerState::Runs => return Ok(()),
@@ -124,17 +122,17 @@ impl Launched {
         })
     }
 
-    /// What it printed while it started.
+    /// Its output during the start.
     pub fn first_output(&self) -> String {
         self.handle.first_output()
     }
 
-    /// The last lines that it printed.
+    /// The last lines of its output.
     pub fn last_output(&self) -> String {
         self.handle.last_output()
     }
 
-    /// Asks it to end (SIGTERM), kills it after `limit`, and waits until nothing is left of it.
+    /// Terminates it (SIGTERM), kills it after `limit`, and waits for its end.
     ///
     /// # Errors
     /// [`LaunchError::DoesNotEnd`] if even the kill had no effect within another `limit`.
@@ -147,7 +145,7 @@ impl Launched {
     }
 }
 
-/// Last words as the end of an error message.
+/// The last output as the end of an error message.
 pub(super) fn quoted(words: &str) -> String {
     match words.is_empty() {
         true => "; it printed nothing".to_owned(),

@@ -78,7 +78,7 @@ impl Program for Memcached {
                 add("-p", port.to_string());
             }
         }
-        // Without it memcached refuses to run as root; to stay what kvmeter is surprises nobody.
+        // Without it memcached refuses to run as root.
         let user = given.text("user")?;
         match user {
             Some(user) => add("-u", user.to_owned()),
@@ -113,7 +113,7 @@ impl Program for Memcached {
     }
 
     fn probe_request(&self) -> &'static [u8] {
-        // A server that speaks only binary waits for the 24 bytes of a header before it refuses.
+        // A binary-only server waits for the 24 bytes of a header before it refuses.
         b"version\r\nversion\r\nversion\r\n"
     }
 
@@ -122,7 +122,7 @@ impl Program for Memcached {
     }
 
     fn unmet(&self, _: &GivenSettings<'_>, _: &str) -> Option<&'static str> {
-        // It ends rather than run with less.
+        // It ends instead of running with less.
         None
     }
 

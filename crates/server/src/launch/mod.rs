@@ -1,6 +1,6 @@
 //! Starts a server for a study, waits until it answers, and ends it.
 //!
-//! What can be started are the [`PROGRAMS`]; where it is started is a [`Launcher`]'s to say.
+//! The programs are [`PROGRAMS`]; a [`Launcher`] starts them.
 
 mod cpu_list;
 mod error;

@@ -8,57 +8,57 @@ use super::memcached::Memcached;
 use super::redis::Redis;
 use super::settings::{CommonSettings, GivenSettings, ServerSetting, ServerSettings};
 
-/// Where a server is to listen and to keep its files.
+/// The address and folder of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchContext<'a> {
     /// A numeric host, so that no name needs to be looked up; or a unix socket.
     pub listen: &'a Address,
-    /// Its own folder, removed when it has ended.
+    /// Its own folder, removed after its end.
     pub folder: &'a Path,
 }
 
 /// A server program that kvmeter can start: one file each, listed in [`PROGRAMS`].
 pub trait Program: Sync + std::fmt::Debug {
-    /// Of the study's table: `[server.NAME]`.
+    /// The name in a study: `[server.NAME]`.
     fn name(&self) -> &'static str;
-    /// The executable, looked for on the PATH.
+    /// The executable, searched on the PATH.
     fn binary(&self) -> &'static str;
-    /// The Debian package that holds it.
+    /// The Debian package that contains it.
     fn package(&self) -> &'static str;
     fn settings(&self) -> &'static [ServerSetting];
     /// The argument that makes it print its version and end.
     fn version_flag(&self) -> &'static str;
-    /// Name and version out of what it printed: `memcached 1.6.18`.
+    /// Name and version from its output: `memcached 1.6.18`.
     fn version(&self, printed: &str) -> Option<String>;
-    /// The whole argument list but the user's own `arguments`, which follow it.
+    /// The argument list before the user's own `arguments`.
     ///
     /// # Errors
-    /// A setting that does not take its value.
+    /// A setting with an invalid value.
     fn arguments(
         &self,
         given: &GivenSettings<'_>,
         place: LaunchContext<'_>,
     ) -> Result<Vec<String>, SettingError>;
-    /// The limit of open files that it sets for itself, and does not run without; a simulator that
-    /// it runs behind takes no other one than its own.
+    /// The limit of open files that it sets for itself and requires: a simulator around it allows
+    /// only its own.
     ///
     /// # Errors
-    /// A setting that does not take its value.
+    /// A setting with an invalid value.
     fn open_files(&self, _: &GivenSettings<'_>) -> Result<Option<u32>, SettingError> {
         Ok(None)
     }
-    /// Refuses what would take the server out of kvmeter's hands.
+    /// Refuses arguments that take the server out of kvmeter's control.
     ///
     /// # Errors
     /// The argument, and what to do instead.
     fn check(&self, arguments: &[String]) -> Result<(), SettingError>;
-    /// What it is asked to see whether it answers.
+    /// The request that probes whether it answers.
     fn probe_request(&self) -> &'static [u8];
-    /// Whether the answer says that it is not ready for work yet.
+    /// Whether the answer reports that it is still loading.
     fn is_loading(&self, answer: &[u8]) -> bool;
-    /// The setting that a server which answers did not take as it was given, by its words.
+    /// The setting that a running server did not accept as given, from its output.
     fn unmet(&self, given: &GivenSettings<'_>, words: &str) -> Option<&'static str>;
-    /// The way out, if the last words of a server that did not start are known.
+    /// The remedy, if the last output of a server that did not start is known.
     fn remedy(&self, words: &str) -> Option<&'static str>;
 }
 
@@ -68,7 +68,7 @@ pub static PROGRAMS: &[&dyn Program] = &[&Memcached, &Redis::REDIS, &Redis::VALK
 /// The program of a study's `[server.NAME]`.
 ///
 /// # Errors
-/// There is none of that name; the nearest is named.
+/// An unknown name; the error suggests the nearest.
 pub fn program(name: &str) -> Result<&'static dyn Program, LaunchError> {
     PROGRAMS.iter().copied().find(|program| program.name() == name).ok_or_else(|| {
         LaunchError::NoSuchProgram {
@@ -78,7 +78,7 @@ pub fn program(name: &str) -> Result<&'static dyn Program, LaunchError> {
     })
 }
 
-/// Ways out that every program shares.
+/// Remedies that all programs share.
 pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
     let known = [
         ("ddress already in use", "leave out `port`, then kvmeter takes one that is free"),
@@ -96,7 +96,7 @@ pub fn check(program: &dyn Program, settings: &ServerSettings) -> Result<(), Lau
     let given = GivenSettings::new(program.name(), program.settings(), settings)?;
     let common = CommonSettings::read(&given)?;
     program.check(&common.arguments)?;
-    // Where it would listen does not change which values a setting takes.
+    // The address does not affect which values a setting takes.
     let listen = Address::Unix("/".into());
     program.arguments(&given, LaunchContext { listen: &listen, folder: Path::new("/") })?;
     Ok(())

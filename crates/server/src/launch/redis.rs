@@ -13,7 +13,7 @@ pub(super) struct Redis {
     name: &'static str,
     binary: &'static str,
     package: &'static str,
-    /// As its version line begins.
+    /// The start of its version line.
     title: &'static str,
 }
 
@@ -119,7 +119,7 @@ impl Program for Redis {
         if let Some(policy) = given.choice("policy", &POLICIES)? {
             add("maxmemory-policy", policy.to_owned());
         }
-        // 128 is the most that either takes.
+        // 128 is the limit of both programs.
         if let Some(threads) = given.number("threads", 1..=128)? {
             add("io-threads", threads.to_string());
         }
@@ -148,7 +148,7 @@ impl Program for Redis {
                        write it into a file of your own and give `\"--include\", \"FILE\"`";
             return Err(refuse(argument, why));
         }
-        // A file of settings is only taken as the first argument, which is not the user's.
+        // A configuration file is accepted only as the first argument, which is not the user's.
         match arguments.first() {
             Some(first) if !first.starts_with('-') => {
                 Err(refuse(first, "write each option as `\"--name\", \"value\"`"))
@@ -166,7 +166,7 @@ impl Program for Redis {
     }
 
     fn unmet(&self, given: &GivenSettings<'_>, words: &str) -> Option<&'static str> {
-        // With too few file descriptors it warns and goes on with fewer clients.
+        // With too few file descriptors it warns and continues with fewer clients.
         let reduced = words.contains("maxclients has been reduced");
         (reduced && given.has("connections")).then_some("connections")
     }

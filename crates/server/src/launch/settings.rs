@@ -1,4 +1,4 @@
-//! The settings of a server as a study has them, checked against what the program declares.
+//! The settings of a server in a study, checked against those that the program declares.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,14 +12,14 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::cpu_list;
 use super::error::SettingError;
 
-/// A setting that a program takes: what help and the error messages say of it.
+/// A setting that a program takes: its description in help and error messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerSetting {
     pub name: &'static str,
-    /// As it would be written in a study, or in words where the program chooses.
+    /// As written in a study, or in words where the program chooses.
     pub default: &'static str,
     pub what: &'static str,
-    /// The program's own options that it stands for; `arguments` may not hold them.
+    /// The program's own options that it sets; `arguments` may not contain them.
     pub flags: &'static [&'static str],
 }
 
@@ -28,7 +28,7 @@ impl ServerSetting {
         ServerSetting { name, default, what, flags: &[] }
     }
 
-    /// The same setting, which is the only way to give these options of the program.
+    /// The same setting, as the only way to set these options of the program.
     pub const fn owns(self, flags: &'static [&'static str]) -> Self {
         ServerSetting { flags, ..self }
     }
@@ -50,7 +50,7 @@ pub(super) const BINARY: ServerSetting =
 pub(super) const ARGUMENTS: ServerSetting =
     ServerSetting::new("arguments", "[]", "further arguments, passed on as they are");
 
-/// A value as TOML has it. Numbers and lists of numbers are taken, fractions are not.
+/// A TOML value. Integers and lists of integers are accepted, fractions are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Text(String),
@@ -123,7 +123,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// What a study says of a server: names and values, not checked yet.
+/// A study's settings of a server: names and values, unchecked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerSettings(pub Vec<(String, Value)>);
 
@@ -158,7 +158,7 @@ impl<'de> Deserialize<'de> for ServerSettings {
     }
 }
 
-/// Settings whose names are known to the program.
+/// Settings with names that the program knows.
 #[derive(Debug)]
 pub struct GivenSettings<'a> {
     program: &'static str,
@@ -168,7 +168,7 @@ pub struct GivenSettings<'a> {
 
 impl<'a> GivenSettings<'a> {
     /// # Errors
-    /// A setting that the program does not have, with the nearest that it has; one given twice.
+    /// An unknown setting, with the nearest known one; one given twice.
     pub fn new(
         program: &'static str,
         known: &'static [ServerSetting],
@@ -192,12 +192,12 @@ impl<'a> GivenSettings<'a> {
         self.settings.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Whether a setting is given at all.
+    /// Whether a setting is given.
     pub fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    /// The error for a value that a setting does not take.
+    /// The error for an invalid value of a setting.
     pub fn wrong(&self, key: &'static str, takes: impl Into<String>) -> SettingError {
         let given = self.value(key).map(Value::to_string).unwrap_or_default();
         SettingError::Wrong { program: self.program, key, takes: takes.into(), given }
@@ -267,14 +267,14 @@ impl<'a> GivenSettings<'a> {
     }
 }
 
-/// What every program takes.
+/// The settings of all programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommonSettings {
     pub listen: IpAddr,
-    /// A free one where it is not given.
+    /// A free port if not given.
     pub port: Option<u16>,
     pub socket: Option<PathBuf>,
-    /// Those of kvmeter where it is not given.
+    /// Those of kvmeter if not given.
     pub cpus: Option<Vec<usize>>,
     pub binary: Option<PathBuf>,
     pub arguments: Vec<String>,
@@ -308,7 +308,7 @@ impl CommonSettings {
                 .map(Some)
                 .ok_or(())
                 .map_err(|()| given.wrong("cpus", "a list such as `0-3,8`"))?,
-            // One CPU is easily written as a number.
+            // One CPU may be written as a number.
             Some(Value::Number(_)) => {
                 given.number("cpus", 0..=65_535)?.map(|cpu| vec![cpu as usize])
             }

@@ -10,7 +10,7 @@ use super::same_machine::{is_ours, resolve};
 use super::sockets::{self, Listening};
 use super::stat::Stat;
 
-/// A socket that listens, and who opened it.
+/// A listening socket and the user that opened it.
 struct Socket {
     inode: u64,
     /// Unknown for unix sockets.
@@ -62,7 +62,7 @@ fn listening(root: &Root, host: &str, port: u16) -> Result<Vec<Socket>, Unavaila
     table.retain(|socket| socket.port == port);
     let exact = |socket: &&Listening| ips.contains(&socket.ip.to_canonical());
     let every = |socket: &&Listening| {
-        // `::` takes IPv4 connections too, unless the server asked otherwise.
+        // `::` takes IPv4 connections too, unless the server set IPV6_V6ONLY.
         socket.ip.is_unspecified()
             && ips.iter().any(|ip| matches!(ip, IpAddr::V4(_)) || socket.ip.is_ipv6())
     };
@@ -76,10 +76,10 @@ fn listening(root: &Root, host: &str, port: u16) -> Result<Vec<Socket>, Unavaila
         .collect())
 }
 
-/// The processes that have the sockets open.
+/// The processes with the sockets open.
 #[derive(Default)]
 struct Holders {
-    /// Those whose parent is none of them: children inherit what their parent listens at.
+    /// Those whose parent is none of them: children inherit listening sockets.
     owners: Vec<u32>,
     /// How many processes' descriptors could not be seen.
     unseen: usize,

@@ -1,4 +1,4 @@
-//! What the machine knows of a server process, whether kvmeter started it or not.
+//! Resource usage of a server process, whether kvmeter started it or not.
 //!
 //! A [`Process`] is found by its pid or by the address that it listens at; two
 //! [`Usage`] snapshots of it make a [`Used`], whose figures carry their source.

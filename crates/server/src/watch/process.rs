@@ -4,7 +4,7 @@ use model::Address;
 use super::listener;
 use super::stat::Stat;
 
-/// One process, told apart from a later one of the same number by when it started.
+/// One process, identified by pid and start time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub(super) root: Root,
@@ -35,7 +35,7 @@ impl Process {
     ///
     /// # Errors
     /// The address is another machine's or network namespace's, nothing listens there, several
-    /// processes do, or whose socket it is may not be seen by this user.
+    /// processes do, or this user may not see the owner of the socket.
     pub fn listening_at(address: &Address) -> Result<Self, Unavailable> {
         Self::listening_at_in(&Root::live(), address)
     }

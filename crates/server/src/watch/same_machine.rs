@@ -1,4 +1,4 @@
-//! Whose addresses these are: this machine's or another's.
+//! Whether addresses belong to this machine.
 
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 

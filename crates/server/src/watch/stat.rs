@@ -2,12 +2,12 @@
 
 use host::Unavailable;
 
-/// What is used of a `stat` file; of the whole process, ended threads included, or of a thread.
+/// The used fields of a `stat` file; of the whole process, ended threads included, or of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stat {
     pub name: String,
     pub state: char,
-    /// The pid of the process that started it, or of the one that took it over.
+    /// The pid of the process that started it, or of the one that adopted it.
     pub parent: u32,
     pub minor_faults: u64,
     pub major_faults: u64,

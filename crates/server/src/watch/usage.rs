@@ -9,7 +9,7 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 use super::process::Process;
 use super::stat::{Stat, field, on_cpu_ns};
 
-/// What a process has used since it started, at one instant.
+/// Resource usage of a process since its start, at one instant.
 #[derive(Debug, Clone)]
 pub struct Usage {
     pub at: Instant,
@@ -33,7 +33,7 @@ pub struct Usage {
     pub threads: BTreeMap<u32, ThreadUsage>,
 }
 
-/// What one thread has used since it started.
+/// Resource usage of one thread since its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadUsage {
     pub name: String,
@@ -46,17 +46,16 @@ pub struct ThreadUsage {
 }
 
 impl Process {
-    /// What it has used until now. A snapshot of a memcached with ten threads takes 0.36 ms of
-    /// CPU time, some 35 us a thread.
+    /// Its usage until now; takes some 35 us of CPU time for each thread.
     ///
     /// # Errors
-    /// It has ended. A number that alone cannot be had is so marked in the snapshot.
+    /// It has ended. Single unavailable figures are marked in the snapshot.
     pub fn usage(&self) -> Result<Usage, Unavailable> {
         let (root, pid) = (&self.root, self.pid());
         let threads = threads(root, pid)?;
         let io = file(root, format!("/proc/{pid}/io"));
         let status = file(root, format!("/proc/{pid}/status"));
-        // Last, so that the totals are of one instant, and of a process that still was there.
+        // Last, so that the totals are of one instant, and of a process that still runs.
         let cpu_ns = cpu_ns(root, pid);
         let at = Instant::now();
         let stat = self.stat()?;
@@ -122,7 +121,7 @@ fn threads(root: &Root, pid: u32) -> Result<BTreeMap<u32, ThreadUsage>, Unavaila
     })?;
     let read = |number: u32| {
         let path = |name: &str| format!("{folder}/{number}/{name}");
-        // A thread that ended since the folder was read is no more.
+        // The thread may have ended since the folder was read.
         let (path_of_stat, text) = file(root, path("stat")).ok()?;
         let stat = Stat::parse(&path_of_stat, &text).ok()?;
         let status = file(root, path("status"));

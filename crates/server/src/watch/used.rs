@@ -22,7 +22,7 @@ pub const FIGURES: [&str; 11] = [
     "server.threads",
 ];
 
-/// What a process used between two snapshots.
+/// Resource usage of a process between two snapshots.
 #[derive(Debug, Clone)]
 pub struct Used {
     pub window: Duration,
@@ -34,7 +34,7 @@ pub struct Used {
     pub threads_ended: usize,
 }
 
-/// What one thread used in the window, or since it started if that was later.
+/// Resource usage of one thread in the window, or since its start if that was later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadUsed {
     pub number: u32,
@@ -44,7 +44,7 @@ pub struct ThreadUsed {
 }
 
 impl Used {
-    /// The number of this name, if it could be had.
+    /// The figure of this name, if available.
     pub fn value(&self, name: &str) -> Option<f64> {
         let figure = self.figures.iter().find(|figure| figure.name == name)?;
         figure.value.as_ref().ok().copied()
@@ -52,7 +52,7 @@ impl Used {
 }
 
 impl Usage {
-    /// What was used since an earlier snapshot of the same process.
+    /// The usage since an earlier snapshot of the same process.
     ///
     /// # Errors
     /// The two are of different processes, or the wrong way round.
@@ -106,8 +106,7 @@ impl<'a> Threads<'a> {
         Threads { pairs, ended: earlier.threads.len() - lived }
     }
 
-    /// The sum over all threads of a count that each keeps for itself; one that ended took
-    /// its count with it.
+    /// The sum over all threads of a count of each thread; counts of ended threads are lost.
     fn sum(
         &self,
         count: impl Fn(&ThreadUsage) -> &Result<u64, Unavailable>,

@@ -1,5 +1,5 @@
-//! Starting a server with the preloaded library, and talking to it. Used by
-//! the tests and by the example that measures the library's cost.
+//! Starting a server with the preloaded library, and clients of it. Used by the tests and by the
+//! example that measures the library's cost.
 
 // Each user takes a part.
 #![allow(dead_code)]
@@ -21,7 +21,7 @@ use tap::reader::{Reader, Snapshot};
 /// No wait is longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
-/// A folder that goes with its owner.
+/// A folder that is removed when dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -60,7 +60,7 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// A running server; it ends with its owner.
+/// A running server; it ends when dropped.
 pub struct Server {
     process: Child,
     socket: PathBuf,
@@ -134,7 +134,7 @@ pub fn preload(command: &mut Command, file: Option<&Path>) {
     }
 }
 
-/// A port that nobody listened on a moment ago.
+/// A port without a listener a moment ago.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there are free ports");
     listener.local_addr().expect("it is bound").port()
@@ -159,7 +159,7 @@ pub fn redis_command(folder: &Folder, arguments: &[&str]) -> (Command, PathBuf) 
     (command, socket)
 }
 
-/// A watched server and what it counted before the test began.
+/// A watched server and its counts before the test.
 pub struct Watched {
     pub server: Server,
     pub reader: Reader,

@@ -1,4 +1,4 @@
-//! Whether this process is watched: the shared file, mapped, and the clock.
+//! The attachment of this process: the mapped shared file and the clock.
 
 #![allow(unsafe_code)]
 
@@ -58,8 +58,7 @@ impl Attached {
     }
 }
 
-/// Attaches this process to the file that `KVMETER_TAP` names, if there is one
-/// and it is what it must be.
+/// Attaches this process to the file that `KVMETER_TAP` names, if that is valid.
 pub fn attach() {
     // SAFETY: a name that ends in zero; no other thread runs yet.
     let path = unsafe { sys::getenv(c"KVMETER_TAP".as_ptr()) };
@@ -116,7 +115,7 @@ fn map_page() -> Option<*mut Page> {
     unsafe {
         let page = map_zeros(BYTES)?;
         if sys::madvise(page, BYTES, sys::MADV_WIPEONFORK) != 0 {
-            // A forked child could not be told apart.
+            // A forked child could not be distinguished.
             sys::munmap(page, BYTES);
             return None;
         }

@@ -97,8 +97,8 @@ fn tsc_is_invariant() -> bool {
     __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & (1 << 8) != 0
 }
 
-/// The kernel leaves the counter for another clock source when the CPUs'
-/// counters differ. Where it does not say, the processor's word is taken.
+/// The kernel leaves the counter for another clock source when the CPUs' counters differ. Without
+/// the kernel's statement the processor's flag decides.
 #[cfg(target_arch = "x86_64")]
 fn kernel_trusts_tsc() -> bool {
     let path = c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -120,8 +120,8 @@ fn kernel_trusts_tsc() -> bool {
     !(name.starts_with(b"hpet") || name.starts_with(b"acpi_pm") || name.starts_with(b"jiffies"))
 }
 
-/// Ticks a second against `CLOCK_MONOTONIC` over 5 ms: each end is read
-/// several times and the tightest reading kept, so it is right to some 10 ppm.
+/// Ticks a second against `CLOCK_MONOTONIC` over 5 ms: each end is read several times and the
+/// tightest reading used, so it is right to some 10 ppm.
 #[cfg(target_arch = "x86_64")]
 fn calibrate() -> Option<u64> {
     let (ticks, ns) = both_clocks();

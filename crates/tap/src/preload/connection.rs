@@ -1,5 +1,5 @@
-//! What is known of one connection: where its two streams of bytes are, and
-//! when the requests arrived that have not been answered.
+//! The state of one connection: the positions in its two byte streams, and the arrival times of
+//! unanswered requests.
 
 use std::sync::atomic::{
     AtomicU8, AtomicU32, AtomicU64,
@@ -11,46 +11,45 @@ use crate::parse::{ParseLost, ParsedRequest, Position, SavedPosition};
 
 /// What a descriptor is.
 pub mod standing {
-    /// Nobody looked yet. What a table of zeros says.
+    /// Not examined yet; the state of zeroed memory.
     pub const UNKNOWN: u8 = 0;
     /// A connection that a client made; nothing was read from it yet.
     pub const FRESH: u8 = 1;
-    /// A connection whose requests are told apart.
+    /// A connection with parsed requests.
     pub const PARSED: u8 = 2;
-    /// A connection whose requests cannot be told apart.
+    /// A connection with an unknown protocol.
     pub const OPAQUE: u8 = 3;
     /// Nothing to be timed: a file, a pipe, a datagram socket, a connection
     /// that the server made itself, a stream of messages.
     pub const IGNORED: u8 = 4;
 }
 
-/// Reads that can wait for their answers on one connection before they are
-/// counted together.
+/// Batches that can wait for their answers on one connection before they are merged.
 ///
-/// Few, so that a connection is four cache lines; servers answer what they
-/// read before they read much more.
+/// Few, so that a connection takes four cache lines; servers answer a batch before they read many
+/// more.
 const WAITING: usize = 8;
 
 /// The requests that one read completed.
 #[repr(C)]
 struct Batch {
-    /// When the server got them, in ticks.
+    /// When they arrived, in ticks.
     arrived: AtomicU64,
-    /// How many of them have not been answered.
+    /// The number of unanswered ones.
     unanswered: AtomicU64,
 }
 
-/// One descriptor. Its reading side and its writing side are each used by
-/// one thread at a time: the server sees to that. Two threads that read one
-/// connection at once would get wrong numbers and no other harm.
+/// One descriptor. Its reading side and its writing side are each used by one thread at a time: the
+/// server ensures that. Two threads that read one connection at once would only cause wrong
+/// numbers.
 #[repr(C, align(64))]
 pub struct Connection {
     standing: AtomicU8,
     /// Set by an answer that begins while its request is still arriving.
     early: AtomicU8,
-    /// Batches that were ever put in, by the reading side.
+    /// Batches ever added, by the reading side.
     put: AtomicU32,
-    /// Batches that were ever taken out, by the writing side.
+    /// Batches ever removed, by the writing side.
     taken: AtomicU32,
     /// Opaque connections: when the newest unanswered bytes came; 0: none.
     opaque_since: AtomicU64,
@@ -65,7 +64,7 @@ struct Aligned<T>(T);
 
 const _: () = assert!(size_of::<Connection>() == 256);
 
-/// Where intervals are counted, and how long a tick is.
+/// The lane for intervals, and the length of a tick.
 pub struct Counting<'a, F> {
     pub lane: &'a Lane,
     /// Nanoseconds of so many ticks.
@@ -79,7 +78,7 @@ impl Connection {
         self.standing.load(Relaxed)
     }
 
-    /// The descriptor is closed, or is something else from now on.
+    /// The descriptor was closed or changed its kind.
     pub fn set_standing(&self, standing: u8) {
         if standing == standing::FRESH {
             self.early.store(0, Relaxed);
@@ -92,7 +91,7 @@ impl Connection {
         self.standing.store(standing, Relaxed);
     }
 
-    /// The server read `pieces` from it. `now` is asked last.
+    /// The server read `pieces` from it. `now` is called last.
     #[inline]
     pub fn received<'b>(
         &self,
@@ -111,7 +110,7 @@ impl Connection {
             }
         }
         let arrived = now();
-        // Whatever came in several reads is answered after the last of them.
+        // The interval starts at the last read before the answer.
         self.opaque_since.store(arrived.max(1), Release);
         arrived
     }
@@ -172,7 +171,7 @@ impl Connection {
         self.waiting.get(number as usize % WAITING)
     }
 
-    /// From here on its bytes are not understood.
+    /// Its protocol is unknown from now on.
     #[cold]
     fn lose(&self, lane: &Lane) {
         lane.add(Counter::OpaqueConnections, 1);
@@ -213,7 +212,7 @@ impl Connection {
         Ok(begun)
     }
 
-    /// `begun` answers began in a write of `began` ticks: to the oldest requests.
+    /// `begun` answers began in a write of `began` ticks: they answer the oldest requests.
     #[inline]
     fn answer<F: Fn(u64) -> u64>(&self, counting: &Counting<'_, F>, begun: u32, began: u64) {
         let mut begun = u64::from(begun);
@@ -237,7 +236,7 @@ impl Connection {
         }
     }
 
-    /// Answers while no request waits: to the one that is arriving, or to none.
+    /// Answers without a waiting request: to the one that is arriving, or unsolicited.
     #[cold]
     fn count_unsolicited(&self, lane: &Lane, answers: u64) {
         let arriving = self.requests.load().inside() && self.early.load(Relaxed) == 0;
@@ -251,7 +250,7 @@ impl Connection {
 #[inline]
 fn record<F: Fn(u64) -> u64>(counting: &Counting<'_, F>, arrived: u64, began: u64, count: u64) {
     let ticks = began.wrapping_sub(arrived);
-    // More than half of all numbers is less than nothing.
+    // Differences above half of the range are negative.
     let ticks = if ticks > u64::MAX / 2 {
         counting.lane.add(Counter::Backwards, count);
         0

@@ -1,5 +1,4 @@
-//! The table of descriptors: chunks that appear when a descriptor of theirs
-//! is first seen, and never go.
+//! The table of descriptors: chunks that are mapped on first use and never freed.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +21,7 @@ type Chunk = [Connection; CHUNK];
 
 static TABLE: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(null_mut()) }; CHUNKS];
 
-/// The descriptor's place, if its chunk is there.
+/// The descriptor's entry, if its chunk is mapped.
 #[inline]
 fn find(fd: c_int) -> Option<&'static Connection> {
     let fd = usize::try_from(fd).ok()?;
@@ -34,7 +33,7 @@ fn find(fd: c_int) -> Option<&'static Connection> {
     unsafe { &*chunk }.get(fd % CHUNK)
 }
 
-/// The descriptor's place, made if it is not there.
+/// The descriptor's entry, mapped if necessary.
 fn find_or_make(fd: c_int) -> Option<&'static Connection> {
     if let Some(found) = find(fd) {
         return Some(found);
@@ -42,7 +41,7 @@ fn find_or_make(fd: c_int) -> Option<&'static Connection> {
     let place = TABLE.get(usize::try_from(fd).ok()? / CHUNK)?;
     let fresh = map_zeros(size_of::<Chunk>())?;
     if place.compare_exchange(null_mut(), fresh.cast(), AcqRel, Relaxed).is_err() {
-        // SAFETY: another thread was first; ours was seen by nobody.
+        // SAFETY: another thread was first; ours was never published.
         unsafe { sys::munmap(fresh, size_of::<Chunk>()) };
     }
     find(fd)
@@ -58,8 +57,7 @@ pub fn connection(attached: Attached, fd: c_int) -> Option<&'static Connection> 
     (found.standing() != standing::IGNORED).then_some(found)
 }
 
-/// Looks at a descriptor for the first time: one that was inherited, or came
-/// by a way that is not watched.
+/// Classifies a new descriptor: inherited, or from a call that is not hooked.
 #[cold]
 fn learn(attached: Attached, fd: c_int) -> Option<&'static Connection> {
     keep_errno(|| {
@@ -91,7 +89,7 @@ pub fn accepted(fd: c_int) {
     become_if_watched(fd, standing::FRESH);
 }
 
-/// The descriptor is nothing to be timed.
+/// The descriptor is not timed.
 pub fn ignore(fd: c_int) {
     become_if_watched(fd, standing::IGNORED);
 }

@@ -1,4 +1,4 @@
-//! The functions that stand before the C library's.
+//! The hooks in front of the C library's functions.
 
 #![allow(unsafe_code)]
 
@@ -6,7 +6,7 @@ use crate::sys::{Iovec, MSG_OOB, MSG_PEEK, Message, c_int, c_uint, c_void};
 use crate::watch::{read_returned, segments_of, woke_up, write_begins};
 use crate::{descriptors, real};
 
-/// Makes the call that reads into one buffer, then looks at what came.
+/// Hooks a call that reads into one buffer, and parses the data.
 macro_rules! reads {
     ($($name:ident($fd:ident, $into:ident, $bytes:ident $(, $more:ident: $type:ty)*) $(unless $flags:ident)?;)*) => {
         $(
@@ -70,8 +70,7 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut Message, flags:
     }
 }
 
-/// Takes the time, makes the call that writes one buffer, then looks at what
-/// went.
+/// Hooks a call that writes one buffer: takes the time, makes the call, parses the data.
 macro_rules! writes {
     ($($name:ident($fd:ident, $from:ident, $bytes:ident $(, $more:ident: $type:ty)*);)*) => {
         $(
@@ -139,7 +138,7 @@ pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, message: *const Message, flag
     }
 }
 
-/// Makes a call and looks at its result.
+/// Hooks a call and uses its result.
 macro_rules! watched {
     ($($name:ident($($argument:ident: $type:ty),*) $(before $before:block)? $(after $after:path)?;)*) => {
         $(
@@ -166,7 +165,7 @@ watched! {
         after descriptors::accepted;
     connect(fd: c_int, to: *const c_void, to_bytes: c_uint)
         before { descriptors::ignore(fd) };
-    // Before the call: afterwards another thread may have the number again.
+    // Before the call: afterwards another thread may reuse the number.
     close(fd: c_int)
         before { descriptors::closing(fd) };
     dup2(old: c_int, new: c_int)
@@ -195,7 +194,7 @@ pub unsafe extern "C-unwind" fn socketpair(
     unsafe {
         let result = real::socketpair(domain, kind, protocol, pair);
         if result == 0 {
-            // How threads of one server wake each other.
+            // Socket pairs wake threads of the server.
             descriptors::ignore(*pair);
             descriptors::ignore(*pair.add(1));
         }

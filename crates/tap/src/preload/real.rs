@@ -1,5 +1,4 @@
-//! The functions that stand behind ours: the next of the name in the order
-//! in which the dynamic linker searches.
+//! The C library's functions behind the hooks: the next of each name in the dynamic linker's order.
 
 #![allow(unsafe_code)]
 

@@ -6,8 +6,8 @@
 //! Root of a library of its own (`rustc --crate-type cdylib`): nothing in it
 //! may be linked into kvmeter, whose own `read` and `write` it would replace.
 //!
-//! Nothing here locks, panics or allocates once a thread and a descriptor
-//! have been seen; no call's result or `errno` is changed.
+//! Nothing here locks, panics or allocates after the first call of a thread and on a descriptor; no
+//! call's result or `errno` is changed.
 
 mod attached;
 mod clock;

@@ -10,8 +10,8 @@ use crate::descriptors::keep_errno;
 use crate::layout::Lane;
 use crate::sys;
 
-/// One call in so many has its own cost measured. A prime, so that calls
-/// which alternate are all met.
+/// One call in so many has its own cost measured. A prime, so that alternating calls are all
+/// sampled.
 const SAMPLE_EVERY: u32 = 61;
 
 #[derive(Clone, Copy)]
@@ -25,7 +25,7 @@ enum LaneState {
 thread_local! {
     static PLACE: Cell<LaneState> = const { Cell::new(LaneState::Unclaimed) };
     static UNTIL_SAMPLE: Cell<u32> = const { Cell::new(SAMPLE_EVERY) };
-    /// Only to know when the thread ends.
+    /// Its drop marks the end of the thread.
     static END: GiveBack = const { GiveBack };
 }
 

@@ -1,5 +1,5 @@
-//! What happens around each call: the time is taken as close to the server's
-//! own code as can be, so that this library's work is outside of the intervals.
+//! The work around each call: times are taken as close to the server's code as possible, so that
+//! this library's work is outside of the intervals.
 
 #![allow(unsafe_code)]
 

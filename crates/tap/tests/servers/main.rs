@@ -1,5 +1,4 @@
-//! The preloaded library in real, unmodified servers: what it counts is what
-//! was asked.
+//! The preloaded library in real, unmodified servers: its counts match the requests.
 
 // Helpers beside the tests unwrap as they do.
 #![allow(clippy::unwrap_used)]

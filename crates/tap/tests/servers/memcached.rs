@@ -161,7 +161,7 @@ fn reused_descriptors_start_afresh() {
     for _ in 0..100 {
         let mut talk = watched.connect();
         talk.ask(b"get a\r\n", b"END\r\n");
-        // Half a request is left behind.
+        // Half a request stays behind.
         talk.send(b"set a 0 0 100\r\nabc");
         drop(talk);
         let mut talk = watched.connect();

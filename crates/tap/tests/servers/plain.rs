@@ -1,4 +1,4 @@
-//! A server of known time, and servers that are not to be watched.
+//! A server of known time, and servers that must not be watched.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

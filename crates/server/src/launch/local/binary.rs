@@ -1,4 +1,4 @@
-//! The executable that runs, and what it says of itself.
+//! The server's executable and its version.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,19 +18,19 @@ use nix::unistd::Pid;
 use super::super::error::LaunchError;
 use super::super::program::Program;
 
-/// A version is printed at once; a program that does anything else is not the one that is meant.
+/// A version is printed at once; a program that runs longer is the wrong one.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Binary {
     pub path: PathBuf,
     pub version: String,
-    /// All of the line that names the version.
+    /// The whole line that names the version.
     pub build: String,
 }
 
 impl Binary {
-    /// Finds the executable and asks it for its version.
+    /// Finds the executable and runs it for its version.
     pub fn find(program: &dyn Program, given: Option<&Path>) -> Result<Self, LaunchError> {
         let name = given.unwrap_or(Path::new(program.binary()));
         let path = on_path(name).ok_or_else(|| LaunchError::NotInstalled {
@@ -59,8 +59,8 @@ impl Binary {
         }
     }
 
-    /// The command that runs it, behind a prefix if there is one, which then begins with the limit
-    /// of open files that the program will ask for.
+    /// The command that runs it, after an optional prefix, which then starts with the program's
+    /// limit of open files.
     pub fn command(&self, prefix: &[OsString], open_files: Option<u32>) -> Command {
         let Some((program, rest)) = prefix.split_first() else { return Command::new(&self.path) };
         let mut command = match open_files {
@@ -77,10 +77,10 @@ impl Binary {
     }
 }
 
-/// The absolute path of an executable: as it is given, or on the PATH if it is only a name.
+/// The absolute path of an executable: a path as given, a name from the PATH.
 fn on_path(name: &Path) -> Option<PathBuf> {
     if name.components().count() > 1 {
-        // It is started from another folder.
+        // The server is started in another folder.
         return std::path::absolute(name).ok().filter(|path| path.exists());
     }
     let runs = |path: &PathBuf| {
@@ -91,9 +91,9 @@ fn on_path(name: &Path) -> Option<PathBuf> {
         .find(runs)
 }
 
-/// What the executable prints when given one argument, to one or the other output.
+/// The executable's output with one argument, on stdout or stderr.
 fn printed(path: &Path, argument: &str) -> io::Result<String> {
-    // In memory: a pipe would block whom prints much, and whom reads if it stays open.
+    // In memory: a full pipe would block the program, an open one the reader.
     let out = File::from(memfd_create(c"version", MFdFlags::MFD_CLOEXEC)?);
     let mut child = Command::new(path)
         .arg(argument)

@@ -1,10 +1,10 @@
-//! The second line of defence: a small process that outlives kvmeter and ends what it left.
+//! The second line of defence: a small process that outlives kvmeter and ends its servers.
 //!
-//! The kernel's own way (a signal when the parent ends) is lost when a server changes its user
-//! or forks into the background. The guard needs neither: every process that descends from
-//! the server holds one end of a pipe, the mark, whatever it calls itself, and the guard kills
-//! all that hold it when its own pipe to kvmeter closes, as it does however kvmeter ends.
-//! It is a shell, so that it shares no memory with the process that measures.
+//! The kernel's own way (a signal when the parent ends) is lost when a server changes its user or
+//! forks into the background. The guard needs neither: every descendant of the server inherits one
+//! end of a pipe, the mark, and the guard kills all processes with the mark when its own pipe to
+//! kvmeter closes, however kvmeter ends. It is a shell, so that it shares no memory with the
+//! measuring process.
 
 use std::fs::{self, Metadata};
 use std::io::{self, PipeWriter};
@@ -39,22 +39,22 @@ rm -rf -- "$2"
 [ -z "$3" ] || rm -f -- "$3"
 "#;
 
-/// What it needs at most: 100 looks and the pauses between them.
+/// The longest clean-up: 100 scans and the pauses between them.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The process that watches over a server. Dropping this has it clear up and end.
+/// The guard process of a server. Dropping this makes it clean up and end.
 #[derive(Debug)]
 pub(super) struct Guard {
     process: Child,
-    /// Open as long as kvmeter lives and wants the server.
+    /// Open as long as kvmeter runs and needs the server.
     alive_pipe: Option<PipeWriter>,
 }
 
-/// The end of a pipe that a server inherits; not open for programs that are started otherwise.
+/// The end of a pipe that a server inherits, and no other program.
 #[derive(Debug)]
 pub(super) struct Mark(PipeWriter);
 
-/// What a marked process is known by.
+/// Identifies the mark of a process.
 #[derive(Debug, Clone)]
 pub(super) struct MarkId {
     fd: i32,
@@ -63,7 +63,7 @@ pub(super) struct MarkId {
 }
 
 impl Guard {
-    /// Starts the guard; what inherits the mark from now on is in its care.
+    /// Starts the guard; it watches all processes that inherit the mark.
     pub fn start(folder: &Path, socket: Option<&Path>) -> io::Result<(Guard, Mark)> {
         let (asks, wanted) = io::pipe()?;
         let (seen, mark) = io::pipe()?;
@@ -76,7 +76,7 @@ impl Guard {
             .stdin(Stdio::from(asks))
             .stdout(Stdio::from(seen))
             .stderr(Stdio::null())
-            // Not the tap's, nor any other preloaded library.
+            // Without the tap or any other preloaded library.
             .env_remove("LD_PRELOAD")
             .current_dir("/")
             .process_group(0)
@@ -91,7 +91,7 @@ impl Drop for Guard {
         let began = Instant::now();
         while let Ok(None) = self.process.try_wait() {
             if began.elapsed() >= LIMIT {
-                // Killed, it would leave what it could not end; so it is left to its work.
+                // Not killed after the limit: it may still be ending processes.
                 return;
             }
             thread::sleep(Duration::from_millis(1));
@@ -104,10 +104,10 @@ impl Mark {
         self.0.as_fd()
     }
 
-    /// Closes kvmeter's own end: only the server is marked then.
+    /// Closes kvmeter's own end, so that only the server is marked.
     pub fn hand_over(self) -> MarkId {
         let fd = self.0.as_raw_fd();
-        // An inode of zero is on nothing.
+        // No file has inode zero.
         let (device, inode) = fs::metadata(format!("/proc/self/fd/{fd}"))
             .map(|pipe| (pipe.dev(), pipe.ino()))
             .unwrap_or_default();
@@ -116,13 +116,13 @@ impl Mark {
 }
 
 impl MarkId {
-    /// Whether a process descends from the server that was started.
+    /// Whether a process descends from the started server.
     pub fn is_on(&self, pid: u32) -> bool {
         let same = |pipe: Metadata| (pipe.dev(), pipe.ino()) == (self.device, self.inode);
         fs::metadata(format!("/proc/{pid}/fd/{}", self.fd)).is_ok_and(same)
     }
 
-    /// Whether any process does.
+    /// Whether any process has the mark.
     pub fn is_anywhere(&self) -> bool {
         let Ok(processes) = fs::read_dir("/proc") else { return false };
         processes

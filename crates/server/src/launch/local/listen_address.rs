@@ -1,4 +1,4 @@
-//! Where a server is to listen, and whether that is free.
+//! A server's listen address, and whether it is free.
 
 use std::io::{self, ErrorKind};
 use std::net::TcpListener;
@@ -14,15 +14,15 @@ use super::super::settings::CommonSettings;
 use super::reached;
 use crate::watch::Process;
 
-/// How long a place may stay taken before it is refused. A guard ends what a killed kvmeter left
-/// within a fraction of it.
+/// How long an address may stay in use before it is refused: a guard may still be ending the server
+/// of a killed kvmeter.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The place of one server.
+/// The listen address of one server.
 #[derive(Debug)]
 pub(super) struct ListenAddress {
-    /// As the server is told.
+    /// As given to the server.
     pub given: Address,
     /// As clients of this machine reach it.
     pub reached: Address,
@@ -31,8 +31,8 @@ pub(super) struct ListenAddress {
 }
 
 impl ListenAddress {
-    /// The place that the settings name, if nothing is there; else a free port. What is there is
-    /// given a moment to go: after a kill, the guard is still ending the server that was left.
+    /// The address of the settings, if it is free; a free port where none is set. An address in use
+    /// is retried for a moment: after a kill, the guard is still ending the old server.
     pub fn choose(program: &dyn Program, common: &CommonSettings) -> Result<Self, LaunchError> {
         let limit = Instant::now() + TIMEOUT;
         loop {
@@ -46,7 +46,7 @@ impl ListenAddress {
     fn chosen_now(program: &dyn Program, common: &CommonSettings) -> Result<Self, LaunchError> {
         if let Some(path) = &common.socket {
             let given = Address::Unix(path.clone());
-            // memcached would take away the socket of a server that runs.
+            // memcached would remove the socket of a running server.
             if path.symlink_metadata().is_ok() {
                 return Err(in_use(program, &given, "socket"));
             }
@@ -64,7 +64,7 @@ impl ListenAddress {
         }
     }
 
-    /// The file that is left behind by a server that is killed.
+    /// The socket file that a killed server leaves behind.
     pub fn socket(&self) -> Option<&Path> {
         match &self.given {
             Address::Unix(path) => Some(path),

@@ -34,13 +34,13 @@ use crate::watch::Process;
 /// A free port may be taken by another process before the server has it.
 const PORTS_TRIED: usize = 3;
 
-/// Marks are made and handed down one at a time, so that no server inherits another's.
+/// Marks are created and inherited one at a time, so that no server inherits another's.
 static STARTING: Mutex<()> = Mutex::new(());
 
 /// The executable of a program on the PATH, and the version that it prints.
 ///
 /// # Errors
-/// It is not there, or is another program.
+/// It is missing, or is another program.
 pub fn installed(program: &dyn Program) -> Result<(PathBuf, String), LaunchError> {
     Binary::find(program, None).map(|found| (found.path, found.version))
 }
@@ -66,7 +66,7 @@ impl Launcher for LocalLauncher {
             let place = LaunchContext { listen: &listen.given, folder: &folder };
             let mut arguments = program.arguments(&given, place)?;
             arguments.extend(common.arguments.iter().cloned());
-            // Settings are refused before anything is looked for.
+            // Invalid settings are refused first.
             let binary = Binary::find(program, common.binary.as_deref())?;
             let attempt = LaunchAttempt {
                 order,
@@ -89,7 +89,7 @@ impl Launcher for LocalLauncher {
     }
 }
 
-/// One try to start a server at one place.
+/// One attempt to start a server at one address.
 struct LaunchAttempt<'a> {
     order: &'a LaunchRequest,
     given: &'a GivenSettings<'a>,
@@ -166,7 +166,7 @@ impl LaunchAttempt<'_> {
         }
     }
 
-    /// Waits until the server answers; gives the pid of the process that does.
+    /// Waits until the server answers; returns the pid of the process that does.
     fn answered(&self, running: &RunningServer) -> Result<u32, LaunchError> {
         let program = self.order.program;
         let began = Instant::now();
@@ -175,10 +175,10 @@ impl LaunchAttempt<'_> {
             if let Some(status) = running.process.ended() {
                 return Err(self.ended_early(running, status));
             }
-            // Whoever answered may be gone again: then it is looked at once more.
+            // The process that answered may have ended: then it is checked once more.
             if readiness::answers(program, &self.listen.reached)
                 && let Some(pid) = self.listener(running)?
-                // A server that goes into the background answers, and its parent has ended.
+                // A daemonised server answers although the started process has ended.
                 && running.process.ended().is_none()
             {
                 return Ok(pid);
@@ -201,11 +201,12 @@ impl LaunchAttempt<'_> {
         }
     }
 
-    /// The process that listens at the address, if it is ours; it is not the one that was
-    /// started where `binary` is a script that starts the server itself.
+    /// The process that listens at the address, if it is ours; not the started one where `binary`
+    /// is a script that starts the server itself.
     fn listener(&self, running: &RunningServer) -> Result<Option<u32>, LaunchError> {
         let Ok(listener) = Process::listening_at(&self.listen.reached) else {
-            // Not every machine shows it; what was started still runs, or the next look says so.
+            // Not every machine shows it; if the started process has ended, the next check reports
+            // it.
             return Ok(running.process.ended().is_none().then_some(running.process.pid()));
         };
         let pid = listener.pid();
@@ -238,8 +239,7 @@ impl LaunchAttempt<'_> {
     }
 }
 
-/// What was added, and before it what the server inherits that changes how it is linked or how
-/// it allocates.
+/// Inherited variables that change how the server is linked or allocates, then the added ones.
 fn environment(added: &[(String, String)]) -> Vec<(String, String)> {
     let telling = ["LD_", "MALLOC_", "GLIBC_TUNABLES"];
     let mut environment: Vec<(String, String)> = std::env::vars_os()
@@ -256,17 +256,17 @@ fn remedy(program: &dyn Program, words: &str) -> String {
     program.remedy(words).map(|way| format!("; {way}")).unwrap_or_default()
 }
 
-/// A server process of ours, killed when this is dropped.
+/// A server process, killed when this is dropped.
 #[derive(Debug)]
 struct RunningServer {
     process: ServerProcess,
-    /// Taken when it is let go.
+    /// `None` after the end.
     guard: Option<Guard>,
     sign: guard::MarkId,
     /// The process that listens, where it is a child of the one that was started.
     listening: Option<Process>,
     output: Output,
-    /// The order's.
+    /// The request's.
     stop: Arc<AtomicBool>,
 }
 
@@ -298,7 +298,7 @@ impl ServerHandle for RunningServer {
                 self.process.wait(limit).map(|status| (status, true))
             }
         };
-        // Whatever left the server's process group is ended by the guard.
+        // Processes that left the server's process group are ended by the guard.
         drop(self.guard.take());
         outcome
     }
@@ -313,7 +313,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// Where a server is reached when it was told to listen at `given`.
+/// The address at which a server that listens at `given` is reached.
 fn reached(given: &Address) -> Address {
     match given {
         Address::Tcp { host, port } if host == "0.0.0.0" => {

@@ -1,4 +1,4 @@
-//! A server's folder and what it prints into it.
+//! A server's folder and its output there.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::super::error::LaunchError;
 
-/// Enough to see why a server gave up, little enough for an error message.
+/// Enough to explain a failure, short enough for an error message.
 const LAST_LINES: usize = 10;
 const LAST_BYTES: u64 = 4096;
 
@@ -23,8 +23,8 @@ fn failed(error: &io::Error) -> LaunchError {
     LaunchError::Folder { why: error.to_string() }
 }
 
-/// The absolute path of a folder that nobody else can guess. It is not made yet, so that there
-/// is something that removes it before it is there.
+/// The absolute path of a folder with an unpredictable name. It is created later, after its
+/// clean-up is in place.
 pub(super) fn folder() -> Result<PathBuf, LaunchError> {
     // The standard library seeds each of these from the kernel's random numbers.
     let random = RandomState::new().hash_one(std::process::id());
@@ -47,7 +47,7 @@ impl Output {
         self.folder.join("output")
     }
 
-    /// Has the command print into the folder: a pipe that nobody empties would stop it.
+    /// Redirects the command's output into the folder: a full pipe would block it.
     pub fn attach(&self, command: &mut Command) -> Result<(), LaunchError> {
         let open = || OpenOptions::new().create(true).append(true).open(self.path());
         let (out, err) =
@@ -56,7 +56,7 @@ impl Output {
         Ok(())
     }
 
-    /// What it printed while it started; a server that prints more than this is not read through.
+    /// What it printed while it started; at most the first bytes.
     pub fn first_output(&self) -> String {
         let mut head = Vec::new();
         // Without it there is nothing to go by, and last_output says why.
@@ -83,7 +83,7 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // The guard has mostly done it already.
+        // The guard has usually removed it already.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

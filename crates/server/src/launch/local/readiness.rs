@@ -1,4 +1,4 @@
-//! Whether a server answers.
+//! Whether a server is ready.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -9,10 +9,10 @@ use model::Address;
 
 use super::super::program::Program;
 
-/// A server that is up answers a local question within microseconds.
+/// A server that is up answers a local request within microseconds.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Asks once. A server that closes is up too: with TLS or authentication it refuses the question.
+/// Probes once. A server that closes is up too: with TLS or authentication it refuses the request.
 pub(super) fn answers(program: &dyn Program, address: &Address) -> bool {
     let answer = match address {
         Address::Unix(path) => UnixStream::connect(path).and_then(|stream| {
@@ -38,7 +38,7 @@ fn exchange(mut stream: impl Read + Write, question: &[u8]) -> io::Result<Vec<u8
     let mut answer = vec![0; 256];
     match stream.read(&mut answer) {
         Ok(length) => answer.truncate(length),
-        // Closed with some of the question unread.
+        // Closed with some of the request unread.
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => answer.clear(),
         Err(error) => return Err(error),
     }

@@ -29,10 +29,10 @@ pub(super) enum SpawnError {
     Start(io::Error),
 }
 
-/// Between two looks at whether somebody says stop.
+/// Interval of polls of the stop flag.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Holds a child process from its start to its end.
+/// A child process from its start to its end.
 #[derive(Debug)]
 pub(super) struct ServerProcess {
     pid: u32,
@@ -58,7 +58,7 @@ impl ServerProcess {
         cpus: Option<&[usize]>,
         mark: BorrowedFd<'_>,
     ) -> Result<Self, SpawnError> {
-        // Ctrl-C in a terminal is kvmeter's to handle: it ends the server in its own time.
+        // Ctrl-C in a terminal must reach kvmeter only, which then ends the server.
         command.process_group(0);
         bind_to_parent(&mut command, mark);
         let shared = Arc::new(Shared::default());
@@ -68,7 +68,7 @@ impl ServerProcess {
         thread::Builder::new()
             .name("server".to_owned())
             .spawn(move || {
-                // A child runs where the thread does that starts it.
+                // A child inherits the affinity of the thread that starts it.
                 let started = match cpus.map_or(Ok(()), |cpus| move_to(&cpus)) {
                     Ok(()) => command.spawn().map_err(SpawnError::Start),
                     Err(why) => Err(SpawnError::Cpus(why)),
@@ -76,7 +76,7 @@ impl ServerProcess {
                 drop(command);
                 match started {
                     Ok(child) => {
-                        // Nobody listens any more only if kvmeter panics: the wait goes on.
+                        // The receiver is dropped only if kvmeter panics: the wait goes on.
                         let _ = tell.send(Ok(child.id()));
                         reap(child, &keeps);
                     }
@@ -107,7 +107,7 @@ impl ServerProcess {
         *ended.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The same, until somebody says `stop`.
+    /// The same, until `stop` is set.
     pub fn wait_unless(&self, stop: &AtomicBool, limit: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + limit;
         loop {
@@ -121,10 +121,10 @@ impl ServerProcess {
 
     /// Signals its process group, if it has not ended.
     pub fn signal(&self, signal: Signal) {
-        // While the lock is held the child is not reaped, and its number not another's.
+        // While the lock is held the child is not reaped, and its pid not reused.
         let ended = self.shared.lock();
         if ended.is_none() {
-            // It may have become a zombie: then there is nothing to signal.
+            // A zombie needs no signal.
             let _ = killpg(Pid::from_raw(self.pid.cast_signed()), signal);
         }
     }
@@ -133,15 +133,15 @@ impl ServerProcess {
 /// Waits for the child and publishes how it ended.
 fn reap(mut child: Child, shared: &Shared) {
     let pid = Pid::from_raw(child.id().cast_signed());
-    // Seen as ended, but not reaped yet.
+    // Ended, but not reaped yet.
     while waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
     let mut ended = shared.lock();
-    // A status that somebody else took is still an end.
+    // A status that another thread took is still an end.
     *ended = Some(child.wait().unwrap_or_default());
     shared.changed.notify_all();
 }
 
-/// Has the kernel kill the child when this thread ends, and leaves `mark` open in it.
+/// Makes the kernel kill the child when this thread ends, and leaves `mark` open in it.
 fn bind_to_parent(command: &mut Command, mark: BorrowedFd<'_>) {
     let parent = getpid();
     let mark = std::os::fd::AsRawFd::as_raw_fd(&mark);
@@ -172,7 +172,7 @@ fn move_to(cpus: &[usize]) -> Result<(), String> {
         set.set(*cpu).map_err(|_| refused("this build knows no such CPU"))?;
     }
     sched_setaffinity(me, &set).map_err(|error| refused(error.desc()))?;
-    // The kernel leaves out those that are not there without a word.
+    // The kernel silently leaves out missing CPUs.
     let got = sched_getaffinity(me).map_err(|error| refused(error.desc()))?;
     match cpus_of(&got) == cpus {
         true => Ok(()),

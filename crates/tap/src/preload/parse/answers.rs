@@ -1,11 +1,11 @@
-//! Answers: how many begin in a piece of the server's bytes.
+//! Answers: counts those that begin in a piece of the server's bytes.
 
 use super::requests::{binary_header, is_quiet};
 use super::{ParseLost, Position, after, after_line, flag, lines, word};
 
 mod text_step {
     pub const WORD: u8 = 0;
-    /// The rest of the line says nothing.
+    /// The rest of the line is ignored.
     pub const LINE: u8 = 1;
     /// `VALUE key flags bytes [unique]`
     pub const VALUE: u8 = 2;
@@ -71,7 +71,7 @@ pub fn text(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<()
     Ok(())
 }
 
-/// How to read on after the word that begins a line of an answer.
+/// The next step after the first word of an answer's line.
 fn step_of(position: &mut Position) -> u8 {
     const VALUE: u64 = word(b"VALUE");
     const META_VALUE: u64 = word(b"VA");
@@ -175,7 +175,7 @@ pub fn resp(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<()
             }
             step => {
                 let Some(count) = lines::number(position, &mut rest) else { continue };
-                // Only -1 (nothing there) is a length that is not a number.
+                // -1 (null) is the only negative length.
                 let count = if count == lines::NOT_A_NUMBER { None } else { Some(count as u32) };
                 match (step, count) {
                     (LENGTH, Some(length)) => {
@@ -195,7 +195,7 @@ pub fn resp(position: &mut Position, piece: &[u8], begun: &mut u32) -> Result<()
     Ok(())
 }
 
-/// One value is there and `contained` more are to come.
+/// One value is complete and `contained` more follow.
 fn value_done(position: &mut Position, contained: u32) {
     position.step = resp_step::TYPE;
     position.need = position.need.saturating_sub(1).saturating_add(contained);

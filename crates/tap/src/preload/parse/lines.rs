@@ -2,13 +2,13 @@
 
 use super::{ParseLost, Position, after};
 
-/// A number that is none.
+/// An invalid number.
 pub const NOT_A_NUMBER: u64 = u64::MAX;
 
-/// Longer lengths are in none of the protocols: 4 GiB.
+/// The longest length of the protocols: 4 GiB.
 const LARGEST: u64 = u32::MAX as u64 - 2;
 
-/// Commands and the first words of answers are not longer.
+/// The longest command or first word of an answer.
 const LONGEST_WORD: u8 = 64;
 
 /// How the first word of a line ended.
@@ -50,9 +50,9 @@ fn begin_token(position: &mut Position) {
     position.number = 0;
 }
 
-/// Reads the tokens of a line, calling `seen` at the end of each with
-/// `position.token`, `word` and `number` set; whether the line ended. With
-/// `key_first` the first token is a key, and only passed over.
+/// Reads the tokens of a line, calling `on_token` at the end of each with `position.token`, `word`
+/// and `number` set; whether the line ended. With `key_first` the first token is a key, and only
+/// passed over.
 #[inline]
 pub fn fields(
     position: &mut Position,
@@ -110,7 +110,7 @@ fn graphic_prefix(bytes: &[u8]) -> usize {
     length + rest.iter().take_while(|byte| **byte > b' ').count()
 }
 
-/// The number with one digit more; once it is none it stays none.
+/// The number with one digit more; an invalid one stays invalid.
 #[inline]
 fn add_digit(number: u64, byte: u8) -> u64 {
     match byte {

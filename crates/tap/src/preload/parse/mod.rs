@@ -1,8 +1,8 @@
-//! Where one request or answer ends and the next begins, and no more: bodies
-//! are passed over by their length, nothing is kept but a [`Position`].
+//! Finds the boundaries of requests and answers: bodies are skipped by their length, the only state
+//! is a [`Position`].
 //!
-//! A stream is cut into pieces wherever the server's reads and writes cut it;
-//! a position is all that is carried from one piece to the next.
+//! The server's reads and writes split a stream into pieces; the position carries over from one
+//! piece to the next.
 
 #![allow(unsafe_code)]
 
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Grammar {
-    /// Nothing was seen yet.
+    /// Before the first byte.
     Unseen,
     /// memcached's text and meta commands; also Redis's inline commands.
     Text,
@@ -26,7 +26,7 @@ pub enum Grammar {
     Resp,
 }
 
-/// The bytes are of none of the grammars, or the place in them was lost.
+/// The bytes match no grammar, or the position in them was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseLost;
 
@@ -37,7 +37,7 @@ pub struct Position {
     skip: u64,
     /// The last eight bytes of the current token.
     word: u64,
-    /// The number that is being read.
+    /// The current number.
     number: u64,
     /// Body length of a text request; values still to come of a RESP message.
     need: u32,
@@ -51,11 +51,11 @@ pub struct Position {
 }
 
 mod flag {
-    /// The request wants no answer.
+    /// The request has no answer.
     pub const QUIET: u8 = 1;
     /// A body follows this line.
     pub const BODY: u8 = 2;
-    /// A field is not what it must be: no body follows.
+    /// A field is invalid: no body follows.
     pub const BAD: u8 = 4;
     /// An answer has begun and not ended.
     pub const OPEN: u8 = 8;
@@ -63,14 +63,14 @@ mod flag {
     pub const MORE: u8 = 16;
 }
 
-/// What a piece of the clients' bytes held.
+/// Counts of requests in a piece of a client's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ParsedRequest {
-    /// Requests whose last byte was in it.
+    /// Requests that end in it.
     pub complete: u32,
-    /// So many of them want no answer.
+    /// Requests without an answer.
     pub quiet: u32,
-    /// One of them makes the connection a stream of messages.
+    /// A request turned the connection into a stream of messages.
     pub stream: bool,
 }
 
@@ -97,7 +97,7 @@ impl Position {
         *self = Position { grammar: self.grammar, ..Position::START };
     }
 
-    /// Reads a piece of the client's bytes, adding to `asked`.
+    /// Reads a piece of the client's bytes, adding to `parsed`.
     pub fn requests(&mut self, piece: &[u8], asked: &mut ParsedRequest) -> Result<(), ParseLost> {
         let Some(first) = piece.first() else { return Ok(()) };
         if self.grammar == Grammar::Unseen {
@@ -136,7 +136,7 @@ impl Position {
         }
     }
 
-    /// Passes over as much of a body as is there; whether it ended here.
+    /// Skips the available part of a body; returns whether it ended.
     fn pass_body(&mut self, rest: &mut &[u8]) -> bool {
         let taken = self.skip.min(rest.len() as u64);
         *rest = after(rest, taken as usize);

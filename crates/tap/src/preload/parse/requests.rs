@@ -1,4 +1,4 @@
-//! Requests: how many end in a piece of a client's bytes.
+//! Requests: counts those that end in a piece of a client's bytes.
 
 use super::{Grammar, ParseLost, ParsedRequest, Position, after, after_line, flag, lines, word};
 
@@ -12,7 +12,7 @@ impl Position {
 
 mod text_step {
     pub const COMMAND: u8 = 0;
-    /// The rest of the line says nothing.
+    /// The rest of the line is ignored.
     pub const LINE: u8 = 1;
     /// `key flags expiry bytes [..] [noreply]`
     pub const SET: u8 = 2;
@@ -37,7 +37,7 @@ pub fn text(
     while let Some(first) = rest.first() {
         match position.step {
             COMMAND if position.token == 0 && *first == b'*' => {
-                // Redis, after an inline command.
+                // Redis after an inline command.
                 position.grammar = Grammar::Resp;
                 return resp(position, rest, asked);
             }
@@ -153,13 +153,12 @@ fn noreply(position: &mut Position) {
     }
 }
 
-/// memcached's binary opcodes that are answered only when something is wrong
-/// or, for gets, found.
+/// memcached's quiet opcodes: answered only on errors or, for gets, on hits.
 pub fn is_quiet(opcode: u8) -> bool {
     matches!(opcode, 0x09 | 0x0d | 0x11..=0x1a | 0x1e | 0x24)
 }
 
-/// A binary header as far as it matters.
+/// The used fields of a binary header.
 pub struct BinaryHeader {
     pub opcode: u8,
     pub key_bytes: u16,
@@ -241,7 +240,7 @@ mod resp_step {
     pub const COUNT: u8 = 1;
     pub const DOLLAR: u8 = 2;
     pub const LENGTH: u8 = 3;
-    /// The command's name is read; arguments are only passed over.
+    /// The command's name is read; arguments are skipped.
     pub const NAME: u8 = 4;
     pub const BODY: u8 = 5;
     /// An inline command.
@@ -285,7 +284,7 @@ pub fn resp(
                 Some(lines::NOT_A_NUMBER) => return Err(ParseLost),
                 Some(length) => {
                     position.skip = length + 2;
-                    // `token` says that the command's name was seen.
+                    // `token` is set after the command's name.
                     position.step = if position.token == 0 { NAME } else { BODY };
                     position.token = 1;
                 }
@@ -294,7 +293,7 @@ pub fn resp(
             NAME | BODY => {
                 if position.step == NAME {
                     let name = position.skip.saturating_sub(2).min(rest.len() as u64) as usize;
-                    // Longer names are not looked for, so only their end is kept.
+                    // Only the end of long names is stored.
                     position.word =
                         rest.iter().take(name.min(16)).fold(position.word, |word, b| {
                             word << 8 | u64::from(b.to_ascii_lowercase())
@@ -324,7 +323,7 @@ pub fn resp(
     Ok(())
 }
 
-/// Whether the server sends what nobody asked for from this command on.
+/// Whether the server sends unsolicited messages after this command.
 fn makes_a_stream(name: u64) -> bool {
     [
         word(b"subscribe"),

@@ -1,7 +1,6 @@
 use super::*;
 
-/// Requests of `bytes`, given whole and in pieces of every size up to 40:
-/// always the same.
+/// Requests of `bytes`, parsed whole and in pieces of every size up to 40, with equal results.
 fn requests(bytes: &[u8]) -> Result<(u32, u32, bool), ParseLost> {
     let cut = |size: usize| {
         let mut position = Position::START;
