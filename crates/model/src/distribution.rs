@@ -148,12 +148,12 @@ impl Distribution {
     pub fn value_at_percentile(&self, percentile: f64) -> u64 {
         let share = (percentile / 100.0).min(1.0);
         let rank = ((share * self.samples as f64).ceil() as u64).max(1);
-        let mut seen = 0_u64;
+        let mut cumulative = 0_u64;
         let mut last = 0;
         for bucket in self.buckets() {
-            seen = seen.saturating_add(bucket.count);
+            cumulative = cumulative.saturating_add(bucket.count);
             last = if share == 0.0 { bucket.lowest() } else { bucket.highest() };
-            if seen >= rank {
+            if cumulative >= rank {
                 break;
             }
         }
@@ -267,7 +267,7 @@ fn counts(bytes: &mut impl Read) -> Result<Distribution, String> {
     let half = (2 * 10_u64.pow(digits)).next_power_of_two() / 2;
     let magnitude = u64::from(unit.ilog2());
     let too_slow = || "a value of it is beyond what a histogram holds".to_owned();
-    let (mut found, mut at) = (DistributionBuilder::default(), 0_u64);
+    let (mut builder, mut at) = (DistributionBuilder::default(), 0_u64);
     let mut bytes = bytes.take(length.into());
     while let Some(number) = zigzag(&mut bytes)? {
         // Below zero: so many buckets are empty.
@@ -284,14 +284,14 @@ fn counts(bytes: &mut impl Read) -> Result<Distribution, String> {
             return Err(too_slow());
         }
         if count > 0 {
-            if found.samples.checked_add(count).is_none() {
+            if builder.samples.checked_add(count).is_none() {
                 return Err("it counts more samples than a number holds".to_owned());
             }
-            found.push(index_of(sub << shift), count);
+            builder.push(index_of(sub << shift), count);
         }
         at += 1;
     }
-    Ok(found.distribution())
+    Ok(builder.distribution())
 }
 
 fn word(bytes: &mut impl Read) -> Result<u32, String> {

@@ -101,14 +101,14 @@ fn measure(
     }
     let mut key = 0;
     let mut unanswered = [0usize; CONNECTIONS];
-    let mut ask = |out: &mut Vec<u8>, count: usize| {
+    let mut append = |out: &mut Vec<u8>, count: usize| {
         for _ in 0..count {
             key = (key * 1_103_515_245 + 12_345) % KEYS;
             write_key(out, dialect, key);
         }
     };
     for (number, unanswered) in unanswered.iter_mut().enumerate() {
-        ask(reactor.outgoing(number), depth);
+        append(reactor.outgoing(number), depth);
         *unanswered = depth;
         reactor.send(number);
     }
@@ -142,7 +142,7 @@ fn measure(
             unanswered[number] -= answers;
             // The next batch when the last is answered completely, as comparable tools do.
             if unanswered[number] == 0 {
-                ask(reactor.outgoing(number), depth);
+                append(reactor.outgoing(number), depth);
                 unanswered[number] = depth;
                 reactor.send(number);
             }

@@ -40,11 +40,11 @@ impl BorrowedBuffer {
         let Some(memory) = NonNull::new(memory) else {
             alloc::handle_alloc_error(BorrowedBuffer::LAYOUT)
         };
-        let mut lent = BorrowedBuffer { memory, tail: 0 };
+        let mut buffers = BorrowedBuffer { memory, tail: 0 };
         for id in 0..COUNT {
-            lent.give_back(id);
+            buffers.give_back(id);
         }
-        lent
+        buffers
     }
 
     /// Provides them to a ring.

@@ -22,11 +22,11 @@ pub enum ConnectError {
     #[error("{address}: there is no host of that name ({why}); check the spelling")]
     NoSuchHost { address: Address, why: String },
     #[error(
-        "{address}: nobody listens there (tried {tried}); is the server started, on this port?"
+        "{address}: nothing listens there (tried {tried}); is the server started, on this port?"
     )]
     Refused { address: Address, tried: String },
-    #[error("{address}: {doing} took longer than {limit:?}; {hint}")]
-    TimedOut { address: Address, doing: &'static str, limit: Duration, hint: &'static str },
+    #[error("{address}: {step} took longer than {limit:?}; {hint}")]
+    TimedOut { address: Address, step: &'static str, limit: Duration, hint: &'static str },
     #[error("{}: there is no such socket; is the server started with this path?", path.display())]
     NoSuchSocket { path: PathBuf },
     #[error("{address}: this user may not connect to it")]
@@ -87,7 +87,7 @@ fn connect_tcp(
     Err(match last {
         _ if slow => ConnectError::TimedOut {
             address,
-            doing: "connecting",
+            step: "connecting",
             limit,
             hint: "is the host up, and does a firewall let this port through?",
         },
@@ -111,22 +111,22 @@ fn resolve(
     if let Ok(ip) = host.parse() {
         return Ok(vec![SocketAddr::new(ip, port)]);
     }
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let name = host.to_owned();
-    let asked = thread::Builder::new().name("resolver".to_owned()).spawn(move || {
+    let spawned = thread::Builder::new().name("resolver".to_owned()).spawn(move || {
         // The receiver may have timed out.
-        let _ = tell.send((name.as_str(), port).to_socket_addrs().map(Vec::from_iter));
+        let _ = sender.send((name.as_str(), port).to_socket_addrs().map(Vec::from_iter));
     });
     let address = address.clone();
-    if let Err(source) = asked {
+    if let Err(source) = spawned {
         return Err(ConnectError::Other { address, source });
     }
-    match told.recv_timeout(limit) {
+    match receiver.recv_timeout(limit) {
         Ok(Ok(all)) => Ok(all),
         Ok(Err(error)) => Err(ConnectError::NoSuchHost { address, why: error.to_string() }),
         Err(_) => Err(ConnectError::TimedOut {
             address,
-            doing: "looking the host's name up",
+            step: "looking the host's name up",
             limit,
             hint: "does the name server answer?",
         }),
@@ -135,17 +135,17 @@ fn resolve(
 
 fn connect_unix(address: &Address, path: &Path, limit: Duration) -> Result<Socket, ConnectError> {
     // Without this thread, a full queue of the server would block the client without limit.
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let place = path.to_owned();
-    let asked = thread::Builder::new().name("connector".to_owned()).spawn(move || {
+    let spawned = thread::Builder::new().name("connector".to_owned()).spawn(move || {
         // The receiver may have timed out.
-        let _ = tell.send(UnixStream::connect(place));
+        let _ = sender.send(UnixStream::connect(place));
     });
     let address = address.clone();
-    if let Err(source) = asked {
+    if let Err(source) = spawned {
         return Err(ConnectError::Other { address, source });
     }
-    match told.recv_timeout(limit) {
+    match receiver.recv_timeout(limit) {
         Ok(Ok(socket)) => Ok(Socket::Unix(socket)),
         Ok(Err(source)) => Err(match source.kind() {
             io::ErrorKind::NotFound => ConnectError::NoSuchSocket { path: path.into() },
@@ -158,7 +158,7 @@ fn connect_unix(address: &Address, path: &Path, limit: Duration) -> Result<Socke
         }),
         Err(_) => Err(ConnectError::TimedOut {
             address,
-            doing: "connecting",
+            step: "connecting",
             limit,
             hint: "the server accepts no connections; is it stuck or full?",
         }),
@@ -189,12 +189,13 @@ fn shake_hands(
                 (Some(why), _) => ConnectError::Tls { address, why },
                 (None, io::ErrorKind::TimedOut) => ConnectError::TimedOut {
                     address,
-                    doing: "the TLS handshake",
+                    step: "the TLS handshake",
                     limit,
                     hint: "does the server speak TLS on this port?",
                 },
                 (None, io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
-                    let why = TlsFailure::NotTls("it hung up in the handshake".to_owned());
+                    let why =
+                        TlsFailure::NotTls("it closed the connection in the handshake".to_owned());
                     ConnectError::Tls { address, why }
                 }
                 (None, _) => ConnectError::Other { address, source: error },

@@ -83,9 +83,9 @@ impl Incoming {
         self.end -= self.start;
         self.start = 0;
         // Half of it free after the move, or large answers would be moved for every few bytes.
-        let wanted = (self.end + least).max(self.end * 2).max(FIRST);
-        if self.bytes.len() < wanted {
-            self.bytes.resize(wanted.next_power_of_two(), 0);
+        let capacity = (self.end + least).max(self.end * 2).max(FIRST);
+        if self.bytes.len() < capacity {
+            self.bytes.resize(capacity.next_power_of_two(), 0);
         }
     }
 }

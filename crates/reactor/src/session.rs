@@ -46,11 +46,11 @@ impl Session {
             if !cipher.is_empty() && self.0.read_tls(&mut cipher).map_err(other)? == 0 {
                 return Ok(true);
             }
-            let told = self.0.process_new_packets();
+            let state = self.0.process_new_packets();
             // Text before the error is valid.
             plain.fill_from(&mut self.0.reader()).map_err(other)?;
-            let told = told.map_err(TlsFailure::of)?;
-            if told.peer_has_closed() {
+            let state = state.map_err(TlsFailure::of)?;
+            if state.peer_has_closed() {
                 return Ok(true);
             }
             if cipher.is_empty() {

@@ -47,8 +47,8 @@ pub enum TlsError {
     Exposed { path: PathBuf },
     #[error("the {what} {} is no PEM file: {why}", path.display())]
     NotPem { what: &'static str, path: PathBuf, why: String },
-    #[error("the {what} {} holds no {wanted}", path.display())]
-    Empty { what: &'static str, path: PathBuf, wanted: &'static str },
+    #[error("the {what} {} holds no {expected}", path.display())]
+    Empty { what: &'static str, path: PathBuf, expected: &'static str },
     #[error("the {what} {} is not usable: {why}", path.display())]
     Unusable { what: &'static str, path: PathBuf, why: String },
     #[error("a client certificate needs both its `cert` and its `key`; the {missing} is missing")]
@@ -74,20 +74,20 @@ pub enum TlsFailure {
     #[error("the server's certificate is not valid yet{when}; are both clocks right?")]
     NotYetValid { when: String },
     #[error(
-        "the server's certificate is signed by nobody who is trusted here; name the signer's certificate as `ca`"
+        "the server's certificate is signed by an unknown authority; name the signer's certificate as `ca`"
     )]
     UnknownIssuer,
     #[error(
-        "the server's certificate is not for {asked} but for {presented}; set the `server_name` that it is for"
+        "the server's certificate is not for {expected_name} but for {presented}; set the `server_name` that it is for"
     )]
-    WrongName { asked: String, presented: String },
+    WrongName { expected_name: String, presented: String },
     #[error("the server's certificate has been revoked")]
     Revoked,
     #[error("the server's certificate is not acceptable: {0}")]
     BadCertificate(String),
     #[error("the server does not speak TLS ({0}); use the port on which it does, or leave TLS out")]
     NotTls(String),
-    #[error("the server wants a client certificate; give `cert` and `key`")]
+    #[error("the server requires a client certificate; give `cert` and `key`")]
     ClientCertificateRequired,
     #[error("the server does not accept the client certificate ({0})")]
     ClientCertificateRefused(String),
@@ -176,24 +176,24 @@ fn open(what: &'static str, path: &Path) -> Result<File, TlsError> {
 fn pem_error(
     what: &'static str,
     path: &Path,
-    wanted: &'static str,
+    expected: &'static str,
     error: rustls::pki_types::pem::Error,
 ) -> TlsError {
     use rustls::pki_types::pem::Error as Pem;
     match error {
         Pem::Io(source) => TlsError::Unreadable { what, path: path.into(), source },
-        Pem::NoItemsFound => TlsError::Empty { what, path: path.into(), wanted },
+        Pem::NoItemsFound => TlsError::Empty { what, path: path.into(), expected },
         other => TlsError::NotPem { what, path: path.into(), why: other.to_string() },
     }
 }
 
 fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let wanted = "certificate";
+    let expected = "certificate";
     let all: Vec<_> = CertificateDer::pem_reader_iter(open(what, path)?)
         .collect::<Result<_, _>>()
-        .map_err(|error| pem_error(what, path, wanted, error))?;
+        .map_err(|error| pem_error(what, path, expected, error))?;
     match all.is_empty() {
-        true => Err(TlsError::Empty { what, path: path.into(), wanted }),
+        true => Err(TlsError::Empty { what, path: path.into(), expected }),
         false => Ok(all),
     }
 }
@@ -233,7 +233,7 @@ impl TlsFailure {
         match error {
             Tls::InvalidCertificate(why) => TlsFailure::of_certificate(why),
             Tls::InvalidMessage(InvalidMessage::InvalidContentType) => {
-                TlsFailure::NotTls("its answer is none of TLS's".to_owned())
+                TlsFailure::NotTls("its answer is not TLS".to_owned())
             }
             Tls::AlertReceived(alert) => TlsFailure::of_alert(alert),
             other => TlsFailure::Other(other.to_string()),
@@ -272,11 +272,11 @@ impl TlsFailure {
             Why::UnknownIssuer | Why::BadSignature => TlsFailure::UnknownIssuer,
             Why::Revoked => TlsFailure::Revoked,
             Why::NotValidForName => TlsFailure::WrongName {
-                asked: "the name that was asked for".to_owned(),
+                expected_name: "the expected name".to_owned(),
                 presented: "others".to_owned(),
             },
             Why::NotValidForNameContext { expected, presented } => TlsFailure::WrongName {
-                asked: format!("`{}`", expected.to_str()),
+                expected_name: format!("`{}`", expected.to_str()),
                 presented: match presented.is_empty() {
                     true => "no name at all".to_owned(),
                     false => presented.join(", "),

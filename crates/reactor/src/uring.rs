@@ -84,15 +84,15 @@ impl Uring {
             return Err(unavailable(io::Error::from_raw_os_error(libc::EINVAL)));
         }
         let gathers = parameters.is_feature_min_timeout();
-        let lent = BorrowedBuffer::new();
+        let buffers = BorrowedBuffer::new();
         // SAFETY: the memory lives until `drop` has unregistered it.
-        unsafe { lent.register(&ring.submitter()) }.map_err(unavailable)?;
+        unsafe { buffers.register(&ring.submitter()) }.map_err(unavailable)?;
         // SAFETY: all zeroes is a valid msghdr: no name, no parts, no control.
         let mut message: Box<libc::msghdr> = Box::new(unsafe { mem::zeroed() });
         message.msg_controllen = sys::CONTROL as _;
         Ok(Uring {
             ring,
-            buffers: ManuallyDrop::new(lent),
+            buffers: ManuallyDrop::new(buffers),
             message,
             to_arm: Vec::new(),
             to_send: Vec::new(),
@@ -283,8 +283,8 @@ impl Uring {
         let connection = &shared.connections[number as usize];
         // Completions of a replaced stream only return their buffer.
         let current = connection.is_open() && connection.generation & GENERATIONS == generation;
-        let lent = cqueue::buffer_select(flags);
-        let outcome = match (usize::try_from(result), lent) {
+        let buffer = cqueue::buffer_select(flags);
+        let outcome = match (usize::try_from(result), buffer) {
             _ if !current => Ok(()),
             (Ok(length), Some(id)) => {
                 // SAFETY: the kernel has just filled it.
@@ -301,7 +301,7 @@ impl Uring {
                 code => Err(io::Error::from_raw_os_error(code).into()),
             },
         };
-        if let Some(id) = lent {
+        if let Some(id) = buffer {
             self.buffers.give_back(id);
         }
         if let Err(failure) = outcome {

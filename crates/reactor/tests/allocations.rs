@@ -46,13 +46,13 @@ fn the_steady_state_allocates_nothing() {
                 reactor.send(conn);
                 peer.write_all(&[b'a'; 1600]).unwrap();
             }
-            let mut heard = 0;
-            while heard < peers.len() * 1600 {
+            let mut received = 0;
+            while received < peers.len() * 1600 {
                 reactor.poll(Some(Duration::from_secs(5))).unwrap();
                 while let Some(conn) = reactor.ready() {
                     let length = reactor.incoming(conn).len();
                     reactor.consume(conn, length);
-                    heard += length;
+                    received += length;
                 }
             }
             peers.iter_mut().for_each(|peer| peer.read_exact(&mut request).unwrap());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use model::Address;
 use reactor::{ConnectError, Stream};
-use support::PATIENCE;
+use support::TIMEOUT;
 
 fn tcp(host: &str, port: u16) -> Address {
     Address::Tcp { host: host.into(), port }
@@ -42,7 +42,7 @@ fn by_name_address_and_path() {
         };
         let port = listener.local_addr().unwrap().port();
         for host in hosts {
-            let stream = Stream::connect(&tcp(host, port), None, PATIENCE).unwrap();
+            let stream = Stream::connect(&tcp(host, port), None, TIMEOUT).unwrap();
             assert!(stream.is_tcp());
             check(stream, listener.accept().unwrap().0);
         }
@@ -50,7 +50,7 @@ fn by_name_address_and_path() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("server.sock");
     let listener = UnixListener::bind(&path).unwrap();
-    let stream = Stream::connect(&Address::Unix(path), None, PATIENCE).unwrap();
+    let stream = Stream::connect(&Address::Unix(path), None, TIMEOUT).unwrap();
     assert!(!stream.is_tcp());
     check(stream, listener.accept().unwrap().0);
 }
@@ -69,7 +69,7 @@ fn a_link_local_address_and_its_interface() {
     let listener = TcpListener::bind(SocketAddrV6::new(address, 0, 0, index)).unwrap();
     let port = listener.local_addr().unwrap().port();
     for scope in [local[5], &index.to_string()] {
-        let stream = Stream::connect(&tcp(&format!("{address}%{scope}"), port), None, PATIENCE);
+        let stream = Stream::connect(&tcp(&format!("{address}%{scope}"), port), None, TIMEOUT);
         check(stream.unwrap(), listener.accept().unwrap().0);
     }
 }
@@ -77,13 +77,13 @@ fn a_link_local_address_and_its_interface() {
 #[test]
 fn refused_connection_names_every_address() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let error = Stream::connect(&tcp("localhost", free), None, PATIENCE).unwrap_err();
+    let error = Stream::connect(&tcp("localhost", free), None, TIMEOUT).unwrap_err();
     assert!(matches!(error, ConnectError::Refused { .. }), "{error:?}");
     let words = error.to_string();
     assert!(words.starts_with(&format!("localhost:{free}: ")), "{words}");
     assert!(words.contains(&format!("127.0.0.1:{free}")), "{words}");
 
-    let error = Stream::connect(&tcp("no-such-host.invalid", 1), None, PATIENCE).unwrap_err();
+    let error = Stream::connect(&tcp("no-such-host.invalid", 1), None, TIMEOUT).unwrap_err();
     assert!(
         matches!(error, ConnectError::NoSuchHost { .. } | ConnectError::TimedOut { .. }),
         "{error:?}"
@@ -91,10 +91,10 @@ fn refused_connection_names_every_address() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("server.sock");
-    let error = Stream::connect(&Address::Unix(path.clone()), None, PATIENCE).unwrap_err();
+    let error = Stream::connect(&Address::Unix(path.clone()), None, TIMEOUT).unwrap_err();
     assert!(matches!(error, ConnectError::NoSuchSocket { .. }), "{error:?}");
     drop(UnixListener::bind(&path).unwrap());
-    let error = Stream::connect(&Address::Unix(path), None, PATIENCE).unwrap_err();
+    let error = Stream::connect(&Address::Unix(path), None, TIMEOUT).unwrap_err();
     assert!(matches!(error, ConnectError::Refused { .. }), "{error:?}");
 }
 

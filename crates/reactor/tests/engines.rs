@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::Address;
 use reactor::{ConnectionFailure, ConnectionState, Engine, EngineOptions, Gather, Reactor, Stream};
-use support::{PATIENCE, add_pair, poll_to_end, poll_until, reactor, with_each_engine};
+use support::{TIMEOUT, add_pair, poll_to_end, poll_until, reactor, with_each_engine};
 
 /// A TCP listener, and a stream connected to it by name.
 fn listen() -> (TcpListener, Address) {
@@ -21,7 +21,7 @@ fn listen() -> (TcpListener, Address) {
 }
 
 fn connect(address: &Address) -> Stream {
-    Stream::connect(address, None, PATIENCE).unwrap()
+    Stream::connect(address, None, TIMEOUT).unwrap()
 }
 
 /// A connection over TCP and its other end.
@@ -29,7 +29,7 @@ fn add_tcp(reactor: &mut Reactor) -> (usize, TcpStream) {
     let (listener, address) = listen();
     let conn = reactor.add(connect(&address)).unwrap();
     let (theirs, _) = listener.accept().unwrap();
-    theirs.set_read_timeout(Some(PATIENCE)).unwrap();
+    theirs.set_read_timeout(Some(TIMEOUT)).unwrap();
     theirs.set_nodelay(true).unwrap();
     (conn, theirs)
 }
@@ -67,29 +67,32 @@ fn bytes_come_back_in_order_on_every_connection() {
                 }
             }
             let total = 400_000;
-            let (mut asked, mut heard) = ([0; 16], [0; 16]);
+            let (mut requested, mut received) = ([0; 16], [0; 16]);
             poll_until(&mut reactor, |reactor| {
                 for conn in 0..16 {
                     assert_eq!(reactor.state(conn), ConnectionState::Open);
                     let new = reactor.incoming(conn).len();
-                    assert_eq!(reactor.incoming(conn), pattern(heard[conn], new));
+                    assert_eq!(reactor.incoming(conn), pattern(received[conn], new));
                     // In part: the rest must stay.
                     let taken = new - new / 3;
                     reactor.consume(conn, taken);
-                    heard[conn] += taken;
-                    while asked[conn] < total && asked[conn] < heard[conn] + 20_000 {
-                        let length = 1 + asked[conn] % 977;
-                        let request = pattern(asked[conn], length);
+                    received[conn] += taken;
+                    while requested[conn] < total && requested[conn] < received[conn] + 20_000 {
+                        let length = 1 + requested[conn] % 977;
+                        let request = pattern(requested[conn], length);
                         reactor.outgoing(conn).extend_from_slice(&request);
-                        asked[conn] += length;
+                        requested[conn] += length;
                         reactor.send(conn);
                     }
                 }
-                heard.iter().zip(&asked).all(|(heard, asked)| heard == asked && *asked >= total)
+                received
+                    .iter()
+                    .zip(&requested)
+                    .all(|(received, requested)| received == requested && *requested >= total)
             });
             assert!((0..16).all(|conn| reactor.unsent(conn) == 0));
             let counters = reactor.counters();
-            assert_eq!(counters.bytes_sent, asked.iter().sum::<usize>() as u64);
+            assert_eq!(counters.bytes_sent, requested.iter().sum::<usize>() as u64);
             assert_eq!(counters.bytes_received, counters.bytes_sent);
             drop(reactor);
         });
@@ -296,21 +299,21 @@ fn gathering_wait_ends_early_and_loses_nothing() {
     with_each_engine(|engine| {
         let mut reactor = reactor(engine);
         let mut peers: Vec<_> = (0..4).map(|_| add_pair(&mut reactor).1).collect();
-        let patience = Duration::from_millis(1);
+        let max_wait = Duration::from_millis(1);
         let begun = Instant::now();
         // One of the two that it waits for comes, then both of them.
         for (speakers, least) in [(1, 2), (2, 2), (1, 4), (4, 4)] {
             for peer in &mut peers[..speakers] {
                 peer.write_all(b"answer").unwrap();
             }
-            let mut heard = 0;
-            while heard < speakers {
+            let mut received = 0;
+            while received < speakers {
                 let limit = Some(Duration::from_secs(30));
-                reactor.poll_many(limit, Gather { least, max_wait: patience }).unwrap();
+                reactor.poll_many(limit, Gather { least, max_wait }).unwrap();
                 while let Some(conn) = reactor.ready() {
                     assert_eq!(reactor.incoming(conn), b"answer", "{engine}");
                     reactor.consume(conn, 6);
-                    heard += 1;
+                    received += 1;
                 }
             }
         }
@@ -365,16 +368,16 @@ fn thousands_of_connections() {
                 reactor.send(conn);
                 peer.write_all(&(conn as u64).to_le_bytes()).unwrap();
             }
-            let mut heard = 0;
+            let mut received = 0;
             let mut polls = 0;
-            while heard < peers.len() {
+            while received < peers.len() {
                 polls += 1;
                 assert!(polls < 10_000);
                 reactor.poll(None).unwrap();
                 while let Some(conn) = reactor.ready() {
                     assert_eq!(reactor.incoming(conn), (conn as u64).to_le_bytes());
                     reactor.consume(conn, 8);
-                    heard += 1;
+                    received += 1;
                 }
             }
             for peer in &mut peers {
@@ -408,7 +411,7 @@ fn replaced_stream_is_silent() {
                 old.write_all(&vec![b'o'; 40_000]).unwrap();
             }
             let (ours, mut theirs) = UnixStream::pair().unwrap();
-            theirs.set_read_timeout(Some(PATIENCE)).unwrap();
+            theirs.set_read_timeout(Some(TIMEOUT)).unwrap();
             reactor.replace(conn, Stream::from(ours)).unwrap();
             assert_eq!((reactor.incoming(conn), reactor.unsent(conn)), (&[][..], 0));
             reactor.outgoing(conn).extend_from_slice(&round.to_le_bytes());
@@ -424,7 +427,7 @@ fn replaced_stream_is_silent() {
             theirs.read_exact(&mut request).unwrap();
             assert_eq!(request, round.to_le_bytes());
             // The old peer is notified at once: its socket was shut down.
-            old.set_read_timeout(Some(PATIENCE)).unwrap();
+            old.set_read_timeout(Some(TIMEOUT)).unwrap();
             let _ = old.read_to_end(&mut Vec::new());
             old = theirs;
         }

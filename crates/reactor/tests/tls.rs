@@ -21,7 +21,7 @@ use reactor::{ConnectError, ConnectionState, Stream, Tls, TlsError, TlsFailure};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
-use support::{PATIENCE, poll_to_end, poll_until, reactor, with_each_engine};
+use support::{TIMEOUT, poll_to_end, poll_until, reactor, with_each_engine};
 use tempfile::TempDir;
 
 /// A signer of certificates and a folder to keep them in.
@@ -115,7 +115,7 @@ fn echo(config: ServerConfig, connections: usize) -> (Address, JoinHandle<()>) {
         thread::scope(|scope| {
             for _ in 0..connections {
                 let (socket, _) = listener.accept().unwrap();
-                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket.set_read_timeout(Some(TIMEOUT)).unwrap();
                 let session = ServerConnection::new(Arc::clone(&config)).unwrap();
                 scope.spawn(move || {
                     let mut stream = StreamOwned::new(session, socket);
@@ -136,7 +136,7 @@ fn echo(config: ServerConfig, connections: usize) -> (Address, JoinHandle<()>) {
 fn failure(authority: &Authority, pair: Pair, tls: &Tls) -> TlsFailure {
     let (address, serving) = echo(authority.server(pair, false), 1);
     let tls = tls.load().unwrap();
-    let error = Stream::connect(&address, Some(&tls), PATIENCE).unwrap_err();
+    let error = Stream::connect(&address, Some(&tls), TIMEOUT).unwrap_err();
     assert!(error.to_string().starts_with(&address.to_string()), "{error}");
     serving.join().unwrap();
     match error {
@@ -151,7 +151,7 @@ fn blocking_stream_over_tls() {
     for server_name in [None, Some("127.0.0.1".to_owned())] {
         let (address, serving) = echo(authority.server(authority.good(), false), 1);
         let tls = Tls { server_name, ..authority.tls() }.load().unwrap();
-        let mut stream = Stream::connect(&address, Some(&tls), PATIENCE).unwrap();
+        let mut stream = Stream::connect(&address, Some(&tls), TIMEOUT).unwrap();
         stream.write_all(b"version\r\n").unwrap();
         stream.flush().unwrap();
         let mut answer = [0; 9];
@@ -170,7 +170,7 @@ fn both_engines_over_tls() {
         let tls = authority.tls().load().unwrap();
         let mut reactor = reactor(engine);
         for conn in 0..3 {
-            let mut stream = Stream::connect(&address, Some(&tls), PATIENCE).unwrap();
+            let mut stream = Stream::connect(&address, Some(&tls), TIMEOUT).unwrap();
             // Decrypted but unread data must not be lost.
             stream.write_all(b"greeting").unwrap();
             let mut answer = [0; 3];
@@ -223,7 +223,7 @@ fn engines_detect_close_and_invalid_tls() {
             let tls = authority.tls().load().unwrap();
             let address = Address::Tcp { host: "localhost".into(), port };
             let mut reactor = reactor(engine);
-            let stream = Stream::connect(&address, Some(&tls), PATIENCE).unwrap();
+            let stream = Stream::connect(&address, Some(&tls), TIMEOUT).unwrap();
             let conn = reactor.add(stream).unwrap();
             match (garbage, poll_to_end(&mut reactor, conn)) {
                 (false, ConnectionState::Closed) => {}
@@ -272,8 +272,8 @@ fn a_wrong_name() {
     let other = authority.issue(&["cache.example"], |_| {});
     let why = failure(&authority, other, &authority.tls()).to_string();
     assert!(why.contains("`localhost`") && why.contains("cache.example"), "{why}");
-    let wanted = Tls { server_name: Some("cache.example".into()), ..authority.tls() };
-    let why = failure(&authority, authority.good(), &wanted);
+    let expected = Tls { server_name: Some("cache.example".into()), ..authority.tls() };
+    let why = failure(&authority, authority.good(), &expected);
     assert!(matches!(why, TlsFailure::WrongName { .. }), "{why:?}");
 }
 
@@ -285,7 +285,7 @@ fn insecure_accepts_any_certificate() {
     });
     let (address, serving) = echo(authority.server(worst, false), 1);
     let tls = Tls { insecure: true, ..Tls::default() }.load().unwrap();
-    drop(Stream::connect(&address, Some(&tls), PATIENCE).unwrap());
+    drop(Stream::connect(&address, Some(&tls), TIMEOUT).unwrap());
     serving.join().unwrap();
 }
 
@@ -295,7 +295,7 @@ fn mutual_tls() {
     let talk = |(cert, key): (Option<PathBuf>, Option<PathBuf>)| {
         let (address, serving) = echo(authority.server(authority.good(), true), 1);
         let tls = Tls { cert, key, ..authority.tls() }.load().unwrap();
-        let mut stream = Stream::connect(&address, Some(&tls), PATIENCE).unwrap();
+        let mut stream = Stream::connect(&address, Some(&tls), TIMEOUT).unwrap();
         // A refusal comes only after the handshake.
         let answer = stream.write_all(b"hello").and_then(|()| {
             let mut answer = [0; 5];
@@ -332,7 +332,7 @@ fn a_server_without_tls() {
         });
         let address = Address::Tcp { host: "127.0.0.1".into(), port };
         let limit = match answer {
-            Some(_) => PATIENCE,
+            Some(_) => TIMEOUT,
             None => Duration::from_millis(300),
         };
         let error = Stream::connect(&address, Some(&tls), limit).unwrap_err();
@@ -352,7 +352,7 @@ fn a_unix_socket_needs_a_name() {
     let path = authority.file("server.sock");
     let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let tls = authority.tls().load().unwrap();
-    let error = Stream::connect(&Address::Unix(path), Some(&tls), PATIENCE).unwrap_err();
+    let error = Stream::connect(&Address::Unix(path), Some(&tls), TIMEOUT).unwrap_err();
     assert!(matches!(error, ConnectError::Tls { why: TlsFailure::NoServerName, .. }), "{error:?}");
 }
 
@@ -372,7 +372,7 @@ fn explains_invalid_tls_files() {
         if source.kind() == ErrorKind::NotFound));
     assert!(missing.to_string().contains("CA file /nowhere/ca.pem"), "{missing}");
     let empty = load(Tls { ca: Some(junk.clone()), ..Tls::default() });
-    assert!(matches!(empty, TlsError::Empty { wanted: "certificate", .. }), "{empty:?}");
+    assert!(matches!(empty, TlsError::Empty { expected: "certificate", .. }), "{empty:?}");
     let bad = load(Tls { ca: Some(broken), ..Tls::default() });
     assert!(matches!(bad, TlsError::NotPem { .. }), "{bad:?}");
     let no_key = load(Tls { cert: cert.clone(), ..authority.tls() });
@@ -386,7 +386,7 @@ fn explains_invalid_tls_files() {
     let exposed = Tls { cert: cert.clone(), key, ..Tls::default() }.load().unwrap_err();
     assert!(exposed.to_string().contains("everyone can read the key"), "{exposed}");
     let not_a_key = load(Tls { cert, key: Some(junk), ..authority.tls() });
-    assert!(matches!(not_a_key, TlsError::Empty { wanted: "private key", .. }), "{not_a_key:?}");
+    assert!(matches!(not_a_key, TlsError::Empty { expected: "private key", .. }), "{not_a_key:?}");
     let name = load(Tls { server_name: Some("no name".into()), ..authority.tls() });
     assert!(matches!(name, TlsError::NoName { .. }), "{name:?}");
 }

@@ -61,13 +61,13 @@ impl Lock {
     ///
     /// # Errors
     /// The holder of the lock; an unsafe file.
-    pub fn take(path: &Path, terms: &LockOptions) -> Result<Lock, LockError> {
-        let (rule, mode) = match terms.scope {
+    pub fn take(path: &Path, options: &LockOptions) -> Result<Lock, LockError> {
+        let (rule, mode) = match options.scope {
             LockScope::OneUser => (OwnershipRule::Trusted, 0o644),
             LockScope::AllUsers => (OwnershipRule::Any, 0o644),
         };
         let failed = |error| FileError::io(path, error);
-        let limit = Instant::now() + terms.timeout;
+        let limit = Instant::now() + options.timeout;
         // Against holders that remove their file while it is being opened.
         let mut removed = 0;
         loop {
@@ -79,7 +79,7 @@ impl Lock {
                 // The former holder may have removed the file between our open and our lock.
                 Ok(()) if is_still_at(&file, path) => {
                     write_signature(&mut file);
-                    let path = terms.leaves_nothing.then(|| path.to_owned());
+                    let path = options.leaves_nothing.then(|| path.to_owned());
                     return Ok(Lock { file, path });
                 }
                 Ok(()) if removed < ATTEMPTS => removed += 1,

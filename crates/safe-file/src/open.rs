@@ -158,7 +158,7 @@ pub(crate) fn not_opened(path: &Path, error: std::io::Error) -> FileError {
         Some(Errno::EACCES) if there.as_ref().is_some_and(|there| there.is_file()) => {
             FileError::refused(
                 path,
-                format!("belongs to {}, who lets nobody read it; have it removed", owner()),
+                format!("belongs to {}, and may not be read; have it removed", owner()),
             )
         }
         _ => FileError::io(path, error),

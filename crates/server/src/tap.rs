@@ -92,20 +92,21 @@ impl Tap {
         }
         let bars_programs =
             statvfs(folder).is_ok_and(|found| found.flags().contains(FsFlags::ST_NOEXEC));
-        let said = loader_message(printed).map_or(String::new(), |words| format!(" (`{words}`)"));
+        let message =
+            loader_message(printed).map_or(String::new(), |words| format!(" (`{words}`)"));
         // A library that was refused may have left a segment behind.
-        Err(match (bars_programs, said.is_empty(), library) {
+        Err(match (bars_programs, message.is_empty(), library) {
             (true, ..) => Unavailable::new(
                 format!(
                     "the library that times process {pid} lies in {}, which is mounted \
-                     noexec{said}",
+                     noexec{message}",
                     folder.display()
                 ),
                 "name a folder from which programs may run with TMPDIR, or ask for `ebpf`",
             ),
             (false, false, _) => Unavailable::new(
-                format!("the loader of process {pid} refused the library that times it{said}"),
-                "mend what the loader names, or ask for `ebpf`",
+                format!("the loader of process {pid} refused the library that times it{message}"),
+                "fix what the loader names, or ask for `ebpf`",
             ),
             (false, true, true) => Unavailable::new(
                 format!(

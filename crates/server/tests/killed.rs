@@ -53,7 +53,7 @@ fn holder() {
 }
 
 /// A process that runs a server, and the server's files.
-struct Held {
+struct HolderProcess {
     holder: Child,
     server: u32,
     socket: String,
@@ -61,7 +61,7 @@ struct Held {
 }
 
 #[derive(Default, Clone, Copy)]
-struct Way<'a> {
+struct Scenario<'a> {
     user: &'a str,
     /// The text of a script that stands in for the executable.
     script: Option<&'a str>,
@@ -69,8 +69,8 @@ struct Way<'a> {
     again: bool,
 }
 
-impl Held {
-    fn new(name: &str, way: Way<'_>) -> Held {
+impl HolderProcess {
+    fn new(name: &str, way: Scenario<'_>) -> HolderProcess {
         let folder = tempfile::tempdir().unwrap();
         // Another user's server makes its socket here.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -90,7 +90,7 @@ impl Held {
             .map_while(Result::ok)
             .find_map(|line| line.split_once("holds ")?.1.trim().parse().ok())
             .expect("the holder starts a server");
-        Held { holder, server: pid, socket, folder }
+        HolderProcess { holder, server: pid, socket, folder }
     }
 
     /// The guard of the server, by what the shell is told on its command line.
@@ -110,7 +110,7 @@ impl Held {
     }
 
     /// Nothing is left, and nothing comes back.
-    fn gone(&self, files: bool) {
+    fn assert_gone(&self, files: bool) {
         eventually("server and guard are gone", || named(&self.socket).is_empty());
         thread::sleep(Duration::from_millis(50));
         // A guard may have been between fork and exec; then it scans once and ends.
@@ -125,7 +125,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HolderProcess {
     fn drop(&mut self) {
         let _ = self.holder.kill();
         let _ = self.holder.wait();
@@ -142,11 +142,11 @@ fn script(folder: &Path, text: &str) -> PathBuf {
 #[test]
 fn ends_an_answering_server_after_a_kill() {
     for name in ["memcached", "redis"] {
-        let mut held = Held::new(name, Way::default());
-        assert!(lives(held.server) && held.servers().contains(&held.server));
-        assert_eq!(held.guards().len(), 1);
-        held.kill();
-        held.gone(true);
+        let mut process = HolderProcess::new(name, Scenario::default());
+        assert!(lives(process.server) && process.servers().contains(&process.server));
+        assert_eq!(process.guards().len(), 1);
+        process.kill();
+        process.assert_gone(true);
     }
 }
 
@@ -157,39 +157,41 @@ fn ends_a_server_that_changed_its_user() {
         // Only root can change.
         return;
     }
-    let mut held = Held::new("memcached", Way { user: "nobody", ..Way::default() });
-    assert!(lives(held.server));
-    let status = fs::read_to_string(format!("/proc/{}/status", held.server)).unwrap();
+    let mut process =
+        HolderProcess::new("memcached", Scenario { user: "nobody", ..Scenario::default() });
+    assert!(lives(process.server));
+    let status = fs::read_to_string(format!("/proc/{}/status", process.server)).unwrap();
     assert!(!status.contains("Uid:\t0"), "{status}");
-    held.kill();
-    held.gone(true);
+    process.kill();
+    process.assert_gone(true);
 }
 
 /// The kernel does not signal children of the started process.
 #[test]
 fn ends_a_daemonised_server() {
     let text = "memcached -d \"$@\"\nexec sleep 600";
-    let mut held = Held::new("memcached", Way { script: Some(text), ..Way::default() });
-    let stat = fs::read_to_string(format!("/proc/{}/status", held.server)).unwrap();
-    assert!(!stat.contains(&format!("PPid:\t{}\n", held.holder.id())), "{stat}");
-    assert!(lives(held.server));
-    held.kill();
-    held.gone(true);
+    let mut process =
+        HolderProcess::new("memcached", Scenario { script: Some(text), ..Scenario::default() });
+    let stat = fs::read_to_string(format!("/proc/{}/status", process.server)).unwrap();
+    assert!(!stat.contains(&format!("PPid:\t{}\n", process.holder.id())), "{stat}");
+    assert!(lives(process.server));
+    process.kill();
+    process.assert_gone(true);
 }
 
 /// Only the kernel's signal is left.
 #[test]
 fn ends_a_server_whose_guard_was_killed() {
     for name in ["memcached", "redis"] {
-        let mut held = Held::new(name, Way::default());
-        let guards = held.guards();
+        let mut process = HolderProcess::new(name, Scenario::default());
+        let guards = process.guards();
         assert_eq!(guards.len(), 1);
         let guard = guards[0].to_string();
         assert!(Command::new("kill").args(["-KILL", &guard]).status().unwrap().success());
         eventually("the guard is gone", || !lives(guards[0]));
-        assert!(lives(held.server), "the server does not need its guard");
-        held.kill();
-        held.gone(false);
+        assert!(lives(process.server), "the server does not need its guard");
+        process.kill();
+        process.assert_gone(false);
     }
 }
 
@@ -199,10 +201,11 @@ fn ends_servers_that_were_starting_or_ending() {
     // memcached takes a second to end; Redis starts and ends within the steps.
     for (name, steps, step_us) in [("memcached", 16, 2_700), ("redis", 14, 9_100)] {
         for delay in 0..steps {
-            let mut held = Held::new(name, Way { again: true, ..Way::default() });
+            let mut process =
+                HolderProcess::new(name, Scenario { again: true, ..Scenario::default() });
             thread::sleep(Duration::from_micros(delay * step_us));
-            held.kill();
-            held.gone(true);
+            process.kill();
+            process.assert_gone(true);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{SOON, eventually, lives, order, start};
+use common::{SOON, eventually, lives, request, start};
 use model::Address;
 use server::launch::{LaunchError, Launched, Launcher, LocalLauncher, ServerSettings, Value};
 
@@ -21,7 +21,7 @@ fn none() -> ServerSettings {
 }
 
 /// What the server at its first address answers to `question`, as far as one read gets it.
-fn asked(server: &Launched, question: &str) -> String {
+fn query(server: &Launched, question: &str) -> String {
     let mut answer = vec![0; 65_536];
     let length = match &server.addresses[0] {
         Address::Unix(path) => {
@@ -59,7 +59,7 @@ fn memcached_runs_with_the_settings_of_the_study() {
         .with("cpus", "0")
         .with("arguments", ["-o", "no_lru_crawler"]);
     let server = start("memcached", settings).unwrap();
-    let settings = asked(&server, "stats settings\r\n");
+    let settings = query(&server, "stats settings\r\n");
     for (name, value) in [
         ("maxbytes", "134217728"),
         ("num_threads", "2"),
@@ -69,8 +69,8 @@ fn memcached_runs_with_the_settings_of_the_study() {
     ] {
         assert!(settings.contains(&format!("STAT {name} {value}\r\n")), "{name}: {settings}");
     }
-    assert!(asked(&server, "stats\r\n").contains(&format!("STAT pid {}\r\n", server.pid)));
-    let answered = asked(&server, "version\r\n");
+    assert!(query(&server, "stats\r\n").contains(&format!("STAT pid {}\r\n", server.pid)));
+    let answered = query(&server, "version\r\n");
     assert_eq!(format!("{}\r\n", server.version), answered.replace("VERSION", "memcached"));
     assert_eq!(server.build, server.version);
     assert_eq!(server.cpus, "0");
@@ -104,10 +104,10 @@ fn redis_runs_with_the_settings_of_the_study_and_leaves_no_folder() {
         ("appendonly", "no"),
         ("hz", "20"),
     ] {
-        let answer = asked(&server, &format!("CONFIG GET {name}\r\n"));
+        let answer = query(&server, &format!("CONFIG GET {name}\r\n"));
         assert!(answer.ends_with(&format!("${}\r\n{value}\r\n", value.len())), "{name}: {answer}");
     }
-    let info = asked(&server, "INFO server\r\n");
+    let info = query(&server, "INFO server\r\n");
     assert!(info.contains(&format!("process_id:{}\r\n", server.pid)), "{info}");
     let version = server.version.strip_prefix("Redis ").unwrap();
     assert!(info.contains(&format!("redis_version:{version}\r\n")), "{info}");
@@ -116,7 +116,7 @@ fn redis_runs_with_the_settings_of_the_study_and_leaves_no_folder() {
     let folder = server.arguments[at + 1].clone();
     assert!(Path::new(&folder).is_dir());
     // Something to find in the folder.
-    assert!(asked(&server, "SAVE\r\n").starts_with("+OK"));
+    assert!(query(&server, "SAVE\r\n").starts_with("+OK"));
     assert!(Path::new(&folder).join("dump.rdb").exists());
     assert!(server.end(SOON).unwrap().status.success());
     assert!(!Path::new(&folder).exists());
@@ -198,9 +198,9 @@ fn stop_shortens_the_wait_for_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let text =
         "[ \"$1\" = -V ] && exec memcached -V\ntrap '' TERM\nmemcached \"$@\" &\nwait\nsleep 600";
-    let wanted = order("memcached", none().with("binary", script(folder.path(), text).as_str()));
-    let stop = std::sync::Arc::clone(&wanted.stop);
-    let server = LocalLauncher.start(&wanted).unwrap();
+    let launch = request("memcached", none().with("binary", script(folder.path(), text).as_str()));
+    let stop = std::sync::Arc::clone(&launch.stop);
+    let server = LocalLauncher.start(&launch).unwrap();
     let pid = server.pid;
     let stopper = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(200));
@@ -215,18 +215,18 @@ fn stop_shortens_the_wait_for_the_end() {
 
 #[test]
 fn the_environment_given_reaches_the_server_and_is_recorded() {
-    let mut wanted = order("memcached", none());
-    wanted.environment = vec![("KVMETER_TEST".to_owned(), "a b".to_owned())];
-    let server = LocalLauncher.start(&wanted).unwrap();
-    assert!(server.environment.ends_with(&wanted.environment), "{:?}", server.environment);
+    let mut launch = request("memcached", none());
+    launch.environment = vec![("KVMETER_TEST".to_owned(), "a b".to_owned())];
+    let server = LocalLauncher.start(&launch).unwrap();
+    assert!(server.environment.ends_with(&launch.environment), "{:?}", server.environment);
     let environment = fs::read(format!("/proc/{}/environ", server.pid)).unwrap();
     assert!(String::from_utf8_lossy(&environment).contains("KVMETER_TEST=a b\0"));
 }
 
 #[test]
 fn a_port_in_use_is_refused_before_anything_starts() {
-    let held = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = i64::from(held.local_addr().unwrap().port());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = i64::from(listener.local_addr().unwrap().port());
     for name in ["memcached", "redis"] {
         let error = start(name, none().with("port", port)).unwrap_err();
         assert!(matches!(error, LaunchError::InUse { key: "port", .. }), "{error}");
@@ -269,15 +269,15 @@ fn a_server_that_never_answers_is_ended() {
         format!("[ \"$1\" = -V ] && exec memcached -V\necho still thinking\nexec tail -f {mark}");
     fs::write(&mark, "").unwrap();
     let settings = none().with("binary", script(folder.path(), &text).as_str());
-    let mut wanted = order("memcached", settings);
-    wanted.start_timeout = Duration::from_millis(400);
-    let error = LocalLauncher.start(&wanted).unwrap_err();
+    let mut launch = request("memcached", settings);
+    launch.start_timeout = Duration::from_millis(400);
+    let error = LocalLauncher.start(&launch).unwrap_err();
     assert!(matches!(error, LaunchError::Silent { .. }), "{error}");
     assert!(error.to_string().contains("still thinking"), "{error}");
     // A stop cancels even a long wait.
-    wanted.start_timeout = Duration::from_secs(3600);
-    wanted.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    let error = LocalLauncher.start(&wanted).unwrap_err();
+    launch.start_timeout = Duration::from_secs(3600);
+    launch.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    let error = LocalLauncher.start(&launch).unwrap_err();
     assert!(matches!(error, LaunchError::Stopped { .. }), "{error}");
     assert!(common::named(&format!("-f\0{mark}")).is_empty(), "left behind");
 }
@@ -300,7 +300,7 @@ fn finds_and_ends_a_server_behind_a_script() {
     let text = "[ \"$1\" = -V ] && exec memcached -V\nsetsid memcached \"$@\" &\nwait";
     let server =
         start("memcached", none().with("binary", script(folder.path(), text).as_str())).unwrap();
-    assert!(asked(&server, "stats\r\n").contains(&format!("STAT pid {}\r\n", server.pid)));
+    assert!(query(&server, "stats\r\n").contains(&format!("STAT pid {}\r\n", server.pid)));
     let pid = server.pid;
     server.end(SOON).unwrap();
     assert!(!lives(pid), "left behind in a session of its own");
@@ -388,9 +388,9 @@ fn invalid_settings_name_their_key() {
 fn deserialises_settings_of_a_study() {
     let text = r#"{"memory": "16GiB", "threads": 10, "arguments": ["-v", 3, true]}"#;
     let settings: ServerSettings = serde_json::from_str(text).unwrap();
-    let wanted =
+    let launch =
         none().with("memory", "16GiB").with("threads", 10).with("arguments", ["-v", "3", "true"]);
-    assert_eq!(settings, wanted);
+    assert_eq!(settings, launch);
     assert!(serde_json::from_str::<ServerSettings>(r#"{"threads": 1.5}"#).is_err());
     assert!(serde_json::from_str::<ServerSettings>(r#"{"arguments": [["-v"]]}"#).is_err());
 }

@@ -30,7 +30,7 @@ impl Client {
     }
 
     /// Asks, and reads lines until one begins with `last`.
-    fn ask(&mut self, question: &str, last: &str) -> Vec<String> {
+    fn request(&mut self, question: &str, last: &str) -> Vec<String> {
         self.stream.get_mut().write_all(question.as_bytes()).unwrap();
         let mut lines = Vec::new();
         loop {
@@ -46,7 +46,7 @@ impl Client {
 
     /// User and system CPU seconds as memcached says them of itself (`getrusage`).
     fn memcached_cpu(&mut self) -> f64 {
-        let lines = self.ask("stats\r\n", "END");
+        let lines = self.request("stats\r\n", "END");
         let value = |name: &str| -> f64 {
             let line = lines.iter().find_map(|line| line.strip_prefix(name));
             line.unwrap().trim().parse().unwrap()
@@ -68,7 +68,7 @@ fn cpu_time_lies_between_what_memcached_says_before_and_after() {
     let before = process.usage().unwrap();
     let inner = client.memcached_cpu();
     for _ in 0..5_000 {
-        client.ask("get key\r\n", "END");
+        client.request("get key\r\n", "END");
     }
     let inner = client.memcached_cpu() - inner;
     let used = process.usage().unwrap().since(&before).unwrap();
@@ -96,10 +96,10 @@ fn calls_and_switches_are_those_of_the_requests() {
         let server = start(name, ServerSettings::default()).unwrap();
         let process = Process::of(server.pid).unwrap();
         let mut client = Client::of(&server);
-        client.ask(question, last);
+        client.request(question, last);
         let before = process.usage().unwrap();
         for _ in 0..REQUESTS {
-            client.ask(question, last);
+            client.request(question, last);
             // Long enough for the server to sleep.
             thread::sleep(Duration::from_millis(1));
         }

@@ -104,7 +104,7 @@ impl Directory {
     /// files that kvmeter did not make, is a file, cannot be written, lacks the space or is in use.
     pub fn claim(url: &StoreUrl, needed: u64) -> Result<Self, StoreError> {
         let path = url.path.as_path();
-        let asked = requested_marker(url)?;
+        let requested = requested_marker(url)?;
         let lock = match admit(path, needed)? {
             Some(lock) => lock,
             None => {
@@ -119,13 +119,13 @@ impl Directory {
         let marker = match Self::inspect(path)? {
             DirectoryState::Ours(marker) => marker,
             _ => {
-                write_marker(&asked, path)?;
-                asked.clone()
+                write_marker(&requested, path)?;
+                requested.clone()
             }
         };
         let data = path.join(Self::DATA);
         fs::create_dir_all(&data).map_err(|error| StoreError::from_io(&shown(&data), &error))?;
-        Ok(Self { path: path.to_owned(), marker, requested: asked, _lock: lock })
+        Ok(Self { path: path.to_owned(), marker, requested, _lock: lock })
     }
 
     /// Refuses what [`Directory::claim`] would refuse, and changes nothing.
@@ -156,11 +156,16 @@ impl Directory {
         if *scheme != self.requested.scheme {
             return Some(format!("holds data of `{scheme}`, not of `{}`", self.requested.scheme));
         }
-        let (name, asked) =
-            self.requested.options.iter().find(|asked| !options.contains(asked)).cloned()?;
-        let held = options.iter().find(|(held, _)| *held == name).map(|(_, value)| value.as_str());
-        let held = held.unwrap_or("another value");
-        Some(format!("holds data written with `{name}={held}`, not `{name}={asked}`"))
+        let (name, requested) = self
+            .requested
+            .options
+            .iter()
+            .find(|requested| !options.contains(requested))
+            .cloned()?;
+        let present =
+            options.iter().find(|(present, _)| *present == name).map(|(_, value)| value.as_str());
+        let present = present.unwrap_or("another value");
+        Some(format!("holds data written with `{name}={present}`, not `{name}={requested}`"))
     }
 
     /// Whether the directory holds this dataset, complete and in the form that the URL requires.
@@ -259,7 +264,7 @@ fn requested_marker(url: &StoreUrl) -> Result<DatasetMarker, StoreError> {
     let adapter = url.adapter()?;
     if !adapter.on_disk() {
         let scheme = &url.scheme;
-        return Err(StoreError::Request(format!("`{scheme}` keeps nothing and has no directory")));
+        return Err(StoreError::Request(format!("`{scheme}` stores nothing and has no directory")));
     }
     url.check()?;
     let shaping = adapter.options.iter().filter(|option| option.shapes_data);
@@ -333,8 +338,8 @@ fn take_lock(path: &Path) -> Result<Lock, StoreError> {
             let reason = format!("cannot be locked: {source}");
             refuse(path, reason, "name a directory on a local file system that you may write to")
         }
-        LockError::File(stranger) => {
-            refuse(path, format!("cannot be locked: {stranger}"), "name another directory")
+        LockError::File(error) => {
+            refuse(path, format!("cannot be locked: {error}"), "name another directory")
         }
     })
 }

@@ -25,9 +25,9 @@ pub enum StoreError {
 
 impl StoreError {
     /// Distinguishes a full disk from all other I/O errors.
-    pub(crate) fn from_io(doing: &str, error: &std::io::Error) -> Self {
+    pub(crate) fn from_io(action: &str, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-        let text = format!("{doing}: {error}");
+        let text = format!("{action}: {error}");
         match error.kind() {
             StorageFull | QuotaExceeded => Self::Full(text),
             _ => Self::Failed(text),

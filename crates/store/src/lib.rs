@@ -25,7 +25,7 @@ pub use error::StoreError;
 pub use marker::DatasetMarker;
 pub use options::{MachineResource, OptionInfo, StoreOptions, on_off};
 pub use remote::{ANY_CERTIFICATE, Remote, TlsFiles};
-pub use store_group::{Distribution, open_together};
+pub use store_group::{Distribution, open_group};
 pub use url::StoreUrl;
 
 use serde::Serialize;
@@ -85,7 +85,7 @@ pub trait Store: Send + Sync + Sized + 'static {
 pub trait Session {
     /// Calls `on_value` with the value if the key exists, without a copy where the store allows
     /// that. Returns whether the key exists.
-    fn read(&mut self, key: &[u8], seen: impl FnMut(&[u8])) -> Result<bool, StoreError>;
+    fn read(&mut self, key: &[u8], on_value: impl FnMut(&[u8])) -> Result<bool, StoreError>;
 
     /// Sets the value of a key that may exist.
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
@@ -104,7 +104,7 @@ pub trait Session {
         &mut self,
         from: &[u8],
         limit: usize,
-        seen: impl FnMut(&[u8], &[u8]),
+        on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError>;
 }
 

@@ -46,14 +46,14 @@ pub const ANY_CERTIFICATE: &str = "any_certificate";
 
 /// Options that all networked stores take.
 const COMMON: [OptionInfo; 11] = [
-    OptionInfo::new("tls", "off", "talk through TLS"),
+    OptionInfo::new("tls", "off", "connect through TLS"),
     OptionInfo::new("ca", "the system's", "PEM file of the authorities that are trusted")
         .naming(MachineResource::File),
     OptionInfo::new("cert", "none", "PEM file of the client's certificate")
         .naming(MachineResource::File),
     OptionInfo::new("key", "none", "PEM file of its key").naming(MachineResource::File),
     OptionInfo::new("server_name", "the host", "name that the server's certificate must carry"),
-    OptionInfo::new(ANY_CERTIFICATE, "off", "take every certificate; for tests only"),
+    OptionInfo::new(ANY_CERTIFICATE, "off", "accept any certificate; for tests only"),
     OptionInfo::new("user", "none", "user to log in as"),
     OptionInfo::new("password_env", "none", "environment variable that holds the password")
         .naming(MachineResource::Variable),

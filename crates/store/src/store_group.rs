@@ -22,7 +22,7 @@ pub enum Distribution {
 ///
 /// # Errors
 /// No URL, or the error of opening one of them.
-pub fn open_together<V: StoreVisitor>(
+pub fn open_group<V: StoreVisitor>(
     urls: &[StoreUrl],
     distribution: Distribution,
     visitor: V,
@@ -53,8 +53,8 @@ impl<V: StoreVisitor> StoreVisitor for Opening<'_, V> {
             })?;
             members.push(Member::new(store));
         }
-        let together = StoreGroup { members, sharing: self.sharing, next: AtomicUsize::new(0) };
-        Ok(self.visitor.visit(together))
+        let group = StoreGroup { members, sharing: self.sharing, next: AtomicUsize::new(0) };
+        Ok(self.visitor.visit(group))
     }
 }
 
@@ -69,16 +69,16 @@ struct StoreGroup<S> {
 
 struct Member<S> {
     store: S,
-    operations: Apart,
+    operations: PaddedCounter,
 }
 
 /// On a cache line of its own.
 #[repr(align(128))]
-struct Apart(AtomicU64);
+struct PaddedCounter(AtomicU64);
 
 impl<S> Member<S> {
     fn new(store: S) -> Self {
-        Member { store, operations: Apart(AtomicU64::new(0)) }
+        Member { store, operations: PaddedCounter(AtomicU64::new(0)) }
     }
 }
 
@@ -110,14 +110,15 @@ impl<S: Store> Store for StoreGroup<S> {
     }
 
     fn session(&self) -> Result<StoreGroupSession<'_, S>, StoreError> {
-        let asked = match self.sharing {
+        let members = match self.sharing {
             Distribution::All => &self.members[..],
             Distribution::InTurn => {
                 let at = self.next.fetch_add(1, Ordering::Relaxed) % self.members.len();
                 &self.members[at..=at]
             }
         };
-        let sessions = asked.iter().map(|member| Ok((member.store.session()?, &member.operations)));
+        let sessions =
+            members.iter().map(|member| Ok((member.store.session()?, &member.operations)));
         Ok(StoreGroupSession { sessions: sessions.collect::<Result<_, StoreError>>()? })
     }
 
@@ -154,7 +155,7 @@ impl<S: Store> Store for StoreGroup<S> {
 
 /// A session of one store, or of all.
 struct StoreGroupSession<'a, S: Store> {
-    sessions: Vec<(S::Session<'a>, &'a Apart)>,
+    sessions: Vec<(S::Session<'a>, &'a PaddedCounter)>,
 }
 
 impl<'a, S: Store> StoreGroupSession<'a, S> {
@@ -180,8 +181,8 @@ impl<'a, S: Store> StoreGroupSession<'a, S> {
 
 impl<S: Store> Session for StoreGroupSession<'_, S> {
     #[inline]
-    fn read(&mut self, key: &[u8], seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
-        self.first().read(key, seen)
+    fn read(&mut self, key: &[u8], on_value: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+        self.first().read(key, on_value)
     }
 
     #[inline]
@@ -203,9 +204,9 @@ impl<S: Store> Session for StoreGroupSession<'_, S> {
         &mut self,
         from: &[u8],
         limit: usize,
-        seen: impl FnMut(&[u8], &[u8]),
+        on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
-        self.first().scan(from, limit, seen)
+        self.first().scan(from, limit, on_pair)
     }
 }
 
@@ -213,18 +214,18 @@ impl<S: Store> Session for StoreGroupSession<'_, S> {
 mod tests {
     use super::*;
 
-    struct Ask(Distribution);
+    struct CountOperations(Distribution);
 
-    impl StoreVisitor for Ask {
+    impl StoreVisitor for CountOperations {
         type Output = Vec<u64>;
         fn visit<S: Store>(self, store: S) -> Vec<u64> {
             let mut sessions: Vec<_> = (0..6).map(|_| store.session().unwrap()).collect();
             for (at, session) in sessions.iter_mut().enumerate() {
                 let key = [at as u8];
                 session.insert(&key, b"value").unwrap();
-                let mut found = Vec::new();
-                assert!(session.read(&key, |value| found = value.to_vec()).unwrap());
-                assert_eq!(found, b"value", "{:?}", self.0);
+                let mut stored = Vec::new();
+                assert!(session.read(&key, |value| stored = value.to_vec()).unwrap());
+                assert_eq!(stored, b"value", "{:?}", self.0);
             }
             let statistics = store.statistics();
             (1..=3)
@@ -236,7 +237,7 @@ mod tests {
         }
     }
 
-    fn asked(sharing: Distribution) -> Vec<u64> {
+    fn operations_by_member(sharing: Distribution) -> Vec<u64> {
         let folder = tempfile::tempdir().unwrap();
         let urls: Vec<StoreUrl> = (0..3)
             .map(|at| {
@@ -248,19 +249,20 @@ mod tests {
                 url
             })
             .collect();
-        open_together(&urls, sharing, Ask(sharing)).unwrap().unwrap()
+        open_group(&urls, sharing, CountOperations(sharing)).unwrap().unwrap()
     }
 
     #[test]
     fn sessions_take_the_stores_in_turn_or_write_to_all() {
         // Six sessions, each with one write and one read.
-        assert_eq!(asked(Distribution::InTurn), [4, 4, 4]);
-        assert_eq!(asked(Distribution::All), [12, 6, 6]);
+        assert_eq!(operations_by_member(Distribution::InTurn), [4, 4, 4]);
+        assert_eq!(operations_by_member(Distribution::All), [12, 6, 6]);
     }
 
     #[test]
     fn no_store_is_refused() {
-        let error = open_together(&[], Distribution::All, Ask(Distribution::All)).unwrap_err();
+        let error =
+            open_group(&[], Distribution::All, CountOperations(Distribution::All)).unwrap_err();
         assert!(matches!(error, StoreError::Request(_)), "{error}");
     }
 }

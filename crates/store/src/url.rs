@@ -104,7 +104,7 @@ impl StoreUrl {
         match (adapter.place, place) {
             (DataLocation::Nowhere, "") => {}
             (DataLocation::Nowhere, _) => {
-                return Err(wrong(format!("`{scheme}` keeps nothing and takes no path")));
+                return Err(wrong(format!("`{scheme}` stores nothing and takes no path")));
             }
             (DataLocation::Directory, "") => {
                 return Err(wrong(format!("the path is missing; write `{scheme}:PATH`")));

@@ -9,7 +9,7 @@ mod support;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::{Folder, Server, Talk, binary, memcached_command, preload};
+use support::{Client, Folder, Server, binary, memcached_command, preload};
 use tap::reader::Reader;
 
 const TIME: Duration = Duration::from_millis(700);
@@ -95,28 +95,28 @@ fn measure(load: &Load, with: With) -> (f64, Option<f64>) {
     }
     let server = Server::start(command, folder, socket);
     pin(server.pid(), 0);
-    let mut talks: Vec<Talk> = (0..16).map(|_| server.connect()).collect();
+    let mut clients: Vec<Client> = (0..16).map(|_| server.connect()).collect();
     let key = "k".repeat(30);
     let set = format!("set {key} 0 0 200\r\n{}\r\n", "x".repeat(200));
-    server.connect().ask(set.as_bytes(), b"STORED\r\n");
-    run(&mut talks, load, TIME / 5);
+    server.connect().request(set.as_bytes(), b"STORED\r\n");
+    run(&mut clients, load, TIME / 5);
     let before = (server.cpu_ns(), reader.snapshot());
-    let requests = run(&mut talks, load, TIME);
+    let requests = run(&mut clients, load, TIME);
     let cpu = server.cpu_ns() - before.0;
     let own = reader.snapshot().since(&before.1).totals().own_ns();
     (cpu as f64 / requests as f64, own.map(|own| own / requests as f64))
 }
 
 /// Closed loop over all connections: requests to all, then answers of all.
-fn run(talks: &mut [Talk], load: &Load, time: Duration) -> u64 {
+fn run(clients: &mut [Client], load: &Load, time: Duration) -> u64 {
     let end = Instant::now() + time;
     let mut requests = 0;
     while Instant::now() < end {
-        for talk in &mut *talks {
-            talk.send(&load.batch);
+        for client in &mut *clients {
+            client.send(&load.batch);
         }
-        for talk in &mut *talks {
-            talk.skip(load.answer_bytes);
+        for client in &mut *clients {
+            client.skip(load.answer_bytes);
             requests += load.requests;
         }
     }

@@ -24,7 +24,7 @@ pub enum ReaderError {
         /// The file.
         path: PathBuf,
         /// The failed action.
-        doing: &'static str,
+        action: &'static str,
         /// Its answer.
         source: io::Error,
     },
@@ -47,8 +47,8 @@ pub enum ReaderError {
 impl fmt::Display for ReaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReaderError::Io { path, doing, source } => {
-                write!(f, "cannot {doing} {}: {source}", path.display())
+            ReaderError::Io { path, action, source } => {
+                write!(f, "cannot {action} {}: {source}", path.display())
             }
             ReaderError::NotATap { path } => write!(
                 f,
@@ -96,7 +96,7 @@ impl Reader {
     /// [`ReaderError::Io`], also when the file is there already.
     pub fn create(path: &Path) -> Result<Reader, ReaderError> {
         let failed =
-            |doing| move |source| ReaderError::Io { path: path.to_path_buf(), doing, source };
+            |action| move |source| ReaderError::Io { path: path.to_path_buf(), action, source };
         let mut options = OpenOptions::new();
         let file = options
             .read(true)
@@ -129,7 +129,7 @@ impl Reader {
     /// [`ReaderError`] when it cannot be read or is not of this version.
     pub fn open(path: &Path) -> Result<Reader, ReaderError> {
         let failed =
-            |doing| move |source| ReaderError::Io { path: path.to_path_buf(), doing, source };
+            |action| move |source| ReaderError::Io { path: path.to_path_buf(), action, source };
         let file = File::open(path).map_err(failed("open"))?;
         let mut start = [0u8; 12];
         let length = file.metadata().map_err(failed("look at"))?.len();
@@ -402,11 +402,11 @@ impl Snapshot {
     /// The interval, ns, that a share of `quantile` (0 to 1) does not exceed,
     /// within 0.4 %; `None` when there are none.
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
-        let wanted = (self.count() as f64 * quantile.clamp(0.0, 1.0)).ceil().max(1.0);
-        let mut seen = 0;
+        let rank = (self.count() as f64 * quantile.clamp(0.0, 1.0)).ceil().max(1.0);
+        let mut cumulative = 0;
         self.buckets().find_map(|(value, count)| {
-            seen = count.saturating_add(seen);
-            (seen as f64 >= wanted).then_some(value)
+            cumulative = count.saturating_add(cumulative);
+            (cumulative as f64 >= rank).then_some(value)
         })
     }
 }

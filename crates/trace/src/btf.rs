@@ -56,8 +56,8 @@ pub(crate) fn find<const N: usize>(
         let this_kind = info >> 24 & 0x1f;
         if this_kind == kind {
             let name = strings.get(word(types, at)? as usize..).unwrap_or_default();
-            for (slot, wanted) in found.iter_mut().zip(names) {
-                let is_it = name.strip_prefix(wanted.as_bytes()).and_then(<[u8]>::first);
+            for (slot, prefix) in found.iter_mut().zip(names) {
+                let is_it = name.strip_prefix(prefix.as_bytes()).and_then(<[u8]>::first);
                 if is_it == Some(&0) {
                     *slot = Some(number);
                 }

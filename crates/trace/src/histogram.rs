@@ -71,10 +71,10 @@ impl Histogram {
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         let count = self.count();
         let rank = ((quantile.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
-        let mut seen = 0;
+        let mut cumulative = 0;
         self.buckets().find_map(|(low, width, n)| {
-            seen += n;
-            (seen >= rank).then_some(low + width / 2)
+            cumulative += n;
+            (cumulative >= rank).then_some(low + width / 2)
         })
     }
 

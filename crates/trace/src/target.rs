@@ -42,11 +42,11 @@ fn number_after(text: &str, label: &str) -> Option<u64> {
 impl Target {
     /// Inspects the process of which `pid` is a thread.
     pub fn inspect(pid: u32) -> Result<Target, Unavailable> {
-        let gone = |_| Unavailable::from(UnavailableReason::NoProcess(pid));
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(gone)?;
+        let no_process = |_| Unavailable::from(UnavailableReason::NoProcess(pid));
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(no_process)?;
         let process = number_after(&status, "Tgid:").and_then(|number| number.try_into().ok());
         let pid = process.unwrap_or(pid);
-        let handle = sys::open_process(pid).map_err(gone)?;
+        let handle = sys::open_process(pid).map_err(no_process)?;
         let folder = PathBuf::from(format!("/proc/{pid}"));
         let action = "look into a process of another user";
         let class = elf_class(&folder).map_err(|error| denied_or(pid, action, &error))?;

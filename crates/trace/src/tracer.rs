@@ -274,10 +274,10 @@ mod tests {
         let other = Identity::Namespaced { tgid, device, inode: inode + 1 };
         assert_eq!(count_own(other, usual, 10).total_calls(), 0);
         // A descriptor beyond the slots is counted as untracked: 64 slots are the minimum.
-        let held: Vec<_> = (0..70).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        let files: Vec<_> = (0..70).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let few = Layout::new(1, 0);
         let counted = count_own(target::identity(std::process::id()).unwrap(), few, 10);
         assert_eq!((counted.requests(), counted.untracked >= 20), (0, true));
-        drop(held);
+        drop(files);
     }
 }

@@ -39,7 +39,7 @@ fn pair() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-fn ask(mut client: &TcpStream) {
+fn request(mut client: &TcpStream) {
     client.write_all(b"?").unwrap();
     client.read_exact(&mut [0]).unwrap();
 }
@@ -55,7 +55,7 @@ fn measures_two_milliseconds_of_work() {
     const REQUESTS: usize = 50;
     let (client, mut server) = pair();
     let mut own_times = thread::scope(|scope| {
-        scope.spawn(|| (0..REQUESTS).for_each(|_| ask(&client)));
+        scope.spawn(|| (0..REQUESTS).for_each(|_| request(&client)));
         let mut times = Vec::new();
         for _ in 0..REQUESTS {
             server.read_exact(&mut [0]).unwrap();
@@ -98,7 +98,7 @@ fn threads_that_share_a_descriptor_are_one_connection() {
             let (client, server) = pair();
             let server = std::sync::Arc::new(server);
             let (to_writer, from_reader) = std::sync::mpsc::channel();
-            scope.spawn(move || (0..REQUESTS).for_each(|_| ask(&client)));
+            scope.spawn(move || (0..REQUESTS).for_each(|_| request(&client)));
             let reading = server.clone();
             scope.spawn(move || {
                 for _ in 0..REQUESTS {
@@ -131,10 +131,10 @@ fn every_kind_of_read_and_write_counts_on_a_socket() {
     file.write_all(b"!").unwrap();
     let counted = tracer.snapshot();
     assert_eq!(counts(&counted), (3, 3, 0, 0));
-    let seen =
+    let counted =
         |name| counted.calls().any(|(number, _)| syscall_trace::name_of(number) == Some(name));
     for name in ["recvfrom", "sendto", "readv", "writev", "read", "write"] {
-        assert!(seen(name), "{name}");
+        assert!(counted(name), "{name}");
     }
 }
 
@@ -211,7 +211,7 @@ fn tracers_agree_and_windows_subtract() {
     let (client, mut server) = pair();
     let mut serve = |requests: usize| {
         thread::scope(|scope| {
-            scope.spawn(|| (0..requests).for_each(|_| ask(&client)));
+            scope.spawn(|| (0..requests).for_each(|_| request(&client)));
             for _ in 0..requests {
                 server.read_exact(&mut [0]).unwrap();
                 server.write_all(b"!").unwrap();

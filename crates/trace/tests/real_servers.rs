@@ -76,7 +76,7 @@ struct Client(BufReader<TcpStream>);
 
 impl Client {
     /// Sends `request` in one piece and reads the answer up to a line `last`.
-    fn ask(&mut self, request: &str, last: &str) {
+    fn request(&mut self, request: &str, last: &str) {
         self.0.get_mut().write_all(request.as_bytes()).unwrap();
         self.expect(last);
     }
@@ -131,15 +131,15 @@ fn memcached_requests_are_counted_exactly_over_all_its_threads() {
     let server = Server::memcached("4");
     // Half of the connections are there before the tracer.
     let mut clients: Vec<Client> = (0..4).map(|_| server.connect()).collect();
-    clients.iter_mut().for_each(|client| client.ask("mn\r\n", "MN"));
+    clients.iter_mut().for_each(|client| client.request("mn\r\n", "MN"));
     let tracer = Tracer::attach(server.pid()).unwrap();
     clients.extend((0..4).map(|_| server.connect()));
     thread::scope(|scope| {
         for client in &mut clients {
             scope.spawn(move || {
                 for _ in 0..50 {
-                    client.ask("set key 0 0 5\r\nvalue\r\n", "STORED");
-                    client.ask("get key\r\n", "END");
+                    client.request("set key 0 0 5\r\nvalue\r\n", "STORED");
+                    client.request("get key\r\n", "END");
                 }
             });
         }
@@ -163,7 +163,7 @@ fn pipelined_batch_counts_as_one_request() {
     let mut client = server.connect();
     let tracer = Tracer::attach(server.pid()).unwrap();
     for _ in 0..10 {
-        client.ask(&"get key\r\n".repeat(8), "END");
+        client.request(&"get key\r\n".repeat(8), "END");
         (1..8).for_each(|_| client.expect("END"));
     }
     let counted = settled(&tracer);
@@ -183,7 +183,7 @@ fn redis_requests_are_counted_exactly_and_its_files_are_not() {
     let tracer = Tracer::attach(server.pid()).unwrap();
     for _ in 0..100 {
         for client in &mut clients {
-            client.ask("SET key value\r\n", "+OK");
+            client.request("SET key value\r\n", "+OK");
         }
     }
     let alone = tracer.snapshot();
@@ -213,13 +213,13 @@ fn outgoing_connections_are_not_counted() {
     let mut client = replica.connect();
     let begin = Instant::now();
     loop {
-        client.ask("INFO replication\r\n", "role:slave");
+        client.request("INFO replication\r\n", "role:slave");
         let mut line = String::new();
         while !line.starts_with("master_link_status") {
             line.clear();
             client.0.read_line(&mut line).unwrap();
         }
-        client.ask("PING\r\n", "+PONG");
+        client.request("PING\r\n", "+PONG");
         if line.trim_end().ends_with(":up") {
             break;
         }
@@ -228,7 +228,7 @@ fn outgoing_connections_are_not_counted() {
     }
     // A master streams nothing before its replica's first acknowledgement, which takes a second.
     let mut writer = master.connect();
-    writer.ask("SET first value\r\n", "+OK");
+    writer.request("SET first value\r\n", "+OK");
     loop {
         client.0.get_mut().write_all(b"EXISTS first\r\n").unwrap();
         let mut line = String::new();
@@ -241,8 +241,8 @@ fn outgoing_connections_are_not_counted() {
     }
     let tracer = Tracer::attach(replica.pid()).unwrap();
     for _ in 0..100 {
-        writer.ask("SET key value\r\n", "+OK");
-        client.ask("PING\r\n", "+PONG");
+        writer.request("SET key value\r\n", "+OK");
+        client.request("PING\r\n", "+PONG");
     }
     assert_eq!(tracer.snapshot().requests(), 100, "the replicated writes are no requests");
     assert!(count_of(&tracer.snapshot(), "read") > 100, "but they were read");
@@ -256,7 +256,7 @@ fn counts_survive_the_server() {
     let server = Server::memcached("1");
     let mut client = server.connect();
     let tracer = Tracer::attach(server.pid()).unwrap();
-    (0..20).for_each(|_| client.ask("get key\r\n", "END"));
+    (0..20).for_each(|_| client.request("get key\r\n", "END"));
     let pid = server.pid();
     drop(server);
     assert!(tracer.exited());
@@ -295,8 +295,8 @@ fn other_tracer(target: u32, launcher: &[&str]) -> (Running, String) {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let said = lines.find(|line| line.starts_with("attached") || line.starts_with("unavailable"));
-    (Running(child), said.unwrap_or_default())
+    let output = lines.find(|line| line.starts_with("attached") || line.starts_with("unavailable"));
+    (Running(child), output.unwrap_or_default())
 }
 
 #[test]
@@ -310,8 +310,8 @@ fn killed_tracer_leaves_nothing() {
     };
     let before = own();
     let server = Server::memcached("1");
-    let (mut tracer, said) = other_tracer(server.pid(), &[]);
-    assert_eq!(said, "attached");
+    let (mut tracer, output) = other_tracer(server.pid(), &[]);
+    assert_eq!(output, "attached");
     // Other tests' programs may be among the new ones; they end with their tests.
     let new: HashSet<u32> = own().difference(&before).copied().collect();
     assert!(new.len() >= 2, "{new:?}");
@@ -337,13 +337,13 @@ fn explains_missing_privileges() {
         other_tracer(server.pid(), &launcher).1
     };
     let look = "+sys_ptrace,+dac_read_search";
-    let said = as_nobody(look);
+    let output = as_nobody(look);
     assert!(
-        said.contains("load BPF") && said.contains("setcap cap_bpf,cap_perfmon+ep"),
-        "{said:?}"
+        output.contains("load BPF") && output.contains("setcap cap_bpf,cap_perfmon+ep"),
+        "{output:?}"
     );
-    let said = as_nobody("+bpf,+perfmon,+dac_read_search");
-    assert!(said.contains("another user") && said.contains("cap_sys_ptrace"), "{said:?}");
+    let output = as_nobody("+bpf,+perfmon,+dac_read_search");
+    assert!(output.contains("another user") && output.contains("cap_sys_ptrace"), "{output:?}");
     // The capabilities of the remedies suffice.
     assert_eq!(as_nobody(&format!("+bpf,+perfmon,{look}")), "attached");
 }

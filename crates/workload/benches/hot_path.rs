@@ -23,8 +23,8 @@ fn workload(mix: &str, popularity: &str) -> Workload {
 #[inline(always)]
 fn next(stream: &mut OperationStream<'_>, block: &mut u64) -> Operation {
     loop {
-        if let Some(ask) = stream.next(u64::MAX) {
-            return ask;
+        if let Some(operation) = stream.next(u64::MAX) {
+            return operation;
         }
         *block += 1;
         stream.seek(*block);
@@ -127,10 +127,10 @@ fn whole(criterion: &mut Criterion) {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         group.bench_function(format!("{name}: draw and key, value where written"), |bench| {
             bench.iter(|| {
-                let ask = next(&mut stream, &mut block);
-                workload.key(ask.record, &mut key);
-                if ask.op.writes() {
-                    workload.value(&key, ask.salt, &mut value);
+                let operation = next(&mut stream, &mut block);
+                workload.key(operation.record, &mut key);
+                if operation.op.writes() {
+                    workload.value(&key, operation.salt, &mut value);
                 }
                 black_box((key.len(), value.len()))
             });
@@ -162,8 +162,8 @@ fn reads(criterion: &mut Criterion) {
         let name = format!("{multi_get} keys, hit ratio {hit_ratio}, {popularity}");
         group.bench_function(name, |bench| {
             bench.iter(|| {
-                let ask = next(&mut stream, &mut block);
-                (0..ask.keys).fold(0, |sum, n| sum ^ workload.nth(&ask, n))
+                let operation = next(&mut stream, &mut block);
+                (0..operation.keys).fold(0, |sum, n| sum ^ workload.nth(&operation, n))
             });
         });
     }

@@ -69,16 +69,19 @@ mod tests {
     fn frequencies_are_the_weights() {
         let weights = [0.5, 0.0, 3.0, 1.5, 0.0];
         let alias = Alias::new(&weights);
-        let mut seen = [0u64; 5];
+        let mut observed = [0u64; 5];
         let lane = RandomStream::new(7, 7);
         let draws = 200_000;
         for i in 0..draws {
-            seen[alias.pick(lane.at(i)) as usize] += 1;
+            observed[alias.pick(lane.at(i)) as usize] += 1;
         }
-        for (weight, seen) in weights.iter().zip(seen) {
+        for (weight, observed) in weights.iter().zip(observed) {
             let p = weight / 5.0;
             let sigma = (draws as f64 * p * (1.0 - p)).sqrt();
-            assert!((seen as f64 - draws as f64 * p).abs() <= 5.0 * sigma, "{weight}: {seen}");
+            assert!(
+                (observed as f64 - draws as f64 * p).abs() <= 5.0 * sigma,
+                "{weight}: {observed}"
+            );
         }
     }
 

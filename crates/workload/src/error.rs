@@ -13,7 +13,7 @@ pub enum SpecError {
     #[error("`{text}` is not {what}: {problem}")]
     Unreadable { text: String, what: &'static str, problem: String },
 
-    #[error("`records` is 0, but the mix asks for records that are loaded; set it to at least 1")]
+    #[error("`records` is 0, but the mix uses loaded records; set it to at least 1")]
     NoRecords,
 
     #[error("`records` is {records}, above the most that can be numbered, {most}")]

@@ -56,20 +56,20 @@ mod tests {
 
     /// Walks the differences from the last octet back: `rest` must be divisible by 435 once the
     /// last difference is taken off. `e` is filled from the last to the first.
-    fn walk(rest: i128, e: &mut [i128; 6], left: usize, solutions: &mut Vec<[i128; 6]>) {
-        if left == 0 {
+    fn walk(rest: i128, e: &mut [i128; 6], remaining: usize, solutions: &mut Vec<[i128; 6]>) {
+        if remaining == 0 {
             if rest == 0 {
                 solutions.push(*e);
             }
             return;
         }
-        let most: i128 = if left == 1 { 255 } else { 510 };
+        let most: i128 = if remaining == 1 { 255 } else { 510 };
         let first = rest.rem_euclid(435);
         let mut digit = first - 870;
         while digit <= most {
             if digit >= -most {
-                e[left - 1] = digit;
-                walk((rest - digit) / 435, e, left - 1, solutions);
+                e[remaining - 1] = digit;
+                walk((rest - digit) / 435, e, remaining - 1, solutions);
             }
             digit += 435;
         }

@@ -307,8 +307,8 @@ mod tests {
         let mut worst = 0.0f64;
         for (index, &k) in drawn.iter().enumerate() {
             if drawn.get(index + 1) != Some(&k) {
-                let seen = (index + 1) as f64 / draws as f64;
-                worst = worst.max((seen - cdf(k as f64 + 0.5)).abs());
+                let observed = (index + 1) as f64 / draws as f64;
+                worst = worst.max((observed - cdf(k as f64 + 0.5)).abs());
             }
         }
         let mean = drawn.iter().sum::<u64>() as f64 / draws as f64;

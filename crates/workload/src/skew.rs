@@ -46,14 +46,14 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
     let (judge, method) = TopRecordTest::new(workload, records, tops);
     let operations = operations.min(REPLAYED / u64::from(workload.spec().multi_get));
     let mut stream = workload.stream();
-    let (mut asked, mut keys, mut hits) = (0u64, 0u64, [0.0; 2]);
+    let (mut counted, mut keys, mut hits) = (0u64, 0u64, [0.0; 2]);
     for index in 0..operations {
         if index % BLOCK == 0 {
             stream.seek(index / BLOCK);
         }
         let Some(step) = stream.step() else { break };
         if step.op != Op::Insert {
-            asked += 1;
+            counted += 1;
             keys += u64::from(step.keys);
             judge.count(ChosenRecord { record: step.record, rank: step.rank }, &mut hits);
             for n in 1..step.keys {
@@ -61,10 +61,10 @@ pub(crate) fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
             }
         }
     }
-    (asked > 0).then(|| Skew {
+    (counted > 0).then(|| Skew {
         top_1_percent: hits[0] / keys as f64,
         top_10_000: hits[1] / keys as f64,
-        operations: asked,
+        operations: counted,
         method,
     })
 }
@@ -84,8 +84,8 @@ struct Scattered {
 fn cached_test(of: Scattered, make: impl FnOnce() -> TopRecordTest) -> Arc<TopRecordTest> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(at) = known.iter().position(|(other, _)| *other == of) {
-        let found = known.remove(at);
-        known.push(found);
+        let entry = known.remove(at);
+        known.push(entry);
     } else {
         if known.len() == MOST_KNOWN {
             known.remove(0);
@@ -321,8 +321,8 @@ mod tests {
         for (top, mass, part) in
             [(1, 1.0, 1.0), (2, 0.5, 1.0), (3, 0.25, 0.25), (6, 0.25, 1.0), (7, 0.0, 0.5)]
         {
-            let found = threshold(&masses, top);
-            assert_eq!((found.mass, found.part), (mass, part), "top {top}");
+            let entry = threshold(&masses, top);
+            assert_eq!((entry.mass, entry.part), (mass, part), "top {top}");
         }
     }
 }

@@ -403,8 +403,8 @@ mod tests {
         for name in ["ycsb-a", "ycsb-d", "ycsb-e", "ycsb-load"] {
             assert_eq!(WorkloadSpec::preset(name).unwrap().dataset(), c.dataset());
         }
-        let asked = WorkloadSpec { multi_get: 10, hit_ratio: 0.5, refill: true, ..c.clone() };
-        assert_eq!(asked.dataset(), c.dataset());
+        let with_reads = WorkloadSpec { multi_get: 10, hit_ratio: 0.5, refill: true, ..c.clone() };
+        assert_eq!(with_reads.dataset(), c.dataset());
         let others = [
             WorkloadSpec { records: Count(1), ..c.clone() },
             WorkloadSpec { seed: 2, ..c.clone() },

@@ -208,16 +208,16 @@ impl<'a> OperationStream<'a> {
         let index = self.index;
         let step = self.draw::<SPECIAL>()?;
         self.fingerprint = self.fingerprint.wrapping_add(print(index, &step));
-        let mut ask = step.operation();
+        let mut operation = step.operation();
         if self.workload.chooser.counts_from_newest()
             && step.op != Op::Insert
             && step.reach() >= acknowledged
             && !(SPECIAL && Workload::is_absent(step.record))
         {
-            ask.record = acknowledged.saturating_sub(1).saturating_sub(step.rank);
+            operation.record = acknowledged.saturating_sub(1).saturating_sub(step.rank);
             self.redirected += 1;
         }
-        Some(ask)
+        Some(operation)
     }
 
     /// The next operation as drawn.

@@ -59,8 +59,8 @@ impl Workload {
         let parts = spec.parts()?;
         let mut weights = parts.shares;
         weights[Op::Insert] = 0.0;
-        let asked: Vec<Op> = Op::ALL.into_iter().filter(|op| weights[*op] > 0.0).collect();
-        let others = match asked.as_slice() {
+        let ops: Vec<Op> = Op::ALL.into_iter().filter(|op| weights[*op] > 0.0).collect();
+        let others = match ops.as_slice() {
             [] => Others::One(Op::Insert),
             [one] => Others::One(*one),
             _ => Others::Drawn(Alias::new(&weights.0)),
@@ -97,22 +97,22 @@ impl Workload {
     /// `latest` counts back from the record that was the newest when the operation was drawn; where
     /// that is unknown, because `operation.record` is absent, from the last loaded one.
     #[inline]
-    pub fn nth(&self, ask: &Operation, n: u32) -> u64 {
-        if n == 0 { ask.record } else { self.nth_chosen(ask, n).record }
+    pub fn nth(&self, operation: &Operation, n: u32) -> u64 {
+        if n == 0 { operation.record } else { self.nth_chosen(operation, n).record }
     }
 
     /// Key `n` of a read, `n` > 0, with the rank behind it.
-    pub(crate) fn nth_chosen(&self, ask: &Operation, n: u32) -> ChosenRecord {
+    pub(crate) fn nth_chosen(&self, operation: &Operation, n: u32) -> ChosenRecord {
         // The first key's draws begin at the salt; these begin elsewhere for every key.
-        let mut draws = Draws::from(mix(ask.salt.wrapping_add(u64::from(n) << 32)));
+        let mut draws = Draws::from(mix(operation.salt.wrapping_add(u64::from(n) << 32)));
         if self.chooser.is_sequential() {
-            let position = (ask.record & (ABSENT - 1)) + u64::from(n);
+            let position = (operation.record & (ABSENT - 1)) + u64::from(n);
             let rank = position % self.spec.records.0;
             return self.choose(rank, &mut draws, 0);
         }
         let newest = match self.chooser.counts_from_newest() {
-            true if Workload::is_absent(ask.record) => self.spec.records.0.wrapping_sub(1),
-            true => ask.record + self.first_rank(ask.salt),
+            true if Workload::is_absent(operation.record) => self.spec.records.0.wrapping_sub(1),
+            true => operation.record + self.first_rank(operation.salt),
             false => 0,
         };
         let rank = self.chooser.rank(0, &mut draws);

@@ -18,14 +18,14 @@ fn spec(mix: &str, popularity: &str, multi_get: u32, hit_ratio: f64) -> Workload
     }
 }
 
-fn asks(workload: &Workload, blocks: u64, acknowledged: u64) -> Vec<Operation> {
+fn operations(workload: &Workload, blocks: u64, acknowledged: u64) -> Vec<Operation> {
     let mut stream = workload.stream();
-    let mut asks = Vec::new();
+    let mut operations = Vec::new();
     for block in 0..blocks {
         stream.seek(block);
-        asks.extend(std::iter::from_fn(|| stream.next(acknowledged)));
+        operations.extend(std::iter::from_fn(|| stream.next(acknowledged)));
     }
-    asks
+    operations
 }
 
 /// Streams without multi-get and absent keys: fingerprint, and a sum over operations, records,
@@ -46,19 +46,22 @@ fn plain_streams_are_stable() {
             WorkloadSpec { records: Count(1_000_000), seed: 7, ..spec(mix, popularity, 1, 1.0) };
         let workload = Workload::new(&spec).unwrap();
         let mut stream = workload.stream();
-        let (mut seen, mut key) = (0u64, Vec::new());
+        let (mut observed, mut key) = (0u64, Vec::new());
         for block in 0..100 {
             stream.seek(block);
-            while let Some(ask) = stream.next(1_000_010) {
-                workload.key(ask.record, &mut key);
+            while let Some(operation) = stream.next(1_000_010) {
+                workload.key(operation.record, &mut key);
                 let letters: u64 = key.iter().map(|byte| u64::from(*byte)).sum();
-                let words = ask.record ^ u64::from(ask.scan) ^ ask.salt ^ (ask.op as u64) << 32;
-                seen = seen.rotate_left(5) ^ words ^ letters;
-                assert_eq!(ask.keys, 1);
-                assert_eq!(workload.nth(&ask, 0), ask.record);
+                let words = operation.record
+                    ^ u64::from(operation.scan)
+                    ^ operation.salt
+                    ^ (operation.op as u64) << 32;
+                observed = observed.rotate_left(5) ^ words ^ letters;
+                assert_eq!(operation.keys, 1);
+                assert_eq!(workload.nth(&operation, 0), operation.record);
             }
         }
-        assert_eq!((stream.fingerprint(), seen), (fingerprint, sum), "{mix} {popularity}");
+        assert_eq!((stream.fingerprint(), observed), (fingerprint, sum), "{mix} {popularity}");
     }
 }
 
@@ -73,22 +76,30 @@ fn every_key_of_a_read_is_drawn_by_the_popularity() {
     {
         let workload = Workload::new(&spec("read=3,update=1", popularity, 100, 1.0)).unwrap();
         let total: f64 = masses.iter().sum();
-        let asks = asks(&workload, 1000, u64::MAX);
-        let reads: Vec<&Operation> = asks.iter().filter(|ask| ask.op == Op::Read).collect();
-        assert!(asks.iter().all(|ask| ask.keys == if ask.op == Op::Read { 100 } else { 1 }));
+        let operations = operations(&workload, 1000, u64::MAX);
+        let reads: Vec<&Operation> =
+            operations.iter().filter(|operation| operation.op == Op::Read).collect();
+        assert!(
+            operations
+                .iter()
+                .all(|operation| operation.keys == if operation.op == Op::Read { 100 } else { 1 })
+        );
         for n in [0, 1, 2, 99] {
-            let mut seen = [0.0; 50];
-            reads.iter().for_each(|ask| seen[workload.nth(ask, n) as usize] += 1.0);
-            let chi: f64 = seen
+            let mut observed = [0.0; 50];
+            reads.iter().for_each(|operation| observed[workload.nth(operation, n) as usize] += 1.0);
+            let chi: f64 = observed
                 .iter()
                 .zip(&masses)
-                .map(|(seen, mass)| (seen, mass / total * reads.len() as f64))
-                .map(|(seen, expected)| (seen - expected).powi(2) / expected)
+                .map(|(observed, mass)| (observed, mass / total * reads.len() as f64))
+                .map(|(observed, expected)| (observed - expected).powi(2) / expected)
                 .sum();
             assert!(chi < 103.0, "{popularity}, key {n}: {chi}");
         }
         // Keys of one read are independent: two are the same as often as two draws are.
-        let same = reads.iter().filter(|ask| workload.nth(ask, 3) == workload.nth(ask, 4)).count();
+        let same = reads
+            .iter()
+            .filter(|operation| workload.nth(operation, 3) == workload.nth(operation, 4))
+            .count();
         let expected: f64 = masses.iter().map(|mass| (mass / total).powi(2)).sum();
         let share = same as f64 / reads.len() as f64;
         let error = (expected * (1.0 - expected) / reads.len() as f64).sqrt();
@@ -103,12 +114,12 @@ fn absent_share_matches_hit_ratio() {
             let spec = spec("read=1,update=1,rmw=1,delete=1", popularity, 8, hit_ratio);
             let workload = Workload::new(&spec).unwrap();
             let (mut absent, mut keys) = (Vec::new(), 0);
-            for ask in asks(&workload, 400, u64::MAX) {
-                if ask.op != Op::Read {
-                    assert!(ask.record < 50, "only reads ask for what is not there");
+            for operation in operations(&workload, 400, u64::MAX) {
+                if operation.op != Op::Read {
+                    assert!(operation.record < 50, "only reads ask for what is not there");
                     continue;
                 }
-                for record in (0..ask.keys).map(|n| workload.nth(&ask, n)) {
+                for record in (0..operation.keys).map(|n| workload.nth(&operation, n)) {
                     keys += 1;
                     assert!(record < 50 || Workload::is_absent(record), "{record}");
                     assert!(record < 2 * Workload::ABSENT);
@@ -153,9 +164,9 @@ fn multi_get_latest_reads_only_acknowledged_records() {
         };
         let workload = Workload::new(&spec).unwrap();
         let (mut others, mut inserted) = (0, 0);
-        for ask in asks(&workload, 100, 1100) {
-            for record in (0..ask.keys).map(|n| workload.nth(&ask, n)) {
-                if ask.op == Op::Read && !Workload::is_absent(record) {
+        for operation in operations(&workload, 100, 1100) {
+            for record in (0..operation.keys).map(|n| workload.nth(&operation, n)) {
+                if operation.op == Op::Read && !Workload::is_absent(record) {
                     assert!(record < 1100, "{record}");
                     others += 1;
                     inserted += u64::from(record >= 1000);
@@ -171,8 +182,8 @@ fn sequential_reads_go_through_the_records_in_order() {
     for hit_ratio in [1.0, 0.5] {
         let workload = Workload::new(&spec("read=1", "sequential", 7, hit_ratio)).unwrap();
         let mut due = 0;
-        for ask in asks(&workload, 10, u64::MAX) {
-            for record in (0..ask.keys).map(|n| workload.nth(&ask, n)) {
+        for operation in operations(&workload, 10, u64::MAX) {
+            for record in (0..operation.keys).map(|n| workload.nth(&operation, n)) {
                 assert_eq!(record % Workload::ABSENT, due % 50);
                 due += 1;
             }
@@ -204,11 +215,14 @@ fn skew_counts_every_loaded_key() {
         };
         let plain = skew(1, 1.0);
         for (multi_get, hit_ratio) in [(4, 1.0), (1, 0.5), (4, 0.5)] {
-            let asked = skew(multi_get, hit_ratio);
+            let measured = skew(multi_get, hit_ratio);
             let expected = plain.top_1_percent * hit_ratio;
             // Five standard errors of a share of one half, counted twice.
-            assert!((asked.top_1_percent - expected).abs() < 0.006, "{popularity}: {asked:?}");
-            assert_eq!(asked.operations, 400_000);
+            assert!(
+                (measured.top_1_percent - expected).abs() < 0.006,
+                "{popularity}: {measured:?}"
+            );
+            assert_eq!(measured.operations, 400_000);
         }
     }
 }

@@ -21,11 +21,11 @@ fn spec(mix: &str, popularity: &str, seed: u64) -> WorkloadSpec {
 /// Everything is acknowledged at once.
 const ALL: u64 = u64::MAX;
 
-fn walk(stream: &mut OperationStream<'_>, block: u64, seen: &mut BTreeMap<u64, Operation>) {
+fn walk(stream: &mut OperationStream<'_>, block: u64, observed: &mut BTreeMap<u64, Operation>) {
     stream.seek(block);
     let mut index = block * BLOCK;
-    while let Some(ask) = stream.next(ALL) {
-        assert_eq!(seen.insert(index, ask), None, "operation {index} came twice");
+    while let Some(operation) = stream.next(ALL) {
+        assert_eq!(observed.insert(index, operation), None, "operation {index} came twice");
         index += 1;
     }
     assert_eq!(index, (block + 1) * BLOCK);
@@ -78,9 +78,9 @@ proptest! {
         for block in 0..40 {
             stream.seek(block);
             prop_assert_eq!(stream.next_insert(), next);
-            while let Some(ask) = stream.next(ALL) {
-                if ask.op == Op::Insert {
-                    prop_assert_eq!(ask.record, next);
+            while let Some(operation) = stream.next(ALL) {
+                if operation.op == Op::Insert {
+                    prop_assert_eq!(operation.record, next);
                     next += 1;
                 }
                 prop_assert_eq!(stream.next_insert(), next);
@@ -106,16 +106,16 @@ proptest! {
         for block in 0..20 {
             stream.seek(block);
             plain.seek(block);
-            while let (Some(ask), Some(nominal)) = (stream.next(acknowledged), plain.next(ALL)) {
-                if ask.op == Op::Insert {
-                    prop_assert_eq!(ask, nominal);
+            while let (Some(operation), Some(nominal)) = (stream.next(acknowledged), plain.next(ALL)) {
+                if operation.op == Op::Insert {
+                    prop_assert_eq!(operation, nominal);
                     continue;
                 }
                 reads += 1;
-                prop_assert!(ask.record < acknowledged);
+                prop_assert!(operation.record < acknowledged);
                 moved += u64::from(nominal.record >= acknowledged);
                 if nominal.record < acknowledged {
-                    prop_assert_eq!(ask, nominal);
+                    prop_assert_eq!(operation, nominal);
                 }
             }
         }
@@ -128,12 +128,12 @@ proptest! {
 
 fn count(workload: &Workload, blocks: u64) -> Vec<Operation> {
     let mut stream = workload.stream();
-    let mut asks = Vec::new();
+    let mut operations = Vec::new();
     for block in 0..blocks {
         stream.seek(block);
-        asks.extend(std::iter::from_fn(|| stream.next(ALL)));
+        operations.extend(std::iter::from_fn(|| stream.next(ALL)));
     }
-    asks
+    operations
 }
 
 /// Chi-square over the kinds of operation, and the variance of inserts from block to block, which
@@ -143,25 +143,25 @@ fn mixes_have_their_frequencies() {
     let blocks = 4000;
     for mix in MIXES {
         let workload = Workload::new(&spec(mix, "uniform", 3)).unwrap();
-        let asks = count(&workload, blocks);
+        let operations = count(&workload, blocks);
         let shares = mix.parse::<Mix>().unwrap().shares().unwrap();
         let mut chi = 0.0;
         for (op, &share) in shares.iter() {
-            let seen = asks.iter().filter(|ask| ask.op == op).count() as f64;
-            let expected = share * asks.len() as f64;
+            let observed = operations.iter().filter(|operation| operation.op == op).count() as f64;
+            let expected = share * operations.len() as f64;
             if share == 0.0 {
-                assert_eq!(seen, 0.0, "{mix}: {op}");
+                assert_eq!(observed, 0.0, "{mix}: {op}");
             } else {
-                chi += (seen - expected).powi(2) / expected;
+                chi += (observed - expected).powi(2) / expected;
             }
         }
         // At most 5 degrees of freedom; exceeded once in 10^5.
         assert!(chi < 31.0, "{mix}: {chi}");
 
         let p = shares[Op::Insert];
-        let per_block = asks
-            .chunks(BLOCK as usize)
-            .map(|block| block.iter().filter(|ask| ask.op == Op::Insert).count() as f64);
+        let per_block = operations.chunks(BLOCK as usize).map(|block| {
+            block.iter().filter(|operation| operation.op == Op::Insert).count() as f64
+        });
         let mean = p * BLOCK as f64;
         let variance = per_block.map(|n| (n - mean).powi(2)).sum::<f64>() / blocks as f64;
         let expected = mean * (1.0 - p);
@@ -175,11 +175,11 @@ fn inserts_are_uniform_within_a_block() {
     let workload = Workload::new(&spec("read=0.8,insert=0.2", "uniform", 9)).unwrap();
     let blocks = 10_000;
     let mut at = [0.0f64; BLOCK as usize];
-    for (index, ask) in count(&workload, blocks).iter().enumerate() {
-        at[index % BLOCK as usize] += f64::from(u8::from(ask.op == Op::Insert));
+    for (index, operation) in count(&workload, blocks).iter().enumerate() {
+        at[index % BLOCK as usize] += f64::from(u8::from(operation.op == Op::Insert));
     }
     let expected = 0.2 * blocks as f64;
-    let chi: f64 = at.iter().map(|seen| (seen - expected).powi(2) / (expected * 0.8)).sum();
+    let chi: f64 = at.iter().map(|observed| (observed - expected).powi(2) / (expected * 0.8)).sum();
     // 64 cells: the mean and five standard deviations.
     assert!(chi < 64.0 + 5.0 * 128f64.sqrt(), "{chi}");
 }
@@ -187,12 +187,13 @@ fn inserts_are_uniform_within_a_block() {
 #[test]
 fn scans_have_their_lengths_and_others_none() {
     let workload = Workload::new(&spec("scan=1,read=1", "uniform", 4)).unwrap();
-    let asks = count(&workload, 1000);
+    let operations = count(&workload, 1000);
     let (scans, reads): (Vec<&Operation>, Vec<&Operation>) =
-        asks.iter().partition(|ask| ask.op == Op::Scan);
-    assert!(reads.iter().all(|ask| ask.scan == 0));
-    assert!(scans.iter().all(|ask| (1..=100).contains(&ask.scan)));
-    let mean = scans.iter().map(|ask| f64::from(ask.scan)).sum::<f64>() / scans.len() as f64;
+        operations.iter().partition(|operation| operation.op == Op::Scan);
+    assert!(reads.iter().all(|operation| operation.scan == 0));
+    assert!(scans.iter().all(|operation| (1..=100).contains(&operation.scan)));
+    let mean =
+        scans.iter().map(|operation| f64::from(operation.scan)).sum::<f64>() / scans.len() as f64;
     // Uniform over 1 ..= 100: standard deviation 28.9; five standard errors.
     assert!((mean - 50.5).abs() < 5.0 * 28.9 / (scans.len() as f64).sqrt(), "{mean}");
 }
@@ -201,7 +202,10 @@ fn scans_have_their_lengths_and_others_none() {
 fn records_are_drawn_from_the_loaded_ones() {
     for popularity in POPULARITIES {
         let workload = Workload::new(&spec("read=1", popularity, 1)).unwrap();
-        assert!(count(&workload, 500).iter().all(|ask| ask.record < 1000), "{popularity}");
+        assert!(
+            count(&workload, 500).iter().all(|operation| operation.record < 1000),
+            "{popularity}"
+        );
     }
 }
 
@@ -236,9 +240,9 @@ fn keys_and_values_fit_together() {
         }
         let expected = spec.data_bytes() as f64;
         assert!((bytes as f64 / expected - 1.0).abs() < 0.1, "{size}: {bytes} {expected}");
-        for ask in count(&workload, 10) {
-            workload.key(ask.record, &mut key);
-            workload.value(&key, ask.salt, &mut value);
+        for operation in count(&workload, 10) {
+            workload.key(operation.record, &mut key);
+            workload.value(&key, operation.salt, &mut value);
             assert_eq!(workload.verify(&key, &value), Ok(()));
         }
     }
@@ -251,7 +255,7 @@ fn record_count_does_not_affect_cost() {
         let mut spec = spec("read=1", popularity, 1);
         spec.records = Count(1_000_000_000_000);
         let workload = Workload::new(&spec).unwrap();
-        assert!(count(&workload, 10).iter().all(|ask| ask.record < 1_000_000_000_000));
+        assert!(count(&workload, 10).iter().all(|operation| operation.record < 1_000_000_000_000));
     }
 }
 

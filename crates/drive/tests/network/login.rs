@@ -57,7 +57,7 @@ fn redis_lets_in_who_has_the_password() {
     for protocol in ["resp2", "resp3"] {
         works(&format!("{url}?protocol={protocol}&password_file={right}"));
         refused(&format!("{url}?protocol={protocol}&password_file={wrong}"), "refused the login");
-        refused(&format!("{url}?protocol={protocol}"), "wants a login");
+        refused(&format!("{url}?protocol={protocol}"), "requires a login");
     }
     refused(&format!("{url}?password_file={right}&db=99"), "database");
     works(&format!("{url}?password_file={right}&db=3"));
@@ -88,7 +88,7 @@ fn memcached_lets_in_who_has_the_password_of_its_file() {
         works(&format!("{url}&protocol={protocol}&password_file={right}"));
         refused(&format!("{url}&protocol={protocol}&password_file={wrong}"), "refused the login");
     }
-    refused(&format!("memcached://{}", server.address()), "wants a login");
+    refused(&format!("memcached://{}", server.address()), "requires a login");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn who_needs_no_password_and_gives_one_is_told() {
     let right = files.write("right", "right-secret");
     if let Some(server) = Real::redis(&[]) {
         let url = format!("redis://{}?password_file={right}", server.address());
-        refused(&url, "asks for none");
+        refused(&url, "requires none");
     }
     if let Some(server) = Real::memcached(&[]) {
         for protocol in ["binary", "meta"] {
@@ -105,7 +105,7 @@ fn who_needs_no_password_and_gives_one_is_told() {
                 "memcached://{}?user=teller&password_file={right}&protocol={protocol}",
                 server.address()
             );
-            refused(&url, "leave it away");
+            refused(&url, "leave it out");
         }
     }
 }
@@ -117,7 +117,7 @@ fn a_server_that_is_not_there_is_told_at_once() {
     for scheme in ["memcached", "redis"] {
         let error = connect(&format!("{scheme}://127.0.0.1:{free}")).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains(&free.to_string()) && text.contains("nobody listens"), "{text}");
+        assert!(text.contains(&free.to_string()) && text.contains("nothing listens"), "{text}");
         let error = connect(&format!("{scheme}:///nowhere/socket")).unwrap_err();
         assert!(error.to_string().contains("there is no such socket"), "{error}");
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use reactor::{ConnectionState, Engine, EngineOptions, Reactor, Stream};
 
 /// Timeout of a test.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs a test with every engine that this machine has; epoll is always there.
 pub fn with_each_engine(mut test: impl FnMut(Engine)) {
@@ -30,14 +30,14 @@ pub fn reactor(engine: Engine) -> Reactor {
 /// A connection of the reactor and its other end.
 pub fn add_pair(reactor: &mut Reactor) -> (usize, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    theirs.set_read_timeout(Some(PATIENCE)).unwrap();
-    theirs.set_write_timeout(Some(PATIENCE)).unwrap();
+    theirs.set_read_timeout(Some(TIMEOUT)).unwrap();
+    theirs.set_write_timeout(Some(TIMEOUT)).unwrap();
     (reactor.add(Stream::from(ours)).unwrap(), theirs)
 }
 
 /// Polls until `done`.
 pub fn poll_until(reactor: &mut Reactor, mut done: impl FnMut(&mut Reactor) -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !done(reactor) {
         assert!(Instant::now() < deadline, "it never came");
         reactor.poll(Some(Duration::from_millis(5))).unwrap();

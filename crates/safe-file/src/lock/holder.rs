@@ -33,8 +33,8 @@ impl LockHolder {
         let lives = pid.or(said).is_some_and(|pid| proc(pid, "").exists());
         let words = match (pid, signed) {
             (Some(pid), _) if lives => words(pid),
-            (Some(pid), _) => format!("what process {pid} has started, which has ended"),
-            (None, Some(signed)) => format!("a process that says of itself \"{signed}\""),
+            (Some(pid), _) => format!("a child of process {pid}, which has ended"),
+            (None, Some(signed)) => format!("a process that calls itself \"{signed}\""),
             (None, None) => "an unknown process".to_owned(),
         };
         LockHolder { pid, lives, words }
@@ -77,7 +77,7 @@ fn locked_by(file: &File) -> Option<u32> {
 
 /// The process in a line `5: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF` for this file.
 fn named(locks: &str, dev: u64, ino: u64) -> Option<u32> {
-    let held = || {
+    let locks_of_file = || {
         locks.lines().filter_map(|line| {
             let mut words = line.split_whitespace().skip(1);
             (words.next()? == "FLOCK").then_some(())?;
@@ -86,7 +86,7 @@ fn named(locks: &str, dev: u64, ino: u64) -> Option<u32> {
         })
     };
     let place = format!("{:02x}:{:02x}:{ino}", major(dev), minor(dev));
-    if let Some((pid, _)) = held().find(|(_, at)| *at == place) {
+    if let Some((pid, _)) = locks_of_file().find(|(_, at)| *at == place) {
         return Some(pid);
     }
     // File systems without a device of their own have several numbers: `stat` answers that of a
@@ -96,7 +96,7 @@ fn named(locks: &str, dev: u64, ino: u64) -> Option<u32> {
         return None;
     }
     let (major, inode) = ("00:", format!(":{ino}"));
-    let mut alike = held().filter(|(_, at)| at.starts_with(major) && at.ends_with(&inode));
+    let mut alike = locks_of_file().filter(|(_, at)| at.starts_with(major) && at.ends_with(&inode));
     let (pid, _) = alike.next()?;
     alike.all(|(other, _)| other == pid).then_some(pid)
 }
@@ -212,8 +212,7 @@ mod tests {
             LockHolder::of(&mut File::open(path.path()).unwrap())
         };
         let holder = said("process 4194304000 of user root since ever\x1b[2J\n");
-        let words =
-            "a process that says of itself \"process 4194304000 of user root since ever[2J\"";
+        let words = "a process that calls itself \"process 4194304000 of user root since ever[2J\"";
         assert_eq!((holder.to_string().as_str(), holder.pid), (words, None));
         assert_eq!(said("").to_string(), "an unknown process");
     }

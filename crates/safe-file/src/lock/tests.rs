@@ -3,7 +3,7 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-const STRANGER: u32 = 12_345;
+const OTHER_UID: u32 = 12_345;
 const OWN: LockOptions = LockOptions {
     scope: LockScope::OneUser,
     timeout: Duration::from_secs(5),
@@ -18,13 +18,13 @@ fn shared_folder() -> tempfile::TempDir {
     folder
 }
 
-fn words(path: &Path, terms: &LockOptions) -> String {
-    Lock::take(path, terms).expect_err("a refusal").to_string()
+fn words(path: &Path, options: &LockOptions) -> String {
+    Lock::take(path, options).expect_err("a refusal").to_string()
 }
 
 /// Gives a file to another user; only root can.
 fn given_away(path: &Path) -> bool {
-    let given = own_uid() == 0 && chown(path, Some(STRANGER), None).is_ok();
+    let given = own_uid() == 0 && chown(path, Some(OTHER_UID), None).is_ok();
     if !given {
         eprintln!("skipped: only root can give a file to another user");
     }
@@ -35,14 +35,14 @@ fn given_away(path: &Path) -> bool {
 fn refusal_names_holder_user_and_start() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
-    for terms in [OWN, COMMON] {
-        let first = Lock::take(&path, &terms).unwrap();
-        let refused = words(&path, &terms);
+    for options in [OWN, COMMON] {
+        let first = Lock::take(&path, &options).unwrap();
+        let refused = words(&path, &options);
         let (pid, user) = (std::process::id(), user_name(own_uid()));
         assert!(refused.contains(&format!("process {pid} (")), "{refused}");
         assert!(refused.contains(&format!(") of {user}, which runs since 20")), "{refused}");
         drop(first);
-        drop(Lock::take(&path, &terms).unwrap());
+        drop(Lock::take(&path, &options).unwrap());
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(&format!("process {pid} of {user} since 20")), "{text}");
     }
@@ -76,8 +76,8 @@ fn held_by_a_child(path: &Path, seconds: &str) -> std::process::Child {
     let script = format!("exec 9<>\"$0\" && flock -x 9 && echo there && exec sleep {seconds}");
     let mut child =
         Command::new("sh").args(["-c", &script]).arg(path).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = [0; 6];
-    std::io::Read::read_exact(&mut child.stdout.take().unwrap(), &mut said).unwrap();
+    let mut message = [0; 6];
+    std::io::Read::read_exact(&mut child.stdout.take().unwrap(), &mut message).unwrap();
     child
 }
 
@@ -105,22 +105,22 @@ fn refuses_links_and_hard_links() {
     fs::write(&victim, "precious").unwrap();
     fs::set_permissions(&victim, fs::Permissions::from_mode(0o600)).unwrap();
     let path = folder.path().join("lock");
-    for terms in [OWN, COMMON] {
+    for options in [OWN, COMMON] {
         symlink(&victim, &path).unwrap();
-        assert!(words(&path, &terms).contains("is a symbolic link of user "));
+        assert!(words(&path, &options).contains("is a symbolic link of user "));
         fs::remove_file(&path).unwrap();
         symlink(folder.path().join("not there yet"), &path).unwrap();
-        assert!(words(&path, &terms).contains("is a symbolic link of user "));
+        assert!(words(&path, &options).contains("is a symbolic link of user "));
         assert!(!folder.path().join("not there yet").exists());
         fs::remove_file(&path).unwrap();
         fs::hard_link(&victim, &path).unwrap();
-        assert!(words(&path, &terms).contains("is a second name (hard link)"));
+        assert!(words(&path, &options).contains("is a second name (hard link)"));
         fs::remove_file(&path).unwrap();
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(words(&path, &terms).contains("is no plain file"));
+        assert!(words(&path, &options).contains("is no plain file"));
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert!(words(&path, &terms).contains("is no plain file"));
+        assert!(words(&path, &options).contains("is no plain file"));
         fs::remove_dir(&path).unwrap();
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
@@ -138,13 +138,13 @@ fn another_users_file_is_never_written() {
         return;
     }
     let refused = words(&path, &OWN);
-    assert!(refused.contains(&format!("belongs to user {STRANGER}")), "{refused}");
+    assert!(refused.contains(&format!("belongs to user {OTHER_UID}")), "{refused}");
     // All users share this one: the first has created it.
     drop(Lock::take(&path, &COMMON).unwrap());
     assert_eq!(fs::read_to_string(&path).unwrap(), "a stranger's");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o666, "its mode is its owner's");
     // In the other user's own folder the file is trusted.
-    chown(folder.path(), Some(STRANGER), None).unwrap();
+    chown(folder.path(), Some(OTHER_UID), None).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     drop(Lock::take(&path, &OWN).unwrap());
 }
@@ -152,8 +152,8 @@ fn another_users_file_is_never_written() {
 #[test]
 fn removes_the_file_when_requested() {
     let folder = shared_folder();
-    let terms = LockOptions { leaves_nothing: true, ..OWN };
-    drop(Lock::take(&folder.path().join("lock"), &terms).unwrap());
+    let options = LockOptions { leaves_nothing: true, ..OWN };
+    drop(Lock::take(&folder.path().join("lock"), &options).unwrap());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -171,7 +171,7 @@ fn reports_a_lock_held_by_another_user() {
     child.wait().unwrap();
     assert!(matches!(&held, LockError::Held { .. }), "{held}");
     assert!(held.to_string().contains(&child.id().to_string()), "{held}");
-    assert!(words(&path, &OWN).contains(&format!("belongs to user {STRANGER}")));
+    assert!(words(&path, &OWN).contains(&format!("belongs to user {OTHER_UID}")));
 }
 
 /// Runs the test of this name as another user, who may read but not write the file.
@@ -180,7 +180,7 @@ fn reader_without_write_permission_learns_the_holder() {
     const AS_HIM: &str = "SAFE_FILE_TEST_LOCK";
     if let Some(path) = std::env::var_os(AS_HIM) {
         let path = Path::new(&path);
-        nix::unistd::setuid(nix::unistd::Uid::from_raw(STRANGER)).unwrap();
+        nix::unistd::setuid(nix::unistd::Uid::from_raw(OTHER_UID)).unwrap();
         println!("<{}>", words(path, &OWN));
         return;
     }
@@ -199,10 +199,13 @@ fn reader_without_write_permission_learns_the_holder() {
         String::from_utf8(program.output().unwrap().stdout).unwrap()
     };
     let held = Lock::take(&path, &OWN).unwrap();
-    let said = as_him();
-    assert!(said.contains(&format!("is locked by process {} (", std::process::id())), "{said}");
+    let message = as_him();
+    assert!(
+        message.contains(&format!("is locked by process {} (", std::process::id())),
+        "{message}"
+    );
     drop(held);
-    let said = as_him();
+    let message = as_him();
     let me = format!("lock belongs to {} and may not be written by", user_name(0));
-    assert!(said.contains(&me), "{said}");
+    assert!(message.contains(&me), "{message}");
 }

@@ -45,10 +45,10 @@ pub enum LaunchError {
     #[error("`{binary}` could not be run: {why}; see `binary` of `server.{program}`")]
     CannotRun { program: &'static str, binary: String, why: String },
     #[error(
-        "`{binary} {flag}` did not tell the version of {program}, it said `{said}`; \
+        "`{binary} {flag}` did not print the version of {program}, but `{output}`; \
          see `binary` of `server.{program}`"
     )]
-    NoVersion { program: &'static str, binary: String, flag: &'static str, said: String },
+    NoVersion { program: &'static str, binary: String, flag: &'static str, output: String },
     #[error(
         "{address} is in use{by}; end what listens there, or leave out `{key}` of \
          `server.{program}`{otherwise}"

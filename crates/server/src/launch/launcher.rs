@@ -47,7 +47,7 @@ pub trait Launcher {
     ///
     /// # Errors
     /// Why it did not start; nothing is left behind.
-    fn start(&self, order: &LaunchRequest) -> Result<Launched, LaunchError>;
+    fn start(&self, request: &LaunchRequest) -> Result<Launched, LaunchError>;
 }
 
 /// A running server, and everything that a result records about it. Dropping it kills it.
@@ -149,6 +149,6 @@ impl Launched {
 pub(super) fn quoted(words: &str) -> String {
     match words.is_empty() {
         true => "; it printed nothing".to_owned(),
-        false => format!("; its last words:\n{words}"),
+        false => format!("; its last output:\n{words}"),
     }
 }

@@ -128,7 +128,7 @@ impl Program for Memcached {
 
     fn remedy(&self, words: &str) -> Option<&'static str> {
         let known = [
-            ("without the -u switch", "set `user` to the user that it shall run as"),
+            ("without the -u switch", "set `user` to the user to run as"),
             ("can't find the user", "set `user` to a user of this machine"),
             (
                 "failed to set rlimit for open files",

@@ -38,7 +38,7 @@ const SETTINGS: &[ServerSetting] = &[
     ServerSetting::new(
         "policy",
         "noeviction",
-        "what goes when the memory is full (maxmemory-policy)",
+        "eviction when the memory is full (maxmemory-policy)",
     )
     .owns(&["--maxmemory-policy"]),
     ServerSetting::new("threads", "1", "threads for sockets (io-threads); commands run in one")

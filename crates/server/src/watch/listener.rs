@@ -66,11 +66,11 @@ fn listening(root: &Root, host: &str, port: u16) -> Result<Vec<Socket>, Unavaila
         socket.ip.is_unspecified()
             && ips.iter().any(|ip| matches!(ip, IpAddr::V4(_)) || socket.ip.is_ipv6())
     };
-    let mut found: Vec<&Listening> = table.iter().filter(exact).collect();
-    if found.is_empty() {
-        found = table.iter().filter(every).collect();
+    let mut matching: Vec<&Listening> = table.iter().filter(exact).collect();
+    if matching.is_empty() {
+        matching = table.iter().filter(every).collect();
     }
-    Ok(found
+    Ok(matching
         .into_iter()
         .map(|socket| Socket { inode: socket.inode, uid: Some(socket.uid) })
         .collect())
@@ -126,7 +126,7 @@ fn hidden(address: &Address, sockets: &[Socket], holders: &Holders) -> Unavailab
     match holders.unseen {
         0 => Unavailable::new(
             format!("the socket at {address}{user} is held in another pid namespace"),
-            "run kvmeter in the server's pid namespace, such as beside it in its container",
+            "run kvmeter in the server's pid namespace, such as in its container",
         ),
         unseen => Unavailable::new(
             format!(

@@ -10,12 +10,12 @@ use server::launch::{
 
 pub const SOON: Duration = Duration::from_secs(10);
 
-pub fn order(name: &str, settings: ServerSettings) -> LaunchRequest {
+pub fn request(name: &str, settings: ServerSettings) -> LaunchRequest {
     LaunchRequest::new(program(name).unwrap(), settings)
 }
 
 pub fn start(name: &str, settings: ServerSettings) -> Result<Launched, LaunchError> {
-    LocalLauncher.start(&order(name, settings))
+    LocalLauncher.start(&request(name, settings))
 }
 
 /// The processes whose command line holds a text that nothing else's does. A redis-server

@@ -229,10 +229,10 @@ fn check(key: &[u8]) -> Result<(), StoreError> {
 
 impl Session for FjallSession<'_> {
     #[inline]
-    fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn read(&mut self, key: &[u8], mut on_value: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         match self.store.keyspace.get(key).map_err(|error| self.store.failed(error))? {
             Some(value) => {
-                seen(&value);
+                on_value(&value);
                 Ok(true)
             }
             None => Ok(false),
@@ -255,12 +255,12 @@ impl Session for FjallSession<'_> {
         &mut self,
         from: &[u8],
         limit: usize,
-        mut seen: impl FnMut(&[u8], &[u8]),
+        mut on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
         let mut count = 0;
         for pair in self.store.keyspace.range(from..).take(limit) {
             let (key, value) = pair.into_inner().map_err(|error| self.store.failed(error))?;
-            seen(&key, &value);
+            on_pair(&key, &value);
             count += 1;
         }
         Ok(count)
@@ -294,13 +294,13 @@ mod tests {
     fn every_option_takes_effect() {
         let home = TempDir::new().unwrap();
         fs::create_dir(home.path().join("data")).unwrap();
-        let asked = "cache=64MiB&memtable=8MiB&journal=128MiB&compression=none&kv_separation=on\
+        let options = "cache=64MiB&memtable=8MiB&journal=128MiB&compression=none&kv_separation=on\
                      &sync=on&workers=3";
-        let url = format!("fjall:{}?{asked}", home.path().display()).parse().unwrap();
+        let url = format!("fjall:{}?{options}", home.path().display()).parse().unwrap();
         let store = Fjall::open(&url).unwrap();
         let theirs: Vec<_> =
             store.options().iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(theirs.join("&"), asked);
+        assert_eq!(theirs.join("&"), options);
         let mut session = store.session().unwrap();
         session.update(b"key", &[7; 5000]).unwrap();
         store.settle(Duration::from_secs(60)).unwrap();

@@ -177,11 +177,11 @@ pub struct LmdbSession<'a> {
 
 impl Session for LmdbSession<'_> {
     #[inline]
-    fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn read(&mut self, key: &[u8], mut on_value: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         let read = self.store.env.read_txn().map_err(|error| self.store.failed(error))?;
         match self.store.database.get(&read, key).map_err(|error| self.store.failed(error))? {
             Some(value) => {
-                seen(value);
+                on_value(value);
                 Ok(true)
             }
             None => Ok(false),
@@ -209,7 +209,7 @@ impl Session for LmdbSession<'_> {
         &mut self,
         from: &[u8],
         limit: usize,
-        mut seen: impl FnMut(&[u8], &[u8]),
+        mut on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
         let read = self.store.env.read_txn().map_err(|error| self.store.failed(error))?;
         // LMDB has no empty keys.
@@ -224,7 +224,7 @@ impl Session for LmdbSession<'_> {
             .take(limit)
         {
             let (key, value) = pair.map_err(|error| self.store.failed(error))?;
-            seen(key, value);
+            on_pair(key, value);
             count += 1;
         }
         Ok(count)

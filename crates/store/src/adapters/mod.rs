@@ -22,7 +22,7 @@ use crate::{OptionInfo, Remote, Store, StoreError, StoreUrl, StoreVisitor};
 
 adapters! {
     embedded {
-    "null": null::Null, "answers at once; measures the harness alone";
+    "null": null::Null, "does nothing; measures the harness alone";
     "spill": spill::Spill, "Spill: value log and merged indexes after Kreon's design, in Rust";
     "rocksdb": rocksdb::RocksDb, "RocksDB: log-structured merge tree in C++";
     "lmdb" if "lmdb": lmdb::Lmdb, "LMDB: memory-mapped copy-on-write B+-tree in C";

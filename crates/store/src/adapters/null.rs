@@ -64,7 +64,7 @@ pub struct NullSession;
 
 impl Session for NullSession {
     #[inline(always)]
-    fn read(&mut self, _key: &[u8], _seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn read(&mut self, _key: &[u8], _on_value: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         Ok(true)
     }
 
@@ -83,7 +83,7 @@ impl Session for NullSession {
         &mut self,
         _from: &[u8],
         limit: usize,
-        _seen: impl FnMut(&[u8], &[u8]),
+        _on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
         Ok(limit)
     }

@@ -230,9 +230,9 @@ impl RawStore {
     }
 
     #[cold]
-    fn failed_at(&self, doing: &str, block: u64, error: &io::Error) -> StoreError {
+    fn failed_at(&self, action: &str, block: u64, error: &io::Error) -> StoreError {
         let byte = block * BLOCK as u64;
-        StoreError::from_io(&format!("{}: {doing} at byte {byte}", self.path.display()), error)
+        StoreError::from_io(&format!("{}: {action} at byte {byte}", self.path.display()), error)
     }
 
     #[cold]
@@ -381,7 +381,7 @@ impl RawSession<'_> {
         &mut self,
         block: u64,
         key: &[u8],
-        seen: impl FnOnce(&[u8]),
+        on_value: impl FnOnce(&[u8]),
     ) -> Result<bool, StoreError> {
         let raw = self.raw;
         let _shared = raw.stripe(block).read().unwrap_or_else(PoisonError::into_inner);
@@ -396,7 +396,7 @@ impl RawSession<'_> {
         let begin = HEAD + found.len();
         let value = bytes.get(begin..begin + head.value as usize);
         match value.filter(|value| found == key && xxh3_64(value) == head.value_sum) {
-            Some(value) => seen(value),
+            Some(value) => on_value(value),
             None => return Err(raw.damaged(place)),
         }
         Ok(true)
@@ -419,11 +419,11 @@ impl RawSession<'_> {
 }
 
 impl Session for RawSession<'_> {
-    fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn read(&mut self, key: &[u8], mut on_value: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         // Retried when another thread has moved the record.
         loop {
             let Some(place) = self.raw.find(key) else { return Ok(false) };
-            if self.read_at(place.block, key, &mut seen)? {
+            if self.read_at(place.block, key, &mut on_value)? {
                 return Ok(true);
             }
         }
@@ -465,7 +465,7 @@ impl Session for RawSession<'_> {
         &mut self,
         from: &[u8],
         limit: usize,
-        mut seen: impl FnMut(&[u8], &[u8]),
+        mut on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
         let found: Vec<Box<[u8]>> = {
             let index = self.raw.index();
@@ -474,7 +474,7 @@ impl Session for RawSession<'_> {
         };
         let mut count = 0;
         for key in found {
-            count += usize::from(self.read(&key, |value| seen(&key, value))?);
+            count += usize::from(self.read(&key, |value| on_pair(&key, value))?);
         }
         Ok(count)
     }

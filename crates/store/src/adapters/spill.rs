@@ -241,8 +241,8 @@ pub struct SpillSession<'a> {
 
 impl Session for SpillSession<'_> {
     #[inline]
-    fn read(&mut self, key: &[u8], seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
-        let found = self.store.table(key).read(key, seen).map_err(failed)?;
+    fn read(&mut self, key: &[u8], on_value: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+        let found = self.store.table(key).read(key, on_value).map_err(failed)?;
         Ok(found.is_some())
     }
 
@@ -260,14 +260,14 @@ impl Session for SpillSession<'_> {
         &mut self,
         from: &[u8],
         limit: usize,
-        mut seen: impl FnMut(&[u8], &[u8]),
+        mut on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
         let range = (Bound::Included(from), Bound::Unbounded);
         let mut range = self.store.table(from).range(range);
         let mut count = 0;
         while count < limit {
             let Some((key, value)) = range.next().map_err(failed)? else { break };
-            seen(key, value);
+            on_pair(key, value);
             count += 1;
         }
         Ok(count)

@@ -56,9 +56,9 @@ impl Directory {
     /// # Errors
     /// An error of the file system; the data has no name then.
     pub fn restore_prepared(&mut self, dataset: &str, records: u64) -> Result<bool, StoreError> {
-        let wanted =
+        let expected =
             DatasetMarker { dataset: Some(dataset.to_owned()), records, ..self.requested.clone() };
-        let Some((copy, marker)) = self.find_prepared(&wanted)? else { return Ok(false) };
+        let Some((copy, marker)) = self.find_prepared(&expected)? else { return Ok(false) };
         // The name is removed first: a crash half-way leaves data that does not count as complete.
         self.clear()?;
         let data = self.data_path();
@@ -90,7 +90,7 @@ impl Directory {
     /// The copy of the same store, shaping options, dataset and number of records.
     fn find_prepared(
         &self,
-        wanted: &DatasetMarker,
+        expected: &DatasetMarker,
     ) -> Result<Option<(PathBuf, DatasetMarker)>, StoreError> {
         let root = self.path.join(Self::PREPARED);
         let entries = match fs::read_dir(&root) {
@@ -105,7 +105,7 @@ impl Directory {
                 let DatasetMarker { scheme, options, dataset, records, .. } = marker;
                 (scheme.clone(), options.clone(), dataset.clone(), *records)
             };
-            if same(&marker) == same(wanted) {
+            if same(&marker) == same(expected) {
                 return Ok(Some((entry.path(), marker)));
             }
         }

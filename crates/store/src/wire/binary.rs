@@ -129,10 +129,10 @@ pub(super) fn read(
     keys: &KeyList,
     tag: u32,
     bytes: &[u8],
-    seen: &mut impl FnMut(usize, &[u8]),
+    on_value: &mut impl FnMut(usize, &[u8]),
 ) -> Scan<(Response, usize)> {
     let (due, done) = match kind {
-        Kind::Get => return read_values(keys, tag, bytes, seen),
+        Kind::Get => return read_values(keys, tag, bytes, on_value),
         Kind::Set => (opcode::SET, Response::Stored),
         Kind::Delete => (opcode::DELETE, Response::Deleted(true)),
     };
@@ -150,9 +150,9 @@ fn read_values(
     keys: &KeyList,
     tag: u32,
     bytes: &[u8],
-    seen: &mut impl FnMut(usize, &[u8]),
+    on_value: &mut impl FnMut(usize, &[u8]),
 ) -> Scan<(Response, usize)> {
-    let mut found = 0;
+    let mut hits = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let mut refused = None;
     let mut at = 0;
@@ -162,7 +162,7 @@ fn read_values(
                 at = next;
                 match packet.status {
                     status::DONE => {
-                        found += 1;
+                        hits += 1;
                         last = Some((place, packet.value));
                     }
                     status::NOT_FOUND => {}
@@ -180,19 +180,19 @@ fn read_values(
     }
     match last {
         None => {}
-        Some((place, value)) if found == 1 => seen(place, value),
+        Some((place, value)) if hits == 1 => on_value(place, value),
         Some(_) => {
             let mut at = 0;
             for (place, key) in keys.iter().enumerate() {
                 let (packet, next) = item(key, tag, bytes, at)?;
                 if packet.status == status::DONE {
-                    seen(place, packet.value);
+                    on_value(place, packet.value);
                 }
                 at = next;
             }
         }
     }
-    Ok((Response::Found(found), at))
+    Ok((Response::Found(hits), at))
 }
 
 /// The answer at `at` to the get of one key.
@@ -218,7 +218,7 @@ fn check(packet: &Packet<'_>, kind: Kind, opcode: u8, tag: u32) -> Scan<()> {
 #[cold]
 fn out_of_step(packet: &Packet<'_>, kind: Kind, tag: u32) -> Stop {
     super::WireError::OutOfStep {
-        asked: format!("{} with opaque {tag}", scan::expected_answer(kind)),
+        expected: format!("{} with opaque {tag}", scan::expected_answer(kind)),
         got: format!("the answer to opcode {:#04x} with opaque {}", packet.opcode, packet.opaque),
     }
     .into()

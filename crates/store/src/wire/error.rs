@@ -5,14 +5,14 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
     /// Not this protocol.
-    #[error("the server answered what is not {expected}: `{got}`")]
+    #[error("the server's answer is not {expected}: `{got}`")]
     Garbage { expected: &'static str, got: String },
     /// A value of another key.
-    #[error("the server answered for the key `{got}` where `{asked}` was asked for")]
-    OtherKey { asked: String, got: String },
+    #[error("the server answered for the key `{got}` where `{expected}` was requested")]
+    OtherKey { expected: String, got: String },
     /// An answer of this protocol, but to another request.
-    #[error("the server's answer is out of step: {got} where {asked} was due")]
-    OutOfStep { asked: String, got: String },
+    #[error("the server's answer is out of step: {got} where {expected} was expected")]
+    OutOfStep { expected: String, got: String },
     /// A length or a line beyond the limit.
     #[error("the server announced {what} of {bytes} bytes or more; the limit is {limit}")]
     TooLong { what: &'static str, bytes: u64, limit: usize },

@@ -84,10 +84,10 @@ pub(super) fn read(
     keys: &KeyList,
     tag: u32,
     bytes: &[u8],
-    seen: &mut impl FnMut(usize, &[u8]),
+    on_value: &mut impl FnMut(usize, &[u8]),
 ) -> Scan<(Response, usize)> {
     match kind {
-        Kind::Get => read_values(keys, tag, bytes, seen),
+        Kind::Get => read_values(keys, tag, bytes, on_value),
         Kind::Set | Kind::Delete => match item(kind, keys.get(0), tag, bytes, 0)? {
             (Item::Done, used) if kind == Kind::Set => Ok((Response::Stored, used)),
             (Item::Done, used) => Ok((Response::Deleted(true), used)),
@@ -102,9 +102,9 @@ fn read_values(
     keys: &KeyList,
     tag: u32,
     bytes: &[u8],
-    seen: &mut impl FnMut(usize, &[u8]),
+    on_value: &mut impl FnMut(usize, &[u8]),
 ) -> Scan<(Response, usize)> {
-    let mut found = 0;
+    let mut hits = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let mut refused = None;
     let mut at = 0;
@@ -115,7 +115,7 @@ fn read_values(
                 at = next;
                 match item {
                     Item::Value(value) => {
-                        found += 1;
+                        hits += 1;
                         last = Some((place, value));
                     }
                     Item::Refused(answer) => refused = refused.or(Some(answer)),
@@ -133,19 +133,19 @@ fn read_values(
     }
     match last {
         None => {}
-        Some((place, value)) if found == 1 => seen(place, value),
+        Some((place, value)) if hits == 1 => on_value(place, value),
         Some(_) => {
             let mut at = 0;
             for (place, key) in keys.iter().enumerate() {
                 let (item, next) = item(Kind::Get, key, tag, bytes, at)?;
                 if let Item::Value(value) = item {
-                    seen(place, value);
+                    on_value(place, value);
                 }
                 at = next;
             }
         }
     }
-    Ok((Response::Found(found), at))
+    Ok((Response::Found(hits), at))
 }
 
 enum Item<'a> {

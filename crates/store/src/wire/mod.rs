@@ -114,17 +114,17 @@ impl Protocol {
         keys: &KeyList,
         tag: u32,
         bytes: &[u8],
-        mut seen: impl FnMut(usize, &[u8]),
+        mut on_value: impl FnMut(usize, &[u8]),
     ) -> Result<ParsedResponse, WireError> {
         if keys.is_empty() {
             return Ok(ParsedResponse::Whole { used: 0, answer: Response::Found(0) });
         }
         let read = match self {
-            Protocol::MemcachedText => text::read(kind, keys, bytes, &mut seen),
-            Protocol::MemcachedMeta => meta::read(kind, keys, tag, bytes, &mut seen),
-            Protocol::MemcachedBinary => binary::read(kind, keys, tag, bytes, &mut seen),
-            Protocol::Resp2 => resp::read::<2>(kind, keys, bytes, &mut seen),
-            Protocol::Resp3 => resp::read::<3>(kind, keys, bytes, &mut seen),
+            Protocol::MemcachedText => text::read(kind, keys, bytes, &mut on_value),
+            Protocol::MemcachedMeta => meta::read(kind, keys, tag, bytes, &mut on_value),
+            Protocol::MemcachedBinary => binary::read(kind, keys, tag, bytes, &mut on_value),
+            Protocol::Resp2 => resp::read::<2>(kind, keys, bytes, &mut on_value),
+            Protocol::Resp3 => resp::read::<3>(kind, keys, bytes, &mut on_value),
         };
         match read {
             Ok((answer, used)) => Ok(ParsedResponse::Whole { used, answer }),

@@ -83,7 +83,7 @@ pub(super) fn read<const VERSION: u8>(
     kind: Kind,
     keys: &KeyList,
     bytes: &[u8],
-    seen: &mut impl FnMut(usize, &[u8]),
+    on_value: &mut impl FnMut(usize, &[u8]),
 ) -> Scan<(Response, usize)> {
     let at = match VERSION {
         3 => skip_pushes(bytes)?,
@@ -102,12 +102,12 @@ pub(super) fn read<const VERSION: u8>(
         }
         (Kind::Get, b'$' | b'_') if keys.len() == 1 => match bulk::<VERSION>(bytes, at)? {
             (Some(value), used) => {
-                seen(0, value);
+                on_value(0, value);
                 Ok((Response::Found(1), used))
             }
             (None, used) => Ok((Response::Found(0), used)),
         },
-        (Kind::Get, b'*') if keys.len() > 1 => read_values::<VERSION>(keys, bytes, at, seen),
+        (Kind::Get, b'*') if keys.len() > 1 => read_values::<VERSION>(keys, bytes, at, on_value),
         (Kind::Set, b'+') => match scan::line(bytes, at + 1, EXPECTED)? {
             (b"OK", used) => Ok((Response::Stored, used)),
             (line, _) => Err(scan::out_of_step(scan::expected_answer(kind), line)),
@@ -131,33 +131,33 @@ fn read_values<const VERSION: u8>(
     keys: &KeyList,
     bytes: &[u8],
     at: usize,
-    seen: &mut impl FnMut(usize, &[u8]),
+    on_value: &mut impl FnMut(usize, &[u8]),
 ) -> Scan<(Response, usize)> {
     let (count, first) = integer(bytes, at + 1)?;
     if count != keys.len() as i64 {
-        let asked = format!("an array of {}", keys.len());
-        return Err(scan::out_of_step(asked, &bytes[at..first]));
+        let expected = format!("an array of {}", keys.len());
+        return Err(scan::out_of_step(expected, &bytes[at..first]));
     }
-    let mut found = 0;
+    let mut hits = 0;
     let mut next = first;
     for place in 0..keys.len() {
         let (value, after) = element::<VERSION>(bytes, next).map_err(|stop| match stop {
             Stop::Short(needs) => Stop::Short(needs + SHORTEST * (keys.len() - place - 1)),
             wrong => wrong,
         })?;
-        found += usize::from(value.is_some());
+        hits += usize::from(value.is_some());
         next = after;
     }
     let used = next;
     next = first;
-    for place in 0..if found > 0 { keys.len() } else { 0 } {
+    for place in 0..if hits > 0 { keys.len() } else { 0 } {
         let (value, after) = element::<VERSION>(bytes, next)?;
         if let Some(value) = value {
-            seen(place, value);
+            on_value(place, value);
         }
         next = after;
     }
-    Ok((Response::Found(found), used))
+    Ok((Response::Found(hits), used))
 }
 
 /// A value or none among several.
@@ -325,15 +325,17 @@ fn bounded(bytes: usize) -> Scan<()> {
 #[cold]
 pub(super) fn refusal(words: &[u8]) -> Response {
     let sort = words.split(|&byte| byte == b' ').next().unwrap_or_default();
-    let said = excerpt(words).to_lowercase();
+    let message = excerpt(words).to_lowercase();
     let why = match sort {
         b"OOM" => Refusal::OutOfMemory,
         b"NOAUTH" | b"WRONGPASS" | b"NOPERM" | b"DENIED" => Refusal::Auth,
         b"LOADING" | b"BUSY" | b"BUSYKEY" | b"TRYAGAIN" | b"CLUSTERDOWN" | b"MASTERDOWN" => {
             Refusal::Busy
         }
-        _ if said.contains("max number of clients") => Refusal::Busy,
-        _ if said.contains("invalid bulk length") || said.contains("maximum allowed size") => {
+        _ if message.contains("max number of clients") => Refusal::Busy,
+        _ if message.contains("invalid bulk length")
+            || message.contains("maximum allowed size") =>
+        {
             Refusal::TooLarge
         }
         _ => Refusal::Other,

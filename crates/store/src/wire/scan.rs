@@ -29,13 +29,13 @@ pub(super) fn garbage(expected: &'static str, got: &[u8]) -> Stop {
 }
 
 #[cold]
-pub(super) fn out_of_step(asked: impl Into<String>, got: &[u8]) -> Stop {
-    WireError::OutOfStep { asked: asked.into(), got: format!("`{}`", excerpt(got)) }.into()
+pub(super) fn out_of_step(expected: impl Into<String>, got: &[u8]) -> Stop {
+    WireError::OutOfStep { expected: expected.into(), got: format!("`{}`", excerpt(got)) }.into()
 }
 
 #[cold]
-pub(super) fn other_key(asked: &[u8], got: &[u8]) -> Stop {
-    WireError::OtherKey { asked: excerpt(asked), got: excerpt(got) }.into()
+pub(super) fn other_key(expected: &[u8], got: &[u8]) -> Stop {
+    WireError::OtherKey { expected: excerpt(expected), got: excerpt(got) }.into()
 }
 
 #[cold]

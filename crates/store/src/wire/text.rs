@@ -44,10 +44,10 @@ pub(super) fn read(
     kind: Kind,
     keys: &KeyList,
     bytes: &[u8],
-    seen: &mut impl FnMut(usize, &[u8]),
+    on_value: &mut impl FnMut(usize, &[u8]),
 ) -> Scan<(Response, usize)> {
     if kind == Kind::Get {
-        return read_values(keys, bytes, seen);
+        return read_values(keys, bytes, on_value);
     }
     let (line, used) = scan::line(bytes, 0, EXPECTED)?;
     let answer = match (kind, line) {
@@ -62,15 +62,15 @@ pub(super) fn read(
 fn read_values(
     keys: &KeyList,
     bytes: &[u8],
-    seen: &mut impl FnMut(usize, &[u8]),
+    on_value: &mut impl FnMut(usize, &[u8]),
 ) -> Scan<(Response, usize)> {
-    let mut found = 0;
+    let mut hits = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let (mut at, mut place) = (0, 0);
     let used = loop {
         match item(keys, place, bytes, at)? {
             Item::Value { place: here, value, next } => {
-                found += 1;
+                hits += 1;
                 last = Some((here, value));
                 (at, place) = (next, here + 1);
             }
@@ -80,16 +80,16 @@ fn read_values(
     };
     match last {
         None => {}
-        Some((place, value)) if found == 1 => seen(place, value),
+        Some((place, value)) if hits == 1 => on_value(place, value),
         Some(_) => {
             let (mut at, mut place) = (0, 0);
             while let Item::Value { place: here, value, next } = item(keys, place, bytes, at)? {
-                seen(here, value);
+                on_value(here, value);
                 (at, place) = (next, here + 1);
             }
         }
     }
-    Ok((Response::Found(found), used))
+    Ok((Response::Found(hits), used))
 }
 
 enum Item<'a> {
@@ -172,8 +172,8 @@ pub(super) fn refusal(line: &[u8]) -> Option<Response> {
     if !matches!(word, b"ERROR" | b"CLIENT_ERROR" | b"SERVER_ERROR") {
         return None;
     }
-    let said = String::from_utf8_lossy(line).to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let message = String::from_utf8_lossy(line).to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
     let why = if says(&["out of memory"]) {
         Refusal::OutOfMemory
     } else if says(&["too large", "too long"]) {

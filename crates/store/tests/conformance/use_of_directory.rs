@@ -96,8 +96,8 @@ fn detects_another_data_format() {
                 _ => continue,
             };
             let url = at(adapter.scheme, home.path(), &format!("?{}={other}", option.name));
-            let seen = Directory::claim(&url, 0).unwrap().mismatch();
-            assert_eq!(seen.is_some(), option.shapes_data, "{url}: {seen:?}");
+            let mismatch = Directory::claim(&url, 0).unwrap().mismatch();
+            assert_eq!(mismatch.is_some(), option.shapes_data, "{url}: {mismatch:?}");
         }
     }
 }

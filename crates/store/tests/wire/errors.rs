@@ -121,8 +121,8 @@ fn detects_a_value_of_another_key() {
     ];
     for (protocol, bytes) in cases {
         let error = read(protocol, Kind::Get, &["a"], &bytes).expect_err("another key");
-        let WireError::OtherKey { asked, got } = error else { panic!("{protocol:?}: {error}") };
-        assert_eq!(asked, "a");
+        let WireError::OtherKey { expected, got } = error else { panic!("{protocol:?}: {error}") };
+        assert_eq!(expected, "a");
         assert!(["b", "aa", "ab"].contains(&&got[..]), "{got}");
     }
     // The server answers in order.

@@ -95,8 +95,8 @@ fn distinguishes_protected_mode_from_required_login() {
             assert!(matches!(error, HandshakeError::ProtectedMode), "{protocol:?}: {error}");
             assert!(error.to_string().contains("requirepass"), "{error}");
         }
-        let wanted = greet(protocol, b"-NOAUTH Authentication required.\r\n", Then::Close);
-        let error = wanted.unwrap_err();
+        let refusal = greet(protocol, b"-NOAUTH Authentication required.\r\n", Then::Close);
+        let error = refusal.unwrap_err();
         assert!(error.to_string().contains("`password_env`"), "{error}");
     }
 }

@@ -12,15 +12,15 @@ pub struct Case {
     pub bytes: Vec<u8>,
 }
 
-type Seen = Vec<(usize, Vec<u8>)>;
+type Values = Vec<(usize, Vec<u8>)>;
 
 impl Case {
-    fn read(&self, bytes: &[u8]) -> (Result<ParsedResponse, WireError>, Seen) {
-        let mut seen = Seen::new();
+    fn read(&self, bytes: &[u8]) -> (Result<ParsedResponse, WireError>, Values) {
+        let mut values = Values::new();
         let read = self.protocol.read(self.kind, &self.keys, self.tag, bytes, |place, value| {
-            seen.push((place, value.to_vec()));
+            values.push((place, value.to_vec()));
         });
-        (read, seen)
+        (read, values)
     }
 
     /// Checks that
@@ -33,7 +33,7 @@ impl Case {
     /// If one of these does not hold.
     pub fn check(&self) {
         let bytes = &self.bytes;
-        let (read, seen) = self.read(bytes);
+        let (read, values) = self.read(bytes);
         match read {
             Ok(ParsedResponse::Whole { used, answer }) => {
                 assert!(used <= bytes.len(), "uses {used} of {} bytes", bytes.len());
@@ -41,22 +41,22 @@ impl Case {
                 if used < bytes.len() {
                     let alone = self.read(&bytes[..used]);
                     assert_eq!(alone.0, Ok(ParsedResponse::Whole { used, answer: answer.clone() }));
-                    assert_eq!(alone.1, seen);
+                    assert_eq!(alone.1, values);
                 }
-                assert!(seen.windows(2).all(|two| two[0].0 < two[1].0), "in order, each once");
-                assert!(seen.iter().all(|(place, _)| *place < self.keys.len()));
+                assert!(values.windows(2).all(|two| two[0].0 < two[1].0), "in order, each once");
+                assert!(values.iter().all(|(place, _)| *place < self.keys.len()));
                 match answer {
-                    Response::Found(found) => assert_eq!(found, seen.len()),
-                    _ => assert!(seen.is_empty(), "a value without a find"),
+                    Response::Found(found) => assert_eq!(found, values.len()),
+                    _ => assert!(values.is_empty(), "a value without a find"),
                 }
             }
             Ok(ParsedResponse::Incomplete { needs }) => {
                 assert!(needs > bytes.len(), "needs {needs} and has {}", bytes.len());
-                assert!(seen.is_empty(), "a value of an answer that is not whole");
+                assert!(values.is_empty(), "a value of an answer that is not whole");
                 self.check_prefixes(bytes.len(), usize::MAX);
             }
             Err(error) => {
-                assert!(seen.is_empty(), "a value of an answer that is wrong");
+                assert!(values.is_empty(), "a value of an answer that is wrong");
                 assert!(!error.to_string().is_empty());
                 for more in [&b"\r\n"[..], b"0", b"END\r\n", &[0; 64]] {
                     let longer = [bytes, more].concat();
@@ -72,13 +72,13 @@ impl Case {
         let step = (length / 512).max(1);
         let ends = (0..length.min(256)).chain((256..length).step_by(step));
         for end in ends.chain(length.saturating_sub(64)..length) {
-            let (read, seen) = self.read(&self.bytes[..end]);
+            let (read, values) = self.read(&self.bytes[..end]);
             let Ok(ParsedResponse::Incomplete { needs }) = read else {
                 panic!("{end} of {length} bytes: {read:?}");
             };
             assert!(needs > end, "needs {needs} and has {end}");
             assert!(needs <= whole, "needs {needs} of {whole}");
-            assert!(seen.is_empty(), "a value of an answer that is not whole");
+            assert!(values.is_empty(), "a value of an answer that is not whole");
         }
     }
 }

@@ -27,19 +27,19 @@ fn key(protocol: Protocol) -> BoxedStrategy<Vec<u8>> {
     }
 }
 
-type Asked = (Kind, Vec<Index>, Vec<u8>, u32);
+type RequestCase = (Kind, Vec<Index>, Vec<u8>, u32);
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn request_case() -> impl Strategy<Value = RequestCase> {
     let kind = proptest::sample::select(vec![Kind::Get, Kind::Set, Kind::Set, Kind::Delete]);
     let keys = proptest::collection::vec(any::<Index>(), 1..6);
     let value = proptest::collection::vec(any::<u8>(), 0..300);
     (kind, keys, value, any::<u32>())
 }
 
-fn conversations() -> impl Strategy<Value = (Protocol, Vec<Vec<u8>>, Vec<Asked>)> {
+fn conversations() -> impl Strategy<Value = (Protocol, Vec<Vec<u8>>, Vec<RequestCase>)> {
     protocols().prop_flat_map(|protocol| {
         let keys = proptest::collection::vec(key(protocol), 1..8);
-        (Just(protocol), keys, proptest::collection::vec(asked(), 1..20))
+        (Just(protocol), keys, proptest::collection::vec(request_case(), 1..20))
     })
 }
 
@@ -48,10 +48,10 @@ proptest! {
 
     /// Pipelined requests are answered in step, with every value, however the bytes are split.
     #[test]
-    fn pipelined_requests_round_trip((protocol, names, asked) in conversations()) {
+    fn pipelined_requests_round_trip((protocol, names, requests) in conversations()) {
         let mut sent = Vec::new();
         let mut questions = Vec::new();
-        for (kind, chosen, value, tag) in &asked {
+        for (kind, chosen, value, tag) in &requests {
             let mut keys = KeyList::new();
             let count = if *kind == Kind::Get { chosen.len() } else { 1 };
             chosen[..count].iter().for_each(|index| keys.push(&names[index.index(names.len())]));
@@ -79,15 +79,15 @@ proptest! {
                 }
                 Kind::Delete => Response::Deleted(truth.remove(keys.get(0)).is_some()),
             };
-            let mut seen = Vec::new();
+            let mut values = Vec::new();
             let parsed = protocol.read(*kind, keys, *tag, &answers[at..], |place, value| {
-                seen.push((place, value.to_vec()));
+                values.push((place, value.to_vec()));
             });
             let Ok(ParsedResponse::Whole { used, answer: got }) = parsed else {
                 panic!("{parsed:?} from {:?}", &answers[at..]);
             };
             prop_assert_eq!(got, answer);
-            prop_assert_eq!(seen, expected);
+            prop_assert_eq!(values, expected);
             let bytes = answers[at..at + used].to_vec();
             Case { protocol, kind: *kind, keys: keys.clone(), tag: *tag, bytes }.check();
             at += used;
@@ -110,12 +110,12 @@ proptest! {
         keys.push(b"key");
         let answer = [format!("${}\r\n", value.len()).as_bytes(), &value, b"\r\n"].concat();
         let bytes = [pushes.concat(), answer].concat();
-        let mut seen = Vec::new();
+        let mut values = Vec::new();
         let parsed = Protocol::Resp3.read(Kind::Get, &keys, 0, &bytes, |_, value| {
-            seen.push(value.to_vec());
+            values.push(value.to_vec());
         });
         prop_assert_eq!(parsed, Ok(ParsedResponse::Whole { used: bytes.len(), answer: Response::Found(1) }));
-        prop_assert_eq!(seen, [value]);
+        prop_assert_eq!(values, [value]);
         Case { protocol: Protocol::Resp3, kind: Kind::Get, keys, tag: 0, bytes }.check();
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use record::Run;
-use store::{Directory, Distribution, Store, StoreUrl, StoreVisitor, open_together};
+use store::{Directory, Distribution, Store, StoreUrl, StoreVisitor, open_group};
 use workload::Workload;
 
 use super::{MbwuEvaluation, check};
@@ -72,7 +72,7 @@ impl MbwuEvaluation {
         let mut keep = |_: &Run| Ok(());
         let mut session = scene.session(&segment, &mut once, &mut keep, listener);
         session.keeper = MarkerLocation::Directories(directories);
-        let closed = open_together(&urls, Distribution::All, LoadOnly(session, step.clone()))???;
+        let closed = open_group(&urls, Distribution::All, LoadOnly(session, step.clone()))???;
         close(closed)?;
         fresh.extend(urls.into_iter().map(|url| url.path));
         Ok(())
@@ -105,7 +105,7 @@ impl MbwuEvaluation {
             return Err(StudyError::Failed(format!("{}: {why}, though it was loaded", step.label)));
         }
         let closed =
-            open_together(urls, Distribution::InTurn, EmbeddedSession(session, step.clone()))???;
+            open_group(urls, Distribution::InTurn, EmbeddedSession(session, step.clone()))???;
         close(closed)?;
         Ok(kept.filter(|_| !stop.load(Ordering::Relaxed)))
     }

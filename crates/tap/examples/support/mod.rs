@@ -85,22 +85,22 @@ impl Server {
         self.process.id()
     }
 
-    pub fn connect(&self) -> Talk {
+    pub fn connect(&self) -> Client {
         let stream = UnixStream::connect(&self.socket).expect("the server accepts");
         stream.set_read_timeout(Some(LIMIT)).expect("a limit can be set");
         stream.set_write_timeout(Some(LIMIT)).expect("a limit can be set");
-        Talk(Box::new(stream))
+        Client(Box::new(stream))
     }
 
     /// Connects to a port of this machine instead, once something answers.
-    pub fn connect_tcp(&self, port: u16) -> Talk {
+    pub fn connect_tcp(&self, port: u16) -> Client {
         let end = Instant::now() + LIMIT;
         loop {
             match TcpStream::connect(("127.0.0.1", port)) {
                 Ok(stream) => {
                     stream.set_read_timeout(Some(LIMIT)).expect("a limit can be set");
                     stream.set_write_timeout(Some(LIMIT)).expect("a limit can be set");
-                    return Talk(Box::new(stream));
+                    return Client(Box::new(stream));
                 }
                 Err(why) => assert!(Instant::now() < end, "port {port}: {why}"),
             }
@@ -189,7 +189,7 @@ impl Watched {
         Watched::start(folder, command)
     }
 
-    pub fn connect(&self) -> Talk {
+    pub fn connect(&self) -> Client {
         self.server.connect()
     }
 
@@ -199,15 +199,15 @@ impl Watched {
     pub fn counted(&self, answered: u64) -> Snapshot {
         let end = Instant::now() + LIMIT;
         loop {
-            let seen = self.reader.snapshot().since(&self.before);
-            if seen.totals().answered >= answered || Instant::now() > end {
+            let counts = self.reader.snapshot().since(&self.before);
+            if counts.totals().answered >= answered || Instant::now() > end {
                 sleep(Duration::from_millis(20));
-                let seen = self.reader.snapshot().since(&self.before);
-                let totals = seen.totals();
+                let counts = self.reader.snapshot().since(&self.before);
+                let totals = counts.totals();
                 assert_eq!(totals.answered, answered, "{totals:?}");
-                assert_eq!(seen.count(), answered, "the histogram holds as many");
+                assert_eq!(counts.count(), answered, "the histogram holds as many");
                 assert_eq!((totals.merged, totals.backwards, totals.beyond), (0, 0, 0));
-                return seen;
+                return counts;
             }
             sleep(Duration::from_millis(2));
         }
@@ -215,13 +215,13 @@ impl Watched {
 }
 
 /// A client's connection.
-pub struct Talk(Box<dyn Stream>);
+pub struct Client(Box<dyn Stream>);
 
 trait Stream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Stream for T {}
 
-impl Talk {
+impl Client {
     pub fn send(&mut self, request: &[u8]) {
         self.0.write_all(request).expect("the server takes the request");
     }
@@ -233,7 +233,7 @@ impl Talk {
         assert!(got == answer, "{}", String::from_utf8_lossy(&got[..got.len().min(200)]));
     }
 
-    pub fn ask(&mut self, request: &[u8], answer: &[u8]) {
+    pub fn request(&mut self, request: &[u8], answer: &[u8]) {
         self.send(request);
         self.expect(answer);
     }

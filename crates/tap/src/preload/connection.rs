@@ -105,7 +105,7 @@ impl Connection {
         }
         if self.standing() == standing::PARSED {
             match self.count_requests(pieces) {
-                Ok(asked) => return self.put_batch(lane, asked, now),
+                Ok(parsed) => return self.put_batch(lane, parsed, now),
                 Err(ParseLost) => self.lose(lane),
             }
         }
@@ -121,26 +121,26 @@ impl Connection {
         pieces: impl Iterator<Item = &'b [u8]>,
     ) -> Result<ParsedRequest, ParseLost> {
         let mut position = self.requests.load();
-        let mut asked = ParsedRequest::default();
+        let mut parsed = ParsedRequest::default();
         for piece in pieces {
-            position.requests(piece, &mut asked)?;
+            position.requests(piece, &mut parsed)?;
         }
         self.requests.store(position);
-        Ok(asked)
+        Ok(parsed)
     }
 
     #[inline]
-    fn put_batch(&self, lane: &Lane, asked: ParsedRequest, now: impl FnOnce() -> u64) -> u64 {
-        lane.add(Counter::Requests, u64::from(asked.complete));
-        if asked.quiet > 0 {
-            lane.add(Counter::Quiet, u64::from(asked.quiet));
+    fn put_batch(&self, lane: &Lane, parsed: ParsedRequest, now: impl FnOnce() -> u64) -> u64 {
+        lane.add(Counter::Requests, u64::from(parsed.complete));
+        if parsed.quiet > 0 {
+            lane.add(Counter::Quiet, u64::from(parsed.quiet));
         }
-        if asked.stream {
+        if parsed.stream {
             lane.add(Counter::Streams, 1);
             self.standing.store(standing::IGNORED, Relaxed);
             return now();
         }
-        let mut expected = u64::from(asked.complete.saturating_sub(asked.quiet));
+        let mut expected = u64::from(parsed.complete.saturating_sub(parsed.quiet));
         if expected > 0 && self.early.load(Relaxed) != 0 {
             self.early.store(0, Relaxed);
             lane.add(Counter::Early, 1);

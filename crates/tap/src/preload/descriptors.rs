@@ -35,8 +35,8 @@ fn find(fd: c_int) -> Option<&'static Connection> {
 
 /// The descriptor's entry, mapped if necessary.
 fn find_or_make(fd: c_int) -> Option<&'static Connection> {
-    if let Some(found) = find(fd) {
-        return Some(found);
+    if let Some(entry) = find(fd) {
+        return Some(entry);
     }
     let place = TABLE.get(usize::try_from(fd).ok()? / CHUNK)?;
     let fresh = map_zeros(size_of::<Chunk>())?;
@@ -50,11 +50,11 @@ fn find_or_make(fd: c_int) -> Option<&'static Connection> {
 /// The connection that is to be timed, if the descriptor is one.
 #[inline]
 pub fn connection(attached: Attached, fd: c_int) -> Option<&'static Connection> {
-    let found = match find(fd) {
-        Some(found) if found.standing() != standing::UNKNOWN => found,
+    let entry = match find(fd) {
+        Some(entry) if entry.standing() != standing::UNKNOWN => entry,
         _ => learn(attached, fd)?,
     };
-    (found.standing() != standing::IGNORED).then_some(found)
+    (entry.standing() != standing::IGNORED).then_some(entry)
 }
 
 /// Classifies a new descriptor: inherited, or from a call that is not hooked.
@@ -62,14 +62,14 @@ pub fn connection(attached: Attached, fd: c_int) -> Option<&'static Connection> 
 fn learn(attached: Attached, fd: c_int) -> Option<&'static Connection> {
     keep_errno(|| {
         let is_stream = is_stream_socket(fd);
-        let Some(found) = find_or_make(fd) else {
+        let Some(entry) = find_or_make(fd) else {
             if is_stream {
                 attached.header.connections_unwatched.fetch_add(1, Relaxed);
             }
             return None;
         };
-        found.becomes(if is_stream { standing::FRESH } else { standing::IGNORED });
-        Some(found)
+        entry.set_standing(if is_stream { standing::FRESH } else { standing::IGNORED });
+        Some(entry)
     })
 }
 
@@ -97,7 +97,7 @@ pub fn ignore(fd: c_int) {
 fn become_if_watched(fd: c_int, standing: u8) {
     let Some(attached) = Attached::here().filter(|_| fd >= 0) else { return };
     match find(fd).or_else(|| keep_errno(|| find_or_make(fd))) {
-        Some(found) => found.becomes(standing),
+        Some(entry) => entry.set_standing(standing),
         None if standing == standing::FRESH => {
             attached.header.connections_unwatched.fetch_add(1, Relaxed);
         }
@@ -108,9 +108,9 @@ fn become_if_watched(fd: c_int, standing: u8) {
 /// The descriptor is about to be closed.
 pub fn closing(fd: c_int) {
     if Attached::here().is_some()
-        && let Some(found) = find(fd)
+        && let Some(entry) = find(fd)
     {
-        found.becomes(standing::UNKNOWN);
+        entry.set_standing(standing::UNKNOWN);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::sys::{self, Iovec, Message, c_char, c_int, c_uint, c_void};
 /// The next function of a name, looked up once.
 struct Next {
     name: *const c_char,
-    found: AtomicPtr<c_void>,
+    address: AtomicPtr<c_void>,
 }
 
 // SAFETY: the name is a constant.
@@ -18,8 +18,8 @@ unsafe impl Sync for Next {}
 impl Next {
     #[inline]
     fn get(&self) -> *mut c_void {
-        let found = self.found.load(Relaxed);
-        if found.is_null() { self.look_up() } else { found }
+        let address = self.address.load(Relaxed);
+        if address.is_null() { self.look_up() } else { address }
     }
 
     /// Usually from [`look_up_all`]; from a call only when another library's
@@ -27,9 +27,9 @@ impl Next {
     #[cold]
     fn look_up(&self) -> *mut c_void {
         // SAFETY: the name ends in zero.
-        let found = unsafe { sys::dlsym(sys::RTLD_NEXT, self.name) };
-        self.found.store(found, Relaxed);
-        found
+        let address = unsafe { sys::dlsym(sys::RTLD_NEXT, self.name) };
+        self.address.store(address, Relaxed);
+        address
     }
 }
 
@@ -48,7 +48,7 @@ macro_rules! real {
                 #[allow(non_upper_case_globals)]
                 pub static $name: Next = Next {
                     name: concat!(stringify!($name), "\0").as_ptr().cast(),
-                    found: AtomicPtr::new(std::ptr::null_mut()),
+                    address: AtomicPtr::new(std::ptr::null_mut()),
                 };
             )*
         }
@@ -58,15 +58,15 @@ macro_rules! real {
             /// As for the C library's function of the name.
             #[inline]
             pub unsafe fn $name($($argument: $type),*) -> $result {
-                let found = next::$name.get();
-                if found.is_null() {
+                let address = next::$name.get();
+                if address.is_null() {
                     return missing() as $result;
                 }
                 // SAFETY: the C library's function of this name has this
                 // signature; its demands are passed on to the caller.
                 unsafe {
                     let function: unsafe extern "C-unwind" fn($($type),*) -> $result =
-                        std::mem::transmute(found);
+                        std::mem::transmute(address);
                     function($($argument),*)
                 }
             }

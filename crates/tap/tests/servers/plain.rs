@@ -38,16 +38,16 @@ fn watched_slow_server() -> Watched {
 #[test]
 fn measures_a_known_time() {
     let watched = watched_slow_server();
-    let mut talk = watched.connect();
+    let mut client = watched.connect();
     for _ in 0..20 {
-        talk.ask(b"get a\r\n", b"HD\r\n");
+        client.request(b"get a\r\n", b"HD\r\n");
     }
-    talk.ask(&b"get a\r\n".repeat(5), &b"HD\r\n".repeat(5));
-    let seen = watched.counted(25);
-    let shortest = seen.quantile_ns(0.0).unwrap() as f64;
+    client.request(&b"get a\r\n".repeat(5), &b"HD\r\n".repeat(5));
+    let counts = watched.counted(25);
+    let shortest = counts.quantile_ns(0.0).unwrap() as f64;
     assert!(shortest >= 2e6 * (1.0 - 1.0 / 256.0), "shorter than its sleep: {shortest} ns");
-    assert!(seen.totals().mean_ns() >= Some(2e6));
-    let totals = seen.totals();
+    assert!(counts.totals().mean_ns() >= Some(2e6));
+    let totals = counts.totals();
     assert_eq!((totals.requests, totals.batches, totals.reads), (25, 21, 21));
     assert_eq!((totals.connections, totals.opaque), (1, 0), "only the client's connection counts");
 }
@@ -55,25 +55,25 @@ fn measures_a_known_time() {
 #[test]
 fn unknown_protocol_counts_batches() {
     let watched = watched_slow_server();
-    let mut talk = watched.connect();
+    let mut client = watched.connect();
     for _ in 0..10 {
-        talk.ask(b"\x16\x03\x01\x00\x05hello", b"\x17\x03\x03");
+        client.request(b"\x16\x03\x01\x00\x05hello", b"\x17\x03\x03");
     }
-    let seen = watched.counted(10);
-    let totals = seen.totals();
+    let counts = watched.counted(10);
+    let totals = counts.totals();
     assert_eq!((totals.requests, totals.opaque, totals.opaque_connections), (0, 10, 1));
-    assert!(seen.quantile_ns(0.0).unwrap() >= 1_992_000);
+    assert!(counts.quantile_ns(0.0).unwrap() >= 1_992_000);
 }
 
 #[test]
 fn lanes_of_ended_threads_are_reused() {
     let watched = watched_slow_server();
     for _ in 0..300 {
-        watched.connect().ask(b"get a\r\n", b"HD\r\n");
+        watched.connect().request(b"get a\r\n", b"HD\r\n");
     }
-    let seen = watched.counted(300);
-    assert_eq!((seen.threads_unwatched, seen.totals().connections), (0, 300));
-    assert!(seen.threads.len() < 256);
+    let counts = watched.counted(300);
+    assert_eq!((counts.threads_unwatched, counts.totals().connections), (0, 300));
+    assert!(counts.threads.len() < 256);
 }
 
 #[test]
@@ -103,9 +103,9 @@ fn server_runs_without_a_usable_file() {
         let (mut command, socket) = memcached_command(&folder, &[]);
         preload(&mut command, file);
         let server = Server::start(command, folder, socket);
-        let mut talk = server.connect();
+        let mut client = server.connect();
         for _ in 0..100 {
-            talk.ask(b"get a\r\n", b"END\r\n");
+            client.request(b"get a\r\n", b"END\r\n");
         }
     }
     assert!(std::fs::read(&other).unwrap() == bytes, "a file of another version is left alone");

@@ -48,8 +48,8 @@ mod tests {
         // P(rank < r) = (1 - 0.05^(r / 500)) / (1 - 0.05^2)
         for below in [1, 10, 100, 250, 500, 750, 999, 1000] {
             let analytic = (1.0 - 0.05f64.powf(below as f64 / 500.0)) / (1.0 - 0.05f64.powi(2));
-            let seen = ranks.partition_point(|&rank| rank < below) as f64 / draws as f64;
-            assert!((seen - analytic).abs() < 4.0 * 0.5 / (draws as f64).sqrt(), "{below}");
+            let observed = ranks.partition_point(|&rank| rank < below) as f64 / draws as f64;
+            assert!((observed - analytic).abs() < 4.0 * 0.5 / (draws as f64).sqrt(), "{below}");
         }
     }
 }

@@ -40,15 +40,18 @@ mod tests {
     #[test]
     fn hot_and_cold_take_their_shares_evenly() {
         let hotspot = Hotspot::new(100, 0.2, 0.8);
-        let mut seen = [0u64; 100];
+        let mut observed = [0u64; 100];
         let draws = 500_000;
         for i in 0..draws {
-            seen[hotspot.draw(&mut Draws::from(RandomStream::new(1, 1).at(i))) as usize] += 1;
+            observed[hotspot.draw(&mut Draws::from(RandomStream::new(1, 1).at(i))) as usize] += 1;
         }
-        for (record, &seen) in seen.iter().enumerate() {
+        for (record, &observed) in observed.iter().enumerate() {
             let p: f64 = if record < 20 { 0.8 / 20.0 } else { 0.2 / 80.0 };
             let sigma = (draws as f64 * p * (1.0 - p)).sqrt();
-            assert!((seen as f64 - draws as f64 * p).abs() < 5.0 * sigma, "{record}: {seen}");
+            assert!(
+                (observed as f64 - draws as f64 * p).abs() < 5.0 * sigma,
+                "{record}: {observed}"
+            );
         }
     }
 

@@ -360,17 +360,18 @@ mod tests {
 
     #[test]
     fn uniform_and_sequential_follow_their_definition() {
-        let mut seen = [0u64; 100];
+        let mut observed = [0u64; 100];
         let uniform = RecordChooser::new(Popularity::Uniform, 100, 1);
         for i in 0..500_000 {
-            seen[uniform.rank(i, &mut Draws::from(RandomStream::new(1, 1).at(i))) as usize] += 1;
+            observed[uniform.rank(i, &mut Draws::from(RandomStream::new(1, 1).at(i))) as usize] +=
+                1;
         }
-        let chi: f64 = seen.iter().map(|&s| (s as f64 - 5000.0).powi(2) / 5000.0).sum();
+        let chi: f64 = observed.iter().map(|&s| (s as f64 - 5000.0).powi(2) / 5000.0).sum();
         // 99 degrees of freedom, five standard deviations.
         assert!(chi < 99.0 + 5.0 * 198f64.sqrt(), "{chi}");
         let sequential = RecordChooser::new(Popularity::Sequential, 7, 1);
-        let asked: Vec<u64> = (0..15).map(|i| sequential.rank(i, &mut Draws::from(0))).collect();
-        assert_eq!(asked, [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0]);
+        let ranks: Vec<u64> = (0..15).map(|i| sequential.rank(i, &mut Draws::from(0))).collect();
+        assert_eq!(ranks, [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0]);
     }
 
     /// The part of the requests that the 10,000 most popular of a million records take, where the

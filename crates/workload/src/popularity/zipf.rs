@@ -140,31 +140,31 @@ mod tests {
                 while edges[edges.len() - 1] < n {
                     edges.push((edges[edges.len() - 1].saturating_mul(2)).min(n));
                 }
-                let mut seen = vec![0u64; edges.len() - 1];
+                let mut observed = vec![0u64; edges.len() - 1];
                 let zipf = Zipf::new(n, theta);
                 let lane = RandomStream::new(n, theta.to_bits());
                 for i in 0..DRAWS {
                     let rank = zipf.draw(&mut Draws::from(lane.at(i)));
                     assert!(rank < n);
-                    seen[edges.partition_point(|&edge| edge <= rank) - 1] += 1;
+                    observed[edges.partition_point(|&edge| edge <= rank) - 1] += 1;
                 }
                 let total = zeta(n, theta);
                 let (mut chi, mut cells) = (0.0, 0.0);
-                let (mut rest, mut rest_seen) = (0.0, 0.0);
-                for (index, &seen) in seen.iter().enumerate() {
+                let (mut rest, mut rest_observed) = (0.0, 0.0);
+                for (index, &observed) in observed.iter().enumerate() {
                     let mass = zeta(edges[index + 1], theta) - zeta(edges[index], theta);
                     let expected = mass / total * DRAWS as f64;
                     if expected < 10.0 {
                         // Too rare for a cell of its own.
                         rest += expected;
-                        rest_seen += seen as f64;
+                        rest_observed += observed as f64;
                         continue;
                     }
-                    chi += (seen as f64 - expected).powi(2) / expected;
+                    chi += (observed as f64 - expected).powi(2) / expected;
                     cells += 1.0;
                 }
                 if rest > 1.0 {
-                    chi += (rest_seen - rest).powi(2) / rest;
+                    chi += (rest_observed - rest).powi(2) / rest;
                     cells += 1.0;
                 }
                 let free = cells - 1.0f64;

@@ -153,7 +153,7 @@ mod tests {
         let short = (0..15).map(|k| values.iter().filter(|length| **length == k).count() as f64);
         let chi: f64 = short
             .zip(ETC_SHORT)
-            .map(|(seen, weight)| (seen - weight * 1e5).powi(2) / (weight * 1e5))
+            .map(|(observed, weight)| (observed - weight * 1e5).powi(2) / (weight * 1e5))
             .sum();
         // 15 degrees of freedom: exceeded once in 10^5.
         assert!(chi < 48.5, "{chi}");

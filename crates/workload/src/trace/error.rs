@@ -46,9 +46,9 @@ pub enum TraceError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LineProblem {
     #[error(
-        "{found} of the 7 fields `timestamp,key,key size,value size,client,operation,TTL` are there"
+        "{count} of the 7 fields `timestamp,key,key size,value size,client,operation,TTL` are there"
     )]
-    Fields { found: usize },
+    Fields { count: usize },
 
     #[error("the line is longer than {most} B")]
     TooLong { most: u64 },

@@ -34,19 +34,19 @@ pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) -> KeyFit {
         out.extend_from_slice(key);
         return KeyFit::AsItIs;
     }
-    let kept = key.len().min(size - size.min(if key.len() < size { 0 } else { HASH }));
-    out.extend_from_slice(&key[..kept]);
+    let prefix = key.len().min(size - size.min(if key.len() < size { 0 } else { HASH }));
+    out.extend_from_slice(&key[..prefix]);
     let mut word = hash(key);
-    let mut left = HASH;
-    for _ in kept..size {
-        if left == 0 {
+    let mut remaining = HASH;
+    for _ in prefix..size {
+        if remaining == 0 {
             word = mix(word ^ hash(key));
-            left = HASH;
+            remaining = HASH;
         }
         out.push(LETTERS[(word & 63) as usize]);
         // Turned, not shifted: four bits of the last letter would else be empty.
         word = word.rotate_right(6);
-        left -= 1;
+        remaining -= 1;
     }
     if key.len() < size { KeyFit::Lengthened } else { KeyFit::Cut }
 }

@@ -23,7 +23,7 @@ impl TraceLine<'_> {
     /// `line` is without its end.
     pub fn parse(line: &[u8]) -> Result<TraceLine<'_>, LineProblem> {
         let few = || LineProblem::Fields {
-            found: line.split(|byte| *byte == b',').filter(|_| !line.is_empty()).count(),
+            count: line.split(|byte| *byte == b',').filter(|_| !line.is_empty()).count(),
         };
         let (second, rest) = first(line).ok_or_else(few)?;
         // The key may hold commas, hence the others are counted from the end.

@@ -208,24 +208,25 @@ fn masked_part<'a, 'b, const N: usize>(
 
 /// Zero exactly where [`masked`] would have written `actual`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2"))]
-fn difference(seen: &[u8], from: &[u8], mask: u64) -> u64 {
+fn difference(actual: &[u8], from: &[u8], mask: u64) -> u64 {
     let wide = repeated(mask);
-    let (seen_whole, seen_rest) = seen.as_chunks::<LANES>();
+    let (actual_whole, actual_rest) = actual.as_chunks::<LANES>();
     let (from_whole, from_rest) =
-        from[..seen_whole.len() * LANES + seen_rest.len()].as_chunks::<LANES>();
+        from[..actual_whole.len() * LANES + actual_rest.len()].as_chunks::<LANES>();
     let mut difference = [0u8; LANES];
-    for (seen, from) in seen_whole.iter().zip(from_whole) {
-        for (((all, seen), from), mask) in difference.iter_mut().zip(seen).zip(from).zip(&wide) {
-            *all |= seen ^ from ^ mask;
+    for (actual, from) in actual_whole.iter().zip(from_whole) {
+        for (((all, actual), from), mask) in difference.iter_mut().zip(actual).zip(from).zip(&wide)
+        {
+            *all |= actual ^ from ^ mask;
         }
     }
-    let (seen_rest, from_rest) =
-        difference_of_part::<16>(seen_rest, from_rest, &wide, &mut difference);
-    let (seen_rest, from_rest) =
-        difference_of_part::<8>(seen_rest, from_rest, &wide, &mut difference);
+    let (actual_rest, from_rest) =
+        difference_of_part::<16>(actual_rest, from_rest, &wide, &mut difference);
+    let (actual_rest, from_rest) =
+        difference_of_part::<8>(actual_rest, from_rest, &wide, &mut difference);
     let mut last = 0;
-    for ((seen, from), mask) in seen_rest.iter().zip(from_rest).zip(&wide) {
-        last |= seen ^ from ^ mask;
+    for ((actual, from), mask) in actual_rest.iter().zip(from_rest).zip(&wide) {
+        last |= actual ^ from ^ mask;
     }
     u64::from(last) | u64::from(difference != [0; LANES])
 }
@@ -233,30 +234,31 @@ fn difference(seen: &[u8], from: &[u8], mask: u64) -> u64 {
 /// Adds what differs in the first `N` bytes, if there are as many: what is left.
 #[inline(always)]
 fn difference_of_part<'a, 'b, const N: usize>(
-    seen: &'a [u8],
+    actual: &'a [u8],
     from: &'b [u8],
     wide: &[u8; LANES],
     difference: &mut [u8; LANES],
 ) -> (&'a [u8], &'b [u8]) {
-    match (seen.split_first_chunk::<N>(), from.split_first_chunk::<N>()) {
-        (Some((first, seen_rest)), Some((from, from_rest))) => {
-            for (((all, seen), from), mask) in difference.iter_mut().zip(first).zip(from).zip(wide)
+    match (actual.split_first_chunk::<N>(), from.split_first_chunk::<N>()) {
+        (Some((first, actual_rest)), Some((from, from_rest))) => {
+            for (((all, actual), from), mask) in
+                difference.iter_mut().zip(first).zip(from).zip(wide)
             {
-                *all |= seen ^ from ^ mask;
+                *all |= actual ^ from ^ mask;
             }
-            (seen_rest, from_rest)
+            (actual_rest, from_rest)
         }
-        _ => (seen, from),
+        _ => (actual, from),
     }
 }
 
 /// Zero exactly where all bytes are `byte`.
 #[inline(always)]
-fn difference_from_byte(seen: &[u8], byte: u8) -> u64 {
-    let (whole, rest) = seen.as_chunks::<8>();
+fn difference_from_byte(actual: &[u8], byte: u8) -> u64 {
+    let (whole, rest) = actual.as_chunks::<8>();
     let word = u64::from_ne_bytes([byte; 8]);
-    let difference = whole.iter().fold(0, |all, seen| all | (u64::from_ne_bytes(*seen) ^ word));
-    rest.iter().fold(difference, |all, seen| all | u64::from(seen ^ byte))
+    let difference = whole.iter().fold(0, |all, actual| all | (u64::from_ne_bytes(*actual) ^ word));
+    rest.iter().fold(difference, |all, actual| all | u64::from(actual ^ byte))
 }
 
 #[inline(always)]
@@ -302,17 +304,17 @@ mod tests {
 
     #[test]
     fn hashes_of_similar_keys_differ() {
-        let mut seen = HashSet::new();
+        let mut actual = HashSet::new();
         for length in 0..70 {
             for byte in 0..=length {
                 let mut key = vec![b'0'; length];
                 if let Some(slot) = key.get_mut(byte) {
                     *slot = b'1';
                 }
-                seen.insert((hash(&key), key));
+                actual.insert((hash(&key), key));
             }
         }
-        let hashes: HashSet<u64> = seen.iter().map(|(hash, _)| *hash).collect();
-        assert_eq!(hashes.len(), seen.len());
+        let hashes: HashSet<u64> = actual.iter().map(|(hash, _)| *hash).collect();
+        assert_eq!(hashes.len(), actual.len());
     }
 }

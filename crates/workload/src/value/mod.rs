@@ -305,8 +305,8 @@ mod tests {
     #[test]
     fn values_compress_as_specified() {
         for size in ["1000", "4KiB", "64KiB", "300KiB"] {
-            for asked in [0.0, 0.25, 0.5, 0.9] {
-                let values = values(size, asked);
+            for specified in [0.0, 0.25, 0.5, 0.9] {
+                let values = values(size, specified);
                 let mut log = Vec::new();
                 let mut salt = 0;
                 while log.len() < 1 << 20 {
@@ -317,9 +317,9 @@ mod tests {
                     // Whole values only: what is cut off would not have its run.
                     let block = &log[..block - block % values.mean() as usize];
                     if !block.is_empty() {
-                        let left = lz4_flex::compress(block).len() as f64 / block.len() as f64;
-                        let saved = 1.0 - left;
-                        assert!((saved - asked).abs() < 0.03, "{size} {asked}: {saved}");
+                        let ratio = lz4_flex::compress(block).len() as f64 / block.len() as f64;
+                        let saved = 1.0 - ratio;
+                        assert!((saved - specified).abs() < 0.03, "{size} {specified}: {saved}");
                     }
                 }
             }

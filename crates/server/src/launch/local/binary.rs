@@ -54,7 +54,7 @@ impl Binary {
                 program: program.name(),
                 binary: path.display().to_string(),
                 flag: program.version_flag(),
-                said: printed.lines().next().unwrap_or_default().chars().take(80).collect(),
+                output: printed.lines().next().unwrap_or_default().chars().take(80).collect(),
             }),
         }
     }

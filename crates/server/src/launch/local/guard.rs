@@ -65,23 +65,23 @@ pub(super) struct MarkId {
 impl Guard {
     /// Starts the guard; it watches all processes that inherit the mark.
     pub fn start(folder: &Path, socket: Option<&Path>) -> io::Result<(Guard, Mark)> {
-        let (asks, wanted) = io::pipe()?;
-        let (seen, mark) = io::pipe()?;
+        let (control, alive) = io::pipe()?;
+        let (marks, mark) = io::pipe()?;
         let mark = Mark(mark);
         let process = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "kvmeter-guard"])
             .arg(mark.fd().as_raw_fd().to_string())
             .arg(folder)
             .args(socket)
-            .stdin(Stdio::from(asks))
-            .stdout(Stdio::from(seen))
+            .stdin(Stdio::from(control))
+            .stdout(Stdio::from(marks))
             .stderr(Stdio::null())
             // Without the tap or any other preloaded library.
             .env_remove("LD_PRELOAD")
             .current_dir("/")
             .process_group(0)
             .spawn()?;
-        Ok((Guard { process, alive_pipe: Some(wanted) }, mark))
+        Ok((Guard { process, alive_pipe: Some(alive) }, mark))
     }
 }
 

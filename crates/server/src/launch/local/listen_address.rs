@@ -53,14 +53,14 @@ impl ListenAddress {
             return Ok(ListenAddress { reached: given.clone(), given, chosen: false });
         }
         let tcp = |port| Address::Tcp { host: common.listen.to_string(), port };
-        let asked = common.port.unwrap_or(0);
-        let free = TcpListener::bind((common.listen, asked)).and_then(|held| held.local_addr());
+        let port = common.port.unwrap_or(0);
+        let free = TcpListener::bind((common.listen, port)).and_then(|held| held.local_addr());
         match free {
             Ok(address) => {
                 let given = tcp(address.port());
                 Ok(ListenAddress { reached: reached(&given), given, chosen: common.port.is_none() })
             }
-            Err(error) => Err(refused(program, &tcp(asked), &error)),
+            Err(error) => Err(refused(program, &tcp(port), &error)),
         }
     }
 

@@ -54,9 +54,9 @@ impl Launcher for LocalLauncher {
         "local"
     }
 
-    fn start(&self, order: &LaunchRequest) -> Result<Launched, LaunchError> {
-        let program = order.program;
-        let given = GivenSettings::new(program.name(), program.settings(), &order.settings)?;
+    fn start(&self, request: &LaunchRequest) -> Result<Launched, LaunchError> {
+        let program = request.program;
+        let given = GivenSettings::new(program.name(), program.settings(), &request.settings)?;
         let common = CommonSettings::read(&given)?;
         program.check(&common.arguments)?;
         let mut tried = 1;
@@ -69,7 +69,7 @@ impl Launcher for LocalLauncher {
             // Invalid settings are refused first.
             let binary = Binary::find(program, common.binary.as_deref())?;
             let attempt = LaunchAttempt {
-                order,
+                request,
                 given: &given,
                 common: &common,
                 binary: &binary,
@@ -91,7 +91,7 @@ impl Launcher for LocalLauncher {
 
 /// One attempt to start a server at one address.
 struct LaunchAttempt<'a> {
-    order: &'a LaunchRequest,
+    request: &'a LaunchRequest,
     given: &'a GivenSettings<'a>,
     common: &'a CommonSettings,
     binary: &'a Binary,
@@ -100,7 +100,7 @@ struct LaunchAttempt<'a> {
 
 impl LaunchAttempt<'_> {
     fn start(&self, arguments: Vec<String>, folder: &Path) -> Result<Launched, LaunchError> {
-        let program = self.order.program;
+        let program = self.request.program;
         let mut running = self.spawn(&arguments, folder)?;
         let pid = self.answered(&running)?;
         if pid != running.process.pid() {
@@ -121,21 +121,21 @@ impl LaunchAttempt<'_> {
             build: self.binary.build.clone(),
             binary: self.binary.path.clone(),
             arguments,
-            environment: environment(&self.order.environment),
+            environment: environment(&self.request.environment),
             cpus,
             handle: Box::new(running),
         })
     }
 
     fn cpus_error(&self, why: impl Into<String>) -> LaunchError {
-        LaunchError::Cpus { program: self.order.program.name(), why: why.into() }
+        LaunchError::Cpus { program: self.request.program.name(), why: why.into() }
     }
 
     fn spawn(&self, arguments: &[String], folder: &Path) -> Result<RunningServer, LaunchError> {
-        let program = self.order.program;
+        let program = self.request.program;
         let open_files = program.open_files(self.given)?;
-        let mut command = self.binary.command(&self.order.prefix, open_files);
-        command.args(arguments).envs(self.order.environment.iter().cloned());
+        let mut command = self.binary.command(&self.request.prefix, open_files);
+        command.args(arguments).envs(self.request.environment.iter().cloned());
         let alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let (guard, mark) = Guard::start(folder, self.listen.socket())
             .map_err(|error| LaunchError::Guard { why: error.to_string() })?;
@@ -147,7 +147,7 @@ impl LaunchAttempt<'_> {
         drop(alone);
         match keeper {
             Ok(keeper) => {
-                let stop = Arc::clone(&self.order.stop);
+                let stop = Arc::clone(&self.request.stop);
                 Ok(RunningServer {
                     process: keeper,
                     guard: Some(guard),
@@ -168,7 +168,7 @@ impl LaunchAttempt<'_> {
 
     /// Waits until the server answers; returns the pid of the process that does.
     fn answered(&self, running: &RunningServer) -> Result<u32, LaunchError> {
-        let program = self.order.program;
+        let program = self.request.program;
         let began = Instant::now();
         let mut pause = Duration::from_millis(2);
         loop {
@@ -183,15 +183,15 @@ impl LaunchAttempt<'_> {
             {
                 return Ok(pid);
             }
-            if self.order.stop.load(Ordering::Relaxed) {
+            if self.request.stop.load(Ordering::Relaxed) {
                 return Err(LaunchError::Stopped { program: program.name() });
             }
-            if began.elapsed() >= self.order.start_timeout {
+            if began.elapsed() >= self.request.start_timeout {
                 let words = running.output.last_output();
                 return Err(LaunchError::Silent {
                     program: program.name(),
                     address: self.listen.reached.clone(),
-                    limit: self.order.start_timeout,
+                    limit: self.request.start_timeout,
                     remedy: remedy(program, &words),
                     words: quoted(&words),
                 });
@@ -217,7 +217,7 @@ impl LaunchAttempt<'_> {
             return Ok(None);
         }
         Err(LaunchError::OtherListener {
-            program: self.order.program.name(),
+            program: self.request.program.name(),
             address: self.listen.reached.clone(),
             pid,
             name: listener.name().to_owned(),
@@ -225,7 +225,7 @@ impl LaunchAttempt<'_> {
     }
 
     fn ended_early(&self, running: &RunningServer, status: ExitStatus) -> LaunchError {
-        let program = self.order.program;
+        let program = self.request.program;
         let words = running.output.last_output();
         if status.success() && running.sign.is_anywhere() {
             return LaunchError::Background { program: program.name(), words: quoted(&words) };

@@ -59,7 +59,7 @@ impl Output {
     /// What it printed while it started; at most the first bytes.
     pub fn first_output(&self) -> String {
         let mut head = Vec::new();
-        // Without it there is nothing to go by, and last_output says why.
+        // Without it there is nothing to go by, and `last_output` reports why.
         let _ = File::open(self.path()).and_then(|file| file.take(65_536).read_to_end(&mut head));
         String::from_utf8_lossy(&head).into_owned()
     }

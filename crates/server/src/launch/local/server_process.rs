@@ -64,7 +64,7 @@ impl ServerProcess {
         let shared = Arc::new(Shared::default());
         let keeps = Arc::clone(&shared);
         let cpus = cpus.map(<[usize]>::to_vec);
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::Builder::new()
             .name("server".to_owned())
             .spawn(move || {
@@ -77,16 +77,16 @@ impl ServerProcess {
                 match started {
                     Ok(child) => {
                         // The receiver is dropped only if kvmeter panics: the wait goes on.
-                        let _ = tell.send(Ok(child.id()));
+                        let _ = sender.send(Ok(child.id()));
                         reap(child, &keeps);
                     }
                     Err(error) => {
-                        let _ = tell.send(Err(error));
+                        let _ = sender.send(Err(error));
                     }
                 }
             })
             .map_err(SpawnError::Start)?;
-        let pid = told.recv().map_err(|error| SpawnError::Start(io::Error::other(error)))??;
+        let pid = receiver.recv().map_err(|error| SpawnError::Start(io::Error::other(error)))??;
         Ok(ServerProcess { pid, shared })
     }
 
@@ -163,9 +163,9 @@ fn bind_to_parent(command: &mut Command, mark: BorrowedFd<'_>) {
 /// Moves this thread to exactly these CPUs.
 fn move_to(cpus: &[usize]) -> Result<(), String> {
     let me = Pid::from_raw(0);
-    let asked = cpu_list::show(cpus);
+    let requested = cpu_list::show(cpus);
     let refused = |why: &str| {
-        format!("CPUs {asked}: {why}; kvmeter may use CPUs {}", cpu_list::show(&allowed()))
+        format!("CPUs {requested}: {why}; kvmeter may use CPUs {}", cpu_list::show(&allowed()))
     };
     let mut set = CpuSet::new();
     for cpu in cpus {

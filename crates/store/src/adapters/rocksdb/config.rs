@@ -172,20 +172,20 @@ impl Config {
         let mut base = Options::new(functions)?;
         base.set_table(&table);
 
-        let mut asked = match &self.options_file {
+        let mut requested = match &self.options_file {
             Some(path) => read_options_file(path)?,
             None => OptionsFile::default(),
         };
         if self.options_file.is_none() {
-            asked.set("compression", COMPRESSION);
+            requested.set("compression", COMPRESSION);
         }
         for (name, value) in &self.database {
-            asked.set(name, value);
+            requested.set(name, value);
         }
         for (name, value) in &self.table {
-            asked.set_table(name, value);
+            requested.set_table(name, value);
         }
-        let mut options = base.with(&asked.to_string()).map_err(|error| {
+        let mut options = base.with(&requested.to_string()).map_err(|error| {
             StoreError::Request(match &self.options_file {
                 Some(path) => format!("option `options_file`: {}: {error}", path.display()),
                 None => error.to_string(),

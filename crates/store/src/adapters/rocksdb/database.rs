@@ -55,7 +55,7 @@ owned!(
 );
 
 /// No version of RocksDB returns null: it aborts when memory runs out.
-const NOTHING: &str = "RocksDB made nothing and said nothing";
+const NOTHING: &str = "RocksDB returned neither an object nor an error";
 
 fn made<T>(raw: *mut T) -> Result<NonNull<T>, StoreError> {
     NonNull::new(raw).ok_or_else(|| StoreError::Failed(NOTHING.to_owned()))

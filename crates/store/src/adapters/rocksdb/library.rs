@@ -61,8 +61,8 @@ impl LibraryChoice {
 ///
 /// # Errors
 /// There is none, or none with all functions; another one is loaded in this process.
-pub fn load(wanted: &LibraryChoice) -> Result<&'static Library, StoreError> {
-    match wanted {
+pub fn load(choice: &LibraryChoice) -> Result<&'static Library, StoreError> {
+    match choice {
         LibraryChoice::Any => match linked() {
             Some(library) => Ok(library),
             None => {
@@ -221,7 +221,7 @@ pub fn libraries() -> Vec<PathBuf> {
 }
 
 fn libraries_in(folders: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let mut seen = BTreeSet::new();
+    let mut known = BTreeSet::new();
     let mut all = Vec::new();
     for folder in folders {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
@@ -233,7 +233,7 @@ fn libraries_in(folders: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
         here.sort_by(|(a, _), (b, _)| b.is_empty().cmp(&a.is_empty()).then(b.cmp(a)));
         for (_, path) in here {
             let Ok(real) = path.canonicalize() else { continue };
-            if is_for_this_processor(&real) && seen.insert(real.clone()) {
+            if is_for_this_processor(&real) && known.insert(real.clone()) {
                 all.push(real);
             }
         }

@@ -219,10 +219,10 @@ pub struct RocksDbSession<'a> {
 
 impl Session for RocksDbSession<'_> {
     #[inline]
-    fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn read(&mut self, key: &[u8], mut on_value: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         match self.store.database(key).get(&self.store.read, key)? {
             Some(value) => {
-                seen(value.bytes());
+                on_value(value.bytes());
                 Ok(true)
             }
             None => Ok(false),
@@ -243,7 +243,7 @@ impl Session for RocksDbSession<'_> {
         &mut self,
         from: &[u8],
         limit: usize,
-        mut seen: impl FnMut(&[u8], &[u8]),
+        mut on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
         let number = self.store.number(from);
         let slot = &mut self.scans[number];
@@ -263,7 +263,7 @@ impl Session for RocksDbSession<'_> {
                 scan.status()?;
                 break;
             };
-            seen(key, value);
+            on_pair(key, value);
             count += 1;
             if count < limit {
                 scan.step();

@@ -25,21 +25,21 @@ fn the_declared_defaults_are_those_in_force() {
         .map(|option| (option.name.to_owned(), option.default.to_owned()))
         .collect();
     // Automatic options are reported with their resolved value.
-    let told = theirs.into_iter().zip(&declared).map(|((name, value), (_, default))| {
+    let resolved = theirs.into_iter().zip(&declared).map(|((name, value), (_, default))| {
         let value = if default == "auto" { default.clone() } else { value };
         (name, value)
     });
-    assert_eq!(told.collect::<Vec<_>>(), declared);
+    assert_eq!(resolved.collect::<Vec<_>>(), declared);
 }
 
 #[test]
 fn every_option_takes_effect() {
     let home = TempDir::new().unwrap();
-    let asked = "cache=64MiB&cache_kind=lru&direct_io=on&wal=off&compression=zstd&memtable=8MiB\
+    let requested = "cache=64MiB&cache_kind=lru&direct_io=on&wal=off&compression=zstd&memtable=8MiB\
                  &memtables=4&background_jobs=3&bloom_bits=10&databases=2&statistics=on";
-    let store = open(&home, &format!("?{asked}"));
+    let store = open(&home, &format!("?{requested}"));
     let theirs = in_force(&store);
-    for option in asked.split('&') {
+    for option in requested.split('&') {
         let (name, value) = option.split_once('=').unwrap();
         assert_eq!(theirs[name], value, "{name}");
     }
@@ -174,10 +174,10 @@ fn a_library_that_is_here_is_available() {
 #[test]
 fn reported_version_is_the_one_in_use() {
     let home = TempDir::new().unwrap();
-    let said = RocksDb::linked().unwrap();
+    let reported = RocksDb::linked().unwrap();
     let store = open(&home, "");
     let (version, library) = (store.version(), &in_force(&store)["library"]);
-    assert!(said.starts_with(&format!("{version}, {library}")), "{said}");
+    assert!(reported.starts_with(&format!("{version}, {library}")), "{reported}");
     assert!(version.starts_with("RocksDB ") && version.contains('.'), "{version}");
 }
 

@@ -21,12 +21,12 @@ struct Reply {
 }
 
 pub(super) fn greet<S: Read + Write>(
-    talk: &mut Handshake<'_, S>,
+    handshake: &mut Handshake<'_, S>,
     login: &Login,
 ) -> Result<String, HandshakeError> {
-    let reply = request(talk, "asking for the version", opcode::VERSION, b"", b"")?;
+    let reply = request(handshake, "requesting the version", opcode::VERSION, b"", b"")?;
     if reply.status != status::DONE {
-        return Err(talk.refused(reply.refusal));
+        return Err(handshake.refused(reply.refusal));
     }
     let version = format!("memcached {}", reply.value);
     match &login.password {
@@ -35,7 +35,8 @@ pub(super) fn greet<S: Read + Write>(
                 return Err(HandshakeError::IncompleteLogin { protocol: "SASL" });
             };
             let plain = format!("\0{user}\0{}", password.expose());
-            let reply = request(talk, "logging in", opcode::SASL_AUTH, b"PLAIN", plain.as_bytes())?;
+            let reply =
+                request(handshake, "logging in", opcode::SASL_AUTH, b"PLAIN", plain.as_bytes())?;
             match (reply.status, reply.refusal) {
                 (status::DONE, _) => {}
                 (status::UNKNOWN_COMMAND, _) => {
@@ -46,14 +47,15 @@ pub(super) fn greet<S: Read + Write>(
                 (_, Response::Refused { words, .. }) => {
                     return Err(HandshakeError::LoginRefused { words });
                 }
-                (_, other) => return Err(talk.refused(other)),
+                (_, other) => return Err(handshake.refused(other)),
             }
         }
         // The version needs no login; every other command does.
         None => {
-            let reply = request(talk, "asking whether a login is wanted", opcode::NOOP, b"", b"")?;
+            let reply =
+                request(handshake, "checking whether a login is required", opcode::NOOP, b"", b"")?;
             if reply.status != status::DONE {
-                return Err(talk.refused(reply.refusal));
+                return Err(handshake.refused(reply.refusal));
             }
         }
     }
@@ -61,56 +63,58 @@ pub(super) fn greet<S: Read + Write>(
 }
 
 pub(super) fn statistics<S: Read + Write>(
-    talk: &mut Handshake<'_, S>,
+    handshake: &mut Handshake<'_, S>,
 ) -> Result<Vec<(String, String)>, HandshakeError> {
-    let mut reply = request(talk, "asking for statistics", opcode::STAT, b"", b"")?;
+    let mut reply = request(handshake, "requesting statistics", opcode::STAT, b"", b"")?;
     let mut statistics = Vec::new();
     loop {
         if reply.status != status::DONE {
-            return Err(talk.refused(reply.refusal));
+            return Err(handshake.refused(reply.refusal));
         }
         if reply.key.is_empty() {
             return Ok(statistics);
         }
         statistics.push((reply.key, reply.value));
-        reply = receive_reply(talk, opcode::STAT)?;
+        reply = receive_reply(handshake, opcode::STAT)?;
     }
 }
 
-pub(super) fn flush<S: Read + Write>(talk: &mut Handshake<'_, S>) -> Result<(), HandshakeError> {
-    let reply = request(talk, "emptying the server", opcode::FLUSH, b"", b"")?;
+pub(super) fn flush<S: Read + Write>(
+    handshake: &mut Handshake<'_, S>,
+) -> Result<(), HandshakeError> {
+    let reply = request(handshake, "emptying the server", opcode::FLUSH, b"", b"")?;
     match reply.status {
         status::DONE => Ok(()),
-        _ => Err(talk.refused(reply.refusal)),
+        _ => Err(handshake.refused(reply.refusal)),
     }
 }
 
 fn request<S: Read + Write>(
-    talk: &mut Handshake<'_, S>,
-    doing: &'static str,
+    handshake: &mut Handshake<'_, S>,
+    step: &'static str,
     opcode: u8,
     key: &[u8],
     value: &[u8],
 ) -> Result<Reply, HandshakeError> {
     let mut packet = Vec::new();
     binary::put_packet(opcode, OPAQUE, &[], key, value, &mut packet);
-    talk.send(doing, &packet)?;
-    receive_reply(talk, opcode)
+    handshake.send(step, &packet)?;
+    receive_reply(handshake, opcode)
 }
 
 fn receive_reply<S: Read + Write>(
-    talk: &mut Handshake<'_, S>,
+    handshake: &mut Handshake<'_, S>,
     opcode: u8,
 ) -> Result<Reply, HandshakeError> {
-    talk.receive(|bytes| reply(bytes, opcode))
+    handshake.receive(|bytes| reply(bytes, opcode))
 }
 
 fn reply(bytes: &[u8], opcode: u8) -> Scan<(Reply, usize)> {
     let (packet, used) = binary::packet(bytes, 0)?;
     if packet.opcode != opcode || packet.opaque != OPAQUE {
-        let asked = format!("the answer to opcode {opcode:#04x}");
+        let expected = format!("the answer to opcode {opcode:#04x}");
         let got = format!("the answer to opcode {:#04x}", packet.opcode);
-        return Err(Stop::from(WireError::OutOfStep { asked, got }));
+        return Err(Stop::from(WireError::OutOfStep { expected, got }));
     }
     let reply = Reply {
         status: packet.status,

@@ -20,25 +20,18 @@ pub(super) struct Handshake<'s, S> {
     /// Bytes of this answer that were consumed.
     consumed: usize,
     until: Instant,
-    doing: &'static str,
+    step: &'static str,
 }
 
 impl<'s, S: Read + Write> Handshake<'s, S> {
     pub(super) fn new(stream: &'s mut S, protocol: Protocol) -> Self {
         let until = Instant::now() + TIMEOUT;
-        Handshake {
-            stream,
-            protocol,
-            received: Vec::new(),
-            consumed: 0,
-            until,
-            doing: "connecting",
-        }
+        Handshake { stream, protocol, received: Vec::new(), consumed: 0, until, step: "connecting" }
     }
 
-    /// Sends a request; `step` names it in errors: `asking for the version`.
-    pub(super) fn send(&mut self, doing: &'static str, bytes: &[u8]) -> Result<(), HandshakeError> {
-        self.doing = doing;
+    /// Sends a request; `step` names it in errors: `requesting the version`.
+    pub(super) fn send(&mut self, step: &'static str, bytes: &[u8]) -> Result<(), HandshakeError> {
+        self.step = step;
         self.consumed = 0;
         match self.stream.write_all(bytes).and_then(|()| self.stream.flush()) {
             Ok(()) => Ok(()),
@@ -80,7 +73,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
         match self.received.is_empty() {
             true => Ok(()),
             false => Err(self.wrong(WireError::OutOfStep {
-                asked: "nothing more".into(),
+                expected: "nothing more".into(),
                 got: format!("`{}`", excerpt(&self.received)),
             })),
         }
@@ -88,7 +81,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
 
     /// The error for a refusal.
     pub(super) fn refused(&self, answer: Response) -> HandshakeError {
-        let doing = self.doing;
+        let step = self.step;
         match answer {
             Response::Refused { words, .. } if is_protected(&words) => {
                 HandshakeError::ProtectedMode
@@ -97,9 +90,9 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
             Response::Refused { why: Refusal::Auth, words } if !words.starts_with("NOPERM") => {
                 HandshakeError::LoginRequired { words }
             }
-            Response::Refused { why, words } => HandshakeError::Refused { doing, why, words },
+            Response::Refused { why, words } => HandshakeError::Refused { step, why, words },
             other => self.wrong(WireError::OutOfStep {
-                asked: "an answer to the greeting".into(),
+                expected: "an answer to the handshake".into(),
                 got: format!("{other:?}"),
             }),
         }
@@ -107,7 +100,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
 
     pub(super) fn wrong(&self, source: WireError) -> HandshakeError {
         let WireError::Garbage { got, .. } = &source else {
-            return HandshakeError::Wire { doing: self.doing, source };
+            return HandshakeError::Wire { step: self.step, source };
         };
         let is_redis = matches!(self.protocol, Protocol::Resp2 | Protocol::Resp3);
         let lines = matches!(self.protocol, Protocol::MemcachedText | Protocol::MemcachedMeta);
@@ -126,7 +119,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
         };
         HandshakeError::WrongServer {
             protocol: self.protocol.name(),
-            seen: format!("it answered `{got}`"),
+            received_text: format!("it answered `{got}`"),
             way_out,
         }
     }
@@ -151,11 +144,11 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
     }
 
     fn closed(&self) -> HandshakeError {
-        HandshakeError::Closed { doing: self.doing, hint: self.hint() }
+        HandshakeError::Closed { step: self.step, hint: self.hint() }
     }
 
     fn timed_out(&self) -> HandshakeError {
-        HandshakeError::TimedOut { doing: self.doing, hint: self.hint() }
+        HandshakeError::TimedOut { step: self.step, hint: self.hint() }
     }
 
     /// Servers of other protocols that wait for more input, or close.
@@ -172,7 +165,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
     fn failed(&self, source: std::io::Error) -> HandshakeError {
         match source.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => self.timed_out(),
-            _ => HandshakeError::Io { doing: self.doing, source },
+            _ => HandshakeError::Io { step: self.step, source },
         }
     }
 }

@@ -16,44 +16,44 @@ enum LineReply {
 }
 
 pub(super) fn greet<S: Read + Write>(
-    talk: &mut Handshake<'_, S>,
+    handshake: &mut Handshake<'_, S>,
     login: &Login,
 ) -> Result<String, HandshakeError> {
-    let refusal = match (version(talk)?, &login.password) {
+    let refusal = match (version(handshake)?, &login.password) {
         (Ok(version), None) => return Ok(version),
         // The server would store the login as a value.
         (Ok(version), Some(_)) => return Err(HandshakeError::LoginNotRequired { words: version }),
-        (Err(answer), None) => return Err(talk.refused(answer)),
+        (Err(answer), None) => return Err(handshake.refused(answer)),
         (Err(answer), Some(_)) => answer,
     };
     let Response::Refused { why: Refusal::Auth, .. } = &refusal else {
-        return Err(talk.refused(refusal));
+        return Err(handshake.refused(refusal));
     };
     let (Some(user), Some(password)) = (&login.user, &login.password) else {
         return Err(HandshakeError::IncompleteLogin { protocol: "memcached" });
     };
     let value = format!("{user} {}", password.expose());
-    let question = format!("set login 0 0 {}\r\n{value}\r\n", value.len());
-    talk.send("logging in", question.as_bytes())?;
-    match talk.receive(line_reply)? {
+    let message = format!("set login 0 0 {}\r\n{value}\r\n", value.len());
+    handshake.send("logging in", message.as_bytes())?;
+    match handshake.receive(line_reply)? {
         LineReply::Line(line) if line == "STORED" => {}
         LineReply::Refused(Response::Refused { words, .. }) => {
             return Err(HandshakeError::LoginRefused { words });
         }
         LineReply::Line(words) => return Err(HandshakeError::LoginRefused { words }),
-        LineReply::Refused(other) => return Err(talk.refused(other)),
+        LineReply::Refused(other) => return Err(handshake.refused(other)),
     }
-    version(talk)?.map_err(|answer| talk.refused(answer))
+    version(handshake)?.map_err(|answer| handshake.refused(answer))
 }
 
 /// The version, or the server's refusal.
 fn version<S: Read + Write>(
-    talk: &mut Handshake<'_, S>,
+    handshake: &mut Handshake<'_, S>,
 ) -> Result<Result<String, Response>, HandshakeError> {
-    talk.send("asking for the version", b"version\r\n")?;
-    match talk.receive(|bytes| {
-        let (said, used) = line_reply(bytes)?;
-        match said {
+    handshake.send("requesting the version", b"version\r\n")?;
+    match handshake.receive(|bytes| {
+        let (reply, used) = line_reply(bytes)?;
+        match reply {
             LineReply::Line(line) => match line.strip_prefix("VERSION ") {
                 Some(version) => Ok((LineReply::Line(format!("memcached {version}")), used)),
                 None => Err(scan::garbage(EXPECTED, line.as_bytes())),
@@ -67,12 +67,12 @@ fn version<S: Read + Write>(
 }
 
 pub(super) fn statistics<S: Read + Write>(
-    talk: &mut Handshake<'_, S>,
+    handshake: &mut Handshake<'_, S>,
 ) -> Result<Vec<(String, String)>, HandshakeError> {
-    talk.send("asking for statistics", b"stats\r\n")?;
+    handshake.send("requesting statistics", b"stats\r\n")?;
     let mut statistics = Vec::new();
     loop {
-        match talk.receive(line_reply)? {
+        match handshake.receive(line_reply)? {
             LineReply::Line(line) if line == "END" => return Ok(statistics),
             LineReply::Line(line) => {
                 let fact = line
@@ -80,34 +80,36 @@ pub(super) fn statistics<S: Read + Write>(
                     .map(|rest| rest.split_once(' ').unwrap_or((rest, "")));
                 match fact {
                     Some((name, text)) => statistics.push((name.to_owned(), text.to_owned())),
-                    None => return Err(unexpected(talk, &line)),
+                    None => return Err(unexpected(handshake, &line)),
                 }
             }
-            LineReply::Refused(answer) => return Err(talk.refused(answer)),
+            LineReply::Refused(answer) => return Err(handshake.refused(answer)),
         }
     }
 }
 
-pub(super) fn flush<S: Read + Write>(talk: &mut Handshake<'_, S>) -> Result<(), HandshakeError> {
-    talk.send("emptying the server", b"flush_all\r\n")?;
-    match talk.receive(line_reply)? {
+pub(super) fn flush<S: Read + Write>(
+    handshake: &mut Handshake<'_, S>,
+) -> Result<(), HandshakeError> {
+    handshake.send("emptying the server", b"flush_all\r\n")?;
+    match handshake.receive(line_reply)? {
         LineReply::Line(line) if line == "OK" => Ok(()),
-        LineReply::Line(line) => Err(unexpected(talk, &line)),
-        LineReply::Refused(answer) => Err(talk.refused(answer)),
+        LineReply::Line(line) => Err(unexpected(handshake, &line)),
+        LineReply::Refused(answer) => Err(handshake.refused(answer)),
     }
 }
 
 fn line_reply(bytes: &[u8]) -> Scan<(LineReply, usize)> {
     let (line, used) = scan::line(bytes, 0, EXPECTED)?;
-    let said = match text::refusal(line) {
+    let reply = match text::refusal(line) {
         Some(answer) => LineReply::Refused(answer),
         None => LineReply::Line(String::from_utf8_lossy(line).into_owned()),
     };
-    Ok((said, used))
+    Ok((reply, used))
 }
 
-fn unexpected<S: Read + Write>(talk: &Handshake<'_, S>, line: &str) -> HandshakeError {
-    talk.wrong(super::WireError::Garbage {
+fn unexpected<S: Read + Write>(handshake: &Handshake<'_, S>, line: &str) -> HandshakeError {
+    handshake.wrong(super::WireError::Garbage {
         expected: EXPECTED,
         got: super::super::error::excerpt(line.as_bytes()),
     })

@@ -23,18 +23,18 @@ pub struct ServerIdentity {
 /// Why a handshake failed; the stream is then unusable.
 #[derive(Debug, Error)]
 pub enum HandshakeError {
-    #[error("no answer while {doing}: {source}")]
-    Io { doing: &'static str, source: std::io::Error },
+    #[error("no answer while {step}: {source}")]
+    Io { step: &'static str, source: std::io::Error },
     /// The server did not answer in full within the stream's limit or the handshake's own.
-    #[error("no answer in time while {doing}: it stalls, or speaks another protocol{hint}")]
-    TimedOut { doing: &'static str, hint: &'static str },
-    #[error("the server closed the connection while {doing}{hint}")]
-    Closed { doing: &'static str, hint: &'static str },
+    #[error("no answer in time while {step}: it stalls, or speaks another protocol{hint}")]
+    TimedOut { step: &'static str, hint: &'static str },
+    #[error("the server closed the connection while {step}{hint}")]
+    Closed { step: &'static str, hint: &'static str },
     /// A server answers, but in another protocol.
-    #[error("this is no server for {protocol}: {seen}; {way_out}")]
-    WrongServer { protocol: &'static str, seen: String, way_out: &'static str },
+    #[error("this is no server for {protocol}: {received_text}; {way_out}")]
+    WrongServer { protocol: &'static str, received_text: String, way_out: &'static str },
     #[error(
-        "the server wants a login ({words}); give the password with `password_env` or \
+        "the server requires a login ({words}); give the password with `password_env` or \
          `password_file`"
     )]
     LoginRequired { words: String },
@@ -49,17 +49,17 @@ pub enum HandshakeError {
     ProtectedMode,
     #[error("the server refused the login: {words}")]
     LoginRefused { words: String },
-    #[error("a login was given, but the server asks for none ({words}); leave it away")]
+    #[error("a login was given, but the server requires none ({words}); leave it out")]
     LoginNotRequired { words: String },
     #[error("{protocol} logs in with a user and a password; give both")]
     IncompleteLogin { protocol: &'static str },
-    #[error("memcached has no databases but 0; leave the database {0} away")]
+    #[error("memcached has no databases but 0; leave out the database {0}")]
     NoDatabases(u32),
     /// Any other refusal, such as a missing database.
-    #[error("the server refused while {doing}: {words}")]
-    Refused { doing: &'static str, why: Refusal, words: String },
-    #[error("while {doing}: {source}")]
-    Wire { doing: &'static str, source: WireError },
+    #[error("the server refused while {step}: {words}")]
+    Refused { step: &'static str, why: Refusal, words: String },
+    #[error("while {step}: {source}")]
+    Wire { step: &'static str, source: WireError },
 }
 
 pub(super) fn greet(
@@ -67,15 +67,15 @@ pub(super) fn greet(
     stream: &mut (impl Read + Write),
     login: &Login,
 ) -> Result<ServerIdentity, HandshakeError> {
-    let mut talk = Handshake::new(stream, protocol);
+    let mut handshake = Handshake::new(stream, protocol);
     let version = match protocol {
-        Protocol::Resp2 => redis::greet::<2>(&mut talk, login)?,
-        Protocol::Resp3 => redis::greet::<3>(&mut talk, login)?,
+        Protocol::Resp2 => redis::greet::<2>(&mut handshake, login)?,
+        Protocol::Resp3 => redis::greet::<3>(&mut handshake, login)?,
         _ if login.database != 0 => return Err(HandshakeError::NoDatabases(login.database)),
-        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::greet(&mut talk, login)?,
-        Protocol::MemcachedBinary => binary::greet(&mut talk, login)?,
+        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::greet(&mut handshake, login)?,
+        Protocol::MemcachedBinary => binary::greet(&mut handshake, login)?,
     };
-    talk.end()?;
+    handshake.end()?;
     Ok(ServerIdentity { version })
 }
 
@@ -83,14 +83,14 @@ pub(super) fn statistics(
     protocol: Protocol,
     stream: &mut (impl Read + Write),
 ) -> Result<Vec<(String, String)>, HandshakeError> {
-    let mut talk = Handshake::new(stream, protocol);
+    let mut handshake = Handshake::new(stream, protocol);
     let statistics = match protocol {
-        Protocol::Resp2 => redis::statistics::<2>(&mut talk)?,
-        Protocol::Resp3 => redis::statistics::<3>(&mut talk)?,
-        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::statistics(&mut talk)?,
-        Protocol::MemcachedBinary => binary::statistics(&mut talk)?,
+        Protocol::Resp2 => redis::statistics::<2>(&mut handshake)?,
+        Protocol::Resp3 => redis::statistics::<3>(&mut handshake)?,
+        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::statistics(&mut handshake)?,
+        Protocol::MemcachedBinary => binary::statistics(&mut handshake)?,
     };
-    talk.end()?;
+    handshake.end()?;
     Ok(statistics)
 }
 
@@ -98,12 +98,12 @@ pub(super) fn flush(
     protocol: Protocol,
     stream: &mut (impl Read + Write),
 ) -> Result<(), HandshakeError> {
-    let mut talk = Handshake::new(stream, protocol);
+    let mut handshake = Handshake::new(stream, protocol);
     match protocol {
-        Protocol::Resp2 => redis::flush::<2>(&mut talk)?,
-        Protocol::Resp3 => redis::flush::<3>(&mut talk)?,
-        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::flush(&mut talk)?,
-        Protocol::MemcachedBinary => binary::flush(&mut talk)?,
+        Protocol::Resp2 => redis::flush::<2>(&mut handshake)?,
+        Protocol::Resp3 => redis::flush::<3>(&mut handshake)?,
+        Protocol::MemcachedText | Protocol::MemcachedMeta => lines::flush(&mut handshake)?,
+        Protocol::MemcachedBinary => binary::flush(&mut handshake)?,
     }
-    talk.end()
+    handshake.end()
 }

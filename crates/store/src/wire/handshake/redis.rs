@@ -20,7 +20,7 @@ enum Reply {
 }
 
 pub(super) fn greet<const VERSION: u8>(
-    talk: &mut Handshake<'_, impl Read + Write>,
+    handshake: &mut Handshake<'_, impl Read + Write>,
     login: &Login,
 ) -> Result<String, HandshakeError> {
     match (&login.user, &login.password) {
@@ -28,45 +28,45 @@ pub(super) fn greet<const VERSION: u8>(
             let mut words = vec!["AUTH".as_bytes()];
             words.extend(login.user.as_deref().map(str::as_bytes));
             words.push(password.expose().as_bytes());
-            match request::<VERSION>(talk, "logging in", &words)? {
+            match request::<VERSION>(handshake, "logging in", &words)? {
                 Reply::Refused { why: Refusal::Auth, words } if !is_protected(&words) => {
                     return Err(HandshakeError::LoginRefused { words });
                 }
                 Reply::Refused { words, .. } if words.contains("without any password") => {
                     return Err(HandshakeError::LoginNotRequired { words });
                 }
-                reply => done(talk, reply)?,
+                reply => done(handshake, reply)?,
             };
         }
         (Some(_), None) => return Err(HandshakeError::IncompleteLogin { protocol: "Redis" }),
         (None, None) => {}
     }
     if VERSION == 3 {
-        let reply = request::<VERSION>(talk, "asking for RESP3", &[b"HELLO", b"3"])?;
-        done(talk, reply)?;
+        let reply = request::<VERSION>(handshake, "requesting RESP3", &[b"HELLO", b"3"])?;
+        done(handshake, reply)?;
     }
     if login.database != 0 {
         let database = login.database.to_string();
         let words: [&[u8]; 2] = [b"SELECT", database.as_bytes()];
-        let reply = request::<VERSION>(talk, "choosing the database", &words)?;
-        done(talk, reply)?;
+        let reply = request::<VERSION>(handshake, "choosing the database", &words)?;
+        done(handshake, reply)?;
     }
-    version::<VERSION>(talk)
+    version::<VERSION>(handshake)
 }
 
 /// The version; without the permission only the kind of server.
 fn version<const VERSION: u8>(
-    talk: &mut Handshake<'_, impl Read + Write>,
+    handshake: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<String, HandshakeError> {
-    let doing = "asking for the version";
-    match request::<VERSION>(talk, doing, &[b"INFO", b"server"])? {
+    let step = "requesting the version";
+    match request::<VERSION>(handshake, step, &[b"INFO", b"server"])? {
         Reply::Refused { why, words } if !words.starts_with("NOPERM") => {
-            Err(talk.refused(Response::Refused { why, words }))
+            Err(handshake.refused(Response::Refused { why, words }))
         }
         Reply::Text(info) => {
-            let field = |wanted: &str| {
+            let field = |key: &str| {
                 let mut lines = info.lines().filter_map(|line| line.split_once(':'));
-                lines.find(|(name, _)| *name == wanted).map(|(_, text)| text.trim())
+                lines.find(|(name, _)| *name == key).map(|(_, text)| text.trim())
             };
             // The others report a Redis version for compatibility.
             let known = [
@@ -74,14 +74,14 @@ fn version<const VERSION: u8>(
                 ("dragonfly_version", "Dragonfly"),
                 ("redis_version", "Redis"),
             ];
-            let named = known.iter().find_map(|(wanted, name)| Some((name, field(wanted)?)));
+            let named = known.iter().find_map(|(key, name)| Some((name, field(key)?)));
             Ok(named.map_or("Redis".into(), |(name, version)| format!("{name} {version}")))
         }
-        _ => match request::<VERSION>(talk, doing, &[b"HELLO"])? {
+        _ => match request::<VERSION>(handshake, step, &[b"HELLO"])? {
             Reply::Texts(facts) => {
-                let fact = |wanted: &str| {
+                let fact = |key: &str| {
                     let mut pairs = facts.chunks_exact(2);
-                    pairs.find(|pair| pair[0] == wanted).map(|pair| pair[1].as_str())
+                    pairs.find(|pair| pair[0] == key).map(|pair| pair[1].as_str())
                 };
                 let name = match fact("server") {
                     Some("valkey") => "Valkey",
@@ -95,17 +95,17 @@ fn version<const VERSION: u8>(
 }
 
 pub(super) fn statistics<const VERSION: u8>(
-    talk: &mut Handshake<'_, impl Read + Write>,
+    handshake: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<Vec<(String, String)>, HandshakeError> {
-    let reply = request::<VERSION>(talk, "asking for statistics", &[b"INFO"])?;
-    Ok(flatten(&done(talk, reply)?))
+    let reply = request::<VERSION>(handshake, "requesting statistics", &[b"INFO"])?;
+    Ok(flatten(&done(handshake, reply)?))
 }
 
 pub(super) fn flush<const VERSION: u8>(
-    talk: &mut Handshake<'_, impl Read + Write>,
+    handshake: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<(), HandshakeError> {
-    let reply = request::<VERSION>(talk, "emptying the database", &[b"FLUSHDB"])?;
-    done(talk, reply).map(drop)
+    let reply = request::<VERSION>(handshake, "emptying the database", &[b"FLUSHDB"])?;
+    done(handshake, reply).map(drop)
 }
 
 /// `name:text` a line; a text that is `a=1,b=2` gives `name.a` and `name.b`.
@@ -125,22 +125,22 @@ fn flatten(info: &str) -> Vec<(String, String)> {
 }
 
 fn request<const VERSION: u8>(
-    talk: &mut Handshake<'_, impl Read + Write>,
-    doing: &'static str,
+    handshake: &mut Handshake<'_, impl Read + Write>,
+    step: &'static str,
     words: &[&[u8]],
 ) -> Result<Reply, HandshakeError> {
-    let mut question = Vec::new();
-    resp::put_command(words, &mut question);
-    talk.send(doing, &question)?;
+    let mut message = Vec::new();
+    resp::put_command(words, &mut message);
+    handshake.send(step, &message)?;
     loop {
-        let heard = talk.receive(|bytes| {
+        let received = handshake.receive(|bytes| {
             // A RESP3 server may push messages from its HELLO on.
             let (value, used) = resp::value::<VERSION>(bytes, 0, 0)?;
             // Each is consumed by itself: there may be many before the answer.
             let is_push = VERSION == 3 && resp::is_push(bytes);
             Ok(((!is_push).then(|| owned_reply(value)), used))
         })?;
-        if let Some(reply) = heard {
+        if let Some(reply) = received {
             return Ok(reply);
         }
     }
@@ -163,14 +163,17 @@ fn owned_reply(value: Value<'_>) -> Reply {
 }
 
 /// The text of an answer that is no refusal.
-fn done(talk: &Handshake<'_, impl Read + Write>, reply: Reply) -> Result<String, HandshakeError> {
+fn done(
+    handshake: &Handshake<'_, impl Read + Write>,
+    reply: Reply,
+) -> Result<String, HandshakeError> {
     match reply {
         Reply::Text(text) => Ok(text),
         Reply::Texts(texts) => Ok(texts.join(" ")),
         Reply::Refused { words, .. } if words.contains("unknown command `HELLO`") => {
-            Err(talk.wrong(WireError::Garbage { expected: "RESP3", got: words }))
+            Err(handshake.wrong(WireError::Garbage { expected: "RESP3", got: words }))
         }
-        Reply::Refused { why, words } => Err(talk.refused(Response::Refused { why, words })),
+        Reply::Refused { why, words } => Err(handshake.refused(Response::Refused { why, words })),
     }
 }
 

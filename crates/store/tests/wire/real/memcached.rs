@@ -43,14 +43,14 @@ fn full_and_too_large_keep_the_connection_in_step() {
             _ => None,
         };
         let large = vec![b'x'; 3 << 20];
-        assert_eq!(why(client.ask(Kind::Set, &[b"key"], &large).0), Some(Refusal::TooLarge));
-        assert_eq!(client.ask(Kind::Get, &[b"key"], b"").0, Response::Found(0));
+        assert_eq!(why(client.request(Kind::Set, &[b"key"], &large).0), Some(Refusal::TooLarge));
+        assert_eq!(client.request(Kind::Get, &[b"key"], b"").0, Response::Found(0));
         let full = (0..2000).find_map(|key| {
             let key = format!("{protocol:?}:{key}");
-            why(client.ask(Kind::Set, &[key.as_bytes()], &large[..8000]).0)
+            why(client.request(Kind::Set, &[key.as_bytes()], &large[..8000]).0)
         });
         assert_eq!(full, Some(Refusal::OutOfMemory), "{protocol:?}");
-        assert_eq!(client.ask(Kind::Delete, &[b"absent"], b"").0, Response::Deleted(false));
+        assert_eq!(client.request(Kind::Delete, &[b"absent"], b"").0, Response::Deleted(false));
     }
 }
 

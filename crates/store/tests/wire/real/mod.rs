@@ -104,10 +104,10 @@ struct Client {
 }
 
 impl Client {
-    fn send(&mut self, asks: &[(Kind, &KeyList, &[u8])]) {
+    fn send(&mut self, requests: &[(Kind, &KeyList, &[u8])]) {
         use std::io::Write;
         let mut out = Vec::new();
-        for (tag, (kind, keys, value)) in (self.tag..).zip(asks) {
+        for (tag, (kind, keys, value)) in (self.tag..).zip(requests) {
             self.protocol
                 .write(&Request { kind: *kind, keys, value, expiry: Expiry::Never, tag }, &mut out);
         }
@@ -118,15 +118,15 @@ impl Client {
     fn receive(&mut self, kind: Kind, keys: &KeyList) -> (Response, Vec<(usize, Vec<u8>)>) {
         use std::io::Read;
         loop {
-            let mut seen = Vec::new();
+            let mut values = Vec::new();
             let read = self.protocol.read(kind, keys, self.tag, &self.received, |place, value| {
-                seen.push((place, value.to_vec()));
+                values.push((place, value.to_vec()));
             });
             match read.expect("an answer of this protocol") {
                 ParsedResponse::Whole { used, answer } => {
                     self.received.drain(..used);
                     self.tag += 1;
-                    return (answer, seen);
+                    return (answer, values);
                 }
                 ParsedResponse::Incomplete { needs } => assert!(needs > self.received.len()),
             }
@@ -147,7 +147,7 @@ impl Client {
         self.receive(kind, &keys).0
     }
 
-    fn ask(
+    fn request(
         &mut self,
         kind: Kind,
         keys: &[&[u8]],
@@ -171,24 +171,24 @@ fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
     let nothing = || (Response::Found(0), Vec::new());
     protocol.flush(&mut client.stream).expect("emptied");
 
-    assert_eq!(client.ask(Kind::Get, &[b"absent"], b""), nothing());
-    assert_eq!(client.ask(Kind::Delete, &[b"absent"], b"").0, Response::Deleted(false));
+    assert_eq!(client.request(Kind::Get, &[b"absent"], b""), nothing());
+    assert_eq!(client.request(Kind::Delete, &[b"absent"], b"").0, Response::Deleted(false));
     for value in [&b""[..], b"one", b"\r\nEND\r\n\0$-1\r\n", &[0xff; 100_000]] {
-        assert_eq!(client.ask(Kind::Set, &[b"key"], value).0, Response::Stored);
+        assert_eq!(client.request(Kind::Set, &[b"key"], value).0, Response::Stored);
         let found = (Response::Found(1), vec![(0, value.to_vec())]);
-        assert_eq!(client.ask(Kind::Get, &[b"key"], b""), found);
+        assert_eq!(client.request(Kind::Get, &[b"key"], b""), found);
     }
-    assert_eq!(client.ask(Kind::Delete, &[b"key"], b"").0, Response::Deleted(true));
-    assert_eq!(client.ask(Kind::Get, &[b"key"], b""), nothing());
+    assert_eq!(client.request(Kind::Delete, &[b"key"], b"").0, Response::Deleted(true));
+    assert_eq!(client.request(Kind::Get, &[b"key"], b""), nothing());
 
     let longest = vec![b'k'; protocol.longest_key().min(4000)];
     let binary: Vec<u8> = (0..=255).cycle().take(protocol.longest_binary_key().min(4000)).collect();
     for key in [longest, binary].iter().filter(|key| !key.is_empty()) {
         protocol.check_key(key).expect("a key that it takes");
-        assert_eq!(client.ask(Kind::Set, &[key], b"value").0, Response::Stored);
-        let both = client.ask(Kind::Get, &[b"absent", key, b"key"], b"");
+        assert_eq!(client.request(Kind::Set, &[key], b"value").0, Response::Stored);
+        let both = client.request(Kind::Get, &[b"absent", key, b"key"], b"");
         assert_eq!(both, (Response::Found(1), vec![(1, b"value".to_vec())]));
-        assert_eq!(client.ask(Kind::Delete, &[key], b"").0, Response::Deleted(true));
+        assert_eq!(client.request(Kind::Delete, &[key], b"").0, Response::Deleted(true));
     }
 
     // A second, an hour, and more than the thirty days that memcached counts from now.
@@ -199,45 +199,46 @@ fn converse(server: &Server, protocol: Protocol, login: &Login) -> String {
     // A value that expires at once replaces the old one and is absent.
     assert_eq!(client.set_for(b"gone", Expiry::Never), Response::Stored);
     assert_eq!(client.set_for(b"gone", Expiry::AtOnce), Response::Stored);
-    assert_eq!(client.ask(Kind::Get, &[b"gone"], b"").0, Response::Found(0));
+    assert_eq!(client.request(Kind::Get, &[b"gone"], b"").0, Response::Found(0));
     std::thread::sleep(Duration::from_millis(2100));
-    let left = client.ask(Kind::Get, &times.map(|(key, _)| key), b"");
-    assert_eq!(left.1.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [1, 2, 3]);
+    let remaining = client.request(Kind::Get, &times.map(|(key, _)| key), b"");
+    assert_eq!(remaining.1.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [1, 2, 3]);
     for (key, _) in times {
-        client.ask(Kind::Delete, &[key], b"");
+        client.request(Kind::Delete, &[key], b"");
     }
 
     // Pipelined, in step, with several long keys a get.
     let names: Vec<Vec<u8>> = (0..50).map(|key| format!("user:{key:0>200}").into_bytes()).collect();
     let singles: Vec<KeyList> = names.iter().map(|name| key_list(&[name])).collect();
     let all = key_list(&names.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let mut asks: Vec<(Kind, &KeyList, &[u8])> = Vec::new();
-    asks.extend(singles.iter().zip(&names).map(|(key, name)| (Kind::Set, key, name.as_slice())));
-    asks.push((Kind::Get, &all, b""));
-    asks.extend(singles.iter().step_by(2).map(|key| (Kind::Delete, key, &b""[..])));
-    asks.push((Kind::Get, &all, b""));
-    client.send(&asks);
+    let mut requests: Vec<(Kind, &KeyList, &[u8])> = Vec::new();
+    requests
+        .extend(singles.iter().zip(&names).map(|(key, name)| (Kind::Set, key, name.as_slice())));
+    requests.push((Kind::Get, &all, b""));
+    requests.extend(singles.iter().step_by(2).map(|key| (Kind::Delete, key, &b""[..])));
+    requests.push((Kind::Get, &all, b""));
+    client.send(&requests);
     for key in &singles {
         assert_eq!(client.receive(Kind::Set, key).0, Response::Stored);
     }
-    let (answer, seen) = client.receive(Kind::Get, &all);
+    let (answer, values) = client.receive(Kind::Get, &all);
     assert_eq!(answer, Response::Found(50));
-    assert!(seen.iter().all(|(place, value)| *value == names[*place]));
+    assert!(values.iter().all(|(place, value)| *value == names[*place]));
     for key in singles.iter().step_by(2) {
         assert_eq!(client.receive(Kind::Delete, key).0, Response::Deleted(true));
     }
-    let (answer, seen) = client.receive(Kind::Get, &all);
+    let (answer, values) = client.receive(Kind::Get, &all);
     assert_eq!(answer, Response::Found(25));
-    assert!(seen.iter().all(|(place, value)| place % 2 == 1 && *value == names[*place]));
+    assert!(values.iter().all(|(place, value)| place % 2 == 1 && *value == names[*place]));
     assert!(client.received.is_empty());
 
     let statistics = protocol.statistics(&mut client.stream).expect("statistics");
-    let said = |names: &[&str]| {
+    let reports = |names: &[&str]| {
         statistics.iter().any(|(name, text)| names.contains(&&name[..]) && !text.is_empty())
     };
-    assert!(said(&["get_hits", "keyspace_hits"]) && statistics.len() > 30, "{statistics:?}");
+    assert!(reports(&["get_hits", "keyspace_hits"]) && statistics.len() > 30, "{statistics:?}");
 
     protocol.flush(&mut client.stream).expect("emptied");
-    assert_eq!(client.ask(Kind::Get, &[&names[1]], b""), nothing());
+    assert_eq!(client.request(Kind::Get, &[&names[1]], b""), nothing());
     version
 }

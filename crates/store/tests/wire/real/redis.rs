@@ -35,10 +35,10 @@ fn databases_are_apart() {
         let database = |database| Login { database, ..Login::default() };
         let (mut first, _) = server.greet(protocol, &database(0)).expect("a greeting");
         let (mut other, _) = server.greet(protocol, &database(5)).expect("a greeting");
-        assert_eq!(other.ask(Kind::Set, &[b"key"], b"5").0, Response::Stored);
-        assert_eq!(first.ask(Kind::Get, &[b"key"], b"").0, Response::Found(0));
+        assert_eq!(other.request(Kind::Set, &[b"key"], b"5").0, Response::Stored);
+        assert_eq!(first.request(Kind::Get, &[b"key"], b"").0, Response::Found(0));
         protocol.flush(&mut first.stream).expect("emptied");
-        assert_eq!(other.ask(Kind::Get, &[b"key"], b"").0, Response::Found(1));
+        assert_eq!(other.request(Kind::Get, &[b"key"], b"").0, Response::Found(1));
         let statistics = protocol.statistics(&mut other.stream).expect("statistics");
         assert!(statistics.contains(&("db5.keys".into(), "1".into())), "{statistics:?}");
         let refused = server.greet(protocol, &database(99)).map(|_| ());
@@ -70,13 +70,13 @@ fn user_with_restricted_rights() {
     for protocol in BOTH {
         let (mut client, version) = server.greet(protocol, &bob).expect("a greeting");
         assert!(version.starts_with("Redis 7.") || version.starts_with("Valkey "), "{version}");
-        assert_eq!(client.ask(Kind::Get, &[b"user:1", b"user:2"], b"").0, Response::Found(0));
+        assert_eq!(client.request(Kind::Get, &[b"user:1", b"user:2"], b"").0, Response::Found(0));
         for (kind, key) in [(Kind::Set, &b"user:1"[..]), (Kind::Get, b"other")] {
-            let (answer, _) = client.ask(kind, &[key], b"value");
+            let (answer, _) = client.request(kind, &[key], b"value");
             let Response::Refused { why, words } = answer else { panic!("{answer:?}") };
             assert!(why == Refusal::Auth && words.starts_with("NOPERM"), "{words}");
         }
-        assert_eq!(client.ask(Kind::Get, &[b"user:1"], b"").0, Response::Found(0));
+        assert_eq!(client.request(Kind::Get, &[b"user:1"], b"").0, Response::Found(0));
         let refused = protocol.statistics(&mut client.stream).expect_err("no right to it");
         assert!(matches!(refused, HandshakeError::Refused { why: Refusal::Auth, .. }), "{refused}");
     }
@@ -89,9 +89,9 @@ fn full_server_keeps_the_connection_in_step() {
     };
     for protocol in BOTH {
         let (mut client, _) = server.greet(protocol, &Login::default()).expect("a greeting");
-        let (answer, _) = client.ask(Kind::Set, &[b"key"], b"value");
+        let (answer, _) = client.request(Kind::Set, &[b"key"], b"value");
         let Response::Refused { why, words } = answer else { panic!("{answer:?}") };
         assert!(why == Refusal::OutOfMemory && words.starts_with("OOM"), "{words}");
-        assert_eq!(client.ask(Kind::Get, &[b"key"], b"").0, Response::Found(0));
+        assert_eq!(client.request(Kind::Get, &[b"key"], b"").0, Response::Found(0));
     }
 }

@@ -58,7 +58,7 @@ pub fn fields(
     position: &mut Position,
     rest: &mut &[u8],
     key_first: bool,
-    mut seen: impl FnMut(&mut Position),
+    mut on_token: impl FnMut(&mut Position),
 ) -> bool {
     loop {
         if key_first && position.token == 1 {
@@ -73,7 +73,7 @@ pub fn fields(
         match byte {
             b' ' | b'\n' => {
                 if position.word != 0 {
-                    seen(position);
+                    on_token(position);
                     position.token = position.token.saturating_add(1);
                     begin_token(position);
                 }

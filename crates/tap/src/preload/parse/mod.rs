@@ -98,7 +98,7 @@ impl Position {
     }
 
     /// Reads a piece of the client's bytes, adding to `parsed`.
-    pub fn requests(&mut self, piece: &[u8], asked: &mut ParsedRequest) -> Result<(), ParseLost> {
+    pub fn requests(&mut self, piece: &[u8], parsed: &mut ParsedRequest) -> Result<(), ParseLost> {
         let Some(first) = piece.first() else { return Ok(()) };
         if self.grammar == Grammar::Unseen {
             self.grammar = match first {
@@ -109,9 +109,9 @@ impl Position {
             };
         }
         match self.grammar {
-            Grammar::Text => requests::text(self, piece, asked),
-            Grammar::Binary => requests::binary(self, piece, asked),
-            Grammar::Resp => requests::resp(self, piece, asked),
+            Grammar::Text => requests::text(self, piece, parsed),
+            Grammar::Binary => requests::binary(self, piece, parsed),
+            Grammar::Resp => requests::resp(self, piece, parsed),
             Grammar::Unseen => Err(ParseLost),
         }
     }
@@ -192,13 +192,13 @@ fn after(bytes: &[u8], count: usize) -> &[u8] {
 #[inline]
 fn after_line(bytes: &[u8]) -> Option<&[u8]> {
     // SAFETY: memchr reads at most `len` bytes, all of them `bytes`'s.
-    let found = unsafe {
+    let line_feed = unsafe {
         crate::sys::memchr(bytes.as_ptr().cast(), i32::from(b'\n'), bytes.len()) as usize
     };
-    if found == 0 {
+    if line_feed == 0 {
         return None;
     }
-    Some(after(bytes, found.wrapping_sub(bytes.as_ptr() as usize).saturating_add(1)))
+    Some(after(bytes, line_feed.wrapping_sub(bytes.as_ptr() as usize).saturating_add(1)))
 }
 
 /// The last eight bytes of `text` as [`Position::word`] holds them.

@@ -3,9 +3,9 @@
 use super::{Grammar, ParseLost, ParsedRequest, Position, after, after_line, flag, lines, word};
 
 impl Position {
-    fn request_done(&mut self, asked: &mut ParsedRequest) {
-        asked.complete += 1;
-        asked.quiet += u32::from(self.flags & flag::QUIET != 0);
+    fn request_done(&mut self, parsed: &mut ParsedRequest) {
+        parsed.complete += 1;
+        parsed.quiet += u32::from(self.flags & flag::QUIET != 0);
         self.restart();
     }
 }
@@ -30,7 +30,7 @@ const NOREPLY_WORD: u64 = word(b"noreply");
 pub fn text(
     position: &mut Position,
     piece: &[u8],
-    asked: &mut ParsedRequest,
+    parsed: &mut ParsedRequest,
 ) -> Result<(), ParseLost> {
     use text_step::*;
     let mut rest = piece;
@@ -39,7 +39,7 @@ pub fn text(
             COMMAND if position.token == 0 && *first == b'*' => {
                 // Redis after an inline command.
                 position.grammar = Grammar::Resp;
-                return resp(position, rest, asked);
+                return resp(position, rest, parsed);
             }
             COMMAND => match lines::first_word(position, &mut rest)? {
                 lines::Word::Unfinished => {}
@@ -51,19 +51,19 @@ pub fn text(
                 }
                 lines::Word::Line => {
                     step_of(position);
-                    position.request_done(asked);
+                    position.request_done(parsed);
                 }
             },
             LINE => match after_line(rest) {
                 Some(tail) => {
                     rest = tail;
-                    position.request_done(asked);
+                    position.request_done(parsed);
                 }
                 None => rest = &[],
             },
             BODY => {
                 if position.pass_body(&mut rest) {
-                    position.request_done(asked);
+                    position.request_done(parsed);
                 }
             }
             step => {
@@ -85,7 +85,7 @@ pub fn text(
                     position.skip = u64::from(position.need) + 2;
                     position.step = BODY;
                 } else {
-                    position.request_done(asked);
+                    position.request_done(parsed);
                 }
             }
         }
@@ -214,13 +214,13 @@ pub fn binary_header(
 pub fn binary(
     position: &mut Position,
     piece: &[u8],
-    asked: &mut ParsedRequest,
+    parsed: &mut ParsedRequest,
 ) -> Result<(), ParseLost> {
     let mut rest = piece;
     while !rest.is_empty() {
         if position.skip > 0 {
             if position.pass_body(&mut rest) {
-                position.request_done(asked);
+                position.request_done(parsed);
             }
         } else if let Some(header) = binary_header(position, &mut rest, 0x80)? {
             if is_quiet(header.opcode) {
@@ -228,7 +228,7 @@ pub fn binary(
             }
             position.skip = u64::from(header.body_bytes);
             if position.skip == 0 {
-                position.request_done(asked);
+                position.request_done(parsed);
             }
         }
     }
@@ -250,7 +250,7 @@ mod resp_step {
 pub fn resp(
     position: &mut Position,
     piece: &[u8],
-    asked: &mut ParsedRequest,
+    parsed: &mut ParsedRequest,
 ) -> Result<(), ParseLost> {
     use resp_step::*;
     let mut rest = piece;
@@ -301,20 +301,20 @@ pub fn resp(
                 }
                 if position.pass_body(&mut rest) {
                     if position.step == NAME {
-                        asked.stream |= makes_a_stream(position.word);
+                        parsed.stream |= makes_a_stream(position.word);
                         position.word = 0;
                     }
                     position.need = position.need.saturating_sub(1);
                     position.step = DOLLAR;
                     if position.need == 0 {
-                        position.request_done(asked);
+                        position.request_done(parsed);
                     }
                 }
             }
             _ => match after_line(rest) {
                 Some(tail) => {
                     rest = tail;
-                    position.request_done(asked);
+                    position.request_done(parsed);
                 }
                 None => rest = after(rest, rest.len()),
             },

@@ -4,12 +4,12 @@ use super::*;
 fn requests(bytes: &[u8]) -> Result<(u32, u32, bool), ParseLost> {
     let cut = |size: usize| {
         let mut position = Position::START;
-        let mut asked = ParsedRequest::default();
+        let mut parsed = ParsedRequest::default();
         for piece in bytes.chunks(size) {
-            position.requests(piece, &mut asked)?;
+            position.requests(piece, &mut parsed)?;
         }
-        assert!(!position.inside() || asked.complete == 0, "nothing is left: {position:?}");
-        Ok((asked.complete, asked.quiet, asked.stream))
+        assert!(!position.inside() || parsed.complete == 0, "nothing is left: {position:?}");
+        Ok((parsed.complete, parsed.quiet, parsed.stream))
     };
     let whole = cut(bytes.len());
     for size in 1..40 {
@@ -151,10 +151,10 @@ fn arbitrary_bytes_do_not_panic() {
             (0..random() % 120).map(|_| alphabet[random() % alphabet.len()]).collect();
         let (mut requests, mut answers) = (Position::START, Position::START);
         for piece in bytes.chunks(1 + random() % 50) {
-            let (mut asked, mut begun) = (ParsedRequest::default(), 0);
-            let _ = requests.requests(piece, &mut asked);
+            let (mut parsed, mut begun) = (ParsedRequest::default(), 0);
+            let _ = requests.requests(piece, &mut parsed);
             let _ = answers.answers(piece, &mut begun);
-            assert!(asked.complete as usize <= piece.len() && begun as usize <= piece.len());
+            assert!(parsed.complete as usize <= piece.len() && begun as usize <= piece.len());
         }
     }
 }
@@ -162,8 +162,8 @@ fn arbitrary_bytes_do_not_panic() {
 #[test]
 fn position_round_trips() {
     let mut position = Position::START;
-    let mut asked = ParsedRequest::default();
-    position.requests(b"set key 1 0 123 nor", &mut asked).unwrap();
+    let mut parsed = ParsedRequest::default();
+    position.requests(b"set key 1 0 123 nor", &mut parsed).unwrap();
     let saved = SavedPosition(Default::default());
     saved.store(position);
     assert_eq!(saved.load(), position);
