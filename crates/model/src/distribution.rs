@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 
 use crate::histogram;
 
-/// Three significant digits: so many values of each power of two are told apart.
+/// Three significant digits: the resolution of each power of two.
 const SUB_BUCKETS: u64 = 2048;
 const HALF: u64 = SUB_BUCKETS / 2;
 const SUB_BITS: u32 = SUB_BUCKETS.trailing_zeros();

@@ -1,6 +1,6 @@
-//! Text that strangers wrote (servers' versions, names, notes, errors), made fit to be shown. One
-//! rule for terminals, Markdown, pages, spreadsheets and messages: what could steer a terminal or
-//! turn a line around is seen and does nothing, and a password in an address is not seen.
+//! Sanitises text of others (servers' versions, names, notes, errors) for display. One rule for
+//! terminals, Markdown, pages, spreadsheets and messages: what could steer a terminal or turn a
+//! line around is seen and does nothing, and a password in an address is not seen.
 
 use std::borrow::Cow;
 

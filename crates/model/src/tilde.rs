@@ -1,4 +1,4 @@
-//! `~` before a path: a shell replaces it at the beginning of a word, and nobody does elsewhere.
+//! `~` before a path: a shell expands it only at the beginning of a word.
 
 /// Why this is no path that anybody means, if it begins with `~` as only a shell reads it.
 pub fn unexpanded(path: &str) -> Option<String> {

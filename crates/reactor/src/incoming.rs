@@ -37,8 +37,8 @@ impl Incoming {
         }
     }
 
-    /// Free space of at least `least` bytes behind what is there; the caller fills
-    /// some of it and says so with [`Incoming::filled`].
+    /// Free space of at least `least` bytes after the content; the caller fills some of it and
+    /// calls [`Incoming::filled`].
     pub(crate) fn room(&mut self, least: usize) -> &mut [u8] {
         if self.bytes.len() - self.end < least {
             self.make_room(least);

@@ -2,10 +2,9 @@
 //! TLS), and requests over many connections from one thread without blocking ([`Reactor`]: epoll or
 //! io_uring, the same results from both).
 //!
-//! The reactor is the hot path of a load generator: one `send` and one receive
-//! a request, no allocation once the buffers have grown (but what TLS itself
-//! allocates), and the instant at which the kernel got each answer where it
-//! tells.
+//! The reactor is the hot path of a load generator: one `send` and one receive a request, no
+//! allocation once the buffers have grown (but what TLS itself allocates), and the kernel's
+//! timestamp of each answer where available.
 #![deny(unsafe_code)]
 
 mod borrowed_buffer;

@@ -50,7 +50,7 @@ impl Shared {
         !self.ready.is_empty()
     }
 
-    /// The first reason of an end is kept.
+    /// Only the first reason of an end counts.
     pub(crate) fn end(&mut self, number: u32, state: ConnectionState) {
         let connection = &mut self.connections[number as usize];
         if connection.is_open() {
@@ -76,12 +76,11 @@ enum Poller {
 
 /// Many connections, driven by one thread without blocking.
 ///
-/// A connection is known by its number, from 0, in the order in which they were
-/// added. In each round: append requests to [`Reactor::outgoing`], ask for them to
-/// be sent, [`Reactor::poll`], then for each [`Reactor::ready`] connection consume
-/// the whole answers of [`Reactor::incoming`] and look at its [`Reactor::state`].
-/// Whole answers should be consumed before the next poll, for what is unconsumed
-/// counts as one answer against `largest_answer`.
+/// A connection is known by its number, from 0, in the order in which they were added. In each
+/// round: append requests to [`Reactor::outgoing`], [`Reactor::send`], [`Reactor::poll`], then for
+/// each [`Reactor::ready`] connection consume the whole answers of [`Reactor::incoming`] and look
+/// at its [`Reactor::state`]. Whole answers should be consumed before the next poll, for what is
+/// unconsumed counts as one answer against `largest_answer`.
 ///
 /// It stays in the thread that made it: io_uring takes work from one thread only,
 /// and for epoll that thread's timer slack is set to 1 ns, so that waits end on time.
@@ -253,8 +252,8 @@ impl Reactor {
     /// this process was woken. `None` without timestamps, on unix sockets, and for
     /// the first segments after the kernel's stamping was turned on.
     ///
-    /// Several segments that were received at once have one time, the newest's; an
-    /// answer that ended in an earlier one is then said to be later than it was.
+    /// Several segments that were received at once have one time, the newest's; an answer that
+    /// ended in an earlier one then has a late timestamp.
     pub fn arrived(&self, conn: usize) -> Option<u64> {
         self.shared.connections[conn].arrived
     }

@@ -102,7 +102,7 @@ fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usiz
     }
 }
 
-/// A limited blocking call that ran out of time says `WouldBlock` on Linux.
+/// A blocking call that timed out returns `WouldBlock` on Linux.
 fn timed_out(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock => {

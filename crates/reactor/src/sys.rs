@@ -46,8 +46,7 @@ pub(crate) fn receive_stamped(socket: RawFd, into: &mut [u8]) -> io::Result<(usi
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = CONTROL as _;
-    // SAFETY: the message points at a live, exclusive slice and control buffer, and says
-    // their lengths.
+    // SAFETY: the message points at a live, exclusive slice and control buffer, with their lengths.
     let received = unsafe { libc::recvmsg(socket, &mut message, libc::MSG_DONTWAIT) };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     let used = (message.msg_controllen as usize).min(CONTROL);
@@ -78,7 +77,7 @@ pub(crate) fn disable_linger(socket: &impl AsRawFd) -> io::Result<()> {
 }
 
 fn set_option<T>(socket: &impl AsRawFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the option's value is live and of the length that is said.
+    // SAFETY: the option's value is live and of the given length.
     done(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -106,7 +105,7 @@ pub(crate) fn new_epoll() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Watches a socket: edges of `events`, told with `token`.
+/// Watches a socket: edges of `events`, reported with `token`.
 pub(crate) fn watch(
     epoll: &OwnedFd,
     socket: &impl AsRawFd,
@@ -130,9 +129,8 @@ pub(crate) fn wait(
         tv_sec: wait.as_secs() as libc::time_t,
         tv_nsec: wait.subsec_nanos() as _,
     };
-    // The C library's own `epoll_pwait2` is younger than the kernel's.
-    // SAFETY: the events are a live, exclusive slice whose length is said; the limit is live;
-    // there is no signal mask.
+    // The C library's own `epoll_pwait2` is younger than the kernel's. SAFETY: the events are a
+    // live, exclusive slice of the given length; the limit is live; there is no signal mask.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
@@ -154,7 +152,7 @@ pub(crate) fn wait_ms(
     wait: Duration,
 ) -> io::Result<usize> {
     let limit = wait.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int;
-    // SAFETY: the events are a live, exclusive slice whose length is said.
+    // SAFETY: the events are a live, exclusive slice of the given length.
     let count = unsafe {
         libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as libc::c_int, limit)
     };

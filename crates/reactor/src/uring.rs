@@ -24,7 +24,7 @@ use crate::sys;
 
 /// Size of the submission queue; more are submitted in turns.
 const SUBMISSIONS: u32 = 256;
-/// Size of the completion queue; the kernel keeps more for later.
+/// Size of the completion queue; the kernel buffers more.
 const COMPLETIONS: u32 = 4096;
 /// What the kernel puts before the bytes of a received message, `io_uring_recvmsg_out`.
 const HEADER: usize = 16;

@@ -317,7 +317,7 @@ fn gathering_wait_ends_early_and_loses_nothing() {
                 }
             }
         }
-        // Had any wait gone to its limit, it would be longer.
+        // A wait up to its limit would be longer.
         assert!(begun.elapsed() < Duration::from_secs(30), "{engine}");
     });
 }

@@ -93,7 +93,7 @@ impl HolderProcess {
         HolderProcess { holder, server: pid, socket, folder }
     }
 
-    /// The guard of the server, by what the shell is told on its command line.
+    /// The guard of the server, by the arguments on its command line.
     fn guards(&self) -> Vec<u32> {
         let all = command_lines(&self.socket).into_iter();
         all.filter(|(_, line)| line.contains(GUARD)).map(|(pid, _)| pid).collect()

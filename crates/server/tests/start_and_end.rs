@@ -254,7 +254,7 @@ fn quotes_a_failed_server_with_a_remedy() {
 
 #[test]
 fn refuses_fewer_connections_than_requested() {
-    // No kernel gives a process so many descriptors unless it is told to.
+    // No kernel allows so many descriptors by default.
     for name in ["memcached", "redis"] {
         let error = start(name, none().with("connections", 16_000_000)).unwrap_err();
         assert!(error.to_string().contains("`connections`"), "{error}");
@@ -318,7 +318,7 @@ fn finds_and_ends_a_server_behind_a_script() {
 
 #[test]
 fn servers_that_refuse_the_question_are_up() {
-    // Binary only, and one that wants a password.
+    // Binary only, and one that requires a password.
     start("memcached", none().with("arguments", ["-B", "binary"])).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("redis.conf");

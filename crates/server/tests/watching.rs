@@ -44,7 +44,7 @@ impl Client {
         }
     }
 
-    /// User and system CPU seconds as memcached says them of itself (`getrusage`).
+    /// User and system CPU seconds as memcached reports them (`getrusage`).
     fn memcached_cpu(&mut self) -> f64 {
         let lines = self.request("stats\r\n", "END");
         let value = |name: &str| -> f64 {

@@ -105,7 +105,7 @@ fn warm_then(kind: Kind, turn: &mut impl FnMut(u32) -> f64) -> f64 {
     turn(operations)
 }
 
-/// A turn of the library's own functions, with the options that the adapter's URL asks for.
+/// A turn of the library's own functions, with the options of the adapter's URL.
 fn bare(path: &Path, kind: Kind) -> f64 {
     let path = CString::new(path.to_str().expect("UTF-8")).expect("no zero");
     let text = c"compression=kLZ4Compression;";
@@ -179,7 +179,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn main() {
-    // `cargo test --benches` asks whether it starts.
+    // `cargo test --benches` only checks that it starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }

@@ -90,8 +90,8 @@ pub trait Session {
     /// Sets the value of a key that may exist.
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;
 
-    /// Sets the value of a key that is new. Stores that do not tell the two apart do the same
-    /// as for `update`.
+    /// Sets the value of a key that is new. Stores without a separate insert do the same as for
+    /// `update`.
     fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         self.update(key, value)
     }

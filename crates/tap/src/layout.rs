@@ -116,8 +116,7 @@ pub enum Counter {
     Quiet,
     /// Requests that were answered before their last byte came: not timed.
     Early,
-    /// Intervals of connections whose requests cannot be told apart: one a
-    /// batch, contained in `Answered`.
+    /// Intervals of connections with an unknown protocol: one a batch, contained in `Answered`.
     Opaque,
     /// Connections with an unknown protocol.
     OpaqueConnections,

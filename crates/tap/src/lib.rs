@@ -8,7 +8,7 @@
 //! - [`reader`] makes the file and reads it while the server runs.
 //! - [`layout`] is what the two agree on.
 //!
-//! `docs/server-latency.md` says what is counted from when to when.
+//! `docs/server-latency.md` defines the intervals.
 
 pub mod layout;
 pub mod preload;

@@ -58,7 +58,7 @@ impl std::error::Error for CompileError {
     }
 }
 
-/// The folder whose change asks for building anew.
+/// The source folder, whose changes require a rebuild.
 pub fn sources() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))
 }

@@ -87,10 +87,10 @@ unsafe impl Send for Reader {}
 unsafe impl Sync for Reader {}
 
 impl Reader {
-    /// Makes the file anew (mode 0600, sparse, some 8 MiB long) and maps it;
-    /// it is removed when the reader goes. One file serves one start of one
-    /// server. It should be in memory (`/dev/shm`): on a disk its pages would
-    /// be written back. It must not be shortened while the server runs.
+    /// Makes the file anew (mode 0600, sparse, some 8 MiB long) and maps it; it is removed when the
+    /// reader is dropped. One file serves one start of one server. It should be in memory
+    /// (`/dev/shm`): on a disk its pages would be written back. It must not be shortened while the
+    /// server runs.
     ///
     /// # Errors
     /// [`ReaderError::Io`], also when the file is there already.
@@ -288,8 +288,8 @@ totals! {
     /// Reads that completed at least one request with an answer: `requests / batches` is how deep
     /// clients pipeline.
     batches: Batches,
-    /// Of the intervals, those of a batch whose requests could not be told
-    /// apart. Not 0: the histogram is of batches, not of requests.
+    /// Of the intervals, those of batches of an unknown protocol. Not 0: the histogram is of
+    /// batches, not of requests.
     opaque: Opaque,
     /// Connections with an unknown protocol.
     opaque_connections: OpaqueConnections,

@@ -82,7 +82,7 @@ unsafe extern "C" {
     pub fn __errno_location() -> *mut c_int;
 }
 
-/// Whether an address that `mmap` answered says that it failed.
+/// Whether an address from `mmap` means failure.
 pub fn map_failed(at: *mut c_void) -> bool {
     at.is_null() || at as usize == usize::MAX
 }

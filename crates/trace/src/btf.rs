@@ -33,7 +33,7 @@ fn further_bytes(kind: u32, members: usize) -> Result<usize, BtfError> {
     })
 }
 
-/// The numbers of the types of `kind` that are called as `names` says, in that order.
+/// The numbers of the types of `kind` with these names, in order.
 pub(crate) fn find<const N: usize>(
     btf: &[u8],
     kind: u32,

@@ -18,9 +18,9 @@ pub struct Snapshot {
     /// that arrived in pieces, or one that was not answered. The time counts
     /// from the last of them.
     pub joined_reads: u64,
-    /// Writes to a client's socket with no read since the write before: a long
-    /// answer in pieces, or the further answers of a pipelined batch. Where there
-    /// are many, requests were more than [`Snapshot::requests`] says.
+    /// Writes to a client's socket with no read since the write before: a long answer in pieces, or
+    /// the further answers of a pipelined batch. Where there are many, there were more requests
+    /// than [`Snapshot::requests`].
     pub further_writes: u64,
     /// Returns from epoll_wait and its like with something ready.
     pub wakeups: u64,

@@ -137,7 +137,7 @@ fn bpf<T>(command: i32, attributes: &mut T) -> io::Result<i32> {
 
 fn bpf_descriptor<T>(command: i32, attributes: &mut T) -> io::Result<OwnedFd> {
     let descriptor = bpf(command, attributes)?;
-    // SAFETY: the command returned a new descriptor that nobody else owns.
+    // SAFETY: the command returned a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -331,7 +331,7 @@ pub(crate) fn open_process(pid: u32) -> io::Result<OwnedFd> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
 }
 

@@ -63,8 +63,8 @@ impl Target {
         Ok(Target { pid, handle, descriptors: most.unwrap_or(usize::MAX) })
     }
 
-    /// The descriptors that are sockets now, each with whether the process opened
-    /// that connection itself, as far as TCP's table tells.
+    /// The descriptors that are sockets now, each with whether the process opened that connection
+    /// itself, as far as TCP's table shows.
     pub fn sockets(&self) -> Result<Vec<(usize, bool)>, Unavailable> {
         let folder = format!("/proc/{}", self.pid);
         let failed = |error| {

@@ -108,7 +108,7 @@ fn count_of(snapshot: &Snapshot, name: &str) -> u64 {
     snapshot.calls().filter(|(number, _)| name_of(*number) == Some(name)).map(|(_, n)| n).sum()
 }
 
-/// The snapshot once the server has gone back to sleep.
+/// The snapshot after the server sleeps again.
 fn settled(tracer: &Tracer) -> Snapshot {
     let begin = Instant::now();
     let mut last = tracer.snapshot();

@@ -64,7 +64,7 @@ impl Mix {
     /// Reads `read=0.95,update=0.05`; a kind that is not named has no weight.
     ///
     /// # Errors
-    /// [`SpecError::Unreadable`] with the nearest name; also what [`Mix::shares`] says.
+    /// [`SpecError::Unreadable`] with the nearest name; also errors of [`Mix::shares`].
     pub fn parse(text: &str) -> Result<Mix, SpecError> {
         let unreadable = |problem: String| SpecError::Unreadable {
             text: text.to_owned(),

@@ -138,7 +138,7 @@ impl Workload {
         self.multi_get() > 1 || self.hit_ratio.is_some()
     }
 
-    /// What a read asks for when it has drawn this rank.
+    /// The record of a read with this rank.
     #[inline(always)]
     pub(crate) fn choose(&self, rank: u64, draws: &mut Draws, newest: u64) -> ChosenRecord {
         if let Some(hit_ratio) = self.hit_ratio
@@ -190,9 +190,9 @@ impl Workload {
         self.parts.scan.draw(random) as u32
     }
 
-    /// The skew that the first `operations` operations of the stream really have; `None` where
-    /// none of them asks for a record that is there already. Takes at most some tenths of a second
-    /// and 16 MiB, of which up to 4 are kept for other runs on the same data, which then take less.
+    /// The skew that the first `operations` operations of the stream really have; `None` where none
+    /// of them inserts an existing record. Takes at most some tenths of a second and 16 MiB, of
+    /// which up to 4 are cached for other runs on the same data.
     pub fn skew(&self, operations: u64) -> Option<Skew> {
         skew::measure(self, operations)
     }

@@ -91,7 +91,7 @@ proptest! {
             other.next(ALL);
             other.seek(block + 1);
             prop_assert_eq!(other.next_insert(), next);
-            // And one that goes back begins again.
+            // A stream that seeks back restarts.
             other.seek(0);
             prop_assert_eq!(other.next_insert(), 1000);
         }

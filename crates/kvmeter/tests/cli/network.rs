@@ -107,7 +107,7 @@ fn a_server_that_is_not_there_is_named() {
     for scheme in ["memcached", "redis"] {
         let said = place.run(&bench(&format!("{scheme}://{address}"), &["--time", "1s"]));
         assert_eq!(said.code, 1, "{said:?}");
-        assert!(said.err.contains(&address) && said.err.contains("nobody listens"), "{said:?}");
+        assert!(said.err.contains(&address) && said.err.contains("nothing listens"), "{said:?}");
         assert_eq!(said.out, "");
     }
 }

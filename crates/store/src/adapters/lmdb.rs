@@ -98,7 +98,7 @@ impl Store for Lmdb {
         options.map_size(config.map_size as usize).max_readers(READERS);
         // SAFETY: without the sync flags a crash of the machine may leave a broken file, never
         // memory that is not ours; the documentation of the option says so. The directory's lock
-        // keeps every other kvmeter away from the file while it is mapped.
+        // excludes every other kvmeter while the file is mapped.
         #[allow(unsafe_code)]
         let env = unsafe { options.flags(config.flags()).open(&path) }.map_err(failed)?;
         // Slots of processes that were killed; their snapshots would keep pages from being reused.

@@ -116,7 +116,7 @@ impl Store for RawStore {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // A write past the page cache goes out as one request; one into it may be cut by a kill.
+        // A direct write is one request; a cached one may be torn by a kill.
         Capabilities { scan: true, durable: self.direct, stores_values: true, may_evict: false }
     }
 

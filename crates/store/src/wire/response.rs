@@ -52,7 +52,7 @@ pub enum Response {
     },
 }
 
-/// Why a server refused, as far as its message tells.
+/// Why a server refused, as far as its message shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// No memory is left, and nothing is evicted.

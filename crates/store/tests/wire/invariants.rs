@@ -24,8 +24,8 @@ impl Case {
     }
 
     /// Checks that
-    /// - an answer is incomplete until its last byte is there, says how much it needs at least,
-    ///   and shows no value before;
+    /// - an answer is incomplete until its last byte is there, reports how much it needs at least,
+    ///   and yields no value before;
     /// - what follows an answer changes nothing;
     /// - what is wrong stays wrong, whatever follows.
     ///

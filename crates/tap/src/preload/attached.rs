@@ -37,15 +37,14 @@ impl Attached {
         if page.is_null() {
             return None;
         }
-        // SAFETY: the page was mapped and never goes; zeros are a null header.
+        // SAFETY: the page was mapped and is never unmapped; zeros are a null header.
         let page = unsafe { &*page };
         let header = page.header.load(Relaxed);
         if header.is_null() {
             return None;
         }
-        // SAFETY: the header was mapped, with all lanes, and never goes; the
-        // clock was written before the page was published, and is there when
-        // the header is.
+        // SAFETY: the header was mapped, with all lanes, and is never unmapped; the clock was
+        // written before the page was published, and is there when the header is.
         unsafe { Some(Attached { header: &*header, clock: page.clock.assume_init_ref() }) }
     }
 

@@ -126,7 +126,7 @@ fn kernel_trusts_tsc() -> bool {
 fn calibrate() -> Option<u64> {
     let (ticks, ns) = both_clocks();
     let pause = sys::Timespec { seconds: 0, nanoseconds: 5_000_000 };
-    // SAFETY: reads one timespec; the rest after a signal is not asked for.
+    // SAFETY: reads one timespec; the remaining time is not requested.
     unsafe { sys::nanosleep(&pause, std::ptr::null_mut()) };
     let (later_ticks, later_ns) = both_clocks();
     let ns = later_ns.checked_sub(ns).filter(|ns| *ns > 0)?;

@@ -33,7 +33,7 @@ impl Next {
     }
 }
 
-/// Sets `errno` and says that a call failed.
+/// Sets `errno` and returns a failure.
 fn missing() -> isize {
     // SAFETY: the address of this thread's errno is always valid.
     unsafe { *sys::__errno_location() = sys::ENOSYS };

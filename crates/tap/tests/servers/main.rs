@@ -1,6 +1,6 @@
 //! The preloaded library in real, unmodified servers: its counts match the requests.
 
-// Helpers beside the tests unwrap as they do.
+// Helpers of the tests unwrap too.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../examples/support/mod.rs"]

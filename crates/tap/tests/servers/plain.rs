@@ -13,7 +13,7 @@ fn slow_server() -> &'static Path {
     BUILT.get_or_init(|| build("slow_server"))
 }
 
-/// Builds one of the programs beside this file.
+/// Builds one of the programs next to this file.
 fn build(name: &str) -> PathBuf {
     let program = library().with_file_name(name);
     let source = format!("{}/tests/servers/{name}.rs", env!("CARGO_MANIFEST_DIR"));

@@ -21,7 +21,7 @@ pub enum KeyFit {
     Lengthened,
 }
 
-/// Appends the trace's key in the size that the trace says it had, at most [`LONGEST`].
+/// Appends the trace's key in its original size, at most [`LONGEST`].
 ///
 /// Anonymised keys are often longer or shorter than the ones they stand for. What is too long is
 /// cut, and its last letters (up to eleven) become those of a hash of the whole key; what is too

@@ -100,8 +100,8 @@ impl TraceReader {
     /// first, and with the next call the error.
     ///
     /// # Errors
-    /// A line that is no request, by its number; a time that goes back; a second with too many
-    /// requests; a read error. After an error the reader is unusable.
+    /// A line that is no request, by its number; decreasing time; a second with too many requests;
+    /// a read error. After an error the reader is unusable.
     pub fn next_second(
         &mut self,
         spread: ArrivalSpread,

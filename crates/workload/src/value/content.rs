@@ -22,14 +22,13 @@ const WINDOW: usize = 4 << 10;
 ///
 /// From 16 bytes on a value is: 8 bytes of salt (the version), 8 bytes of check, noise, and, where
 /// it is to compress, a run of one byte with a seal of 8 bytes behind it. The check is the key's
-/// hash under a mask that follows from salt and length, so that a reader can tell whose value it
-/// is. Noise is a window of a fixed pool of random bytes, under a mask of 8 bytes that, like the
-/// window's place, follows from salt and key: no two values share long substrings, and each part
-/// of the noise proves its version. A run proves it with a probability of 255 in 256 only, hence
-/// the seal: a value of which one part is from one version and the rest from another is found
-/// wherever it was torn. A value below 16 bytes follows from its key and length alone: its versions
-/// do not differ, and a longer one that was cut to nothing passes where values of 0 bytes are
-/// written.
+/// hash under a mask that follows from salt and length, so that a reader can check the key. Noise
+/// is a window of a fixed pool of random bytes, under a mask of 8 bytes that, like the window's
+/// place, follows from salt and key: no two values share long substrings, and each part of the
+/// noise proves its version. A run proves it with a probability of 255 in 256 only, hence the seal:
+/// a value of which one part is from one version and the rest from another is found wherever it was
+/// torn. A value below 16 bytes follows from its key and length alone: its versions do not differ,
+/// and a longer one that was cut to nothing passes where values of 0 bytes are written.
 ///
 /// Everything is recomputed by [`ValueContent::agrees`] and its callers, so that a single changed
 /// bit is found. Numbers are stored little-endian.

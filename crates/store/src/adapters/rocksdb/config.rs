@@ -154,7 +154,7 @@ impl Config {
         self.cache_kind.unwrap_or(best)
     }
 
-    /// RocksDB's options: its defaults, then the options file, then what the URL says. Every
+    /// RocksDB's options: its defaults, then the options file, then the URL's options. Every
     /// database opened with them shares one block cache.
     pub fn options(&self, library: &'static Library) -> Result<Options, StoreError> {
         let functions = &library.functions;

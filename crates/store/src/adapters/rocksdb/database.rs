@@ -29,7 +29,7 @@ macro_rules! owned {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: made by the same library, and nobody else destroys it.
+                // SAFETY: made by the same library, and destroyed only here.
                 #[allow(unsafe_code)]
                 unsafe { (self.functions.$destroy)(self.raw.as_ptr()) }
             }
@@ -61,8 +61,8 @@ fn made<T>(raw: *mut T) -> Result<NonNull<T>, StoreError> {
     NonNull::new(raw).ok_or_else(|| StoreError::Failed(NOTHING.to_owned()))
 }
 
-/// `rocksdb_statistics_level_except_histogram_or_timers`: counts, but reads no clock and keeps no
-/// histogram.
+/// `rocksdb_statistics_level_except_histogram_or_timers`: counts, but without clocks and
+/// histograms.
 const TICKERS_ALONE: i32 = 1;
 
 #[allow(unsafe_code)]
@@ -137,7 +137,7 @@ impl Table {
     }
 
     pub fn set_cache(&mut self, cache: &Cache) {
-        // SAFETY: both are alive; RocksDB shares the cache and keeps it.
+        // SAFETY: both are alive; RocksDB shares ownership of the cache.
         unsafe {
             (self.functions.rocksdb_block_based_options_set_block_cache)(
                 self.raw.as_ptr(),
@@ -332,7 +332,7 @@ impl PinnedValue<'_> {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let mut length = 0;
-        // SAFETY: the slice is alive, and lends as many bytes as it says until it is destroyed.
+        // SAFETY: the slice is alive, and its bytes are valid until it is destroyed.
         unsafe {
             let bytes =
                 (self.functions.rocksdb_pinnableslice_value)(self.raw.as_ptr(), &mut length);
@@ -385,8 +385,8 @@ impl RowIterator<'_> {
     /// The current pair; `None` after the last one, and after an error.
     pub fn pair(&self) -> Option<(&[u8], &[u8])> {
         let (raw, mut of_key, mut of_value) = (self.raw.as_ptr(), 0, 0);
-        // SAFETY: the iterator is alive; at a pair, it lends both until it is moved, which takes
-        // it exclusively.
+        // SAFETY: the iterator is alive; at a pair, both are valid until it is moved, which needs
+        // exclusive access.
         unsafe {
             if (self.functions.rocksdb_iter_valid)(raw) == 0 {
                 return None;
@@ -455,7 +455,7 @@ fn failed(functions: &'static Functions, error: *mut c_char) -> StoreError {
 /// Copies a text of RocksDB's and frees it.
 ///
 /// # Safety
-/// It is null, or ends with a zero and nobody else frees it.
+/// It is null, or ends with a zero and is freed only here.
 #[allow(unsafe_code)]
 unsafe fn take_text(functions: &'static Functions, text: *mut c_char) -> Option<String> {
     if text.is_null() {

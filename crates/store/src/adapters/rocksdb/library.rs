@@ -281,7 +281,7 @@ fn configured(file: &Path, depth: usize, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// The head of an ELF file says for which processor it is (`e_ident`, `e_machine`).
+/// The processor of an ELF file, from its header (`e_ident`, `e_machine`).
 fn elf_machine(file: &Path) -> Option<([u8; 6], [u8; 2])> {
     let mut head = [0; 20];
     File::open(file).ok()?.read_exact(&mut head).ok()?;

@@ -34,7 +34,7 @@ impl Drop for Server {
 
 impl Server {
     /// Starts a program that listens on `socket` in its own new directory, and waits for it.
-    /// Without the program the test cannot check anything, which is said.
+    /// Without the program the test is skipped with a message.
     fn start(
         program: &str,
         package: &str,
