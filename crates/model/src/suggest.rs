@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_serde_expected() {
+    fn names_what_serde_expected() {
         let unknown = "unknown field `thread`, expected `threads` or `rate`";
         assert_eq!(with_suggestion(unknown), format!("{unknown}; did you mean `threads`?"));
         let far = "unknown variant `xyzzy`, expected `threads` or `rate`";

@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn json_says_the_same(text in any::<String>()) {
+        fn json_keeps_its_meaning(text in any::<String>()) {
             let written = serde_json::to_string(&text).unwrap();
             let safe = json(&written);
             prop_assert!(!safe.chars().any(is_control));

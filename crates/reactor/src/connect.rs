@@ -72,8 +72,8 @@ fn connect_tcp(
     let mut last = None;
     for (index, place) in all.iter().enumerate() {
         // An address that drops packets must not use up the time of the others.
-        let left = deadline.saturating_duration_since(Instant::now());
-        let share = (left / (all.len() - index) as u32).max(SHORTEST);
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let share = (remaining / (all.len() - index) as u32).max(SHORTEST);
         match TcpStream::connect_timeout(place, share) {
             Ok(socket) => return Ok(Socket::Tcp(socket)),
             Err(error) => match error.kind() {

@@ -291,7 +291,7 @@ fn insecure_accepts_any_certificate() {
 
 #[test]
 fn mutual_tls() {
-    let (authority, stranger) = (Authority::new("ours"), Authority::new("theirs"));
+    let (authority, unknown) = (Authority::new("ours"), Authority::new("theirs"));
     let talk = |(cert, key): (Option<PathBuf>, Option<PathBuf>)| {
         let (address, serving) = echo(authority.server(authority.good(), true), 1);
         let tls = Tls { cert, key, ..authority.tls() }.load().unwrap();
@@ -307,7 +307,7 @@ fn mutual_tls() {
     };
     assert_eq!(talk(authority.client("good")), Ok(*b"hello"));
     assert_eq!(talk((None, None)).unwrap_err(), TlsFailure::ClientCertificateRequired.to_string());
-    let refused = talk(stranger.client("bad")).unwrap_err();
+    let refused = talk(unknown.client("bad")).unwrap_err();
     assert!(refused.contains("does not accept the client certificate"), "{refused}");
 }
 

@@ -22,7 +22,7 @@ pub use lock::{Lock, LockError, LockHolder, LockOptions, LockScope};
 pub use open::open_or_create;
 pub use private_state::{make_folder, make_private_folder, open_private};
 pub use replace::{
-    check_companion, check_folder, check_output, is_left_over, replace, replace_private,
+    check_companion, check_folder, check_output, is_temporary, replace, replace_private,
 };
 pub use users::user_name;
 

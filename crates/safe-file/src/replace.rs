@@ -136,7 +136,7 @@ fn no_file(to: &Path, what: &str) -> FileError {
 }
 
 /// Whether a name is that of a temporary file of [`replace`], left by a killed process.
-pub fn is_left_over(name: &OsStr, of: &str) -> bool {
+pub fn is_temporary(name: &OsStr, of: &str) -> bool {
     let name = name.to_string_lossy();
     name.strip_prefix(&format!(".{of}.")).is_some_and(|rest| rest.ends_with(ENDING))
 }
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(names(folder.path()), ["other name", "page.html"]);
         assert!(replace(&folder.path().join("none/page"), b"").is_err());
-        assert!(is_left_over(OsStr::new(".page.html.aB3x.new"), "page.html"));
-        assert!(!is_left_over(OsStr::new("page.html.new"), "page.html"));
+        assert!(is_temporary(OsStr::new(".page.html.aB3x.new"), "page.html"));
+        assert!(!is_temporary(OsStr::new("page.html.new"), "page.html"));
     }
 
     #[test]

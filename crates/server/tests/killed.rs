@@ -118,8 +118,8 @@ impl HolderProcess {
         eventually("the guard is gone", || named(&self.socket).is_empty());
         assert!(self.server == 0 || !lives(self.server));
         if files {
-            let left = || fs::read_dir(self.folder.path().join("tmp")).unwrap().count();
-            eventually("its folder is removed", || left() == 0);
+            let remaining = || fs::read_dir(self.folder.path().join("tmp")).unwrap().count();
+            eventually("its folder is removed", || remaining() == 0);
             eventually("its socket is removed", || !Path::new(&self.socket).exists());
         }
     }

@@ -180,7 +180,7 @@ fn reports_a_dead_server_with_its_status() {
 }
 
 #[test]
-fn a_server_that_does_not_end_when_asked_is_killed() {
+fn kills_a_server_that_ignores_sigterm() {
     let folder = tempfile::tempdir().unwrap();
     // It ignores SIGTERM.
     let text =
@@ -283,7 +283,7 @@ fn a_server_that_never_answers_is_ended() {
 }
 
 #[test]
-fn a_server_that_goes_into_the_background_is_ended() {
+fn ends_a_daemonised_server() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[ \"$1\" = -V ] && exec memcached -V\nexec memcached -d \"$@\"";
     let socket = folder.path().join("background").display().to_string();

@@ -60,7 +60,7 @@ fn number(used: &Used, name: &str) -> f64 {
 }
 
 #[test]
-fn cpu_time_lies_between_what_memcached_says_before_and_after() {
+fn cpu_time_agrees_with_memcached() {
     let server = start("memcached", ServerSettings::default()).unwrap();
     let process = Process::of(server.pid).unwrap();
     let mut client = Client::of(&server);
@@ -124,18 +124,18 @@ fn calls_and_switches_are_those_of_the_requests() {
 
 #[test]
 fn ended_threads_keep_cpu_time_but_lose_counts() {
-    let (go, gone) = mpsc::channel::<()>();
-    let (tell, told) = mpsc::channel();
+    let (end_sender, end_receiver) = mpsc::channel::<()>();
+    let (ready_sender, ready_receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
-        tell.send(()).unwrap();
-        gone.recv().unwrap();
+        ready_sender.send(()).unwrap();
+        end_receiver.recv().unwrap();
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(30) {}
     });
-    told.recv().unwrap();
+    ready_receiver.recv().unwrap();
     let process = Process::of(process::id()).unwrap();
     let before = process.usage().unwrap();
-    go.send(()).unwrap();
+    end_sender.send(()).unwrap();
     thread.join().unwrap();
     // A joined thread may still be in /proc.
     let mut used = None;
@@ -152,7 +152,7 @@ fn ended_threads_keep_cpu_time_but_lose_counts() {
 }
 
 #[test]
-fn a_server_is_found_by_every_address_that_reaches_it() {
+fn finds_a_server_by_every_address() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a socket");
     for name in ["memcached", "redis"] {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use model::Bytes;
 use rustix::fs::{Access, Advice, access, fadvise, statvfs};
-use safe_file::{FileError, Lock, LockError, LockOptions, LockScope, is_left_over};
+use safe_file::{FileError, Lock, LockError, LockOptions, LockScope, is_temporary};
 
 use crate::marker::DatasetMarker;
 use crate::{StoreError, StoreUrl};
@@ -84,7 +84,7 @@ impl Directory {
             let name = entry.map_err(|error| refuse(path, error, "name another directory"))?;
             let name = name.file_name().to_string_lossy().into_owned();
             // Left behind by an interrupted claim.
-            if name != Self::LOCK && !is_left_over(name.as_ref(), DatasetMarker::FILE) {
+            if name != Self::LOCK && !is_temporary(name.as_ref(), DatasetMarker::FILE) {
                 sample.push(name);
             }
         }
@@ -114,7 +114,7 @@ impl Directory {
                 take_lock(path)?
             }
         };
-        remove_left_overs(path);
+        remove_temporary_markers(path);
         // Another process may have changed the marker before the lock was ours.
         let marker = match Self::inspect(path)? {
             DirectoryState::Ours(marker) => marker,
@@ -345,9 +345,9 @@ fn take_lock(path: &Path) -> Result<Lock, StoreError> {
 }
 
 /// Unfinished markers of a killed process; only the holder of the lock writes markers.
-fn remove_left_overs(path: &Path) {
+fn remove_temporary_markers(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        if is_left_over(&entry.file_name(), DatasetMarker::FILE) {
+        if is_temporary(&entry.file_name(), DatasetMarker::FILE) {
             // A remaining one does no harm.
             let _ = fs::remove_file(entry.path());
         }

@@ -38,7 +38,7 @@ pub enum ReaderError {
         /// The file.
         path: PathBuf,
         /// Its version.
-        found: u32,
+        version: u32,
         /// Ours.
         expected: u32,
     },
@@ -55,9 +55,9 @@ impl fmt::Display for ReaderError {
                 "{} does not hold server-side latency; make it with kvmeter before the server starts",
                 path.display()
             ),
-            ReaderError::Version { path, found, expected } => write!(
+            ReaderError::Version { path, version, expected } => write!(
                 f,
-                "{} is of version {found}, this kvmeter reads version {expected}; start the server again with this kvmeter",
+                "{} is of version {version}, this kvmeter reads version {expected}; start the server again with this kvmeter",
                 path.display()
             ),
         }
@@ -141,10 +141,10 @@ impl Reader {
         if u64::from_ne_bytes([m0, m1, m2, m3, m4, m5, m6, m7]) != MAGIC {
             return Err(ReaderError::NotATap { path: path.to_path_buf() });
         }
-        let found = u32::from_ne_bytes([v0, v1, v2, v3]);
-        if found != VERSION {
+        let version = u32::from_ne_bytes([v0, v1, v2, v3]);
+        if version != VERSION {
             let path = path.to_path_buf();
-            return Err(ReaderError::Version { path, found, expected: VERSION });
+            return Err(ReaderError::Version { path, version, expected: VERSION });
         }
         if length != FILE_BYTES as u64 {
             return Err(ReaderError::NotATap { path: path.to_path_buf() });

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_names_are_found() {
+    fn finds_whole_names() {
         let found = find(&sample(), KIND_TYPEDEF, ["a", "ab", "b"]);
         assert_eq!(found, Ok([Some(3), Some(2), None]));
     }

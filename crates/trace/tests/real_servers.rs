@@ -330,20 +330,20 @@ fn explains_missing_privileges() {
         return;
     }
     let server = Server::memcached("1");
-    let as_nobody = |capabilities: &str| {
+    let unprivileged = |capabilities: &str| {
         let gain = [format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}")];
         let launcher =
             ["setpriv", "--reuid=65534", "--clear-groups", gain[0].as_str(), gain[1].as_str()];
         other_tracer(server.pid(), &launcher).1
     };
     let look = "+sys_ptrace,+dac_read_search";
-    let output = as_nobody(look);
+    let output = unprivileged(look);
     assert!(
         output.contains("load BPF") && output.contains("setcap cap_bpf,cap_perfmon+ep"),
         "{output:?}"
     );
-    let output = as_nobody("+bpf,+perfmon,+dac_read_search");
+    let output = unprivileged("+bpf,+perfmon,+dac_read_search");
     assert!(output.contains("another user") && output.contains("cap_sys_ptrace"), "{output:?}");
     // The capabilities of the remedies suffice.
-    assert_eq!(as_nobody(&format!("+bpf,+perfmon,{look}")), "attached");
+    assert_eq!(unprivileged(&format!("+bpf,+perfmon,{look}")), "attached");
 }

@@ -26,11 +26,11 @@ pub struct LockHolder {
 impl LockHolder {
     pub(super) fn of(file: &mut File) -> LockHolder {
         let signed = signature(file);
-        let said = signed.as_deref().and_then(pid_in);
+        let signed_pid = signed.as_deref().and_then(pid_in);
         // A file's line is not trusted and may name a pid of another namespace: it counts only if
         // the kernel shows that this process has the file open.
-        let pid = locked_by(file).or_else(|| said.filter(|pid| has_open(*pid, file)));
-        let lives = pid.or(said).is_some_and(|pid| proc(pid, "").exists());
+        let pid = locked_by(file).or_else(|| signed_pid.filter(|pid| has_open(*pid, file)));
+        let lives = pid.or(signed_pid).is_some_and(|pid| proc(pid, "").exists());
         let words = match (pid, signed) {
             (Some(pid), _) if lives => words(pid),
             (Some(pid), _) => format!("a child of process {pid}, which has ended"),
@@ -207,13 +207,13 @@ mod tests {
     #[test]
     fn unverified_signature_is_quoted() {
         let path = tempfile::NamedTempFile::new().unwrap();
-        let said = |text: &str| {
+        let holder_of = |text: &str| {
             fs::write(path.path(), text).unwrap();
             LockHolder::of(&mut File::open(path.path()).unwrap())
         };
-        let holder = said("process 4194304000 of user root since ever\x1b[2J\n");
+        let holder = holder_of("process 4194304000 of user root since ever\x1b[2J\n");
         let words = "a process that calls itself \"process 4194304000 of user root since ever[2J\"";
         assert_eq!((holder.to_string().as_str(), holder.pid), (words, None));
-        assert_eq!(said("").to_string(), "an unknown process");
+        assert_eq!(holder_of("").to_string(), "an unknown process");
     }
 }

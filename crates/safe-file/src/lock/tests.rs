@@ -53,8 +53,8 @@ fn holder_comes_from_the_kernel() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
     fs::write(&path, "process 1 of user nobody\x1b[2J since ever").unwrap();
-    let held = File::open(&path).unwrap();
-    held.try_lock().unwrap();
+    let other_lock = File::open(&path).unwrap();
+    other_lock.try_lock().unwrap();
     let refused = words(&path, &COMMON);
     assert!(refused.contains(&format!("process {} (", std::process::id())), "{refused}");
 }
@@ -72,7 +72,7 @@ fn takes_over_a_killed_holders_file() {
 }
 
 /// A process that has the lock of a file from one that has ended, for a while or until it is killed.
-fn held_by_a_child(path: &Path, seconds: &str) -> std::process::Child {
+fn lock_in_child(path: &Path, seconds: &str) -> std::process::Child {
     let script = format!("exec 9<>\"$0\" && flock -x 9 && echo there && exec sleep {seconds}");
     let mut child =
         Command::new("sh").args(["-c", &script]).arg(path).stdout(Stdio::piped()).spawn().unwrap();
@@ -86,11 +86,11 @@ fn waits_for_a_lock_inherited_from_a_dead_process() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
     fs::write(&path, "process 4194304000").unwrap();
-    let mut child = held_by_a_child(&path, "0.3");
+    let mut child = lock_in_child(&path, "0.3");
     drop(Lock::take(&path, &OWN).unwrap());
     child.wait().unwrap();
     // A child that keeps the lock is named after the timeout.
-    let mut child = held_by_a_child(&path, "60");
+    let mut child = lock_in_child(&path, "60");
     let soon = LockOptions { timeout: Duration::from_millis(50), ..COMMON };
     let refused = words(&path, &soon);
     child.kill().unwrap();
@@ -165,12 +165,12 @@ fn reports_a_lock_held_by_another_user() {
     if !given_away(&path) {
         return;
     }
-    let mut child = held_by_a_child(&path, "60");
-    let held = Lock::take(&path, &OWN).expect_err("a refusal");
+    let mut child = lock_in_child(&path, "60");
+    let error = Lock::take(&path, &OWN).expect_err("a refusal");
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(matches!(&held, LockError::Held { .. }), "{held}");
-    assert!(held.to_string().contains(&child.id().to_string()), "{held}");
+    assert!(matches!(&error, LockError::Held { .. }), "{error}");
+    assert!(error.to_string().contains(&child.id().to_string()), "{error}");
     assert!(words(&path, &OWN).contains(&format!("belongs to user {OTHER_UID}")));
 }
 
@@ -198,13 +198,13 @@ fn reader_without_write_permission_learns_the_holder() {
         program.args(["--exact", name, "--nocapture"]).env(AS_HIM, &path);
         String::from_utf8(program.output().unwrap().stdout).unwrap()
     };
-    let held = Lock::take(&path, &OWN).unwrap();
+    let lock = Lock::take(&path, &OWN).unwrap();
     let message = as_him();
     assert!(
         message.contains(&format!("is locked by process {} (", std::process::id())),
         "{message}"
     );
-    drop(held);
+    drop(lock);
     let message = as_him();
     let me = format!("lock belongs to {} and may not be written by", user_name(0));
     assert!(message.contains(&me), "{message}");

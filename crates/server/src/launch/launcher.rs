@@ -31,10 +31,10 @@ pub struct LaunchRequest {
 impl LaunchRequest {
     /// A server with nothing added to its environment and 10 s to come up.
     pub fn new(program: &'static dyn Program, settings: ServerSettings) -> Self {
-        let patience = Duration::from_secs(10);
+        let start_timeout = Duration::from_secs(10);
         let (environment, prefix) = (Vec::new(), Vec::new());
         let stop = Arc::default();
-        LaunchRequest { program, settings, environment, prefix, start_timeout: patience, stop }
+        LaunchRequest { program, settings, environment, prefix, start_timeout, stop }
     }
 }
 

@@ -14,7 +14,7 @@ macro_rules! adapters {
                 Adapter::built_in::<$store>($scheme, $what),
                 $(
                     #[cfg(not(feature = $feature))]
-                    Adapter::left_out($scheme, $what, $feature),
+                    Adapter::not_built_in($scheme, $what, $feature),
                 )?
             )*
             $(Adapter::networked::<$family>($net_scheme, $net_what),)*

@@ -163,7 +163,7 @@ impl Adapter {
 
     // Unused in a build with every store.
     #[allow(dead_code)]
-    const fn left_out(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
+    const fn not_built_in(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
         let longest_key = usize::MAX;
         let place = DataLocation::Directory;
         Self { scheme, what, place, longest_key, options: &[], functions: Err(feature) }

@@ -392,10 +392,10 @@ impl RawSession<'_> {
         raw.file
             .read_exact_at(bytes, block * BLOCK as u64)
             .map_err(|error| raw.failed_at("reading", block, &error))?;
-        let (head, found) = RecordHeader::read(bytes).ok_or_else(|| raw.damaged(place))?;
-        let begin = HEAD + found.len();
+        let (head, stored_key) = RecordHeader::read(bytes).ok_or_else(|| raw.damaged(place))?;
+        let begin = HEAD + stored_key.len();
         let value = bytes.get(begin..begin + head.value as usize);
-        match value.filter(|value| found == key && xxh3_64(value) == head.value_sum) {
+        match value.filter(|value| stored_key == key && xxh3_64(value) == head.value_sum) {
             Some(value) => on_value(value),
             None => return Err(raw.damaged(place)),
         }
@@ -467,13 +467,13 @@ impl Session for RawSession<'_> {
         limit: usize,
         mut on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
-        let found: Vec<Box<[u8]>> = {
+        let keys: Vec<Box<[u8]>> = {
             let index = self.raw.index();
             let range = index.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
             range.take(limit).map(|(key, _)| key.clone()).collect()
         };
         let mut count = 0;
-        for key in found {
+        for key in keys {
             count += usize::from(self.read(&key, |value| on_pair(&key, value))?);
         }
         Ok(count)

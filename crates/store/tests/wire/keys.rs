@@ -1,7 +1,7 @@
 use store::wire::{KeyBytes, KeyError, Protocol};
 
 #[test]
-fn each_protocol_says_which_keys_it_takes() {
+fn protocols_report_supported_keys() {
     let (text, meta) = (Protocol::MemcachedText, Protocol::MemcachedMeta);
     assert_eq!(text.takes_key_bytes(), KeyBytes::Printable);
     for protocol in Protocol::ALL {

@@ -60,7 +60,7 @@ pub fn connection(attached: Attached, fd: c_int) -> Option<&'static Connection> 
 /// Classifies a new descriptor: inherited, or from a call that is not hooked.
 #[cold]
 fn learn(attached: Attached, fd: c_int) -> Option<&'static Connection> {
-    keep_errno(|| {
+    preserve_errno(|| {
         let is_stream = is_stream_socket(fd);
         let Some(entry) = find_or_make(fd) else {
             if is_stream {
@@ -96,7 +96,7 @@ pub fn ignore(fd: c_int) {
 
 fn become_if_watched(fd: c_int, standing: u8) {
     let Some(attached) = Attached::here().filter(|_| fd >= 0) else { return };
-    match find(fd).or_else(|| keep_errno(|| find_or_make(fd))) {
+    match find(fd).or_else(|| preserve_errno(|| find_or_make(fd))) {
         Some(entry) => entry.set_standing(standing),
         None if standing == standing::FRESH => {
             attached.header.connections_unwatched.fetch_add(1, Relaxed);
@@ -115,13 +115,13 @@ pub fn closing(fd: c_int) {
 }
 
 /// Runs `work` and leaves `errno` as it was.
-pub fn keep_errno<T>(work: impl FnOnce() -> T) -> T {
+pub fn preserve_errno<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the address of this thread's errno is always valid.
     unsafe {
         let errno = sys::__errno_location();
-        let kept = *errno;
+        let saved = *errno;
         let result = work();
-        *errno = kept;
+        *errno = saved;
         result
     }
 }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::attached::Attached;
-use crate::descriptors::keep_errno;
+use crate::descriptors::preserve_errno;
 use crate::layout::Lane;
 use crate::sys;
 
@@ -48,14 +48,14 @@ pub fn claimed_lane() -> Option<&'static Lane> {
 /// Whether the cost of this call is to be measured.
 #[inline]
 pub fn sample_is_due() -> bool {
-    let left = UNTIL_SAMPLE.get();
-    UNTIL_SAMPLE.set(if left == 0 { SAMPLE_EVERY - 1 } else { left - 1 });
-    left == 0
+    let remaining = UNTIL_SAMPLE.get();
+    UNTIL_SAMPLE.set(if remaining == 0 { SAMPLE_EVERY - 1 } else { remaining - 1 });
+    remaining == 0
 }
 
 #[cold]
 fn claim(attached: Attached) -> Option<&'static Lane> {
-    keep_errno(|| {
+    preserve_errno(|| {
         for (number, lane) in (1u32..).zip(attached.lanes()) {
             if lane.owned.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
                 continue;

@@ -131,7 +131,7 @@ fn distinguishes_foreign_files_from_other_versions() {
     bytes[8] = 99;
     std::fs::write(&other, bytes).unwrap();
     let refused = Reader::open(&other).unwrap_err();
-    assert!(matches!(refused, ReaderError::Version { found: 99, expected: 1, .. }));
+    assert!(matches!(refused, ReaderError::Version { version: 99, expected: 1, .. }));
     assert!(refused.to_string().contains("version 99"));
     drop(reader);
     assert!(!path.exists(), "who made it removes it");

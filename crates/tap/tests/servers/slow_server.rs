@@ -22,8 +22,8 @@ fn serve(mut stream: UnixStream) -> std::io::Result<()> {
     let mut piece = [0; 4096];
     loop {
         let bytes = stream.read(&mut piece)?;
-        let asked = &piece[..bytes];
-        if asked.is_empty() {
+        let received = &piece[..bytes];
+        if received.is_empty() {
             return Ok(());
         }
         let mut status = String::new();
@@ -33,8 +33,8 @@ fn serve(mut stream: UnixStream) -> std::io::Result<()> {
         one.write_all(b"get a\r\n")?;
         other.read_exact(&mut [0; 7])?;
         std::thread::sleep(Duration::from_millis(2));
-        if asked[0].is_ascii_alphabetic() {
-            for _ in asked.iter().filter(|byte| **byte == b'\n') {
+        if received[0].is_ascii_alphabetic() {
+            for _ in received.iter().filter(|byte| **byte == b'\n') {
                 stream.write_all(b"HD\r\n")?;
             }
         } else {

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn explains_invalid_texts() {
         for (text, says) in [
             ("zipfain", "did you mean `zipfian`?"),
             ("uniform:3", "other parameters"),

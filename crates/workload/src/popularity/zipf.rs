@@ -54,12 +54,12 @@ impl Zipf {
             let width = width.min(n - first + 1);
             let last = (first + width - 1) as f64;
             // One part in 10^12 below the bound, so that rounding cannot lift it.
-            let keep = match width {
+            let acceptance = match width {
                 1 => u64::MAX,
                 _ => ((first as f64 / last).powf(theta) * 1.844_674_407_369e19) as u64,
             };
             weights.push(width as f64 * (first as f64).powf(-theta));
-            cells.push(StairCell { first, width, acceptance: keep });
+            cells.push(StairCell { first, width, acceptance });
             first += width;
         }
         Zipf { n, theta, choose: Alias::new(&weights), cells: cells.into() }

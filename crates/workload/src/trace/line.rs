@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn explains_invalid_lines() {
         for (line, says) in [
             ("", "0 of the 7 fields"),
             ("17", "1 of the 7 fields"),

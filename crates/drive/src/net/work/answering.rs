@@ -207,9 +207,10 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     /// Cache-aside: what was missed is set, as the application behind the cache would. It is the
     /// client's own traffic, counted apart.
     pub(super) fn refill(&mut self, asked: SourcedOperation, missed: &PendingRequest, now: u64) {
-        let number = self
-            .pool
-            .begin(PendingOperation { refill: true, ..PendingOperation::new(asked, now, self.in_window) });
+        let number = self.pool.begin(PendingOperation {
+            refill: true,
+            ..PendingOperation::new(asked, now, self.in_window)
+        });
         let mut request = self.pool.request(number, Kind::Set, now);
         request.keys.push(missed.keys.get(0));
         let server = self.network.server_of(missed.keys.get(0));
@@ -218,7 +219,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
 
     /// An operation has its last answer, or has failed.
     pub(super) fn end(&mut self, operation: &PendingOperation, now: u64, arrived: Option<u64>) {
-        let PendingOperation { asked: SourcedOperation { ask, .. }, due, sent, failed, .. } = *operation;
+        let PendingOperation { asked: SourcedOperation { ask, .. }, due, sent, failed, .. } =
+            *operation;
         if operation.refill {
             self.seen.refills += u64::from(operation.counts && !failed);
             return;

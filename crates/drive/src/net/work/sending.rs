@@ -27,8 +27,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             return;
         }
         let then = if ask.op == Op::ReadModifyWrite { NextStep::Write } else { NextStep::End };
-        let number =
-            self.pool.begin(PendingOperation { then, ..PendingOperation::new(asked, due, self.in_window) });
+        let number = self
+            .pool
+            .begin(PendingOperation { then, ..PendingOperation::new(asked, due, self.in_window) });
         let kind = match ask.op {
             Op::Read | Op::ReadModifyWrite | Op::Scan => Kind::Get,
             Op::Update | Op::Insert => Kind::Set,

@@ -54,7 +54,8 @@ impl ListenAddress {
         }
         let tcp = |port| Address::Tcp { host: common.listen.to_string(), port };
         let port = common.port.unwrap_or(0);
-        let free = TcpListener::bind((common.listen, port)).and_then(|held| held.local_addr());
+        let free =
+            TcpListener::bind((common.listen, port)).and_then(|listener| listener.local_addr());
         match free {
             Ok(address) => {
                 let given = tcp(address.port());

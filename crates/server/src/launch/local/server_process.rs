@@ -62,7 +62,7 @@ impl ServerProcess {
         command.process_group(0);
         bind_to_parent(&mut command, mark);
         let shared = Arc::new(Shared::default());
-        let keeps = Arc::clone(&shared);
+        let thread_shared = Arc::clone(&shared);
         let cpus = cpus.map(<[usize]>::to_vec);
         let (sender, receiver) = mpsc::channel();
         thread::Builder::new()
@@ -78,7 +78,7 @@ impl ServerProcess {
                     Ok(child) => {
                         // The receiver is dropped only if kvmeter panics: the wait goes on.
                         let _ = sender.send(Ok(child.id()));
-                        reap(child, &keeps);
+                        reap(child, &thread_shared);
                     }
                     Err(error) => {
                         let _ = sender.send(Err(error));
@@ -111,9 +111,9 @@ impl ServerProcess {
     pub fn wait_unless(&self, stop: &AtomicBool, limit: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + limit;
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let ended = self.wait(left.min(POLL));
-            if ended.is_some() || left <= POLL || stop.load(Ordering::Relaxed) {
+            let remaining = until.saturating_duration_since(Instant::now());
+            let ended = self.wait(remaining.min(POLL));
+            if ended.is_some() || remaining <= POLL || stop.load(Ordering::Relaxed) {
                 return ended;
             }
         }

@@ -62,7 +62,7 @@ macro_rules! functions {
             /// A symbol that `find` answers for a name is the function of that name in RocksDB's
             /// C interface, and stays loaded for as long as the process runs.
             #[allow(unsafe_code)]
-            pub unsafe fn found(
+            pub unsafe fn from_symbols(
                 find: impl Fn(&'static str) -> Option<*mut c_void>,
             ) -> Result<Functions, &'static str> {
                 Ok(Functions {

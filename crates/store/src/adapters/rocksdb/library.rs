@@ -146,7 +146,7 @@ fn shared(path: &Path) -> Result<&'static Library, StoreError> {
     // SAFETY: a library that has `rocksdb_...` has it from `rocksdb/c.h`, where the functions of
     // this list are the same in 7.8 and 11.8. It is never unloaded.
     #[allow(unsafe_code)]
-    let functions = unsafe { Functions::found(find) }.map_err(|missing| {
+    let functions = unsafe { Functions::from_symbols(find) }.map_err(|missing| {
         refused(format!("it has no function `{missing}`; versions 7.8 to 11 have it"))
     })?;
     std::mem::forget(library);
