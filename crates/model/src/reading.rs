@@ -84,7 +84,7 @@ pub enum Scope {
     Accelerator,
     /// The whole machine, behind its power supplies or as its own sensors see it.
     Node,
-    /// What is drawn from the socket: the losses of the power supplies too.
+    /// At the wall socket, including the losses of the power supplies.
     Wall,
     /// Defined by a user's program, which the source names.
     External,

@@ -1,17 +1,17 @@
 //! Sanitises text of others (servers' versions, names, notes, errors) for display. One rule for
-//! terminals, Markdown, pages, spreadsheets and messages: what could steer a terminal or turn a
-//! line around is seen and does nothing, and a password in an address is not seen.
+//! terminals, Markdown, pages, spreadsheets and messages: control characters are shown as U+FFFD,
+//! and passwords in addresses are masked.
 
 use std::borrow::Cow;
 
 use crate::mask::{masked, masked_json};
 
-/// Stands for what cannot be shown.
+/// The replacement of control characters.
 const UNSHOWN: char = '\u{fffd}';
 
-/// Whether a character is none to be shown: it steers a terminal (C0, DEL, C1), turns text around
-/// or hides in it (Unicode's bidirectional controls, zero-width and tag characters), or ends a
-/// line where nobody sees one. Line feed and tab are among them.
+/// Whether a character must not be shown: terminal controls (C0, DEL, C1), Unicode's bidirectional
+/// controls, zero-width and tag characters, and invisible line ends. Line feed and tab are among
+/// them.
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -12,7 +12,7 @@ use crate::sys;
 /// Events that are fetched at once; more come with the next poll.
 const EVENTS: usize = 256;
 
-/// What TLS receives at once, in bytes: a few records of at most 16 KiB.
+/// Bytes of one receive with TLS: a few records of at most 16 KiB.
 const CIPHER: usize = 64 << 10;
 
 /// Edge-triggered, so that no call is needed to watch for writability, and ready sockets are not

@@ -1,6 +1,6 @@
 use std::io;
 
-/// What a new connection can receive at once, in bytes.
+/// Initial receive buffer of a connection, in bytes.
 const FIRST: usize = 16 << 10;
 
 /// Free space below which unconsumed bytes are moved to the front.

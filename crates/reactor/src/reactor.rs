@@ -242,7 +242,7 @@ impl Reactor {
         Some(number)
     }
 
-    /// What was received and not consumed, in plain text.
+    /// Received bytes that are not consumed, in plain text.
     pub fn incoming(&self, conn: usize) -> &[u8] {
         self.shared.connections[conn].incoming.as_slice()
     }

@@ -26,7 +26,7 @@ use crate::sys;
 const SUBMISSIONS: u32 = 256;
 /// Size of the completion queue; the kernel buffers more.
 const COMPLETIONS: u32 = 4096;
-/// What the kernel puts before the bytes of a received message, `io_uring_recvmsg_out`.
+/// The kernel's header of a received message, `io_uring_recvmsg_out`.
 const HEADER: usize = 16;
 /// How often a submission that the kernel did not take is retried.
 const TRIES: usize = 1000;

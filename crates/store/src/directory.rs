@@ -26,10 +26,10 @@ use crate::{StoreError, StoreUrl};
 const LOCK_OPTIONS: LockOptions =
     LockOptions { scope: LockScope::OneUser, timeout: Duration::ZERO, leaves_nothing: false };
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryState {
-    /// Nothing; the directory can be made.
+    /// Nothing; the directory can be created.
     Absent,
     /// A directory with nothing in it.
     Empty,
@@ -228,13 +228,13 @@ impl Directory {
         fs::remove_dir_all(path)
     }
 
-    /// What the store's files take up, in bytes: the blocks that are allocated, so that a sparse
-    /// file counts for what it really holds.
+    /// The size of the store's files on disk, in bytes: allocated blocks, so that holes of sparse
+    /// files do not count.
     pub fn disk_bytes(&self) -> Result<u64, StoreError> {
         disk_bytes(&self.data_path())
     }
 
-    /// What an unprivileged user may still write to the file system, in bytes.
+    /// The free space of the file system for unprivileged users, in bytes.
     pub fn available_bytes(&self) -> Result<u64, StoreError> {
         available_bytes(&self.path)
     }

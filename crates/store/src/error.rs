@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// What can go wrong with a store. `Request` and `Directory` are errors of the user (exit code 2).
+/// Errors of a store. `Request` and `Directory` are errors of the user (exit code 2).
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The URL or one of its options; the message names the option and the nearest known one.
@@ -14,8 +14,8 @@ pub enum StoreError {
     /// The disk, or the space that the store was given, is full.
     #[error("no space left: {0}")]
     Full(String),
-    /// Background work had not ended when the limit of [`Store::settle`](crate::Store::settle)
-    /// was reached. The store is usable; what follows pays for the rest of that work.
+    /// Background work had not ended when the limit of [`Store::settle`](crate::Store::settle) was
+    /// reached. The store is usable; the next phase pays for the rest of that work.
     #[error("{0}")]
     Unsettled(String),
     /// The store refused or failed an operation.

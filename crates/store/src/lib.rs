@@ -30,7 +30,7 @@ pub use url::StoreUrl;
 
 use serde::Serialize;
 
-/// What a store can do; a workload that needs more is refused before it starts.
+/// The abilities of a store; a workload that needs more is refused before it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// Ordered scans from a key.
@@ -39,8 +39,10 @@ pub struct Capabilities {
     pub durable: bool,
     /// Reads return the values that were written. False for `null`, whose answers cannot be
     /// verified.
+    #[serde(rename = "keeps")]
     pub stores_values: bool,
     /// The store may drop records: a read that finds nothing is a miss, not a failure.
+    #[serde(rename = "forgets")]
     pub may_evict: bool,
 }
 

@@ -8,7 +8,7 @@ use model::{Bytes, Span};
 
 use crate::{StoreError, StoreUrl};
 
-/// An option that an adapter takes: what `--help`, `doctor` and the error messages say of it.
+/// An option that an adapter takes: its description in `--help`, `doctor` and error messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionInfo {
     pub name: &'static str,

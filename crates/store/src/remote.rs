@@ -25,7 +25,7 @@ pub struct Remote {
     pub options: Vec<(String, String)>,
 }
 
-/// What TLS is set up from.
+/// The files and settings of TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Certificates that are trusted, PEM; the system's without it.

@@ -29,7 +29,7 @@ pub const FILE_NAME: &str = "libkvmeter_tap.so";
 pub enum CompileError {
     /// The compiler did not start.
     Start {
-        /// What was to be started.
+        /// The compiler.
         rustc: PathBuf,
         /// Why it was not.
         source: std::io::Error,
@@ -63,8 +63,8 @@ pub fn sources() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))
 }
 
-/// Builds the library with `rustc` into the folder `into`, for `target` or
-/// this machine, with `linker` or the compiler's usual one; answers the path of the file.
+/// Builds the library with `rustc` into the folder `into`, for `target` or this machine, with
+/// `linker` or the compiler's default one; returns the path of the file.
 ///
 /// # Errors
 /// [`CompileError`] when the compiler does not start or refuses.
@@ -79,7 +79,7 @@ pub fn compile(
     if let Some(linker) = linker {
         command.arg("-C").arg(joined("linker=", linker));
     }
-    // Nothing of where it was built is in it.
+    // Without paths of the build machine.
     let mut remapped = joined("--remap-path-prefix=", sources().as_os_str());
     remapped.push("=tap");
     command

@@ -7,8 +7,8 @@
 //! descriptor, by whichever threads. The programs see no payload: requests that
 //! arrive in one read, a pipelined batch, count as one.
 //!
-//! Nothing is installed and nothing stays: programs and memory belong to
-//! descriptors of this process and go with it, also when it is killed.
+//! Nothing is installed permanently: programs and memory belong to descriptors of this process and
+//! go with it, also when it is killed.
 //!
 //! ```no_run
 //! use syscall_trace::Tracer;

@@ -1,4 +1,4 @@
-//! What can be wrong with a workload, each with the key to change.
+//! Errors of workloads, each with the key to change.
 
 use model::{Bytes, Count};
 use thiserror::Error;

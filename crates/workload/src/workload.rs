@@ -172,7 +172,7 @@ impl Workload {
     /// Whether `value` was written for `key`, by the load or by any operation.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mismatch.
     #[inline]
     pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         self.parts.values.verify(key, value)

@@ -67,11 +67,11 @@ impl Program for Memcached {
     fn arguments(
         &self,
         given: &GivenSettings<'_>,
-        place: LaunchContext<'_>,
+        context: LaunchContext<'_>,
     ) -> Result<Vec<String>, SettingError> {
         let mut arguments = Vec::new();
         let mut add = |flag: &str, value: String| arguments.extend([flag.to_owned(), value]);
-        match place.listen {
+        match context.listen {
             Address::Unix(path) => add("-s", path.display().to_string()),
             Address::Tcp { host, port } => {
                 add("-l", host.clone());

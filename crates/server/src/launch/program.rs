@@ -37,7 +37,7 @@ pub trait Program: Sync + std::fmt::Debug {
     fn arguments(
         &self,
         given: &GivenSettings<'_>,
-        place: LaunchContext<'_>,
+        context: LaunchContext<'_>,
     ) -> Result<Vec<String>, SettingError>;
     /// The limit of open files that it sets for itself and requires: a simulator around it allows
     /// only its own.
@@ -91,7 +91,7 @@ pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
 /// Checks settings without starting anything.
 ///
 /// # Errors
-/// What is wrong, with the key.
+/// An invalid setting, with its key.
 pub fn check(program: &dyn Program, settings: &ServerSettings) -> Result<(), LaunchError> {
     let given = GivenSettings::new(program.name(), program.settings(), settings)?;
     let common = CommonSettings::read(&given)?;
@@ -128,10 +128,10 @@ mod tests {
                 assert_eq!(names.iter().filter(|name| **name == setting.name).count(), 1);
             }
             let address = Address::parse("[::1]:7000", 1).unwrap();
-            let place = LaunchContext { listen: &address, folder: Path::new("/tmp/f") };
+            let context = LaunchContext { listen: &address, folder: Path::new("/tmp/f") };
             let none = ServerSettings::default();
             let given = GivenSettings::new(program.name(), program.settings(), &none).unwrap();
-            let arguments = program.arguments(&given, place).unwrap();
+            let arguments = program.arguments(&given, context).unwrap();
             assert!(
                 arguments.contains(&"7000".to_owned()) && arguments.contains(&"::1".to_owned())
             );

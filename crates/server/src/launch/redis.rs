@@ -95,11 +95,11 @@ impl Program for Redis {
     fn arguments(
         &self,
         given: &GivenSettings<'_>,
-        place: LaunchContext<'_>,
+        context: LaunchContext<'_>,
     ) -> Result<Vec<String>, SettingError> {
         let mut arguments = Vec::new();
         let mut add = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
-        match place.listen {
+        match context.listen {
             Address::Unix(path) => {
                 add("port", "0".to_owned());
                 add("unixsocket", path.display().to_string());
@@ -109,7 +109,7 @@ impl Program for Redis {
                 add("port", port.to_string());
             }
         }
-        add("dir", place.folder.display().to_string());
+        add("dir", context.folder.display().to_string());
         // A snapshot in the middle of a run forks the server and writes to the disk.
         add("save", String::new());
         add("appendonly", "no".to_owned());

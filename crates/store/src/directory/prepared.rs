@@ -79,7 +79,7 @@ impl Directory {
         remove(&root).map_err(|error| StoreError::from_io(&shown(&root), &error))
     }
 
-    /// What the copies take up, in bytes.
+    /// The size of all copies on disk, in bytes.
     ///
     /// # Errors
     /// Errors of the file system.

@@ -44,7 +44,7 @@ impl Secret {
     /// The password in the environment variable `name`, without a newline at its end.
     ///
     /// # Errors
-    /// It is not set, or holds no password.
+    /// The variable is not set, or contains no password.
     pub fn from_env(name: &str) -> Result<Secret, SecretError> {
         let value =
             std::env::var_os(name).ok_or_else(|| SecretError::Unset { name: name.into() })?;

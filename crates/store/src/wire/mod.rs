@@ -197,7 +197,7 @@ impl Protocol {
     /// Whether the protocol takes a key; checked before a workload starts.
     ///
     /// # Errors
-    /// What is wrong with the key and which protocol would take it.
+    /// Why the key is invalid, and which protocol takes it.
     pub fn check_key(self, key: &[u8]) -> Result<(), KeyError> {
         let protocol = self.name();
         let (bytes, longest) = (key.len(), self.longest_key());

@@ -61,7 +61,7 @@ pub enum Refusal {
     TooLarge,
     /// A login is required, or the login lacks the permission.
     Auth,
-    /// Not now: loading, too many connections, a script is running.
+    /// Temporarily busy: loading, too many connections, a running script.
     Busy,
     /// Anything else, such as an unknown command or a key of another cluster node.
     Other,

@@ -9,7 +9,7 @@ use std::sync::atomic::{
 use crate::layout::{Counter, Lane};
 use crate::parse::{ParseLost, ParsedRequest, Position, SavedPosition};
 
-/// What a descriptor is.
+/// States of a descriptor.
 pub mod standing {
     /// Not examined yet; the state of zeroed memory.
     pub const UNKNOWN: u8 = 0;
@@ -19,8 +19,8 @@ pub mod standing {
     pub const PARSED: u8 = 2;
     /// A connection with an unknown protocol.
     pub const OPAQUE: u8 = 3;
-    /// Nothing to be timed: a file, a pipe, a datagram socket, a connection
-    /// that the server made itself, a stream of messages.
+    /// Not timed: a file, a pipe, a datagram socket, a connection that the server made itself, a
+    /// stream of messages.
     pub const IGNORED: u8 = 4;
 }
 

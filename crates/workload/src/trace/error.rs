@@ -41,8 +41,7 @@ pub enum TraceError {
     ThreadDied { file: Arc<str> },
 }
 
-/// What is wrong with a line. The fields: timestamp, key, key size, value size, client, operation,
-/// TTL.
+/// Why a line is invalid. The fields: timestamp, key, key size, value size, client, operation, TTL.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LineProblem {
     #[error(

@@ -160,8 +160,7 @@ impl TraceFeed {
     /// most so long. Allocates nothing.
     ///
     /// # Errors
-    /// What is wrong with the trace, once everything before it was handed over, and again at every
-    /// further call.
+    /// An error of the trace, after all requests before it, and again at every further call.
     #[inline]
     pub fn peek(&mut self, wait: Duration) -> Result<FeedItem<'_>, TraceError> {
         if self.next == self.chunk.len() && !self.receive(wait)? {

@@ -185,7 +185,7 @@ fn masked(to: &mut [u8], from: &[u8], mask: u64) {
     }
 }
 
-/// Masks the first `N` bytes, if there are as many: what is left.
+/// Masks the first `N` bytes, if there are as many; returns the rest.
 #[inline(always)]
 fn masked_part<'a, 'b, const N: usize>(
     to: &'a mut [u8],
@@ -230,7 +230,7 @@ fn difference(actual: &[u8], from: &[u8], mask: u64) -> u64 {
     u64::from(last) | u64::from(difference != [0; LANES])
 }
 
-/// Adds what differs in the first `N` bytes, if there are as many: what is left.
+/// Adds the differences of the first `N` bytes, if there are as many; returns the rest.
 #[inline(always)]
 fn difference_of_part<'a, 'b, const N: usize>(
     actual: &'a [u8],

@@ -314,7 +314,7 @@ mod tests {
                     salt += 1;
                 }
                 for block in [64 << 10, 1 << 20] {
-                    // Whole values only: what is cut off would not have its run.
+                    // Whole values only: a truncated one would lack its run.
                     let block = &log[..block - block % values.mean() as usize];
                     if !block.is_empty() {
                         let ratio = lz4_flex::compress(block).len() as f64 / block.len() as f64;

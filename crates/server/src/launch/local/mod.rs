@@ -63,8 +63,8 @@ impl Launcher for LocalLauncher {
         loop {
             let listen = ListenAddress::choose(program, &common)?;
             let folder = output::folder()?;
-            let place = LaunchContext { listen: &listen.given, folder: &folder };
-            let mut arguments = program.arguments(&given, place)?;
+            let context = LaunchContext { listen: &listen.given, folder: &folder };
+            let mut arguments = program.arguments(&given, context)?;
             arguments.extend(common.arguments.iter().cloned());
             // Invalid settings are refused first.
             let binary = Binary::find(program, common.binary.as_deref())?;
@@ -143,7 +143,7 @@ impl LaunchAttempt<'_> {
         command.current_dir(output.folder());
         output.attach(&mut command)?;
         let keeper = ServerProcess::start(command, self.common.cpus.as_deref(), mark.fd());
-        let sign = mark.hand_over();
+        let mark_id = mark.hand_over();
         drop(alone);
         match keeper {
             Ok(keeper) => {
@@ -151,7 +151,7 @@ impl LaunchAttempt<'_> {
                 Ok(RunningServer {
                     process: keeper,
                     guard: Some(guard),
-                    sign,
+                    mark_id,
                     listening: None,
                     output,
                     stop,
@@ -210,7 +210,7 @@ impl LaunchAttempt<'_> {
             return Ok(running.process.ended().is_none().then_some(running.process.pid()));
         };
         let pid = listener.pid();
-        if pid == running.process.pid() || running.sign.is_on(pid) {
+        if pid == running.process.pid() || running.mark_id.is_on(pid) {
             return Ok(Some(pid));
         }
         if !listener.exists() {
@@ -227,7 +227,7 @@ impl LaunchAttempt<'_> {
     fn ended_early(&self, running: &RunningServer, status: ExitStatus) -> LaunchError {
         let program = self.request.program;
         let words = running.output.last_output();
-        if status.success() && running.sign.is_anywhere() {
+        if status.success() && running.mark_id.is_anywhere() {
             return LaunchError::Background { program: program.name(), words: quoted(&words) };
         }
         LaunchError::EndedEarly {
@@ -241,10 +241,10 @@ impl LaunchAttempt<'_> {
 
 /// Inherited variables that change how the server is linked or allocates, then the added ones.
 fn environment(added: &[(String, String)]) -> Vec<(String, String)> {
-    let telling = ["LD_", "MALLOC_", "GLIBC_TUNABLES"];
+    let recorded = ["LD_", "MALLOC_", "GLIBC_TUNABLES"];
     let mut environment: Vec<(String, String)> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| telling.iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|(name, _)| recorded.iter().any(|prefix| name.starts_with(prefix)))
         .filter(|(name, _)| !added.iter().any(|(other, _)| other == name))
         .collect();
     environment.sort();
@@ -262,7 +262,7 @@ struct RunningServer {
     process: ServerProcess,
     /// `None` after the end.
     guard: Option<Guard>,
-    sign: guard::MarkId,
+    mark_id: guard::MarkId,
     /// The process that listens, where it is a child of the one that was started.
     listening: Option<Process>,
     output: Output,

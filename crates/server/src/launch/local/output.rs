@@ -56,7 +56,7 @@ impl Output {
         Ok(())
     }
 
-    /// What it printed while it started; at most the first bytes.
+    /// The first bytes of its output during the start.
     pub fn first_output(&self) -> String {
         let mut head = Vec::new();
         // Without it there is nothing to go by, and `last_output` reports why.

@@ -79,7 +79,7 @@ pub fn read(databases: &[Database], options: &Options, tickers: bool) -> Vec<Sta
     all
 }
 
-/// What a ticker counted, of RocksDB's text of lines `NAME COUNT : 17`. Names are the same in all
+/// The value of a ticker, from RocksDB's text of lines `NAME COUNT : 17`. Names are the same in all
 /// versions, while the numbers by which the C interface reads single tickers are not.
 fn count_of(text: &str, ticker: &str) -> Option<u64> {
     let line =

@@ -42,7 +42,7 @@ pub struct Position {
     /// Body length of a text request; values still to come of a RESP message.
     need: u32,
     grammar: Grammar,
-    /// What is being read; each grammar has its own.
+    /// The parser's state; each grammar has its own.
     step: u8,
     /// Number of the token, or of the byte in a binary header.
     token: u8,
@@ -188,7 +188,7 @@ fn after(bytes: &[u8], count: usize) -> &[u8] {
     bytes.get(count..).unwrap_or(&[])
 }
 
-/// What comes after the line feed, if there is one.
+/// The bytes after the line feed, if any.
 #[inline]
 fn after_line(bytes: &[u8]) -> Option<&[u8]> {
     // SAFETY: memchr reads at most `len` bytes, all of them `bytes`'s.
