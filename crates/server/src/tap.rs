@@ -102,11 +102,11 @@ impl Tap {
                      noexec{message}",
                     folder.display()
                 ),
-                "name a folder from which programs may run with TMPDIR, or ask for `ebpf`",
+                "name a folder from which programs may run with TMPDIR, or use `ebpf`",
             ),
             (false, false, _) => Unavailable::new(
                 format!("the loader of process {pid} refused the library that times it{message}"),
-                "fix what the loader names, or ask for `ebpf`",
+                "fix what the loader names, or use `ebpf`",
             ),
             (false, true, true) => Unavailable::new(
                 format!(
@@ -120,7 +120,7 @@ impl Tap {
                     "process {pid} runs without the library that times it: what starts it drops \
                      LD_PRELOAD, or it is linked statically or set-user-ID"
                 ),
-                "name the server's own executable as `binary`, or ask for `ebpf`",
+                "name the server's own executable as `binary`, or use `ebpf`",
             ),
         })
     }

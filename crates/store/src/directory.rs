@@ -298,7 +298,7 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
         refuse(path, format!("cannot be used: {error}"), "name a directory of your own")
     })?;
     if path.is_symlink() && !path.exists() {
-        let reason = "is a link that leads nowhere";
+        let reason = "is a dangling link";
         return Err(refuse(path, reason, "make the directory that it names, or name another one"));
     }
     let standing = nearest_existing(path);
@@ -322,7 +322,7 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
             rounded(needed),
             rounded(available.saturating_add(there))
         );
-        return Err(refuse(path, reason, "free some space, or ask for fewer or smaller records"));
+        return Err(refuse(path, reason, "free some space, or load fewer or smaller records"));
     }
     Ok(lock)
 }

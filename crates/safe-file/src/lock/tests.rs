@@ -131,7 +131,7 @@ fn refuses_links_and_hard_links() {
 fn another_users_file_is_never_written() {
     let folder = shared_folder();
     let path = folder.path().join("lock");
-    fs::write(&path, "a stranger's").unwrap();
+    fs::write(&path, "another user's").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     assert!(words(&path, &OWN).contains("can be written by every user"));
     if !given_away(&path) {
@@ -141,7 +141,7 @@ fn another_users_file_is_never_written() {
     assert!(refused.contains(&format!("belongs to user {OTHER_UID}")), "{refused}");
     // All users share this one: the first has created it.
     drop(Lock::take(&path, &COMMON).unwrap());
-    assert_eq!(fs::read_to_string(&path).unwrap(), "a stranger's");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "another user's");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o666, "its mode is its owner's");
     // In the other user's own folder the file is trusted.
     chown(folder.path(), Some(OTHER_UID), None).unwrap();

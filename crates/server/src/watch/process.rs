@@ -88,6 +88,6 @@ fn stat(root: &Root, pid: u32) -> Result<Stat, Unavailable> {
 fn ended(pid: u32) -> Unavailable {
     Unavailable::new(
         format!("there is no process {pid}, or it has ended"),
-        "see what the server printed last",
+        "see the last output of the server",
     )
 }

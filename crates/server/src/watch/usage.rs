@@ -114,9 +114,10 @@ fn tick_rate() -> u64 {
 fn threads(root: &Root, pid: u32) -> Result<BTreeMap<u32, ThreadUsage>, Unavailable> {
     let folder = format!("/proc/{pid}/task");
     let numbers = root.numbers(&folder).map_err(|error| match error {
-        RootError::Missing { .. } => {
-            Unavailable::new(format!("process {pid} has ended"), "see what the server printed last")
-        }
+        RootError::Missing { .. } => Unavailable::new(
+            format!("process {pid} has ended"),
+            "see the last output of the server",
+        ),
         other => other.into(),
     })?;
     let read = |number: u32| {

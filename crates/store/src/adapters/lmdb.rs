@@ -21,7 +21,7 @@ const DEFAULT_MAP: u64 = 64 << 30;
 const READERS: u32 = 1024;
 
 const OPTIONS: &[OptionInfo] = &[
-    OptionInfo::new("map_size", "64GiB", "most that the data may come to; only address space"),
+    OptionInfo::new("map_size", "64GiB", "largest size of the data; only address space"),
     OptionInfo::new("sync", "off", "each write waits until it is on the device"),
     OptionInfo::new("writemap", "off", "write through the map; a full disk then ends the process"),
     OptionInfo::new("readahead", "on", "the kernel reads ahead in the map"),
@@ -235,7 +235,7 @@ impl Session for LmdbSession<'_> {
 fn failed(error: ::heed::Error, path: &Path) -> StoreError {
     match error {
         ::heed::Error::Mdb(MdbError::MapFull) => StoreError::Full(
-            "the data has come to LMDB's `map_size`; give it a larger one".to_owned(),
+            "the data has reached LMDB's `map_size`; give it a larger one".to_owned(),
         ),
         ::heed::Error::Mdb(MdbError::BadValSize) => {
             StoreError::Failed("LMDB takes keys of 1 to 511 bytes".to_owned())

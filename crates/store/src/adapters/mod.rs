@@ -174,7 +174,7 @@ impl Adapter {
             F::remote(url).map(drop)
         }
         fn version() -> Result<String, AdapterUnavailable> {
-            Ok("protocol built in; the server says what it is".to_owned())
+            Ok("protocol built in; the server reports its version".to_owned())
         }
         Self {
             scheme,

@@ -32,7 +32,7 @@ const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new(
         "durability",
         "none",
-        "syncs: none, sync (before a write returns), or a time: so often",
+        "syncs: none, sync (before a write returns), or an interval",
     ),
     OptionInfo::new("cold_reads", "auto", "what a first read fetches: around, page, auto"),
     OptionInfo::new(
@@ -41,7 +41,7 @@ const OPTIONS: &[OptionInfo] = &[
         "whether writes stay in the page cache: auto, on, off",
     ),
     OptionInfo::new("verify", "on", "the checksum of each record that is read"),
-    OptionInfo::new("space_amplification", "1.5", "log over live bytes that collection keeps to"),
+    OptionInfo::new("space_amplification", "1.5", "limit of log bytes over live bytes"),
     OptionInfo::new("growth", "8", "how many times larger each level may be than the one above"),
     OptionInfo::new("bloom_bits", "0", "bits a key of the filters of all levels but the last")
         .shaping(),

@@ -73,7 +73,7 @@ impl Output {
             file.take(LAST_BYTES).read_to_end(&mut tail)
         });
         if let Err(error) = read {
-            return format!("(what it printed cannot be read: {error})");
+            return format!("(its output cannot be read: {error})");
         }
         let text = String::from_utf8_lossy(&tail);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -195,7 +195,7 @@ impl Library {
         drop(Database::open(&options, folder.path())?);
         let file = OptionsFile::in_force(folder.path());
         file.and_then(|file| file.version)
-            .ok_or(StoreError::Failed("RocksDB does not say its version".to_owned()))
+            .ok_or(StoreError::Failed("RocksDB does not report its version".to_owned()))
     }
 
     /// Version and, of a shared library, the first 16 digits of the file's SHA-256, which

@@ -115,7 +115,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
             "that is a memcached that speaks no binary (-B ascii or -Y), or has no connection left; \
              use its text or meta protocol"
         } else {
-            "check the address, the protocol and whether the server wants TLS"
+            "check the address, the protocol and whether the server requires TLS"
         };
         HandshakeError::WrongServer {
             protocol: self.protocol.name(),
