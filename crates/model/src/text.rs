@@ -91,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_terminal_is_not_steered() {
+    fn removes_terminal_controls() {
         let nasty = "a\u{1b}]0;b\u{7}c\n\td\u{9b}31m";
         assert_eq!(line(nasty), "a\u{fffd}]0;b\u{fffd}c  d\u{fffd}31m");
         assert_eq!(lines("a\n\tb\rc"), "a\n\tb\u{fffd}c");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_is_text_and_a_number_a_number() {
+    fn spreadsheet_formulas_become_text() {
         for formula in ["=1+1", "+cmd|'/c calc'!A0", "-2+3+cmd", "@SUM(1)", "\t=1", "\r=1", "＝1"]
         {
             assert!(cell(formula).starts_with('\''), "{formula:?}");

@@ -317,7 +317,7 @@ fn finds_and_ends_a_server_behind_a_script() {
 }
 
 #[test]
-fn servers_that_refuse_the_question_are_up() {
+fn servers_that_refuse_the_probe_are_up() {
     // Binary only, and one that requires a password.
     start("memcached", none().with("arguments", ["-B", "binary"])).unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -230,7 +230,7 @@ fn tracers_agree_and_windows_subtract() {
 }
 
 #[test]
-fn the_programs_time_themselves() {
+fn measures_its_own_run_time() {
     let Some((_guard, tracer)) = trace_self() else { return };
     let watch = tracer.watch_cost().unwrap();
     let before = watch.cost(&tracer).unwrap();

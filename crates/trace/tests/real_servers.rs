@@ -171,7 +171,7 @@ fn pipelined_batch_counts_as_one_request() {
 }
 
 #[test]
-fn redis_requests_are_counted_exactly_and_its_files_are_not() {
+fn counts_redis_requests_but_not_files() {
     if !possible() {
         return;
     }

@@ -303,7 +303,7 @@ mod tests {
     use KeyForm::{Binary, Decimal, Text, Ycsb};
 
     #[test]
-    fn keys_look_as_described() {
+    fn keys_have_the_documented_form() {
         let text = |form, order, size, record| {
             String::from_utf8(key(&keys(form, order, size, 1000).unwrap(), record)).unwrap()
         };

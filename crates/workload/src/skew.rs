@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn few_records_and_no_requests() {
+    fn measures_few_records_and_no_requests() {
         let all = skew("scrambled_zipfian", 50, 10_000);
         assert_eq!(all.top_10_000, 1.0);
         assert!(all.top_1_percent > 0.02 && all.top_1_percent < 0.2, "{all:?}");

@@ -185,7 +185,7 @@ fn inserts_are_uniform_within_a_block() {
 }
 
 #[test]
-fn scans_have_their_lengths_and_others_none() {
+fn only_scans_have_lengths() {
     let workload = Workload::new(&spec("scan=1,read=1", "uniform", 4)).unwrap();
     let operations = count(&workload, 1000);
     let (scans, reads): (Vec<&Operation>, Vec<&Operation>) =

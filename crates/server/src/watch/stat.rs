@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn parses_any_process_name() {
         let text = "7 (a) R (b c) S 1 7 7 0 -1 4194560 11 0 12 0 13 14 0 0 20 0 5 0 99 1000 50";
         let stat = Stat::parse("/proc/7/stat", text).unwrap();
         assert_eq!(stat.name, "a) R (b c");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_the_whole_name() {
+    fn matches_whole_field_names() {
         let text = "VmRSSx: 1\nVmRSS:\t  12 kB\n";
         assert_eq!(field("/proc/7/status", text, "VmRSS"), Ok(12));
         let error = field("/proc/7/status", text, "Vm").unwrap_err().to_string();

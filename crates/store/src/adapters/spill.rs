@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_value_is_the_engines() {
+    fn longest_value_matches_the_engine() {
         for segment in ["64KiB", "68KiB", "16MiB"] {
             let home = tempfile::tempdir().unwrap();
             let url = url(&home, &format!("segment={segment}"));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_gets_what_is_given() {
+    fn passes_options_to_the_engine() {
         let home = tempfile::tempdir().unwrap();
         let options = Config::read(&url(&home, "frozen=7&throttle=2ms")).unwrap().options;
         assert_eq!((options.frozen, options.throttle), (7, Duration::from_millis(2)));

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn decimals_round_trip() {
         for number in [0, 7, 10, 99, 100, 65_535, 4_294_967_295, 9_999_999_999_999_999_999] {
             let mut text = Vec::new();
             put_decimal(number, &mut text);

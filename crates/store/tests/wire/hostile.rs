@@ -72,7 +72,7 @@ fn line_length_of_servers_is_limited() {
 }
 
 #[test]
-fn deep_nesting_ends() {
+fn nesting_depth_is_limited() {
     for nest in ["*1\r\n", ">1\r\n", "%1\r\n:1\r\n", "|1\r\n:1\r\n", "~1\r\n"] {
         let bytes = nest.repeat(100_000);
         let head = [">1\r\n", &bytes].concat();

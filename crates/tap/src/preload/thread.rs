@@ -19,30 +19,30 @@ enum LaneState {
     Unclaimed,
     Lane(&'static Lane),
     /// None was free, or the thread is ending.
-    Without,
+    Unavailable,
 }
 
 thread_local! {
-    static PLACE: Cell<LaneState> = const { Cell::new(LaneState::Unclaimed) };
+    static LANE: Cell<LaneState> = const { Cell::new(LaneState::Unclaimed) };
     static UNTIL_SAMPLE: Cell<u32> = const { Cell::new(SAMPLE_EVERY) };
     /// Its drop marks the end of the thread.
-    static END: GiveBack = const { GiveBack };
+    static END: LaneRelease = const { LaneRelease };
 }
 
 /// This thread's lane, claimed when it has none.
 #[inline]
 pub fn lane(attached: Attached) -> Option<&'static Lane> {
-    match PLACE.get() {
+    match LANE.get() {
         LaneState::Lane(lane) => Some(lane),
         LaneState::Unclaimed => claim(attached),
-        LaneState::Without => None,
+        LaneState::Unavailable => None,
     }
 }
 
 /// This thread's lane, if it has read or written a connection before.
 #[inline]
 pub fn claimed_lane() -> Option<&'static Lane> {
-    if let LaneState::Lane(lane) = PLACE.get() { Some(lane) } else { None }
+    if let LaneState::Lane(lane) = LANE.get() { Some(lane) } else { None }
 }
 
 /// Whether the cost of this call is to be measured.
@@ -64,22 +64,22 @@ fn claim(attached: Attached) -> Option<&'static Lane> {
             lane.thread.store(unsafe { sys::gettid() } as u32, Relaxed);
             lane.touch();
             attached.header.lanes_used.fetch_max(number, Release);
-            PLACE.set(LaneState::Lane(lane));
+            LANE.set(LaneState::Lane(lane));
             // Where the thread is already ending the lane stays its own.
             let _ = END.try_with(|_| ());
             return Some(lane);
         }
         attached.header.threads_unwatched.fetch_add(1, Relaxed);
-        PLACE.set(LaneState::Without);
+        LANE.set(LaneState::Unavailable);
         None
     })
 }
 
-struct GiveBack;
+struct LaneRelease;
 
-impl Drop for GiveBack {
+impl Drop for LaneRelease {
     fn drop(&mut self) {
-        if let LaneState::Lane(lane) = PLACE.replace(LaneState::Without)
+        if let LaneState::Lane(lane) = LANE.replace(LaneState::Unavailable)
             && Attached::here().is_some()
         {
             lane.owned.store(0, Release);

@@ -75,7 +75,7 @@ fn parses_binary_requests_and_skips_quiet_ones() {
 }
 
 #[test]
-fn a_multi_get_is_one_request_and_so_are_statistics() {
+fn multi_get_and_statistics_are_one_request() {
     let watched = Watched::memcached(&["-t", "1"]);
     let mut client = watched.connect();
     client.request(b"set a 0 0 1\r\nx\r\n", b"STORED\r\n");

@@ -163,7 +163,7 @@ fn sync_without_a_log_is_refused() {
 /// A library that is present must work: otherwise every other test of RocksDB would be skipped
 /// silently.
 #[test]
-fn a_library_that_is_here_is_available() {
+fn present_library_is_available() {
     if library::is_missing() {
         eprintln!("skipped: there is no RocksDB here");
         return;
@@ -183,7 +183,7 @@ fn reported_version_is_the_one_in_use() {
 
 /// A library can be named by its path; other files and a second library are refused.
 #[test]
-fn a_library_is_taken_by_its_path() {
+fn loads_a_library_by_path() {
     let home = TempDir::new().unwrap();
     let check = |library: &str| {
         let url: StoreUrl = format!("rocksdb:x?library={library}").parse().unwrap();
