@@ -124,17 +124,17 @@ impl ValueContent {
     pub fn agrees(&self, salt: u64, key_hash: u64, body: &[u8]) -> bool {
         let stamp = ContentStamp::new(salt, key_hash);
         let (noise, run) = body.split_at(self.noise(body.len() + HEADER));
-        let mut difference = 0;
+        let mut differs = 0;
         for (index, part) in noise.chunks(WINDOW).enumerate() {
             let mask = stamp.mask(index);
-            difference |= difference(part, self.window(mask), mask);
+            differs |= difference(part, self.window(mask), mask);
         }
         if !run.is_empty() {
             let seal = stamp.seal();
             let (run, end) = run.split_at(run.len().saturating_sub(SEAL));
-            difference |= difference_from_byte(run, seal[0]) | u64::from(end != &seal[..end.len()]);
+            differs |= difference_from_byte(run, seal[0]) | u64::from(end != &seal[..end.len()]);
         }
-        difference == 0
+        differs == 0
     }
 }
 

@@ -342,7 +342,7 @@ mod tests {
         let real = home.path().canonicalize().unwrap();
         let found = libraries_in([home.path().to_owned(), home.path().to_owned()]);
         let names: Vec<_> =
-            libraries.iter().map(|path| path.strip_prefix(&real).unwrap()).collect();
+            found.iter().map(|path| path.strip_prefix(&real).unwrap()).collect();
         assert_eq!(
             names,
             ["librocksdb.so.7.8", "librocksdb.so.9.11", "librocksdb.so.9.9"].map(Path::new)
