@@ -1,11 +1,11 @@
-//! Where an agent's clock stands, from probes that go there and back.
+//! Estimates the offset of an agent's clock from round trips.
 //!
 //! With t0 and t3 by the coordinator's clock and t1 and t2 by the agent's, the agent is ahead by
 //! ((t1 - t0) + (t2 - t3)) / 2, wrong by at most half of the round trip (t3 - t0) - (t2 - t1),
 //! however unequal the two ways are (RFC 5905, section 8). The shortest round trip bounds best.
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Nanoseconds since an instant of this process: a steady clock that can be told to others.
+/// Nanoseconds since an instant of this process: a monotonic clock whose readings can be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct MonotonicClock(Instant);
 
@@ -22,7 +22,7 @@ impl MonotonicClock {
         self.of(Instant::now())
     }
 
-    /// None where the instant is beyond what the clock can tell.
+    /// None where the instant is out of range.
     pub fn at(self, ns: u64) -> Option<Instant> {
         self.0.checked_add(Duration::from_nanos(ns))
     }
@@ -49,7 +49,7 @@ pub struct ClockSample {
     pub wall: i64,
 }
 
-/// What the best probe says of an agent's clocks.
+/// The estimate of an agent's clocks from the best probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockEstimate {
     /// How far the agent's steady clock is ahead of the coordinator's, in ns.
@@ -72,7 +72,7 @@ impl ClockSample {
     }
 }
 
-/// The estimate of the shortest round trip; None of no samples.
+/// The estimate of the shortest round trip; None without samples.
 pub fn best(samples: &[ClockSample]) -> Option<ClockEstimate> {
     samples.iter().map(|sample| sample.estimate()).min_by_key(|estimate| estimate.round_trip_ns)
 }
@@ -119,8 +119,8 @@ mod tests {
             assert_eq!(estimate.round_trip_ns, 160_000);
             assert_eq!(estimate.offset_ns, ahead + 20_000);
             assert!((estimate.offset_ns - ahead).unsigned_abs() <= estimate.round_trip_ns / 2);
-            let told = estimate.by_the_agent(sent + 1_000_000);
-            assert_eq!(told as i64, sent as i64 + 1_000_000 + ahead + 20_000);
+            let by_agent = estimate.by_the_agent(sent + 1_000_000);
+            assert_eq!(by_agent as i64, sent as i64 + 1_000_000 + ahead + 20_000);
         }
         assert_eq!(best(&[]), None);
     }

@@ -1,4 +1,4 @@
-//! What the two sides know each other by: mutual TLS, a shared token, or both.
+//! Credentials of both sides: mutual TLS, a shared token, or both.
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +19,7 @@ use crate::flags;
 /// The fewest characters of a token: 128 bits in hexadecimal are 32, in base 64 are 22.
 const SHORTEST_TOKEN: usize = 16;
 const LONGEST_TOKEN: usize = 4096;
-/// All authorities that a system trusts take a quarter of it.
+/// Maximum file size; all authorities that a system trusts take a quarter of it.
 const LONGEST_FILE: u64 = 1 << 20;
 /// How long the other side may take over the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -92,7 +92,7 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
 }
 
-/// What this side knows the other by. There is always something.
+/// The credentials of one side; never empty.
 #[derive(Clone)]
 pub struct Credentials {
     tls: Option<Pem>,
@@ -107,7 +107,7 @@ struct Pem {
 }
 
 impl Credentials {
-    /// Reads the files, all of them or none, and takes the token. With both, both are asked for.
+    /// Reads the files, all of them or none, and takes the token. With both, both are required.
     ///
     /// # Errors
     /// There is neither, a file is missing, cannot be read or holds something else.
@@ -138,7 +138,7 @@ impl Credentials {
         }
     }
 
-    /// In a few words, for people.
+    /// A short description.
     pub fn kind(&self) -> &'static str {
         match (&self.tls, &self.token) {
             (Some(_), Some(_)) => "mutual TLS and a token",
@@ -180,7 +180,7 @@ impl Credentials {
         })
     }
 
-    /// Whether the key is the certificate's, and all can be used.
+    /// Checks that key and certificate match and can be used.
     fn check_pair(&self, files: &TlsFiles) -> Result<(), AgentError> {
         let (Some(pem), Some(path), Some(ca)) = (&self.tls, &files.cert, &files.ca) else {
             return Ok(());
@@ -215,7 +215,7 @@ impl fmt::Debug for Credentials {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileSecrecy {
     Public,
-    /// Nobody but its owner and their group may read it.
+    /// Only its owner and their group may read it.
     Secret,
 }
 
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_half_and_nonsense_are_refused() {
+    fn incomplete_and_invalid_credentials_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nonsense.pem");
         std::fs::write(&file, "nonsense").unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_certificate_is_found_before_anything_listens() {
+    fn a_key_of_another_certificate_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: String| {
             let path = folder.path().join(name);

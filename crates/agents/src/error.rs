@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::flags;
 
-/// What went wrong, where, and what to do.
+/// An error, its place, and a way out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AgentError {

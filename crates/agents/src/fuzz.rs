@@ -1,4 +1,4 @@
-//! A way into what reads a peer's messages, for fuzzing. Not part of the interface.
+//! Entry point for fuzzing the parsing of messages. Not part of the interface.
 
 use prost::Message as _;
 
@@ -8,8 +8,8 @@ use crate::pieces::PayloadAssembler;
 /// Large enough that pieces come together, small enough that an input meets it.
 const MOST: usize = 1 << 10;
 
-/// Reads bytes as a message of either side: what is understood is the same after it was written
-/// again, and a payload is refused before it is larger than is taken.
+/// Reads bytes as a message of either side: a parsed message survives encoding, and a payload that is
+/// too large is refused.
 pub fn messages(bytes: &[u8]) {
     if let Ok(message) = ToAgent::decode(bytes) {
         let written = message.encode_to_vec();

@@ -9,9 +9,9 @@ pub const SESSION: &str = "/kvmeter.agent.v1.Agent/Session";
 
 /// The longest message to an agent: a piece, and some. What announces more is refused before memory
 /// is taken for it.
-pub const MOST_TO_AGENT: usize = 128 << 10;
+pub const MAX_TO_AGENT: usize = 128 << 10;
 /// The longest message to a coordinator: what an agent tells of itself, or why it failed.
-pub const MOST_TO_COORDINATOR: usize = 2 << 20;
+pub const MAX_TO_COORDINATOR: usize = 2 << 20;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToAgent {

@@ -3,8 +3,7 @@ use bytes::Bytes;
 
 use crate::messages::Piece;
 
-/// Small, so that a sign of life passes every few seconds on the slowest line; large enough for
-/// the fastest.
+/// Small enough for heartbeats to pass on a slow line, large enough for a fast one.
 const PIECE: usize = 64 << 10;
 
 /// The largest assignment that an agent takes, in bytes.
@@ -24,13 +23,13 @@ pub fn cut(round: u32, payload: Vec<u8>) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// A payload on its way.
+/// Assembles a payload from its pieces.
 #[derive(Debug, Default)]
 pub struct PayloadAssembler {
     bytes: Vec<u8>,
 }
 
-/// It is larger than is taken.
+/// The payload exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PayloadTooLarge;
 
@@ -51,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_cut_is_put_together() {
+    fn cut_payloads_are_reassembled() {
         for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7] {
             let payload: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
             let pieces: Vec<Piece> = cut(4, payload.clone()).collect();
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large_is_refused_at_once() {
+    fn too_large_payloads_are_refused_at_once() {
         let mut gather = PayloadAssembler::default();
         let pieces: Vec<Piece> = cut(1, vec![0; 2 * PIECE]).collect();
         assert_eq!(gather.add(&pieces[0], PIECE), Ok(None));

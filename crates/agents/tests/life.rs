@@ -19,11 +19,11 @@ use model::Address;
 const SIZE: usize = 30_000_000;
 
 #[test]
-fn two_agents_begin_at_one_instant_and_give_all_they_have() {
+fn two_agents_begin_together_and_return_their_outcomes() {
     let credentials = by_token(TOKEN);
     let (a, b) = (Agent::new(&credentials), Agent::new(&credentials));
-    let mut fleet = connect(&[&a, &b], &credentials).unwrap();
-    for (greeting, agent) in fleet.hello().iter().zip([&a, &b]) {
+    let mut group = connect(&[&a, &b], &credentials).unwrap();
+    for (greeting, agent) in group.infos().iter().zip([&a, &b]) {
         assert_eq!(greeting.address, agent.address);
         assert_eq!(greeting.version, env!("CARGO_PKG_VERSION"));
         assert_eq!(greeting.about, b"{\"cpus\":2}");
@@ -37,16 +37,16 @@ fn two_agents_begin_at_one_instant_and_give_all_they_have() {
     for round in 1..=3_u64 {
         let first = format!("run=300 operations=100 p99=70 fill={round} size={SIZE}");
         let second = format!("run=250 operations=11 p99=90 fill={} size=5", round + 10);
-        prepare(&mut fleet, &[&first, &second]).unwrap();
-        let started = fleet.start(Duration::ZERO, &no_stop()).unwrap();
+        prepare(&mut group, &[&first, &second]).unwrap();
+        let started = group.start(Duration::ZERO, &no_stop()).unwrap();
         let mut last: Option<(TaskProgress, Vec<Option<TaskProgress>>)> = None;
-        let outcomes = fleet
+        let outcomes = group
             .run(LIMIT, &mut |all, each| last = Some((all.clone(), each.to_vec())), &no_stop())
             .unwrap();
 
         let (all, each) = last.unwrap();
         assert_eq!((all.operations, all.live_ops_s, all.live_p99_ns), (111, 2000.0, 90));
-        assert_eq!(all, TaskProgress::together(each.iter().flatten()).unwrap());
+        assert_eq!(all, TaskProgress::sum(each.iter().flatten()).unwrap());
         assert_eq!(outcomes.len(), 2);
         assert_eq!((outcomes[0].len(), outcomes[1].len()), (8 + SIZE, 8 + 5));
         assert!(outcomes[0][8..].iter().all(|byte| u64::from(*byte) == round));
@@ -64,7 +64,7 @@ fn two_agents_begin_at_one_instant_and_give_all_they_have() {
             assert!(clock.margin > Duration::ZERO);
         }
     }
-    drop(fleet);
+    drop(group);
     let events = a.until_free();
     let count = |wanted: &AgentLogEvent| events.iter().filter(|event| *event == wanted).count();
     assert_eq!((count(&AgentLogEvent::Ready), count(&AgentLogEvent::Started)), (3, 3));
@@ -76,42 +76,42 @@ fn two_agents_begin_at_one_instant_and_give_all_they_have() {
 fn all_are_prepared_or_none() {
     let credentials = by_token(TOKEN);
     let (a, b) = (Agent::new(&credentials), Agent::new(&credentials));
-    let mut fleet = connect(&[&a, &b], &credentials).unwrap();
-    let error = prepare(&mut fleet, &["run=1", "refuse=1"]).unwrap_err();
+    let mut group = connect(&[&a, &b], &credentials).unwrap();
+    let error = prepare(&mut group, &["run=1", "refuse=1"]).unwrap_err();
     let words = "no server at 10.0.0.1:11211".to_owned();
     assert_eq!(error, AgentError::Failed { address: b.address.clone(), words });
     // The other was ready, and has let go.
     a.until(|event| *event == AgentLogEvent::Stopped);
     assert_eq!(
-        fleet.start(Duration::ZERO, &no_stop()),
+        group.start(Duration::ZERO, &no_stop()),
         Err(AgentError::OutOfOrder { asked: "the start" })
     );
     assert_eq!(
-        fleet.run(LIMIT, &mut |_, _| {}, &no_stop()),
+        group.run(LIMIT, &mut |_, _| {}, &no_stop()),
         Err(AgentError::OutOfOrder { asked: "the run" })
     );
     assert_eq!(
-        prepare(&mut fleet, &["run=1"]),
+        prepare(&mut group, &["run=1"]),
         Err(AgentError::Count { agents: 2, assignments: 1 })
     );
     let huge = vec![vec![0; LARGEST_ASSIGNMENT + 1], Vec::new()];
-    let error = fleet.prepare(huge, LIMIT, &no_stop()).unwrap_err();
+    let error = group.prepare(huge, LIMIT, &no_stop()).unwrap_err();
     assert!(matches!(error, AgentError::TooLarge { .. }), "{error}");
     assert_eq!((a.ran.load(Ordering::SeqCst), b.ran.load(Ordering::SeqCst)), (0, 0));
     // The session is as good as before.
-    assert_eq!(go(&mut fleet, &["size=1", "size=2"]).unwrap()[1].len(), 10);
+    assert_eq!(run_all(&mut group, &["size=1", "size=2"]).unwrap()[1].len(), 10);
 }
 
 #[test]
-fn one_that_fails_ends_the_others() {
+fn a_failing_agent_stops_the_others() {
     let credentials = by_token(TOKEN);
     let (a, b) = (Agent::new(&credentials), Agent::new(&credentials));
-    let mut fleet = connect(&[&a, &b], &credentials).unwrap();
+    let mut group = connect(&[&a, &b], &credentials).unwrap();
     for (assignment, what) in [
         ("fail=1", "the server closed the connection"),
         ("panic=1", "the work panicked: as it was"),
     ] {
-        match go(&mut fleet, &["run=600000", assignment]) {
+        match run_all(&mut group, &["run=600000", assignment]) {
             Err(AgentError::Failed { address, words }) => {
                 assert_eq!(address, b.address);
                 assert!(words.contains(what), "{words}");
@@ -120,29 +120,29 @@ fn one_that_fails_ends_the_others() {
         }
         a.until(|event| *event == AgentLogEvent::Stopped);
     }
-    assert!(go(&mut fleet, &["size=1", "size=1"]).is_ok());
+    assert!(run_all(&mut group, &["size=1", "size=1"]).is_ok());
 }
 
 #[test]
-fn a_raised_stop_ends_every_wait() {
+fn a_stop_ends_every_wait() {
     let credentials = by_token(TOKEN);
     let (a, b) = (Agent::new(&credentials), Agent::new(&credentials));
-    let mut fleet = connect(&[&a, &b], &credentials).unwrap();
+    let mut group = connect(&[&a, &b], &credentials).unwrap();
     let raised = AtomicBool::new(true);
     let slow = vec![b"slow=600000".to_vec(); 2];
-    assert_eq!(fleet.prepare(slow, LIMIT, &raised), Err(AgentError::Stopped));
-    prepare(&mut fleet, &["run=1", "run=1"]).unwrap();
-    assert_eq!(fleet.start(Duration::ZERO, &raised), Err(AgentError::Stopped));
+    assert_eq!(group.prepare(slow, LIMIT, &raised), Err(AgentError::Stopped));
+    prepare(&mut group, &["run=1", "run=1"]).unwrap();
+    assert_eq!(group.start(Duration::ZERO, &raised), Err(AgentError::Stopped));
 
-    prepare(&mut fleet, &["run=600000", "run=600000"]).unwrap();
-    fleet.start(Duration::ZERO, &no_stop()).unwrap();
+    prepare(&mut group, &["run=600000", "run=600000"]).unwrap();
+    group.start(Duration::ZERO, &no_stop()).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let later = stop.clone();
     // Raised when the work is known to be going on.
     let mut told =
         move |_: &TaskProgress, _: &[Option<TaskProgress>]| later.store(true, Ordering::Relaxed);
-    assert_eq!(fleet.run(LIMIT, &mut told, &stop), Err(AgentError::Stopped));
-    drop(fleet);
+    assert_eq!(group.run(LIMIT, &mut told, &stop), Err(AgentError::Stopped));
+    drop(group);
     for agent in [&a, &b] {
         let events = agent.until_free();
         assert_eq!(events.iter().filter(|event| **event == AgentLogEvent::Stopped).count(), 3);
@@ -150,31 +150,31 @@ fn a_raised_stop_ends_every_wait() {
 }
 
 #[test]
-fn who_is_slow_is_named() {
+fn slow_agents_are_named() {
     let credentials = by_token(TOKEN);
     let (a, b) = (Agent::new(&credentials), Agent::new(&credentials));
-    let mut fleet = connect(&[&a, &b], &credentials).unwrap();
+    let mut group = connect(&[&a, &b], &credentials).unwrap();
     let limit = Duration::from_millis(300);
     let assignments = vec![b"run=1".to_vec(), b"slow=600000".to_vec()];
     assert_eq!(
-        fleet.prepare(assignments, limit, &no_stop()),
+        group.prepare(assignments, limit, &no_stop()),
         Err(AgentError::TooSlow { address: b.address.clone(), what: "become ready", limit })
     );
-    prepare(&mut fleet, &["run=600000", "run=1"]).unwrap();
-    fleet.start(Duration::ZERO, &no_stop()).unwrap();
+    prepare(&mut group, &["run=600000", "run=1"]).unwrap();
+    group.start(Duration::ZERO, &no_stop()).unwrap();
     let limit = Duration::from_millis(900);
     assert_eq!(
-        fleet.run(limit, &mut |_, _| {}, &no_stop()),
+        group.run(limit, &mut |_, _| {}, &no_stop()),
         Err(AgentError::TooSlow { address: a.address.clone(), what: "finish", limit })
     );
 }
 
 #[test]
-fn a_busy_agent_says_who_holds_it() {
+fn a_busy_agent_names_its_holder() {
     let credentials = by_token(TOKEN);
     let agent = Agent::new(&credentials);
-    let fleet = connect(&[&agent], &credentials).unwrap();
-    let machine = fleet.hello()[0].machine.clone();
+    let group = connect(&[&agent], &credentials).unwrap();
+    let machine = group.infos()[0].machine.clone();
     match connect(&[&agent], &credentials).map(|_| ()) {
         Err(AgentError::Busy { address, holder }) => {
             assert_eq!(address, agent.address);
@@ -184,57 +184,57 @@ fn a_busy_agent_says_who_holds_it() {
         other => panic!("{other:?}"),
     }
     // A dropped fleet has let go when the drop returns.
-    drop(fleet);
+    drop(group);
     for _ in 0..10 {
         drop(connect(&[&agent], &credentials).unwrap());
     }
 }
 
 #[test]
-fn work_that_does_not_mind_the_stop_keeps_its_agent_busy() {
+fn a_task_that_ignores_the_stop_keeps_its_agent_busy() {
     let credentials = by_token(TOKEN);
     let mut options = options();
-    options.pace.wind_down = Duration::from_millis(300);
+    options.timing.wind_down = Duration::from_millis(300);
     let agent = Agent::with(&credentials, options.clone());
     let addresses = [agent.address.clone()];
-    let mut fleet = AgentGroup::connect(&addresses, &credentials, options.clone(), LIMIT).unwrap();
-    prepare(&mut fleet, &["deaf=3000"]).unwrap();
-    fleet.start(Duration::ZERO, &no_stop()).unwrap();
+    let mut group = AgentGroup::connect(&addresses, &credentials, options.clone(), LIMIT).unwrap();
+    prepare(&mut group, &["deaf=3000"]).unwrap();
+    group.start(Duration::ZERO, &no_stop()).unwrap();
     agent.until(|event| *event == AgentLogEvent::Started);
     let limit = Duration::from_millis(500);
-    let error = fleet.run(limit, &mut |_, _| {}, &no_stop()).unwrap_err();
+    let error = group.run(limit, &mut |_, _| {}, &no_stop()).unwrap_err();
     assert!(matches!(error, AgentError::TooSlow { .. }), "{error}");
-    let error = prepare(&mut fleet, &["run=1"]).unwrap_err().to_string();
+    let error = prepare(&mut group, &["run=1"]).unwrap_err().to_string();
     assert!(error.contains("it did not stop when it was told to"), "{error}");
-    drop(fleet);
+    drop(group);
     agent.until(|event| matches!(event, AgentLogEvent::Left { .. }));
     let error = connect(&[&agent], &credentials).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("its work still ends"), "{error}");
     agent.until_free();
     // An agent that is ended meanwhile says so.
-    let mut fleet = AgentGroup::connect(&addresses, &credentials, options, LIMIT).unwrap();
-    prepare(&mut fleet, &["deaf=3000"]).unwrap();
-    fleet.start(Duration::ZERO, &no_stop()).unwrap();
+    let mut group = AgentGroup::connect(&addresses, &credentials, options, LIMIT).unwrap();
+    prepare(&mut group, &["deaf=3000"]).unwrap();
+    group.start(Duration::ZERO, &no_stop()).unwrap();
     agent.until(|event| *event == AgentLogEvent::Started);
     let limit = Duration::from_millis(300);
     assert_eq!(agent.end(), Err(AgentError::StillWorking { limit }));
 }
 
 #[test]
-fn an_agent_that_is_ended_is_lost_and_the_others_stop() {
+fn an_ended_agent_is_lost_and_the_others_stop() {
     let credentials = by_token(TOKEN);
     let (a, b) = (Agent::new(&credentials), Agent::new(&credentials));
-    let mut fleet = connect(&[&a, &b], &credentials).unwrap();
-    prepare(&mut fleet, &["run=600000", "run=600000"]).unwrap();
-    fleet.start(Duration::ZERO, &no_stop()).unwrap();
+    let mut group = connect(&[&a, &b], &credentials).unwrap();
+    prepare(&mut group, &["run=600000", "run=600000"]).unwrap();
+    group.start(Duration::ZERO, &no_stop()).unwrap();
     let lost = b.address.clone();
     b.raise_stop();
-    let error = fleet.run(LIMIT, &mut |_, _| {}, &no_stop()).unwrap_err();
+    let error = group.run(LIMIT, &mut |_, _| {}, &no_stop()).unwrap_err();
     let expected = AgentError::Lost { address: lost, why: "the agent was ended".to_owned() };
     assert_eq!(error, expected);
     a.until(|event| *event == AgentLogEvent::Stopped);
     // It stays lost.
-    assert_eq!(prepare(&mut fleet, &["run=1", "run=1"]), Err(expected));
+    assert_eq!(prepare(&mut group, &["run=1", "run=1"]), Err(expected));
     b.end().unwrap();
 }
 
@@ -253,7 +253,7 @@ fn tokens_and_versions_must_be_the_same() {
         AgentGroup::connect(&addresses, &by_token(TOKEN), other, LIMIT).map(|_| ()).unwrap_err();
     let (theirs, ours) = (env!("CARGO_PKG_VERSION").to_owned(), "0.0.9".to_owned());
     assert_eq!(error, AgentError::Version { address, theirs, ours });
-    // Nobody of these held it.
+    // None of these took it.
     connect(&[&agent], &by_token(TOKEN)).unwrap();
 }
 
@@ -302,11 +302,11 @@ fn wrong_addresses_are_named() {
 }
 
 #[test]
-fn a_port_in_use_and_one_of_another_machine_are_named() {
+fn unusable_listen_addresses_are_named() {
     let credentials = by_token(TOKEN);
     let agent = Agent::new(&credentials);
     let listen = |address: &Address| {
-        let work = Arc::new(Fake::default());
+        let work = Arc::new(FakeTask::default());
         serve(address, &credentials, work, options(), |_| {}, &no_stop()).unwrap_err()
     };
     let address = agent.address.clone();

@@ -34,7 +34,7 @@ fn a_process() {
         Ok("agent") => {
             let any = Address::Tcp { host: "0.0.0.0".to_owned(), port: PORT };
             let say = |event| println!("event: {event}");
-            let work = Arc::new(Fake::default());
+            let work = Arc::new(FakeTask::default());
             serve(&any, &by_token(TOKEN), work, options(), say, &no_stop()).unwrap();
         }
         Ok("coordinator") => match coordinate() {
@@ -47,10 +47,10 @@ fn a_process() {
 
 fn coordinate() -> Result<Vec<usize>, AgentError> {
     let addresses = AGENT_HOSTS.map(|host| Address::Tcp { host: host.to_owned(), port: PORT });
-    let mut fleet = AgentGroup::connect(&addresses, &by_token(TOKEN), options(), LIMIT)?;
+    let mut group = AgentGroup::connect(&addresses, &by_token(TOKEN), options(), LIMIT)?;
     let assignment = std::env::var(ASSIGNMENT).unwrap();
-    prepare(&mut fleet, &[assignment.as_str(); 2])?;
-    let started = fleet.start(Duration::ZERO, &no_stop())?;
+    prepare(&mut group, &[assignment.as_str(); 2])?;
+    let started = group.start(Duration::ZERO, &no_stop())?;
     println!("bound: {} ns", started.bound.as_nanos());
     let mut told = false;
     let mut progress = |all: &agents::TaskProgress, _: &[_]| {
@@ -59,7 +59,7 @@ fn coordinate() -> Result<Vec<usize>, AgentError> {
             println!("both at work");
         }
     };
-    let outcomes = fleet.run(Duration::from_secs(60), &mut progress, &no_stop())?;
+    let outcomes = group.run(Duration::from_secs(60), &mut progress, &no_stop())?;
     Ok(outcomes.iter().map(Vec::len).collect())
 }
 

@@ -1,4 +1,4 @@
-//! Who is let in by certificates.
+//! Authentication by certificates.
 // Failing is what unwraps are for here.
 #![allow(clippy::unwrap_used)]
 
@@ -22,8 +22,8 @@ fn refusal(agent: &Agent, credentials: &Credentials) -> AgentError {
 fn both_sides_show_a_certificate_and_payloads_pass() {
     let ca = Authority::new("one");
     let agent = Agent::new(&load(&ca.sign("127.0.0.1", NOW, &ca)));
-    let mut fleet = connect(&[&agent], &load(&ca.sign("coordinator", NOW, &ca))).unwrap();
-    let outcomes = go(&mut fleet, &["size=3000000 fill=9"]).unwrap();
+    let mut group = connect(&[&agent], &load(&ca.sign("coordinator", NOW, &ca))).unwrap();
+    let outcomes = run_all(&mut group, &["size=3000000 fill=9"]).unwrap();
     assert_eq!(outcomes[0].len(), 3_000_008);
     assert!(outcomes[0][8..].iter().all(|byte| *byte == 9));
 }
@@ -58,12 +58,12 @@ fn a_coordinators_certificate_is_checked() {
         assert_eq!(error, AgentError::OwnCertificate { address, fault: expected });
         assert!(error.to_string().contains("--agent-cert"), "{error}");
     }
-    // It has held the agent for none of them.
+    // None of them took the agent.
     connect(&[&agent], &load(&ca.sign("coordinator", NOW, &ca))).unwrap();
 }
 
 #[test]
-fn plain_text_and_tls_do_not_meet() {
+fn plain_text_and_tls_do_not_mix() {
     let ca = Authority::new("one");
     let tls = load(&ca.sign("127.0.0.1", NOW, &ca));
     let plain_agent = Agent::new(&by_token(TOKEN));
@@ -79,7 +79,7 @@ fn plain_text_and_tls_do_not_meet() {
 }
 
 #[test]
-fn with_both_a_token_is_asked_for_too() {
+fn a_token_is_required_besides_tls() {
     let ca = Authority::new("one");
     let files = ca.sign("127.0.0.1", NOW, &ca);
     let with = |text| Credentials::load(&files, Some(token(text))).unwrap();

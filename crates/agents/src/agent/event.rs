@@ -1,26 +1,26 @@
 use std::net::SocketAddr;
 
-/// What happens at an agent, for its log.
+/// Events of an agent, for its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AgentLogEvent {
-    /// It listens, here, and wants this of a coordinator.
+    /// It listens at this address and requires these credentials.
     Listening {
         address: SocketAddr,
         credentials: &'static str,
     },
     /// A coordinator was refused.
     Refused {
-        who: String,
+        coordinator: String,
         why: String,
     },
-    /// Connections are closed or not taken: there are too many.
+    /// Connections are closed or refused because there are too many.
     Crowded {
         why: String,
     },
-    /// A coordinator holds the agent.
+    /// A coordinator has taken the agent.
     Taken {
-        who: String,
+        coordinator: String,
     },
     /// It sent an assignment.
     Preparing {
@@ -35,9 +35,9 @@ pub enum AgentLogEvent {
         words: String,
     },
     Stopped,
-    /// The coordinator is gone.
+    /// The coordinator has disconnected.
     Left {
-        who: String,
+        coordinator: String,
         why: String,
     },
     /// The agent is free.
@@ -50,9 +50,11 @@ impl std::fmt::Display for AgentLogEvent {
             AgentLogEvent::Listening { address, credentials } => {
                 write!(f, "listening on {address} ({credentials})")
             }
-            AgentLogEvent::Refused { who, why } => write!(f, "refused {who}: {why}"),
+            AgentLogEvent::Refused { coordinator, why } => {
+                write!(f, "refused {coordinator}: {why}")
+            }
             AgentLogEvent::Crowded { why } => f.write_str(why),
-            AgentLogEvent::Taken { who } => write!(f, "taken by {who}"),
+            AgentLogEvent::Taken { coordinator } => write!(f, "taken by {coordinator}"),
             AgentLogEvent::Preparing { bytes } => {
                 write!(f, "preparing an assignment of {bytes} bytes")
             }
@@ -61,7 +63,7 @@ impl std::fmt::Display for AgentLogEvent {
             AgentLogEvent::Done { bytes } => write!(f, "done: {bytes} bytes of outcome"),
             AgentLogEvent::Failed { words } => write!(f, "failed: {words}"),
             AgentLogEvent::Stopped => f.write_str("stopped"),
-            AgentLogEvent::Left { who, why } => write!(f, "{who} is gone: {why}"),
+            AgentLogEvent::Left { coordinator, why } => write!(f, "{coordinator} is gone: {why}"),
             AgentLogEvent::Waiting => f.write_str("waiting for a coordinator"),
         }
     }

@@ -1,9 +1,9 @@
-//! The side that does the work.
-mod desk;
-mod door;
+//! The agent's side: executes assignments.
+mod connection_gate;
 mod event;
 mod service;
 mod session;
+mod session_slot;
 mod worker;
 
 use std::io::ErrorKind;
@@ -22,21 +22,21 @@ pub use event::AgentLogEvent;
 use crate::clock::MonotonicClock;
 use crate::credentials::{Credentials, Token};
 use crate::error::AgentError;
-use crate::work::{AgentTask, PeerOptions};
+use crate::task::{AgentTask, PeerOptions};
 use crate::{CONNECTION_WINDOW, STREAM_WINDOW};
-use desk::SessionSlot;
-use door::ConnectionGate;
+use connection_gate::ConnectionGate;
+use session_slot::SessionSlot;
 
-/// How often the flag that ends the agent is looked at.
+/// How often the flag that ends the agent is checked.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long connections may take to close.
 const CLOSING: Duration = Duration::from_secs(1);
 /// Calls at once on one connection; a coordinator needs one.
-const MOST_CALLS: u32 = 8;
+const MAX_CALLS: u32 = 8;
 
-/// What every session of an agent shares.
+/// State shared by all sessions of an agent.
 pub struct Agent {
-    desk: Arc<SessionSlot>,
+    slot: Arc<SessionSlot>,
     work: Arc<dyn AgentTask>,
     token: Option<Token>,
     options: PeerOptions,
@@ -44,12 +44,12 @@ pub struct Agent {
     closing: watch::Sender<bool>,
 }
 
-/// Serves coordinators, one after the other, until `stop` is raised. Blocks; all of its own work
-/// is done in this thread, the [`Work`] in another. With port 0 a free port is taken; `on_event`
-/// is told which, and is called from both threads.
+/// Serves coordinators, one at a time, until `stop` is set. Blocks; the protocol runs in this thread,
+/// the [`AgentTask`] in another. With port 0 a free port is taken and reported to `on_event`, which
+/// is called from both threads.
 ///
 /// # Errors
-/// It cannot listen there, or the work did not end when it was told to.
+/// It cannot listen, or the task did not end after a stop.
 pub fn serve(
     listen: &Address,
     credentials: &Credentials,
@@ -64,9 +64,9 @@ pub fn serve(
         .enable_all()
         .build()
         .map_err(|error| AgentError::Runtime { why: error.to_string() })?;
-    let patience = options.pace.wind_down;
+    let wind_down = options.timing.wind_down;
     let agent = Arc::new(Agent {
-        desk: SessionSlot::new(Arc::new(on_event)),
+        slot: SessionSlot::new(Arc::new(on_event)),
         work,
         token: credentials.token().cloned(),
         clock: MonotonicClock::new(),
@@ -74,11 +74,11 @@ pub fn serve(
         options,
     });
     runtime.block_on(async {
-        let keep_alive = agent.options.pace.silence / 2;
+        let keep_alive = agent.options.timing.silence / 2;
         let mut server = Server::builder()
             .http2_keepalive_interval(Some(keep_alive))
             .http2_keepalive_timeout(Some(keep_alive))
-            .max_concurrent_streams(MOST_CALLS)
+            .max_concurrent_streams(MAX_CALLS)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
         if let Some(tls) = credentials.server() {
@@ -86,9 +86,9 @@ pub fn serve(
         }
         let listener = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| wrong(error.to_string()))?;
-        let (most, limit) = (agent.options.connections, agent.options.pace.greeting);
-        let incoming = ConnectionGate::new(most, limit, agent.desk.clone()).open(listener);
-        agent.desk.tell(AgentLogEvent::Listening { address, credentials: credentials.kind() });
+        let (most, limit) = (agent.options.connections, agent.options.timing.greeting);
+        let incoming = ConnectionGate::new(most, limit, agent.slot.clone()).open(listener);
+        agent.slot.log(AgentLogEvent::Listening { address, credentials: credentials.kind() });
         let service = service::AgentService(agent.clone());
         let stopped = async {
             until(stop).await;
@@ -97,15 +97,15 @@ pub fn serve(
         let serving = server.serve_with_incoming_shutdown(service, incoming, stopped);
         tokio::select! {
             served = serving => served.map_err(|error| wrong(root_of(&error)))?,
-            // Who does not close the connection is left.
-            () = async { until(stop).await; sleep(patience + CLOSING).await } => {}
+            // Does not wait for connections that the other side keeps open.
+            () = async { until(stop).await; sleep(wind_down + CLOSING).await } => {}
         }
         let free = async {
-            while !agent.desk.is_free() {
+            while !agent.slot.is_free() {
                 sleep(LOOK).await;
             }
         };
-        timeout(patience, free).await.map_err(|_| AgentError::StillWorking { limit: patience })
+        timeout(wind_down, free).await.map_err(|_| AgentError::StillWorking { limit: wind_down })
     })
 }
 

@@ -1,4 +1,4 @@
-//! The call by which a coordinator takes the agent.
+//! The gRPC call that opens a coordinator's session.
 use std::convert::Infallible;
 use std::future::{Future, ready};
 use std::pin::Pin;
@@ -15,19 +15,19 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower::Service;
 
-use super::door::ConnectedPeer;
+use super::connection_gate::ConnectedPeer;
 use super::session::Session;
 use super::{Agent, AgentLogEvent};
 use crate::messages::{
     self, AgentMessage, CoordinatorMessage, Hello, SESSION, ToAgent, ToCoordinator, Welcome,
 };
 use crate::refusal;
-use crate::work::machine;
+use crate::task::machine;
 
 type Answers = UnboundedReceiverStream<Result<ToCoordinator, Status>>;
 type Boxed<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-/// What the server calls: one for each connection.
+/// The gRPC service; one for each connection.
 #[derive(Clone)]
 pub struct AgentService(pub Arc<Agent>);
 
@@ -47,7 +47,7 @@ impl Service<http::Request<Body>> for AgentService {
         }
         let open = Open(self.0.clone());
         let mut grpc =
-            Grpc::new(ProstCodec::default()).max_decoding_message_size(messages::MOST_TO_AGENT);
+            Grpc::new(ProstCodec::default()).max_decoding_message_size(messages::MAX_TO_AGENT);
         Box::pin(async move { Ok(grpc.streaming(open, request).await) })
     }
 }
@@ -62,12 +62,14 @@ impl StreamingService<ToAgent> for Open {
     fn call(&mut self, request: Request<Streaming<ToAgent>>) -> Self::Future {
         let agent = self.0.clone();
         Box::pin(async move {
-            let guest = guest(&request)?;
-            match open(&agent, &guest, request).await {
+            let peer = connected_peer(&request)?;
+            match open(&agent, &peer, request).await {
                 Ok(answers) => Ok(Response::new(answers)),
                 Err(status) => {
                     let why = status.message().to_owned();
-                    agent.desk.tell(AgentLogEvent::Refused { who: guest.peer.to_string(), why });
+                    agent
+                        .slot
+                        .log(AgentLogEvent::Refused { coordinator: peer.address.to_string(), why });
                     Err(status)
                 }
             }
@@ -75,18 +77,18 @@ impl StreamingService<ToAgent> for Open {
     }
 }
 
-/// Who calls.
-fn guest(request: &Request<Streaming<ToAgent>>) -> Result<Arc<ConnectedPeer>, Status> {
+/// The peer of a request.
+fn connected_peer(request: &Request<Streaming<ToAgent>>) -> Result<Arc<ConnectedPeer>, Status> {
     let known = request.extensions();
     let plain = known.get::<Arc<ConnectedPeer>>();
-    let guest = plain
+    let peer = plain
         .or_else(|| known.get::<TlsConnectInfo<Arc<ConnectedPeer>>>().map(|tls| tls.get_ref()));
-    guest.cloned().ok_or_else(|| Status::internal("the connection is of nobody"))
+    peer.cloned().ok_or_else(|| Status::internal("the connection has no peer"))
 }
 
 async fn open(
     agent: &Arc<Agent>,
-    guest: &Arc<ConnectedPeer>,
+    peer: &Arc<ConnectedPeer>,
     request: Request<Streaming<ToAgent>>,
 ) -> Result<Answers, Status> {
     if let Some(token) = &agent.token {
@@ -97,7 +99,7 @@ async fn open(
         }
     }
     let mut inbound = request.into_inner();
-    let first = timeout(agent.options.pace.silence, inbound.message());
+    let first = timeout(agent.options.timing.silence, inbound.message());
     let first = first.await.map_err(|_| Status::deadline_exceeded("no hello came"))??;
     let Some(ToAgent { what: Some(CoordinatorMessage::Hello(Hello { version, machine: theirs })) }) =
         first
@@ -109,14 +111,20 @@ async fn open(
         return Err(refusal::version(own));
     }
     let theirs: String = theirs.chars().filter(|c| !c.is_control()).take(64).collect();
-    let who = format!("{theirs} ({})", guest.peer);
-    let hold = agent.desk.take(who.clone()).map_err(|holder| refusal::busy(&holder))?;
-    agent.desk.tell(AgentLogEvent::Taken { who: who.clone() });
+    let coordinator = format!("{theirs} ({})", peer.address);
+    let guard = agent.slot.take(coordinator.clone()).map_err(|holder| refusal::busy(&holder))?;
+    agent.slot.log(AgentLogEvent::Taken { coordinator: coordinator.clone() });
     let (out, answers) = unbounded_channel();
     let about = agent.options.about.clone().into();
     let welcome = Welcome { version: own.clone(), machine: machine(), about };
     // The receiver is here.
     let _ = out.send(Ok(AgentMessage::Welcome(welcome).into()));
-    tokio::spawn(Session::serve(agent.clone(), (guest.known(), hold), who, inbound, out));
+    tokio::spawn(Session::serve(
+        agent.clone(),
+        (peer.authenticate(), guard),
+        coordinator,
+        inbound,
+        out,
+    ));
     Ok(UnboundedReceiverStream::new(answers))
 }

@@ -1,4 +1,4 @@
-//! One coordinator's hold of the agent, from its hello to its end.
+//! The session of one coordinator, from its hello to its end.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tonic::{Status, Streaming};
 
-use super::desk::SlotGuard;
-use super::door::AuthenticatedPeer;
+use super::connection_gate::AuthenticatedPeer;
+use super::session_slot::SlotGuard;
 use super::worker::{Worker, WorkerMessage};
 use super::{Agent, AgentLogEvent};
 use crate::clock::wall_ns;
@@ -15,59 +15,65 @@ use crate::messages::{
     self, AgentMessage, CoordinatorMessage, Heartbeat, Piece, ToAgent, ToCoordinator,
 };
 use crate::pieces::{self, PayloadAssembler};
-use crate::silence::SilenceTimer;
-use crate::work::TaskProgress;
+use crate::silence_timer::SilenceTimer;
+use crate::task::TaskProgress;
 
 pub type Out = UnboundedSender<Result<ToCoordinator, Status>>;
 
-/// How often progress is passed on.
+/// How often progress is forwarded.
 const PROGRESS: Duration = Duration::from_millis(100);
 /// A start that lies further ahead is a mistake.
 const FARTHEST_START: Duration = Duration::from_secs(60);
 
 pub struct Session {
     agent: Arc<Agent>,
-    hold: Arc<SlotGuard>,
+    guard: Arc<SlotGuard>,
     out: Out,
     worker: Option<Worker>,
-    said: UnboundedSender<(u32, WorkerMessage)>,
-    gather: PayloadAssembler,
+    worker_sender: UnboundedSender<(u32, WorkerMessage)>,
+    assembler: PayloadAssembler,
 }
 
 impl Session {
-    /// Serves the coordinator until it leaves, is lost or breaks the rules; then ends its work and
-    /// gives the agent back.
+    /// Serves the coordinator until it disconnects, is lost or violates the protocol; then ends its
+    /// task and frees the agent.
     pub async fn serve(
         agent: Arc<Agent>,
-        (known, hold): (AuthenticatedPeer, Arc<SlotGuard>),
-        who: String,
+        (authenticated, guard): (AuthenticatedPeer, Arc<SlotGuard>),
+        coordinator: String,
         mut inbound: Streaming<ToAgent>,
         out: Out,
     ) {
-        let (said, mut heard) = unbounded_channel();
-        let mut session =
-            Session { agent, hold, out, worker: None, said, gather: PayloadAssembler::default() };
-        let why = session.until_the_end(&mut inbound, &mut heard).await;
-        session.hold.leave();
-        session.hold.tell(AgentLogEvent::Left { who, why });
-        session.end_the_work(&mut heard).await;
-        // Who takes the agent next over the same connection is known anew.
-        drop(known);
-        // The hold goes before the stream ends: who waits for that may call again.
-        let Session { hold, out, .. } = session;
-        drop(hold);
+        let (worker_sender, mut worker_receiver) = unbounded_channel();
+        let mut session = Session {
+            agent,
+            guard,
+            out,
+            worker: None,
+            worker_sender,
+            assembler: PayloadAssembler::default(),
+        };
+        let why = session.serve_until_end(&mut inbound, &mut worker_receiver).await;
+        session.guard.disconnect();
+        session.guard.log(AgentLogEvent::Left { coordinator, why });
+        session.stop_worker(&mut worker_receiver).await;
+        // The next session over the same connection authenticates again.
+        drop(authenticated);
+        // The slot is freed before the stream ends, because the coordinator may call again then.
+        let Session { guard, out, .. } = session;
+        drop(guard);
         drop(out);
     }
 
-    /// Why it ended.
-    async fn until_the_end(
+    /// Returns why it ended.
+    async fn serve_until_end(
         &mut self,
         inbound: &mut Streaming<ToAgent>,
-        heard: &mut UnboundedReceiver<(u32, WorkerMessage)>,
+        worker_receiver: &mut UnboundedReceiver<(u32, WorkerMessage)>,
     ) -> String {
         let mut closing = self.agent.closing.subscribe();
-        let mut silence = SilenceTimer::new(self.agent.options.pace.silence);
-        let mut beat = interval(self.agent.options.pace.beat);
+        let mut silence = SilenceTimer::new(self.agent.options.timing.silence);
+        let mut beat = interval(self.agent.options.timing.beat);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut progress = interval(PROGRESS);
         progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -79,15 +85,15 @@ impl Session {
                     return "the agent was told to end".to_owned();
                 }
                 message = inbound.message() => {
-                    silence.heard();
+                    silence.reset();
                     match message {
-                        Ok(Some(ToAgent { what: Some(ask) })) => {
-                            if let Err(why) = self.answer(ask) {
+                        Ok(Some(ToAgent { what: Some(request) })) => {
+                            if let Err(why) = self.handle(request) {
                                 self.refuse(Status::invalid_argument(why));
                                 return why.to_owned();
                             }
                         }
-                        // Of a later minor version: nothing that must be understood.
+                        // A message of a later minor version is ignored.
                         Ok(Some(ToAgent { what: None })) => {}
                         Ok(None) => return "it hung up".to_owned(),
                         Err(status) => {
@@ -95,28 +101,28 @@ impl Session {
                         }
                     }
                 }
-                Some((round, said)) = heard.recv() => self.pass_on(round, said),
-                () = silence.too_long() => {
-                    let why = silence.words();
+                Some((round, message)) = worker_receiver.recv() => self.forward(round, message),
+                () = silence.expired() => {
+                    let why = silence.message();
                     self.refuse(Status::deadline_exceeded(why.clone()));
                     return why;
                 }
-                _ = progress.tick(), if self.worker.is_some() => self.pass_on_progress(),
-                _ = beat.tick() => self.say(AgentMessage::Beat(Heartbeat {})),
+                _ = progress.tick(), if self.worker.is_some() => self.forward_progress(),
+                _ = beat.tick() => self.send(AgentMessage::Beat(Heartbeat {})),
             }
         }
     }
 
-    fn answer(&mut self, ask: CoordinatorMessage) -> Result<(), &'static str> {
+    fn handle(&mut self, request: CoordinatorMessage) -> Result<(), &'static str> {
         let received_ns = self.agent.clock.now();
-        match ask {
+        match request {
             CoordinatorMessage::Hello(_) => return Err("a second hello"),
             CoordinatorMessage::Beat(_) => {}
             CoordinatorMessage::Probe(probe) => {
                 let wall_ns = wall_ns();
                 let answered_ns = self.agent.clock.now();
                 let number = probe.number;
-                self.say(AgentMessage::Echo(messages::Echo {
+                self.send(AgentMessage::Echo(messages::Echo {
                     number,
                     received_ns,
                     answered_ns,
@@ -125,7 +131,7 @@ impl Session {
             }
             CoordinatorMessage::Assignment(piece) => return self.gather(&piece),
             CoordinatorMessage::Start(start) => return self.start(start, received_ns),
-            // One that has just ended by itself says so already.
+            // A task that has just ended has reported so already.
             CoordinatorMessage::Stop(stop) => {
                 if let Some(worker) = self.of_round(stop.round) {
                     worker.stop();
@@ -139,16 +145,17 @@ impl Session {
         if self.worker.is_some() {
             return Err("the last assignment has not ended");
         }
-        let whole = self.gather.add(piece, pieces::LARGEST_ASSIGNMENT);
+        let whole = self.assembler.add(piece, pieces::LARGEST_ASSIGNMENT);
         let Some(assignment) = whole.map_err(|_| "the assignment is too large")? else {
             return Ok(());
         };
-        self.hold.tell(AgentLogEvent::Preparing { bytes: assignment.len() });
-        let (work, hold, said) = (self.agent.work.clone(), self.hold.clone(), self.said.clone());
-        match Worker::begin(piece.round, work, assignment, hold, said) {
+        self.guard.log(AgentLogEvent::Preparing { bytes: assignment.len() });
+        let (work, guard, worker_sender) =
+            (self.agent.work.clone(), self.guard.clone(), self.worker_sender.clone());
+        match Worker::begin(piece.round, work, assignment, guard, worker_sender) {
             Ok(worker) => self.worker = Some(worker),
             Err(error) => {
-                self.pass_on(
+                self.forward(
                     piece.round,
                     WorkerMessage::Failed(format!("no thread for the work: {error}")),
                 );
@@ -158,7 +165,7 @@ impl Session {
     }
 
     fn start(&mut self, start: messages::Start, now_ns: u64) -> Result<(), &'static str> {
-        // It may have failed meanwhile, and has said so.
+        // It may have failed meanwhile, and has reported so.
         let Some(worker) = self.of_round(start.round) else { return Ok(()) };
         let begin: Instant =
             self.agent.clock.at(start.begin_ns).ok_or("a start beyond the clock")?;
@@ -166,12 +173,12 @@ impl Session {
         if margin_ns > FARTHEST_START.as_nanos() as i64 {
             return Err("a start that is minutes ahead");
         }
-        // Late: the coordinator stops all.
+        // If it is too late, the coordinator stops all agents.
         if margin_ns >= 0 {
             worker.start(begin);
-            self.hold.tell(AgentLogEvent::Started);
+            self.guard.log(AgentLogEvent::Started);
         }
-        self.say(AgentMessage::Accepted(messages::Accepted { round: start.round, margin_ns }));
+        self.send(AgentMessage::Accepted(messages::Accepted { round: start.round, margin_ns }));
         Ok(())
     }
 
@@ -179,41 +186,41 @@ impl Session {
         self.worker.as_ref().filter(|worker| worker.round == round)
     }
 
-    fn pass_on(&mut self, round: u32, said: WorkerMessage) {
-        match said {
+    fn forward(&mut self, round: u32, message: WorkerMessage) {
+        match message {
             WorkerMessage::Ready => {
-                self.hold.tell(AgentLogEvent::Ready);
-                return self.say(AgentMessage::Ready(messages::Ready { round }));
+                self.guard.log(AgentLogEvent::Ready);
+                return self.send(AgentMessage::Ready(messages::Ready { round }));
             }
             WorkerMessage::Outcome(payload) => {
-                self.pass_on_progress();
-                self.hold.tell(AgentLogEvent::Done { bytes: payload.len() });
+                self.forward_progress();
+                self.guard.log(AgentLogEvent::Done { bytes: payload.len() });
                 for piece in pieces::cut(round, payload) {
-                    self.say(AgentMessage::Outcome(piece));
+                    self.send(AgentMessage::Outcome(piece));
                 }
             }
             WorkerMessage::Failed(words) => {
-                self.hold.tell(AgentLogEvent::Failed { words: words.clone() });
-                self.say(AgentMessage::Failed(messages::Failed { round, words }));
+                self.guard.log(AgentLogEvent::Failed { words: words.clone() });
+                self.send(AgentMessage::Failed(messages::Failed { round, words }));
             }
             WorkerMessage::Stopped => {
-                self.hold.tell(AgentLogEvent::Stopped);
-                self.say(AgentMessage::Stopped(messages::Stopped { round }));
+                self.guard.log(AgentLogEvent::Stopped);
+                self.send(AgentMessage::Stopped(messages::Stopped { round }));
             }
         }
         self.worker = None;
     }
 
-    fn pass_on_progress(&mut self) {
+    fn forward_progress(&mut self) {
         let Some(worker) = &mut self.worker else { return };
-        // An error says that the work has ended, which it says itself.
+        // An error means that the task has ended, which it reports itself.
         if !worker.progress.has_changed().unwrap_or(false) {
             return;
         }
         let round = worker.round;
         let now: Option<TaskProgress> = worker.progress.borrow_and_update().clone();
         if let Some(now) = now {
-            self.say(AgentMessage::Progress(messages::Progress {
+            self.send(AgentMessage::Progress(messages::Progress {
                 round,
                 stage: now.stage,
                 operations: now.operations,
@@ -225,24 +232,24 @@ impl Session {
         }
     }
 
-    /// Stops what is at work and waits for it, a while.
-    async fn end_the_work(&mut self, heard: &mut UnboundedReceiver<(u32, WorkerMessage)>) {
+    /// Stops a running task and waits for its end for a limited time.
+    async fn stop_worker(&mut self, worker_receiver: &mut UnboundedReceiver<(u32, WorkerMessage)>) {
         let Some(worker) = &self.worker else { return };
         worker.stop();
         let last = async {
-            while let Some((_, said)) = heard.recv().await {
-                if !matches!(said, WorkerMessage::Ready) {
+            while let Some((_, message)) = worker_receiver.recv().await {
+                if !matches!(message, WorkerMessage::Ready) {
                     break;
                 }
             }
         };
-        // Longer, and the work's own hold keeps the agent taken.
-        let _ = timeout(self.agent.options.pace.wind_down, last).await;
+        // If it takes longer, the task's own guard keeps the agent taken.
+        let _ = timeout(self.agent.options.timing.wind_down, last).await;
     }
 
-    // A stream that nobody reads any more is noticed on the way in.
-    fn say(&self, say: AgentMessage) {
-        let _ = self.out.send(Ok(say.into()));
+    // A closed stream is noticed on the receiving side.
+    fn send(&self, message: AgentMessage) {
+        let _ = self.out.send(Ok(message.into()));
     }
 
     fn refuse(&self, status: Status) {

@@ -1,4 +1,4 @@
-//! The thread that does one assignment.
+//! The thread that executes one assignment.
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
-use super::desk::SlotGuard;
-use crate::work::{AgentTask, TaskProgress};
+use super::session_slot::SlotGuard;
+use crate::task::{AgentTask, TaskProgress};
 
-/// How soon a thread that waits for its start sees that it is told to stop.
+/// How often a thread that waits for its start checks for a stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the thread says. All but `Ready` end the assignment.
+/// Messages of the thread. All but `Ready` end the assignment.
 pub enum WorkerMessage {
     Ready,
     Outcome(Vec<u8>),
@@ -23,7 +23,7 @@ pub enum WorkerMessage {
     Stopped,
 }
 
-/// A hand on the thread. Dropped, it tells the thread to stop.
+/// A handle of the thread, which stops it on drop.
 pub struct Worker {
     pub round: u32,
     stop: Arc<AtomicBool>,
@@ -32,7 +32,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Begins an assignment in a thread of its own, which keeps the agent held until it ends.
+    /// Begins an assignment in its own thread, which keeps the agent taken until it ends.
     ///
     /// # Errors
     /// No thread can be started.
@@ -40,38 +40,40 @@ impl Worker {
         round: u32,
         work: Arc<dyn AgentTask>,
         assignment: Vec<u8>,
-        hold: Arc<SlotGuard>,
-        said: UnboundedSender<(u32, WorkerMessage)>,
+        guard: Arc<SlotGuard>,
+        messages: UnboundedSender<(u32, WorkerMessage)>,
     ) -> std::io::Result<Worker> {
         let stop = Arc::new(AtomicBool::new(false));
         let (start, started) = channel();
-        let (tell, progress) = watch::channel(None);
+        let (progress_sender, progress) = watch::channel(None);
         let stopping = stop.clone();
         thread::Builder::new().name("agent-work".to_owned()).spawn(move || {
             let last = {
-                let ready = || _ = said.send((round, WorkerMessage::Ready));
-                let work = || do_it(&*work, &assignment, &started, &tell, &stopping, ready);
+                let ready = || _ = messages.send((round, WorkerMessage::Ready));
+                let work =
+                    || run_task(&*work, &assignment, &started, &progress_sender, &stopping, ready);
                 match catch_unwind(AssertUnwindSafe(work)) {
                     Ok(Ok(Some(payload))) => WorkerMessage::Outcome(payload),
                     Ok(Ok(None)) => WorkerMessage::Stopped,
                     Ok(Err(words)) => WorkerMessage::Failed(words),
-                    Err(panic) => {
-                        WorkerMessage::Failed(format!("the work panicked: {}", words_of(&*panic)))
-                    }
+                    Err(panic) => WorkerMessage::Failed(format!(
+                        "the work panicked: {}",
+                        panic_message(&*panic)
+                    )),
                 }
             };
-            // What a stopped work says of itself is of no use to anybody.
+            // The result of a stopped task is discarded.
             let last = if stopping.load(Ordering::Relaxed) { WorkerMessage::Stopped } else { last };
-            // Before the last word: who hears it may take the agent again.
-            drop(hold);
-            // The session may be gone, and nobody asks any more.
-            let _ = said.send((round, last));
+            // Before the last message: its receiver may take the agent again.
+            drop(guard);
+            // The session may have ended.
+            let _ = messages.send((round, last));
         })?;
         Ok(Worker { round, stop, start, progress })
     }
 
     pub fn start(&self, begin: Instant) {
-        // The thread may have ended: then it has said why.
+        // The thread may have ended, and has reported why.
         let _ = self.start.send(begin);
     }
 
@@ -87,11 +89,11 @@ impl Drop for Worker {
 }
 
 /// The outcome; None where it was stopped before it started.
-fn do_it(
+fn run_task(
     work: &dyn AgentTask,
     assignment: &[u8],
     started: &Receiver<Instant>,
-    tell: &watch::Sender<Option<TaskProgress>>,
+    progress_sender: &watch::Sender<Option<TaskProgress>>,
     stop: &Arc<AtomicBool>,
     ready: impl FnOnce(),
 ) -> Result<Option<Vec<u8>>, String> {
@@ -107,11 +109,11 @@ fn do_it(
             Err(_) => return Ok(None),
         }
     };
-    let mut progress = |progress| _ = tell.send_replace(Some(progress));
+    let mut progress = |progress| _ = progress_sender.send_replace(Some(progress));
     prepared.run(begin, &mut progress, stop).map(Some)
 }
 
-fn words_of(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(words), _) => (*words).to_owned(),
         (_, Some(words)) => words.clone(),

@@ -1,4 +1,4 @@
-//! A work that does as it is told, and agents in threads.
+//! A scripted task, and agents in threads.
 // Not every test uses all of it; failing is what unwraps are for here.
 #![allow(dead_code, clippy::unwrap_used)]
 use std::fs::Permissions;
@@ -17,7 +17,7 @@ use agents::{
 use model::Address;
 use tempfile::TempDir;
 
-/// Far more than anything here takes; only a hang meets it.
+/// Upper bound on any wait; only a hang exceeds it.
 pub const LIMIT: Duration = Duration::from_secs(20);
 pub const TOKEN: &str = "an-example-of-a-token";
 pub const OTHER_TOKEN: &str = "an-example-of-another";
@@ -28,7 +28,7 @@ pub static ZERO: LazyLock<Instant> = LazyLock::new(Instant::now);
 pub fn options() -> PeerOptions {
     PeerOptions {
         about: b"{\"cpus\":2}".to_vec(),
-        pace: HeartbeatTiming {
+        timing: HeartbeatTiming {
             beat: Duration::from_millis(100),
             silence: Duration::from_millis(1500),
             greeting: Duration::from_millis(1500),
@@ -43,7 +43,7 @@ pub fn options() -> PeerOptions {
 /// `operations`, `p99` told as progress; `size` bytes of `fill` as the outcome after 8 bytes of
 /// the first instant in ns since [`ZERO`]; `deaf` ms of not minding the stop.
 #[derive(Default)]
-pub struct Fake {
+pub struct FakeTask {
     /// How many assignments began to run.
     pub ran: Arc<std::sync::atomic::AtomicUsize>,
 }
@@ -66,7 +66,7 @@ impl Task {
     }
 }
 
-impl AgentTask for Fake {
+impl AgentTask for FakeTask {
     fn prepare(
         &self,
         text: &[u8],
@@ -146,7 +146,7 @@ impl Agent {
         LazyLock::force(&ZERO);
         let (tell, events) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let fake = Fake::default();
+        let fake = FakeTask::default();
         let ran = fake.ran.clone();
         let (stopping, credentials) = (stop.clone(), credentials.clone());
         let thread = thread::spawn(move || {
@@ -226,15 +226,15 @@ pub fn no_stop() -> AtomicBool {
 }
 
 /// Prepares, starts and runs.
-pub fn go(fleet: &mut AgentGroup, assignments: &[&str]) -> Result<Vec<Vec<u8>>, AgentError> {
-    prepare(fleet, assignments)?;
-    fleet.start(Duration::ZERO, &no_stop())?;
-    fleet.run(LIMIT, &mut |_, _| {}, &no_stop())
+pub fn run_all(group: &mut AgentGroup, assignments: &[&str]) -> Result<Vec<Vec<u8>>, AgentError> {
+    prepare(group, assignments)?;
+    group.start(Duration::ZERO, &no_stop())?;
+    group.run(LIMIT, &mut |_, _| {}, &no_stop())
 }
 
-pub fn prepare(fleet: &mut AgentGroup, assignments: &[&str]) -> Result<(), AgentError> {
+pub fn prepare(group: &mut AgentGroup, assignments: &[&str]) -> Result<(), AgentError> {
     let assignments = assignments.iter().map(|text| text.as_bytes().to_vec()).collect();
-    fleet.prepare(assignments, LIMIT, &no_stop())
+    group.prepare(assignments, LIMIT, &no_stop())
 }
 
 /// An authority and the certificates that it signs, as files.

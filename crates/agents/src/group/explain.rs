@@ -1,4 +1,4 @@
-//! What an error of the transport means for the user.
+//! Explains errors of the transport.
 use std::error::Error;
 use std::io;
 
@@ -7,7 +7,7 @@ use rustls::{AlertDescription, CertificateError};
 
 use crate::error::{AgentError, CertificateFault};
 
-/// Why a connection that was made did not become a session.
+/// Why no session was opened over a connection.
 pub fn explain(address: &Address, tls: bool, error: &(dyn Error + 'static)) -> AgentError {
     let address = address.clone();
     let Some(fault) = find_tls(error) else {
@@ -29,7 +29,7 @@ pub fn explain(address: &Address, tls: bool, error: &(dyn Error + 'static)) -> A
 fn find_tls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     chain(error).find_map(|error| {
         error.downcast_ref::<rustls::Error>().or_else(|| {
-            // An I/O error shows what is inside of it only to those who ask.
+            // An I/O error has its inner error only in `get_ref`.
             error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()
         })
     })
@@ -70,7 +70,7 @@ fn of_certificate(error: &CertificateError) -> CertificateFault {
     }
 }
 
-/// What the other side says is wrong with this one's.
+/// What is wrong with this side's certificate, by the other's alert.
 fn of_alert(alert: AlertDescription) -> Option<CertificateFault> {
     Some(match alert {
         AlertDescription::CertificateExpired => CertificateFault::Expired,

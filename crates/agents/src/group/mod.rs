@@ -1,7 +1,7 @@
-//! The side that asks: all agents as one.
-mod books;
+//! The coordinator's side: all agents as a group.
+mod connection;
 mod explain;
-mod member;
+mod ledger;
 mod steps;
 
 use std::sync::atomic::AtomicBool;
@@ -17,38 +17,38 @@ use crate::credentials::Credentials;
 use crate::error::AgentError;
 use crate::messages::Welcome;
 use crate::pieces;
-use crate::work::{PeerOptions, TaskProgress};
-use member::{AgentConnection, ReceivedMessage, What};
+use crate::task::{PeerOptions, TaskProgress};
+use connection::{AgentConnection, Delivery, ReceivedMessage};
 
-/// How long agents may take to let go when the fleet is dropped.
+/// How long agents may take to end their session when the group is dropped.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Agents that are held by this coordinator. All calls block, each with a limit; signs of life
-/// pass between them. Dropped, it lets the agents go: they wait for the next coordinator.
+/// Agents taken by this coordinator. All calls block, each with a time limit; heartbeats continue in
+/// the background. Dropping it frees the agents for the next coordinator.
 pub struct AgentGroup {
     members: Vec<AgentConnection>,
-    greetings: Vec<AgentInfo>,
-    heard: UnboundedReceiver<ReceivedMessage>,
+    infos: Vec<AgentInfo>,
+    messages: UnboundedReceiver<ReceivedMessage>,
     clock: MonotonicClock,
     /// The time of day at the steady clock's zero, in ns.
     wall: i64,
     options: PeerOptions,
     round: u32,
-    /// How many probes were numbered.
+    /// Number of the last probe.
     probes: u64,
     stage: AgentStage,
     /// None only while it is dropped.
     runtime: Option<Runtime>,
 }
 
-/// What an agent told of itself.
+/// Information about an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentInfo {
     pub address: Address,
     pub version: String,
     /// The host name of its machine.
     pub machine: String,
-    /// What it tells of itself: JSON.
+    /// Its self-description: JSON.
     pub about: Vec<u8>,
     /// How far its time of day is ahead of this machine's, in seconds, within half of the round
     /// trip.
@@ -56,7 +56,7 @@ pub struct AgentInfo {
     pub round_trip: Duration,
 }
 
-/// The agents were told to start.
+/// The agents have agreed to start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Started {
     /// The first instant, by this machine's clock.
@@ -71,9 +71,9 @@ pub struct Started {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentClock {
     pub address: Address,
-    /// The shortest of the probes.
+    /// The shortest round trip of the probes.
     pub round_trip: Duration,
-    /// From when the instruction came to the first instant.
+    /// Time from the arrival of the instruction to the first instant.
     pub margin: Duration,
 }
 
@@ -85,7 +85,7 @@ enum AgentStage {
 }
 
 impl AgentGroup {
-    /// Takes all of the agents, or none.
+    /// Takes all of the agents or none.
     ///
     /// # Errors
     /// The first agent, as they are listed, that cannot be reached within `limit` or refuses.
@@ -103,14 +103,14 @@ impl AgentGroup {
         {
             return Err(AgentError::Twice { address: twice.1.clone() });
         }
-        // One thread is enough to pass messages on, and leaves the others to the load.
+        // One thread suffices for messages and leaves the CPUs to the load.
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
-            .thread_name("fleet")
+            .thread_name("agent-group")
             .enable_all()
             .build()
             .map_err(|error| AgentError::Runtime { why: error.to_string() })?;
-        let (tell, heard) = unbounded_channel();
+        let (sender, messages) = unbounded_channel();
         let reaching: Vec<_> = (0..)
             .zip(addresses)
             .map(|(n, address)| {
@@ -120,7 +120,7 @@ impl AgentGroup {
                     credentials.clone(),
                     options.clone(),
                     limit,
-                    tell.clone(),
+                    sender.clone(),
                 ))
             })
             .collect();
@@ -139,10 +139,10 @@ impl AgentGroup {
         }
         let clock = MonotonicClock::new();
         let wall = wall_ns();
-        let mut fleet = AgentGroup {
+        let mut group = AgentGroup {
             members,
-            greetings: Vec::new(),
-            heard,
+            infos: Vec::new(),
+            messages,
             clock,
             wall,
             options,
@@ -154,14 +154,14 @@ impl AgentGroup {
         if let Some(error) = failed {
             return Err(error);
         }
-        let clocks = fleet.wait(AgentGroup::read_clocks, &AtomicBool::new(false))?;
-        fleet.greetings = fleet.greet(welcomes, &clocks);
-        Ok(fleet)
+        let clocks = group.wait(AgentGroup::read_clocks, &AtomicBool::new(false))?;
+        group.infos = group.agent_infos(welcomes, &clocks);
+        Ok(group)
     }
 
-    /// What each agent told of itself, in the order of the addresses.
-    pub fn hello(&self) -> &[AgentInfo] {
-        &self.greetings
+    /// Information about each agent, in the order of the addresses.
+    pub fn infos(&self) -> &[AgentInfo] {
+        &self.infos
     }
 
     /// Gives each agent its assignment and waits until all are ready.
@@ -184,11 +184,11 @@ impl AgentGroup {
             return Err(AgentError::TooLarge { what: "an assignment".to_owned(), most });
         }
         self.wait(
-            async |fleet, stop| {
-                if fleet.stage != AgentStage::Idle {
-                    fleet.halt().await;
+            async |group, stop| {
+                if group.stage != AgentStage::Idle {
+                    group.halt().await;
                 }
-                fleet.prepare_all(assignments, limit, stop).await
+                group.prepare_all(assignments, limit, stop).await
             },
             stop,
         )
@@ -198,19 +198,19 @@ impl AgentGroup {
     /// begin. Returns before that instant, when all have agreed.
     ///
     /// # Errors
-    /// The fleet is not prepared, an agent was lost, was told too late or failed, or `stop` was
-    /// raised: then none goes on.
+    /// The group is not prepared, an agent was lost, got the instruction too late or failed, or `stop`
+    /// was set: then none continues.
     pub fn start(&mut self, lead: Duration, stop: &AtomicBool) -> Result<Started, AgentError> {
         self.expect(AgentStage::Prepared, "the start")?;
-        self.wait(async |fleet, stop| fleet.start_all(lead, stop).await, stop)
+        self.wait(async |group, stop| group.start_all(lead, stop).await, stop)
     }
 
-    /// Waits for what the agents give, in their order. `progress` is told how all of them and each
-    /// of them stand, some times a second.
+    /// Waits for the agents' outcomes, in their order. `progress` receives the progress of all and of
+    /// each, several times a second.
     ///
     /// # Errors
-    /// The fleet is not started, an agent failed, was lost or took longer than `limit`, or `stop`
-    /// was raised: then all are stopped.
+    /// The group is not started, an agent failed, was lost or took longer than `limit`, or `stop` was
+    /// set: then all are stopped.
     pub fn run(
         &mut self,
         limit: Duration,
@@ -218,7 +218,7 @@ impl AgentGroup {
         stop: &AtomicBool,
     ) -> Result<Vec<Vec<u8>>, AgentError> {
         self.expect(AgentStage::Started, "the run")?;
-        self.wait(async |fleet, stop| fleet.gather(limit, progress, stop).await, stop)
+        self.wait(async |group, stop| group.gather(limit, progress, stop).await, stop)
     }
 
     fn expect(&self, stage: AgentStage, asked: &'static str) -> Result<(), AgentError> {
@@ -228,7 +228,7 @@ impl AgentGroup {
         }
     }
 
-    /// Does something that all agents take part in; if it fails, it fails for all of them.
+    /// Runs a step of all agents; if it fails, all are halted.
     fn wait<T>(
         &mut self,
         what: impl AsyncFnOnce(&mut AgentGroup, &AtomicBool) -> Result<T, AgentError>,
@@ -246,7 +246,7 @@ impl AgentGroup {
         })
     }
 
-    fn greet(&self, welcomes: Vec<Welcome>, clocks: &[ClockEstimate]) -> Vec<AgentInfo> {
+    fn agent_infos(&self, welcomes: Vec<Welcome>, clocks: &[ClockEstimate]) -> Vec<AgentInfo> {
         let all = self.members.iter().zip(welcomes).zip(clocks);
         all.map(|((member, welcome), clock)| AgentInfo {
             address: member.address.clone(),
@@ -269,14 +269,14 @@ impl Drop for AgentGroup {
         let goodbyes = async {
             let mut here = self.members.iter().filter(|member| member.lost.is_none()).count();
             while here > 0 {
-                match self.heard.recv().await {
-                    Some(ReceivedMessage { what: What::Lost(_), .. }) => here -= 1,
+                match self.messages.recv().await {
+                    Some(ReceivedMessage { what: Delivery::Lost(_), .. }) => here -= 1,
                     Some(_) => {}
                     None => break,
                 }
             }
         };
-        // Who does not say goodbye in time finds the connection closed.
+        // Agents that take longer find the connection closed.
         let _ = runtime.block_on(async { timeout(GOODBYE, goodbyes).await });
         runtime.shutdown_background();
     }

@@ -1,5 +1,5 @@
-//! The way in: so many connections at most, so long until each is known, and no haste where the
-//! machine can take none.
+//! Accepts connections: a maximum number of them, a time limit for authentication, and a pause where
+//! the machine cannot accept any.
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
@@ -16,135 +16,134 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
-use super::desk::SessionSlot;
 use super::event::AgentLogEvent;
+use super::session_slot::SessionSlot;
 
-/// How long nobody is let in after the machine could take no connection. Without it the loop would
-/// take a whole CPU for as long as that lasts.
+/// Pause after an accept failed. Without it the loop would use a whole CPU while accepts fail.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long a connection that was closed may take to be gone.
-const GOING: Duration = Duration::from_secs(1);
-/// Between two lines of the log about strangers: they shall not fill it.
-const QUIET: Duration = Duration::from_secs(60);
+/// How long a closed connection may take to end.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+/// Minimum interval of log lines about crowding, so that they cannot fill the log.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Where connections come in.
+/// Accepts the agent's connections.
 pub struct ConnectionGate {
-    guests: Arc<ConnectedPeers>,
-    desk: Arc<SessionSlot>,
-    told: Option<Instant>,
+    peers: Arc<ConnectedPeers>,
+    slot: Arc<SessionSlot>,
+    last_logged: Option<Instant>,
 }
 
-/// All who are in.
+/// All open connections.
 struct ConnectedPeers {
     list: Mutex<VecDeque<Arc<ConnectedPeer>>>,
     most: usize,
     limit: Duration,
-    left: Notify,
+    peer_closed: Notify,
 }
 
-/// The other end of a connection. A stranger until it has shown what it is known by.
+/// The other end of a connection; unauthenticated at first.
 pub struct ConnectedPeer {
-    pub peer: SocketAddr,
+    pub address: SocketAddr,
     limit: Duration,
-    standing: Mutex<PeerState>,
+    state: Mutex<PeerState>,
 }
 
 struct PeerState {
-    /// The end of a stranger's time; none for one who is known.
+    /// When an unauthenticated connection times out; None once authenticated.
     until: Option<Instant>,
     closed: bool,
     waker: Option<Waker>,
 }
 
-/// As long as it lives, its guest is known. Then it has as much time as a stranger.
+/// The peer is authenticated as long as this lives; then the time limit starts again.
 pub struct AuthenticatedPeer(Arc<ConnectedPeer>);
 
-/// A guest's connection: it fails when the guest's time is over.
+/// A connection that fails when the peer's time is over.
 pub struct Connection {
     stream: TcpStream,
-    guest: Arc<ConnectedPeer>,
-    guests: Arc<ConnectedPeers>,
+    peer: Arc<ConnectedPeer>,
+    peers: Arc<ConnectedPeers>,
     timer: Pin<Box<Sleep>>,
 }
 
 impl ConnectionGate {
-    /// At most `most` connections at once, each known within `limit` of its coming.
-    pub fn new(most: u16, limit: Duration, desk: Arc<SessionSlot>) -> ConnectionGate {
-        let guests = ConnectedPeers {
+    /// At most `most` connections at once, each authenticated within `limit`.
+    pub fn new(most: u16, limit: Duration, slot: Arc<SessionSlot>) -> ConnectionGate {
+        let peers = ConnectedPeers {
             list: Mutex::default(),
             most: usize::from(most.max(1)),
             limit,
-            left: Notify::new(),
+            peer_closed: Notify::new(),
         };
-        ConnectionGate { guests: Arc::new(guests), desk, told: None }
+        ConnectionGate { peers: Arc::new(peers), slot, last_logged: None }
     }
 
-    /// Connections as they come, until the stream is dropped.
+    /// Accepts connections until the stream is dropped.
     pub fn open(mut self, listener: TcpListener) -> ReceiverStream<io::Result<Connection>> {
         let listener = Arc::new(listener);
         let accept = move || {
             let listener = listener.clone();
             async move { listener.accept().await }
         };
-        let (let_in, inside) = mpsc::channel(1);
+        let (accepted, incoming) = mpsc::channel(1);
         tokio::spawn(async move {
             tokio::select! {
-                () = self.serve(accept, &let_in) => {}
-                () = let_in.closed() => {}
+                () = self.serve(accept, &accepted) => {}
+                () = accepted.closed() => {}
             }
         });
-        ReceiverStream::new(inside)
+        ReceiverStream::new(incoming)
     }
 
     async fn serve<F: Future<Output = io::Result<(TcpStream, SocketAddr)>>>(
         &mut self,
         accept: impl Fn() -> F,
-        let_in: &mpsc::Sender<io::Result<Connection>>,
+        accepted: &mpsc::Sender<io::Result<Connection>>,
     ) {
         loop {
             match accept().await {
-                Ok((stream, peer)) => {
-                    if !self.room().await {
-                        self.tell(format!(
-                            "{peer} is not let in: all of the {} connections are in use",
-                            self.guests.most
+                Ok((stream, address)) => {
+                    if !self.make_room().await {
+                        self.log_crowded(format!(
+                            "{address} is refused: all of the {} connections are in use",
+                            self.peers.most
                         ));
                         continue;
                     }
                     // Without it probes wait for one another.
                     let _ = stream.set_nodelay(true);
-                    if let_in.send(Ok(self.guests.admit(stream, peer))).await.is_err() {
+                    if accepted.send(Ok(self.peers.admit(stream, address))).await.is_err() {
                         return;
                     }
                 }
-                Err(error) if gave_up(&error) => {}
+                Err(error) if is_client_abort(&error) => {}
                 Err(error) => {
-                    self.tell(format!(
-                        "no connection can be taken: {error}; strangers are sent away"
+                    self.log_crowded(format!(
+                        "no connection can be accepted: {error}; unauthenticated ones are closed"
                     ));
-                    self.guests.close_half();
+                    self.peers.close_half();
                     sleep(PAUSE).await;
                 }
             }
         }
     }
 
-    /// Makes room by closing the connections of those who have been strangers for longest, so that
-    /// silent ones cannot keep others out. False where all are known.
-    async fn room(&mut self) -> bool {
-        while self.guests.is_full() {
-            if !self.guests.close_oldest() {
+    /// Makes room by closing the oldest unauthenticated connections, so that silent peers cannot keep
+    /// others out. False where all are authenticated.
+    async fn make_room(&mut self) -> bool {
+        while self.peers.is_full() {
+            if !self.peers.close_oldest() {
                 return false;
             }
-            self.tell(format!(
-                "all of the {} connections are in use; the oldest of strangers is closed",
-                self.guests.most
+            self.log_crowded(format!(
+                "all of the {} connections are in use; the oldest unauthenticated one is closed",
+                self.peers.most
             ));
-            // Whoever takes longer is not waited for: then the next one has to go. That somebody
-            // left may be told of one who left before: it is the number that counts.
-            let over = Instant::now() + GOING;
-            while self.guests.is_full() {
-                if timeout_at(over, self.guests.left.notified()).await.is_err() {
+            // If it takes longer, the next one is closed. A notification may be of an earlier
+            // connection, so the number is checked again.
+            let over = Instant::now() + CLOSE_WAIT;
+            while self.peers.is_full() {
+                if timeout_at(over, self.peers.peer_closed.notified()).await.is_err() {
                     break;
                 }
             }
@@ -152,48 +151,49 @@ impl ConnectionGate {
         true
     }
 
-    fn tell(&mut self, why: String) {
-        if self.told.is_none_or(|told| told.elapsed() >= QUIET) {
-            self.told = Some(Instant::now());
-            self.desk.tell(AgentLogEvent::Crowded { why });
+    fn log_crowded(&mut self, why: String) {
+        if self.last_logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
+            self.last_logged = Some(Instant::now());
+            self.slot.log(AgentLogEvent::Crowded { why });
         }
     }
 }
 
-/// The other end went away before it was let in; not the machine's fault.
-fn gave_up(error: &io::Error) -> bool {
+/// The other end aborted before it was accepted; not the machine's fault.
+fn is_client_abort(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
 impl ConnectedPeers {
-    fn admit(self: &Arc<ConnectedPeers>, stream: TcpStream, peer: SocketAddr) -> Connection {
+    fn admit(self: &Arc<ConnectedPeers>, stream: TcpStream, address: SocketAddr) -> Connection {
         let until = Instant::now() + self.limit;
-        let standing = PeerState { until: Some(until), closed: false, waker: None };
-        let guest =
-            Arc::new(ConnectedPeer { peer, limit: self.limit, standing: Mutex::new(standing) });
-        self.lock().push_back(guest.clone());
+        let state = PeerState { until: Some(until), closed: false, waker: None };
+        let peer = Arc::new(ConnectedPeer { address, limit: self.limit, state: Mutex::new(state) });
+        self.lock().push_back(peer.clone());
         let timer = Box::pin(sleep_until(until));
-        Connection { stream, guest, guests: self.clone(), timer }
+        Connection { stream, peer, peers: self.clone(), timer }
     }
 
     fn is_full(&self) -> bool {
         self.lock().len() >= self.most
     }
 
-    /// Of the strangers those who came first, so that descriptors are free again and those who wait
-    /// outside get their turn.
+    /// Closes the older half of the unauthenticated connections, so that descriptors become free for
+    /// waiting ones.
     fn close_half(&self) {
         let list = self.lock();
-        let strangers = list.iter().filter(|guest| guest.is_stranger()).count();
-        for guest in list.iter().filter(|guest| guest.is_stranger()).take(strangers.div_ceil(2)) {
-            guest.close();
+        let unauthenticated = list.iter().filter(|peer| peer.is_unauthenticated()).count();
+        for peer in
+            list.iter().filter(|peer| peer.is_unauthenticated()).take(unauthenticated.div_ceil(2))
+        {
+            peer.close();
         }
     }
 
-    /// False where there is no stranger.
+    /// False where all are authenticated.
     fn close_oldest(&self) -> bool {
-        self.lock().iter().any(|guest| guest.close())
+        self.lock().iter().any(|peer| peer.close())
     }
 
     // Entries are whole whatever a panicking thread did.
@@ -203,31 +203,31 @@ impl ConnectedPeers {
 }
 
 impl ConnectedPeer {
-    /// It has shown what it is known by.
-    pub fn known(self: &Arc<ConnectedPeer>) -> AuthenticatedPeer {
+    /// Marks the peer as authenticated.
+    pub fn authenticate(self: &Arc<ConnectedPeer>) -> AuthenticatedPeer {
         self.lock().until = None;
         AuthenticatedPeer(self.clone())
     }
 
-    /// Whether it is an open stranger's.
-    fn is_stranger(&self) -> bool {
-        let standing = self.lock();
-        !standing.closed && standing.until.is_some()
+    /// Whether it is open and unauthenticated.
+    fn is_unauthenticated(&self) -> bool {
+        let state = self.lock();
+        !state.closed && state.until.is_some()
     }
 
-    /// True if it was.
+    /// Closes it if it is open and unauthenticated; returns whether it was.
     fn close(&self) -> bool {
-        let mut standing = self.lock();
-        if standing.closed || standing.until.is_none() {
+        let mut state = self.lock();
+        if state.closed || state.until.is_none() {
             return false;
         }
-        standing.closed = true;
-        standing.wake();
+        state.closed = true;
+        state.wake();
         true
     }
 
     fn lock(&self) -> MutexGuard<'_, PeerState> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -241,22 +241,22 @@ impl PeerState {
 
 impl Drop for AuthenticatedPeer {
     fn drop(&mut self) {
-        let mut standing = self.0.lock();
-        standing.until = Some(Instant::now() + self.0.limit);
-        standing.wake();
+        let mut state = self.0.lock();
+        state.until = Some(Instant::now() + self.0.limit);
+        state.wake();
     }
 }
 
 impl Connection {
-    /// Whether the guest may go on; the task is woken when it no longer may.
+    /// Checks that the peer's time is not over; wakes the task when it is.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let until = {
-            let mut standing = self.guest.lock();
-            if standing.closed {
+            let mut state = self.peer.lock();
+            if state.closed {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
-            standing.waker = Some(context.waker().clone());
-            standing.until
+            state.waker = Some(context.waker().clone());
+            state.until
         };
         let Some(until) = until else { return Ok(()) };
         if self.timer.deadline() != until {
@@ -271,8 +271,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.guests.lock().retain(|guest| !Arc::ptr_eq(guest, &self.guest));
-        self.guests.left.notify_one();
+        self.peers.lock().retain(|peer| !Arc::ptr_eq(peer, &self.peer));
+        self.peers.peer_closed.notify_one();
     }
 }
 
@@ -280,7 +280,7 @@ impl Connected for Connection {
     type ConnectInfo = Arc<ConnectedPeer>;
 
     fn connect_info(&self) -> Arc<ConnectedPeer> {
-        self.guest.clone()
+        self.peer.clone()
     }
 }
 
@@ -342,24 +342,24 @@ mod tests {
     const NO_DESCRIPTOR: i32 = 24;
 
     #[tokio::test]
-    async fn a_machine_that_can_take_none_is_not_asked_without_a_pause() {
+    async fn failing_accepts_are_retried_with_a_pause() {
         let log = Arc::new(Mutex::new(Vec::new()));
         let kept = log.clone();
-        let desk = SessionSlot::new(Arc::new(move |event: AgentLogEvent| {
+        let slot = SessionSlot::new(Arc::new(move |event: AgentLogEvent| {
             kept.lock().unwrap().push(event)
         }));
-        let mut door = ConnectionGate::new(4, Duration::from_secs(60), desk);
+        let mut gate = ConnectionGate::new(4, Duration::from_secs(60), slot);
         let attempts = Arc::new(AtomicU32::new(0));
         let counted = attempts.clone();
         let accept = move || {
             counted.fetch_add(1, Ordering::Relaxed);
             async { Err(io::Error::from_raw_os_error(NO_DESCRIPTOR)) }
         };
-        let (let_in, _inside) = mpsc::channel(1);
-        let _ = timeout(5 * PAUSE, door.serve(accept, &let_in)).await;
+        let (accepted, _incoming) = mpsc::channel(1);
+        let _ = timeout(5 * PAUSE, gate.serve(accept, &accepted)).await;
         let attempts = attempts.load(Ordering::Relaxed);
         assert!((1..=6).contains(&attempts), "{attempts}");
-        // It is said once.
+        // It is logged once.
         let log = log.lock().unwrap();
         assert!(
             matches!(&log[..], [AgentLogEvent::Crowded { why }] if why.contains("Too many open"))
@@ -367,30 +367,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_who_left_before_makes_no_second_stranger_go() {
+    async fn an_earlier_disconnect_does_not_close_another_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        let mut door = ConnectionGate::new(
+        let mut gate = ConnectionGate::new(
             2,
             Duration::from_secs(60),
             SessionSlot::new(Arc::new(|_: AgentLogEvent| {})),
         );
         let mut others = Vec::new();
-        let mut come = async |guests: &Arc<ConnectedPeers>| {
+        let mut come = async |peers: &Arc<ConnectedPeers>| {
             others.push(TcpStream::connect(at).await.unwrap());
-            let (stream, peer) = listener.accept().await.unwrap();
-            guests.admit(stream, peer)
+            let (stream, address) = listener.accept().await.unwrap();
+            peers.admit(stream, address)
         };
-        let guests = door.guests.clone();
-        let first = come(&guests).await;
-        drop(come(&guests).await);
-        let second = come(&guests).await;
+        let peers = gate.peers.clone();
+        let first = come(&peers).await;
+        drop(come(&peers).await);
+        let second = come(&peers).await;
         let going = tokio::spawn(async move {
             sleep(Duration::from_millis(50)).await;
             drop(first);
         });
-        assert!(door.room().await);
-        assert!(second.guest.is_stranger(), "closed, though the first one went");
+        assert!(gate.make_room().await);
+        assert!(second.peer.is_unauthenticated(), "closed, though the first one went");
         going.await.unwrap();
     }
 }

@@ -1,20 +1,20 @@
-//! Who of a fleet is at work, who has answered, who is lost.
+//! Keeps track of agents: working, answered, lost.
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::time::{sleep_until, timeout};
 
-use super::member::{AgentConnection, ReceivedMessage, What};
+use super::connection::{AgentConnection, Delivery, ReceivedMessage};
 use super::{AgentGroup, AgentStage};
 use crate::error::AgentError;
 use crate::messages::{self, AgentMessage, CoordinatorMessage};
 
-/// How often the flag that stops is looked at.
+/// How often the stop flag is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl AgentGroup {
-    /// Waits until `take` has made something of what each agent said.
-    pub(super) async fn each<T>(
+    /// Waits until `take` has a result from each agent's messages.
+    pub(super) async fn collect<T>(
         &mut self,
         what: &'static str,
         limit: Duration,
@@ -31,10 +31,10 @@ impl AgentGroup {
                 let address = self.members[waits_for].address.clone();
                 return Err(AgentError::TooSlow { address, what, limit });
             }
-            let Ok(Some(heard)) = timeout(LOOK, self.heard.recv()).await else { continue };
-            let (from, at) = (heard.from, heard.at);
-            let Some(say) = self.note(heard) else {
-                self.all_there()?;
+            let Ok(Some(message)) = timeout(LOOK, self.messages.recv()).await else { continue };
+            let (from, at) = (message.from, message.at);
+            let Some(say) = self.track(message) else {
+                self.check_connected()?;
                 continue;
             };
             let failed = |words| {
@@ -50,16 +50,16 @@ impl AgentGroup {
         Ok(taken.into_iter().flatten().collect())
     }
 
-    /// Keeps the books on a member; None of what is of no more use.
-    fn note(&mut self, heard: ReceivedMessage) -> Option<AgentMessage> {
-        let member = &mut self.members[heard.from];
-        let say = match heard.what {
-            What::Lost(why) => {
+    /// Updates the state of a member; None for messages without further use.
+    fn track(&mut self, message: ReceivedMessage) -> Option<AgentMessage> {
+        let member = &mut self.members[message.from];
+        let say = match message.what {
+            Delivery::Lost(why) => {
                 member.working = false;
                 member.lost.get_or_insert(why);
                 return None;
             }
-            What::Said(say) => say,
+            Delivery::Message(say) => say,
         };
         let (round, ends) = match &say {
             AgentMessage::Ready(say) => (say.round, false),
@@ -81,18 +81,18 @@ impl AgentGroup {
         Some(say)
     }
 
-    /// Ends what is at work. An agent that does not end in time is given up.
+    /// Stops all tasks. An agent that does not stop in time is given up.
     pub(super) async fn halt(&mut self) {
         self.stage = AgentStage::Idle;
         let round = self.round;
         for member in self.members.iter().filter(|member| member.working) {
-            member.ask(CoordinatorMessage::Stop(messages::Stop { round }));
+            member.send(CoordinatorMessage::Stop(messages::Stop { round }));
         }
-        let until = tokio::time::Instant::now() + self.options.pace.wind_down;
+        let until = tokio::time::Instant::now() + self.options.timing.wind_down;
         while self.members.iter().any(|member| member.working) {
             tokio::select! {
-                Some(heard) = self.heard.recv() => {
-                    self.note(heard);
+                Some(message) = self.messages.recv() => {
+                    self.track(message);
                 }
                 () = sleep_until(until) => break,
             }
@@ -104,7 +104,7 @@ impl AgentGroup {
         }
     }
 
-    pub(super) fn all_there(&self) -> Result<(), AgentError> {
+    pub(super) fn check_connected(&self) -> Result<(), AgentError> {
         let lost = |member: &AgentConnection| {
             let why = member.lost.clone()?;
             Some(AgentError::Lost { address: member.address.clone(), why })

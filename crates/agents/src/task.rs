@@ -2,13 +2,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// What an agent does. Payloads are opaque here.
+/// The task of an agent. Payloads are opaque here.
 pub trait AgentTask: Send + Sync + 'static {
     /// Checks an assignment, connects, and becomes ready. May block; must return soon after `stop`
-    /// is raised.
+    /// is set.
     ///
     /// # Errors
-    /// Why it cannot be done, in words for the coordinator's user.
+    /// Why it cannot be done, for the coordinator's user.
     fn prepare(
         &self,
         assignment: &[u8],
@@ -16,13 +16,13 @@ pub trait AgentTask: Send + Sync + 'static {
     ) -> Result<Box<dyn PreparedTask>, String>;
 }
 
-/// An assignment that only waits for its first instant.
+/// An assignment that is ready to start.
 pub trait PreparedTask: Send {
     /// Waits for `begin`, does the work and returns the outcome's payload. `progress` never blocks
     /// and may be called at any rate. Must return soon after `stop` is raised, whatever it returns.
     ///
     /// # Errors
-    /// What went wrong, in words for the coordinator's user.
+    /// What went wrong, for the coordinator's user.
     fn run(
         self: Box<Self>,
         begin: Instant,
@@ -31,10 +31,10 @@ pub trait PreparedTask: Send {
     ) -> Result<Vec<u8>, String>;
 }
 
-/// Where the work of one agent stands.
+/// Progress of one agent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TaskProgress {
-    /// What it is doing, in the words of the [`Work`].
+    /// The stage, as named by the [`AgentTask`].
     pub stage: String,
     /// Operations that ended in this stage.
     pub operations: u64,
@@ -49,10 +49,10 @@ pub struct TaskProgress {
 }
 
 impl TaskProgress {
-    /// All agents in one: sums of operations and rates, the least that is done, the longest time.
-    /// The p99 is the largest of theirs, which the p99 of all requests together cannot exceed. The
-    /// stage is that of the agent that is least far. None of none.
-    pub fn together<'a>(each: impl IntoIterator<Item = &'a TaskProgress>) -> Option<TaskProgress> {
+    /// Combines agents: sums of operations and rates, the minimum share done, the longest time. The p99
+    /// is the largest of theirs, an upper bound on that of all requests. The stage is that of the
+    /// agent that is furthest behind. None without agents.
+    pub fn sum<'a>(each: impl IntoIterator<Item = &'a TaskProgress>) -> Option<TaskProgress> {
         each.into_iter().fold(None, |sum: Option<TaskProgress>, one| {
             let Some(sum) = sum else { return Some(one.clone()) };
             let behind = match (one.done, sum.done) {
@@ -71,15 +71,15 @@ impl TaskProgress {
     }
 }
 
-/// How often each side gives a sign of life, and how long it waits for the other's.
+/// Heartbeats and timeouts of both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatTiming {
     pub beat: Duration,
-    /// After so long without a sign, the other side is lost.
+    /// Without a message for so long, the other side is lost.
     pub silence: Duration,
-    /// How long whoever connects may take until it holds the agent, TLS and token included.
+    /// How long a connection may take to authenticate, TLS and token included.
     pub greeting: Duration,
-    /// How long work may take to end after it was told to stop.
+    /// How long a task may take to end after a stop.
     pub wind_down: Duration,
 }
 
@@ -94,19 +94,18 @@ impl Default for HeartbeatTiming {
     }
 }
 
-/// A coordinator needs one; the others are strangers, and those who find the agent busy.
+/// A coordinator needs one; the others are unauthenticated or find the agent busy.
 pub const DEFAULT_CONNECTIONS: u16 = 64;
 
-/// What one side tells of itself, and how patient it is.
+/// Version, self-description and timeouts of one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerOptions {
     /// Both sides must be of the same: the payloads have no other version.
     pub version: String,
-    /// What an agent tells of itself when a coordinator comes: JSON, at most 1 MiB. Nothing of a
-    /// coordinator's is sent.
+    /// An agent's self-description for coordinators: JSON, at most 1 MiB. A coordinator's is not sent.
     pub about: Vec<u8>,
-    pub pace: HeartbeatTiming,
-    /// How many connections an agent takes at once, those of strangers included.
+    pub timing: HeartbeatTiming,
+    /// Maximum connections of an agent, unauthenticated ones included.
     pub connections: u16,
 }
 
@@ -115,7 +114,7 @@ impl Default for PeerOptions {
         PeerOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             about: Vec::new(),
-            pace: HeartbeatTiming::default(),
+            timing: HeartbeatTiming::default(),
             connections: DEFAULT_CONNECTIONS,
         }
     }
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn together_is_the_sum_and_the_slowest() {
+    fn combined_progress_is_the_sum_and_the_slowest() {
         let one = |stage: &str, operations, done, p99| TaskProgress {
             stage: stage.to_owned(),
             operations,
@@ -153,9 +152,9 @@ mod tests {
             live_ops_s: 20.0,
             live_p99_ns: 70,
         };
-        assert_eq!(TaskProgress::together([&a, &b]), Some(both));
-        assert_eq!(TaskProgress::together([]), None);
+        assert_eq!(TaskProgress::sum([&a, &b]), Some(both));
+        assert_eq!(TaskProgress::sum([]), None);
         let unknown = one("measure", 1, None, 1);
-        assert_eq!(TaskProgress::together([&a, &unknown]).and_then(|p| p.done), None);
+        assert_eq!(TaskProgress::sum([&a, &unknown]).and_then(|p| p.done), None);
     }
 }

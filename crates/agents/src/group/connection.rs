@@ -23,77 +23,77 @@ use super::explain::{explain, root};
 use crate::credentials::Credentials;
 use crate::error::AgentError;
 use crate::messages::{
-    AgentMessage, CoordinatorMessage, Heartbeat, Hello, MOST_TO_COORDINATOR, SESSION, ToAgent,
+    AgentMessage, CoordinatorMessage, Heartbeat, Hello, MAX_TO_COORDINATOR, SESSION, ToAgent,
     ToCoordinator, Welcome,
 };
 use crate::refusal;
-use crate::silence::SilenceTimer;
-use crate::work::{PeerOptions, machine};
+use crate::silence_timer::SilenceTimer;
+use crate::task::{PeerOptions, machine};
 use crate::{CONNECTION_WINDOW, STREAM_WINDOW};
 
-/// What came from an agent.
+/// A message from an agent.
 pub struct ReceivedMessage {
     /// Its number.
     pub from: usize,
     pub at: Instant,
-    pub what: What,
+    pub what: Delivery,
 }
 
-pub enum What {
-    Said(AgentMessage),
-    /// Nothing more will come, because of this.
+pub enum Delivery {
+    Message(AgentMessage),
+    /// The connection is lost, with the reason.
     Lost(String),
 }
 
-/// One agent, as the coordinator sees it.
+/// The coordinator's view of one agent.
 pub struct AgentConnection {
     pub address: Address,
     /// None after the coordinator has hung up.
     out: Option<UnboundedSender<ToAgent>>,
     /// It has an assignment that has not ended.
     pub working: bool,
-    /// Why nothing more comes of it.
+    /// Why the connection is lost.
     pub lost: Option<String>,
 }
 
 impl AgentConnection {
-    /// Connects, is accepted and begins to exchange signs of life; what the agent says goes to
-    /// `heard`, marked with `number`.
+    /// Connects, opens a session and starts heartbeats; the agent's messages go to `sender`, marked
+    /// with `number`.
     ///
     /// # Errors
-    /// It is not there, does not answer within `limit`, or refuses.
+    /// It is unreachable, does not answer within `limit`, or refuses.
     pub async fn reach(
         number: usize,
         address: Address,
         credentials: Credentials,
         options: PeerOptions,
         limit: Duration,
-        heard: UnboundedSender<ReceivedMessage>,
+        sender: UnboundedSender<ReceivedMessage>,
     ) -> Result<(AgentConnection, Welcome), AgentError> {
         let silent = |_| AgentError::Unreachable {
             address: address.clone(),
             why: format!("nothing answered within {limit:?}"),
         };
         let stream = timeout(limit, connect(&address)).await.map_err(silent)??;
-        let (out, asks) = unbounded_channel();
+        let (out, outgoing) = unbounded_channel();
         // The receiver is here.
         let hello = Hello { version: options.version.clone(), machine: machine() };
         let _ = out.send(CoordinatorMessage::Hello(hello).into());
-        let asks = UnboundedReceiverStream::new(asks);
-        let opened = open(&address, &credentials, &options.version, stream, asks);
+        let outgoing = UnboundedReceiverStream::new(outgoing);
+        let opened = open(&address, &credentials, &options.version, stream, outgoing);
         let slow =
             |_| AgentError::TooSlow { address: address.clone(), what: "accept a session", limit };
         let opened = timeout(limit, opened).await.map_err(slow)?;
         let (inbound, welcome) = opened?;
-        tokio::spawn(listen(number, inbound, options.pace.silence, heard));
-        tokio::spawn(beat(out.downgrade(), options.pace.beat));
+        tokio::spawn(listen(number, inbound, options.timing.silence, sender));
+        tokio::spawn(beat(out.downgrade(), options.timing.beat));
         Ok((AgentConnection { address, out: Some(out), working: false, lost: None }, welcome))
     }
 
-    /// Asks. Nothing happens if it is lost: that is heard.
-    pub fn ask(&self, ask: CoordinatorMessage) {
+    /// Sends a message. A lost connection is reported on the receiving side.
+    pub fn send(&self, message: CoordinatorMessage) {
         if let Some(out) = &self.out {
-            let _ = out.send(ask.into());
+            let _ = out.send(message.into());
         }
     }
 
@@ -101,8 +101,8 @@ impl AgentConnection {
         self.out = None;
     }
 
-    /// How to ask it without this.
-    pub fn asker(&self) -> Option<WeakUnboundedSender<ToAgent>> {
+    /// A sender that does not keep the session open.
+    pub fn sender(&self) -> Option<WeakUnboundedSender<ToAgent>> {
         self.out.as_ref().map(UnboundedSender::downgrade)
     }
 }
@@ -134,13 +134,13 @@ async fn connect(address: &Address) -> Result<TcpStream, AgentError> {
     Err(last)
 }
 
-/// Takes the agent over a connection.
+/// Opens a session over a connection.
 async fn open(
     address: &Address,
     credentials: &Credentials,
     version: &str,
     stream: TcpStream,
-    asks: UnboundedReceiverStream<ToAgent>,
+    outgoing: UnboundedReceiverStream<ToAgent>,
 ) -> Result<(Streaming<ToCoordinator>, Welcome), AgentError> {
     let tls = credentials.has_tls();
     let channel = match credentials.client() {
@@ -151,9 +151,9 @@ async fn open(
             channel(address, stream).await?
         }
     };
-    let mut grpc = Grpc::new(channel).max_decoding_message_size(MOST_TO_COORDINATOR);
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_TO_COORDINATOR);
     grpc.ready().await.map_err(|error| explain(address, tls, &error))?;
-    let mut request = Request::new(asks);
+    let mut request = Request::new(outgoing);
     if let Some(token) = credentials.token() {
         let value = token.bearer().parse();
         let mut value: tonic::metadata::AsciiMetadataValue =
@@ -186,8 +186,8 @@ async fn open(
     }
 }
 
-/// TLS over a stream, until the agent has said something. With TLS 1.3 it refuses a certificate only
-/// after this side's handshake is done; HTTP/2 would tell that as a connection that closed.
+/// TLS over a stream, until the agent has sent something. With TLS 1.3 it refuses a certificate only
+/// after this side's handshake; HTTP/2 would report that as a closed connection.
 async fn secure(
     address: &Address,
     config: ClientConfig,
@@ -213,12 +213,12 @@ async fn secure(
     Ok(tokio::io::join(io::Cursor::new(first).chain(rest), out))
 }
 
-/// HTTP/2 over this very stream. It is never made again: a session lives on one connection.
+/// HTTP/2 over this stream, without reconnects: a session lives on one connection.
 async fn channel(
     address: &Address,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) -> Result<Channel, AgentError> {
-    // A name that no call needs: addresses need not be good for a URI.
+    // A placeholder: addresses need not be valid in a URI.
     let endpoint = Endpoint::from_static("http://agent")
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
@@ -231,27 +231,29 @@ async fn channel(
     connected.map_err(|error| explain(address, false, &error))
 }
 
-/// Passes on what the agent says until nothing more comes.
+/// Forwards the agent's messages until the connection ends.
 async fn listen(
     number: usize,
     mut inbound: Streaming<ToCoordinator>,
     limit: Duration,
-    heard: UnboundedSender<ReceivedMessage>,
+    sender: UnboundedSender<ReceivedMessage>,
 ) {
     let mut silence = SilenceTimer::new(limit);
     let why = loop {
         let message = tokio::select! {
             biased;
             message = inbound.message() => message,
-            () = silence.too_long() => break silence.words(),
+            () = silence.expired() => break silence.message(),
         };
         let at = Instant::now();
-        silence.heard();
+        silence.reset();
         match message {
             Ok(Some(ToCoordinator { what: None | Some(AgentMessage::Beat(_)) })) => {}
             Ok(Some(ToCoordinator { what: Some(say) })) => {
-                // The fleet is gone: so is the reason to listen.
-                if heard.send(ReceivedMessage { from: number, at, what: What::Said(say) }).is_err()
+                // The group was dropped.
+                if sender
+                    .send(ReceivedMessage { from: number, at, what: Delivery::Message(say) })
+                    .is_err()
                 {
                     return;
                 }
@@ -266,10 +268,14 @@ async fn listen(
             }
         }
     };
-    let _ = heard.send(ReceivedMessage { from: number, at: Instant::now(), what: What::Lost(why) });
+    let _ = sender.send(ReceivedMessage {
+        from: number,
+        at: Instant::now(),
+        what: Delivery::Lost(why),
+    });
 }
 
-/// Gives signs of life until the coordinator has hung up.
+/// Sends heartbeats until the coordinator hangs up.
 async fn beat(out: WeakUnboundedSender<ToAgent>, every: Duration) {
     let mut beat = interval(every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,16 +1,16 @@
-//! What a fleet does, step by step.
+//! The steps of a group: prepare, start, gather.
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use model::Address;
 
-use super::member::AgentConnection;
+use super::connection::AgentConnection;
 use super::{AgentClock, AgentGroup, AgentStage, Started};
 use crate::clock::{ClockEstimate, ClockSample, best};
 use crate::error::AgentError;
 use crate::messages::{self, AgentMessage, CoordinatorMessage};
 use crate::pieces::{self, PayloadAssembler};
-use crate::work::TaskProgress;
+use crate::task::TaskProgress;
 
 /// Probes of each clock; the shortest round trip of them counts.
 const PROBES: usize = 16;
@@ -24,16 +24,16 @@ impl AgentGroup {
         limit: Duration,
         stop: &AtomicBool,
     ) -> Result<(), AgentError> {
-        self.all_there()?;
+        self.check_connected()?;
         self.round += 1;
         for (member, assignment) in self.members.iter_mut().zip(assignments) {
             member.working = true;
             for piece in pieces::cut(self.round, assignment) {
-                member.ask(CoordinatorMessage::Assignment(piece));
+                member.send(CoordinatorMessage::Assignment(piece));
             }
         }
         let ready = |_, _, say| Ok(matches!(say, AgentMessage::Ready(_)).then_some(()));
-        self.each("become ready", limit, stop, ready).await?;
+        self.collect("become ready", limit, stop, ready).await?;
         self.stage = AgentStage::Prepared;
         Ok(())
     }
@@ -51,7 +51,7 @@ impl AgentGroup {
         let round = self.round;
         for (member, clock) in self.members.iter().zip(&clocks) {
             let begin_ns = clock.by_the_agent(begin_ns);
-            member.ask(CoordinatorMessage::Start(messages::Start { round, begin_ns }));
+            member.send(CoordinatorMessage::Start(messages::Start { round, begin_ns }));
         }
         let addresses = self.addresses();
         let accepted = |n: usize, _, say| match say {
@@ -64,8 +64,8 @@ impl AgentGroup {
             },
             _ => Ok(None),
         };
-        let limit = self.options.pace.silence;
-        let margins = self.each("take the start", limit, stop, accepted).await?;
+        let limit = self.options.timing.silence;
+        let margins = self.collect("take the start", limit, stop, accepted).await?;
         self.stage = AgentStage::Started;
         let agents = addresses
             .iter()
@@ -87,12 +87,12 @@ impl AgentGroup {
         stop: &AtomicBool,
     ) -> Result<Vec<Vec<u8>>, AgentError> {
         let addresses = self.addresses();
-        let mut standing: Vec<Option<TaskProgress>> = vec![None; addresses.len()];
+        let mut each_progress: Vec<Option<TaskProgress>> = vec![None; addresses.len()];
         let mut parts: Vec<PayloadAssembler> =
             addresses.iter().map(|_| PayloadAssembler::default()).collect();
         let outcome = |n: usize, _, say| match say {
             AgentMessage::Progress(now) => {
-                standing[n] = Some(TaskProgress {
+                each_progress[n] = Some(TaskProgress {
                     stage: now.stage,
                     operations: now.operations,
                     elapsed_s: now.elapsed_s,
@@ -100,8 +100,8 @@ impl AgentGroup {
                     live_ops_s: now.live_ops_s,
                     live_p99_ns: now.live_p99_ns,
                 });
-                if let Some(all) = TaskProgress::together(standing.iter().flatten()) {
-                    progress(&all, &standing);
+                if let Some(all) = TaskProgress::sum(each_progress.iter().flatten()) {
+                    progress(&all, &each_progress);
                 }
                 Ok(None)
             }
@@ -112,7 +112,7 @@ impl AgentGroup {
             }
             _ => Ok(None),
         };
-        let outcomes = self.each("finish", limit, stop, outcome).await?;
+        let outcomes = self.collect("finish", limit, stop, outcome).await?;
         self.stage = AgentStage::Idle;
         Ok(outcomes)
     }
@@ -122,9 +122,9 @@ impl AgentGroup {
         &mut self,
         stop: &AtomicBool,
     ) -> Result<Vec<ClockEstimate>, AgentError> {
-        self.all_there()?;
+        self.check_connected()?;
         let clock = self.clock;
-        let askers: Vec<_> = self.members.iter().map(AgentConnection::asker).collect();
+        let senders: Vec<_> = self.members.iter().map(AgentConnection::sender).collect();
         let mut samples: Vec<Vec<ClockSample>> = vec![Vec::new(); self.members.len()];
         // The number and the time of the last probe of each.
         let mut sent = vec![(0, 0); self.members.len()];
@@ -134,8 +134,8 @@ impl AgentGroup {
             last_number += 1;
             *sent = (last_number, clock.now());
             let probe = CoordinatorMessage::Probe(messages::Probe { number: last_number });
-            if let Some(out) = askers[n].as_ref().and_then(|out| out.upgrade()) {
-                // One that is lost is heard of.
+            if let Some(out) = senders[n].as_ref().and_then(|out| out.upgrade()) {
+                // A lost connection is reported on the receiving side.
                 let _ = out.send(probe.into());
             }
         };
@@ -161,7 +161,7 @@ impl AgentGroup {
             }
             Ok(best(&samples[n]))
         };
-        self.each("answer probes of its clock", self.options.pace.silence, stop, echo).await
+        self.collect("answer probes of its clock", self.options.timing.silence, stop, echo).await
     }
 
     fn addresses(&self) -> Vec<Address> {

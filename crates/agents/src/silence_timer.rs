@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// How long the other side has said nothing.
+/// Detects that the other side has been silent for too long.
 #[derive(Debug)]
 pub struct SilenceTimer {
     limit: Duration,
@@ -15,19 +15,19 @@ impl SilenceTimer {
         SilenceTimer { limit, until: Instant::now() + limit, waited: false }
     }
 
-    /// A sign of life came.
-    pub fn heard(&mut self) {
+    /// A message came.
+    pub fn reset(&mut self) {
         self.until = Instant::now() + self.limit;
         self.waited = false;
     }
 
-    /// Returns when there was none for too long. May be dropped and asked again.
-    pub async fn too_long(&mut self) {
+    /// Returns when there was none for too long. Cancel-safe.
+    pub async fn expired(&mut self) {
         loop {
             sleep_until(self.until).await;
             let grace = self.limit / 4;
             let now = Instant::now();
-            // This thread itself was kept from running: what came may lie unread.
+            // This thread itself was delayed: messages may be unread.
             if self.waited || now < self.until + grace {
                 return;
             }
@@ -36,7 +36,7 @@ impl SilenceTimer {
         }
     }
 
-    pub fn words(&self) -> String {
+    pub fn message(&self) -> String {
         format!("no sign of life for {} s", self.limit.as_secs_f64())
     }
 }

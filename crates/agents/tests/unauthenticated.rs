@@ -1,4 +1,4 @@
-//! Whoever can reach an agent can connect to it: that must not keep others from it.
+//! Unauthenticated connections must not keep coordinators out.
 // Failing is what unwraps are for here.
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,7 @@ use model::Address;
 
 const ROLE: &str = "KVMETER_TEST_ROLE";
 
-fn stranger(address: &Address) -> TcpStream {
+fn unauthenticated(address: &Address) -> TcpStream {
     let Address::Tcp { port, .. } = address else { panic!("agents listen on TCP") };
     let stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], *port))).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -45,11 +45,11 @@ fn both_kinds() -> [(Credentials, Credentials); 2] {
 }
 
 #[test]
-fn who_is_silent_or_slow_is_sent_away() {
+fn silent_and_slow_connections_are_closed() {
     for (own, theirs) in both_kinds() {
         let agent = Agent::new(&own);
-        let silent = stranger(&agent.address);
-        let dripping = stranger(&agent.address);
+        let silent = unauthenticated(&agent.address);
+        let dripping = unauthenticated(&agent.address);
         let mut drops = dripping.try_clone().unwrap();
         // The beginning of HTTP/2, a byte at a time: no single byte is late.
         let drip = thread::spawn(move || {
@@ -63,48 +63,48 @@ fn who_is_silent_or_slow_is_sent_away() {
             }
         });
         // Speaks HTTP/2, and shows no token.
-        let mut speaking = stranger(&agent.address);
+        let mut speaking = unauthenticated(&agent.address);
         speaking.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
         for (stream, what) in [(&silent, "silent"), (&dripping, "slow"), (&speaking, "unknown")] {
-            assert!(is_closed(stream), "a {what} stranger keeps its connection");
+            assert!(is_closed(stream), "a {what} peer keeps its connection");
         }
         drip.join().unwrap();
-        assert!(go(&mut connect(&[&agent], &theirs).unwrap(), &["size=1"]).is_ok());
+        assert!(run_all(&mut connect(&[&agent], &theirs).unwrap(), &["size=1"]).is_ok());
     }
 }
 
 #[test]
-fn strangers_keep_nobody_out_and_push_no_one_off() {
+fn unauthenticated_connections_keep_no_coordinator_out() {
     let mut options = options();
     options.connections = 4;
-    // Nobody goes because of the time.
-    options.pace.greeting = Duration::from_secs(600);
+    // No connection times out.
+    options.timing.greeting = Duration::from_secs(600);
     for (own, theirs) in both_kinds() {
         let agent = Agent::with(&own, options.clone());
-        let crowd: Vec<TcpStream> = (0..12).map(|_| stranger(&agent.address)).collect();
-        let mut fleet = connect(&[&agent], &theirs).unwrap();
+        let crowd: Vec<TcpStream> = (0..12).map(|_| unauthenticated(&agent.address)).collect();
+        let mut group = connect(&[&agent], &theirs).unwrap();
         agent.until(|event| matches!(event, AgentLogEvent::Crowded { .. }));
         assert!(is_closed(&crowd[0]));
-        // Who is known stays.
-        prepare(&mut fleet, &["run=300"]).unwrap();
-        let more: Vec<TcpStream> = (0..12).map(|_| stranger(&agent.address)).collect();
-        fleet.start(Duration::ZERO, &no_stop()).unwrap();
-        fleet.run(LIMIT, &mut |_, _| {}, &no_stop()).unwrap();
+        // Authenticated ones stay.
+        prepare(&mut group, &["run=300"]).unwrap();
+        let more: Vec<TcpStream> = (0..12).map(|_| unauthenticated(&agent.address)).collect();
+        group.start(Duration::ZERO, &no_stop()).unwrap();
+        group.run(LIMIT, &mut |_, _| {}, &no_stop()).unwrap();
         assert!(is_closed(&more[0]));
         // Its next assignment comes long after it connected.
-        assert!(go(&mut fleet, &["size=1"]).is_ok());
+        assert!(run_all(&mut group, &["size=1"]).is_ok());
     }
 }
 
 #[test]
-fn a_session_outlives_the_time_for_the_greeting() {
+fn a_session_outlives_the_authentication_limit() {
     let credentials = by_token(TOKEN);
     let mut options = options();
-    options.pace.greeting = Duration::from_millis(500);
+    options.timing.greeting = Duration::from_millis(500);
     let agent = Agent::with(&credentials, options);
-    let mut fleet = connect(&[&agent], &credentials).unwrap();
-    assert!(go(&mut fleet, &["run=1200"]).is_ok());
-    assert!(go(&mut fleet, &["run=1"]).is_ok());
+    let mut group = connect(&[&agent], &credentials).unwrap();
+    assert!(run_all(&mut group, &["run=1200"]).is_ok());
+    assert!(run_all(&mut group, &["run=1"]).is_ok());
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn a_process() {
         other => println!("event {other}"),
     };
     let mut options = PeerOptions { connections: 10_000, ..options() };
-    options.pace.greeting = Duration::from_secs(600);
-    serve(&local(0), &by_token(TOKEN), Arc::new(Fake::default()), options, say, &no_stop())
+    options.timing.greeting = Duration::from_secs(600);
+    serve(&local(0), &by_token(TOKEN), Arc::new(FakeTask::default()), options, say, &no_stop())
         .unwrap();
 }
 
@@ -152,10 +152,10 @@ fn an_agent_without_descriptors_still_serves() {
         port = line.strip_prefix("listening ").map(|port| port.parse().unwrap());
     }
     let address = local(port.unwrap());
-    let crowd: Vec<TcpStream> = (0..60).map(|_| stranger(&address)).collect();
+    let crowd: Vec<TcpStream> = (0..60).map(|_| unauthenticated(&address)).collect();
     let credentials = by_token(TOKEN);
-    let fleet = agents::AgentGroup::connect(&[address], &credentials, options(), LIMIT);
-    let done = fleet.and_then(|mut fleet| go(&mut fleet, &["size=1"]));
+    let group = agents::AgentGroup::connect(&[address], &credentials, options(), LIMIT);
+    let done = group.and_then(|mut group| run_all(&mut group, &["size=1"]));
     drop(crowd);
     assert!(done.is_ok(), "{done:?}");
 }
