@@ -1,4 +1,4 @@
-//! What the harness costs an operation, against the null store: draw, key, value, two clock
+//! The harness's cost of an operation against the null store: draw, key, value, two clock
 //! readings, recording. `cargo bench --package drive` prints nanoseconds an operation as the
 //! time of one iteration; with two threads it is the wall time an operation of both together,
 //! so that perfect scaling is half of one thread's.
@@ -12,13 +12,13 @@ use model::Count;
 use store::{Store, StoreVisitor};
 use workload::{Workload, WorkloadSpec};
 
-struct Ask<'a> {
+struct Driven<'a> {
     clock: &'a Ticks,
     workload: &'a Arc<Workload>,
     plan: LoadPlan,
 }
 
-impl StoreVisitor for Ask<'_> {
+impl StoreVisitor for Driven<'_> {
     type Output = PhaseOutcome;
     fn visit<S: Store>(self, store: S) -> PhaseOutcome {
         drive::drive(self.clock, &Arc::new(store), self.workload, &self.plan, &mut NoObserver)
@@ -55,8 +55,8 @@ fn harness(criterion: &mut Criterion) {
                         on_start: pinned(),
                         ..LoadPlan::closed(what, threads)
                     };
-                    let ask = Ask { clock: &clock, workload: &workload, plan };
-                    let outcome = store::open(&null, ask).expect("null opens");
+                    let driven = Driven { clock: &clock, workload: &workload, plan };
+                    let outcome = store::open(&null, driven).expect("null opens");
                     assert_eq!(outcome.operations, operations);
                     Duration::from_secs_f64(outcome.seconds)
                 });

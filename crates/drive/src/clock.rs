@@ -19,9 +19,8 @@ impl Ticks {
         Ticks { clock, ticks_per_ns }
     }
 
-    /// A clock that stands still, for asking under a simulator, where no time is of interest:
-    /// calibrating goes on for as long as the machine disturbs it, and so takes another number of
-    /// instructions each time.
+    /// A clock that stands still, for runs under a simulator that counts instructions: calibration
+    /// takes a varying number of them.
     pub fn still() -> Self {
         Ticks { clock: Clock::mock().0, ticks_per_ns: 1.0 }
     }
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stands_still() {
+    fn a_still_clock_does_not_advance() {
         let clock = Ticks::still();
         let begin = clock.now();
         std::thread::sleep(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! Puts the threads' intervals together: totals, the time series, and what is shown live.
+//! Merges the threads' intervals into totals, the time series and the live figures.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
@@ -9,14 +9,14 @@ use model::{Op, histogram};
 use crate::outcome::{DriveError, IntervalStats};
 use crate::recorder::{HistogramSlots, IntervalDelivery, IntervalHistograms};
 
-/// A thread that hands nothing over for so many intervals is not waited for any longer; what
-/// it hands over later counts in the interval of that time. This bounds the memory.
-const MOST_PENDING: usize = 16;
+/// Intervals that wait for a slow thread, at most: this bounds memory. What the thread delivers
+/// later counts in the oldest interval that is still open.
+const MAX_PENDING: usize = 16;
 
-/// The last interval of a window is one of its own if it has at least this share of a whole.
-const LEAST_REST: f64 = 0.1;
+/// A last interval shorter than this share of a whole is merged into the one before.
+const MIN_REST: f64 = 0.1;
 
-/// The latest complete interval, for a person who watches.
+/// The latest complete interval, for progress display.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LiveInterval {
     pub operations_s: f64,
@@ -26,7 +26,7 @@ pub struct LiveInterval {
 pub(crate) struct IntervalCollector {
     slots: HistogramSlots,
     interval_s: f64,
-    /// For each thread, the interval that it is in, and its way to get an empty one back.
+    /// For each thread its current interval and the channel that returns an empty one.
     threads: Vec<(u64, SyncSender<IntervalHistograms>)>,
     pending: BTreeMap<u64, IntervalHistograms>,
     /// Intervals below this number are in the series.
@@ -36,9 +36,9 @@ pub(crate) struct IntervalCollector {
     pool: Vec<IntervalHistograms>,
     pub(crate) totals: IntervalHistograms,
     pub(crate) series: Vec<IntervalStats>,
-    /// What each point of the series was made of, where that is kept.
+    /// The histogram of each point of the series, encoded; empty unless kept.
     pub(crate) histograms: Vec<Vec<u8>>,
-    keep: bool,
+    keep_histograms: bool,
     pub(crate) live: LiveInterval,
 }
 
@@ -63,7 +63,7 @@ impl IntervalCollector {
     pub(crate) fn new(
         slots: HistogramSlots,
         interval_s: f64,
-        keep: bool,
+        keep_histograms: bool,
         back: Vec<SyncSender<IntervalHistograms>>,
     ) -> Result<Self, DriveError> {
         let totals = slots.interval()?;
@@ -78,7 +78,7 @@ impl IntervalCollector {
             totals,
             series: Vec::new(),
             histograms: Vec::new(),
-            keep,
+            keep_histograms,
             live: LiveInterval::default(),
         })
     }
@@ -109,10 +109,10 @@ impl IntervalCollector {
         self.newest = self.newest.max(index_after);
         let slowest = self.threads.iter().map(|(index, _)| *index).min().unwrap_or(0);
         while let Some((&index, _)) = self.pending.first_key_value() {
-            // The newest may be the last, which the end of the window cuts, and what is left
-            // of that may belong to the one before.
+            // The newest may be the last of the window, which may be cut short and merged into
+            // the one before.
             let complete = index < slowest && index + 2 < self.newest;
-            if !complete && self.pending.len() <= MOST_PENDING {
+            if !complete && self.pending.len() <= MAX_PENDING {
                 break;
             }
             self.finish_first(self.end_of(index))?;
@@ -123,30 +123,29 @@ impl IntervalCollector {
         Ok(())
     }
 
-    /// Puts what is pending into the series; the window lasted `seconds`.
+    /// Moves pending intervals into the series; the window lasted `seconds`.
     pub(crate) fn close(&mut self, seconds: f64) -> Result<(), DriveError> {
-        self.fold_the_rest(seconds)?;
+        self.merge_short_last(seconds)?;
         while let Some((&index, _)) = self.pending.first_key_value() {
             let whole = self.end_of(index);
-            // The last one ends with the window: cut, or with the rest in it a little longer.
-            let with_it = seconds < whole + LEAST_REST * self.interval_s;
+            // The last one ends with the window: shorter, or a little longer after a merge.
+            let with_it = seconds < whole + MIN_REST * self.interval_s;
             let last = self.pending.len() == 1 && with_it;
             self.finish_first(if last { seconds } else { whole })?;
         }
         // Whole intervals at the end in which nothing was answered.
         while self.end_of(self.finished) <= seconds {
-            self.be_silent()?;
+            self.push_empty_interval()?;
         }
         Ok(())
     }
 
-    /// A last interval that the window's end leaves too short for a rate is put to the one
-    /// before it.
-    fn fold_the_rest(&mut self, seconds: f64) -> Result<(), DriveError> {
+    /// Merges a last interval that is too short for a rate into the one before it.
+    fn merge_short_last(&mut self, seconds: f64) -> Result<(), DriveError> {
         let Some((&last, _)) = self.pending.last_key_value() else { return Ok(()) };
         let rest = seconds - last as f64 * self.interval_s;
         let before = last.checked_sub(1).filter(|before| self.pending.contains_key(before));
-        if let Some(before) = before.filter(|_| rest < LEAST_REST * self.interval_s)
+        if let Some(before) = before.filter(|_| rest < MIN_REST * self.interval_s)
             && let Some(interval) = self.pending.remove(&last)
             && let Some(to) = self.pending.get_mut(&before)
         {
@@ -160,7 +159,7 @@ impl IntervalCollector {
     }
 
     /// The next interval passed without an answer.
-    fn be_silent(&mut self) -> Result<(), DriveError> {
+    fn push_empty_interval(&mut self) -> Result<(), DriveError> {
         let (at_s, seconds) = (self.end_of(self.finished), self.interval_s);
         let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
         let nothing = |op: &Op| IntervalStats {
@@ -174,7 +173,7 @@ impl IntervalCollector {
             max_ns,
         };
         self.series.extend(self.slots.ops.iter().map(nothing));
-        if self.keep {
+        if self.keep_histograms {
             let empty = self.slots.empty()?;
             let bytes = histogram::encode(&empty).map_err(failed)?;
             self.histograms.extend(self.slots.ops.iter().map(|_| bytes.clone()));
@@ -186,14 +185,14 @@ impl IntervalCollector {
     fn finish_first(&mut self, end: f64) -> Result<(), DriveError> {
         let Some((index, mut interval)) = self.pending.pop_first() else { return Ok(()) };
         while self.finished < index {
-            self.be_silent()?;
+            self.push_empty_interval()?;
         }
         self.finished = index + 1;
         let seconds = (end - index as f64 * self.interval_s).max(0.0);
         for (op, histogram) in self.slots.ops.iter().zip(self.slots.main(&interval)) {
             if !histogram.is_empty() {
                 self.series.push(point(*op, end, seconds, histogram));
-                if self.keep {
+                if self.keep_histograms {
                     self.histograms.push(histogram::encode(histogram).map_err(failed)?);
                 }
             }
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_waits_for_every_thread() {
+    fn an_interval_is_complete_when_every_thread_delivered_it() {
         let (slots, mut collector) = collector(2);
         collector.take(delivery(&slots, 0, 0, &[10, 20])).unwrap();
         collector.take(delivery(&slots, 0, 1, &[30])).unwrap();
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_without_an_answer_are_seen() {
+    fn intervals_without_an_answer_are_in_the_series() {
         let (slots, mut collector) = collector(1);
         collector.take(delivery(&slots, 0, 0, &[10])).unwrap();
         collector.take(delivery(&slots, 0, 3, &[10])).unwrap();
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_that_is_too_short_for_a_rate_is_put_to_the_interval_before() {
+    fn a_short_last_interval_is_merged_into_the_one_before() {
         let (slots, mut collector) = collector(1);
         for index in 0..3 {
             collector.take(delivery(&slots, 0, index, &[10, 20])).unwrap();
@@ -307,12 +306,12 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_hangs_costs_bounded_memory_and_loses_nothing() {
+    fn a_hung_thread_bounds_memory_and_loses_nothing() {
         let (slots, mut collector) = collector(2);
         for index in 0..100 {
             collector.take(delivery(&slots, 0, index, &[index + 1])).unwrap();
         }
-        assert!(collector.pending.len() <= MOST_PENDING);
+        assert!(collector.pending.len() <= MAX_PENDING);
         collector.take(delivery(&slots, 1, 3, &[7])).unwrap();
         collector.close(100.0).unwrap();
         assert_eq!(collector.totals.service[0].len(), 101);
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_before_the_window_does_not_count() {
+    fn records_before_the_window_do_not_count() {
         let (slots, mut collector) = collector(1);
         let mut warm = delivery(&slots, 0, 0, &[10]);
         warm.interval.warm = true;

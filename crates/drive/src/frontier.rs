@@ -1,19 +1,19 @@
-//! What the threads share: which operations are taken, up to where inserts are acknowledged,
-//! and which stage the phase is in. No operation takes a lock.
+//! State shared by the threads: claimed blocks, acknowledged inserts and the stage of the phase.
+//! No operation takes a lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// The stages of a phase, in their order. Threads look at it before each operation, so it has
-/// cache lines of its own: what others write next to it would take it away from them.
+/// The stages of a phase, in their order. Threads read it before each operation, so it has cache
+/// lines of its own to avoid false sharing.
 #[repr(align(128))]
 pub struct PhaseGate {
     stage: AtomicU8,
-    /// Tick at which the window opened; written before the stage says so.
+    /// Tick at which the window opened; written before the stage is.
     opened_at: AtomicU64,
-    /// Tick from which no request is due any more; `u64::MAX` while that is not known.
+    /// Tick at which the window closes; `u64::MAX` while that is not known.
     closes_at: AtomicU64,
-    /// Threads that wait, before their first operation or between two blocks.
+    /// Number of threads that wait, before their first operation or between two blocks.
     waiting: Mutex<usize>,
     moved: Condvar,
 }
@@ -38,47 +38,46 @@ impl PhaseGate {
 
     fn move_to(&self, stage: u8) {
         // Under the lock, so that a thread that is about to wait does not miss it.
-        let _held = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.stage.fetch_max(stage, Ordering::AcqRel);
         self.moved.notify_all();
     }
 
-    /// Requests go out but do not count.
+    /// Requests are sent but do not count.
     pub(crate) fn warm(&self) {
         self.move_to(WARM);
     }
 
-    /// Threads are to end the block that they are in and wait.
+    /// Threads finish their block and wait.
     pub(crate) fn gather(&self) {
         self.move_to(GATHER);
     }
 
     /// The window is open from this tick on.
     pub(crate) fn open(&self, at: u64, closes_at: u64) {
-        // Whoever gave up before the window has closed it already.
+        // A thread that gave up before the window has closed it already.
         self.closes_at.fetch_min(closes_at, Ordering::AcqRel);
         self.opened_at.store(at, Ordering::Release);
         self.move_to(OPEN);
     }
 
-    /// Requests that were due before this tick, or before the one that was set already, may
-    /// still go out; no other.
+    /// Requests that were due before this tick, or before an earlier end, may still be sent.
     pub(crate) fn close(&self, at: u64) {
         self.closes_at.fetch_min(at, Ordering::AcqRel);
         self.move_to(CLOSED);
     }
 
-    /// No request goes out any more.
+    /// No more requests are sent.
     pub(crate) fn stop(&self) {
         self.move_to(STOPPED);
     }
 
-    /// Waits before the first operation, until the threads are let go.
-    pub(crate) fn wait_for_the_start(&self) {
+    /// Waits before the first operation until the phase begins.
+    pub(crate) fn wait_for_start(&self) {
         self.wait_until(WARM, |stage| stage != SET_UP);
     }
 
-    /// The threads are to come together between two blocks.
+    /// Whether threads gather between two blocks.
     #[inline]
     pub(crate) fn gathers(&self) -> bool {
         self.stage.load(Ordering::Acquire) == GATHER
@@ -91,12 +90,12 @@ impl PhaseGate {
         }
     }
 
-    fn wait_until(&self, least: u8, holds: impl Fn(u8) -> bool) {
+    fn wait_until(&self, least: u8, passes: impl Fn(u8) -> bool) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         *waiting += 1;
         loop {
             let stage = self.stage.load(Ordering::Acquire);
-            if stage >= least || holds(stage) {
+            if stage >= least || passes(stage) {
                 break;
             }
             waiting = self.moved.wait(waiting).unwrap_or_else(PoisonError::into_inner);
@@ -104,14 +103,14 @@ impl PhaseGate {
         *waiting -= 1;
     }
 
-    /// How many threads wait here now.
+    /// Number of threads that wait now.
     pub(crate) fn waiting(&self) -> usize {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline(always)]
     pub(crate) fn opened(&self) -> bool {
-        // A phase that is given up before its window passes by this stage.
+        // A phase that ends before its window skips this stage.
         self.stage.load(Ordering::Acquire) >= OPEN && self.opened_at() != u64::MAX
     }
 
@@ -135,23 +134,23 @@ impl PhaseGate {
     }
 }
 
-/// Cache lines that one thread writes, so that publishing costs nothing to the others.
+/// A value on cache lines that only one thread writes.
 #[derive(Default)]
 #[repr(align(128))]
 struct CachePadded(AtomicU64);
 
-/// What one thread publishes.
+/// Progress that one thread publishes.
 pub struct ThreadProgress {
-    /// Operations that this thread has ended; written after each, read for progress only.
+    /// Completed operations; written after each, read for progress only.
     done: CachePadded,
-    /// Every record below this number that was this thread's to insert is in the store.
+    /// This thread has inserted all of its records below this number.
     floor: CachePadded,
-    /// Tick until which this thread has nothing to ask; only where a trace has pauses.
+    /// Tick until which this thread has no request due; only where a trace has pauses.
     waits_until: CachePadded,
 }
 
 impl ThreadProgress {
-    /// This thread's next request is due at that tick, and until then it is right to be idle.
+    /// The next request is due at that tick: until then idling is no stall.
     #[inline(always)]
     pub(crate) fn wait_until(&self, tick: u64) {
         self.waits_until.0.store(tick, Ordering::Relaxed);
@@ -172,34 +171,33 @@ impl ThreadProgress {
     }
 }
 
-/// Hands out turns, each of which is a block, in ascending order and knows the records that
-/// every thread may rely on.
+/// Hands out blocks in ascending order and knows up to which record all inserts are acknowledged.
 pub struct Frontier {
     /// The next turn. All threads write it, once a block.
     next: CachePadded,
-    lanes: Vec<ThreadProgress>,
+    progress: Vec<ThreadProgress>,
     /// Every record below it was there before the phase began.
     first_insert: u64,
-    /// Other clients insert too, and nobody knows how far they are.
+    /// Other clients insert too, and their progress is not known.
     shared: bool,
-    /// An insert came to nothing: a record below the floors may be missing.
+    /// An insert failed: a record below the floors may be missing.
     holes: AtomicBool,
 }
 
 impl Frontier {
     pub(crate) fn new(threads: usize, first_insert: u64, shared: bool) -> Self {
-        let lane = || ThreadProgress {
+        let progress = || ThreadProgress {
             done: CachePadded::default(),
             floor: CachePadded(AtomicU64::new(first_insert)),
             waits_until: CachePadded::default(),
         };
-        let lanes = (0..threads).map(|_| lane()).collect();
+        let progress = (0..threads).map(|_| progress()).collect();
         let holes = AtomicBool::new(false);
-        Frontier { next: CachePadded::default(), lanes, first_insert, shared, holes }
+        Frontier { next: CachePadded::default(), progress, first_insert, shared, holes }
     }
 
-    pub(crate) fn lane(&self, thread: usize) -> &ThreadProgress {
-        &self.lanes[thread]
+    pub(crate) fn progress(&self, thread: usize) -> &ThreadProgress {
+        &self.progress[thread]
     }
 
     pub(crate) fn claim(&self) -> u64 {
@@ -211,21 +209,25 @@ impl Frontier {
         self.next.0.load(Ordering::Acquire)
     }
 
-    /// Every record below the answer is in the store: the least floor of all threads. A thread
-    /// between two blocks keeps its old floor, which is lower than the truth and so safe.
+    /// All records below this number are in the store: the minimum floor of all threads. A thread
+    /// between two blocks keeps its old floor, which is a safe lower bound.
     pub(crate) fn acknowledged(&self) -> u64 {
         if self.shared {
             return self.first_insert;
         }
-        self.lanes.iter().map(|lane| lane.floor.0.load(Ordering::Acquire)).min().unwrap_or(0)
+        self.progress
+            .iter()
+            .map(|progress| progress.floor.0.load(Ordering::Acquire))
+            .min()
+            .unwrap_or(0)
     }
 
-    /// No thread has anything to ask at this tick.
+    /// Whether no thread has a request due at this tick.
     pub(crate) fn is_idle(&self, now: u64) -> bool {
-        self.lanes.iter().all(|lane| lane.waits_until.0.load(Ordering::Relaxed) > now)
+        self.progress.iter().all(|progress| progress.waits_until.0.load(Ordering::Relaxed) > now)
     }
 
-    /// An insert came to nothing. Told before the floor passes its record.
+    /// Notes a failed insert, before the floor passes its record.
     pub(crate) fn leave_hole(&self) {
         self.holes.store(true, Ordering::Release);
     }
@@ -236,7 +238,7 @@ impl Frontier {
     }
 
     pub(crate) fn done(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.done.0.load(Ordering::Relaxed)).sum()
+        self.progress.iter().map(|progress| progress.done.0.load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -245,21 +247,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slowest_thread_holds_the_frontier() {
+    fn acknowledged_is_the_floor_of_the_slowest_thread() {
         let frontier = Frontier::new(2, 100, false);
         assert_eq!(frontier.acknowledged(), 100);
-        frontier.lane(0).advance(164);
+        frontier.progress(0).advance(164);
         assert_eq!(frontier.acknowledged(), 100);
-        frontier.lane(1).advance(130);
+        frontier.progress(1).advance(130);
         assert_eq!(frontier.acknowledged(), 130);
-        frontier.lane(1).retire();
+        frontier.progress(1).retire();
         assert_eq!(frontier.acknowledged(), 164);
     }
 
     #[test]
-    fn inserts_among_others_are_not_relied_on() {
+    fn own_inserts_are_not_acknowledged_when_other_clients_insert() {
         let frontier = Frontier::new(1, 100, true);
-        frontier.lane(0).advance(164);
+        frontier.progress(0).advance(164);
         assert_eq!(frontier.acknowledged(), 100);
     }
 
@@ -279,7 +281,7 @@ mod tests {
         let thread = {
             let gate = std::sync::Arc::clone(&gate);
             std::thread::spawn(move || {
-                gate.wait_for_the_start();
+                gate.wait_for_start();
                 while !gate.opened() {
                     gate.wait_if_gathering();
                 }

@@ -1,37 +1,38 @@
-//! Asking: closed and open loops over a store, latency recording, validity.
+//! The load generator: closed and open loops over a store, latency recording, validity.
 //!
-//! One phase of a run is one call of [`drive`]: it starts the threads, opens the measured
-//! window when warm-up and steady state allow, collects whole histograms once a second and
-//! says what was seen. It never judges a store, only whether the asking itself was sound.
+//! One phase of a run is one call of [`drive`]: it starts the client threads, opens the measured
+//! window after warm-up and steady state, collects whole histograms once a second and returns the
+//! outcome. It judges whether the measurement is valid, never the store.
 #![forbid(unsafe_code)]
 
-mod asker;
-mod asks;
+mod answer_counts;
+mod clients;
 mod clock;
 mod collect;
-mod control;
+mod controller;
+mod encoding;
 mod frontier;
-mod join;
-mod merge;
+mod load_share;
 mod net;
+mod op_executor;
 mod outcome;
 mod pace;
 mod plan;
 mod recorder;
 mod replay;
-mod share;
 mod shortfall;
+mod source;
+mod summary;
 mod target;
 mod tax;
-mod verdict;
-mod wire_form;
 mod worker;
 
+pub use clients::join;
 pub use clock::Ticks;
 pub use collect::LiveInterval;
-pub use control::{NoObserver, Observer, PhaseProgress, PhaseStage, drive};
-pub use join::join;
-pub use merge::QUIETEN;
+pub use controller::{NoObserver, Observer, PhaseProgress, PhaseStage, drive};
+pub use encoding::OutcomeDecodeError;
+pub use load_share::LoadShare;
 pub use net::Network;
 pub use outcome::{
     AnswerFailure, DataChanges, DriveError, FailureKind, IntervalStats, PhaseOutcome, SteadyReport,
@@ -42,7 +43,6 @@ pub use plan::{
 };
 pub use reactor::Engine;
 pub use replay::{Replay, ReplaySummary};
-pub use share::LoadShare;
+pub use summary::QUIETEN;
 pub use target::Target;
 pub use tax::{MeasuredTax, replay_tax, tax};
-pub use wire_form::OutcomeDecodeError;

@@ -9,7 +9,7 @@ use workload::trace::TraceError;
 
 use crate::replay::ReplaySummary;
 
-/// What went wrong with single answers; each kind is counted.
+/// Kinds of failures of single answers; each is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
@@ -19,19 +19,19 @@ pub enum FailureKind {
     Wrong,
     /// A scan that was out of order or began before its start.
     Disorder,
-    /// The store said that it failed.
+    /// The store returned an error.
     Store,
-    /// It said that it has no memory left.
+    /// The store reported that it is out of memory.
     OutOfMemory,
-    /// An answer was for another key than the one asked for.
+    /// An answer was for another key than that of the request.
     OtherKey,
-    /// What came is no answer.
+    /// The bytes received are no answer.
     Garbage,
     /// No answer came in time.
     Timeout,
     /// The connection was closed before the answer.
     Closed,
-    /// A server is gone and does not come back.
+    /// A server was lost and could not be reconnected.
     Lost,
 }
 
@@ -62,11 +62,11 @@ impl fmt::Display for FailureKind {
 pub struct AnswerFailure {
     pub kind: FailureKind,
     pub count: u64,
-    /// The first of them, in words.
+    /// Description of the first one.
     pub first: String,
 }
 
-/// Waiting for the steady state, as it went.
+/// Result of waiting for the steady state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SteadyReport {
     /// Throughput of each round, ops/s.
@@ -93,11 +93,11 @@ pub struct DataChanges {
     /// Records that were inserted and acknowledged.
     pub inserted: u64,
     pub deleted: u64,
-    /// Writes that the store refused: what the data is then is not known.
+    /// Writes that failed: the state of the data is then unknown.
     pub refused: u64,
 }
 
-/// What was seen in the measured window. [`Outcome::to_bytes`] carries all of it elsewhere.
+/// The outcome of the measured window. [`PhaseOutcome::to_bytes`] serialises all of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseOutcome {
@@ -109,13 +109,13 @@ pub struct PhaseOutcome {
     /// Operations that ended, failed ones included.
     pub operations: u64,
     pub verified: u64,
-    /// Keys of reads that were there, and those that were not where that is no failure: the
-    /// workload deletes or asks for what was never written, or the store may forget.
+    /// Keys of reads that were found, and those that were not where that is no failure: the
+    /// workload deletes records or reads absent keys, or the store may evict.
     pub hits: u64,
     pub misses: u64,
-    /// Keys of reads that were not there although they had to be; each is a failure too.
+    /// Keys of reads that were missing although they had to be there; each is a failure too.
     pub missing: u64,
-    /// Misses that were set again.
+    /// Misses that were refilled.
     pub refills: u64,
     pub failures: Vec<AnswerFailure>,
     /// Histograms by service time, and by response time in an open loop.
@@ -123,12 +123,12 @@ pub struct PhaseOutcome {
     pub service: Vec<(Op, Histogram<u64>)>,
     #[serde(skip)]
     pub response: Vec<(Op, Histogram<u64>)>,
-    /// From sending to the arrival of the answer in the client's kernel, where that tells.
+    /// From sending to the arrival of the answer in the client's kernel, where it has timestamps.
     #[serde(skip)]
     pub arrival: Vec<(Op, Histogram<u64>)>,
     pub series: Vec<IntervalStats>,
-    /// What each point of the series was made of, in HDR's V2 format, deflated; empty unless the
-    /// plan asked for it.
+    /// The histogram of each point of the series, in HDR's V2 format, deflated; empty unless the
+    /// plan keeps them.
     #[serde(skip)]
     pub intervals: Vec<Vec<u8>>,
     pub counts: PerOp<u64>,
@@ -138,35 +138,34 @@ pub struct PhaseOutcome {
     pub bytes_read: u64,
     /// Records that scans returned.
     pub scanned: u64,
-    /// Share of the threads' time that was neither inside the store nor waiting. Where the threads
-    /// share fewer CPUs: of the CPUs' time, but no more than of the time that was not waiting, as
-    /// a thread that waits for its CPU is not told from one that has it.
+    /// Share of the threads' time that was neither inside the store nor waiting. Where threads
+    /// share fewer CPUs: share of the CPUs' time, but at most the share of the time that was not
+    /// waiting, because a thread that waits for its CPU cannot be told from one that runs.
     pub harness_share: f64,
-    /// Share of the threads' time that was not waiting for a request to be due; where that is more,
-    /// what the harness took of the CPUs that they share.
+    /// Share of the threads' time that was not waiting for a request to be due, or the harness's
+    /// share of the CPUs that they share, whichever is larger.
     pub busy_share: f64,
     /// CPU seconds that the pacer spun.
     pub spun_s: f64,
-    /// Seconds by which an answer came later, on average, than if the client cost nothing and
-    /// were never late: with the same due instants and service times, one request after the
-    /// other. Open loop only.
+    /// Mean seconds by which answers came later than for a client without cost or lateness, with
+    /// the same due instants and service times. Open loop only.
     pub mean_lateness_s: f64,
     /// Requests that were due in the window, and those of them answered in it; open loop only.
     pub due: u64,
     pub answered_in_time: u64,
-    /// Requests that were due in the window and never went out; open loop only.
+    /// Requests that were due in the window and never sent; open loop only.
     pub never_sent: u64,
     /// Of those that were not sent, those for which the queue of a thread had no room.
     pub dropped: u64,
-    /// Requests that waited for a connection that was not full, how long on average, and the
-    /// most that waited at once in all threads; open loop to servers only.
+    /// Requests that waited for a connection with a free slot, their mean wait, and the maximum
+    /// that waited at once in all threads; open loop to servers only.
     pub queued: u64,
     pub mean_queued_s: f64,
     pub most_queued: u64,
-    /// Seconds from the arrival of an answer in the kernel to its thread, on average over the
-    /// answers of which the kernel told; None where it told of none.
+    /// Mean seconds from the arrival of an answer in the kernel to its thread, over the answers with
+    /// a kernel timestamp; None without any.
     pub mean_wake_up_s: Option<f64>,
-    /// Connections that were lost and made again.
+    /// Connections that were lost and reconnected.
     pub reconnected: u64,
     /// Order-independent hash of the operations that were drawn, and draws of `latest` that
     /// fell on a record not yet acknowledged. Warm-up included.
@@ -175,22 +174,22 @@ pub struct PhaseOutcome {
     /// Operations of the stream that were drawn, warm-up included.
     pub drawn: u64,
     pub steady: Option<SteadyReport>,
-    /// Of a trace.
+    /// Summary of a replayed trace.
     pub replayed: Option<ReplaySummary>,
-    /// Ended early because it was told to.
+    /// Ended early by a stop.
     pub stopped: bool,
-    /// Ended early by itself, and why: a server is gone, or nothing but failures came.
+    /// Why it ended early by itself: a server is lost, or only failures came.
     pub gave_up: Option<String>,
     pub invalid_because: Vec<String>,
     pub warnings: Vec<String>,
 }
 
 impl PhaseOutcome {
-    /// Keys of reads that were there, of those that were asked for: what was not there is no hit,
-    /// whether it is a miss or a failure. None without such a read.
+    /// Share of the keys read that were found; misses and failures both count as not found. None
+    /// without reads.
     pub fn hit_ratio(&self) -> Option<f64> {
-        let asked = self.hits + self.misses + self.missing;
-        (asked > 0).then(|| self.hits as f64 / asked as f64)
+        let reads = self.hits + self.misses + self.missing;
+        (reads > 0).then(|| self.hits as f64 / reads as f64)
     }
 }
 
@@ -203,9 +202,9 @@ pub enum DriveError {
     Trace(#[from] TraceError),
     #[error("no operation has ended for {0} s; the store does not answer")]
     Stalled(u64),
-    #[error("the store failed {count} operations in a row; the last said: {last}")]
+    #[error("the store failed {count} operations in a row; the last error: {last}")]
     Failing { count: u64, last: String },
-    #[error("it was told to stop before it began")]
+    #[error("stopped before it began")]
     NotBegun,
     #[error("{0}")]
     Internal(String),

@@ -63,34 +63,34 @@ impl Arrivals {
     }
 }
 
-/// When the next request goes out.
+/// When the next request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Pacing {
-    /// When the previous one was answered, after a pause.
+    /// When the previous one was answered, after a think time.
     Closed { think: Duration },
-    /// When it is due, whatever became of the previous one. The rate is of all threads together.
+    /// When it is due, independent of answers. The rate is that of all threads together.
     Open { rate: f64, arrivals: Arrivals },
-    /// When it was recorded, in a trace that passes this many times as fast.
+    /// When it was recorded, in a trace replayed at this multiple of its speed.
     Recorded { speed: f64 },
 }
 
 impl Pacing {
-    /// Requests are due whatever became of those before them.
+    /// Whether due instants are independent of answers.
     pub fn is_open(self) -> bool {
         !matches!(self, Pacing::Closed { .. })
     }
 }
 
-/// Gives a thread the instants at which its requests are due.
+/// Yields the due instants of a thread's requests.
 pub(crate) trait Pacer {
-    /// Waits until the next request is due and answers that instant. None when the window
-    /// closes before it is due, or when the phase was stopped. `at`: where the source says when
-    /// the request is due, the ticks from the start of the threads to that.
+    /// Waits until the next request is due and returns that instant. None when the window
+    /// closes before it, or when the phase was stopped. `at`: the due instant of a source with a
+    /// schedule, in ticks after the start of the threads.
     fn wait(&mut self, at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64>;
-    /// What was spent waiting so far.
+    /// Time spent waiting so far.
     fn waited(&self) -> PaceWait;
     /// Counts the requests that are due before `end` and will not be sent.
-    fn skip_to(&mut self, end: u64) -> u64;
+    fn count_skipped(&mut self, end: u64) -> u64;
     /// Whether latency counts from the due instant.
     const OPEN: bool;
 }
@@ -122,14 +122,14 @@ impl std::ops::Sub for PaceWait {
 
 pub(crate) struct ClosedLoop {
     think: Duration,
-    /// The first request has gone out: from then on it is thought before each.
-    asked: bool,
+    /// The first request was sent: from then on each is preceded by the think time.
+    started: bool,
     waited: PaceWait,
 }
 
 impl ClosedLoop {
     pub(crate) fn new(think: Duration) -> Self {
-        ClosedLoop { think, asked: false, waited: PaceWait::default() }
+        ClosedLoop { think, started: false, waited: PaceWait::default() }
     }
 }
 
@@ -141,29 +141,29 @@ impl Pacer for ClosedLoop {
         if gate.closed() {
             return None;
         }
-        if self.think.is_zero() || !std::mem::replace(&mut self.asked, true) {
+        if self.think.is_zero() || !std::mem::replace(&mut self.started, true) {
             return Some(0);
         }
         let begin = clock.now();
         let due = begin + clock.ticks_of(self.think);
-        let came = wait_until(clock, due, &mut self.waited.spinning, gate);
+        let reached = wait_until(clock, due, &mut self.waited.spinning, gate);
         self.waited.idle += clock.now() - begin;
-        (came && !gate.closed()).then_some(due)
+        (reached && !gate.closed()).then_some(due)
     }
 
     fn waited(&self) -> PaceWait {
         self.waited
     }
 
-    fn skip_to(&mut self, _end: u64) -> u64 {
+    fn count_skipped(&mut self, _end: u64) -> u64 {
         0
     }
 }
 
-/// Ticks by which rounding may put a request before an instant that it is due at.
+/// Ticks by which rounding may put a due instant too early.
 const ROUNDING: u64 = 2;
 
-/// Decides the arrivals, and nothing else.
+/// Seed of the arrivals' random stream.
 const ARRIVALS: u64 = 0x6172_7269_7661_6c73;
 
 /// A thread's share of the arrivals: one process a thread at rate / threads. Poisson shares
@@ -176,9 +176,9 @@ pub(crate) struct OpenLoop {
     due: f64,
     /// The same for all threads.
     origin: u64,
-    /// How many threads share the rate, which of them this is, and the rate of the window where
-    /// the warm-up has another.
+    /// This thread's number and how many threads share the rate.
     share: (usize, usize),
+    /// The rate of the window where the warm-up has another.
     window_rate: Option<f64>,
     ticks_per_s: f64,
     random: Draws,
@@ -190,11 +190,11 @@ impl OpenLoop {
     pub(crate) fn of(plan: &LoadPlan, thread: usize, clock: &Ticks, origin: u64) -> Self {
         let (rate, arrivals) = match plan.pacing {
             Pacing::Open { rate, arrivals } => (rate, arrivals),
-            // As fast as it goes: everything is due at once.
+            // As fast as possible: everything is due at once.
             Pacing::Closed { .. } | Pacing::Recorded { .. } => (f64::INFINITY, Arrivals::Constant),
         };
         let first = plan.warm_up_rate.filter(|_| plan.warm_up.is_some());
-        // Threads of all clients are told apart, so that no two have the same arrivals.
+        // Threads are numbered over all clients, so that no two have the same arrivals.
         let (share, rate_of_all) = match plan.share {
             Some(share) => {
                 let part = share.threads as f64 / plan.threads as f64;
@@ -246,8 +246,8 @@ impl OpenLoop {
         }
     }
 
-    /// The window opens: where the warm-up had another rate, the arrivals begin anew with the
-    /// window's, and what was due before is forgotten. Answers whether they do.
+    /// The window opens: where the warm-up had another rate, arrivals restart at the window's, and
+    /// requests due before are dropped. Returns whether they restarted.
     pub(crate) fn enter_window(&mut self, opened_at: u64) -> bool {
         let Some(rate) = self.window_rate.take() else { return false };
         self.origin = opened_at;
@@ -263,7 +263,7 @@ impl OpenLoop {
         still_due(due, gate).then_some(due)
     }
 
-    /// The same in ticks after the origin, whatever the gate says.
+    /// The same in ticks after the origin, regardless of the gate.
     pub(crate) fn due_after_origin(&self) -> u64 {
         self.due as u64
     }
@@ -290,9 +290,9 @@ impl Pacer for OpenLoop {
         let due = self.next_due(gate)?;
         let begin = clock.now();
         if begin < due {
-            let came = wait_until(clock, due, &mut self.waited.spinning, gate);
+            let reached = wait_until(clock, due, &mut self.waited.spinning, gate);
             self.waited.idle += clock.now() - begin;
-            if !came {
+            if !reached {
                 return None;
             }
         }
@@ -304,7 +304,7 @@ impl Pacer for OpenLoop {
         self.waited
     }
 
-    fn skip_to(&mut self, end: u64) -> u64 {
+    fn count_skipped(&mut self, end: u64) -> u64 {
         let left = (end.saturating_sub(self.origin)) as f64 - self.due;
         if end == u64::MAX || left <= 0.0 {
             return 0;
@@ -314,17 +314,17 @@ impl Pacer for OpenLoop {
     }
 }
 
-/// Whether a request that is due then still goes out.
+/// Whether a request that is due then is still sent.
 #[inline]
 pub(crate) fn still_due(due: u64, gate: &PhaseGate) -> bool {
     due.saturating_add(ROUNDING) < gate.closes_at() && !gate.stopped()
 }
 
-/// Requests whose source says when they are due.
+/// Requests whose source has their due instants.
 pub(crate) struct Scheduled {
-    /// From where the source counts.
+    /// Zero of the source's due instants.
     origin: u64,
-    /// The request that was not sent any more.
+    /// Due instant of a request that was not sent.
     unsent: Option<u64>,
     waited: PaceWait,
 }
@@ -342,27 +342,26 @@ impl Pacer for Scheduled {
     fn wait(&mut self, at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64> {
         let due = self.origin.saturating_add(at);
         let begin = clock.now();
-        let came = still_due(due, gate)
+        let reached = still_due(due, gate)
             && (begin >= due || wait_until(clock, due, &mut self.waited.spinning, gate));
         self.waited.idle += if begin < due { clock.now() - begin } else { 0 };
-        self.unsent = (!came).then_some(due);
-        came.then_some(due)
+        self.unsent = (!reached).then_some(due);
+        reached.then_some(due)
     }
 
     fn waited(&self) -> PaceWait {
         self.waited
     }
 
-    fn skip_to(&mut self, end: u64) -> u64 {
+    fn count_skipped(&mut self, end: u64) -> u64 {
         u64::from(self.unsent.is_some_and(|due| due < end))
     }
 }
 
-/// A sleeper wakes late by what the CPU needs to leave its idle state and the hypervisor to
-/// run it (22 us at the median and 64 us at p99 where this was measured, without timer slack);
-/// the last stretch is spun so that requests go out when they are due.
+/// The last stretch before a due instant is spun: a sleeping thread wakes late by idle state exit
+/// and hypervisor (22 us at the median, 64 us at p99, without timer slack).
 pub(crate) const SPIN: Duration = Duration::from_micros(80);
-/// A sleep is cut into slices so that a phase can end within one.
+/// Longest single sleep, so that a phase can end within a pause.
 const SLICE: Duration = Duration::from_millis(20);
 
 /// Waits until `due`; false if the gate closed before that.
@@ -399,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn every_process_has_the_asked_rate() {
+    fn every_arrival_process_has_the_target_rate() {
         for name in Arrivals::NAMES.into_iter().chain(["pareto:0.25"]) {
             let arrivals = Arrivals::parse(name).expect(name);
             assert_eq!(arrivals.to_string(), name);
@@ -423,14 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn gaps_follow_their_definitions() {
+    fn gaps_follow_their_distributions() {
         fits(Arrivals::Poisson, |x| 1.0 - (-x).exp());
         let k = Arrivals::ETC_SHAPE;
         fits(Arrivals::Pareto { shape: k }, |x| 1.0 - (1.0 + k * x / (1.0 - k)).powf(-1.0 / k));
     }
 
     #[test]
-    fn threads_together_are_still_poisson() {
+    fn poisson_threads_add_up_to_a_poisson_process() {
         const THREADS: usize = 8;
         let clock = Ticks::new();
         for seed in [0, 1, 2, 42] {
@@ -460,12 +459,12 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_are_not_sent_are_counted_at_once() {
+    fn skipped_requests_are_counted_in_constant_time() {
         let clock = Ticks::new();
         let rate = (1e9, Arrivals::Constant);
         let mut pacer = OpenLoop::new(&clock, 0, rate, (0, 1), 1);
         let hour = clock.ticks(3.6e12);
-        assert!((pacer.skip_to(hour) as f64 / 3.6e12 - 1.0).abs() < 1e-6);
+        assert!((pacer.count_skipped(hour) as f64 / 3.6e12 - 1.0).abs() < 1e-6);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use reactor::Engine;
 use serde::{Deserialize, Serialize};
 
+use crate::load_share::LoadShare;
 use crate::pace::Pacing;
 use crate::replay::Replay;
-use crate::share::LoadShare;
 
-/// What the threads ask.
+/// The kind of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PhaseKind {
     /// Insert every record once.
@@ -26,9 +26,9 @@ pub struct StopCondition {
 }
 
 impl StopCondition {
-    /// The same end for this pacing: in an open loop a number of operations is the time in
-    /// which so many are due, because threads that each keep their share of a rate do not end
-    /// a common count together.
+    /// The same end for this pacing: in an open loop a number of operations becomes the time in
+    /// which so many are due, because threads with a share of the rate each do not finish a
+    /// common count together.
     pub(crate) fn of(self, pacing: Pacing) -> StopCondition {
         match (pacing, self.operations) {
             (Pacing::Open { rate, .. }, Some(operations)) => {
@@ -48,31 +48,31 @@ impl StopCondition {
 #[derive(Clone, Copy)]
 pub struct SteadyCriteria {
     pub round: Duration,
-    /// Rounds that the rule looks back on.
+    /// Number of rounds that the rule considers.
     pub window: usize,
     pub most_rounds: usize,
     /// Whether the throughputs of these rounds are steady.
     pub rule: fn(&[f64]) -> bool,
 }
 
-/// How a thread talks to servers.
+/// Connections of a thread to servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionConfig {
     /// To each server.
     pub count: usize,
-    /// Requests that may be under way on one connection.
+    /// Requests that may be in flight on one connection.
     pub depth: usize,
-    /// Requests of an open loop that are due and wait, in each thread, for a connection that is
-    /// not full; more are not sent, and counted.
+    /// Requests of an open loop that may wait, in each thread, for a connection with a free slot;
+    /// more are dropped and counted.
     pub queue: usize,
-    /// Never sleeps while it waits for answers.
+    /// Polls for answers without sleeping.
     pub busy_poll: bool,
-    /// None: the faster one that the kernel has.
+    /// None: the fastest that the kernel supports.
     #[serde(with = "engine_name")]
     pub engine: Option<Engine>,
 }
 
-/// An engine by the name that it shows.
+/// Serialises an engine by its name.
 mod engine_name {
     use reactor::Engine;
     use serde::de::Error;
@@ -97,62 +97,61 @@ mod engine_name {
 
 impl Default for ConnectionConfig {
     fn default() -> Self {
-        // One is answered before the next is sent, so it takes some for a rate to be held.
+        // With a depth of 1, a rate needs several connections.
         ConnectionConfig { count: 16, depth: 1, queue: 100_000, busy_poll: false, engine: None }
     }
 }
 
-/// Runs first in every thread, given its number.
+/// Runs first in every thread, with the thread's number.
 pub type OnStart = Arc<dyn Fn(usize) + Send + Sync>;
 
 /// The CPU time that the threads may have together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CpuBudget {
-    /// CPUs' worth of it.
+    /// Number of CPUs.
     pub count: f64,
-    /// What allows no more: `1 CPU by the mask`.
+    /// What limits it: `1 CPU by the mask`.
     pub words: String,
 }
 
-/// How to ask.
+/// The load of one phase.
 #[derive(Clone)]
 pub struct LoadPlan {
-    pub what: PhaseKind,
-    /// What a mix asks instead of the workload, which then only gives its name.
+    pub phase: PhaseKind,
+    /// Replayed instead of the workload's operations; the workload then only gives its name.
     pub trace: Option<Arc<Replay>>,
     pub threads: usize,
     pub pacing: Pacing,
     pub seed: u64,
     pub warm_up: Option<Duration>,
-    /// Of all threads together, where the warm-up of an open loop has a rate of its own.
+    /// Rate of an open loop's warm-up, of all threads together, where it differs.
     pub warm_up_rate: Option<f64>,
     pub steady: Option<SteadyCriteria>,
     pub until: StopCondition,
     /// Length of an interval of the time series.
     pub interval: Duration,
-    /// Runs first in every thread, given its number: pinning.
+    /// Runs first in every thread: pinning.
     pub on_start: OnStart,
-    /// What the threads can really have, where that is known.
+    /// The CPU time available to the threads, where known.
     pub cpus: Option<CpuBudget>,
     /// Raised to end the phase early and cleanly.
     pub stop: Arc<AtomicBool>,
-    /// Of each thread to servers; an embedded store has none.
+    /// Connections of each thread to servers; an embedded store has none.
     pub connections: ConnectionConfig,
-    /// Ends the phase with an error when no operation has ended for so long.
-    pub patience: Duration,
-    /// This client's part, where several ask together; threads, rates and connections are its
-    /// own, operations those of all.
+    /// Without the end of an operation for so long, the phase fails.
+    pub stall_timeout: Duration,
+    /// This client's share, where several generate a load; threads, rates and connections are its
+    /// own, operations those of all clients.
     pub share: Option<LoadShare>,
-    /// Every interval's histograms are kept beside its percentiles, so that those of several
-    /// clients can be added.
+    /// Keeps every interval's histograms, so that those of several clients can be added.
     pub keep_intervals: bool,
 }
 
 impl LoadPlan {
-    /// As fast as so many threads can, with nothing before the window and no end of its own.
-    pub fn closed(what: PhaseKind, threads: usize) -> LoadPlan {
+    /// A closed loop of so many threads without think time, warm-up or end.
+    pub fn closed(phase: PhaseKind, threads: usize) -> LoadPlan {
         LoadPlan {
-            what,
+            phase,
             trace: None,
             threads,
             pacing: Pacing::Closed { think: Duration::ZERO },
@@ -166,17 +165,16 @@ impl LoadPlan {
             on_start: Arc::new(|_| {}),
             cpus: None,
             stop: Arc::new(AtomicBool::new(false)),
-            patience: Duration::from_secs(60),
+            stall_timeout: Duration::from_secs(60),
             share: None,
             keep_intervals: false,
         }
     }
 
-    /// Client `client` of `clients`' part of what this plan asks. There are at least as many
-    /// threads as clients.
+    /// The share of client `client` of `clients`. There must be at least as many threads as clients.
     pub fn part(&self, client: usize, clients: usize) -> LoadPlan {
         let (share, threads) = LoadShare::of(client, clients, self.threads);
-        // Each thread bears the same rate, on whichever client it is.
+        // Each thread has the same rate, on every client.
         let own = |rate: f64| rate * threads as f64 / self.threads as f64;
         LoadPlan {
             threads,
@@ -185,7 +183,7 @@ impl LoadPlan {
                 closed => closed,
             },
             warm_up_rate: self.warm_up_rate.map(own),
-            until: match self.what {
+            until: match self.phase {
                 PhaseKind::Load => self.until,
                 PhaseKind::Mix => self.until.of(self.pacing),
             },

@@ -1,4 +1,4 @@
-//! One thread's latency recording: plain histograms, handed over whole once an interval.
+//! One thread's latency recording: plain histograms, delivered once an interval.
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
@@ -15,7 +15,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// the arrival of the answer in the kernel where that is known.
 #[derive(Debug)]
 pub(crate) struct IntervalHistograms {
-    /// Which interval of the window; intervals before the window are not kept.
+    /// Number of the interval in the window.
     pub(crate) index: u64,
     pub(crate) warm: bool,
     pub(crate) service: Vec<Histogram<u64>>,
@@ -23,13 +23,13 @@ pub(crate) struct IntervalHistograms {
     pub(crate) arrival: Vec<Histogram<u64>>,
 }
 
-/// Which histogram is whose: only kinds of operation that the mix can ask have one.
+/// Maps kinds of operation to histograms: only those in the mix have one.
 #[derive(Debug, Clone)]
 pub(crate) struct HistogramSlots {
     slot: PerOp<u8>,
     pub(crate) ops: Vec<Op>,
     pub(crate) open: bool,
-    /// The kernel may say when an answer arrived.
+    /// The kernel may timestamp the arrival of answers.
     arrivals: bool,
 }
 
@@ -41,7 +41,7 @@ impl HistogramSlots {
         HistogramSlots { slot, ops, open, arrivals }
     }
 
-    /// A histogram of nothing.
+    /// An empty histogram.
     pub(crate) fn empty(&self) -> Result<Histogram<u64>, DriveError> {
         Histogram::new_with_max(LONGEST_NS, 3)
             .map_err(|error| DriveError::Internal(error.to_string()))
@@ -103,13 +103,13 @@ impl Recorder {
         spare: Receiver<IntervalHistograms>,
     ) -> Result<Self, DriveError> {
         let mut current = slots.interval()?;
-        // Touches every page now, so that no operation pays for the first touch.
+        // Touches every page now, so that no measured operation does.
         current.clear();
         let slot = slots.slot;
         Ok(Recorder { thread, slot, current, ends: origin + length, origin, length, out, spare })
     }
 
-    /// The window begins at `origin`: what was recorded before is handed over as warm.
+    /// The window begins at `origin`: earlier records are delivered as warm-up.
     pub(crate) fn open_window(&mut self, origin: u64) {
         self.hand_over();
         if !self.current.is_empty() {
@@ -142,8 +142,8 @@ impl Recorder {
         }
     }
 
-    /// Records, of the operation that was recorded last, after how many nanoseconds its answer
-    /// was in the client's kernel.
+    /// Records, for the operation recorded last, the nanoseconds until its answer arrived in the
+    /// client's kernel.
     #[inline(always)]
     pub(crate) fn record_arrival(&mut self, op: Op, nanos: u64) {
         self.current.arrival[usize::from(self.slot[op])].saturating_record(nanos);
@@ -156,7 +156,7 @@ impl Recorder {
         self.ends = self.origin + (self.current.index + 1) * self.length;
     }
 
-    /// Without a spare the collector is behind; the current interval goes on, nothing is lost.
+    /// Without a spare the collector is behind: the current interval is extended, nothing is lost.
     fn hand_over(&mut self) {
         if self.current.is_empty() {
             return;

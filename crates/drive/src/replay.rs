@@ -9,54 +9,54 @@ use serde::{Deserialize, Serialize};
 use workload::trace::{ArrivalSpread, FeedItem, KeyFit, TraceFeed};
 use workload::{Operation, SizedValues, ValueMismatch};
 
-use crate::asks::{Exhausted, OperationSource, SourcedOperation};
 use crate::clock::Ticks;
 use crate::pace::{OpenLoop, Pacing};
 use crate::plan::LoadPlan;
+use crate::source::{Exhausted, OperationSource, SourcedOperation};
 use crate::worker::ThreadStats;
 
-/// How long a thread waits for the first of its requests before it says that it is ready.
-const FIRST: Duration = Duration::from_secs(1);
-/// How long what was not sent is waited for where it is only to be counted.
-const COUNTING: Duration = Duration::from_millis(20);
+/// How long a thread waits for its first request before it is ready.
+const FIRST_REQUEST_WAIT: Duration = Duration::from_secs(1);
+/// How long to wait for the reader while unsent requests are counted.
+const COUNT_WAIT: Duration = Duration::from_millis(20);
 
-/// The trace that is replayed instead of a workload's own operations. Each thread has the
-/// requests of some of the keys, in the order of the trace.
+/// A trace that is replayed instead of a workload's operations. Each thread has the requests of
+/// some of the keys, in the order of the trace.
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// `-` is standard input, which can be read once.
     pub file: PathBuf,
-    /// Where in its second a request lies; of no meaning where the pacing is not the trace's own.
+    /// Distribution of requests within their second; unused unless the pacing is recorded.
     pub spread: ArrivalSpread,
-    /// So many requests from the beginning of the trace, a warm-up included; None: all of them.
+    /// Maximum number of requests, warm-up included; None: all of them.
     pub most: Option<u64>,
     pub values: Arc<SizedValues>,
-    /// What a read missed is set, in the size that the trace gives, unless that is 0.
+    /// Refill misses with a value of the size in the trace, unless that is 0.
     pub refill: bool,
 }
 
-/// What is known of a replay when it has ended.
+/// Statistics of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaySummary {
-    /// Requests that were taken from the trace, those of a warm-up too.
+    /// Requests taken from the trace, warm-up included.
     pub requests: u64,
-    /// Those whose key is not as in the trace: too long for the size that it gives, or too short.
+    /// Those whose key was cut or lengthened to the key size in the trace.
     pub cut: u64,
     pub lengthened: u64,
-    /// Requests of the window that were read from the file only after they were due.
+    /// Requests of the window that were read from the file after they were due.
     pub read_late: u64,
     /// For each second of the window: the requests that were due in it, and those of them that
     /// were answered within a second. Empty in a closed loop.
     pub seconds: Vec<(u64, u64)>,
-    /// The line before the first request, where it named the fields and was skipped.
+    /// A header line that was skipped.
     #[serde(default)]
     pub header: Option<String>,
-    /// What ended the trace before its end, with the file and the line.
+    /// The error that ended the trace early, with file and line.
     pub error: Option<String>,
     /// Ticks for which a thread waited for the file.
     pub(crate) starved: u64,
-    /// This thread's part of the trace was asked to its end, or to what ended it.
+    /// This thread reached the end of its part of the trace, or the error that ended it.
     pub(crate) ended: bool,
 }
 
@@ -99,8 +99,8 @@ enum ReplayTiming {
     Recorded {
         ticks_a_second: f64,
     },
-    /// By arrivals of their own. Every thread follows those of all, so that the requests of the
-    /// whole trace stay in their order and each thread has the share that its keys have.
+    /// By own arrivals. Every thread generates those of all threads, so that the requests of the
+    /// whole trace stay in order and each thread has the share of its keys.
     Arrivals {
         all: Box<OpenLoop>,
         index: u64,
@@ -142,20 +142,19 @@ pub(crate) struct ReplaySource<'a> {
     replay: &'a Replay,
     feed: TraceFeed,
     timing: ReplayTiming,
-    /// By how much faster than recorded the trace passes: what is to live for so many seconds of
-    /// the trace lives for fewer then.
+    /// Speed relative to the recording; expiry times are divided by it.
     speed: f64,
     most: u64,
-    /// Of the request that was handed out last.
+    /// Key of the request that was returned last.
     key: Vec<u8>,
-    dry: Exhausted,
+    exhausted: Exhausted,
     awaited: bool,
-    known: ReplaySummary,
+    summary: ReplaySummary,
     fingerprint: u64,
 }
 
 impl<'a> ReplaySource<'a> {
-    /// Waits for the first request for a moment, so that the window does not begin with a wait.
+    /// Waits briefly for the first request, so that the window does not begin with a wait.
     pub(crate) fn new(replay: &'a Replay, feed: TraceFeed, plan: &LoadPlan, clock: &Ticks) -> Self {
         let mut new = ReplaySource {
             replay,
@@ -164,13 +163,13 @@ impl<'a> ReplaySource<'a> {
             speed: if let Pacing::Recorded { speed } = plan.pacing { speed } else { 1.0 },
             most: replay.most.unwrap_or(u64::MAX),
             key: Vec::with_capacity(256),
-            dry: Exhausted::Block,
+            exhausted: Exhausted::Block,
             awaited: false,
-            known: ReplaySummary::default(),
+            summary: ReplaySummary::default(),
             fingerprint: 0,
         };
-        let limit = Instant::now() + FIRST.min(plan.patience / 2);
-        while matches!(new.feed.peek(COUNTING), Ok(FeedItem::NotYet)) && Instant::now() < limit {}
+        let limit = Instant::now() + FIRST_REQUEST_WAIT.min(plan.stall_timeout / 2);
+        while matches!(new.feed.peek(COUNT_WAIT), Ok(FeedItem::NotYet)) && Instant::now() < limit {}
         new
     }
 }
@@ -182,7 +181,7 @@ impl OperationSource for ReplaySource<'_> {
     fn next_insert(&self) -> u64 {
         0
     }
-    fn asks_for_inserted(&self) -> bool {
+    fn reads_inserted(&self) -> bool {
         false
     }
 
@@ -190,16 +189,16 @@ impl OperationSource for ReplaySource<'_> {
         let request = match self.feed.peek(Duration::ZERO) {
             Ok(FeedItem::Request(request)) if request.index < self.most => request,
             Ok(FeedItem::NotYet) => {
-                (self.dry, self.awaited) = (Exhausted::NotYet, true);
+                (self.exhausted, self.awaited) = (Exhausted::NotYet, true);
                 return None;
             }
             Ok(FeedItem::Request(_) | FeedItem::End) => {
-                self.dry = Exhausted::End;
+                self.exhausted = Exhausted::End;
                 return None;
             }
             Err(error) => {
-                self.known.error = Some(error.to_string());
-                self.dry = Exhausted::End;
+                self.summary.error = Some(error.to_string());
+                self.exhausted = Exhausted::End;
                 return None;
             }
         };
@@ -207,8 +206,8 @@ impl OperationSource for ReplaySource<'_> {
         self.key.extend_from_slice(request.key);
         match request.fit {
             KeyFit::AsItIs => {}
-            KeyFit::Cut => self.known.cut += 1,
-            KeyFit::Lengthened => self.known.lengthened += 1,
+            KeyFit::Cut => self.summary.cut += 1,
+            KeyFit::Lengthened => self.summary.lengthened += 1,
         }
         self.fingerprint = self.fingerprint.wrapping_add(request.fingerprint());
         let (op, index) = (request.operation.op(), request.index);
@@ -218,19 +217,19 @@ impl OperationSource for ReplaySource<'_> {
             }
             other => other,
         };
-        let asked = SourcedOperation {
-            ask: Operation { op, record: index, salt: index, scan: 0, keys: 1 },
+        let sourced = SourcedOperation {
+            operation: Operation { op, record: index, salt: index, scan: 0, keys: 1 },
             at: self.timing.at(index, request.at_s),
             length: request.value_size,
             expiry,
             awaited: std::mem::take(&mut self.awaited),
         };
         self.feed.advance();
-        Some(asked)
+        Some(sourced)
     }
 
-    fn dry(&self) -> Exhausted {
-        self.dry
+    fn exhausted(&self) -> Exhausted {
+        self.exhausted
     }
 
     fn key(&self, _ask: &Operation, _n: u32, out: &mut Vec<u8>) -> bool {
@@ -238,26 +237,26 @@ impl OperationSource for ReplaySource<'_> {
         out.extend_from_slice(&self.key);
         false
     }
-    fn value(&self, asked: &SourcedOperation, key: &[u8], out: &mut Vec<u8>) {
-        self.replay.values.write(key, asked.ask.salt, asked.length as usize, out);
+    fn value(&self, sourced: &SourcedOperation, key: &[u8], out: &mut Vec<u8>) {
+        self.replay.values.write(key, sourced.operation.salt, sourced.length as usize, out);
     }
     fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         self.replay.values.verify(key, value)
     }
-    /// A trace begins with what the store has, which may be nothing, and what it writes expires.
+    /// A trace may begin with an empty store, and its values expire.
     fn may_miss(&self) -> bool {
         true
     }
-    fn asks_for_absent(&self) -> bool {
+    fn reads_absent(&self) -> bool {
         false
     }
-    fn refills(&self, asked: &SourcedOperation) -> bool {
-        self.replay.refill && asked.length > 0
+    fn refills(&self, sourced: &SourcedOperation) -> bool {
+        self.replay.refill && sourced.length > 0
     }
 
     fn due_before(&mut self, ticks: u64) -> u64 {
         let mut left = 0;
-        while let Ok(FeedItem::Request(request)) = self.feed.peek(COUNTING) {
+        while let Ok(FeedItem::Request(request)) = self.feed.peek(COUNT_WAIT) {
             let at = self.timing.at(request.index, request.at_s);
             if request.index >= self.most || at >= ticks {
                 break;
@@ -268,11 +267,11 @@ impl OperationSource for ReplaySource<'_> {
         left
     }
 
-    fn account(&mut self, seen: &mut ThreadStats) {
-        seen.fingerprint = self.fingerprint;
-        seen.replayed.add(std::mem::take(&mut self.known));
-        seen.replayed.header = self.feed.header().map(ToString::to_string);
-        seen.replayed.ended = self.dry == Exhausted::End;
+    fn account(&mut self, stats: &mut ThreadStats) {
+        stats.fingerprint = self.fingerprint;
+        stats.replayed.add(std::mem::take(&mut self.summary));
+        stats.replayed.header = self.feed.header().map(ToString::to_string);
+        stats.replayed.ended = self.exhausted == Exhausted::End;
     }
 }
 
@@ -302,7 +301,7 @@ mod tests {
         path
     }
 
-    /// All operations by their number in the trace, as so many threads were given them.
+    /// All operations by their number in the trace, as drawn by so many threads.
     fn drawn(
         pacing: Pacing,
         threads: usize,
@@ -321,18 +320,18 @@ mod tests {
             let mut before = 0;
             loop {
                 match source.next(u64::MAX) {
-                    Some(asked) => {
-                        assert!(asked.at >= before, "a thread's requests are due in their order");
-                        before = asked.at;
-                        assert!(all.insert(asked.ask.record, asked).is_none());
+                    Some(sourced) => {
+                        assert!(sourced.at >= before, "a thread's requests are due in their order");
+                        before = sourced.at;
+                        assert!(all.insert(sourced.operation.record, sourced).is_none());
                     }
-                    None if source.dry() == Exhausted::End => break,
+                    None if source.exhausted() == Exhausted::End => break,
                     None => std::thread::sleep(Duration::from_millis(1)),
                 }
             }
-            let mut seen = ThreadStats::default();
-            source.account(&mut seen);
-            assert!(seen.replayed.error.is_none());
+            let mut stats = ThreadStats::default();
+            source.account(&mut stats);
+            assert!(stats.replayed.error.is_none());
         }
         assert_eq!(all.len() as u64, SECONDS.iter().map(|(_, requests)| requests).sum::<u64>());
         assert!(all.keys().copied().eq(0..all.len() as u64));
@@ -349,14 +348,14 @@ mod tests {
                 // As many in each second of the trace as the file says, in the file's order.
                 let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
                 let mut before = 0;
-                for (index, asked) in &all {
-                    assert!(asked.at >= before);
-                    before = asked.at;
-                    let at_s = asked.at as f64 / second * speed;
+                for (index, sourced) in &all {
+                    assert!(sourced.at >= before);
+                    before = sourced.at;
+                    let at_s = sourced.at as f64 / second * speed;
                     *counts.entry(100 + at_s as u64).or_default() += 1;
                     // The same instant whatever the speed and the threads, to a tick.
                     let slowly = once[index].at as f64;
-                    assert!((asked.at as f64 * speed - slowly).abs() <= speed.max(1.0) + 1.0);
+                    assert!((sourced.at as f64 * speed - slowly).abs() <= speed.max(1.0) + 1.0);
                 }
                 assert!(counts.into_iter().eq(SECONDS), "{spread:?} at {speed}");
             }
@@ -364,18 +363,20 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_gives_the_order_of_the_trace_other_instants() {
+    fn a_rate_replaces_the_recorded_instants_and_keeps_the_order() {
         let second = Ticks::new().ticks(1e9) as f64;
         let pacing = |arrivals| Pacing::Open { rate: 1000.0, arrivals };
-        for (index, asked) in drawn(pacing(Arrivals::Constant), 3, ArrivalSpread::Even) {
+        for (index, sourced) in drawn(pacing(Arrivals::Constant), 3, ArrivalSpread::Even) {
             let expected = index as f64 / 1000.0 * second;
-            assert!((asked.at as f64 - expected).abs() <= 2.0, "{index}");
+            assert!((sourced.at as f64 - expected).abs() <= 2.0, "{index}");
         }
         let alone = drawn(pacing(Arrivals::Poisson), 1, ArrivalSpread::Even);
         let many = drawn(pacing(Arrivals::Poisson), 4, ArrivalSpread::Even);
-        assert!(alone.values().map(|asked| asked.at).eq(many.values().map(|asked| asked.at)));
-        assert!(alone.values().map(|asked| asked.at).is_sorted());
-        let last = alone.values().map(|asked| asked.at).max().unwrap() as f64 / second;
+        assert!(
+            alone.values().map(|sourced| sourced.at).eq(many.values().map(|sourced| sourced.at))
+        );
+        assert!(alone.values().map(|sourced| sourced.at).is_sorted());
+        let last = alone.values().map(|sourced| sourced.at).max().unwrap() as f64 / second;
         // 521 gaps of a millisecond have a standard deviation of 4.4 %.
         assert!((last / 0.521 - 1.0).abs() < 0.22, "{last}");
     }

@@ -1,21 +1,21 @@
-//! Less than was asked for, where what there was came to its end first.
+//! Warns where a source had fewer operations than the phase was to run.
 
 use std::time::Duration;
 
 use crate::outcome::PhaseOutcome;
 use crate::plan::{LoadPlan, PhaseKind};
 
-/// A window shorter than this part of the time that was asked for is worth a word: a trace has
-/// whole seconds, and its last request need not be at the end of one.
-const MOST_OF_IT: f64 = 0.9;
+/// Minimum share of the requested time without a warning: a trace has whole seconds, and its last
+/// request need not be at the end of one.
+const MIN_SHARE: f64 = 0.9;
 
-/// What a reader should know where the trace, or the records of a load, did not suffice for the
-/// operations or the time that were asked for.
-pub(crate) fn told(plan: &LoadPlan, records: u64, outcome: &PhaseOutcome) -> Option<String> {
-    if plan.what == PhaseKind::Load {
-        let asked = plan.until.operations.filter(|asked| *asked > records)?;
+/// A warning where the trace, or the records of a load, did not suffice for the requested
+/// operations or time.
+pub(crate) fn warning(plan: &LoadPlan, records: u64, outcome: &PhaseOutcome) -> Option<String> {
+    if plan.phase == PhaseKind::Load {
+        let requested = plan.until.operations.filter(|requested| *requested > records)?;
         return Some(format!(
-            "the load has {records} records, fewer than the {asked} operations that were asked for"
+            "the load has {records} records, fewer than the {requested} operations that were asked for"
         ));
     }
     let replay = plan.trace.as_deref()?;
@@ -24,14 +24,14 @@ pub(crate) fn told(plan: &LoadPlan, records: u64, outcome: &PhaseOutcome) -> Opt
         return None;
     }
     let requests = replayed.requests;
-    if let Some(asked) = replay.most.filter(|asked| *asked > requests) {
+    if let Some(requested) = replay.most.filter(|requested| *requested > requests) {
         return Some(format!(
-            "the trace has {requests} requests, fewer than the {asked} that were asked for"
+            "the trace has {requests} requests, fewer than the {requested} that were asked for"
         ));
     }
     let cut_by_count = replay.most == Some(requests);
     let time = plan.until.time.as_ref().map(Duration::as_secs_f64)?;
-    (!cut_by_count && outcome.seconds < MOST_OF_IT * time).then(|| {
+    (!cut_by_count && outcome.seconds < MIN_SHARE * time).then(|| {
         format!(
             "the trace ended after {:.3} s of the {time} s that were asked for",
             outcome.seconds

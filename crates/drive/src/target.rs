@@ -1,47 +1,46 @@
-//! What can be asked: an embedded store, or servers behind a network.
+//! Targets of a load: an embedded store, or servers behind a network.
 
 use std::time::Duration;
 
 use store::{Capabilities, Statistic, Store, StoreError};
 
-use crate::asks::{LoadSource, MixSource, OperationSource};
 use crate::outcome::DriveError;
 use crate::pace::{ClosedLoop, OpenLoop, Pacing, Scheduled};
 use crate::plan::{LoadPlan, PhaseKind};
 use crate::recorder::Recorder;
 use crate::replay::ReplaySource;
+use crate::source::{LoadSource, MixSource, OperationSource};
 use crate::worker::{ThreadStats, WorkerShared, work};
 
-/// Something that [`drive`](crate::drive) can ask: every [`Store`], and
-/// [`Network`](crate::Network).
-pub trait Target: OpExecutor {
+/// A target of [`drive`](crate::drive): every [`Store`], and [`Network`](crate::Network).
+pub trait Target: ClientThread {
     fn capabilities(&self) -> Capabilities;
 
-    /// What is really running, as it says itself.
+    /// The version that it reports.
     fn version(&self) -> String;
 
-    /// The options in force, with the defaults that were not given.
+    /// The options in force, defaults included.
     fn options(&self) -> Vec<(String, String)>;
 
     /// Waits until background work has ended, at most for `limit`.
     fn settle(&self, limit: Duration) -> Result<(), StoreError>;
 
-    /// What it says of itself; monotonic where the name ends in `.total`.
+    /// Its own statistics; monotonic where the name ends in `.total`.
     fn statistics(&self) -> Vec<Statistic>;
 }
 
-/// How one thread asks.
-pub trait OpExecutor: Send + Sync + Sized + 'static {
-    /// The kernel may say when an answer arrived.
+/// Runs one client thread.
+pub trait ClientThread: Send + Sync + Sized + 'static {
+    /// The kernel may timestamp the arrival of answers.
     const SEES_ARRIVALS: bool = false;
 
-    /// Requests that the threads of a plan can have under way together.
+    /// Requests that all threads of a plan can have in flight.
     fn slots(&self, plan: &LoadPlan) -> usize {
         plan.threads
     }
 
-    /// Runs in thread `thread` from before the phase begins until it has ended.
-    fn ask(
+    /// Runs thread `thread` from before the phase begins until it has ended.
+    fn run(
         shared: &WorkerShared<Self>,
         thread: usize,
         plan: &LoadPlan,
@@ -67,22 +66,22 @@ impl<S: Store> Target for S {
     }
 }
 
-impl<S: Store> OpExecutor for S {
-    fn ask(
+impl<S: Store> ClientThread for S {
+    fn run(
         shared: &WorkerShared<S>,
         thread: usize,
         plan: &LoadPlan,
         recorder: Recorder,
     ) -> Result<ThreadStats, DriveError> {
         let workload = &shared.workload;
-        match plan.what {
+        match plan.phase {
             PhaseKind::Load => paced(shared, thread, plan, recorder, LoadSource::new(workload)),
             PhaseKind::Mix => match &plan.trace {
                 None => paced(shared, thread, plan, recorder, MixSource::new(workload)),
                 Some(replay) => {
                     let feed = shared.feed(thread)?;
-                    let asks = ReplaySource::new(replay, feed, plan, &shared.clock);
-                    scheduled(shared, thread, plan, recorder, asks)
+                    let source = ReplaySource::new(replay, feed, plan, &shared.clock);
+                    scheduled(shared, thread, plan, recorder, source)
                 }
             },
         }
@@ -94,28 +93,32 @@ fn paced<S: Store, A: OperationSource>(
     thread: usize,
     plan: &LoadPlan,
     recorder: Recorder,
-    asks: A,
+    source: A,
 ) -> Result<ThreadStats, DriveError> {
     match plan.pacing {
-        Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
+        Pacing::Closed { think } => {
+            work(shared, thread, source, || ClosedLoop::new(think), recorder)
+        }
         Pacing::Open { .. } | Pacing::Recorded { .. } => {
-            // Made when the threads are let go: all count their arrivals from that tick.
+            // Made when the phase begins: all threads count their arrivals from that tick.
             let pacer = || OpenLoop::of(plan, thread, &shared.clock, shared.begun());
-            work(shared, thread, asks, pacer, recorder)
+            work(shared, thread, source, pacer, recorder)
         }
     }
 }
 
-/// The source itself says when its operations are due, unless the loop is closed.
+/// The source has the due instants of its operations, unless the loop is closed.
 fn scheduled<S: Store, A: OperationSource>(
     shared: &WorkerShared<S>,
     thread: usize,
     plan: &LoadPlan,
     recorder: Recorder,
-    asks: A,
+    source: A,
 ) -> Result<ThreadStats, DriveError> {
     match plan.pacing {
-        Pacing::Closed { think } => work(shared, thread, asks, || ClosedLoop::new(think), recorder),
-        _ => work(shared, thread, asks, || Scheduled::new(shared.begun()), recorder),
+        Pacing::Closed { think } => {
+            work(shared, thread, source, || ClosedLoop::new(think), recorder)
+        }
+        _ => work(shared, thread, source, || Scheduled::new(shared.begun()), recorder),
     }
 }

@@ -9,19 +9,19 @@ use workload::trace::{ArrivalSpread, RequestChunk, TraceError, TraceReader, Trac
 use workload::{ValueMismatch, Workload};
 
 use crate::clock::Ticks;
-use crate::control::{NoObserver, drive};
+use crate::controller::{NoObserver, drive};
 use crate::outcome::DriveError;
 use crate::plan::{LoadPlan, OnStart, PhaseKind, StopCondition};
 use crate::replay::Replay;
 
-/// Nanoseconds of the harness.
+/// Costs of the harness, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredTax {
     /// One operation of the workload against the null store, by one thread that does not wait.
     pub ns_per_op: f64,
     /// One reading of the clock; each operation takes two.
     pub clock_ns: f64,
-    /// Checking one value of this workload, which the null store does not give back.
+    /// Verifying one value of this workload, which the null store does not return.
     pub verify_ns: f64,
 }
 
@@ -29,24 +29,24 @@ pub struct MeasuredTax {
 /// operations of each.
 const ROUNDS: usize = 10;
 const OPERATIONS: u64 = 100_000;
-/// A trace has to be opened for each.
+/// Fewer for a trace, which has to be opened for each.
 const REPLAYED_ROUNDS: usize = 3;
 /// Values that are checked.
 const VALUES: usize = 64;
-/// Large values take longer to make than so many operations are worth.
+/// Bounds a round with large values, which take long to make.
 const LONGEST_ROUND: Duration = Duration::from_millis(50);
 
 /// Measures the tax of a workload: some tens of milliseconds in the calling thread's place.
 pub fn tax(
     clock: &Ticks,
     workload: &Arc<Workload>,
-    what: PhaseKind,
+    phase: PhaseKind,
     on_start: &OnStart,
 ) -> Result<MeasuredTax, DriveError> {
     let null: StoreUrl = "null".parse()?;
     let mut ns_per_op = f64::INFINITY;
     for _ in 0..ROUNDS {
-        let round = TaxRound { clock, workload, what, trace: None, on_start };
+        let round = TaxRound { clock, workload, phase, trace: None, on_start };
         ns_per_op = ns_per_op.min(store::open(&null, round)??);
     }
     let pairs = loaded_pairs(workload);
@@ -54,8 +54,8 @@ pub fn tax(
     Ok(MeasuredTax { ns_per_op, clock_ns: clock.cost_ns(), verify_ns })
 }
 
-/// Measures the tax of a replay on the beginning of its trace, without the reading of the file,
-/// which is another thread's; None for standard input, which can be read once only.
+/// Measures the tax of a replay on the beginning of its trace, without reading the file, which is
+/// another thread's work; None for standard input, which can be read only once.
 pub fn replay_tax(
     clock: &Ticks,
     replay: &Replay,
@@ -71,7 +71,7 @@ pub fn replay_tax(
     let mut ns_per_op = f64::INFINITY;
     for _ in 0..REPLAYED_ROUNDS {
         let round =
-            TaxRound { clock, workload, what: PhaseKind::Mix, trace: trace.clone(), on_start };
+            TaxRound { clock, workload, phase: PhaseKind::Mix, trace: trace.clone(), on_start };
         ns_per_op = ns_per_op.min(store::open(&null, round)??);
     }
     let pairs = recorded_pairs(replay)?;
@@ -97,7 +97,7 @@ fn recorded_pairs(replay: &Replay) -> Result<Vec<Pair>, TraceError> {
 struct TaxRound<'a> {
     clock: &'a Ticks,
     workload: &'a Arc<Workload>,
-    what: PhaseKind,
+    phase: PhaseKind,
     trace: Option<Arc<Replay>>,
     on_start: &'a OnStart,
 }
@@ -110,7 +110,7 @@ impl StoreVisitor for TaxRound<'_> {
             trace: self.trace,
             until: StopCondition { operations: Some(OPERATIONS), time: Some(LONGEST_ROUND) },
             on_start: Arc::clone(self.on_start),
-            ..LoadPlan::closed(self.what, 1)
+            ..LoadPlan::closed(self.phase, 1)
         };
         let outcome = drive(self.clock, &Arc::new(store), self.workload, &plan, &mut NoObserver)?;
         let starved = outcome.replayed.map_or(0, |replayed| replayed.starved);
@@ -133,7 +133,7 @@ fn loaded_pairs(workload: &Workload) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// Checking these values; the best of several batches.
+/// Nanoseconds to verify one value; the best of several batches.
 fn verify_ns(
     clock: &Ticks,
     pairs: &[(Vec<u8>, Vec<u8>)],

@@ -39,7 +39,11 @@ fn open(rate: f64, arrivals: Arrivals) -> Pacing {
     Pacing::Open { rate, arrivals }
 }
 
-fn ask(store: Fake, workload: &Arc<Workload>, plan: &LoadPlan) -> Result<PhaseOutcome, DriveError> {
+fn run_phase(
+    store: Fake,
+    workload: &Arc<Workload>,
+    plan: &LoadPlan,
+) -> Result<PhaseOutcome, DriveError> {
     drive(&Ticks::new(), &Arc::new(store), workload, plan, &mut NoObserver)
 }
 
@@ -49,7 +53,7 @@ fn loaded(workload: &Arc<Workload>) -> Fake {
     let outcome =
         drive(&Ticks::new(), &store, workload, &plan(PhaseKind::Load, 2), &mut NoObserver).unwrap();
     assert_eq!(outcome.operations, workload.spec().records.0);
-    Arc::into_inner(store).expect("the threads have let go of the store")
+    Arc::into_inner(store).expect("the threads have released the store")
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn every_preset_is_answered_and_verified() {
         for threads in [1, 3] {
             let mut plan = plan(PhaseKind::Mix, threads);
             plan.until = operations(5000);
-            let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+            let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
             assert_eq!(outcome.operations, 5000, "{preset}");
             assert_eq!(outcome.failures, [], "{preset} with {threads} threads");
             assert!(outcome.verified > 0, "{preset}");
@@ -97,7 +101,7 @@ fn known_service_times_are_measured() {
     store.read_takes(Duration::from_millis(2));
     let mut plan = plan(PhaseKind::Mix, 1);
     plan.until = operations(100);
-    let outcome = ask(store, &workload, &plan).unwrap();
+    let outcome = run_phase(store, &workload, &plan).unwrap();
     let (op, histogram) = &outcome.service[0];
     assert_eq!(*op, Op::Read);
     // The fake waits at least this long; an interruption can only make it longer.
@@ -114,7 +118,7 @@ fn stalled_once() -> PhaseOutcome {
     let mut plan = plan(PhaseKind::Mix, 1);
     plan.pacing = open(1000.0, Arrivals::Constant);
     plan.until = time(1000);
-    ask(store, &workload, &plan).unwrap()
+    run_phase(store, &workload, &plan).unwrap()
 }
 
 #[test]
@@ -131,7 +135,7 @@ fn a_stall_counts_for_every_request_that_was_due() {
 }
 
 #[test]
-fn the_stores_own_queueing_is_not_the_clients_lateness() {
+fn queueing_in_the_store_is_not_client_lateness() {
     let outcome = stalled_once();
     let mean_s = outcome.response[0].1.mean() / 1e9;
     // 200 requests waited 100 ms on average: 20 ms over all of them, the store's doing.
@@ -140,13 +144,13 @@ fn the_stores_own_queueing_is_not_the_clients_lateness() {
 }
 
 #[test]
-fn an_open_loop_asks_what_is_due() {
+fn an_open_loop_issues_what_is_due() {
     let workload = workload("ycsb-c", 100);
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
         let mut plan = plan(PhaseKind::Mix, 2);
         plan.pacing = open(2000.0, arrivals);
         plan.until = time(1000);
-        let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+        let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
         // Poisson: 2000 +- 5 sigma; constant: exact but for the edges.
         let slack = if arrivals == Arrivals::Constant { 3 } else { 224 };
         assert!(outcome.due.abs_diff(2000) <= slack, "{arrivals:?}: {}", outcome.due);
@@ -156,14 +160,14 @@ fn an_open_loop_asks_what_is_due() {
 }
 
 #[test]
-fn a_rate_that_no_store_could_serve_is_invalid_and_says_so() {
+fn an_unachieved_rate_invalidates_the_run() {
     let workload = workload("ycsb-c", 100);
     let store = loaded(&workload);
     store.read_takes(Duration::from_millis(2));
     let mut plan = plan(PhaseKind::Mix, 1);
     plan.pacing = open(2000.0, Arrivals::Constant);
     plan.until = time(300);
-    let outcome = ask(store, &workload, &plan).unwrap();
+    let outcome = run_phase(store, &workload, &plan).unwrap();
     let words = outcome.invalid_because.join("; ");
     assert!(words.contains("rate was not achieved"), "{words}");
     assert!(words.contains("% busy"), "{words}");
@@ -172,27 +176,27 @@ fn a_rate_that_no_store_could_serve_is_invalid_and_says_so() {
 }
 
 #[test]
-fn threads_that_share_cpus_are_told_and_counted_by_what_they_have() {
+fn threads_that_share_cpus_are_warned_about_and_accounted() {
     let workload = workload("ycsb-c", 1000);
-    let asked = |cpus: Option<CpuBudget>| {
+    let with_cpus = |cpus: Option<CpuBudget>| {
         let mut plan = plan(PhaseKind::Mix, 2);
         plan.pacing = open(2000.0, Arrivals::Constant);
         plan.until = time(200);
         plan.cpus = cpus;
-        ask(loaded(&workload), &workload, &plan).unwrap()
+        run_phase(loaded(&workload), &workload, &plan).unwrap()
     };
     let cpus = |count, words: &str| Some(CpuBudget { count, words: words.to_owned() });
-    let shared = asked(cpus(1.0, "1 CPU by the mask"));
+    let shared = with_cpus(cpus(1.0, "1 CPU by the mask"));
     assert!(shared.warnings.iter().any(|w| w.contains("2 threads share 1 CPU by the mask")));
     for enough in [None, cpus(2.0, "2 CPUs"), cpus(1.5, "1.5 CPUs by a quota")] {
-        let outcome = asked(enough);
+        let outcome = with_cpus(enough);
         assert!(!outcome.warnings.iter().any(|w| w.contains("threads share")), "{outcome:?}");
         assert!(outcome.harness_share < 1.0);
     }
     // A thousandth of a CPU is used up by making requests, however idle the threads look.
-    let starved = asked(cpus(0.001, "0.001 CPUs by a quota"));
+    let starved = with_cpus(cpus(0.001, "0.001 CPUs by a quota"));
     assert_eq!(starved.busy_share, 1.0);
-    assert!(starved.harness_share > 2.0 * asked(None).harness_share, "{starved:?}");
+    assert!(starved.harness_share > 2.0 * with_cpus(None).harness_share, "{starved:?}");
     assert!(starved.invalid_because.iter().any(|why| why.contains("100.0 % busy")));
     // Threads that wait for a CPU within the store's calls do not wait for the harness.
     let store = loaded(&workload);
@@ -200,12 +204,12 @@ fn threads_that_share_cpus_are_told_and_counted_by_what_they_have() {
     let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = time(200);
     plan.cpus = cpus(0.01, "0.01 CPUs by a quota");
-    let slow = ask(store, &workload, &plan).unwrap();
+    let slow = run_phase(store, &workload, &plan).unwrap();
     assert!(slow.harness_share < 0.1, "{}", slow.harness_share);
 }
 
 #[test]
-fn wrong_answers_are_found_counted_and_told() {
+fn wrong_answers_are_counted_by_kind() {
     let workload = workload("ycsb-c", 1000);
     for (fault, kind) in [
         (Fault::Missing, FailureKind::Missing),
@@ -217,7 +221,7 @@ fn wrong_answers_are_found_counted_and_told() {
         store.fails_every(50, fault);
         let mut plan = plan(PhaseKind::Mix, 1);
         plan.until = operations(1000);
-        let outcome = ask(store, &workload, &plan).unwrap();
+        let outcome = run_phase(store, &workload, &plan).unwrap();
         assert_eq!(outcome.failures.len(), 1, "{fault:?}: {:?}", outcome.failures);
         let failure = &outcome.failures[0];
         assert_eq!((failure.kind, failure.count), (kind, 20), "{fault:?}");
@@ -230,13 +234,13 @@ fn wrong_answers_are_found_counted_and_told() {
 }
 
 #[test]
-fn a_scan_out_of_order_is_found() {
+fn a_scan_out_of_order_is_a_failure() {
     let workload = workload("ycsb-e", 500);
     let store = loaded(&workload);
     store.fails_every(10, Fault::Disorder);
     let mut plan = plan(PhaseKind::Mix, 1);
     plan.until = operations(200);
-    let outcome = ask(store, &workload, &plan).unwrap();
+    let outcome = run_phase(store, &workload, &plan).unwrap();
     let kinds: Vec<FailureKind> = outcome.failures.iter().map(|f| f.kind).collect();
     assert_eq!(kinds, [FailureKind::Disorder]);
 }
@@ -249,17 +253,17 @@ fn deletes_make_misses_not_failures() {
     let workload = Arc::new(Workload::new(&spec).unwrap());
     let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = operations(2000);
-    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert!(outcome.misses > 0);
 }
 
 #[test]
-fn a_full_disk_ends_the_load_with_its_own_error() {
+fn a_full_disk_ends_the_load_with_its_error() {
     let workload = workload("ycsb-a", 5000);
     let store = Fake::default();
     store.full_after(1000);
-    let error = ask(store, &workload, &plan(PhaseKind::Load, 2)).unwrap_err();
+    let error = run_phase(store, &workload, &plan(PhaseKind::Load, 2)).unwrap_err();
     assert!(matches!(error, DriveError::Store(store::StoreError::Full(_))), "{error}");
 }
 
@@ -270,20 +274,20 @@ fn a_store_that_only_fails_ends_the_phase() {
     store.fails_every(1, Fault::Refused);
     let mut plan = plan(PhaseKind::Mix, 1);
     plan.until = time(60_000);
-    let error = ask(store, &workload, &plan).unwrap_err();
+    let error = run_phase(store, &workload, &plan).unwrap_err();
     assert!(matches!(error, DriveError::Failing { .. }), "{error}");
 }
 
 #[test]
-fn a_store_that_hangs_is_left_behind() {
+fn a_hung_store_ends_the_phase_after_the_stall_timeout() {
     let workload = workload("ycsb-c", 100);
     let store = loaded(&workload);
     store.stall_once(10, Duration::from_secs(20));
     let mut plan = plan(PhaseKind::Mix, 1);
     plan.until = time(60_000);
-    plan.patience = Duration::from_millis(300);
+    plan.stall_timeout = Duration::from_millis(300);
     let begun = Instant::now();
-    let error = ask(store, &workload, &plan).unwrap_err();
+    let error = run_phase(store, &workload, &plan).unwrap_err();
     assert!(matches!(error, DriveError::Stalled(_)), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(10));
 }
@@ -293,19 +297,19 @@ fn a_thread_that_panics_is_an_error() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = operations(1000);
-    plan.on_start = Arc::new(|thread| assert!(thread != 1, "as the test wants it"));
-    let error = ask(loaded(&workload), &workload, &plan).unwrap_err();
+    plan.on_start = Arc::new(|thread| assert!(thread != 1, "as the test requires"));
+    let error = run_phase(loaded(&workload), &workload, &plan).unwrap_err();
     assert!(error.to_string().contains("thread 1 panicked"), "{error}");
 }
 
-struct Told {
+struct RecordingObserver {
     stages: Vec<PhaseStage>,
     opened: Option<Instant>,
     closed: Option<Instant>,
     stop_in: Option<(PhaseStage, Arc<AtomicBool>)>,
 }
 
-impl Observer for Told {
+impl Observer for RecordingObserver {
     fn window_opens(&mut self) {
         self.opened = Some(Instant::now());
     }
@@ -324,13 +328,14 @@ impl Observer for Told {
     }
 }
 
-fn told(plan: &LoadPlan, stop_in: Option<PhaseStage>) -> (PhaseOutcome, Told) {
+fn observed(plan: &LoadPlan, stop_in: Option<PhaseStage>) -> (PhaseOutcome, RecordingObserver) {
     let workload = workload("ycsb-b", 1000);
     let stop_in = stop_in.map(|stage| (stage, Arc::clone(&plan.stop)));
-    let mut told = Told { stages: Vec::new(), opened: None, closed: None, stop_in };
+    let mut observed =
+        RecordingObserver { stages: Vec::new(), opened: None, closed: None, stop_in };
     let store = Arc::new(loaded(&workload));
-    let outcome = drive(&Ticks::new(), &store, &workload, plan, &mut told).unwrap();
-    (outcome, told)
+    let outcome = drive(&Ticks::new(), &store, &workload, plan, &mut observed).unwrap();
+    (outcome, observed)
 }
 
 #[test]
@@ -344,14 +349,14 @@ fn warm_up_and_steady_state_come_before_the_window_and_do_not_count() {
         rule: |rounds| rounds.len() == 3,
     });
     plan.until = operations(1000);
-    let (outcome, told) = told(&plan, None);
+    let (outcome, observed) = observed(&plan, None);
     assert_eq!(outcome.operations, 1000);
     assert!(outcome.drawn > 1000, "the warm-up drew from the same stream");
     let steady = outcome.steady.unwrap();
     assert_eq!((steady.rounds.len(), steady.reached), (3, true));
-    assert_eq!(told.stages[0], PhaseStage::WarmUp);
-    assert!(matches!(told.stages[1], PhaseStage::Steadying { round: 1, most: 8 }));
-    let window = told.closed.unwrap() - told.opened.unwrap();
+    assert_eq!(observed.stages[0], PhaseStage::WarmUp);
+    assert!(matches!(observed.stages[1], PhaseStage::Steadying { round: 1, most: 8 }));
+    let window = observed.closed.unwrap() - observed.opened.unwrap();
     assert!(window.as_secs_f64() >= outcome.seconds * 0.99);
 }
 
@@ -365,27 +370,27 @@ fn a_steady_state_that_is_never_reached_makes_the_run_invalid() {
         rule: |_| false,
     });
     plan.until = operations(100);
-    let (outcome, _) = told(&plan, None);
+    let (outcome, _) = observed(&plan, None);
     assert_eq!(outcome.steady.as_ref().map(|steady| steady.rounds.len()), Some(4));
     assert!(outcome.invalid_because.join("").contains("steady state was not reached"));
 }
 
 #[test]
-fn a_phase_ends_early_when_told() {
+fn a_stop_ends_the_phase_early() {
     for stage in [PhaseStage::WarmUp, PhaseStage::Measure] {
         let mut plan = plan(PhaseKind::Mix, 2);
         plan.warm_up = Some(Duration::from_millis(200));
         plan.until = time(60_000);
         let begun = Instant::now();
-        let (outcome, told) = told(&plan, Some(stage));
+        let (outcome, observed) = observed(&plan, Some(stage));
         assert!(outcome.stopped, "{stage:?}");
         assert!(begun.elapsed() < Duration::from_secs(20));
-        assert!(told.closed.is_some(), "the probes end whatever happens");
+        assert!(observed.closed.is_some(), "the probes end whatever happens");
     }
 }
 
 #[test]
-fn threads_that_pause_for_long_do_not_hold_up_a_stop() {
+fn long_think_times_do_not_delay_a_stop() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 2);
     // Between two blocks they come together, which such a pause puts off for days.
@@ -398,7 +403,7 @@ fn threads_that_pause_for_long_do_not_hold_up_a_stop() {
         stop.store(true, Ordering::Relaxed);
     });
     let begun = Instant::now();
-    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     later.join().unwrap();
     assert!(outcome.stopped && begun.elapsed() < Duration::from_secs(20));
 }
@@ -409,14 +414,14 @@ fn a_think_time_is_not_latency() {
     let mut plan = plan(PhaseKind::Mix, 1);
     plan.pacing = Pacing::Closed { think: Duration::from_millis(5) };
     plan.until = operations(40);
-    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     assert!(outcome.seconds >= 0.19, "{}", outcome.seconds);
     assert!(outcome.service[0].1.value_at_percentile(50.0) < 1_000_000);
     assert_eq!(outcome.response.len(), 0, "a closed loop has no response time");
 }
 
 #[test]
-fn a_window_by_time_lasts_as_long_as_asked() {
+fn a_timed_window_has_its_length() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = time(400);
@@ -427,22 +432,22 @@ fn a_window_by_time_lasts_as_long_as_asked() {
         (open(10.0, Arrivals::Constant), 4),
     ] {
         plan.pacing = pacing;
-        let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+        let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
         assert!((0.399..0.45).contains(&outcome.seconds), "{pacing:?}: {}", outcome.seconds);
         assert!((1..=most).contains(&outcome.operations), "{pacing:?}: {}", outcome.operations);
     }
     plan.pacing = open(10.0, Arrivals::Constant);
-    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     assert_eq!(outcome.operations, 4, "due at 0, 100, 200 and 300 ms");
 }
 
 #[test]
-fn whichever_end_comes_first_ends_the_window() {
+fn the_first_stop_condition_ends_the_window() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 2);
     plan.until = StopCondition { operations: Some(1000), time: Some(Duration::from_secs(60)) };
     let begun = Instant::now();
-    let outcome = ask(loaded(&workload), &workload, &plan).unwrap();
+    let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     assert_eq!(outcome.operations, 1000);
     assert!(outcome.seconds < 10.0 && begun.elapsed() < Duration::from_secs(30));
 }

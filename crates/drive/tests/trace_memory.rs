@@ -18,9 +18,9 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-struct Asking(LoadPlan);
+struct Driven(LoadPlan);
 
-impl StoreVisitor for Asking {
+impl StoreVisitor for Driven {
     type Output = PhaseOutcome;
     fn visit<S: Store>(self, store: S) -> PhaseOutcome {
         let workload = Arc::new(Workload::new(&WorkloadSpec::default()).unwrap());
@@ -33,7 +33,7 @@ fn replay(file: &std::path::Path, most: Option<u64>) -> u64 {
     let file = file.to_owned();
     let replay = Replay { file, spread: ArrivalSpread::Even, most, values, refill: false };
     let plan = LoadPlan { trace: Some(Arc::new(replay)), ..LoadPlan::closed(PhaseKind::Mix, 2) };
-    store::open(&"null".parse().unwrap(), Asking(plan)).unwrap().operations
+    store::open(&"null".parse().unwrap(), Driven(plan)).unwrap().operations
 }
 
 #[test]

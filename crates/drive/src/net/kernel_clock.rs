@@ -1,10 +1,10 @@
-//! The kernel stamps what it receives by its own clock, the harness counts ticks.
+//! Converts the kernel's receive timestamps to spans before a tick of the harness's clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::Ticks;
 
-/// How long one comparison of the two clocks serves: they drift by less than 50 ns in it.
+/// Validity of one comparison of the two clocks, which drift by less than 50 ns in it.
 const VALID: Duration = Duration::from_millis(250);
 
 /// Turns instants of the kernel's wall clock into spans before a tick.

@@ -1,12 +1,12 @@
-//! Asking servers: each thread owns its connections and looks after all of them at once.
+//! Load on servers: each thread owns its connections and multiplexes them.
 
-mod demand;
-mod inserts;
+mod connection;
+mod insert_tracker;
 mod kernel_clock;
-mod line;
 mod operation;
+mod schedule;
 mod statistics;
-mod work;
+mod worker;
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -18,51 +18,50 @@ use store::wire::{
 };
 use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
 
-use crate::asks::{LoadSource, MixSource};
 use crate::outcome::DriveError;
 use crate::plan::{LoadPlan, PhaseKind};
 use crate::recorder::Recorder;
 use crate::replay::ReplaySource;
-use crate::target::{OpExecutor, Target};
+use crate::source::{LoadSource, MixSource};
+use crate::target::{ClientThread, Target};
 use crate::worker::{ThreadStats, WorkerShared};
 
-/// The longest answer that is taken: what Redis calls `proto-max-bulk-len`.
+/// Maximum length of an answer, as Redis's `proto-max-bulk-len`.
 const LARGEST_ANSWER: usize = 512 << 20;
 
-/// More than any answer about the note has, pushes before it included.
-const LONGEST_NOTE: usize = 8 << 20;
+/// Upper bound on an answer about the marker, including pushes before it.
+const MAX_MARKER_ANSWER: usize = 8 << 20;
 
 /// The key of [`Network::mark`]: no workload writes a key of this form.
-const NOTE_KEY: &[u8] = b"kvmeter:dataset";
+const MARKER_KEY: &[u8] = b"kvmeter:dataset";
 
-/// Servers that have been talked to, ready to be asked by any number of threads.
+/// Servers whose version and login were checked; any number of threads can use them.
 #[derive(Debug)]
 pub struct Network {
     remote: Remote,
     tls: Option<TlsConfig>,
     /// Which server a key belongs to; None where there is one.
     ring: Option<Ring>,
-    /// What each server says that it is.
+    /// The version that each server reports.
     versions: Vec<String>,
-    forgets: bool,
+    may_evict: bool,
 }
 
 impl Network {
-    /// Connects to every server once, to see that it is there, lets us in and is what the URL
-    /// says.
+    /// Connects to every server once, to check reachability, login and kind of server.
     ///
     /// # Errors
-    /// What is wrong with the first server that cannot be used, or with the TLS files.
+    /// The first server that cannot be used and why, or invalid TLS files.
     pub fn connect(remote: Remote) -> Result<Network, StoreError> {
         let tls = remote.tls.as_ref().map(tls).transpose()?;
         let names: Vec<String> = remote.servers.iter().map(Address::to_string).collect();
         let ring = (names.len() > 1).then(|| Ring::new(&names));
-        let mut network = Network { remote, tls, ring, versions: Vec::new(), forgets: false };
+        let mut network = Network { remote, tls, ring, versions: Vec::new(), may_evict: false };
         for server in 0..network.servers() {
             let (mut stream, version) = network.greet(server)?;
             network.versions.push(version);
-            let says = network.ask_statistics(server, &mut stream)?;
-            network.forgets |= statistics::evicts(&says);
+            let server_statistics = network.request_statistics(server, &mut stream)?;
+            network.may_evict |= statistics::evicts(&server_statistics);
         }
         Ok(network)
     }
@@ -71,17 +70,17 @@ impl Network {
         &self.remote
     }
 
-    /// The servers' own statistics, by their own names, each server's apart.
-    pub fn says(&self) -> Result<Vec<Vec<(String, String)>>, StoreError> {
+    /// The statistics of each server, by the server's own names.
+    pub fn server_statistics(&self) -> Result<Vec<Vec<(String, String)>>, StoreError> {
         (0..self.servers())
             .map(|server| {
                 let (mut stream, _) = self.greet(server)?;
-                self.ask_statistics(server, &mut stream)
+                self.request_statistics(server, &mut stream)
             })
             .collect()
     }
 
-    /// Empties every server of all that it holds.
+    /// Deletes everything on every server.
     ///
     /// # Errors
     /// `Request` where the URL does not allow it.
@@ -99,12 +98,12 @@ impl Network {
         Ok(())
     }
 
-    /// What [`Network::mark`] left on every server; None where one of them has none, or another.
+    /// The marker that all servers share; None where one lacks it or they differ.
     pub fn marker(&self) -> Result<Option<String>, StoreError> {
         let mut common: Option<String> = None;
         for server in 0..self.servers() {
             let mut found = None;
-            self.talk(server, Kind::Get, (NOTE_KEY, &[]), |value| {
+            self.exchange(server, Kind::Get, (MARKER_KEY, &[]), |value| {
                 found = Some(String::from_utf8_lossy(value).into_owned());
             })?;
             match (found, &common) {
@@ -116,33 +115,33 @@ impl Network {
         Ok(common)
     }
 
-    /// Leaves a note on every server, under a key of its own.
-    pub fn mark(&self, note: &str) -> Result<(), StoreError> {
+    /// Writes the dataset marker to every server, under a reserved key.
+    pub fn mark(&self, marker: &str) -> Result<(), StoreError> {
         (0..self.servers()).try_for_each(|server| {
-            self.talk(server, Kind::Set, (NOTE_KEY, note.as_bytes()), |_| {})
+            self.exchange(server, Kind::Set, (MARKER_KEY, marker.as_bytes()), |_| {})
         })
     }
 
-    /// Takes the note away.
+    /// Deletes the marker.
     pub fn unmark(&self) -> Result<(), StoreError> {
         (0..self.servers())
-            .try_for_each(|server| self.talk(server, Kind::Delete, (NOTE_KEY, &[]), |_| {}))
+            .try_for_each(|server| self.exchange(server, Kind::Delete, (MARKER_KEY, &[]), |_| {}))
     }
 
-    /// Whether the server that a key belongs to has it.
-    pub fn holds(&self, key: &[u8]) -> Result<bool, StoreError> {
+    /// Whether the server responsible for a key has it.
+    pub fn contains(&self, key: &[u8]) -> Result<bool, StoreError> {
         let mut found = false;
-        self.talk(self.server_of(key), Kind::Get, (key, &[]), |_| found = true)?;
+        self.exchange(self.server_of(key), Kind::Get, (key, &[]), |_| found = true)?;
         Ok(found)
     }
 
-    /// One request about a key, on a connection of its own.
-    fn talk(
+    /// Sends one request about a key on its own connection.
+    fn exchange(
         &self,
         server: usize,
         kind: Kind,
         (key, value): (&[u8], &[u8]),
-        mut seen: impl FnMut(&[u8]),
+        mut on_value: impl FnMut(&[u8]),
     ) -> Result<(), StoreError> {
         let mut stream = self.open(server)?;
         let mut stream = DeadlineStream::new(&mut stream, self.remote.timeout);
@@ -161,15 +160,15 @@ impl Network {
             let parsed = self
                 .remote
                 .protocol
-                .read(kind, &keys, 1, &bytes, |_, value| seen(value))
+                .read(kind, &keys, 1, &bytes, |_, value| on_value(value))
                 .map_err(|error| self.failed(server, error))?;
             match parsed {
                 ParsedResponse::Whole { answer: Response::Refused { words, .. }, .. } => {
                     return Err(self.failed(server, words));
                 }
                 ParsedResponse::Whole { .. } => return Ok(()),
-                ParsedResponse::Incomplete { needs } if needs > LONGEST_NOTE => {
-                    return Err(self.failed(server, "answers far more than a note"));
+                ParsedResponse::Incomplete { needs } if needs > MAX_MARKER_ANSWER => {
+                    return Err(self.failed(server, "answers more than a dataset marker can hold"));
                 }
                 ParsedResponse::Incomplete { .. } => match stream.read(&mut chunk).map_err(io)? {
                     0 => return Err(self.failed(server, "closed the connection")),
@@ -195,8 +194,8 @@ impl Network {
         self.remote.timeout
     }
 
-    pub(crate) fn forgets(&self) -> bool {
-        self.forgets
+    pub(crate) fn may_evict(&self) -> bool {
+        self.may_evict
     }
 
     #[inline]
@@ -204,7 +203,7 @@ impl Network {
         self.ring.as_ref().map_or(0, |ring| ring.server_of(key))
     }
 
-    /// A connection that has been let in.
+    /// A connection after the handshake.
     pub(crate) fn open(&self, server: usize) -> Result<Stream, StoreError> {
         self.greet(server).map(|(stream, _)| stream)
     }
@@ -220,31 +219,31 @@ impl Network {
     fn greet(&self, server: usize) -> Result<(Stream, String), StoreError> {
         let address = self.address(server);
         let mut stream = Stream::connect(address, self.tls.as_ref(), self.remote.timeout)
-            .map_err(unconnected)?;
-        let mut talk = DeadlineStream::new(&mut stream, self.remote.timeout);
+            .map_err(connect_error)?;
+        let mut exchange = DeadlineStream::new(&mut stream, self.remote.timeout);
         let greeting = self
             .remote
             .protocol
-            .handshake(&mut talk, &self.remote.login)
-            .map_err(|error| self.ungreeted(server, error))?;
+            .handshake(&mut exchange, &self.remote.login)
+            .map_err(|error| self.greeting_error(server, error))?;
         Ok((stream, greeting.version))
     }
 
-    fn ask_statistics(
+    fn request_statistics(
         &self,
         server: usize,
         stream: &mut Stream,
     ) -> Result<Vec<(String, String)>, StoreError> {
-        let mut talk = DeadlineStream::new(stream, self.remote.timeout);
-        match self.remote.protocol.statistics(&mut talk) {
-            // A login that may not ask for them can still be measured.
+        let mut exchange = DeadlineStream::new(stream, self.remote.timeout);
+        match self.remote.protocol.statistics(&mut exchange) {
+            // A login without permission for statistics can still measure.
             Err(HandshakeError::Refused { why: Refusal::Auth, .. }) => Ok(Vec::new()),
-            other => other.map_err(|error| self.ungreeted(server, error)),
+            other => other.map_err(|error| self.greeting_error(server, error)),
         }
     }
 
-    /// What the URL can mend is the request's fault, all else the server's.
-    fn ungreeted(&self, server: usize, error: HandshakeError) -> StoreError {
+    /// Errors that another URL would avoid are request errors, all others the server's.
+    fn greeting_error(&self, server: usize, error: HandshakeError) -> StoreError {
         let mut words = format!("{}: {error}", self.address(server));
         if self.tls.is_none() && matches!(error, HandshakeError::Closed { .. }) {
             words.push_str("; a server that wants TLS needs `tls=on`");
@@ -274,7 +273,7 @@ impl Network {
     }
 }
 
-fn unconnected(error: ConnectError) -> StoreError {
+fn connect_error(error: ConnectError) -> StoreError {
     let words = error.to_string();
     match error {
         ConnectError::Tls { .. }
@@ -284,8 +283,8 @@ fn unconnected(error: ConnectError) -> StoreError {
     }
 }
 
-/// A talk that ends in time though the other side dribbles: the stream limits each read, this
-/// all of them together.
+/// A stream with a deadline for all reads together: a slow peer could keep each single read within
+/// the stream's own timeout.
 struct DeadlineStream<'s> {
     stream: &'s mut Stream,
     begun: Instant,
@@ -329,7 +328,7 @@ fn internal(error: impl std::fmt::Display) -> DriveError {
 
 impl Target for Network {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: false, durable: false, stores_values: true, may_evict: self.forgets }
+        Capabilities { scan: false, durable: false, stores_values: true, may_evict: self.may_evict }
     }
 
     fn version(&self) -> String {
@@ -342,50 +341,53 @@ impl Target for Network {
         self.remote.options.clone()
     }
 
-    /// A server has no background work of which it tells.
+    /// Servers do not report background work.
     fn settle(&self, _limit: Duration) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Summed over the servers; none where one of them does not answer.
+    /// Sums over the servers; empty where one of them does not answer.
     fn statistics(&self) -> Vec<Statistic> {
-        self.says().map(|says| statistics::of(&says)).unwrap_or_default()
+        self.server_statistics()
+            .map(|server_statistics| statistics::of(&server_statistics))
+            .unwrap_or_default()
     }
 }
 
-impl OpExecutor for Network {
+impl ClientThread for Network {
     const SEES_ARRIVALS: bool = true;
 
     fn slots(&self, plan: &LoadPlan) -> usize {
         plan.threads * self.servers() * plan.connections.count * plan.connections.depth
     }
 
-    fn ask(
+    fn run(
         shared: &WorkerShared<Self>,
         thread: usize,
         plan: &LoadPlan,
         recorder: Recorder,
     ) -> Result<ThreadStats, DriveError> {
         let workload = &shared.workload;
-        if plan.what == PhaseKind::Mix && workload.spec().mix.contains(Op::Scan) {
-            let words = "servers are asked by key; leave the scans of the mix away";
+        if plan.phase == PhaseKind::Mix && workload.spec().mix.contains(Op::Scan) {
+            let words = "servers cannot scan; leave scans out of the mix";
             return Err(StoreError::Request(words.to_owned()).into());
         }
-        match plan.what {
+        match plan.phase {
             PhaseKind::Load => {
-                let asks = LoadSource::new(workload);
-                work::NetworkWorker::new(shared, thread, plan, asks, recorder)?.run(thread, plan)
+                let source = LoadSource::new(workload);
+                worker::NetworkWorker::new(shared, thread, plan, source, recorder)?
+                    .run(thread, plan)
             }
             PhaseKind::Mix => match &plan.trace {
                 None => {
-                    let asks = MixSource::new(workload);
-                    work::NetworkWorker::new(shared, thread, plan, asks, recorder)?
+                    let source = MixSource::new(workload);
+                    worker::NetworkWorker::new(shared, thread, plan, source, recorder)?
                         .run(thread, plan)
                 }
                 Some(replay) => {
                     let feed = shared.feed(thread)?;
-                    let asks = ReplaySource::new(replay, feed, plan, &shared.clock);
-                    work::NetworkWorker::new(shared, thread, plan, asks, recorder)?
+                    let source = ReplaySource::new(replay, feed, plan, &shared.clock);
+                    worker::NetworkWorker::new(shared, thread, plan, source, recorder)?
                         .run(thread, plan)
                 }
             },

@@ -1,10 +1,10 @@
-//! Operations under way, and the requests that they are made of.
+//! Operations in flight, and their requests.
 
 use store::wire::{KeyList, Kind};
 
-use crate::asks::SourcedOperation;
+use crate::source::SourcedOperation;
 
-/// What an operation still has to do when the request under way is answered.
+/// The step that follows when the request in flight is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextStep {
     End,
@@ -12,39 +12,39 @@ pub(super) enum NextStep {
     Write,
 }
 
-/// One operation, from the instant at which it was due to its last answer. Ticks throughout.
+/// One operation, from its due instant to its last answer. All instants are ticks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PendingOperation {
-    pub(super) asked: SourcedOperation,
+    pub(super) sourced: SourcedOperation,
     pub(super) due: u64,
     /// When its first request went out; 0 before.
     pub(super) sent: u64,
-    /// How long a request of it waited for a connection that was not full, at the longest.
+    /// The longest wait of one of its requests for a connection with a free slot.
     pub(super) queued: u64,
-    /// When a client that costs nothing and is never late would have had its last answer; when
-    /// it was due, as long as there is none. Open loop only.
+    /// When a client without cost or lateness would have had its last answer; the due instant as
+    /// long as there is none. Open loop only.
     pub(super) ideal: u64,
     /// Requests that are not answered.
-    pub(super) left: u32,
-    pub(super) then: NextStep,
+    pub(super) unanswered: u32,
+    pub(super) next_step: NextStep,
     /// It began in the window.
     pub(super) counts: bool,
     pub(super) failed: bool,
-    /// Its own traffic of the client, not asked for by the workload: the refill after a miss.
+    /// The client's own traffic rather than the workload's: the refill after a miss.
     pub(super) refill: bool,
 }
 
 impl PendingOperation {
-    /// One that was due then and of which nothing has gone out.
-    pub(super) fn new(asked: SourcedOperation, due: u64, counts: bool) -> PendingOperation {
+    /// A new operation, not sent yet.
+    pub(super) fn new(sourced: SourcedOperation, due: u64, counts: bool) -> PendingOperation {
         PendingOperation {
-            asked,
+            sourced,
             due,
             sent: 0,
             queued: 0,
             ideal: due,
-            left: 0,
-            then: NextStep::End,
+            unanswered: 0,
+            next_step: NextStep::End,
             counts,
             failed: false,
             refill: false,
@@ -59,14 +59,13 @@ pub(super) struct PendingRequest {
     pub(super) kind: Kind,
     pub(super) tag: u32,
     pub(super) keys: KeyList,
-    /// When it went out; before that, since when it waits.
+    /// When it was sent; before that, since when it waits.
     pub(super) since: u64,
-    /// When a client that costs nothing and is never late would have sent it.
+    /// When a client without cost or lateness would have sent it.
     pub(super) ideal: u64,
 }
 
-/// Operations by number, and requests to be used again: nothing is allocated once as many are
-/// there as are under way at the most.
+/// Operations by number, and recycled requests: after a warm-up nothing is allocated.
 #[derive(Debug, Default)]
 pub(super) struct OperationPool {
     operations: Vec<PendingOperation>,
@@ -97,8 +96,8 @@ impl OperationPool {
         self.free.push(number);
     }
 
-    /// Operations under way, queued ones too.
-    pub(super) fn under_way(&self) -> usize {
+    /// Operations in flight, including queued ones.
+    pub(super) fn in_flight(&self) -> usize {
         self.operations.len() - self.free.len()
     }
 
@@ -116,7 +115,7 @@ impl OperationPool {
         }
     }
 
-    pub(super) fn give_back(&mut self, request: PendingRequest) {
+    pub(super) fn recycle(&mut self, request: PendingRequest) {
         self.requests.push(request);
     }
 }

@@ -1,9 +1,9 @@
-//! What servers say of themselves, in the instrument's own names.
+//! Servers' own statistics under common names.
 
 use model::Unit;
 use store::Statistic;
 
-/// The name here, and what memcached and Redis call it. Monotonic ones end in `.total`.
+/// The common name, and the names of memcached and Redis. Monotonic ones end in `.total`.
 const NAMES: &[(&str, Unit, &[&str])] = &[
     ("gets.total", Unit::Count, &["cmd_get"]),
     ("sets.total", Unit::Count, &["cmd_set"]),
@@ -18,18 +18,18 @@ const NAMES: &[(&str, Unit, &[&str])] = &[
     ("threads", Unit::Count, &["threads", "io_threads"]),
 ];
 
-/// Sums over the servers; a name that no server uses is left out.
-pub(super) fn of(says: &[Vec<(String, String)>]) -> Vec<Statistic> {
+/// Sums over the servers. Names that not all servers report are left out.
+pub(super) fn of(server_statistics: &[Vec<(String, String)>]) -> Vec<Statistic> {
     let mut all = Vec::new();
     for (name, unit, theirs) in NAMES {
-        let values: Vec<f64> = says
+        let values: Vec<f64> = server_statistics
             .iter()
             .filter_map(|server| {
                 let (_, text) = server.iter().find(|(name, _)| theirs.contains(&name.as_str()))?;
                 text.parse().ok()
             })
             .collect();
-        if !values.is_empty() && values.len() == says.len() {
+        if !values.is_empty() && values.len() == server_statistics.len() {
             let (name, value) = ((*name).to_owned(), values.iter().sum());
             all.push(Statistic { name, value, unit: *unit });
         }
@@ -37,14 +37,14 @@ pub(super) fn of(says: &[Vec<(String, String)>]) -> Vec<Statistic> {
     all
 }
 
-/// Whether a server may drop what it was given: memcached may, Redis where it has a limit of
-/// memory and a policy that evicts.
-pub(super) fn evicts(says: &[(String, String)]) -> bool {
-    let says =
-        |name: &str| says.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    match says("maxmemory") {
+/// Whether a server may evict: memcached always, Redis with a memory limit and an evicting policy.
+pub(super) fn evicts(server_statistics: &[(String, String)]) -> bool {
+    let server_statistics = |name: &str| {
+        server_statistics.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    };
+    match server_statistics("maxmemory") {
         Some("0") => false,
-        Some(_) => says("maxmemory_policy") != Some("noeviction"),
+        Some(_) => server_statistics("maxmemory_policy") != Some("noeviction"),
         None => true,
     }
 }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_summed_under_one_name() {
+    fn statistics_are_summed_under_common_names() {
         let one = pairs(&[("get_hits", "3"), ("bytes", "10"), ("version", "1.6.18")]);
         let two = pairs(&[("get_hits", "4"), ("bytes", "20"), ("threads", "4")]);
         let all = of(&[one, two]);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_evicts_may_miss() {
+    fn eviction_depends_on_limit_and_policy() {
         assert!(evicts(&pairs(&[("limit_maxbytes", "67108864")])));
         assert!(!evicts(&pairs(&[("maxmemory", "0"), ("maxmemory_policy", "allkeys-lru")])));
         assert!(!evicts(&pairs(&[("maxmemory", "1"), ("maxmemory_policy", "noeviction")])));

@@ -1,4 +1,4 @@
-//! A store in memory that fails and stalls when told to.
+//! A store in memory with injected faults and stalls.
 
 use std::collections::BTreeMap;
 use std::sync::RwLock;
@@ -21,7 +21,7 @@ pub enum Fault {
 #[derive(Debug, Default)]
 pub struct Fake {
     data: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
-    asked: AtomicU64,
+    reads: AtomicU64,
     written: AtomicU64,
     read_ns: AtomicU64,
     stall: RwLock<Option<(u64, Duration)>>,
@@ -36,12 +36,12 @@ impl Fake {
 
     /// The `nth` read or scan from now takes this long.
     pub fn stall_once(&self, nth: u64, time: Duration) {
-        self.asked.store(0, Ordering::Relaxed);
+        self.reads.store(0, Ordering::Relaxed);
         *self.stall.write().unwrap() = Some((nth, time));
     }
 
     pub fn fails_every(&self, nth: u64, fault: Fault) {
-        self.asked.store(0, Ordering::Relaxed);
+        self.reads.store(0, Ordering::Relaxed);
         *self.fault.write().unwrap() = Some((nth, fault));
     }
 
@@ -53,9 +53,9 @@ impl Fake {
         self.data.read().unwrap().keys().cloned().collect()
     }
 
-    /// Passes the time that an answer takes; says how it is to go wrong.
+    /// Takes the time of an answer; returns the fault to inject.
     fn answer(&self) -> Option<Fault> {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.reads.fetch_add(1, Ordering::Relaxed) + 1;
         let busy = Duration::from_nanos(self.read_ns.load(Ordering::Relaxed));
         let begun = Instant::now();
         while begun.elapsed() < busy {
@@ -98,7 +98,7 @@ impl Store for Fake {
 }
 
 impl Session for &Fake {
-    fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+    fn read(&mut self, key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         let fault = self.answer();
         let data = self.data.read().unwrap();
         let Some(value) = data.get(key) else { return Ok(false) };
@@ -109,13 +109,13 @@ impl Session for &Fake {
                 let half = value.len() / 2;
                 let mut torn = value.clone();
                 torn[half..].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
-                seen(&torn);
+                visit(&torn);
             }
             Some(Fault::OtherKey) => {
                 let other = data.iter().find(|(other, _)| other.as_slice() != key);
-                seen(other.map(|(_, value)| value).expect("there is more than one key"));
+                visit(other.map(|(_, value)| value).expect("there is more than one key"));
             }
-            _ => seen(value),
+            _ => visit(value),
         }
         Ok(true)
     }
@@ -139,7 +139,7 @@ impl Session for &Fake {
         &mut self,
         from: &[u8],
         limit: usize,
-        mut seen: impl FnMut(&[u8], &[u8]),
+        mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError> {
         let fault = self.answer();
         let data = self.data.read().unwrap();
@@ -148,7 +148,7 @@ impl Session for &Fake {
             Some(Fault::Disorder) => found.reverse(),
             _ => found.truncate(limit),
         }
-        found.iter().for_each(|(key, value)| seen(key, value));
+        found.iter().for_each(|(key, value)| visit(key, value));
         Ok(found.len().min(limit))
     }
 }

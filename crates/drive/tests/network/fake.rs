@@ -1,4 +1,4 @@
-//! A server of RESP in threads that does what a script says, and remembers what it saw.
+//! A scripted RESP server in threads that counts its requests.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -7,46 +7,46 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What becomes of one request.
+/// What the server does with one request.
 #[derive(Debug, Clone)]
-pub enum Do {
+pub enum Action {
     Answer,
     /// Answers after this time; requests behind it on the same connection wait too.
     Wait(Duration),
-    /// Says this instead, and goes on.
-    Say(Vec<u8>),
-    /// Says this instead, and closes the connection.
-    SayAndClose(Vec<u8>),
-    /// Says this instead, and nothing more.
-    SayAndFreeze(Vec<u8>),
-    /// Answers, and then says this too.
-    AnswerAndSay(Vec<u8>),
+    /// Sends this instead.
+    Send(Vec<u8>),
+    /// Sends this instead, and closes the connection.
+    SendAndClose(Vec<u8>),
+    /// Sends this instead, and nothing more.
+    SendAndHang(Vec<u8>),
+    /// Answers, and then sends this too.
+    AnswerAndSend(Vec<u8>),
 }
 
 /// A request for data, counted from 0 since the script was set.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct Received<'a> {
     pub number: u64,
     /// The same on its connection.
     pub on_connection: u64,
-    /// The right answer.
+    /// The correct answer.
     pub answer: &'a [u8],
 }
 
-type Script = Box<dyn Fn(Asked<'_>) -> Do + Send + Sync>;
+type Script = Box<dyn Fn(Received<'_>) -> Action + Send + Sync>;
 
 #[derive(Default)]
 struct State {
     data: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
     script: Mutex<Option<Arc<Script>>>,
-    asked: AtomicU64,
+    requests: AtomicU64,
     connections: AtomicU64,
     most: AtomicUsize,
-    gone: AtomicBool,
-    /// Connections are taken and never greeted.
+    stopped: AtomicBool,
+    /// Connections are accepted and never greeted.
     mute: AtomicBool,
     /// Connections are closed in the greeting.
-    slams: AtomicBool,
+    closes: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
 }
 
@@ -63,7 +63,7 @@ impl Fake {
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
-            while !shared.gone.load(Ordering::Acquire) {
+            while !shared.stopped.load(Ordering::Acquire) {
                 match listener.accept() {
                     Ok((stream, _)) => {
                         stream.set_nonblocking(false).unwrap();
@@ -84,16 +84,16 @@ impl Fake {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Sets what becomes of requests from now on; they are counted anew.
-    pub fn script(&self, script: impl Fn(Asked<'_>) -> Do + Send + Sync + 'static) {
-        self.state.asked.store(0, Ordering::Release);
+    /// Sets the script for requests from now on and resets the counters.
+    pub fn script(&self, script: impl Fn(Received<'_>) -> Action + Send + Sync + 'static) {
+        self.state.requests.store(0, Ordering::Release);
         self.state.connections.store(0, Ordering::Release);
         self.state.most.store(0, Ordering::Release);
         *self.state.script.lock().unwrap() = Some(Arc::new(Box::new(script)));
     }
 
-    pub fn asked(&self) -> u64 {
-        self.state.asked.load(Ordering::Acquire)
+    pub fn requests(&self) -> u64 {
+        self.state.requests.load(Ordering::Acquire)
     }
 
     pub fn connections(&self) -> u64 {
@@ -101,11 +101,11 @@ impl Fake {
     }
 
     /// The most requests that one connection had brought before they were answered.
-    pub fn most_under_way(&self) -> usize {
+    pub fn most_in_flight(&self) -> usize {
         self.state.most.load(Ordering::Acquire)
     }
 
-    /// Closes every connection and listens no more.
+    /// Closes every connection and the listener.
     pub fn die(&self) {
         self.killer()();
     }
@@ -114,8 +114,8 @@ impl Fake {
     pub fn killer(&self) -> impl Fn() + Send + Sync + 'static {
         let state = Arc::clone(&self.state);
         move || {
-            state.gone.store(true, Ordering::Release);
-            // The listener is closed before the connections are, or some are taken once more.
+            state.stopped.store(true, Ordering::Release);
+            // The listener is closed before the connections, or some would be accepted again.
             std::thread::sleep(Duration::from_millis(20));
             for stream in state.open.lock().unwrap().drain(..) {
                 // It may be closed already.
@@ -124,14 +124,14 @@ impl Fake {
         }
     }
 
-    /// New connections are taken, but nobody ever answers on them.
-    pub fn greets_no_more(&self) {
+    /// New connections are accepted and never answered.
+    pub fn stop_greeting(&self) {
         self.state.mute.store(true, Ordering::Release);
     }
 
     /// New connections are closed in the greeting.
-    pub fn slams_the_door(&self) {
-        self.state.slams.store(true, Ordering::Release);
+    pub fn close_in_greeting(&self) {
+        self.state.closes.store(true, Ordering::Release);
     }
 }
 
@@ -160,35 +160,35 @@ fn serve(mut stream: TcpStream, state: &State) {
         for words in requests {
             let answer = state.answer(&words);
             if words[0] == b"INFO" {
-                if state.slams.load(Ordering::Acquire) {
+                if state.closes.load(Ordering::Acquire) {
                     let _ = stream.shutdown(Shutdown::Both);
                     return;
                 }
                 out.extend(answer);
                 continue;
             }
-            let number = state.asked.fetch_add(1, Ordering::AcqRel);
+            let number = state.requests.fetch_add(1, Ordering::AcqRel);
             let script = state.script.lock().unwrap().clone();
-            let asked = Asked { number, on_connection, answer: &answer };
+            let request = Received { number, on_connection, answer: &answer };
             on_connection += 1;
-            match script.map_or(Do::Answer, |script| script(asked)) {
-                Do::Answer => out.extend(answer),
-                Do::Wait(time) => {
+            match script.map_or(Action::Answer, |script| script(request)) {
+                Action::Answer => out.extend(answer),
+                Action::Wait(time) => {
                     if stream.write_all(&std::mem::take(&mut out)).is_err() {
                         return;
                     }
                     std::thread::sleep(time);
                     out.extend(answer);
                 }
-                Do::Say(words) => out.extend(words),
-                Do::AnswerAndSay(words) => out.extend([answer, words].concat()),
-                Do::SayAndClose(words) => {
+                Action::Send(words) => out.extend(words),
+                Action::AnswerAndSend(words) => out.extend([answer, words].concat()),
+                Action::SendAndClose(words) => {
                     out.extend(words);
                     let _ = stream.write_all(&out);
                     let _ = stream.shutdown(Shutdown::Both);
                     return;
                 }
-                Do::SayAndFreeze(words) => {
+                Action::SendAndHang(words) => {
                     out.extend(words);
                     let _ = stream.write_all(&out);
                     while matches!(stream.read(&mut piece), Ok(1..)) {}

@@ -1,4 +1,4 @@
-//! Who may ask, and who is not there.
+//! Logins, and servers that cannot be reached.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -33,12 +33,12 @@ fn works(url: &str) {
     load(&network, &workload);
     let mut plan = plan(PhaseKind::Mix, 1, 2, 4);
     plan.until = operations(500);
-    let outcome = ask(&network, &workload, &plan).unwrap();
+    let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!(outcome.failures, [], "{url}");
     assert!(outcome.verified > 0);
 }
 
-/// The URL can mend it, and the secret is not told.
+/// It is a request error, and the message does not show the secret.
 fn refused(url: &str, words: &str) {
     let error = connect(url).unwrap_err();
     assert!(matches!(error, StoreError::Request(_)), "{error:?}");
@@ -48,7 +48,7 @@ fn refused(url: &str, words: &str) {
 }
 
 #[test]
-fn redis_lets_in_who_has_the_password() {
+fn redis_accepts_the_right_password_only() {
     let Some(server) = Real::redis(&["--requirepass", "right-secret"]) else { return };
     let files = Files::new();
     let right = files.write("right", "right-secret\n");
@@ -64,7 +64,7 @@ fn redis_lets_in_who_has_the_password() {
 }
 
 #[test]
-fn a_user_who_may_only_read_and_write_can_measure() {
+fn a_user_with_read_and_write_permission_suffices() {
     let rules = "--user teller on >right-secret ~* -@all +get +set +mget +del --user default off";
     let Some(server) = Real::redis(&rules.split(' ').collect::<Vec<_>>()) else { return };
     let files = Files::new();
@@ -77,7 +77,7 @@ fn a_user_who_may_only_read_and_write_can_measure() {
 }
 
 #[test]
-fn memcached_lets_in_who_has_the_password_of_its_file() {
+fn memcached_accepts_the_right_password_only() {
     let files = Files::new();
     let users = files.write("users", "teller:right-secret\n");
     let right = files.write("right", "right-secret");
@@ -92,7 +92,7 @@ fn memcached_lets_in_who_has_the_password_of_its_file() {
 }
 
 #[test]
-fn who_needs_no_password_and_gives_one_is_told() {
+fn a_superfluous_password_is_refused() {
     let files = Files::new();
     let right = files.write("right", "right-secret");
     if let Some(server) = Real::redis(&[]) {
@@ -111,7 +111,7 @@ fn who_needs_no_password_and_gives_one_is_told() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_at_once() {
+fn an_unreachable_server_is_reported_at_once() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let begun = Instant::now();
     for scheme in ["memcached", "redis"] {
@@ -125,7 +125,7 @@ fn a_server_that_is_not_there_is_told_at_once() {
 }
 
 #[test]
-fn a_server_of_another_kind_is_told() {
+fn another_kind_of_server_is_named() {
     let Some(redis) = Real::redis(&[]) else { return };
     let Some(memcached) = Real::memcached(&[]) else { return };
     refused(&format!("memcached://{}?protocol=text&timeout=1s", redis.address()), "redis://");

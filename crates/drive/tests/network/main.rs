@@ -1,11 +1,11 @@
-//! The loop over connections, against real servers and against bad ones.
+//! The loop over connections, against real and faulty servers.
 // Failing is what unwraps are for here.
 #![allow(clippy::unwrap_used)]
 
 mod fake;
 mod faults;
-mod in_time;
 mod login;
 mod presets;
 mod support;
+mod timing;
 mod tls;

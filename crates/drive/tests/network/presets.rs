@@ -28,7 +28,7 @@ fn every_preset_is_answered_and_verified_on_every_protocol() {
             load(&network, &workload);
             let mut plan = mix(2, 2, 4);
             plan.until = operations(2000);
-            let outcome = ask(&network, &workload, &plan).unwrap();
+            let outcome = run_phase(&network, &workload, &plan).unwrap();
             let name = format!("{} over {protocol}", preset.name);
             assert_eq!(outcome.operations, 2000, "{name}");
             assert_eq!(outcome.failures, [], "{name}");
@@ -55,7 +55,7 @@ fn the_stream_does_not_depend_on_threads_connections_or_depth() {
             let mut plan = mix(threads, count, depth);
             // Not a multiple of the block: the last one is cut.
             plan.until = operations(3007);
-            let outcome = ask(&network, &workload, &plan).unwrap();
+            let outcome = run_phase(&network, &workload, &plan).unwrap();
             (outcome.fingerprint, outcome.counts, outcome.drawn)
         };
         let alone = run(1, 1, 1);
@@ -67,7 +67,7 @@ fn the_stream_does_not_depend_on_threads_connections_or_depth() {
 }
 
 #[test]
-fn the_server_was_asked_as_often_as_is_counted() {
+fn server_counters_match_the_outcome() {
     let Some(server) = Real::memcached(&["-m", "64"]) else { return };
     for protocol in ["meta", "text", "binary"] {
         let url = format!("memcached://{}?clear=flush&protocol={protocol}", server.address());
@@ -77,18 +77,18 @@ fn the_server_was_asked_as_often_as_is_counted() {
         spec.mix = Mix::parse("read=0.5,update=0.3,rmw=0.1,delete=0.1").unwrap();
         let workload = made(&spec);
         load(&network, &workload);
-        let before = (says(&network, "cmd_get"), says(&network, "cmd_set"));
-        let deletes = says(&network, "delete_hits") + says(&network, "delete_misses");
+        let before = (statistic(&network, "cmd_get"), statistic(&network, "cmd_set"));
+        let deletes = statistic(&network, "delete_hits") + statistic(&network, "delete_misses");
         let mut plan = mix(2, 3, 4);
         plan.until = operations(5000);
-        let outcome = ask(&network, &workload, &plan).unwrap();
+        let outcome = run_phase(&network, &workload, &plan).unwrap();
         assert_eq!(outcome.failures, [], "{protocol}: deletes make misses, not failures");
         assert!(outcome.misses > 0);
         let [reads, updates, twos, deleted] =
             [Op::Read, Op::Update, Op::ReadModifyWrite, Op::Delete].map(|op| outcome.counts[op]);
-        assert_eq!(says(&network, "cmd_get") - before.0, reads + twos, "{protocol}");
-        assert_eq!(says(&network, "cmd_set") - before.1, updates + twos, "{protocol}");
-        let after = says(&network, "delete_hits") + says(&network, "delete_misses");
+        assert_eq!(statistic(&network, "cmd_get") - before.0, reads + twos, "{protocol}");
+        assert_eq!(statistic(&network, "cmd_set") - before.1, updates + twos, "{protocol}");
+        let after = statistic(&network, "delete_hits") + statistic(&network, "delete_misses");
         assert_eq!(after - deletes, deleted, "{protocol}");
         assert_eq!(outcome.changes.deleted, deleted);
         assert_eq!(outcome.hits + outcome.misses, reads + twos, "{protocol}");
@@ -96,7 +96,7 @@ fn the_server_was_asked_as_often_as_is_counted() {
 }
 
 #[test]
-fn several_keys_are_read_at_once_from_one_server_and_from_three() {
+fn multi_gets_work_with_one_server_and_three() {
     let servers: Vec<Real> = (0..3).filter_map(|_| Real::memcached(&["-m", "64"])).collect();
     if servers.len() < 3 {
         return;
@@ -111,7 +111,7 @@ fn several_keys_are_read_at_once_from_one_server_and_from_three() {
             let network = network(&format!("memcached://{names}?clear=flush&protocol={protocol}"));
             network.flush().unwrap();
             load(&network, &workload);
-            let items = network.says().unwrap();
+            let items = network.server_statistics().unwrap();
             let holds: Vec<u64> = items
                 .iter()
                 .map(|server| {
@@ -123,7 +123,7 @@ fn several_keys_are_read_at_once_from_one_server_and_from_three() {
             assert!(holds.iter().all(|held| *held > 1000 / count as u64 / 2), "{holds:?}");
             let mut plan = mix(2, 2, 3);
             plan.until = operations(1000);
-            let outcome = ask(&network, &workload, &plan).unwrap();
+            let outcome = run_phase(&network, &workload, &plan).unwrap();
             let name = format!("{protocol} over {count}");
             assert_eq!(outcome.failures, [], "{name}");
             assert_eq!(outcome.operations, 1000, "{name}");
@@ -142,7 +142,7 @@ fn is_share(share: f64, hits: u64, all: u64) -> bool {
 }
 
 #[test]
-fn the_hit_ratio_is_as_asked() {
+fn the_hit_ratio_is_that_of_the_workload() {
     every_protocol(|protocol, url| {
         let network = network(url);
         for keys in [1, 4] {
@@ -154,7 +154,7 @@ fn the_hit_ratio_is_as_asked() {
             load(&network, &workload);
             let mut plan = mix(1, 2, 4);
             plan.until = operations(5000);
-            let outcome = ask(&network, &workload, &plan).unwrap();
+            let outcome = run_phase(&network, &workload, &plan).unwrap();
             assert_eq!(outcome.failures, [], "{protocol}");
             let all = outcome.hits + outcome.misses;
             assert_eq!(all, 5000 * u64::from(keys));
@@ -164,7 +164,7 @@ fn the_hit_ratio_is_as_asked() {
 }
 
 #[test]
-fn a_cold_cache_is_filled_by_its_misses() {
+fn misses_refill_a_cold_cache() {
     let Some(server) = Real::memcached(&["-m", "64"]) else { return };
     let network = network(&format!("memcached://{}?clear=flush", server.address()));
     let mut spec = spec("ycsb-c", 200);
@@ -173,22 +173,22 @@ fn a_cold_cache_is_filled_by_its_misses() {
     let workload = made(&spec);
     let mut plan = mix(2, 2, 4);
     plan.until = operations(10_000);
-    let cold = ask(&network, &workload, &plan).unwrap();
+    let cold = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!(cold.failures, []);
     // A record may be missed by all that read it before the first of them has set it.
     let slots = 2 * 2 * 4;
     assert!((200..=200 + 200 * slots).contains(&cold.misses), "{}", cold.misses);
     assert_eq!(cold.refills, cold.misses);
     assert_eq!(cold.operations, 10_000, "refills are no operations of the workload");
-    let sets = says(&network, "cmd_set");
+    let sets = statistic(&network, "cmd_set");
     assert_eq!(sets, cold.refills);
-    let warm = ask(&network, &workload, &plan).unwrap();
+    let warm = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!((warm.hits, warm.misses, warm.refills), (10_000, 0, 0));
     assert_eq!(warm.verified, 10_000, "what was set again is right");
 }
 
 #[test]
-fn records_that_were_never_written_are_not_filled_in() {
+fn absent_records_are_not_refilled() {
     let Some(server) = Real::memcached(&["-m", "64"]) else { return };
     let network = network(&format!("memcached://{}?clear=flush", server.address()));
     let mut spec = spec("ycsb-c", 200);
@@ -198,15 +198,15 @@ fn records_that_were_never_written_are_not_filled_in() {
     load(&network, &workload);
     let mut plan = mix(1, 2, 4);
     plan.until = operations(4000);
-    let outcome = ask(&network, &workload, &plan).unwrap();
+    let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!(outcome.refills, 0);
     assert!(is_share(0.5, outcome.hits, 4000), "{}", outcome.hits);
 }
 
 #[test]
-fn what_is_inserted_is_read_by_every_thread_and_is_there() {
-    // Redis forgets nothing: a read that comes too early would be a failure.
+fn reads_find_acknowledged_inserts_of_all_threads() {
+    // Redis does not evict: a read before its insert would be a failure.
     let Some(server) = Real::redis(&[]) else { return };
     let network = network(&format!("redis://{}?clear=flush", server.address()));
     let mut spec = spec("ycsb-d", 100);
@@ -217,7 +217,7 @@ fn what_is_inserted_is_read_by_every_thread_and_is_there() {
         load(&network, &workload);
         let mut plan = mix(threads, count, depth);
         plan.until = operations(20_000);
-        let outcome = ask(&network, &workload, &plan).unwrap();
+        let outcome = run_phase(&network, &workload, &plan).unwrap();
         assert_eq!(outcome.failures, [], "{threads} threads");
         assert_eq!(outcome.changes.inserted, outcome.counts[Op::Insert]);
         assert!(outcome.counts[Op::Insert] > 9000);
@@ -226,7 +226,7 @@ fn what_is_inserted_is_read_by_every_thread_and_is_there() {
 }
 
 #[test]
-fn inserts_that_are_dropped_or_forgotten_make_no_false_alarm() {
+fn reads_of_dropped_inserts_are_not_failures() {
     let Some(server) = Real::redis(&[]) else { return };
     let network = network(&format!("redis://{}?clear=flush", server.address()));
     let mut spec = spec("ycsb-d", 100);
@@ -240,7 +240,7 @@ fn inserts_that_are_dropped_or_forgotten_make_no_false_alarm() {
     plan.warm_up = Some(Duration::from_millis(50));
     plan.warm_up_rate = Some(3e6);
     plan.until = time(100);
-    let outcome = ask(&network, &workload, &plan).unwrap();
+    let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert!(outcome.dropped > 0, "the queue is short");
     assert!(outcome.never_sent >= outcome.dropped);
     assert_eq!(outcome.failures, [], "what was never inserted need not be there");
@@ -249,29 +249,29 @@ fn inserts_that_are_dropped_or_forgotten_make_no_false_alarm() {
 }
 
 #[test]
-fn what_a_small_memcached_evicts_is_missed_and_no_failure() {
+fn evicted_records_are_misses_not_failures() {
     let Some(server) = Real::memcached(&["-m", "2", "-t", "1"]) else { return };
     let network = network(&format!("memcached://{}", server.address()));
     let workload = workload("ycsb-b", 20_000);
     load(&network, &workload);
     let mut plan = mix(1, 4, 8);
     plan.until = operations(20_000);
-    let outcome = ask(&network, &workload, &plan).unwrap();
-    assert!(says(&network, "evictions") > 0, "it is too small for all records");
+    let outcome = run_phase(&network, &workload, &plan).unwrap();
+    assert!(statistic(&network, "evictions") > 0, "it is too small for all records");
     assert_eq!(outcome.failures, []);
     assert!(outcome.misses > 0 && outcome.hits > 0);
     assert_eq!(outcome.invalid_because, [] as [String; 0]);
 }
 
 #[test]
-fn a_full_redis_is_told_from_all_other_failures() {
+fn out_of_memory_is_a_failure_of_its_own() {
     let Some(server) = Real::redis(&["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"])
     else {
         return;
     };
     let network = network(&format!("redis://{}", server.address()));
     let workload = workload("ycsb-a", 20_000);
-    let loading = ask(&network, &workload, &plan(PhaseKind::Load, 1, 2, 8)).unwrap();
+    let loading = run_phase(&network, &workload, &plan(PhaseKind::Load, 1, 2, 8)).unwrap();
     assert_eq!(loading.failures.len(), 1);
     let failure = &loading.failures[0];
     assert_eq!(failure.kind, FailureKind::OutOfMemory);
@@ -285,14 +285,14 @@ fn a_full_redis_is_told_from_all_other_failures() {
     // Reads that are answered between them keep a run going.
     let mut plan = mix(1, 2, 8);
     plan.until = operations(5000);
-    let outcome = ask(&network, &workload, &plan).unwrap();
+    let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!(outcome.operations, 5000);
     let kinds: Vec<FailureKind> = outcome.failures.iter().map(|f| f.kind).collect();
     assert_eq!(kinds, [FailureKind::Missing, FailureKind::OutOfMemory]);
 }
 
 #[test]
-fn sockets_and_ipv6_are_ways_to_a_server() {
+fn sockets_and_ipv6_are_supported() {
     let all = [
         Real::memcached_on_a_socket().map(|s| (format!("memcached://{}", s.socket.display()), s)),
         Real::redis(&[]).map(|s| (format!("redis://{}", s.socket.display()), s)),
@@ -309,7 +309,7 @@ fn sockets_and_ipv6_are_ways_to_a_server() {
                 plan.connections.engine = Some(engine);
                 plan.pacing = pacing;
                 plan.until = StopCondition { operations: Some(1000), time: None };
-                let outcome = ask(&network, &workload, &plan).unwrap();
+                let outcome = run_phase(&network, &workload, &plan).unwrap();
                 assert_eq!(outcome.failures, [], "{url}");
                 assert!(outcome.verified > 300, "{url}");
             }
@@ -318,9 +318,9 @@ fn sockets_and_ipv6_are_ways_to_a_server() {
 }
 
 #[test]
-fn scans_are_refused_before_anything_is_asked() {
+fn scans_are_refused_before_the_phase() {
     let Some(server) = Real::memcached(&[]) else { return };
     let network = network(&format!("memcached://{}", server.address()));
-    let error = ask(&network, &workload("ycsb-e", 100), &mix(1, 1, 1)).unwrap_err();
+    let error = run_phase(&network, &workload("ycsb-e", 100), &mix(1, 1, 1)).unwrap_err();
     assert!(error.to_string().contains("scans"), "{error}");
 }

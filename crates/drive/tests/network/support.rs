@@ -1,4 +1,4 @@
-//! What all of these tests do.
+//! Helpers of these tests.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -17,7 +17,7 @@ use store::{StoreError, StoreUrl};
 use tempfile::TempDir;
 use workload::{Workload, WorkloadSpec};
 
-/// Nothing here takes as long on any machine, unless it hangs.
+/// Upper bound on any step of these tests; only a hang exceeds it.
 pub const LONG: Duration = Duration::from_secs(60);
 
 pub fn spec(preset: &str, records: u64) -> WorkloadSpec {
@@ -65,7 +65,7 @@ pub fn open(rate: f64) -> Pacing {
     Pacing::Open { rate, arrivals: Arrivals::Constant }
 }
 
-pub fn ask(
+pub fn run_phase(
     network: &Arc<Network>,
     workload: &Arc<Workload>,
     plan: &LoadPlan,
@@ -75,7 +75,7 @@ pub fn ask(
 
 /// Sets every record of the workload.
 pub fn load(network: &Arc<Network>, workload: &Arc<Workload>) {
-    let outcome = ask(network, workload, &plan(PhaseKind::Load, 1, 2, 8)).unwrap();
+    let outcome = run_phase(network, workload, &plan(PhaseKind::Load, 1, 2, 8)).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!(outcome.operations, workload.spec().records.0);
 }
@@ -84,7 +84,7 @@ pub fn failures(outcome: &PhaseOutcome) -> Vec<(FailureKind, u64)> {
     outcome.failures.iter().map(|failure| (failure.kind, failure.count)).collect()
 }
 
-/// Runs a check with each engine that there is here; says which are not.
+/// Runs a check with each available engine; prints which are not.
 pub fn with_each_engine(check: impl Fn(Engine)) {
     for engine in Engine::ALL {
         match engine.available() {
@@ -94,9 +94,9 @@ pub fn with_each_engine(check: impl Fn(Engine)) {
     }
 }
 
-/// A number that a server says of itself.
-pub fn says(network: &Network, name: &str) -> u64 {
-    let servers = network.says().unwrap();
+/// A statistic summed over all servers.
+pub fn statistic(network: &Network, name: &str) -> u64 {
+    let servers = network.server_statistics().unwrap();
     let of = |server: &Vec<(String, String)>| {
         let (_, text) = server.iter().find(|(said, _)| said == name).expect(name);
         text.parse::<u64>().unwrap()

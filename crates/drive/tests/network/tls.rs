@@ -65,7 +65,7 @@ fn works(url: &str) {
         let mut plan = mix(2, 2, 8);
         plan.connections.engine = Some(engine);
         plan.until = operations(2000);
-        let outcome = ask(&network, &workload, &plan).unwrap();
+        let outcome = run_phase(&network, &workload, &plan).unwrap();
         assert_eq!(outcome.failures, [], "{url} with {engine}");
         assert!(outcome.verified > 0);
     });
@@ -80,7 +80,7 @@ fn refused(url: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_redis_behind_tls_is_measured_and_a_bad_certificate_is_told() {
+fn redis_over_tls_checks_certificates() {
     let authority = Authority::new();
     authority.issue("good", &["localhost", "127.0.0.1"], |_| {});
     authority.issue("other-name", &["elsewhere.example"], |_| {});
@@ -94,8 +94,8 @@ fn a_redis_behind_tls_is_measured_and_a_bad_certificate_is_told() {
     works(&url(&good, &format!("&ca={ca}")));
     works(&url(&good, "&any_certificate=on"));
     refused(&url(&good, ""), &["127.0.0.1", "`ca`"]);
-    let stranger = Authority::new();
-    refused(&url(&good, &format!("&ca={}", stranger.path("ca.pem"))), &["unknown authority"]);
+    let other_authority = Authority::new();
+    refused(&url(&good, &format!("&ca={}", other_authority.path("ca.pem"))), &["unknown authority"]);
     let missing = Path::new(&ca).with_file_name("missing.pem");
     refused(&url(&good, &format!("&ca={}", missing.display())), &["missing.pem"]);
 
@@ -107,7 +107,7 @@ fn a_redis_behind_tls_is_measured_and_a_bad_certificate_is_told() {
 }
 
 #[test]
-fn a_redis_that_wants_the_clients_certificate_gets_it() {
+fn redis_gets_a_client_certificate() {
     let authority = Authority::new();
     authority.issue("good", &["localhost", "127.0.0.1"], |_| {});
     authority.issue("client", &["client"], |_| {});
@@ -120,7 +120,7 @@ fn a_redis_that_wants_the_clients_certificate_gets_it() {
 }
 
 #[test]
-fn a_memcached_behind_tls_is_measured_on_every_protocol() {
+fn memcached_over_tls_works_on_every_protocol() {
     let authority = Authority::new();
     authority.issue("good", &["localhost", "127.0.0.1"], |_| {});
     let chain = format!("ssl_chain_cert={}", authority.path("good.pem"));
@@ -136,7 +136,7 @@ fn a_memcached_behind_tls_is_measured_on_every_protocol() {
 }
 
 #[test]
-fn tls_to_a_server_without_it_is_told() {
+fn tls_to_a_plain_server_is_reported() {
     let Some(server) = Real::redis(&[]) else { return };
     let url = format!("redis://{}?tls=on&timeout=500ms", server.address());
     let error = connect(&url).unwrap_err();

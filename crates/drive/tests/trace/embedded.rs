@@ -6,11 +6,11 @@ use std::time::Duration;
 use drive::{Arrivals, DriveError, LoadPlan, Pacing, StopCondition};
 
 use crate::file::{Lines, Packed, write};
-use crate::ledger::Ledger;
-use crate::{ask, changed, max, plan};
+use crate::operation_log::OperationLog;
+use crate::{changed, max, plan, run_phase};
 
 #[test]
-fn every_request_is_asked_once_and_in_the_order_of_its_key() {
+fn every_request_is_issued_once_in_key_order() {
     let lines = Lines::mixed(6, 500);
     let folder = tempfile::tempdir().unwrap();
     let mut fingerprints = Vec::new();
@@ -20,15 +20,15 @@ fn every_request_is_asked_once_and_in_the_order_of_its_key() {
         (Packed::Zstd, 4, Pacing::Recorded { speed: 10.0 }),
         (Packed::Plain, 2, Pacing::Open { rate: 10_000.0, arrivals: Arrivals::Poisson }),
     ] {
-        let ledger = Arc::new(Ledger::default());
+        let log = Arc::new(OperationLog::default());
         let outcome =
-            ask(&ledger, &plan(&write(&folder, &lines.text, &packed), threads, pacing)).unwrap();
+            run_phase(&log, &plan(&write(&folder, &lines.text, &packed), threads, pacing)).unwrap();
         assert_eq!(outcome.failures, [], "{pacing:?}");
         assert_eq!(outcome.operations, lines.requests());
         assert_eq!((outcome.hits, outcome.misses), (lines.hits, lines.misses));
         assert_eq!(outcome.verified, lines.hits);
         assert_eq!(outcome.never_sent, 0);
-        assert_eq!(ledger.asked(), lines.by_key, "{pacing:?}");
+        assert_eq!(log.operations(), lines.by_key, "{pacing:?}");
         let replayed = outcome.replayed.unwrap();
         assert_eq!(replayed.requests, lines.requests());
         assert_eq!((replayed.cut, replayed.lengthened), (0, 0));
@@ -40,14 +40,14 @@ fn every_request_is_asked_once_and_in_the_order_of_its_key() {
 }
 
 #[test]
-fn each_second_has_the_requests_that_were_recorded_in_it() {
+fn each_second_has_its_recorded_requests() {
     let lines = Lines::mixed(6, 300);
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, &lines.text, &Packed::Plain);
     // Three seconds of the trace in each of the clock's; every instant of a request follows from
     // the file and the seed, whenever it is really sent.
     let plan = plan(&file, 2, Pacing::Recorded { speed: 3.0 });
-    let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+    let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
     let due: Vec<u64> = outcome.replayed.unwrap().seconds.iter().map(|second| second.0).collect();
     let expected: Vec<u64> = lines.seconds.chunks(3).map(|three| three.iter().sum()).collect();
     assert_eq!(due, expected);
@@ -58,12 +58,12 @@ fn each_second_has_the_requests_that_were_recorded_in_it() {
 }
 
 #[test]
-fn a_rate_replaces_the_times_of_the_trace() {
+fn a_rate_replaces_the_recorded_times() {
     let lines = Lines::mixed(9, 200);
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, &lines.text, &Packed::Plain);
     let plan = plan(&file, 2, Pacing::Open { rate: 1000.0, arrivals: Arrivals::Constant });
-    let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+    let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
     let seconds = outcome.replayed.unwrap().seconds;
     assert_eq!(lines.requests(), 2400);
     for (due, expected) in seconds.iter().map(|second| second.0).zip([1000, 1000, 400]) {
@@ -78,9 +78,9 @@ fn a_warm_up_is_the_beginning_of_the_trace() {
     let file = write(&folder, &lines.text, &Packed::Plain);
     let warm_up = Some(Duration::from_millis(500));
     let plan = LoadPlan { warm_up, ..plan(&file, 2, Pacing::Recorded { speed: 4.0 }) };
-    let ledger = Arc::new(Ledger::default());
-    let outcome = ask(&ledger, &plan).unwrap();
-    assert_eq!(ledger.asked(), lines.by_key, "what is written before the window is asked in it");
+    let log = Arc::new(OperationLog::default());
+    let outcome = run_phase(&log, &plan).unwrap();
+    assert_eq!(log.operations(), lines.by_key, "the window includes requests read before it");
     let replayed = outcome.replayed.unwrap();
     assert_eq!(replayed.requests, lines.requests());
     // The first two seconds of the trace have passed when the window opens, and 1000 requests of
@@ -98,7 +98,7 @@ fn a_window_may_end_before_the_trace() {
     let until = StopCondition { operations: None, time: Some(Duration::from_millis(700)) };
     for pacing in [Pacing::Recorded { speed: 10.0 }, max()] {
         let plan = LoadPlan { until, ..plan(&file, 2, pacing) };
-        let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+        let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
         let replayed = outcome.replayed.unwrap();
         assert!(replayed.error.is_none());
         if pacing.is_open() {
@@ -108,7 +108,7 @@ fn a_window_may_end_before_the_trace() {
         }
     }
     let first = changed(plan(&file, 2, max()), |replay| replay.most = Some(250));
-    let outcome = ask(&Arc::new(Ledger::default()), &first).unwrap();
+    let outcome = run_phase(&Arc::new(OperationLog::default()), &first).unwrap();
     assert_eq!(outcome.operations, 250);
     assert!(outcome.seconds < 30.0, "{}", outcome.seconds);
     let short = outcome.warnings.iter().any(|words| words.contains("the trace"));
@@ -116,14 +116,14 @@ fn a_window_may_end_before_the_trace() {
 }
 
 #[test]
-fn a_trace_that_ends_before_what_was_asked_for_says_so() {
+fn a_trace_shorter_than_requested_gives_a_warning() {
     let lines = Lines::mixed(2, 100);
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, &lines.text, &Packed::Plain);
     let whole = lines.requests();
     for (most, warns) in [(whole - 1, false), (whole, false), (whole + 1, true)] {
         let plan = changed(plan(&file, 2, max()), |replay| replay.most = Some(most));
-        let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+        let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
         assert_eq!(outcome.operations, most.min(whole));
         let words = format!("has {whole} requests, fewer than the {most} that were asked for");
         let warned = outcome.warnings.iter().any(|warning| warning.contains(&words));
@@ -133,14 +133,14 @@ fn a_trace_that_ends_before_what_was_asked_for_says_so() {
     for (time, warns) in [(600, true), (2, false)] {
         let until = StopCondition { operations: None, time: Some(Duration::from_secs(time)) };
         let plan = LoadPlan { until, ..plan(&file, 2, Pacing::Recorded { speed: 1.0 }) };
-        let outcome = ask(&Arc::new(Ledger::default()), &plan).unwrap();
+        let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
         let warned = outcome.warnings.iter().any(|warning| warning.contains("the trace ended"));
         assert_eq!(warned, warns, "{:?}", outcome.warnings);
     }
 }
 
 #[test]
-fn misses_are_filled_in_when_asked_for() {
+fn misses_are_refilled_if_enabled() {
     let mut lines = Lines::new();
     for second in 0..3 {
         for key in 0..50 {
@@ -152,18 +152,18 @@ fn misses_are_filled_in_when_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, &lines.text, &Packed::Plain);
     let plan = changed(plan(&file, 2, max()), |replay| replay.refill = true);
-    let ledger = Arc::new(Ledger::default());
-    let outcome = ask(&ledger, &plan).unwrap();
+    let log = Arc::new(OperationLog::default());
+    let outcome = run_phase(&log, &plan).unwrap();
     assert_eq!((outcome.operations, outcome.refills), (153, 50));
     assert_eq!((outcome.hits, outcome.misses), (100, 53));
     assert_eq!(outcome.failures, []);
-    let asked = ledger.asked();
+    let asked = log.operations();
     assert_eq!(asked["key:7"], [('r', 0), ('w', 100), ('r', 0), ('r', 0)]);
     assert_eq!(asked["none"], [('r', 0); 3]);
 }
 
 #[test]
-fn a_line_that_is_no_request_ends_the_replay_and_nothing_before_it_is_lost() {
+fn an_invalid_line_ends_the_replay_and_keeps_requests_before_it() {
     let mut lines = Lines::mixed(3, 400);
     let before = lines.requests();
     lines.push(3, "key", 10, "get", 0);
@@ -173,7 +173,8 @@ fn a_line_that_is_no_request_ends_the_replay_and_nothing_before_it_is_lost() {
     for packed in [Packed::Plain, Packed::Gzip] {
         let file = write(&folder, &lines.text, &packed);
         for pacing in [max(), Pacing::Recorded { speed: 20.0 }] {
-            let outcome = ask(&Arc::new(Ledger::default()), &plan(&file, 3, pacing)).unwrap();
+            let outcome =
+                run_phase(&Arc::new(OperationLog::default()), &plan(&file, 3, pacing)).unwrap();
             assert_eq!(outcome.operations, before + 1, "{pacing:?}");
             assert_eq!(outcome.failures, []);
             let words = outcome.invalid_because.join("; ");
@@ -185,15 +186,15 @@ fn a_line_that_is_no_request_ends_the_replay_and_nothing_before_it_is_lost() {
 }
 
 #[test]
-fn a_file_that_is_no_trace_is_refused_before_anything_is_asked() {
+fn a_file_that_is_no_trace_is_refused_before_the_phase() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     let refused = |words: &str| {
-        let ledger = Arc::new(Ledger::default());
-        let error = ask(&ledger, &plan(&path, 1, max())).unwrap_err();
+        let log = Arc::new(OperationLog::default());
+        let error = run_phase(&log, &plan(&path, 1, max())).unwrap_err();
         assert!(matches!(error, DriveError::Trace(_)), "{error:?}");
         assert!(error.to_string().contains(words), "{error}");
-        assert!(ledger.asked().is_empty());
+        assert!(log.operations().is_empty());
     };
     refused("cannot be opened");
     for (bytes, words) in [
@@ -207,12 +208,12 @@ fn a_file_that_is_no_trace_is_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn keys_that_are_sent_otherwise_than_recorded_are_told() {
+fn changed_keys_are_reported() {
     let text = "1,a:key:of:an:anonymised:kind,8,10,1,set,0\n1,short,20,10,1,get,0\n\
                 1,exactly,7,10,1,get,0\n";
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, text, &Packed::Plain);
-    let outcome = ask(&Arc::new(Ledger::default()), &plan(&file, 1, max())).unwrap();
+    let outcome = run_phase(&Arc::new(OperationLog::default()), &plan(&file, 1, max())).unwrap();
     let words = outcome.warnings.join("; ");
     assert!(words.contains("33.3 % of the requests were cut"), "{words}");
     assert!(words.contains("lengthened"), "{words}");

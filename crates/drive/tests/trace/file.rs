@@ -1,4 +1,4 @@
-//! Generated traces, and what a store must be asked for them.
+//! Generated traces, and the operations that a store must get for them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-/// What a store is asked: an operation, and for a write the bytes of its value.
-pub type Asked = (char, usize);
+/// An operation, and for a write the bytes of its value.
+pub type LoggedOperation = (char, usize);
 
 pub struct Lines {
     pub text: String,
-    /// What each key is asked, in its order.
-    pub by_key: BTreeMap<String, Vec<Asked>>,
+    /// The operations on each key, in order.
+    pub by_key: BTreeMap<String, Vec<LoggedOperation>>,
     /// Requests of each second.
     pub seconds: Vec<u64>,
     pub hits: u64,

@@ -1,11 +1,10 @@
-//! Traces replayed from end to end, from generated files: against a store that keeps a record of
-//! what it is asked, and against real servers.
+//! Replays of generated traces against a store that logs its operations, and real servers.
 // The lint exempts test functions, but not their helpers.
 #![allow(clippy::unwrap_used)]
 
 mod embedded;
 mod file;
-mod ledger;
+mod operation_log;
 mod pipe;
 mod servers;
 
@@ -19,7 +18,7 @@ use drive::{
 use workload::trace::ArrivalSpread;
 use workload::{SizedValues, Workload, WorkloadSpec};
 
-/// Not asked: a trace stands in its place.
+/// Unused: a trace replaces it.
 fn workload() -> Arc<Workload> {
     Arc::new(Workload::new(&WorkloadSpec::default()).unwrap())
 }
@@ -45,6 +44,6 @@ fn max() -> Pacing {
     Pacing::Closed { think: Duration::ZERO }
 }
 
-fn ask<T: Target>(target: &Arc<T>, plan: &LoadPlan) -> Result<PhaseOutcome, DriveError> {
+fn run_phase<T: Target>(target: &Arc<T>, plan: &LoadPlan) -> Result<PhaseOutcome, DriveError> {
     drive(&Ticks::new(), target, &workload(), plan, &mut NoObserver)
 }

@@ -1,4 +1,4 @@
-//! Traces that come too slowly, through a pipe.
+//! Traces that are read too slowly, through a pipe.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use drive::{Pacing, PhaseOutcome};
 
-use crate::ledger::Ledger;
-use crate::{ask, max, plan};
+use crate::operation_log::OperationLog;
+use crate::{max, plan, run_phase};
 
 const SECONDS: u64 = 4;
 const REQUESTS: u64 = 200;
@@ -29,14 +29,14 @@ fn replayed(pause: Duration, pacing: Pacing) -> PhaseOutcome {
             std::thread::sleep(pause);
         }
     });
-    let outcome = ask(&Arc::new(Ledger::default()), &plan(&path, 2, pacing)).unwrap();
+    let outcome = run_phase(&Arc::new(OperationLog::default()), &plan(&path, 2, pacing)).unwrap();
     writer.join().unwrap();
-    assert_eq!(outcome.operations, SECONDS * REQUESTS, "what is late is asked all the same");
+    assert_eq!(outcome.operations, SECONDS * REQUESTS, "late requests are issued too");
     outcome
 }
 
 #[test]
-fn a_reader_that_is_behind_is_not_taken_for_the_end_and_is_told() {
+fn a_slow_reader_is_reported_and_is_not_the_end() {
     // Four seconds that are to pass in 40 ms take two.
     let outcome = replayed(Duration::from_millis(500), Pacing::Recorded { speed: 100.0 });
     let words = outcome.invalid_because.join("; ");
@@ -49,7 +49,7 @@ fn a_reader_that_is_behind_is_not_taken_for_the_end_and_is_told() {
 }
 
 #[test]
-fn a_pipe_that_is_ahead_is_as_good_as_a_file() {
+fn a_fast_pipe_replays_like_a_file() {
     let outcome = replayed(Duration::ZERO, Pacing::Recorded { speed: 4.0 });
     let words = outcome.invalid_because.join("; ");
     assert!(!words.contains("too slowly"), "{words}");

@@ -10,7 +10,7 @@ use server::launch::{
 use store::StoreUrl;
 
 use crate::file::{Lines, Packed, write};
-use crate::{ask, changed, max, plan};
+use crate::{changed, max, plan, run_phase};
 
 /// A server that ends with this value.
 struct Server {
@@ -19,7 +19,7 @@ struct Server {
 }
 
 impl Server {
-    /// Without the program the test cannot check anything, which is said.
+    /// None, with a message, where the program is not installed.
     fn start(scheme: &'static str) -> Option<Server> {
         let settings = ServerSettings::default().with("memory", "256MiB");
         match LocalLauncher.start(&LaunchRequest::new(program(scheme).unwrap(), settings)) {
@@ -41,7 +41,7 @@ impl Server {
 
 /// What a server counted, by its own names.
 fn counted(network: &Network) -> HashMap<String, u64> {
-    let says = network.says().unwrap().remove(0);
+    let says = network.server_statistics().unwrap().remove(0);
     says.into_iter().filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
 }
 
@@ -55,7 +55,7 @@ fn check(outcome: &PhaseOutcome, lines: &Lines) {
 }
 
 #[test]
-fn servers_get_every_request_once_and_in_the_order_of_its_key() {
+fn servers_get_every_request_once_in_key_order() {
     let lines = Lines::mixed(4, 600);
     let writes = lines.by_key.values().flatten().filter(|asked| asked.0 == 'w').count() as u64;
     let deletes = lines.by_key.values().flatten().filter(|asked| asked.0 == 'd').count() as u64;
@@ -76,7 +76,7 @@ fn servers_get_every_request_once_and_in_the_order_of_its_key() {
             let before = counted(&network);
             let connections = ConnectionConfig { count: 1, depth, ..ConnectionConfig::default() };
             let plan = LoadPlan { connections, ..plan(&file, threads, pacing) };
-            let outcome = ask(&network, &plan).unwrap();
+            let outcome = run_phase(&network, &plan).unwrap();
             check(&outcome, &lines);
             let after = counted(&network);
             let grew = |name: &str| after[name] - before[name];
@@ -93,7 +93,7 @@ fn servers_get_every_request_once_and_in_the_order_of_its_key() {
 }
 
 #[test]
-fn several_connections_lose_nothing_and_what_is_written_expires() {
+fn several_connections_lose_nothing_and_values_expire() {
     let mut lines = Lines::new();
     for second in 0..4 {
         for key in 0..50 {
@@ -110,7 +110,7 @@ fn several_connections_lose_nothing_and_what_is_written_expires() {
         let network = server.connect("");
         let connections = ConnectionConfig { count: 4, depth: 4, ..ConnectionConfig::default() };
         let plan = LoadPlan { connections, ..plan(&file, 2, Pacing::Recorded { speed: 2.0 }) };
-        let outcome = ask(&network, &plan).unwrap();
+        let outcome = run_phase(&network, &plan).unwrap();
         assert_eq!(outcome.failures, [], "{scheme}");
         assert_eq!(outcome.operations, 400);
         // The first reads are two seconds after the writes.
@@ -119,7 +119,7 @@ fn several_connections_lose_nothing_and_what_is_written_expires() {
 }
 
 #[test]
-fn misses_are_filled_in_when_asked_for() {
+fn misses_are_refilled_if_enabled() {
     let mut lines = Lines::new();
     for second in 0..3 {
         for key in 0..100 {
@@ -134,7 +134,7 @@ fn misses_are_filled_in_when_asked_for() {
     let connections = ConnectionConfig { count: 1, depth: 1, ..ConnectionConfig::default() };
     let plan =
         LoadPlan { connections, ..changed(plan(&file, 1, max()), |replay| replay.refill = true) };
-    let outcome = ask(&network, &plan).unwrap();
+    let outcome = run_phase(&network, &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!((outcome.hits, outcome.misses, outcome.refills), (200, 100, 100));
 }

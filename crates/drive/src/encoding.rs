@@ -1,6 +1,6 @@
-//! An outcome as bytes, to be carried from one process to another of the same version.
+//! Serialises an outcome for another process of the same version.
 //!
-//! The length of a head as four bytes, the least first; the head, JSON, with all numbers and the
+//! Format: length of the head, four bytes, little-endian; the head, JSON, with all numbers and the
 //! lengths of the histograms; the histograms, in HDR's V2 format, deflated.
 
 use hdrhistogram::Histogram;
@@ -28,7 +28,7 @@ struct Head {
 }
 
 impl PhaseOutcome {
-    /// All of it: [`Outcome::from_bytes`] gives back the same.
+    /// All of it: [`PhaseOutcome::from_bytes`] restores it.
     ///
     /// # Errors
     /// A histogram that cannot be encoded.
@@ -66,7 +66,7 @@ impl PhaseOutcome {
         Ok(bytes)
     }
 
-    /// What [`Outcome::to_bytes`] gave.
+    /// Restores what [`PhaseOutcome::to_bytes`] returned.
     ///
     /// # Errors
     /// The bytes are something else.
@@ -76,7 +76,7 @@ impl PhaseOutcome {
         let head: Head = serde_json::from_slice(rest.take(length as usize)?)
             .map_err(|error| OutcomeDecodeError(error.to_string()))?;
         let mut named = |lengths: Vec<(Op, usize)>| {
-            // A histogram takes far more memory than its bytes: there are no more than can be.
+            // A histogram takes far more memory than its bytes: bounds their number.
             if (1..lengths.len()).any(|at| lengths[..at].iter().any(|(op, _)| *op == lengths[at].0))
             {
                 return Err(OutcomeDecodeError("an operation has two histograms".to_owned()));
@@ -123,7 +123,7 @@ mod tests {
     use crate::outcome::{AnswerFailure, FailureKind, SteadyReport};
     use crate::{Arrivals, LoadPlan, NoObserver, Pacing, PhaseKind, StopCondition, Ticks, drive};
 
-    /// Of a real phase, with something in every field that it leaves empty.
+    /// The outcome of a real phase, with all other fields filled.
     fn outcome() -> PhaseOutcome {
         struct Driven;
         impl StoreVisitor for Driven {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_carried_is_the_same() {
+    fn an_outcome_survives_encoding() {
         let outcome = outcome();
         assert!(outcome.series.len() > 3 && outcome.intervals.len() == outcome.series.len());
         assert!(outcome.response.len() == 3 && outcome.operations > 0);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_longer_is_refused() {
+    fn truncated_and_extended_bytes_are_refused() {
         let bytes = outcome().to_bytes().unwrap();
         for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
             assert!(PhaseOutcome::from_bytes(&bytes[..length]).is_err(), "{length}");

@@ -1,4 +1,4 @@
-//! What the threads saw, put together and judged: was the asking itself sound?
+//! Merges the threads' statistics into the outcome and judges whether the measurement is valid.
 
 use hdrhistogram::Histogram;
 use model::{Op, PerOp};
@@ -11,27 +11,27 @@ use crate::recorder::IntervalHistograms;
 use crate::replay::ReplaySummary;
 use crate::worker::ThreadStats;
 
-/// Below this share of its requests answered in time, an open loop did not hold its rate.
-const LEAST_ACHIEVED: f64 = 0.99;
-/// A client busier than this has no head-room to be on time.
-const MOST_BUSY: f64 = 0.95;
-/// The client's own part of the mean response, as a share of it, from which a reader should
-/// know and from which the client is what was measured.
+/// Minimum share of requests answered in time for which an open loop achieved its rate.
+const MIN_ACHIEVED: f64 = 0.99;
+/// A client busier than this cannot send on time.
+const MAX_BUSY: f64 = 0.95;
+/// Shares of the mean response time that are the client's own lateness: from the first on it is
+/// reported, from the second on the run is invalid.
 const NOTABLE_LATENESS: f64 = 0.1;
 const RULING_LATENESS: f64 = 0.5;
-/// Less than this is making the request, reading the clock and leaving the spin.
-const LEAST_LATENESS_S: f64 = 5e-6;
-/// A thread that slept until a request was due goes on within this: what leaving an idle state,
-/// the hypervisor and cold caches take (64 us at p99 where it was measured, see [`SPIN`]).
+/// Lateness below this is the cost of making a request, reading the clock and leaving the spin.
+const MIN_LATENESS_S: f64 = 5e-6;
+/// Upper bound on a usual wake-up of a thread that slept until a request was due: idle state exit,
+/// hypervisor and cold caches (64 us at p99, see [`SPIN`]).
 const WAKE_UP_S: f64 = 200e-6;
-/// The mean of fewer requests is that of single wake-ups.
+/// Below this number of requests, single wake-ups dominate the mean.
 const FEW: f64 = 10.0;
-/// As long may few wake-ups take on average: one of them may have met what takes long.
+/// Upper bound on the mean of few wake-ups: one of them may have been slow.
 const FEW_WAKE_UPS_S: f64 = 5e-3;
-/// What is advised where the client is late and nobody knows why; whoever does says it instead.
+/// Advice where the client is late for an unknown reason; callers that know it replace this text.
 pub const QUIETEN: &str = "stop other programs";
-/// A closed loop that spends more than this outside the store measures itself.
-const MOST_HARNESS: f64 = 0.5;
+/// Share of the threads' time outside the store above which a closed loop measures the harness.
+const MAX_HARNESS: f64 = 0.5;
 
 /// The measured window, in ticks.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +41,9 @@ pub(crate) struct MeasuredWindow {
     /// It ended by a number of operations, not by the clock.
     pub(crate) counted: bool,
     pub(crate) open: bool,
-    /// Requests that all threads together can have under way.
+    /// Requests that all threads together can have in flight.
     pub(crate) slots: usize,
-    /// Rate of an open loop, per second, where it was asked for and not recorded.
+    /// Target rate of an open loop, per second; none for a recorded one.
     pub(crate) target: Option<f64>,
     /// A trace was replayed.
     pub(crate) traced: bool,
@@ -51,28 +51,27 @@ pub(crate) struct MeasuredWindow {
 
 impl MeasuredWindow {
     /// When the last answer came, or the window closed without one.
-    pub(crate) fn last_end(&self, seen: &[ThreadStats]) -> u64 {
-        let last = seen.iter().map(|seen| seen.ended).max().unwrap_or(0).max(self.opened_at);
-        // By the clock it is the whole window, though nothing was asked at its end.
+    pub(crate) fn last_end(&self, stats: &[ThreadStats]) -> u64 {
+        let last = stats.iter().map(|stats| stats.ended).max().unwrap_or(0).max(self.opened_at);
+        // A window that ends by the clock counts whole, even if no request was due at its end.
         if self.counted || self.closes_at == u64::MAX { last } else { last.max(self.closes_at) }
     }
 
-    /// The length over which operations are counted, in seconds. In a closed loop that ends by
-    /// the clock, a thread ends with the operation that it is in, so each has a window of its
-    /// own: the answer is their mean, harmonic and weighted by operations, which makes
-    /// operations / length the sum of the threads' rates.
-    fn length(&self, clock: &Ticks, seen: &[ThreadStats]) -> f64 {
-        let whole = clock.seconds(self.opened_at, self.last_end(seen));
+    /// The length over which operations are counted, in seconds. In a closed loop that ends by the
+    /// clock, each thread finishes its last operation and so has its own window: the result is
+    /// their mean, weighted so that operations / length is the sum of the threads' rates.
+    fn length(&self, clock: &Ticks, stats: &[ThreadStats]) -> f64 {
+        let whole = clock.seconds(self.opened_at, self.last_end(stats));
         if self.counted || self.open || self.closes_at == u64::MAX {
             return whole;
         }
-        let operations: u64 = seen.iter().map(|seen| seen.operations).sum();
-        let rate: f64 = seen
+        let operations: u64 = stats.iter().map(|stats| stats.operations).sum();
+        let rate: f64 = stats
             .iter()
-            .map(|seen| {
+            .map(|stats| {
                 // One that paused at the end had the whole window.
-                let own = clock.seconds(self.opened_at, seen.ended.max(self.closes_at));
-                seen.operations as f64 / own.max(1e-9)
+                let own = clock.seconds(self.opened_at, stats.ended.max(self.closes_at));
+                stats.operations as f64 / own.max(1e-9)
             })
             .sum();
         if rate > 0.0 { operations as f64 / rate } else { whole }
@@ -80,7 +79,7 @@ impl MeasuredWindow {
 }
 
 pub(crate) struct Parts {
-    pub(crate) seen: Vec<ThreadStats>,
+    pub(crate) stats: Vec<ThreadStats>,
     pub(crate) window: MeasuredWindow,
     pub(crate) ops: Vec<Op>,
     pub(crate) totals: IntervalHistograms,
@@ -88,27 +87,27 @@ pub(crate) struct Parts {
     pub(crate) intervals: Vec<Vec<u8>>,
     pub(crate) stopped: bool,
     pub(crate) steady: Option<SteadyReport>,
-    pub(crate) keeps: bool,
-    /// What the threads could really have.
+    pub(crate) stores_values: bool,
+    /// The CPU time that the threads could have.
     pub(crate) cpus: Option<CpuBudget>,
 }
 
 pub(crate) fn merge(clock: &Ticks, parts: Parts) -> PhaseOutcome {
-    let Parts { seen, window, ops, totals, series, intervals, .. } = parts;
-    let threads = seen.len();
+    let Parts { stats, window, ops, totals, series, intervals, .. } = parts;
+    let threads = stats.len();
     let open = window.open;
-    let seconds = window.length(clock, &seen);
+    let seconds = window.length(clock, &stats);
     let by_clock = !window.counted && window.closes_at != u64::MAX;
     let window_s = match by_clock {
         true => clock.seconds(window.opened_at, window.closes_at),
         false => seconds,
     };
-    let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&seen));
+    let thread_s = threads as f64 * clock.seconds(window.opened_at, window.last_end(&stats));
     let mut all = ThreadStats::default();
     let mut own_ticks = 0;
-    let ended = seen.iter().all(|one| one.replayed.ended);
-    let reader = TraceReaderStats::of(clock, &seen, thread_s / (threads as f64).max(1.0));
-    for one in seen {
+    let ended = stats.iter().all(|one| one.replayed.ended);
+    let reader = TraceReaderStats::of(clock, &stats, thread_s / (threads as f64).max(1.0));
+    for one in stats {
         own_ticks += one.ended.saturating_sub(one.began);
         all.add(one);
     }
@@ -118,11 +117,11 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> PhaseOutcome {
     let share = |ticks: u64, of_s: f64| (clock.seconds(0, ticks) / of_s.max(1e-9)).min(1.0);
     let active = own_ticks.saturating_sub(all.waited.idle);
     let making = active.saturating_sub(all.in_store);
-    // Ticks count while a thread has no CPU, too: of all ticks that were not idle the harness had no
-    // larger share of the CPUs than it has of the ticks.
+    // Ticks also count while a thread has no CPU, so the harness's share of the CPUs is at most its
+    // share of the ticks that were not idle.
     let of_cpus = share(making, had_s).min(making as f64 / (active as f64).max(1.0));
     let harness_share = share(making, thread_s).max(of_cpus);
-    let mut failures = all.verdicts.failures;
+    let mut failures = all.answer_counts.failures;
     failures.sort_by_key(|failure| failure.kind.name());
     let mean_lateness_s = clock.seconds(0, all.late) / (all.operations as f64).max(1.0);
     let named = |histograms: Vec<Histogram<u64>>| {
@@ -133,10 +132,10 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> PhaseOutcome {
         seconds,
         window_s,
         operations: all.operations,
-        verified: all.verdicts.verified,
-        hits: all.verdicts.hits,
-        misses: all.verdicts.misses,
-        missing: all.verdicts.missing,
+        verified: all.answer_counts.verified,
+        hits: all.answer_counts.hits,
+        misses: all.answer_counts.misses,
+        missing: all.answer_counts.missing,
         refills: all.refills,
         failures,
         service: named(totals.service),
@@ -147,8 +146,8 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> PhaseOutcome {
         counts: all.counts,
         changes: all.changes,
         bytes_written: all.bytes_written,
-        bytes_read: all.verdicts.bytes_read,
-        scanned: all.verdicts.scanned,
+        bytes_read: all.answer_counts.bytes_read,
+        scanned: all.answer_counts.scanned,
         harness_share,
         busy_share: share(active, thread_s).max(share(making, had_s)),
         spun_s: clock.seconds(0, all.waited.spinning),
@@ -179,13 +178,16 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> PhaseOutcome {
     if let Some(replayed) = &outcome.replayed {
         (outcome.invalid_because, outcome.warnings) = judge_replay(replayed, open, reader);
     }
-    // What was recorded is its own target.
+    // A recorded trace is its own target.
     let recorded = open && window.target.is_none();
     let due_s = outcome.due as f64 / outcome.seconds.max(1e-9);
     let target = if recorded { Some(due_s) } else { window.target };
     let MeasuredWindow { counted, slots, .. } = window;
-    judge(&mut outcome, Criteria { counted, slots, target, recorded, keeps: parts.keeps });
-    // Part of a CPU less is what a quota takes, and told where it does.
+    judge(
+        &mut outcome,
+        Criteria { counted, slots, target, recorded, stores_values: parts.stores_values },
+    );
+    // A quota that takes part of a CPU is reported elsewhere.
     outcome.warnings.extend(shared.filter(|cpus| cpus.count.ceil() < threads as f64).map(|cpus| {
         format!(
             "{threads} threads share {}: they wait for each other, and latency holds that wait; \
@@ -200,7 +202,7 @@ impl ThreadStats {
     fn add(&mut self, other: ThreadStats) {
         self.operations += other.operations;
         self.counts = PerOp::from_fn(|op| self.counts[op] + other.counts[op]);
-        self.verdicts.merge(other.verdicts);
+        self.answer_counts.merge(other.answer_counts);
         self.bytes_written += other.bytes_written;
         self.in_store += other.in_store;
         self.waited = self.waited + other.waited;
@@ -226,22 +228,22 @@ impl ThreadStats {
     }
 }
 
-/// What an outcome is judged by.
+/// Criteria by which an outcome is judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Criteria {
     /// The window ended by a number of operations, not by the clock.
     pub(crate) counted: bool,
-    /// Requests that all threads together can have under way.
+    /// Requests that all threads together can have in flight.
     pub(crate) slots: usize,
     /// Rate of an open loop, per second.
     pub(crate) target: Option<f64>,
-    /// That rate is a trace's own.
+    /// The rate is that of a trace.
     pub(crate) recorded: bool,
-    pub(crate) keeps: bool,
+    pub(crate) stores_values: bool,
 }
 
-/// Says what makes the run invalid and what a reader should know.
-pub(crate) fn judge(outcome: &mut PhaseOutcome, terms: Criteria) {
+/// Adds the reasons that make the run invalid, and warnings.
+pub(crate) fn judge(outcome: &mut PhaseOutcome, criteria: Criteria) {
     let mut invalid = std::mem::take(&mut outcome.invalid_because);
     let mut warnings = std::mem::take(&mut outcome.warnings);
     if let Some(why) = &outcome.gave_up {
@@ -250,7 +252,7 @@ pub(crate) fn judge(outcome: &mut PhaseOutcome, terms: Criteria) {
     if outcome.operations == 0 {
         invalid.push("no operation ended in the window; give it more time".to_owned());
     }
-    // That a server is lost is told above.
+    // A lost server is reported by `gave_up`.
     for failure in outcome.failures.iter().filter(|failure| failure.kind != FailureKind::Lost) {
         invalid.push(format!(
             "{} answers failed ({}); the first: {}",
@@ -264,9 +266,9 @@ pub(crate) fn judge(outcome: &mut PhaseOutcome, terms: Criteria) {
         let rounds = steady.rounds.len();
         invalid.push(format!("the steady state was not reached in {rounds} rounds"));
     }
-    match terms.target {
-        Some(target) => judge_open(outcome, terms, target, &mut invalid, &mut warnings),
-        None if outcome.harness_share > MOST_HARNESS && terms.keeps => warnings.push(format!(
+    match criteria.target {
+        Some(target) => judge_open(outcome, criteria, target, &mut invalid, &mut warnings),
+        None if outcome.harness_share > MAX_HARNESS && criteria.stores_values => warnings.push(format!(
             "{:.0} % of the threads' time went to making and checking requests, not to the store",
             outcome.harness_share * 100.0
         )),
@@ -276,40 +278,40 @@ pub(crate) fn judge(outcome: &mut PhaseOutcome, terms: Criteria) {
     outcome.warnings = warnings;
 }
 
-/// How the thread that read a trace kept up with those that asked.
+/// How the trace reader kept up with the client threads.
 #[derive(Debug, Clone, Copy, Default)]
 struct TraceReaderStats {
-    /// Part of its requests that a thread got after they were due, and part of the window for
-    /// which it waited for the file. Of the thread that was kept waiting least: where one of them
-    /// is behind, the others wait for that one and not for the file.
+    /// Share of requests that a thread got after they were due, and share of the window for which it
+    /// waited for the file. Minimum over the threads: a thread that waits may wait for another one
+    /// that is behind rather than for the file.
     late: f64,
     starved: f64,
-    /// The most that a thread waited.
+    /// Maximum over the threads of the share waited.
     most_starved: f64,
 }
 
 impl TraceReaderStats {
-    fn of(clock: &Ticks, seen: &[ThreadStats], window_s: f64) -> TraceReaderStats {
-        let asked = || seen.iter().filter(|seen| seen.operations > 0);
-        let late = |seen: &ThreadStats| seen.replayed.read_late as f64 / seen.operations as f64;
+    fn of(clock: &Ticks, stats: &[ThreadStats], window_s: f64) -> TraceReaderStats {
+        let active_threads = || stats.iter().filter(|stats| stats.operations > 0);
+        let late = |stats: &ThreadStats| stats.replayed.read_late as f64 / stats.operations as f64;
         let starved =
-            |seen: &ThreadStats| clock.seconds(0, seen.replayed.starved) / window_s.max(1e-9);
+            |stats: &ThreadStats| clock.seconds(0, stats.replayed.starved) / window_s.max(1e-9);
         let least = |shares: &mut dyn Iterator<Item = f64>| shares.reduce(f64::min).unwrap_or(0.0);
         TraceReaderStats {
-            late: least(&mut asked().map(late)),
-            starved: least(&mut asked().map(starved)),
-            most_starved: asked().map(starved).fold(0.0, f64::max),
+            late: least(&mut active_threads().map(late)),
+            starved: least(&mut active_threads().map(starved)),
+            most_starved: active_threads().map(starved).fold(0.0, f64::max),
         }
     }
 }
 
-/// Above these shares the reader of a trace is what was measured.
-const MOST_READ_LATE: f64 = 0.01;
-const MOST_STARVED: f64 = 0.05;
-/// From this share of the window on, that threads waited for another one is worth a word.
+/// Above these shares the trace reader is what was measured.
+const MAX_READ_LATE: f64 = 0.01;
+const MAX_STARVED: f64 = 0.05;
+/// Share of the window waited for another thread from which a warning is given.
 const NOTABLE_IMBALANCE: f64 = 0.2;
 
-/// What makes a replay invalid, and what a reader should know of it.
+/// Reasons that make a replay invalid, and warnings.
 fn judge_replay(
     replayed: &ReplaySummary,
     open: bool,
@@ -319,14 +321,14 @@ fn judge_replay(
     if let Some(error) = &replayed.error {
         invalid.push(format!("the replay ended before the trace: {error}"));
     }
-    if open && reader.late > MOST_READ_LATE {
+    if open && reader.late > MAX_READ_LATE {
         invalid.push(format!(
             "the client read the trace too slowly: {:.1} % of the requests came from the file \
              after they were due; lower `speed`, decompress the file, or give the client more CPUs",
             reader.late * 100.0
         ));
     }
-    if !open && reader.starved > MOST_STARVED {
+    if !open && reader.starved > MAX_STARVED {
         invalid.push(format!(
             "the threads waited {:.0} % of the time for the trace to be read, so that the reader \
              was measured and not the store; decompress the file, or give the client more CPUs",
@@ -353,7 +355,7 @@ fn judge_replay(
 
 fn judge_open(
     outcome: &PhaseOutcome,
-    terms: Criteria,
+    criteria: Criteria,
     target: f64,
     invalid: &mut Vec<String>,
     warnings: &mut Vec<String>,
@@ -367,16 +369,16 @@ fn judge_open(
     let (response_s, _) = sum_and_count(&outcome.response);
     let count = (count as f64).max(1.0);
     // Flags and keys of studies have the same names.
-    let knob = if terms.recorded { "`speed`" } else { "`rate`" };
+    let knob = if criteria.recorded { "`speed`" } else { "`rate`" };
     let advice = match outcome.queued {
         0 => format!("lower {knob} or add `threads`"),
         _ => format!("lower {knob}, or add `connections`, `depth` or `threads`"),
     };
-    if terms.counted {
-        // A thread ends up to a block after the others, at its share of the rate.
+    if criteria.counted {
+        // A thread may end up to a block after the others, at its share of the rate.
         let tail_s = (workload::BLOCK * outcome.threads as u64) as f64 / target;
         let due_s = outcome.operations as f64 / target;
-        if outcome.seconds * LEAST_ACHIEVED > due_s + tail_s {
+        if outcome.seconds * MIN_ACHIEVED > due_s + tail_s {
             invalid.push(format!(
                 "the rate was not achieved: {:.1} of {target} operations a second; {advice}",
                 outcome.operations as f64 / outcome.seconds
@@ -384,9 +386,9 @@ fn judge_open(
         }
     } else {
         let due = outcome.due as f64;
-        // By Little's law so many are under way at any instant, the last one too.
-        let under_way = (target * service_s / count).min(terms.slots as f64) + 1.0;
-        if outcome.answered_in_time as f64 + under_way < due * LEAST_ACHIEVED {
+        // By Little's law so many are in flight at any instant, also at the last one.
+        let in_flight = (target * service_s / count).min(criteria.slots as f64) + 1.0;
+        if outcome.answered_in_time as f64 + in_flight < due * MIN_ACHIEVED {
             invalid.push(format!(
                 "the rate was not achieved: {:.1} % of the requests that were due were answered \
                  in time; {advice}",
@@ -401,30 +403,30 @@ fn judge_open(
             outcome.dropped
         ));
     }
-    if outcome.busy_share > MOST_BUSY {
+    if outcome.busy_share > MAX_BUSY {
         invalid.push(format!(
             "the client was {:.1} % busy, too much to send on time; {advice}",
             outcome.busy_share * 100.0
         ));
     }
     let late_share = outcome.mean_lateness_s / (response_s / count).max(1e-12);
-    if outcome.mean_lateness_s > LEAST_LATENESS_S && late_share > NOTABLE_LATENESS {
+    if outcome.mean_lateness_s > MIN_LATENESS_S && late_share > NOTABLE_LATENESS {
         let words = format!(
             "{:.0} % of the mean response time ({:.1} us) is the client's own lateness",
             late_share * 100.0,
             outcome.mean_lateness_s * 1e6
         );
-        // Threads sleep before each request, and the store is quicker than they are woken.
+        // Threads sleep before each request, and the store answers faster than they wake.
         let sleeps = outcome.threads as f64 / target > 2.0 * SPIN.as_secs_f64();
-        let unseen = sleeps
+        let wake_up_dominates = sleeps
             && service_s / count < WAKE_UP_S
             && outcome.mean_lateness_s < if count < FEW { FEW_WAKE_UPS_S } else { WAKE_UP_S };
         if late_share <= RULING_LATENESS {
             warnings.push(format!("{words}; {QUIETEN}, or lower {knob}"));
-        } else if unseen {
+        } else if wake_up_dominates {
             warnings.push(format!(
                 "{words}: the store answers in {:.1} us, which is less than it takes to wake a \
-                 thread that slept until a request was due, so response time tells of the wake-up; \
+                 thread that slept until a request was due, so response time measures the wake-up; \
                  read the service time, or raise {knob}",
                 service_s / count * 1e6
             ));
@@ -438,7 +440,7 @@ fn judge_open(
 mod tests {
     use super::*;
 
-    /// An open loop of one thread whose requests all took so long.
+    /// An open loop of one thread with this service time and lateness.
     fn late(rate: f64, requests: u64, service_ns: u64, late_ns: u64) -> PhaseOutcome {
         let of = |nanoseconds: u64| {
             let mut histogram = Histogram::new(3).unwrap();
@@ -457,12 +459,15 @@ mod tests {
             ..PhaseOutcome::default()
         };
         let (counted, slots, recorded) = (false, 1, false);
-        judge(&mut outcome, Criteria { counted, slots, target: Some(rate), recorded, keeps: true });
+        judge(
+            &mut outcome,
+            Criteria { counted, slots, target: Some(rate), recorded, stores_values: true },
+        );
         outcome
     }
 
     #[test]
-    fn a_store_that_is_quicker_than_a_wake_up_makes_no_run_invalid() {
+    fn a_store_faster_than_a_wake_up_does_not_invalidate_the_run() {
         // One request in two seconds, on a machine that takes its time to wake up.
         for late_ns in [40_000, 900_000] {
             let outcome = late(0.5, 1, 100, late_ns);

@@ -1,4 +1,4 @@
-//! When the next operation is to be asked.
+//! When the next operation is to be issued.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,29 +8,29 @@ use crate::frontier::PhaseGate;
 use crate::pace::{OpenLoop, Pacing, still_due};
 use crate::plan::{LoadPlan, PhaseKind};
 
-/// What a thread is to ask now.
+/// What a thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextAction {
-    /// An operation that was due at this tick.
-    Due(u64),
-    /// Nothing before this tick, unless an answer comes.
-    At(u64),
-    /// Nothing until an answer comes.
-    Answer,
-    /// Nothing any more.
-    Never,
+    /// Issue an operation that was due at this tick.
+    Issue(u64),
+    /// Wait until this tick, unless an answer comes.
+    WaitUntil(u64),
+    /// Wait for an answer.
+    WaitForAnswer,
+    /// No operation is left.
+    Done,
 }
 
 pub(super) enum RequestSchedule {
-    /// So many operations are under way at any time; each asks again when it is answered, after
-    /// a pause.
+    /// A fixed number of operations in flight; each is followed by another when it is answered,
+    /// after a think time.
     Closed {
         think: u64,
-        /// When each operation that is not under way is to be asked; ascending.
+        /// When each operation that is not in flight is to be issued; ascending.
         thinking: VecDeque<u64>,
     },
     Open(OpenLoop),
-    /// The source says when an operation is due: that of the next one, where there is one.
+    /// The source has the due instants; that of the next operation, where one is drawn.
     Scheduled {
         origin: u64,
         next: Option<u64>,
@@ -38,7 +38,7 @@ pub(super) enum RequestSchedule {
 }
 
 impl RequestSchedule {
-    /// `most`: operations that a closed loop keeps under way.
+    /// `most`: operations that a closed loop keeps in flight.
     pub(super) fn new(
         plan: &LoadPlan,
         thread: usize,
@@ -51,7 +51,7 @@ impl RequestSchedule {
                 think: clock.ticks_of(think.min(Duration::from_secs(3600))),
                 thinking: std::iter::repeat_n(origin, most).collect(),
             },
-            _ if plan.trace.is_some() && plan.what == PhaseKind::Mix => {
+            _ if plan.trace.is_some() && plan.phase == PhaseKind::Mix => {
                 RequestSchedule::Scheduled { origin, next: None }
             }
             Pacing::Open { .. } | Pacing::Recorded { .. } => {
@@ -62,33 +62,33 @@ impl RequestSchedule {
 
     pub(super) fn next(&self, now: u64, gate: &PhaseGate) -> NextAction {
         match self {
-            RequestSchedule::Closed { .. } if gate.closed() => NextAction::Never,
+            RequestSchedule::Closed { .. } if gate.closed() => NextAction::Done,
             RequestSchedule::Closed { thinking, .. } => match thinking.front() {
-                Some(due) if *due <= now => NextAction::Due(*due),
-                Some(due) => NextAction::At(*due),
-                None => NextAction::Answer,
+                Some(due) if *due <= now => NextAction::Issue(*due),
+                Some(due) => NextAction::WaitUntil(*due),
+                None => NextAction::WaitForAnswer,
             },
             RequestSchedule::Open(open) => match open.next_due(gate) {
-                Some(due) if due <= now => NextAction::Due(due),
-                Some(due) => NextAction::At(due),
-                None => NextAction::Never,
+                Some(due) if due <= now => NextAction::Issue(due),
+                Some(due) => NextAction::WaitUntil(due),
+                None => NextAction::Done,
             },
             RequestSchedule::Scheduled { next, .. } => match *next {
-                Some(due) if !still_due(due, gate) => NextAction::Never,
-                Some(due) if due <= now => NextAction::Due(due),
-                Some(due) => NextAction::At(due),
-                None => NextAction::Answer,
+                Some(due) if !still_due(due, gate) => NextAction::Done,
+                Some(due) if due <= now => NextAction::Issue(due),
+                Some(due) => NextAction::WaitUntil(due),
+                None => NextAction::WaitForAnswer,
             },
         }
     }
 
-    /// Whether the source is to be asked when its next operation is due.
-    pub(super) fn wants_schedule(&self) -> bool {
+    /// Whether the due instant of the next operation must be taken from the source.
+    pub(super) fn needs_next(&self) -> bool {
         matches!(self, RequestSchedule::Scheduled { next: None, .. })
     }
 
-    /// The next operation is due so many ticks after the start of the threads; answers the tick.
-    pub(super) fn schedule(&mut self, at: u64) -> u64 {
+    /// Sets when the next operation is due, in ticks after the start of the threads; returns the tick.
+    pub(super) fn set_next(&mut self, at: u64) -> u64 {
         match self {
             RequestSchedule::Scheduled { origin, next } => *next.insert(origin.saturating_add(at)),
             _ => 0,
@@ -111,7 +111,7 @@ impl RequestSchedule {
         }
     }
 
-    /// The window opens. Answers whether the arrivals begin anew, at another rate than before.
+    /// The window opens. Returns whether arrivals restart at another rate.
     pub(super) fn enter_window(&mut self, opened_at: u64) -> bool {
         match self {
             // What a trace wrote before the window is read in it.
@@ -120,12 +120,12 @@ impl RequestSchedule {
         }
     }
 
-    /// Requests that are due before `end` and will not be sent.
+    /// Counts the requests that are due before `end` and will not be sent.
     pub(super) fn skipped(&mut self, end: u64) -> u64 {
         match self {
             RequestSchedule::Closed { .. } => 0,
             RequestSchedule::Scheduled { next, .. } => u64::from(next.is_some_and(|due| due < end)),
-            RequestSchedule::Open(open) => crate::pace::Pacer::skip_to(open, end),
+            RequestSchedule::Open(open) => crate::pace::Pacer::count_skipped(open, end),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The instrument itself, against a server whose times are known.
+//! Latencies and accounting against a server with known service times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,32 +8,35 @@ use drive::{LoadPlan, Network, Pacing, PhaseKind, PhaseOutcome};
 use reactor::Engine;
 use workload::Workload;
 
-use crate::fake::{Asked, Do, Fake};
+use crate::fake::{Action, Fake, Received};
 use crate::support::*;
 
-struct Known {
+struct TimedServer {
     server: Fake,
     network: Arc<Network>,
     workload: Arc<Workload>,
 }
 
-impl Known {
-    fn new() -> Known {
+impl TimedServer {
+    fn new() -> TimedServer {
         let server = Fake::start();
         let network = network(&format!("redis://{}?timeout=20s", server.address()));
         let workload = workload("ycsb-c", 200);
         load(&network, &workload);
-        server.script(|_| Do::Answer);
-        Known { server, network, workload }
+        server.script(|_| Action::Answer);
+        TimedServer { server, network, workload }
     }
 
-    fn does(self, script: impl Fn(Asked<'_>) -> Do + Send + Sync + 'static) -> Known {
+    fn with_script(
+        self,
+        script: impl Fn(Received<'_>) -> Action + Send + Sync + 'static,
+    ) -> TimedServer {
         self.server.script(script);
         self
     }
 
     fn run(&self, plan: &LoadPlan) -> PhaseOutcome {
-        let outcome = ask(&self.network, &self.workload, plan).unwrap();
+        let outcome = run_phase(&self.network, &self.workload, plan).unwrap();
         assert_eq!(outcome.failures, []);
         outcome
     }
@@ -52,14 +55,14 @@ fn mean_ns(histograms: &[(model::Op, hdrhistogram::Histogram<u64>)]) -> f64 {
 
 /// One answer takes 200 ms while requests are due every millisecond, for a second.
 fn stalled_once(engine: Engine, depth: usize) -> PhaseOutcome {
-    let known = Known::new().does(|asked| match asked.number {
-        100 => Do::Wait(Duration::from_millis(200)),
-        _ => Do::Answer,
+    let timed = TimedServer::new().with_script(|request| match request.number {
+        100 => Action::Wait(Duration::from_millis(200)),
+        _ => Action::Answer,
     });
     let mut plan = on(engine, mix(1, 1, depth));
     plan.pacing = open(1000.0);
     plan.until = time(1000);
-    known.run(&plan)
+    timed.run(&plan)
 }
 
 #[test]
@@ -95,11 +98,11 @@ fn a_stall_counts_for_every_request_that_was_due() {
 #[test]
 fn arrival_is_before_service_and_service_before_response() {
     with_each_engine(|engine| {
-        let known = Known::new().does(|_| Do::Wait(Duration::from_millis(2)));
+        let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(2)));
         let mut plan = on(engine, mix(1, 4, 1));
         plan.pacing = open(200.0);
         plan.until = time(500);
-        let outcome = known.run(&plan);
+        let outcome = timed.run(&plan);
         let [arrival, service, response] =
             [&outcome.arrival, &outcome.service, &outcome.response].map(|all| mean_ns(all));
         // The histograms keep three digits.
@@ -116,31 +119,31 @@ fn arrival_is_before_service_and_service_before_response() {
 }
 
 #[test]
-fn no_connection_has_more_under_way_than_its_depth() {
+fn no_connection_exceeds_its_depth() {
     with_each_engine(|engine| {
         for (count, depth) in [(1, 1), (3, 1), (2, 5), (1, 64)] {
             // So slow that all of them come while one is answered.
-            let known = Known::new().does(|asked| match asked.number % 16 {
-                0 => Do::Wait(Duration::from_millis(5)),
-                _ => Do::Answer,
+            let timed = TimedServer::new().with_script(|request| match request.number % 16 {
+                0 => Action::Wait(Duration::from_millis(5)),
+                _ => Action::Answer,
             });
             let mut closed = on(engine, mix(1, count, depth));
             closed.until = operations(1000);
-            known.run(&closed);
-            let most = known.server.most_under_way();
+            timed.run(&closed);
+            let most = timed.server.most_in_flight();
             assert!(most <= depth, "{engine} {count} x {depth}: {most}");
             assert!(depth == 1 || most > depth / 2, "{engine} {count} x {depth}: {most}");
-            assert_eq!(known.server.asked(), 1000);
-            assert_eq!(known.server.connections(), count as u64);
-            known.server.script(|asked| match asked.number % 16 {
-                0 => Do::Wait(Duration::from_millis(5)),
-                _ => Do::Answer,
+            assert_eq!(timed.server.requests(), 1000);
+            assert_eq!(timed.server.connections(), count as u64);
+            timed.server.script(|request| match request.number % 16 {
+                0 => Action::Wait(Duration::from_millis(5)),
+                _ => Action::Answer,
             });
             let mut open_loop = on(engine, mix(1, count, depth));
             open_loop.pacing = open(20_000.0);
             open_loop.until = time(100);
-            known.run(&open_loop);
-            let most = known.server.most_under_way();
+            timed.run(&open_loop);
+            let most = timed.server.most_in_flight();
             assert!(most <= depth, "{engine} {count} x {depth}, open: {most}");
         }
     });
@@ -150,27 +153,27 @@ fn no_connection_has_more_under_way_than_its_depth() {
 fn answers_that_come_in_one_burst_are_each_counted() {
     with_each_engine(|engine| {
         // The first of a batch waits, the others are answered with it at once.
-        let known = Known::new().does(|asked| match asked.on_connection % 32 {
-            0 => Do::Wait(Duration::from_millis(3)),
-            _ => Do::Answer,
+        let timed = TimedServer::new().with_script(|request| match request.on_connection % 32 {
+            0 => Action::Wait(Duration::from_millis(3)),
+            _ => Action::Answer,
         });
         let mut plan = on(engine, mix(1, 1, 64));
         plan.until = operations(3200);
-        let outcome = known.run(&plan);
+        let outcome = timed.run(&plan);
         assert_eq!((outcome.operations, outcome.verified), (3200, 3200));
         assert_eq!(outcome.service[0].1.len(), 3200);
-        assert_eq!(known.server.asked(), 3200);
+        assert_eq!(timed.server.requests(), 3200);
     });
 }
 
 #[test]
-fn a_queue_that_is_full_drops_and_says_so() {
-    let known = Known::new().does(|_| Do::Wait(Duration::from_millis(5)));
+fn a_full_queue_drops_requests_with_a_warning() {
+    let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(5)));
     let mut plan = mix(1, 1, 1);
     plan.pacing = open(2000.0);
     plan.until = time(300);
     plan.connections.queue = 10;
-    let outcome = known.run(&plan);
+    let outcome = timed.run(&plan);
     assert!(outcome.dropped > 300, "{}", outcome.dropped);
     assert_eq!(outcome.most_queued, 10);
     assert!(outcome.never_sent >= outcome.dropped);
@@ -183,31 +186,31 @@ fn a_queue_that_is_full_drops_and_says_so() {
 
 #[test]
 fn without_a_queue_only_what_finds_no_connection_is_dropped() {
-    let known = Known::new();
+    let timed = TimedServer::new();
     let mut plan = mix(1, 4, 4);
     plan.pacing = open(200.0);
     plan.until = time(300);
     plan.connections.queue = 0;
-    let outcome = known.run(&plan);
+    let outcome = timed.run(&plan);
     assert_eq!((outcome.operations, outcome.dropped), (60, 0));
 }
 
 #[test]
 fn a_slow_server_that_keeps_up_is_valid() {
-    // 60 under way at any instant, one thread: their last answers come after the window.
-    let known = Known::new().does(|_| Do::Wait(Duration::from_millis(30)));
+    // 60 in flight at any instant, one thread: their last answers come after the window.
+    let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(30)));
     let mut plan = mix(1, 150, 1);
     plan.pacing = open(2000.0);
     plan.until = time(500);
-    let outcome = known.run(&plan);
+    let outcome = timed.run(&plan);
     assert_eq!(outcome.operations + outcome.never_sent, outcome.due);
     let words = outcome.invalid_because.join("; ");
     assert!(!words.contains("rate was not achieved"), "{words}");
 }
 
 #[test]
-fn a_client_that_is_late_says_so() {
-    let known = Known::new();
+fn client_lateness_is_reported() {
+    let timed = TimedServer::new();
     let mut plan = mix(1, 1, 4);
     plan.pacing = open(500.0);
     plan.until = time(600);
@@ -226,46 +229,46 @@ fn a_client_that_is_late_says_so() {
                 }
             });
         }
-        let outcome = known.run(&plan);
+        let outcome = timed.run(&plan);
         spin.store(false, Ordering::Relaxed);
         outcome
     });
     let mean_s = mean_ns(&outcome.response) / 1e9;
     let share = outcome.mean_lateness_s / mean_s;
     assert!(share > 0.1, "late by {} of {mean_s}", outcome.mean_lateness_s);
-    let told = [outcome.invalid_because, outcome.warnings].concat().join("; ");
-    assert!(told.contains("the client's own lateness"), "{told}");
+    let all = [outcome.invalid_because, outcome.warnings].concat().join("; ");
+    assert!(all.contains("the client's own lateness"), "{all}");
 }
 
 #[test]
-fn a_warm_up_at_its_own_rate_does_not_count() {
+fn a_warm_up_at_another_rate_does_not_count() {
     with_each_engine(|engine| {
         // 20 times what the server serves: a backlog of a second when the window opens.
-        let known = Known::new().does(|_| Do::Wait(Duration::from_millis(1)));
+        let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(1)));
         let mut plan = on(engine, mix(1, 1, 1));
         plan.pacing = open(100.0);
         plan.warm_up = Some(Duration::from_millis(300));
         plan.warm_up_rate = Some(20_000.0);
         plan.until = time(1000);
-        let outcome = known.run(&plan);
+        let outcome = timed.run(&plan);
         assert!(outcome.due.abs_diff(100) <= 1, "{engine}: {}", outcome.due);
         assert_eq!(outcome.operations + outcome.never_sent, outcome.due);
         assert!(outcome.answered_in_time >= 98, "{engine}: {}", outcome.answered_in_time);
         let median = outcome.response[0].1.value_at_percentile(50.0);
-        assert!(median < 100_000_000, "{engine}: the backlog is forgotten: {median}");
+        assert!(median < 100_000_000, "{engine}: the backlog is dropped: {median}");
         assert!(outcome.drawn > 5000, "the warm-up had its own rate: {}", outcome.drawn);
     });
 }
 
 #[test]
-fn a_warm_up_at_the_same_rate_leaves_its_backlog() {
+fn a_warm_up_at_the_same_rate_keeps_its_backlog() {
     // The server cannot keep up, and the window's opening makes that no better.
-    let known = Known::new().does(|_| Do::Wait(Duration::from_millis(2)));
+    let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(2)));
     let mut plan = mix(1, 1, 1);
     plan.pacing = open(2000.0);
     plan.warm_up = Some(Duration::from_millis(500));
     plan.until = time(500);
-    let outcome = known.run(&plan);
+    let outcome = timed.run(&plan);
     let least = outcome.response.first().map_or(u64::MAX, |(_, h)| h.min());
     assert!(least > 100_000_000, "the first of the window waits behind the warm-up's: {least}");
 }
@@ -273,11 +276,11 @@ fn a_warm_up_at_the_same_rate_leaves_its_backlog() {
 #[test]
 fn a_think_time_is_not_latency() {
     with_each_engine(|engine| {
-        let known = Known::new();
+        let timed = TimedServer::new();
         let mut plan = on(engine, mix(1, 2, 2));
         plan.pacing = Pacing::Closed { think: Duration::from_millis(20) };
         plan.until = operations(40);
-        let outcome = known.run(&plan);
+        let outcome = timed.run(&plan);
         assert_eq!(outcome.operations, 40);
         // 4 at once, 10 rounds, with 9 pauses between them.
         assert!(outcome.seconds >= 0.179, "{engine}: {}", outcome.seconds);
@@ -287,24 +290,24 @@ fn a_think_time_is_not_latency() {
 }
 
 #[test]
-fn a_counted_window_counts_exactly_after_a_warm_up_too() {
+fn a_counted_window_is_exact_after_a_warm_up() {
     with_each_engine(|engine| {
         for warm_up in [None, Some(Duration::from_millis(100))] {
-            let known = Known::new();
+            let timed = TimedServer::new();
             let mut plan = on(engine, mix(3, 2, 8));
             plan.until = operations(10_007);
             plan.warm_up = warm_up;
-            let outcome = known.run(&plan);
+            let outcome = timed.run(&plan);
             assert_eq!((outcome.operations, outcome.verified), (10_007, 10_007), "{engine}");
-            assert_eq!(outcome.drawn, known.server.asked(), "all that is drawn is asked");
+            assert_eq!(outcome.drawn, timed.server.requests(), "all drawn operations are issued");
             assert_eq!(outcome.drawn == 10_007, warm_up.is_none());
         }
     });
 }
 
 #[test]
-fn a_window_by_time_lasts_as_long_as_asked() {
-    let known = Known::new();
+fn a_timed_window_has_its_length() {
+    let timed = TimedServer::new();
     for (pacing, most) in [
         (Pacing::Closed { think: Duration::from_secs(9) }, 4),
         (Pacing::Closed { think: Duration::from_millis(100) }, 16),
@@ -313,17 +316,17 @@ fn a_window_by_time_lasts_as_long_as_asked() {
         let mut plan = mix(2, 1, 2);
         plan.pacing = pacing;
         plan.until = time(400);
-        let outcome = known.run(&plan);
+        let outcome = timed.run(&plan);
         assert!((0.399..2.0).contains(&outcome.seconds), "{pacing:?}: {}", outcome.seconds);
         assert!((1..=most).contains(&outcome.operations), "{pacing:?}: {}", outcome.operations);
     }
 }
 
 #[test]
-fn a_phase_ends_early_when_told() {
+fn a_stop_ends_the_phase_early() {
     for warm_up in [None, Some(Duration::from_secs(60))] {
         for pacing in [open(1000.0), Pacing::Closed { think: Duration::ZERO }] {
-            let known = Known::new();
+            let timed = TimedServer::new();
             let mut plan = mix(2, 2, 4);
             plan.pacing = pacing;
             plan.warm_up = warm_up;
@@ -334,7 +337,7 @@ fn a_phase_ends_early_when_told() {
                 std::thread::sleep(Duration::from_millis(200));
                 stop.store(true, Ordering::Relaxed);
             });
-            let outcome = known.run(&plan);
+            let outcome = timed.run(&plan);
             later.join().unwrap();
             assert!(outcome.stopped && outcome.gave_up.is_none());
             assert!(begun.elapsed() < LONG / 2);
@@ -343,26 +346,26 @@ fn a_phase_ends_early_when_told() {
 }
 
 #[test]
-fn a_server_that_answers_nothing_is_left_behind() {
-    let known = Known::new().does(|_| Do::SayAndFreeze(Vec::new()));
+fn a_hung_server_ends_the_phase_after_the_stall_timeout() {
+    let timed = TimedServer::new().with_script(|_| Action::SendAndHang(Vec::new()));
     let mut plan = mix(1, 1, 1);
     plan.until = time(60_000);
-    plan.patience = Duration::from_millis(300);
+    plan.stall_timeout = Duration::from_millis(300);
     let begun = Instant::now();
-    let error = ask(&known.network, &known.workload, &plan).unwrap_err();
+    let error = run_phase(&timed.network, &timed.workload, &plan).unwrap_err();
     assert!(matches!(error, drive::DriveError::Stalled(_)), "{error}");
     assert!(begun.elapsed() < LONG / 2);
 }
 
 #[test]
-fn the_engines_ask_the_same() {
+fn engines_issue_the_same_operations() {
     let all = std::sync::Mutex::new(Vec::new());
     with_each_engine(|engine| {
-        let known = Known::new();
+        let timed = TimedServer::new();
         let mut plan = on(engine, plan(PhaseKind::Mix, 2, 2, 4));
         plan.until = operations(3000);
         plan.connections.busy_poll = engine == Engine::Epoll;
-        let outcome = known.run(&plan);
+        let outcome = timed.run(&plan);
         all.lock().unwrap().push((outcome.fingerprint, outcome.counts, outcome.bytes_read));
     });
     let all = all.into_inner().unwrap();

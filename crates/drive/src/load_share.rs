@@ -1,10 +1,9 @@
-//! Several clients that ask together: which operations, and which arrivals, are whose.
+//! Divides a load among several clients: blocks of operations and arrivals.
 
 use workload::BLOCK;
 
-/// One client's part of a load that several bear, so that all of them together ask what one
-/// client with as many threads would: each its own blocks of the stream, in turn, and the
-/// arrivals of its own threads.
+/// One client's share of a load. All clients together issue what one client with as many threads
+/// would: each takes every n-th block of the stream and the arrivals of its own threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadShare {
     /// This client's number, from 0, and how many clients there are.
@@ -16,8 +15,8 @@ pub struct LoadShare {
 }
 
 impl LoadShare {
-    /// Threads are divided as evenly as they can be, clients with more of them first. Answers
-    /// the share and how many threads are this client's.
+    /// Divides threads as evenly as possible, clients with more of them first. Returns the share
+    /// and this client's number of threads.
     pub fn of(client: usize, clients: usize, threads: usize) -> (LoadShare, usize) {
         let (each, more) = (threads / clients, threads % clients);
         let first_thread = client * each + client.min(more);
@@ -25,14 +24,14 @@ impl LoadShare {
         (LoadShare { client, clients, first_thread, threads }, own)
     }
 
-    /// The block of the stream that is this client's at its `turn`, from 0.
+    /// The block of the stream that this client takes at its `turn`, from 0.
     #[inline]
     pub(crate) fn block(&self, turn: u64) -> u64 {
         turn * self.clients as u64 + self.client as u64
     }
 
-    /// How many of the stream's first `all` operations are this client's. Only the last of its
-    /// blocks may be cut.
+    /// How many of the stream's first `all` operations are this client's. Only its last block may be
+    /// partial.
     pub(crate) fn operations(&self, all: u64) -> u64 {
         let (client, clients) = (self.client as u64, self.clients as u64);
         let (whole, rest) = (all / BLOCK, all % BLOCK);
@@ -46,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_is_one_clients() {
+    fn every_operation_belongs_to_one_client() {
         for clients in 1..=5 {
             for all in [0, 1, 63, 64, 65, 640, 1000, 12_345] {
                 let mut taken = vec![0; all as usize];
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn every_thread_is_one_clients() {
+    fn every_thread_belongs_to_one_client() {
         for clients in 1..=5 {
             for threads in clients..4 * clients {
                 let mut next = 0;

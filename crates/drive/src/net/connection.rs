@@ -1,4 +1,4 @@
-//! One connection: what is under way on it, and what became of it.
+//! One connection: its requests in flight and its state.
 
 use std::collections::VecDeque;
 
@@ -8,24 +8,24 @@ use super::operation::PendingRequest;
 pub(super) struct ServerConnection {
     pub(super) server: usize,
     /// Written and not answered, oldest first.
-    pub(super) under_way: VecDeque<PendingRequest>,
-    /// The newest of them that the socket has not been given.
+    pub(super) in_flight: VecDeque<PendingRequest>,
+    /// How many of the newest have not been handed to the socket.
     pub(super) unsent: usize,
-    /// It stands in its server's list of those with room.
+    /// Whether it is in its server's `with_room`.
     pub(super) listed: bool,
-    /// When each slot that is free would have become so for a client that costs nothing and is
-    /// never late, in the order in which they did. Open loop only.
+    /// When each free slot would have become free for a client without cost or lateness, in the
+    /// order in which they did. Open loop only.
     free_at: VecDeque<u64>,
-    /// Bytes that the answer to the oldest takes, as far as that is known.
+    /// Bytes that the answer to the oldest needs, as far as known.
     pub(super) needs: usize,
     pub(super) down: Option<Reconnect>,
-    /// Something was answered since it was connected.
-    pub(super) proved: bool,
-    /// Losses in a row before anything was answered.
-    pub(super) tries: u32,
+    /// A request was answered since it was connected.
+    pub(super) has_answered: bool,
+    /// Consecutive failed connects or connections lost before an answer.
+    pub(super) attempts: u32,
 }
 
-/// A connection that was lost: since when, and when it is tried again.
+/// A lost connection: since when, and when it is retried.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reconnect {
     pub(super) since: u64,
@@ -36,20 +36,20 @@ impl ServerConnection {
     pub(super) fn new(server: usize, depth: usize) -> ServerConnection {
         ServerConnection {
             server,
-            under_way: VecDeque::with_capacity(depth),
+            in_flight: VecDeque::with_capacity(depth),
             unsent: 0,
             listed: false,
             free_at: std::iter::repeat_n(0, depth).collect(),
             needs: 0,
             down: None,
-            proved: false,
-            tries: 0,
+            has_answered: false,
+            attempts: 0,
         }
     }
 }
 
 impl ServerConnection {
-    /// Takes the slot that has been free for longest; since when it is.
+    /// Takes the slot that has been free for longest; returns since when.
     pub(super) fn take_slot(&mut self) -> u64 {
         self.free_at.pop_front().unwrap_or(0)
     }
@@ -58,18 +58,18 @@ impl ServerConnection {
         self.free_at.push_back(at);
     }
 
-    /// It is connected anew, which is not the client's doing.
+    /// Frees all slots after a reconnect, which does not count as the client's lateness.
     pub(super) fn free_all_slots(&mut self, depth: usize, at: u64) {
         self.free_at.clear();
         self.free_at.resize(depth, at);
     }
 }
 
-/// A server as one thread sees it.
+/// One thread's view of a server.
 #[derive(Debug, Default)]
 pub(super) struct ServerConnections {
-    /// Connections that take another request, the one that has waited longest first: load is
-    /// spread over all of them, and with it over the server's threads.
+    /// Connections with a free slot, longest waiting first, so that load is spread over all
+    /// connections and the server's threads.
     pub(super) with_room: VecDeque<usize>,
     /// Requests that wait for one of them.
     pub(super) queue: VecDeque<PendingRequest>,

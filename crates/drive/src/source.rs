@@ -1,29 +1,28 @@
-//! Where operations come from: the workload's stream, its load, or a recorded trace.
+//! Sources of operations: the workload's stream, its load phase, or a recorded trace.
 
 use model::{Expiry, Op};
 use workload::{Operation, OperationStream, ValueMismatch, Workload};
 
 use crate::worker::ThreadStats;
 
-/// One operation as a source hands it out.
+/// One operation as drawn from a source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SourcedOperation {
-    pub(crate) ask: Operation,
-    /// Ticks from the start of the threads to the instant at which it is due, where the source
-    /// says so; else 0.
+    pub(crate) operation: Operation,
+    /// When it is due, in ticks after the start of the threads; 0 where the source has no schedule.
     pub(crate) at: u64,
-    /// Bytes of its value, where the source says so.
+    /// Bytes of its value, where the source determines it.
     pub(crate) length: u32,
-    /// When what it writes expires.
+    /// Expiry of the value that it writes.
     pub(crate) expiry: Expiry,
-    /// It was not there yet when it was first asked for.
+    /// The thread had to wait for the trace reader before it could draw this operation.
     pub(crate) awaited: bool,
 }
 
 impl From<Operation> for SourcedOperation {
     #[inline(always)]
-    fn from(ask: Operation) -> SourcedOperation {
-        SourcedOperation { ask, at: 0, length: 0, expiry: Expiry::Never, awaited: false }
+    fn from(operation: Operation) -> SourcedOperation {
+        SourcedOperation { operation, at: 0, length: 0, expiry: Expiry::Never, awaited: false }
     }
 }
 
@@ -32,49 +31,48 @@ impl From<Operation> for SourcedOperation {
 pub(crate) enum Exhausted {
     /// The block has ended.
     Block,
-    /// The next one is not there yet.
+    /// The trace reader has not read the next one yet.
     NotYet,
     /// There are no more.
     End,
 }
 
-/// A source of operations in blocks that threads claim in ascending order, with the keys and the
-/// values of each.
+/// A source of operations, their keys and values. Threads claim its blocks in ascending order.
 pub(crate) trait OperationSource {
-    /// It says when its operations are due, and each thread has a part of its own.
+    /// Its operations have due instants, and each thread has its own part.
     const TRACED: bool = false;
 
     fn seek(&mut self, block: u64);
     /// Number of the first record that this source would insert from here on.
     fn next_insert(&self) -> u64;
-    /// Whether it asks for records that are inserted meanwhile, so that `next` must know which.
-    fn asks_for_inserted(&self) -> bool;
+    /// Whether it reads records that are inserted meanwhile, so that `next` must know which.
+    fn reads_inserted(&self) -> bool;
     fn next(&mut self, acknowledged: u64) -> Option<SourcedOperation>;
-    /// Why `next` gave none.
-    fn dry(&self) -> Exhausted {
+    /// Why `next` returned none.
+    fn exhausted(&self) -> Exhausted {
         Exhausted::Block
     }
 
-    /// Replaces `out` by key `n` of an operation; answers whether it is one that nobody ever
-    /// writes. Where operations are recorded, only of the one that `next` gave last.
-    fn key(&self, ask: &Operation, n: u32, out: &mut Vec<u8>) -> bool;
+    /// Replaces `out` by key `n` of an operation; returns whether the key is never written. A trace
+    /// knows only the key of the operation that `next` returned last.
+    fn key(&self, operation: &Operation, n: u32, out: &mut Vec<u8>) -> bool;
     /// Replaces `out` by the value that an operation writes under `key`.
-    fn value(&self, asked: &SourcedOperation, key: &[u8], out: &mut Vec<u8>);
-    /// Whether `value` was written for `key`, by whatever operation.
+    fn value(&self, sourced: &SourcedOperation, key: &[u8], out: &mut Vec<u8>);
+    /// Whether some operation wrote `value` for `key`.
     fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch>;
     /// A key that was written may be gone.
     fn may_miss(&self) -> bool;
     /// Whether some keys of reads were never written.
-    fn asks_for_absent(&self) -> bool;
-    /// What this read missed is to be set.
-    fn refills(&self, asked: &SourcedOperation) -> bool;
+    fn reads_absent(&self) -> bool;
+    /// Whether a miss of this read is followed by a set.
+    fn refills(&self, sourced: &SourcedOperation) -> bool;
 
-    /// Counts what is left that is due before so many ticks after the start of the threads.
+    /// Counts the remaining operations that are due within `ticks` after the start of the threads.
     fn due_before(&mut self, _ticks: u64) -> u64 {
         0
     }
-    /// Adds what this source knows about itself.
-    fn account(&mut self, seen: &mut ThreadStats);
+    /// Adds the source's own statistics.
+    fn account(&mut self, stats: &mut ThreadStats);
 }
 
 /// The measured phase: the workload's own operations.
@@ -96,7 +94,7 @@ impl OperationSource for MixSource<'_> {
     fn next_insert(&self) -> u64 {
         self.stream.next_insert()
     }
-    fn asks_for_inserted(&self) -> bool {
+    fn reads_inserted(&self) -> bool {
         self.stream.reads_inserted()
     }
     #[inline]
@@ -104,14 +102,14 @@ impl OperationSource for MixSource<'_> {
         self.stream.next(acknowledged).map(SourcedOperation::from)
     }
     #[inline(always)]
-    fn key(&self, ask: &Operation, n: u32, out: &mut Vec<u8>) -> bool {
-        let record = self.workload.nth(ask, n);
+    fn key(&self, operation: &Operation, n: u32, out: &mut Vec<u8>) -> bool {
+        let record = self.workload.nth(operation, n);
         self.workload.key(record, out);
         Workload::is_absent(record)
     }
     #[inline(always)]
-    fn value(&self, asked: &SourcedOperation, key: &[u8], out: &mut Vec<u8>) {
-        self.workload.value(key, asked.ask.salt, out);
+    fn value(&self, sourced: &SourcedOperation, key: &[u8], out: &mut Vec<u8>) {
+        self.workload.value(key, sourced.operation.salt, out);
     }
     #[inline(always)]
     fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
@@ -120,15 +118,15 @@ impl OperationSource for MixSource<'_> {
     fn may_miss(&self) -> bool {
         self.workload.spec().mix.contains(Op::Delete)
     }
-    fn asks_for_absent(&self) -> bool {
+    fn reads_absent(&self) -> bool {
         self.workload.spec().hit_ratio < 1.0
     }
-    fn refills(&self, asked: &SourcedOperation) -> bool {
-        self.workload.spec().refill && !Workload::is_absent(asked.ask.record)
+    fn refills(&self, sourced: &SourcedOperation) -> bool {
+        self.workload.spec().refill && !Workload::is_absent(sourced.operation.record)
     }
-    fn account(&mut self, seen: &mut ThreadStats) {
-        seen.fingerprint = self.stream.fingerprint();
-        seen.redirected = self.stream.redirected();
+    fn account(&mut self, stats: &mut ThreadStats) {
+        stats.fingerprint = self.stream.fingerprint();
+        stats.redirected = self.stream.redirected();
     }
 }
 
@@ -153,7 +151,7 @@ impl OperationSource for LoadSource<'_> {
     fn next_insert(&self) -> u64 {
         self.next
     }
-    fn asks_for_inserted(&self) -> bool {
+    fn reads_inserted(&self) -> bool {
         false
     }
     #[inline]
@@ -167,13 +165,13 @@ impl OperationSource for LoadSource<'_> {
         Some(Operation { op: Op::Insert, record, salt, scan: 0, keys: 1 }.into())
     }
     #[inline(always)]
-    fn key(&self, ask: &Operation, _n: u32, out: &mut Vec<u8>) -> bool {
-        self.workload.key(ask.record, out);
+    fn key(&self, operation: &Operation, _n: u32, out: &mut Vec<u8>) -> bool {
+        self.workload.key(operation.record, out);
         false
     }
     #[inline(always)]
-    fn value(&self, asked: &SourcedOperation, key: &[u8], out: &mut Vec<u8>) {
-        self.workload.value(key, asked.ask.salt, out);
+    fn value(&self, sourced: &SourcedOperation, key: &[u8], out: &mut Vec<u8>) {
+        self.workload.value(key, sourced.operation.salt, out);
     }
     #[inline(always)]
     fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
@@ -182,7 +180,7 @@ impl OperationSource for LoadSource<'_> {
     fn may_miss(&self) -> bool {
         false
     }
-    fn asks_for_absent(&self) -> bool {
+    fn reads_absent(&self) -> bool {
         false
     }
     fn refills(&self, _asked: &SourcedOperation) -> bool {

@@ -13,24 +13,24 @@ use workload::trace::TraceReader;
 use crate::clock::Ticks;
 use crate::collect::{IntervalCollector, LiveInterval};
 use crate::frontier::{Frontier, PhaseGate};
-use crate::merge::{MeasuredWindow, Parts, merge};
 use crate::outcome::{DriveError, PhaseOutcome, SteadyReport};
 use crate::pace::Pacing;
 use crate::plan::{CpuBudget, LoadPlan, PhaseKind, StopCondition};
 use crate::recorder::{HistogramSlots, IntervalDelivery, Recorder};
 use crate::shortfall;
+use crate::summary::{MeasuredWindow, Parts, merge};
 use crate::target::Target;
 use crate::worker::{ThreadStats, WorkerShared};
 
-/// How often the controlling thread looks up.
-const TICK: Duration = Duration::from_millis(50);
+/// How often the controlling thread polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long requests that were due in the window may still be sent after its end.
-const MOST_DRAIN: Duration = Duration::from_secs(5);
+const MAX_DRAIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PhaseStage {
     WarmUp,
-    /// Waiting for the steady state: the round, and the most rounds that are waited for.
+    /// Waiting for the steady state: the round, and the maximum number of rounds.
     Steadying {
         round: usize,
         most: usize,
@@ -38,7 +38,7 @@ pub enum PhaseStage {
     Measure,
 }
 
-/// Where a phase stands.
+/// Progress of a phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PhaseProgress {
     pub stage: PhaseStage,
@@ -50,10 +50,10 @@ pub struct PhaseProgress {
     pub live: LiveInterval,
 }
 
-/// Is told how a phase goes, in the controlling thread.
+/// Receives the events of a phase, in the controlling thread.
 pub trait Observer {
-    /// Every thread is ready; the phase begins when this returns. A start in common with other
-    /// clients is waited for here; false where it did not come.
+    /// Every thread is ready; the phase begins when this returns. An agent waits here for the
+    /// common start, and returns false if there is none.
     fn ready(&mut self) -> bool {
         true
     }
@@ -64,37 +64,37 @@ pub trait Observer {
     fn progress(&mut self, _progress: &PhaseProgress) {}
 }
 
-/// Looks at nothing.
+/// Ignores every event.
 pub struct NoObserver;
 impl Observer for NoObserver {}
 
-type Ended = Result<ThreadStats, DriveError>;
+type WorkerResult = Result<ThreadStats, DriveError>;
 
 struct WorkerPool<T> {
     shared: Arc<WorkerShared<T>>,
     threads: usize,
     deliveries: Receiver<IntervalDelivery>,
-    ended: Receiver<Ended>,
+    results: Receiver<WorkerResult>,
     collector: IntervalCollector,
-    /// Threads that have ended, well or not.
-    gone: usize,
-    seen: Vec<ThreadStats>,
+    /// Threads that have ended, with or without an error.
+    exited: usize,
+    stats: Vec<ThreadStats>,
     fault: Option<DriveError>,
-    patience: Duration,
+    stall_timeout: Duration,
     pacing: Pacing,
     traced: bool,
     /// A trace came to its end before the window.
     trace_ended: bool,
-    /// Requests that all threads together can have under way.
+    /// Requests that all threads together can have in flight.
     slots: usize,
     cpus: Option<CpuBudget>,
     last_done: u64,
     last_progress: Instant,
 }
 
-/// Runs one phase and answers what was seen in its window. `on_start` has run in every thread
-/// before its first operation. When the store stops answering for longer than the plan's
-/// patience, its threads are left behind and the error says so.
+/// Runs one phase and returns the outcome of its window. `on_start` runs in every thread before
+/// its first operation. If no operation ends within the plan's `stall_timeout`, the threads are
+/// abandoned and the phase fails with [`DriveError::Stalled`].
 pub fn drive<T: Target>(
     clock: &Ticks,
     store: &Arc<T>,
@@ -102,10 +102,10 @@ pub fn drive<T: Target>(
     plan: &LoadPlan,
     observer: &mut dyn Observer,
 ) -> Result<PhaseOutcome, DriveError> {
-    let asked = plan;
+    let requested = plan;
     let open = plan.pacing.is_open();
-    let replay = plan.trace.as_deref().filter(|_| plan.what == PhaseKind::Mix);
-    let ops: Vec<Op> = match plan.what {
+    let replay = plan.trace.as_deref().filter(|_| plan.phase == PhaseKind::Mix);
+    let ops: Vec<Op> = match plan.phase {
         PhaseKind::Load => vec![Op::Insert],
         PhaseKind::Mix if replay.is_some() => vec![Op::Read, Op::Update, Op::Delete],
         PhaseKind::Mix => {
@@ -113,7 +113,7 @@ pub fn drive<T: Target>(
         }
     };
     let records = workload.spec().records.0;
-    let (until, first_insert) = match plan.what {
+    let (until, first_insert) = match plan.phase {
         PhaseKind::Load => {
             let all = plan.until.operations.map_or(records, |most| most.min(records));
             (StopCondition { operations: Some(all), ..plan.until }, 0)
@@ -126,7 +126,7 @@ pub fn drive<T: Target>(
         Some(replay) => TraceReader::open(&replay.file)?.feed(plan.threads, replay.spread)?,
         None => Vec::new(),
     };
-    // Operations are told of all clients together.
+    // The number of operations is that of all clients together.
     let own = |all| plan.share.map_or(all, |share| share.operations(all));
     let until = StopCondition { operations: until.operations.map(own), ..until };
     let operations = until.operations;
@@ -139,28 +139,28 @@ pub fn drive<T: Target>(
         frontier: Frontier::new(plan.threads, first_insert, plan.share.is_some()),
         share: plan.share,
         open,
-        loads: plan.what == PhaseKind::Load,
+        loads: plan.phase == PhaseKind::Load,
         feeds: Mutex::new(feeds.into_iter().map(Some).collect()),
         counted: operations.is_some(),
         end_operation: AtomicU64::new(u64::MAX),
         begun_at: AtomicU64::new(u64::MAX),
     });
 
-    let mut crew =
+    let mut pool =
         WorkerPool::start(&shared, plan, HistogramSlots::new(ops.clone(), open, T::SEES_ARRIVALS))?;
-    crew.wait_until_ready()?;
+    pool.wait_until_ready()?;
     if !observer.ready() {
         shared.gate.stop();
-        crew.wait_for_the_others();
+        pool.wait_for_rest();
         return Err(DriveError::NotBegun);
     }
-    crew.last_progress = Instant::now();
-    let steady = crew.before_the_window(plan, observer)?;
-    crew.open_window(operations, plan, observer)?;
-    let stopped = crew.measure(operations, plan, observer)?;
-    crew.drain(stopped, plan, observer)?;
-    let mut outcome = crew.finish(ops, stopped, steady)?;
-    outcome.warnings.extend(shortfall::told(asked, records, &outcome));
+    pool.last_progress = Instant::now();
+    let steady = pool.warm_up_and_steady(plan, observer)?;
+    pool.open_window(operations, plan, observer)?;
+    let stopped = pool.measure(operations, plan, observer)?;
+    pool.drain(stopped, plan, observer)?;
+    let mut outcome = pool.finish(ops, stopped, steady)?;
+    outcome.warnings.extend(shortfall::warning(requested, records, &outcome));
     Ok(outcome)
 }
 
@@ -172,7 +172,7 @@ impl<T: Target> WorkerPool<T> {
     ) -> Result<Self, DriveError> {
         let interval = shared.clock.ticks_of(plan.interval).max(1);
         let (deliver, deliveries) = sync_channel(plan.threads * 2);
-        let (end, ended) = channel();
+        let (end, results) = channel();
         let mut back = Vec::with_capacity(plan.threads);
         let origin = shared.clock.now();
         for thread in 0..plan.threads {
@@ -190,14 +190,14 @@ impl<T: Target> WorkerPool<T> {
             shared: Arc::clone(shared),
             threads: plan.threads,
             deliveries,
-            ended,
+            results,
             collector,
-            gone: 0,
-            seen: Vec::new(),
+            exited: 0,
+            stats: Vec::new(),
             fault: None,
-            patience: plan.patience,
+            stall_timeout: plan.stall_timeout,
             pacing: plan.pacing,
-            traced: plan.trace.is_some() && plan.what == PhaseKind::Mix,
+            traced: plan.trace.is_some() && plan.phase == PhaseKind::Mix,
             trace_ended: false,
             slots: shared.target.slots(plan),
             cpus: plan.cpus.clone(),
@@ -206,16 +206,16 @@ impl<T: Target> WorkerPool<T> {
         })
     }
 
-    /// Every thread has its session and its buffers, or has failed to get them.
+    /// Waits until every thread has its session and buffers, or has failed to get them.
     fn wait_until_ready(&mut self) -> Result<(), DriveError> {
-        while self.shared.gate.waiting() + self.gone < self.threads {
-            self.look(Duration::from_millis(1))?;
+        while self.shared.gate.waiting() + self.exited < self.threads {
+            self.receive(Duration::from_millis(1))?;
         }
-        self.look(Duration::ZERO)
+        self.receive(Duration::ZERO)
     }
 
-    /// Warm-up and the wait for the steady state, neither of them recorded.
-    fn before_the_window(
+    /// Warms up and waits for the steady state; neither is recorded.
+    fn warm_up_and_steady(
         &mut self,
         plan: &LoadPlan,
         observer: &mut dyn Observer,
@@ -226,14 +226,14 @@ impl<T: Target> WorkerPool<T> {
         self.shared.begun_at.store(self.shared.clock.now(), Ordering::Release);
         self.shared.gate.warm();
         if let Some(length) = plan.warm_up {
-            self.pass(length, PhaseStage::WarmUp, plan, observer)?;
+            self.run_stage(length, PhaseStage::WarmUp, plan, observer)?;
         }
         let Some(steady) = plan.steady else { return Ok(None) };
         let mut rounds: Vec<f64> = Vec::new();
         while rounds.len() < steady.most_rounds && !self.ends(plan) {
             let begun = (self.shared.frontier.done(), Instant::now());
             let stage = PhaseStage::Steadying { round: rounds.len() + 1, most: steady.most_rounds };
-            self.pass(steady.round, stage, plan, observer)?;
+            self.run_stage(steady.round, stage, plan, observer)?;
             let operations = self.shared.frontier.done() - begun.0;
             rounds.push(operations as f64 / begun.1.elapsed().as_secs_f64());
             if rounds.len() >= steady.window
@@ -245,8 +245,8 @@ impl<T: Target> WorkerPool<T> {
         Ok(Some(SteadyReport { rounds, reached: false }))
     }
 
-    /// Lets time pass in a stage.
-    fn pass(
+    /// Runs one stage for a time.
+    fn run_stage(
         &mut self,
         length: Duration,
         stage: PhaseStage,
@@ -254,8 +254,8 @@ impl<T: Target> WorkerPool<T> {
         observer: &mut dyn Observer,
     ) -> Result<(), DriveError> {
         let begun = (self.shared.frontier.done(), Instant::now());
-        while begun.1.elapsed() < length && !self.ends(plan) && self.seen.len() < self.threads {
-            self.look(TICK.min(length.saturating_sub(begun.1.elapsed())))?;
+        while begun.1.elapsed() < length && !self.ends(plan) && self.stats.len() < self.threads {
+            self.receive(POLL_INTERVAL.min(length.saturating_sub(begun.1.elapsed())))?;
             let elapsed = begun.1.elapsed();
             observer.progress(&PhaseProgress {
                 stage,
@@ -268,8 +268,8 @@ impl<T: Target> WorkerPool<T> {
         Ok(())
     }
 
-    /// Opens the window. Where operations are counted after a warm-up, the threads first come
-    /// together between two blocks, so that the window holds nothing but what counts.
+    /// Opens the window. If it ends by a number of operations and a warm-up came before, the threads
+    /// first gather between two blocks, so that exactly that many operations are in the window.
     fn open_window(
         &mut self,
         operations: Option<u64>,
@@ -279,9 +279,9 @@ impl<T: Target> WorkerPool<T> {
         let began = self.shared.begun_at.load(Ordering::Acquire) != u64::MAX;
         if began && operations.is_some() && !self.shared.open {
             self.shared.gate.gather();
-            // Told to stop, the window opens only to be closed again.
-            while self.shared.gate.waiting() + self.gone < self.threads && !self.ends(plan) {
-                self.look(Duration::from_millis(1))?;
+            // After a stop, the window opens only to be closed again.
+            while self.shared.gate.waiting() + self.exited < self.threads && !self.ends(plan) {
+                self.receive(Duration::from_millis(1))?;
             }
         }
         observer.window_opens();
@@ -300,7 +300,7 @@ impl<T: Target> WorkerPool<T> {
         Ok(())
     }
 
-    /// Waits for the window's end; answers whether it was ended early.
+    /// Waits for the end of the window; returns whether it was stopped early.
     fn measure(
         &mut self,
         operations: Option<u64>,
@@ -311,23 +311,23 @@ impl<T: Target> WorkerPool<T> {
         let opened_at = self.shared.gate.opened_at();
         loop {
             let now = self.shared.clock.now();
-            // Threads that give up bring the end forward.
+            // A thread that gives up closes the window early.
             let closes_at = self.shared.gate.closes_at();
             let left = Duration::from_nanos(self.shared.clock.nanos(now, closes_at));
             // A thread whose next request is due after the window ends early; the window does not.
             let by_count = self.shared.counted || closes_at == u64::MAX;
-            let all = self.seen.len() == self.threads;
-            self.trace_ended = all && self.seen.iter().all(|seen| seen.replayed.ended);
+            let all = self.stats.len() == self.threads;
+            self.trace_ended = all && self.stats.iter().all(|stats| stats.replayed.ended);
             let all_ended = all && (by_count || self.trace_ended);
             if all_ended || now >= closes_at {
                 return Ok(false);
             }
-            if stop_asked(plan) {
+            if stop_requested(plan) {
                 return Ok(true);
             }
-            match self.seen.len() == self.threads {
-                true => std::thread::sleep(left.min(TICK)),
-                false => self.look(left.min(TICK))?,
+            match self.stats.len() == self.threads {
+                true => std::thread::sleep(left.min(POLL_INTERVAL)),
+                false => self.receive(left.min(POLL_INTERVAL))?,
             }
             let ended = self.shared.frontier.done() - begun;
             let elapsed = Duration::from_nanos(self.shared.clock.nanos(opened_at, now));
@@ -347,35 +347,35 @@ impl<T: Target> WorkerPool<T> {
         }
     }
 
-    /// Ends the window: what is under way ends, and requests that were due in an open loop go
-    /// out for a while longer. The probes' window ends with the last answer.
+    /// Closes the window: requests in flight end, and those that were due in an open loop are still
+    /// sent for a limited time. The probes' window ends with the last answer.
     fn drain(
         &mut self,
         stopped: bool,
         plan: &LoadPlan,
         observer: &mut dyn Observer,
     ) -> Result<(), DriveError> {
-        // Stopped, the window ends now; else when it was to end.
+        // A stop closes the window now; otherwise it has its own end.
         self.shared.gate.close(if stopped { self.shared.clock.now() } else { u64::MAX });
         let closed = Instant::now();
-        let limit = plan.until.time.map_or(MOST_DRAIN, |length| length.min(MOST_DRAIN));
-        while self.seen.len() < self.threads {
+        let limit = plan.until.time.map_or(MAX_DRAIN, |length| length.min(MAX_DRAIN));
+        while self.stats.len() < self.threads {
             if closed.elapsed() > limit {
                 self.shared.gate.stop();
             }
-            self.look(Duration::from_millis(1))?;
+            self.receive(Duration::from_millis(1))?;
         }
         observer.window_closes();
         Ok(())
     }
 
-    /// The phase is to end: from outside, or by a thread that gives up.
+    /// Whether the phase is to end: a stop was requested, or a thread gave up.
     fn ends(&self, plan: &LoadPlan) -> bool {
-        stop_asked(plan) || self.shared.gate.closed()
+        stop_requested(plan) || self.shared.gate.closed()
     }
 
-    /// Takes what the threads hand over for at most `wait`. A fault ends the phase.
-    fn look(&mut self, wait: Duration) -> Result<(), DriveError> {
+    /// Receives deliveries of the threads for at most `wait`. An error of a thread ends the phase.
+    fn receive(&mut self, wait: Duration) -> Result<(), DriveError> {
         let until = Instant::now() + wait;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -384,36 +384,36 @@ impl<T: Target> WorkerPool<T> {
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.take_ended();
-            if self.gone == self.threads || self.fault.is_some() {
+            self.take_results();
+            if self.exited == self.threads || self.fault.is_some() {
                 break;
             }
         }
-        self.take_ended();
+        self.take_results();
         let done = self.shared.frontier.done();
         let idle = self.shared.frontier.is_idle(self.shared.clock.now());
-        if done != self.last_done || self.seen.len() == self.threads || idle {
+        if done != self.last_done || self.stats.len() == self.threads || idle {
             (self.last_done, self.last_progress) = (done, Instant::now());
         }
-        if self.last_progress.elapsed() > self.patience {
+        if self.last_progress.elapsed() > self.stall_timeout {
             self.shared.gate.stop();
             return Err(DriveError::Stalled(self.last_progress.elapsed().as_secs()));
         }
         match self.fault.take() {
             Some(fault) => {
                 self.shared.gate.stop();
-                self.wait_for_the_others();
+                self.wait_for_rest();
                 Err(fault)
             }
             None => Ok(()),
         }
     }
 
-    fn take_ended(&mut self) {
-        while let Ok(result) = self.ended.try_recv() {
-            self.gone += 1;
+    fn take_results(&mut self) {
+        while let Ok(result) = self.results.try_recv() {
+            self.exited += 1;
             match result {
-                Ok(seen) => self.seen.push(seen),
+                Ok(stats) => self.stats.push(stats),
                 Err(fault) => {
                     self.fault.get_or_insert(fault);
                 }
@@ -421,13 +421,13 @@ impl<T: Target> WorkerPool<T> {
         }
     }
 
-    /// After a fault the others end by themselves; the store is closed only when they have.
-    fn wait_for_the_others(&mut self) {
+    /// Waits for the other threads after an error: the store may be closed only when they have ended.
+    fn wait_for_rest(&mut self) {
         let limit = Instant::now() + Duration::from_secs(10);
-        while self.gone < self.threads && Instant::now() < limit {
-            // A thread that hands something over must not wait for us.
+        while self.exited < self.threads && Instant::now() < limit {
+            // A full channel would block a thread that delivers an interval.
             while self.deliveries.try_recv().is_ok() {}
-            self.take_ended();
+            self.take_results();
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -456,7 +456,7 @@ impl<T: Target> WorkerPool<T> {
             },
             traced: self.traced,
         };
-        let last = window.last_end(&self.seen);
+        let last = window.last_end(&self.stats);
         self.collector.close(self.shared.clock.seconds(window.opened_at, last))?;
         let series = std::mem::take(&mut self.collector.series);
         let intervals = std::mem::take(&mut self.collector.histograms);
@@ -464,7 +464,7 @@ impl<T: Target> WorkerPool<T> {
         Ok(merge(
             &self.shared.clock,
             Parts {
-                seen: self.seen,
+                stats: self.stats,
                 window,
                 ops,
                 totals,
@@ -472,14 +472,14 @@ impl<T: Target> WorkerPool<T> {
                 intervals,
                 stopped,
                 steady,
-                keeps: self.shared.target.capabilities().stores_values,
+                stores_values: self.shared.target.capabilities().stores_values,
                 cpus: self.cpus,
             },
         ))
     }
 }
 
-fn stop_asked(plan: &LoadPlan) -> bool {
+fn stop_requested(plan: &LoadPlan) -> bool {
     plan.stop.load(Ordering::Relaxed)
 }
 
@@ -488,22 +488,22 @@ fn spawn<T: Target>(
     plan: &LoadPlan,
     thread: usize,
     recorder: Recorder,
-    end: Sender<Ended>,
+    end: Sender<WorkerResult>,
 ) -> Result<(), DriveError> {
     let plan = plan.clone();
     let body = move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
             (plan.on_start)(thread);
-            T::ask(&shared, thread, &plan, recorder)
+            T::run(&shared, thread, &plan, recorder)
         }));
-        // The store is released before the end is told, so that it can be closed then.
+        // Releases the store first: whoever receives the result may close it.
         drop(shared);
         let panicked = || DriveError::Internal(format!("thread {thread} panicked"));
-        // Nobody listens any more when the phase has failed already.
+        // The receiver is gone when the phase has failed already.
         let _ = end.send(result.unwrap_or_else(|_| Err(panicked())));
     };
     std::thread::Builder::new()
-        .name(format!("ask-{thread}"))
+        .name(format!("client-{thread}"))
         .spawn(body)
         .map(drop)
         .map_err(|error| DriveError::Internal(format!("cannot start thread {thread}: {error}")))

@@ -1,8 +1,8 @@
-//! Which inserts are acknowledged, where they are answered out of their order.
+//! Tracks acknowledged inserts that are answered out of order.
 
 use std::collections::VecDeque;
 
-/// Records in the order in which they were drawn, which is ascending, and whether each is in.
+/// Records in ascending order, as drawn, and whether each has been inserted.
 #[derive(Debug, Default)]
 pub(super) struct InsertTracker(VecDeque<(u64, bool)>);
 
@@ -20,8 +20,8 @@ impl InsertTracker {
         }
     }
 
-    /// Every record below it that was this thread's to insert is in the store; `next` is the
-    /// first that it has not drawn.
+    /// This thread has inserted all of its records below this number; `next` is the first that it
+    /// has not drawn.
     pub(super) fn floor(&self, next: u64) -> u64 {
         self.0.front().map_or(next, |(record, _)| *record)
     }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_floor_is_the_oldest_that_is_under_way() {
+    fn the_floor_is_the_oldest_insert_in_flight() {
         let mut inserts = InsertTracker::default();
         assert_eq!(inserts.floor(5), 5);
         for record in [5, 8, 9] {

@@ -1,4 +1,4 @@
-//! A store that writes down what it is asked, in the order in which it takes it.
+//! A store that logs its operations in order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -6,36 +6,36 @@ use std::time::Duration;
 
 use store::{Capabilities, Session, Statistic, Store, StoreError, StoreUrl};
 
-use crate::file::Asked;
+use crate::file::LoggedOperation;
 
 #[derive(Debug, Default)]
-struct Book {
+struct LogState {
     data: HashMap<Vec<u8>, Vec<u8>>,
-    asked: BTreeMap<String, Vec<Asked>>,
+    asked: BTreeMap<String, Vec<LoggedOperation>>,
 }
 
 #[derive(Debug, Default)]
-pub struct Ledger(Mutex<Book>);
+pub struct OperationLog(Mutex<LogState>);
 
-impl Book {
-    fn note(&mut self, key: &[u8], asked: Asked) {
+impl LogState {
+    fn note(&mut self, key: &[u8], asked: LoggedOperation) {
         let key = String::from_utf8(key.to_vec()).unwrap();
         self.asked.entry(key).or_default().push(asked);
     }
 }
 
-impl Ledger {
-    /// What each key was asked, in its order.
-    pub fn asked(&self) -> BTreeMap<String, Vec<Asked>> {
+impl OperationLog {
+    /// The operations on each key, in order.
+    pub fn operations(&self) -> BTreeMap<String, Vec<LoggedOperation>> {
         self.0.lock().unwrap().asked.clone()
     }
 }
 
-impl Store for Ledger {
-    type Session<'a> = &'a Ledger;
+impl Store for OperationLog {
+    type Session<'a> = &'a OperationLog;
 
     fn open(_: &StoreUrl) -> Result<Self, StoreError> {
-        Ok(Ledger::default())
+        Ok(OperationLog::default())
     }
     fn capabilities(&self) -> Capabilities {
         Capabilities { scan: false, durable: false, stores_values: true, may_evict: false }
@@ -46,7 +46,7 @@ impl Store for Ledger {
     fn options(&self) -> Vec<(String, String)> {
         Vec::new()
     }
-    fn session(&self) -> Result<&Ledger, StoreError> {
+    fn session(&self) -> Result<&OperationLog, StoreError> {
         Ok(self)
     }
     fn settle(&self, _: Duration) -> Result<(), StoreError> {
@@ -57,28 +57,28 @@ impl Store for Ledger {
     }
 }
 
-impl Session for &Ledger {
-    fn read(&mut self, key: &[u8], mut seen: impl FnMut(&[u8])) -> Result<bool, StoreError> {
-        let mut book = self.0.lock().unwrap();
-        book.note(key, ('r', 0));
-        let found = book.data.get(key);
+impl Session for &OperationLog {
+    fn read(&mut self, key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, StoreError> {
+        let mut state = self.0.lock().unwrap();
+        state.note(key, ('r', 0));
+        let found = state.data.get(key);
         if let Some(value) = found {
-            seen(value);
+            visit(value);
         }
         Ok(found.is_some())
     }
 
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let mut book = self.0.lock().unwrap();
-        book.note(key, ('w', value.len()));
-        book.data.insert(key.to_vec(), value.to_vec());
+        let mut state = self.0.lock().unwrap();
+        state.note(key, ('w', value.len()));
+        state.data.insert(key.to_vec(), value.to_vec());
         Ok(())
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreError> {
-        let mut book = self.0.lock().unwrap();
-        book.note(key, ('d', 0));
-        book.data.remove(key);
+        let mut state = self.0.lock().unwrap();
+        state.note(key, ('d', 0));
+        state.data.remove(key);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The outcomes of several clients that asked together, as one.
+//! Joins the outcomes of several clients that ran together into one.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use hdrhistogram::Histogram;
 use model::{Op, PerOp, histogram};
 
 use crate::collect::point;
-use crate::merge::{Criteria, judge};
 use crate::outcome::{AnswerFailure, DriveError, IntervalStats, PhaseOutcome};
 use crate::pace::Pacing;
 use crate::plan::{LoadPlan, PhaseKind};
+use crate::summary::{Criteria, judge};
 
 type Named = Vec<(Op, Histogram<u64>)>;
 
-/// Puts the outcomes of clients that began together, each by its name, to one: histograms are
-/// added, counts summed, means weighted by what they are means of. `plan` is what all of them
-/// together were asked. What made a client's part invalid makes the whole invalid, under its
-/// name; then the whole is judged as one client would be. `slots` are
-/// the requests that all of them can have under way, `keeps` is the store's capability.
+/// Joins the outcomes of clients that began together, each with its name: histograms are added,
+/// counts summed, means weighted by their counts. `plan` is that of all clients together. What
+/// made a client's part invalid makes the whole invalid, under its name; then the whole is judged
+/// like a single client. `slots` are the requests that all of them can have in flight;
+/// `stores_values` is the store's capability.
 ///
 /// # Errors
 /// A histogram that cannot be decoded or added.
@@ -25,12 +25,12 @@ pub fn join(
     parts: &[(String, PhaseOutcome)],
     plan: &LoadPlan,
     slots: usize,
-    keeps: bool,
+    stores_values: bool,
 ) -> Result<PhaseOutcome, DriveError> {
     let all = || parts.iter().map(|(_, part)| part);
     let sum = |count: fn(&PhaseOutcome) -> u64| all().map(count).sum::<u64>();
     let until = plan.until.of(plan.pacing);
-    let counted = plan.what == PhaseKind::Load || until.operations.is_some();
+    let counted = plan.phase == PhaseKind::Load || until.operations.is_some();
     let target = match plan.pacing {
         Pacing::Open { rate, .. } => Some(rate),
         Pacing::Closed { .. } | Pacing::Recorded { .. } => None,
@@ -46,7 +46,7 @@ pub fn join(
         let weighted: f64 = all().map(|part| value(part) * weight(part)).sum();
         if weights > 0.0 { weighted / weights } else { 0.0 }
     };
-    let told = all().any(|part| part.mean_wake_up_s.is_some());
+    let has_wake_up = all().any(|part| part.mean_wake_up_s.is_some());
     let wake_up_s = mean(|part| part.mean_wake_up_s.unwrap_or_default(), &arrived);
     let (series, intervals) = series_of(all())?;
     let mut whole = PhaseOutcome {
@@ -80,7 +80,7 @@ pub fn join(
         queued: sum(|part| part.queued),
         mean_queued_s: mean(|part| part.mean_queued_s, &queued),
         most_queued: sum(|part| part.most_queued),
-        mean_wake_up_s: told.then_some(wake_up_s),
+        mean_wake_up_s: has_wake_up.then_some(wake_up_s),
         reconnected: sum(|part| part.reconnected),
         fingerprint: all().fold(0, |sum: u64, part| sum.wrapping_add(part.fingerprint)),
         redirected: sum(|part| part.redirected),
@@ -94,13 +94,16 @@ pub fn join(
     whole.changes.inserted = sum(|part| part.changes.inserted);
     whole.changes.deleted = sum(|part| part.changes.deleted);
     whole.changes.refused = sum(|part| part.changes.refused);
-    judge_whole(&mut whole, parts, Criteria { counted, slots, target, recorded: false, keeps });
+    judge_whole(
+        &mut whole,
+        parts,
+        Criteria { counted, slots, target, recorded: false, stores_values },
+    );
     Ok(whole)
 }
 
-/// The length of the common window. Where it ends by the clock in a closed loop, each client's
-/// own length makes its rate true, and the mean makes the rate of all the sum of theirs; else
-/// the longest of them is the time that all took.
+/// The length of the common window. In a closed loop that ends by the clock, a weighted mean of the
+/// clients' lengths, so that the total rate is the sum of their rates; otherwise the longest.
 fn seconds_of<'a>(parts: impl Iterator<Item = &'a PhaseOutcome> + Clone, common: bool) -> f64 {
     let longest = parts.clone().map(|part| part.seconds).fold(0.0, f64::max);
     let rate: f64 = parts.clone().map(|part| part.operations as f64 / part.seconds.max(1e-9)).sum();
@@ -108,7 +111,7 @@ fn seconds_of<'a>(parts: impl Iterator<Item = &'a PhaseOutcome> + Clone, common:
     if common || rate <= 0.0 { longest } else { operations as f64 / rate }
 }
 
-/// The same kinds of operation added, bucket by bucket.
+/// Adds the histograms of each kind of operation.
 fn added<'a>(parts: impl Iterator<Item = &'a Named>) -> Result<Named, DriveError> {
     let mut sums: BTreeMap<Op, Histogram<u64>> = BTreeMap::new();
     for (op, histogram) in parts.flatten() {
@@ -146,7 +149,7 @@ fn series_of<'a>(
             return Err(DriveError::Internal(words));
         }
         for (point, bytes) in part.series.iter().zip(&part.intervals) {
-            // Intervals are whole but for the last, so the start says which one it is.
+            // All intervals but the last are whole, so the start identifies one.
             let start_ms = ((point.at_s - point.seconds) * 1e3).round() as u64;
             let key = (start_ms, point.op);
             let interval = intervals.entry(key).or_default();
@@ -168,8 +171,8 @@ fn series_of<'a>(
                 Some(sum) => sum.add(&part).map_err(unaddable)?,
             }
         }
-        let nobody = || DriveError::Internal("an interval of no client".to_owned());
-        let sum = sum.ok_or_else(nobody)?;
+        let no_part = || DriveError::Internal("an interval of no client".to_owned());
+        let sum = sum.ok_or_else(no_part)?;
         let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
         let point = match sum.is_empty() {
             true => {
@@ -190,7 +193,7 @@ struct ClientInterval<'a> {
     parts: Vec<&'a Vec<u8>>,
 }
 
-/// Counts by kind; the first of each says whose it was.
+/// Counts by kind; the first of each names its client.
 fn failures_of(parts: &[(String, PhaseOutcome)]) -> Vec<AnswerFailure> {
     let mut failures: Vec<AnswerFailure> = Vec::new();
     for (name, failure) in
@@ -208,13 +211,13 @@ fn failures_of(parts: &[(String, PhaseOutcome)]) -> Vec<AnswerFailure> {
     failures
 }
 
-/// What the clients said of themselves, then what all of them together come to.
-fn judge_whole(whole: &mut PhaseOutcome, parts: &[(String, PhaseOutcome)], terms: Criteria) {
-    // These the clients have told of themselves.
+/// Collects the clients' own verdicts, then judges the whole.
+fn judge_whole(whole: &mut PhaseOutcome, parts: &[(String, PhaseOutcome)], criteria: Criteria) {
+    // The clients have reported these themselves.
     let (failures, stopped) = (std::mem::take(&mut whole.failures), whole.stopped);
     let gave_up = whole.gave_up.take();
     whole.stopped = false;
-    judge(whole, terms);
+    judge(whole, criteria);
     (whole.failures, whole.stopped, whole.gave_up) = (failures, stopped, gave_up);
     let named = |reasons: fn(&PhaseOutcome) -> &Vec<String>| {
         parts.iter().flat_map(move |(name, part)| {
@@ -247,9 +250,9 @@ mod tests {
     use super::*;
     use crate::{Arrivals, NoObserver, StopCondition, Ticks, drive};
 
-    struct Asked<'a>(&'a LoadPlan, &'a str);
+    struct Driven<'a>(&'a LoadPlan, &'a str);
 
-    impl StoreVisitor for Asked<'_> {
+    impl StoreVisitor for Driven<'_> {
         type Output = PhaseOutcome;
         fn visit<S: Store>(self, store: S) -> PhaseOutcome {
             let spec =
@@ -259,12 +262,12 @@ mod tests {
         }
     }
 
-    fn ask(plan: &LoadPlan, preset: &str) -> PhaseOutcome {
-        store::open(&"null".parse::<StoreUrl>().unwrap(), Asked(plan, preset)).unwrap()
+    fn run(plan: &LoadPlan, preset: &str) -> PhaseOutcome {
+        store::open(&"null".parse::<StoreUrl>().unwrap(), Driven(plan, preset)).unwrap()
     }
 
     fn parts(plan: &LoadPlan, preset: &str, clients: usize) -> Vec<(String, PhaseOutcome)> {
-        let one = |client| (format!("c{client}"), ask(&plan.part(client, clients), preset));
+        let one = |client| (format!("c{client}"), run(&plan.part(client, clients), preset));
         (0..clients).map(one).collect()
     }
 
@@ -278,19 +281,19 @@ mod tests {
     }
 
     #[test]
-    fn clients_together_ask_what_one_client_asks() {
+    fn clients_together_issue_the_operations_of_one_client() {
         for preset in ["ycsb-a", "ycsb-d", "ycsb-load"] {
             let plan = closed(5, 100_007);
-            let alone = ask(&plan, preset);
+            let alone = run(&plan, preset);
             for clients in [2, 3, 5] {
                 let parts = parts(&plan, preset, clients);
                 let whole = join(&parts, &plan, 5, false).unwrap();
-                let told = |outcome: &PhaseOutcome| {
+                let summary = |outcome: &PhaseOutcome| {
                     let PhaseOutcome { operations, fingerprint, counts, drawn, changes, .. } =
                         *outcome;
                     (operations, fingerprint, counts, drawn, changes, outcome.threads)
                 };
-                assert_eq!(told(&whole), told(&alone), "{preset} by {clients}");
+                assert_eq!(summary(&whole), summary(&alone), "{preset} by {clients}");
                 assert!(whole.invalid_because.is_empty(), "{:?}", whole.invalid_because);
             }
         }
@@ -300,13 +303,13 @@ mod tests {
     fn clients_together_load_every_record_once() {
         let plan =
             LoadPlan { until: StopCondition { operations: None, time: None }, ..closed(4, 0) };
-        let plan = LoadPlan { what: PhaseKind::Load, ..plan };
+        let plan = LoadPlan { phase: PhaseKind::Load, ..plan };
         let whole = join(&parts(&plan, "ycsb-load", 3), &plan, 5, false).unwrap();
         assert_eq!((whole.operations, whole.changes.inserted), (1000, 1000));
     }
 
     #[test]
-    fn the_histogram_of_all_is_the_sum() {
+    fn joined_histograms_are_the_sum() {
         let plan = closed(3, 50_000);
         let parts = parts(&plan, "ycsb-a", 3);
         let whole = join(&parts, &plan, 5, false).unwrap();
@@ -326,7 +329,7 @@ mod tests {
         assert_eq!(counted, whole.operations);
     }
 
-    /// A client that saw one interval of these latencies.
+    /// A client with one interval of these latencies.
     fn client(seconds: f64, latencies: &[u64]) -> PhaseOutcome {
         let mut histogram = Histogram::new(3).unwrap();
         latencies.iter().for_each(|value| histogram.record(*value).unwrap());
@@ -342,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_those_of_the_sum_in_every_interval() {
+    fn interval_percentiles_are_of_the_summed_histogram() {
         let slow = client(1.0, &[1_000_000; 10]);
         let fast = client(1.0, &[1000; 990]);
         let parts = [("a".to_owned(), slow), ("b".to_owned(), fast)];
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_a_closed_loop_is_the_sum_of_rates_and_a_counted_one_lasts_as_the_longest() {
+    fn closed_loop_rates_add_up_and_counted_windows_last_as_the_longest() {
         let parts =
             [("a".to_owned(), client(1.0, &[10; 100])), ("b".to_owned(), client(1.1, &[10; 330]))];
         let by_time = StopCondition { operations: None, time: Some(Duration::from_secs(1)) };
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_said_is_kept_under_its_name_and_the_rate_is_judged_once_more() {
+    fn client_verdicts_keep_their_name_and_the_total_rate_is_judged() {
         let mut a = client(1.0, &[10; 100]);
         let mut b = client(1.0, &[10; 100]);
         (a.due, a.answered_in_time, b.due, b.answered_in_time) = (100, 100, 200, 100);
@@ -387,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_of_clients_interleave_as_those_of_one() {
+    fn arrivals_of_clients_interleave_like_those_of_one() {
         let clock = Ticks::new();
         let due = |plan: &LoadPlan, thread| {
             let gate = crate::frontier::PhaseGate::new();

@@ -1,41 +1,46 @@
-//! What one thread makes of the answers.
+//! Checks and counts the answers of one thread.
 
 use model::Op;
 use store::StoreError;
 
-use crate::asks::OperationSource;
 use crate::outcome::{AnswerFailure, DriveError, FailureKind};
+use crate::source::OperationSource;
 
-/// Failures in a row after which going on would measure nothing but the failing.
-pub(crate) const MOST_IN_A_ROW: u64 = 1000;
+/// Failures in a row after which a phase ends: more of them would not be a measurement.
+pub(crate) const MAX_CONSECUTIVE_FAILURES: u64 = 1000;
 
 /// Counts of one thread; merged when the phase ends.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerCounts {
     pub(crate) verified: u64,
-    /// Keys of reads that were there, those that were not where that is no failure, and those
-    /// that were not although they had to be.
+    /// Keys of reads that were found, those that were not where that is no failure, and those that
+    /// were missing although they had to be there.
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) missing: u64,
     pub(crate) bytes_read: u64,
     pub(crate) scanned: u64,
     pub(crate) failures: Vec<AnswerFailure>,
-    in_a_row: u64,
+    consecutive_failures: u64,
 }
 
 impl AnswerCounts {
-    /// Checks a value that the store gave for a key.
+    /// Verifies and counts a value that the store returned for a key.
     #[inline]
-    pub(crate) fn check(&mut self, asks: &impl OperationSource, key: &[u8], value: &[u8]) {
+    pub(crate) fn check(&mut self, source: &impl OperationSource, key: &[u8], value: &[u8]) {
         self.bytes_read += (key.len() + value.len()) as u64;
-        self.verified += u64::from(self.verify(asks, key, value));
+        self.verified += u64::from(self.verify(source, key, value));
     }
 
-    /// The same for an answer that does not count: it must be right all the same.
+    /// Verifies an answer that does not count.
     #[inline]
-    pub(crate) fn verify(&mut self, asks: &impl OperationSource, key: &[u8], value: &[u8]) -> bool {
-        let verified = asks.verify(key, value);
+    pub(crate) fn verify(
+        &mut self,
+        source: &impl OperationSource,
+        key: &[u8],
+        value: &[u8],
+    ) -> bool {
+        let verified = source.verify(key, value);
         if let Err(wrong) = &verified {
             self.fail(FailureKind::Wrong, || format!("{}: {wrong}", shown(key)));
         }
@@ -50,8 +55,7 @@ impl AnswerCounts {
         }
     }
 
-    /// A store's error counts as a failure of the run; a full disk or an unbroken row of
-    /// failures ends it.
+    /// Counts a store's error; a full disk or too many failures in a row end the phase.
     #[cold]
     pub(crate) fn store_failed(&mut self, op: Op, error: StoreError) -> Result<(), DriveError> {
         if matches!(error, StoreError::Full(_)) {
@@ -60,44 +64,44 @@ impl AnswerCounts {
         self.refused(FailureKind::Store, format!("{op}: {error}"))
     }
 
-    /// An operation that came to nothing.
+    /// Counts a failed operation.
     #[cold]
     pub(crate) fn refused(&mut self, kind: FailureKind, words: String) -> Result<(), DriveError> {
-        self.in_a_row += 1;
-        if self.in_a_row >= MOST_IN_A_ROW {
-            return Err(DriveError::Failing { count: self.in_a_row, last: words });
+        self.consecutive_failures += 1;
+        if self.consecutive_failures >= MAX_CONSECUTIVE_FAILURES {
+            return Err(DriveError::Failing { count: self.consecutive_failures, last: words });
         }
         self.fail(kind, || words);
         Ok(())
     }
 
-    /// One more time that something failed where an answer was due: how often in a row.
+    /// Counts a failure; returns how many there were in a row.
     #[cold]
-    pub(crate) fn failed_again(&mut self) -> u64 {
-        self.in_a_row += 1;
-        self.in_a_row
+    pub(crate) fn count_failure(&mut self) -> u64 {
+        self.consecutive_failures += 1;
+        self.consecutive_failures
     }
 
-    /// The same failures, and nothing else.
+    /// Keeps the failures only.
     pub(crate) fn failures_only(self) -> AnswerCounts {
         AnswerCounts { failures: self.failures, ..AnswerCounts::default() }
     }
 
-    /// A key that was never written has a value.
+    /// Counts a value of a key that was never written.
     #[cold]
-    pub(crate) fn invented(&mut self, key: &[u8]) {
+    pub(crate) fn count_unexpected(&mut self, key: &[u8]) {
         self.fail(FailureKind::Wrong, || format!("{} is there and was never written", shown(key)));
     }
 
-    /// A key that had to be there was not.
+    /// Counts a missing key that had to be there.
     #[cold]
-    pub(crate) fn not_there(&mut self, key: &[u8]) {
+    pub(crate) fn count_missing(&mut self, key: &[u8]) {
         self.fail(FailureKind::Missing, || format!("{} is not there", shown(key)));
     }
 
     #[inline(always)]
     pub(crate) fn answered(&mut self) {
-        self.in_a_row = 0;
+        self.consecutive_failures = 0;
     }
 
     pub(crate) fn merge(&mut self, other: AnswerCounts) {
@@ -116,7 +120,7 @@ impl AnswerCounts {
     }
 }
 
-/// A key as a person reads it.
+/// A key for messages.
 pub(crate) fn shown(key: &[u8]) -> String {
     format!("key `{}`", key.escape_ascii())
 }

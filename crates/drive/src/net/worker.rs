@@ -1,0 +1,228 @@
+//! The loop of one client thread over its connections; the submodules are its steps.
+
+mod failure;
+mod issue;
+mod receive;
+mod send;
+mod wait;
+
+use std::time::Duration;
+
+use reactor::Reactor;
+use store::wire::Protocol;
+
+use super::Network;
+use super::connection::{ServerConnection, ServerConnections};
+use super::insert_tracker::InsertTracker;
+use super::kernel_clock::KernelClock;
+use super::operation::{OperationPool, PendingRequest};
+use super::schedule::{NextAction, RequestSchedule};
+use crate::clock::Ticks;
+use crate::frontier::ThreadProgress;
+use crate::outcome::DriveError;
+use crate::pace::PaceWait;
+use crate::plan::LoadPlan;
+use crate::recorder::Recorder;
+use crate::source::{OperationSource, SourcedOperation};
+use crate::worker::{ThreadStats, WorkerShared};
+
+/// The longest sleep: how often the stage of the phase and request timeouts are checked.
+const LONGEST_SLEEP: Duration = Duration::from_millis(5);
+/// How long to wait for the last answers after a stop; request timeouts may end it earlier.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+pub(super) struct NetworkWorker<'a, A> {
+    shared: &'a WorkerShared<Network>,
+    network: &'a Network,
+    clock: &'a Ticks,
+    progress: &'a ThreadProgress,
+    protocol: Protocol,
+    depth: usize,
+    queue_limit: usize,
+    busy_poll: bool,
+    source: A,
+    /// Operations left in the block that was claimed; None when there are no more blocks.
+    block_left: Option<u64>,
+    /// Drawn from a source with due instants, and not yet due.
+    next_operation: Option<SourcedOperation>,
+    /// Since when the trace reader is behind.
+    exhausted_since: Option<u64>,
+    /// End of the last wait for the trace reader: operations due before it were read late.
+    awaited_until: u64,
+    needs_frontier: bool,
+    may_miss: bool,
+    reactor: Reactor,
+    connections: Vec<ServerConnection>,
+    servers: Vec<ServerConnections>,
+    /// Connections with requests that are not handed to the kernel yet.
+    unflushed: Vec<usize>,
+    queued: usize,
+    pool: OperationPool,
+    inserts: InsertTracker,
+    value: Vec<u8>,
+    kernel_clock: KernelClock,
+    recorder: Recorder,
+    stats: ThreadStats,
+    waited: PaceWait,
+    done: u64,
+    in_window: bool,
+    next_check: u64,
+    /// Answers per read of a connection: a moving mean over some 16 reads.
+    answers_per_poll: f32,
+    /// No more operations are issued: a server is lost, or every answer is a failure.
+    gave_up: bool,
+    /// Requests of a multi-get over several servers, by server.
+    spread: Vec<Option<PendingRequest>>,
+}
+
+impl<'a, A: OperationSource> NetworkWorker<'a, A> {
+    /// Connects, before the phase begins.
+    pub(super) fn new(
+        shared: &'a WorkerShared<Network>,
+        thread: usize,
+        plan: &LoadPlan,
+        source: A,
+        recorder: Recorder,
+    ) -> Result<Self, DriveError> {
+        let network = &*shared.target;
+        let config = plan.connections;
+        let mut reactor = network.reactor(plan)?;
+        let mut connections = Vec::new();
+        for server in 0..network.servers() {
+            for _ in 0..config.count {
+                let number = reactor.add(network.open(server)?).map_err(super::internal)?;
+                debug_assert_eq!(number, connections.len());
+                connections.push(ServerConnection::new(server, config.depth));
+            }
+        }
+        let mut servers: Vec<ServerConnections> =
+            (0..network.servers()).map(|_| ServerConnections::default()).collect();
+        for (number, connection) in connections.iter_mut().enumerate() {
+            connection.listed = true;
+            servers[connection.server].with_room.push_back(number);
+        }
+        let needs_frontier = source.reads_inserted();
+        let may_miss = network.may_evict() || source.may_miss();
+        let spread = servers.iter().map(|_| None).collect();
+        Ok(NetworkWorker {
+            shared,
+            network,
+            clock: &shared.clock,
+            progress: shared.frontier.progress(thread),
+            protocol: network.protocol(),
+            depth: config.depth,
+            queue_limit: config.queue,
+            busy_poll: config.busy_poll,
+            source,
+            block_left: Some(0),
+            next_operation: None,
+            exhausted_since: None,
+            awaited_until: 0,
+            needs_frontier,
+            may_miss,
+            reactor,
+            connections,
+            servers,
+            unflushed: Vec::new(),
+            queued: 0,
+            pool: OperationPool::default(),
+            inserts: InsertTracker::default(),
+            value: Vec::with_capacity(4096),
+            kernel_clock: KernelClock::new(&shared.clock),
+            recorder,
+            stats: ThreadStats::default(),
+            waited: PaceWait::default(),
+            done: 0,
+            in_window: false,
+            next_check: 0,
+            answers_per_poll: 0.0,
+            gave_up: false,
+            spread,
+        })
+    }
+
+    pub(super) fn run(mut self, thread: usize, plan: &LoadPlan) -> Result<ThreadStats, DriveError> {
+        let gate = &self.shared.gate;
+        gate.wait_for_start();
+        let most = self.connections.len() * self.depth;
+        let mut schedule =
+            RequestSchedule::new(plan, thread, self.clock, self.shared.begun(), most);
+        let mut entered = PaceWait::default();
+        let mut last_wait = None;
+        loop {
+            let mut now = self.clock.now();
+            if !self.in_window && gate.opened() {
+                entered = self.waited;
+                self.enter_window(&mut schedule);
+                now = self.clock.now();
+            }
+            if self.gave_up || gate.stopped() {
+                // Queued requests are not sent any more; those in flight are waited for.
+                let until = *last_wait.get_or_insert_with(|| now + self.clock.ticks_of(LAST_WAIT));
+                if now >= until
+                    || self.connections.iter().all(|connection| connection.in_flight.is_empty())
+                {
+                    break;
+                }
+            }
+            let next = self.issue_due(&mut schedule, now);
+            self.send()?;
+            if self.pool.in_flight() == 0 {
+                match next {
+                    NextAction::Done => break,
+                    NextAction::WaitForAnswer if self.gathers() => {
+                        gate.wait_if_gathering();
+                        continue;
+                    }
+                    _ => {}
+                }
+            }
+            self.poll(next)?;
+            let now = self.clock.now();
+            while let Some(number) = self.reactor.ready() {
+                self.read_answers(number, &mut schedule);
+            }
+            if now >= self.next_check {
+                self.check_connections(now, &mut schedule);
+            }
+        }
+        self.abandon_unfinished();
+        if !self.in_window {
+            entered = self.waited;
+            self.stats = std::mem::take(&mut self.stats).entering(self.clock.now());
+        }
+        if schedule.is_open() && !self.shared.counted && gate.closes_at() != u64::MAX {
+            let end = gate.closes_at();
+            self.stats.never_sent += schedule.skipped(end);
+            self.stats.never_sent +=
+                self.source.due_before(end.saturating_sub(self.shared.begun()));
+        }
+        self.stats.drawn -= u64::from(self.next_operation.is_some());
+        self.progress.retire();
+        if A::TRACED {
+            self.progress.wait_until(u64::MAX);
+        }
+        self.recorder.finish();
+        self.stats.waited = self.waited - entered;
+        self.source.account(&mut self.stats);
+        Ok(self.stats)
+    }
+
+    /// Operations that began before the window do not count. The queue of a warm-up at another rate
+    /// is dropped.
+    fn enter_window(&mut self, schedule: &mut RequestSchedule) {
+        let gate = &self.shared.gate;
+        self.in_window = true;
+        self.recorder.open_window(gate.opened_at());
+        self.stats = std::mem::take(&mut self.stats).entering(gate.opened_at());
+        if schedule.enter_window(gate.opened_at()) {
+            for server in 0..self.servers.len() {
+                while let Some(request) = self.servers[server].queue.pop_front() {
+                    self.queued -= 1;
+                    if let Some(pending) = self.abandon(request) {
+                        self.finish_insert(pending.sourced.operation, false);
+                    }
+                }
+            }
+        }
+    }
+}
