@@ -193,8 +193,8 @@ impl LoadFlags {
         // A place, to read the options with: where the server listens is known when it runs.
         let mut url: StoreUrl = format!("{name}://localhost{options}").parse()?;
         url.servers.clear();
-        let order = ServerSpec::of_words(name, settings)
-            .map_err(|why| request(format!("--server: {why}")))?;
+        let order =
+            ServerSpec::parse(name, settings).map_err(|why| request(format!("--server: {why}")))?;
         Ok((url, Some(order)))
     }
 
@@ -214,7 +214,7 @@ impl LoadFlags {
             busy_poll: self.busy_poll.then_some(true),
             engine: self.engine.clone(),
             server_latency: self.server_latency.clone(),
-            expects_hits: self.expect_hit_ratio,
+            expected_hit_ratio: self.expect_hit_ratio,
             ..LoadOptions::default()
         }
     }
@@ -225,7 +225,7 @@ pub fn manner(wish: &LoadOptions, machines: u32) -> anyhow::Result<LoadConfig> {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
     // Agents are taken to be machines like this one; each looks again.
     let cpus = cpus.saturating_mul(machines);
-    wish.manner(cpus).map_err(by_flag)
+    wish.config(cpus).map_err(by_flag)
 }
 
 /// A key that makes no sense, by the flag that gave it.
@@ -237,7 +237,7 @@ fn by_flag(InvalidOption { key, why }: InvalidOption) -> anyhow::Error {
 /// The plan of a run that flags describe; an error of one of its keys names the flag.
 pub fn planned(plan: Result<Plan, StudyError>) -> anyhow::Result<Plan> {
     plan.map_err(|error| match error {
-        StudyError::Senseless(senseless) => by_flag(senseless),
+        StudyError::InvalidOption(invalid) => by_flag(invalid),
         other => other.into(),
     })
 }

@@ -26,16 +26,16 @@ impl<'a> Searching<'a> {
 }
 
 impl Listener for Searching<'_> {
-    fn hear(&mut self, event: Event<'_>) {
+    fn on_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Kept { run, .. } => match self.search.trial(run) {
+            Event::Saved { run, .. } => match self.search.trial(run) {
                 Some(trial) => self.bar.say(&tables::trial_line(&trial)),
                 None => {
                     let reached = report::format::rate(run.throughput());
                     self.bar.say(&format!("a closed loop reaches {reached}"));
                 }
             },
-            other => self.bar.hear(other),
+            other => self.bar.on_event(other),
         }
     }
 }

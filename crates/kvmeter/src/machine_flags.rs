@@ -72,7 +72,7 @@ impl Recorded {
             seen.0.iter().for_each(|proof| show.note(&proof.to_string()));
             work(seen)
         };
-        let (done, restored) = study::knobs::under(&self.root(), levels, &supervisor, told)?;
+        let (done, restored) = study::knobs::with_levels(&self.root(), levels, &supervisor, told)?;
         if let Some(restored) = restored {
             show.note(&restored.to_string());
         }

@@ -255,7 +255,7 @@ impl Bar {
         let stage = (elapsed / done - elapsed).max(0.0);
         let window = match progress.stage {
             PhaseStage::Measure => 0.0,
-            _ => step.manner.until.time.map_or(0.0, |time| time.as_secs_f64()),
+            _ => step.load_config.until.time.map_or(0.0, |time| time.as_secs_f64()),
         };
         let rest: Duration = self.expected.iter().skip(self.step).sum();
         let run = Duration::from_secs_f64(stage + window).as_secs();
@@ -268,7 +268,7 @@ impl Bar {
 }
 
 impl Listener for Bar {
-    fn hear(&mut self, event: Event<'_>) {
+    fn on_event(&mut self, event: Event<'_>) {
         match event {
             Event::Preparing { step, why } => {
                 let records = step.workload.records;
@@ -281,7 +281,7 @@ impl Listener for Bar {
             Event::Reusing { step } => {
                 self.say(&format!("{}: using the data that is there", step.label));
             }
-            Event::BroughtBack { step } => {
+            Event::Restored { step } => {
                 self.say(&format!("{}: bringing back the data as it was loaded", step.label));
             }
             Event::Copied { done: true } => {}
@@ -292,7 +292,7 @@ impl Listener for Bar {
                 let time = format::seconds(seconds);
                 self.say(&format!("measuring the power of the idle machine for {time}"));
             }
-            Event::Unturned { levels, why } => {
+            Event::KnobsUnavailable { levels, why } => {
                 let levels: Vec<String> =
                     levels.0.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
                 self.say(&format!("nothing is run at {}: {why}", levels.join(", ")));
@@ -300,7 +300,7 @@ impl Listener for Bar {
             Event::Simulating { step } => {
                 self.say(&format!("{}: a pass under cachegrind, which takes a while", step.label));
             }
-            Event::Begins { step } => {
+            Event::RunStarts { step } => {
                 self.step += usize::from(!step.is_trial());
                 if let Some(maximum) = step.maximum.as_ref().filter(|new| !self.told.contains(new))
                 {
@@ -315,7 +315,7 @@ impl Listener for Bar {
             }
             Event::Progress { step, progress } => self.progress(step, progress),
             Event::Settling { .. } => self.bar.set_message("the store settles"),
-            Event::Kept { step, run } => {
+            Event::Saved { step, run } => {
                 let mark = if run.valid() { "" } else { "  INVALID" };
                 let (rate, seconds) = match run.phase {
                     Phase::Simulate => ("simulated".to_owned(), String::new()),

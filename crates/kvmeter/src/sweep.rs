@@ -83,12 +83,12 @@ impl Swept {
 }
 
 impl Listener for Swept {
-    fn hear(&mut self, event: Event<'_>) {
+    fn on_event(&mut self, event: Event<'_>) {
         let words = match &event {
-            Event::Kept { run, .. } => self.beyond(run),
+            Event::Saved { run, .. } => self.beyond(run),
             _ => None,
         };
-        self.bar.hear(event);
+        self.bar.on_event(event);
         if let Some(words) = words {
             self.told = true;
             self.bar.say(&words);

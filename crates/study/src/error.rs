@@ -1,33 +1,33 @@
 use thiserror::Error;
 
-use crate::asking::InvalidOption;
+use crate::load_config::InvalidOption;
 
 /// Why a study did not run to its end.
 #[derive(Debug, Error)]
 pub enum StudyError {
-    /// What was asked cannot be done as it was asked; the message names the place.
+    /// The request is invalid; the message names the place.
     #[error("{0}")]
     Request(String),
-    /// It was asked rightly and went wrong.
+    /// A valid request failed.
     #[error("{0}")]
     Failed(String),
-    /// One key of what was asked makes no sense.
+    /// A load option is invalid.
     #[error(transparent)]
-    Senseless(#[from] InvalidOption),
+    InvalidOption(#[from] InvalidOption),
 }
 
 impl StudyError {
-    /// The same error with a line behind it.
+    /// The same error with a line appended.
     pub fn with_note(self, note: &str) -> Self {
         match self {
             StudyError::Request(words) => StudyError::Request(format!("{words}\n{note}")),
             StudyError::Failed(words) => StudyError::Failed(format!("{words}\n{note}")),
-            StudyError::Senseless(senseless) => StudyError::Request(format!("{senseless}\n{note}")),
+            StudyError::InvalidOption(invalid) => StudyError::Request(format!("{invalid}\n{note}")),
         }
     }
 
     pub fn is_request(&self) -> bool {
-        matches!(self, StudyError::Request(_) | StudyError::Senseless(_))
+        matches!(self, StudyError::Request(_) | StudyError::InvalidOption(_))
     }
 }
 
@@ -45,7 +45,7 @@ impl From<store::StoreError> for StudyError {
         use store::StoreError::{Directory, Failed, Full, Request, Unsettled};
         let words = error.to_string();
         match error {
-            // More room is the user's to give: nothing that was kept is lost.
+            // The user can make space, and no saved run is lost.
             Request(_) | Directory { .. } | Full(_) => StudyError::Request(words),
             Failed(_) | Unsettled(_) => StudyError::Failed(words),
         }
@@ -75,7 +75,7 @@ impl From<workload::SpecError> for StudyError {
 }
 
 impl From<workload::trace::TraceError> for StudyError {
-    /// A trace is the user's, and so is what is wrong with it.
+    /// The trace is part of the request, and so are its errors.
     fn from(error: workload::trace::TraceError) -> Self {
         StudyError::Request(error.to_string())
     }

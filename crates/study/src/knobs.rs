@@ -12,8 +12,8 @@ use record::RunSettings;
 use toml::Spanned;
 
 use crate::error::StudyError;
-use crate::source::StudyText;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 
 /// Levels such as `("idle", "none")`, which the knobs of a machine are to be at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,13 +51,13 @@ impl KnobLevels {
     }
 }
 
-/// What was seen of knobs that are turned.
+/// The proven effects of turned knobs.
 #[derive(Debug, Clone, Default)]
 pub struct KnobEffects(pub Vec<Proof>);
 
 impl KnobEffects {
-    /// `knob.NAME.effect`: whether the effect was proven. A level that was only written is
-    /// another condition than one that was seen to hold.
+    /// `knob.NAME.effect`: whether the effect was proven. A level without proof is another condition
+    /// than a proven one.
     pub(crate) fn settings(&self, settings: &mut RunSettings) {
         for proof in &self.0 {
             let word = match proof.outcome {
@@ -69,7 +69,7 @@ impl KnobEffects {
         }
     }
 
-    /// What was seen, in words, as facts of the machine on which the runs ran.
+    /// The effects as facts of the machine.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let fact = |proof: &Proof| Fact {
             name: format!("knob.{}", proof.knob),
@@ -82,12 +82,12 @@ impl KnobEffects {
 
 /// Runs `work` while the knobs of the machine stand at `levels`: journalled, watched over by a
 /// process of its own, read back, proven, and put back when `work` has ended, however it ended.
-/// Without levels it only runs `work`. Answers what became of putting back, too.
+/// Without levels it only runs `work`. Also returns how the knobs were put back.
 ///
 /// # Errors
-/// A level that is not here, a write that is refused, a knob that is seen to have no effect
-/// (`work` is not run then); what `work` answers; a knob that could not be put back.
-pub fn under<T, E: From<KnobError>>(
+/// An unavailable level, a refused write or a knob without effect (`work` is then not run); the
+/// error of `work`; a knob that could not be put back.
+pub fn with_levels<T, E: From<KnobError>>(
     root: &Root,
     levels: &KnobLevels,
     supervisor: &Supervisor,
@@ -100,10 +100,10 @@ pub fn under<T, E: From<KnobError>>(
     let journal = Journal::open(root, &state_folder()?)?.supervised_by(supervisor());
     let mut turned = plan.apply(journal)?;
     turned.check_effect()?;
-    let seen = KnobEffects(turned.proofs().to_vec());
-    let done = work(&seen);
+    let effects = KnobEffects(turned.proofs().to_vec());
+    let done = work(&effects);
     let restored = turned.restore();
-    // What went wrong with the work is the first thing to know; the journal still holds the rest.
+    // The error of the work comes first; the journal still has the rest.
     let done = done?;
     Ok((done, Some(restored?)))
 }
@@ -113,18 +113,18 @@ pub(crate) fn level_text(level: &toml::Value) -> Result<String, String> {
     match level {
         toml::Value::String(text) => Ok(text.clone()),
         toml::Value::Integer(number) => Ok(number.to_string()),
-        // `turbo = off` without quotes is no TOML, `false` is what people write then.
+        // `turbo = off` without quotes is no TOML, so people write `false`.
         toml::Value::Boolean(on) => Ok((if *on { "on" } else { "off" }).to_owned()),
         other => Err(format!("a level is text or a number, not {}", other.type_str())),
     }
 }
 
-/// Who turns the knobs for runs.
+/// Turns the knobs for runs.
 pub trait KnobControl {
-    /// Does `work` while the knobs stand at `levels`, and puts them back.
+    /// Runs `work` while the knobs are at `levels`, and puts them back.
     ///
     /// # Errors
-    /// As [`under`].
+    /// As [`with_levels`].
     fn turn(
         &mut self,
         levels: &KnobLevels,
@@ -149,8 +149,8 @@ impl KnobControl for KnobsHeld<'_> {
 pub struct KnobsPerBlock<'a> {
     pub root: Root,
     pub supervisor: Supervisor,
-    /// Hears what was seen of them, and how they came back.
-    pub tell: &'a dyn Fn(&str),
+    /// Receives the effects of the knobs, and how they were put back.
+    pub log: &'a dyn Fn(&str),
 }
 
 impl KnobControl for KnobsPerBlock<'_> {
@@ -159,14 +159,14 @@ impl KnobControl for KnobsPerBlock<'_> {
         levels: &KnobLevels,
         work: &mut dyn FnMut(&KnobEffects) -> Result<(), StudyError>,
     ) -> Result<(), StudyError> {
-        let tell = self.tell;
-        let told = |seen: &KnobEffects| {
-            seen.0.iter().for_each(|proof| tell(&proof.to_string()));
-            work(seen)
+        let log = self.log;
+        let logged = |effects: &KnobEffects| {
+            effects.0.iter().for_each(|proof| log(&proof.to_string()));
+            work(effects)
         };
-        let ((), restored) = under(&self.root, levels, &self.supervisor, told)?;
+        let ((), restored) = with_levels(&self.root, levels, &self.supervisor, logged)?;
         if let Some(restored) = restored {
-            tell(&restored.to_string());
+            log(&restored.to_string());
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ pub(crate) fn of_study(
     for (knob, level) in spec.knobs.iter().flatten() {
         let text = level_text(level.get_ref()).map_err(|words| source.at(level.span(), &words))?;
         levels.0.push((knob.get_ref().clone(), text));
-        // One by one, so that an error points at the very knob; what clashes shows at the last.
+        // One by one, so that an error points at its knob; conflicts show at the last one.
         if let Err(error) = levels.plan(root) {
             let place: Range<usize> = match error {
                 KnobError::NoSuchLevel { .. } => level.span(),

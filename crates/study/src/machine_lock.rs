@@ -1,4 +1,4 @@
-//! One study at a time on a machine: two would measure each other.
+//! A lock that allows one study at a time on a machine: two would disturb each other.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,12 +9,12 @@ use safe_file::{Lock, LockError, LockOptions, LockScope};
 
 use crate::error::StudyError;
 
-/// Where the lock lies instead, with the journal of the knobs.
+/// Variable with another folder for the lock, which also has the journal of the knobs.
 const FOLDER: &str = "KVMETER_STATE_DIR";
-/// Folders that every user of a machine has in common, the best first.
+/// Folders shared by all users of a machine, in order of preference.
 const COMMON: [&str; 3] = ["/run/lock", "/var/lock", "/tmp"];
 const NAME: &str = "kvmeter-run.lock";
-/// All users meet here, so the file may be any user's; it is written to by its owner alone.
+/// The lock is shared by all users, so its file may be any user's; only its owner writes to it.
 const TERMS: LockOptions = LockOptions {
     scope: LockScope::AllUsers,
     timeout: Duration::from_secs(5),
@@ -36,7 +36,7 @@ impl MachineLock {
         let own = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty());
         match own {
             Some(folder) => MachineLock::take_in(Path::new(&folder)),
-            None => MachineLock::take_in(meeting_place(&COMMON.map(Path::new))),
+            None => MachineLock::take_in(shared_folder(&COMMON.map(Path::new))),
         }
     }
 
@@ -60,16 +60,16 @@ impl MachineLock {
     }
 }
 
-/// The first folder that has the lock already, else the first in which every user can make it:
-/// some distributions let root alone write to `/run/lock`, and there root and the others would not
-/// meet. The last one where there is neither.
-fn meeting_place<'a>(common: &[&'a Path]) -> &'a Path {
+/// The first folder that already has the lock, else the first in which every user can create it:
+/// some distributions let only root write to `/run/lock`, where root and others would not share a
+/// lock. Otherwise the last one.
+fn shared_folder<'a>(common: &[&'a Path]) -> &'a Path {
     let has_it = |folder: &&&Path| folder.join(NAME).symlink_metadata().is_ok();
-    let is_everybodys = |folder: &&&Path| {
+    let is_writable_by_all = |folder: &&&Path| {
         let mode = fs::metadata(folder).map_or(0, |there| there.permissions().mode());
         mode & 0o003 == 0o003
     };
-    let found = common.iter().find(has_it).or_else(|| common.iter().find(is_everybodys));
+    let found = common.iter().find(has_it).or_else(|| common.iter().find(is_writable_by_all));
     found.or(common.last()).unwrap_or(&Path::new("/tmp"))
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_one_is_refused_with_the_process_that_holds_it_and_since_when() {
+    fn a_second_lock_is_refused_with_its_holder() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("not there yet");
         let first = MachineLock::take_in(&place).unwrap();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn all_users_meet_in_the_first_folder_that_has_the_lock_or_that_all_can_write_to() {
+    fn all_users_share_one_folder() {
         let folder = tempfile::tempdir().unwrap();
         let [roots, everybodys, last] =
             [("run", 0o755), ("var", 0o1777), ("tmp", 0o1777)].map(|(name, mode)| {
@@ -108,16 +108,16 @@ mod tests {
             });
         let missing = folder.path().join("missing");
         let all = [&*missing, &*roots, &*everybodys, &*last];
-        assert_eq!(meeting_place(&all), everybodys);
-        assert_eq!(meeting_place(&all[..2]), roots, "there is no other");
+        assert_eq!(shared_folder(&all), everybodys);
+        assert_eq!(shared_folder(&all[..2]), roots, "there is no other");
         fs::write(last.join(NAME), "").unwrap();
-        assert_eq!(meeting_place(&all), last);
+        assert_eq!(shared_folder(&all), last);
         fs::write(roots.join(NAME), "").unwrap();
-        assert_eq!(meeting_place(&all), roots);
+        assert_eq!(shared_folder(&all), roots);
     }
 
     #[test]
-    fn takes_over_a_killed_holders_file() {
+    fn the_lock_of_a_killed_process_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(NAME), "4194304000").unwrap();
         MachineLock::take_in(folder.path()).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_at_its_name_makes_and_changes_nothing() {
+    fn a_symbolic_link_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let victim = folder.path().join("victim");
         symlink(&victim, folder.path().join(NAME)).unwrap();

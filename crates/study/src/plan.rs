@@ -18,24 +18,24 @@ use record::{Design, Phase, PlannedRun, Run, RunSettings};
 use store::StoreUrl;
 use workload::WorkloadSpec;
 
-use crate::asking::LoadConfig;
-use crate::bench::Activity;
-use crate::beside::CoRunner;
+use crate::activity::Activity;
 use crate::calibrate::{Calibration, Maximum};
+use crate::co_runner::CoRunner;
+use crate::distributed::AgentsConfig;
 use crate::error::StudyError;
-use crate::fleet::AgentsConfig;
 use crate::knobs::KnobLevels;
+use crate::load_config::LoadConfig;
 use crate::probes::ProbesConfig;
 use crate::settings::settings;
-use crate::source::StudyText;
-use crate::started::ServerSpec;
+use crate::started_server::ServerSpec;
+use crate::study_text::StudyText;
 use crate::trace::TraceSource;
 
-pub(crate) use checks::{check_manner, check_store};
+pub(crate) use checks::{check_needs_servers, check_store};
 pub use estimate::Estimates;
-pub(crate) use size::{MOST_CELLS, check_runs};
+pub(crate) use size::{MAX_CELLS, check_runs};
 
-/// A rough guess for how fast a store is that nobody has measured yet.
+/// Assumed speed of a store that has not been measured yet.
 const GUESSED_BYTES_S: f64 = 60e6;
 
 const GUESSED_OPS_S: f64 = 100e3;
@@ -49,7 +49,7 @@ pub struct Plan {
     /// The study's text as it is run; empty where there is none.
     pub text: String,
     pub segments: Vec<Segment>,
-    /// The machines that ask instead of this one.
+    /// The machines that generate the load instead of this one.
     pub agents: Option<AgentsConfig>,
     pub probes: ProbesConfig,
     /// How often each cell runs, without spare repeats; the least of it where repeats are adaptive.
@@ -64,15 +64,14 @@ pub struct Segment {
     pub store: StoreUrl,
     /// The server that is started for it, and ended with it.
     pub server: Option<ServerSpec>,
-    /// The directory is ours to delete when the study has ended.
+    /// The directory is deleted when the study has ended.
     pub temporary: bool,
     pub steps: Vec<Step>,
     /// How data is loaded when a step needs it and no step of the segment has loaded it.
     pub preparing: LoadConfig,
     /// The levels of the machine's knobs under which it runs.
     pub knobs: KnobLevels,
-    /// The data that is loaded for it is wanted again later, after it was changed: a copy is
-    /// kept beside it.
+    /// The data loaded for it is needed again after it was changed, so it is copied.
     pub copies: bool,
 }
 
@@ -87,13 +86,13 @@ pub struct Step {
     pub label: String,
     pub phase: Phase,
     pub workload: WorkloadSpec,
-    /// What is replayed instead of the workload, which is then of no meaning.
+    /// The trace that is replayed; the workload is then unused.
     pub trace: Option<TraceSource>,
-    pub manner: LoadConfig,
-    /// What is done instead of asking a store; workload and manner are then of no meaning.
-    pub bench: Option<Activity>,
-    /// What else keeps the machine busy meanwhile.
-    pub beside: Option<CoRunner>,
+    pub load_config: LoadConfig,
+    /// An activity instead of a load on a store; workload and load configuration are then unused.
+    pub activity: Option<Activity>,
+    /// The co-runner.
+    pub co_runner: Option<CoRunner>,
     /// How the maximum is found of which its rate is a share.
     pub calibrate: Option<Calibration>,
     /// That maximum, once it is known.
@@ -101,7 +100,7 @@ pub struct Step {
     pub settings: RunSettings,
 }
 
-/// What a run will take, as far as that can be said beforehand.
+/// The estimated cost of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub seconds: f64,
@@ -112,7 +111,7 @@ pub struct Estimate {
 }
 
 impl Step {
-    /// Made to find a maximum, and no result of the study.
+    /// Whether it is a trial of a calibration rather than a result.
     pub fn is_trial(&self) -> bool {
         self.settings.contains_key(Run::TRIAL_FOR)
     }
@@ -126,8 +125,8 @@ impl Step {
     }
 
     pub fn estimate(&self) -> Estimate {
-        if let Some(bench) = &self.bench {
-            return Estimate { seconds: bench.seconds(), guessed: true, data: Bytes(0) };
+        if let Some(activity) = &self.activity {
+            return Estimate { seconds: activity.seconds(), guessed: true, data: Bytes(0) };
         }
         let data = match self.settings.get("store").map(String::as_str) {
             Some("null") => Bytes(0),
@@ -136,16 +135,16 @@ impl Step {
         };
         let operations = match self.phase {
             Phase::Load => Some(self.workload.records.0),
-            Phase::Measure | Phase::Simulate => self.manner.until.operations,
+            Phase::Measure | Phase::Simulate => self.load_config.until.operations,
         };
-        let paced = operations.map(|operations| self.manner.paced_seconds(operations));
-        let (window, guessed) = match (self.manner.until.time, paced) {
+        let paced = operations.map(|operations| self.load_config.paced_seconds(operations));
+        let (window, guessed) = match (self.load_config.until.time, paced) {
             (Some(time), Some(paced)) => (time.as_secs_f64().min(paced.max(1e-3)), paced == 0.0),
             (Some(time), None) => (time.as_secs_f64(), false),
             (None, Some(paced)) => (paced, true),
             (None, None) => (0.0, true),
         };
-        // Nobody knows beforehand how fast a store is: a rough guess, said to be one.
+        // The speed of the store is not known beforehand.
         let at_least = match (guessed, self.phase) {
             (false, _) => 0.0,
             (true, Phase::Load) => (data.0 as f64 / GUESSED_BYTES_S)
@@ -154,13 +153,13 @@ impl Step {
                 operations.unwrap_or_default() as f64 / GUESSED_OPS_S
             }
         };
-        let seconds = self.manner.seconds_before() + window.max(at_least);
+        let seconds = self.load_config.seconds_before() + window.max(at_least);
         Estimate { seconds, guessed, data }
     }
 }
 
 impl Plan {
-    /// Of these runs, with nothing more said.
+    /// A plan of these segments with defaults.
     pub(crate) fn new(name: &str, segments: Vec<Segment>) -> Plan {
         Plan {
             name: name.to_owned(),
@@ -217,7 +216,7 @@ impl Plan {
         changes
     }
 
-    /// Whether it is run only if others of its cell turn out invalid.
+    /// Whether it runs only if other runs of its cell are invalid.
     pub fn is_spare(&self, step: &Step) -> bool {
         self.design.spare_repeats > 0 && step.repeat > self.repeats
     }
@@ -226,37 +225,37 @@ impl Plan {
         self.segments.iter().flat_map(|segment| segment.steps.iter().map(move |s| (segment, s)))
     }
 
-    /// Measurements without a study, one for each manner and repeat: the data is loaded first
-    /// unless it is there.
+    /// A plan without a study: one run for each load configuration and repeat. The data is loaded first
+    /// unless it exists.
     pub fn single(
         (store, server): (StoreUrl, Option<ServerSpec>),
         name: &str,
         workload: WorkloadSpec,
         phase: Phase,
-        manners: &[LoadConfig],
+        load_configs: &[LoadConfig],
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
         check_store(&store, &workload)?;
-        check_runs("--repeat", repeats, manners.len())?;
+        check_runs("--repeat", repeats, load_configs.len())?;
         let mut segments = Vec::new();
         let mut ordinal = 0;
         for repeat in 1..=repeats {
             let mut steps = Vec::new();
-            for (unit, manner) in manners.iter().enumerate() {
+            for (unit, load_config) in load_configs.iter().enumerate() {
                 ordinal += 1;
                 let at = (ordinal, unit as u32, repeat);
-                let whom = (&store, server.as_ref());
-                steps.push(step(whom, name, &workload, phase, manner, at)?);
+                let target = (&store, server.as_ref());
+                steps.push(step(target, name, &workload, phase, load_config, at)?);
             }
-            // One after the other on the same open store; but a load begins with nothing.
+            // Runs share one open store, but each load begins with an empty one.
             let together = if phase == Phase::Load { 1 } else { steps.len().max(1) };
             segments.extend(steps.chunks(together).map(|steps| Segment {
                 store: store.clone(),
                 server: server.clone(),
                 temporary: false,
                 steps: steps.to_vec(),
-                preparing: steps[0].manner.preparing(),
+                preparing: steps[0].load_config.preparing(),
                 knobs: KnobLevels::default(),
                 copies: false,
             }));
@@ -286,16 +285,16 @@ pub(crate) fn step(
     name: &str,
     workload: &WorkloadSpec,
     phase: Phase,
-    manner: &LoadConfig,
+    load_config: &LoadConfig,
     (ordinal, unit, repeat): (u32, u32, u32),
 ) -> Result<Step, StudyError> {
-    let manner = match phase {
-        Phase::Load => manner.clone(),
-        Phase::Measure | Phase::Simulate => manner.clone().with_default_length(),
+    let load_config = match phase {
+        Phase::Load => load_config.clone(),
+        Phase::Measure | Phase::Simulate => load_config.clone().with_default_length(),
     };
-    checks::check_workload(workload, &manner, phase)?;
-    check_manner(store, &manner)?;
-    let settings = settings((store, server), name, workload, &manner, repeat);
+    checks::check_workload(workload, &load_config, phase)?;
+    check_needs_servers(store, &load_config)?;
+    let settings = settings((store, server), name, workload, &load_config, repeat);
     let (label, workload) = (label(store, name), workload.clone());
     Ok(Step {
         ordinal,
@@ -305,9 +304,9 @@ pub(crate) fn step(
         phase,
         workload,
         trace: None,
-        manner,
-        bench: None,
-        beside: None,
+        load_config,
+        activity: None,
+        co_runner: None,
         calibrate: None,
         maximum: None,
         settings,

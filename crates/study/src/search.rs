@@ -1,5 +1,5 @@
-//! The highest rate that holds an objective, found by runs on one open store: which rate is
-//! next is for [`analyse::search`] to say, what came of it is measured and kept like any run.
+//! Searches the highest rate that meets an objective, with runs on one open store. [`analyse::search`]
+//! decides the next rate; each trial is measured and saved like any run.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,41 +14,41 @@ use record::{Execution, Phase, Run};
 use store::StoreUrl;
 use workload::WorkloadSpec;
 
-use crate::asking::{LoadConfig, MOST_RATE};
 use crate::calibrate::Calibration;
-use crate::engine::{Listener, RunContext};
+use crate::distributed::{AgentPool, AgentsConfig};
 use crate::error::StudyError;
-use crate::fleet::{AgentPool, AgentsConfig};
+use crate::execute::{Listener, RunContext};
+use crate::execution_cache::ExecutionCache;
 use crate::knobs::{KnobEffects, KnobLevels};
-use crate::once::ExecutionCache;
+use crate::load_config::{LoadConfig, MAX_RATE};
 use crate::plan::{Plan, Segment, Step, check_store, step};
 use crate::probes::{ProbesConfig, measure_idle};
 use crate::session::StepAgenda;
-use crate::started::ServerSpec;
+use crate::started_server::ServerSpec;
 
-/// The closed loop that says about where to begin is this long at most.
+/// Maximum length of the closed loop that gives the starting rate.
 const CALIBRATION: Duration = Duration::from_secs(2);
-/// The setting that tells what a run was for, and that of the objective.
+/// The settings for the role of a run and for the objective.
 const ROLE_KEY: &str = "search";
 const OBJECTIVE_KEY: &str = "slo";
 
-/// What is searched for, and how each rate is tried.
+/// A search and its trials' configuration.
 #[derive(Debug, Clone)]
 pub struct RateSearch {
     pub store: StoreUrl,
-    /// Started for it, and ended.
+    /// The server to be started for the search.
     pub server: Option<ServerSpec>,
     /// The workload's name and what it asks.
     pub name: String,
     pub workload: WorkloadSpec,
     /// An open loop; its rate and length do not matter.
-    pub manner: LoadConfig,
+    pub load_config: LoadConfig,
     pub objective: Objective,
     /// Its hint is measured here.
     pub request: SearchRequest,
     /// Of a trial that need not be longer.
     pub time: Duration,
-    /// The machines that ask instead of this one.
+    /// The machines that generate the load instead of this one.
     pub agents: Option<AgentsConfig>,
     pub probes: ProbesConfig,
     pub knobs: KnobLevels,
@@ -63,7 +63,7 @@ pub struct TrialRun {
     pub run: Run,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct SearchResult {
     pub conclusion: Conclusion,
@@ -78,16 +78,16 @@ pub struct SearchResult {
 impl RateSearch {
     /// The plan of what is certain to run, to begin a results file with.
     pub fn plan(&self) -> Result<Plan, StudyError> {
-        let trying = self.trying()?;
-        trying.procedure(None)?;
+        let template = self.template()?;
+        template.procedure(None)?;
         self.store.check()?;
         check_store(&self.store, &self.workload)?;
         let segments = vec![Segment {
             store: self.store.clone(),
             server: self.server.clone(),
             temporary: false,
-            steps: vec![trying.closed(1)],
-            preparing: self.manner.preparing(),
+            steps: vec![template.closed(1)],
+            preparing: self.load_config.preparing(),
             knobs: KnobLevels::default(),
             copies: false,
         }];
@@ -105,60 +105,60 @@ impl RateSearch {
         }
     }
 
-    /// What a run says of its rate; none of a closed loop.
+    /// The trial of a run; None for a closed loop.
     pub fn trial(&self, run: &Run) -> Option<Trial> {
         Trial::of(run, &self.objective, ClientHealth::of(run))
     }
 
-    /// Searches. Each trial is kept as it ends. When `stop` is raised,
-    /// or the store fails, what was found so far is the answer, with the reason.
+    /// Searches, and saves each trial as it ends. After a stop or an error of the store, the result is
+    /// that of the trials so far, with the reason.
     pub fn run(
         &self,
         execution: &Execution,
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
         stop: &Arc<AtomicBool>,
-        seen: &KnobEffects,
+        knob_effects: &KnobEffects,
     ) -> Result<SearchResult, StudyError> {
         let plan = self.plan()?;
         let clock = Ticks::new();
-        let mut crew = self.agents.clone().map(AgentPool::new);
+        let mut agent_pool = self.agents.clone().map(AgentPool::new);
         self.probes.check_required()?;
         let idle = measure_idle(&self.probes, listener, stop);
-        let once = ExecutionCache::default();
-        let mut scene = RunContext {
+        let cache = ExecutionCache::default();
+        let mut context = RunContext {
             clock: &clock,
             execution,
             stop,
-            crew: crew.as_mut(),
+            agent_pool: agent_pool.as_mut(),
             probes: &self.probes,
             idle: &idle,
-            seen,
-            once: &once,
+            knob_effects,
+            cache: &cache,
         };
-        let mut trials = TrialAgenda::new(self.trying()?, 1, &[])?;
-        let first = trials.trying.closed(1);
+        let mut trials = TrialAgenda::new(self.template()?, 1, &[])?;
+        let first = trials.template.closed(1);
         let mut unkept = None;
         let mut keep = |run: &Run| keep(run).inspect_err(|_| unkept = Some(run.clone()));
-        let ended = scene.play(&plan.segments[0], first, &mut trials, &mut keep, listener);
-        // What was measured counts, whatever became of the file.
-        let heard = unkept.map_or(Ok(()), |run| trials.take(&run));
+        let ended = context.run_segment(&plan.segments[0], first, &mut trials, &mut keep, listener);
+        // A measured trial counts even if it could not be saved.
+        let last_run = unkept.map_or(Ok(()), |run| trials.take(&run));
         if !matches!(ended, Ok(true)) {
             trials.cut = Some(Cut::Stopped);
         }
         let conclusion = trials.conclusion();
-        let fault = ended.err().or(heard.err()).or(trials.fault);
+        let fault = ended.err().or(last_run.err()).or(trials.fault);
         Ok(SearchResult { conclusion, tried: trials.tried, calibration: trials.calibration, fault })
     }
 
-    fn trying(&self) -> Result<TrialTemplate, StudyError> {
-        let whom = (&self.store, self.server.as_ref());
-        let manner = LoadConfig {
+    fn template(&self) -> Result<TrialTemplate, StudyError> {
+        let target = (&self.store, self.server.as_ref());
+        let load_config = LoadConfig {
             until: StopCondition { operations: None, time: Some(self.time) },
-            ..self.manner.clone()
+            ..self.load_config.clone()
         };
         let mut template =
-            step(whom, &self.name, &self.workload, Phase::Measure, &manner, (1, 0, 1))?;
+            step(target, &self.name, &self.workload, Phase::Measure, &load_config, (1, 0, 1))?;
         self.knobs.settings(&mut template.settings);
         if let Some(agents) = &self.agents {
             agents.settings(&mut template.settings);
@@ -173,7 +173,7 @@ impl RateSearch {
     }
 }
 
-/// What the trials of a search are but for their rate.
+/// The trials of a search without their rate.
 pub(crate) struct TrialTemplate {
     /// An open loop; its rate does not matter.
     template: Step,
@@ -184,7 +184,7 @@ pub(crate) struct TrialTemplate {
     most_time: Option<Duration>,
 }
 
-/// Settings of a run that come of how it is asked.
+/// Settings of a run that depend on its pacing.
 const OF_PACE: [&str; 5] = ["loop", "rate", "arrivals", "warm_up_rate", "time"];
 
 impl TrialTemplate {
@@ -203,40 +203,40 @@ impl TrialTemplate {
     }
 
     fn procedure(&self, hint: Option<f64>) -> Result<Procedure, StudyError> {
-        let highest = Some(self.request.highest.unwrap_or(MOST_RATE));
+        let highest = Some(self.request.highest.unwrap_or(MAX_RATE));
         Procedure::new(SearchRequest { hint, highest, ..self.request })
             .map_err(|error| StudyError::Request(error.to_string()))
     }
 
-    /// A closed loop of the same connections: about where to begin.
+    /// A closed loop with the same connections, which gives the starting rate.
     fn closed(&self, ordinal: u32) -> Step {
         let closed = LoadConfig {
             pacing: Pacing::Closed { think: Duration::ZERO },
             of_maximum: false,
             warm_up_rate: None,
             until: StopCondition { operations: None, time: Some(self.time.min(CALIBRATION)) },
-            ..self.template.manner.clone()
+            ..self.template.load_config.clone()
         };
         self.step(closed, ordinal, "calibration")
     }
 
     fn trial(&self, rate: f64, time: Duration, ordinal: u32) -> Step {
-        self.step(self.template.manner.at(rate, time), ordinal, "trial")
+        self.step(self.template.load_config.at(rate, time), ordinal, "trial")
     }
 
-    fn step(&self, manner: LoadConfig, ordinal: u32, role: &str) -> Step {
+    fn step(&self, load_config: LoadConfig, ordinal: u32, role: &str) -> Step {
         let mut settings = self.template.settings.clone();
         settings.retain(|name, _| !OF_PACE.contains(&name.as_str()));
-        manner.settings(settings.contains_key("connections"), &mut settings);
+        load_config.settings(settings.contains_key("connections"), &mut settings);
         settings.insert(ROLE_KEY.to_owned(), role.to_owned());
         settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());
-        Step { ordinal, manner, settings, ..self.template.clone() }
+        Step { ordinal, load_config, settings, ..self.template.clone() }
     }
 }
 
 /// Decides after each run which is the next.
 pub(crate) struct TrialAgenda {
-    trying: TrialTemplate,
+    template: TrialTemplate,
     procedure: Procedure,
     /// Of the next step.
     ordinal: u32,
@@ -254,13 +254,13 @@ pub(crate) struct TrialAgenda {
 impl TrialAgenda {
     /// The steps are counted from `ordinal` on; `made` are the runs of an earlier invocation.
     pub(crate) fn new(
-        trying: TrialTemplate,
+        template: TrialTemplate,
         ordinal: u32,
         made: &[Run],
     ) -> Result<TrialAgenda, StudyError> {
         let mut trials = TrialAgenda {
-            procedure: trying.procedure(None)?,
-            trying,
+            procedure: template.procedure(None)?,
+            template,
             ordinal,
             began: None,
             hinted: false,
@@ -270,36 +270,36 @@ impl TrialAgenda {
             cut: None,
             fault: None,
         };
-        made.iter().try_for_each(|run| trials.hear(run))?;
+        made.iter().try_for_each(|run| trials.on_run(run))?;
         Ok(trials)
     }
 
-    /// A run that was made just now.
+    /// Takes a run of this invocation.
     pub(crate) fn take(&mut self, run: &Run) -> Result<(), StudyError> {
         let this = Duration::from_secs_f64(run.seconds);
         self.began
             .get_or_insert_with(|| Instant::now().checked_sub(this).unwrap_or_else(Instant::now));
         self.ordinal = run.ordinal + 1;
-        self.hear(run)
+        self.on_run(run)
     }
 
-    /// What a run says: the rate at which to begin, or of the rate that was asked.
-    fn hear(&mut self, run: &Run) -> Result<(), StudyError> {
+    /// Takes a run: the starting rate, or a trial.
+    fn on_run(&mut self, run: &Run) -> Result<(), StudyError> {
         self.hinted = true;
-        match Trial::of(run, &self.trying.objective, ClientHealth::of(run)) {
+        match Trial::of(run, &self.template.objective, ClientHealth::of(run)) {
             Some(trial) => self.tried.push(TrialRun { trial, run: run.clone() }),
             None => {
                 self.calibration = Some(run.throughput()).filter(|rate| *rate > 0.0);
-                self.procedure = self.trying.procedure(self.calibration)?;
+                self.procedure = self.template.procedure(self.calibration)?;
             }
         }
         Ok(())
     }
 
-    /// What is tried next; none when the search has come to its end.
+    /// The next trial; None when the search has ended.
     pub(crate) fn next_step(&mut self) -> Result<Option<Step>, StudyError> {
         if !self.hinted {
-            return Ok(Some(self.trying.closed(self.ordinal)));
+            return Ok(Some(self.template.closed(self.ordinal)));
         }
         let (rate, longer) = match self.procedure.next(&self.judged()) {
             Decision::Try { rate_ops_s, longer, .. } => (rate_ops_s, longer),
@@ -308,14 +308,14 @@ impl TrialAgenda {
                 return Ok(None);
             }
         };
-        let time = self.trying.time.mul_f64(longer);
-        let whole = time + self.trying.template.manner.warm_up.unwrap_or_default();
+        let time = self.template.time.mul_f64(longer);
+        let whole = time + self.template.template.load_config.warm_up.unwrap_or_default();
         let elapsed = self.began.map_or(Duration::ZERO, |began| began.elapsed());
-        if self.trying.most_time.is_some_and(|most| elapsed + whole > most) {
+        if self.template.most_time.is_some_and(|most| elapsed + whole > most) {
             self.cut = Some(Cut::Time);
             return Ok(None);
         }
-        Ok(Some(self.trying.trial(rate, time, self.ordinal)))
+        Ok(Some(self.template.trial(rate, time, self.ordinal)))
     }
 
     fn judged(&self) -> Vec<Trial> {
@@ -339,6 +339,6 @@ impl StepAgenda for TrialAgenda {
     }
 
     fn preloads(&self) -> bool {
-        self.trying.template.manner.insight.preloads(true)
+        self.template.template.load_config.server_timing.preloads(true)
     }
 }

@@ -1,4 +1,4 @@
-//! The servers' side of a run: what their processes used, and how long each request took inside.
+//! The servers' side of a run: resource usage of their processes and latency inside them.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use server::tap::Tap;
 use server::watch::{Figure, Process, Usage};
 use syscall_trace::{CostWatch, Tracer};
 
-use crate::insight::ServerTiming;
-use crate::started::Tapped;
+use crate::server_timing::ServerTiming;
+use crate::started_server::Tapped;
 
-/// As long as the client's own latencies are counted.
+/// Longest latency, as for the client's.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// The server processes that can be watched from here.
 #[derive(Default)]
 pub(crate) struct ServerSide {
     servers: Vec<WatchedServer>,
-    /// Whether latencies inside servers are wanted.
-    wanted: bool,
-    /// Why a server's process, or its latency, cannot be seen.
-    blind: Vec<(String, Unavailable)>,
+    /// Whether latency inside servers is measured.
+    times_requests: bool,
+    /// Why a server's process, or its latency, is unavailable.
+    unwatched: Vec<(String, Unavailable)>,
 }
 
 struct WatchedServer {
     process: Process,
     tap: Option<Arc<Tap>>,
-    /// Why a library that was to be preloaded does not count.
-    untapped: Option<Unavailable>,
+    /// Why the preloaded library does not work.
+    tap_error: Option<Unavailable>,
     tracer: Option<Tracer>,
     window: Option<WindowStart>,
 }
@@ -41,7 +41,7 @@ struct WindowStart {
     trace: Option<(syscall_trace::Snapshot, Option<CostWatch>)>,
 }
 
-/// What is known of a window.
+/// Readings of a window.
 #[derive(Default)]
 pub(crate) struct WindowReadings {
     pub(crate) readings: Vec<Reading>,
@@ -58,23 +58,23 @@ impl ServerSide {
         for (address, tap) in addresses {
             match Process::listening_at(address) {
                 Ok(process) => {
-                    let (tap, untapped) = match tap {
+                    let (tap, tap_error) = match tap {
                         Some(Ok(tap)) => (Some(tap), None),
                         Some(Err(why)) => (None, Some(why)),
                         None => (None, None),
                     };
                     let watched =
-                        WatchedServer { process, tap, untapped, tracer: None, window: None };
+                        WatchedServer { process, tap, tap_error, tracer: None, window: None };
                     side.servers.push(watched);
                 }
-                Err(why) => side.blind.push((format!("server {address}"), why)),
+                Err(why) => side.unwatched.push((format!("server {address}"), why)),
             }
         }
         side
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.servers.is_empty() && self.blind.is_empty()
+        self.servers.is_empty() && self.unwatched.is_empty()
     }
 
     /// The CPUs that the servers here may run on, as far as they can be told.
@@ -88,21 +88,21 @@ impl ServerSide {
         self.servers.iter().map(|watched| watched.process.pid()).collect()
     }
 
-    /// Whether every server runs on this machine: none is asked, or each was found here.
+    /// Whether every server runs on this machine.
     pub(crate) fn are_here(&self) -> bool {
-        self.blind.iter().all(|(about, _)| about == LATENCY)
+        self.unwatched.iter().all(|(about, _)| about == LATENCY)
     }
 
-    /// Gets ready for one run, before anything is asked.
-    pub(crate) fn prepare(&mut self, insight: ServerTiming, open: bool) {
-        self.blind.retain(|(about, _)| about != LATENCY);
-        self.wanted = insight != ServerTiming::Off;
+    /// Prepares for one run, before its load.
+    pub(crate) fn prepare(&mut self, server_timing: ServerTiming, open: bool) {
+        self.unwatched.retain(|(about, _)| about != LATENCY);
+        self.times_requests = server_timing != ServerTiming::Off;
         for watched in &mut self.servers {
             watched.tracer = None;
-            let traces = match insight {
+            let traces = match server_timing {
                 ServerTiming::Off | ServerTiming::Tap => false,
                 ServerTiming::Ebpf => true,
-                // A closed loop asks for the peak, and tracing costs some of it.
+                // A closed loop measures the peak rate, which tracing lowers.
                 ServerTiming::Auto => watched.tap.is_none() && open,
             };
             if traces {
@@ -110,29 +110,29 @@ impl ServerSide {
                     Ok(tracer) => watched.tracer = Some(tracer),
                     Err(why) => {
                         let traced = Unavailable::new(why.reason.to_string(), why.remedy);
-                        let why = match &watched.untapped {
+                        let why = match &watched.tap_error {
                             None => traced,
                             Some(why) => {
                                 let reason = format!("{}; by eBPF: {}", why.reason, traced.reason);
                                 Unavailable::new(reason, why.remedy.clone())
                             }
                         };
-                        self.blind.push((LATENCY.to_owned(), why));
+                        self.unwatched.push((LATENCY.to_owned(), why));
                     }
                 }
-            } else if watched.tap.is_none() && insight != ServerTiming::Off {
-                let why = match (&watched.untapped, insight) {
+            } else if watched.tap.is_none() && server_timing != ServerTiming::Off {
+                let why = match (&watched.tap_error, server_timing) {
                     (Some(why), _) => why.clone(),
                     (None, ServerTiming::Tap) => Unavailable::new(
                         "the server runs already, and a library is preloaded when one starts",
                         "let kvmeter start it, or ask for `ebpf`",
                     ),
                     (None, _) => Unavailable::new(
-                        "a closed loop asks for the highest rate, which tracing would lower",
+                        "a closed loop measures the highest rate, which tracing would lower",
                         "ask for `ebpf` (--server-latency), or for a rate",
                     ),
                 };
-                self.blind.push((LATENCY.to_owned(), why));
+                self.unwatched.push((LATENCY.to_owned(), why));
             }
         }
     }
@@ -151,14 +151,14 @@ impl ServerSide {
     }
 
     pub(crate) fn end(&mut self) -> ServersSummary {
-        let mut seen = ServersSummary::default();
+        let mut summary = ServersSummary::default();
         for watched in &mut self.servers {
             let Some(window) = watched.window.take() else { continue };
-            seen.add(watched, window);
+            summary.add(watched, window);
         }
-        seen.blind.extend(self.blind.iter().cloned());
-        seen.wanted = self.wanted;
-        seen
+        summary.unwatched.extend(self.unwatched.iter().cloned());
+        summary.times_requests = self.times_requests;
+        summary
     }
 }
 
@@ -187,8 +187,8 @@ fn unavailable(why: &Unavailable) -> ReadingValue {
 /// All servers of a run together, over its window.
 #[derive(Default)]
 pub(crate) struct ServersSummary {
-    blind: Vec<(String, Unavailable)>,
-    wanted: bool,
+    unwatched: Vec<(String, Unavailable)>,
+    times_requests: bool,
     window_s: f64,
     figures: Vec<Figure>,
     latency: Option<Histogram<u64>>,
@@ -223,7 +223,7 @@ impl ServersSummary {
                     "the server's process cannot be watched to the end: {}; {}",
                     why.reason, why.remedy
                 ));
-                self.blind.push((format!("server {}", watched.process.name()), why));
+                self.unwatched.push((format!("server {}", watched.process.name()), why));
             }
         }
         if let (Some(tap), Some(before)) = (&watched.tap, window.tap) {
@@ -286,7 +286,7 @@ impl ServersSummary {
         self.own_s = Some((self.own_s.map_or(0.0, |(sum, _)| sum) + seconds, what));
     }
 
-    /// `operations` were asked in the window.
+    /// Turns the summary into readings; `operations` were issued in the window.
     pub(crate) fn finish(mut self, operations: u64) -> WindowReadings {
         let window_s = self.window_s;
         let of = |signal: &str, answer: ReadingValue, unit, source: &str, window_s| Reading {
@@ -298,8 +298,8 @@ impl ServersSummary {
             window_s,
             origin: Origin::Measured,
         };
-        // A sum over all servers is known only where each of them was seen.
-        let unseen = self.blind.iter().find(|(about, _)| about != LATENCY).cloned();
+        // A sum over all servers needs each of them.
+        let unseen = self.unwatched.iter().find(|(about, _)| about != LATENCY).cloned();
         let mut readings: Vec<Reading> = self
             .figures
             .iter()
@@ -337,22 +337,22 @@ impl ServersSummary {
         WindowReadings { readings, latency: self.latency.take(), warnings: self.warnings }
     }
 
-    /// What was counted and timed inside the servers: of all of them, or unavailable with the
-    /// reason of the first that was not seen. What nothing was attached to counts nothing, which
-    /// is not 0.
+    /// Counts and latencies inside the servers: of all of them, or unavailable with the reason of the
+    /// first missing one. Without an attachment the count is unavailable, not 0.
     fn inside(
         &mut self,
         operations: u64,
         of: &impl Fn(&str, ReadingValue, Unit, &str, f64) -> Reading,
     ) -> Vec<Reading> {
-        let is_watched = !self.figures.is_empty() || !self.blind.is_empty();
-        if !self.wanted || !is_watched {
+        let is_watched = !self.figures.is_empty() || !self.unwatched.is_empty();
+        if !self.times_requests || !is_watched {
             return Vec::new();
         }
         let window_s = self.window_s;
-        // The reason of the latency itself first.
-        let mut why = self.blind.iter().find(|(about, _)| about == LATENCY).or(self.blind.first());
-        let still;
+        // Prefers the reason of the latency itself.
+        let mut why =
+            self.unwatched.iter().find(|(about, _)| about == LATENCY).or(self.unwatched.first());
+        let no_calls;
         if why.is_none() && operations > 0 && self.calls.is_none_or(|(calls, _)| calls == 0.0) {
             let reason = format!(
                 "none of the system calls for {operations} requests was seen: another process \
@@ -360,8 +360,8 @@ impl ServersSummary {
                  (io_uring)"
             );
             let remedy = "let one process listen and serve, without io_uring";
-            still = (LATENCY.to_owned(), Unavailable::new(reason, remedy));
-            why = Some(&still);
+            no_calls = (LATENCY.to_owned(), Unavailable::new(reason, remedy));
+            why = Some(&no_calls);
         }
         if let Some((about, why)) = why {
             self.latency = None;

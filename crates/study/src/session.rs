@@ -1,4 +1,4 @@
-//! One open store and the steps that are run on it.
+//! A session: one open store and the steps that run on it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,93 +12,92 @@ use record::{Execution, Phase, Run, RunSettings};
 use store::{Store, StoreError, StoreUrl, StoreVisitor};
 use workload::{Workload, WorkloadSpec};
 
-use crate::asking::{LoadConfig, cpus_of_load, first_of_all};
-use crate::assemble::{MeasuredRun, assemble};
-use crate::engine::{Event, Listener, now};
+use crate::check_findings::findings;
+use crate::dataset_marker::{DatasetName, MarkerLocation};
+use crate::distributed::{AgentPool, AgentRun, AgentRunResult};
 use crate::error::StudyError;
-use crate::findings::findings;
-use crate::fleet::{AgentPool, AgentRun, AgentRunResult};
-use crate::keeper::{DatasetName, MarkerLocation};
-use crate::observe::{ProbedObserver, ProgressOnly};
-use crate::once::{CachedTax, ExecutionCache, TaxSetting};
+use crate::execute::{Event, Listener, now};
+use crate::execution_cache::{CachedTax, ExecutionCache, TaxSetting};
+use crate::load_config::{LoadConfig, cpus_of_load, init_thread};
+use crate::observer::{ProbedObserver, ProgressOnly};
 use crate::plan::{Segment, Step};
 use crate::probes::{CheckTime, ProbesConfig, check, missing};
+use crate::run_record::{MeasuredRun, assemble};
 use crate::server_side::{ServerSide, ServersSummary};
-use crate::simulated::simulate;
+use crate::simulation::simulate;
 
-/// How long a store may take to write out what it holds after a phase that wrote.
+/// How long a store may take to settle after a phase that wrote.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
-/// How long one look at that takes.
+/// How long one wait for that takes.
 const SETTLE_SLICE: Duration = Duration::from_secs(1);
 
-/// Which run is next.
+/// Decides which step is next.
 pub(crate) trait StepAgenda {
-    /// After the run that was kept last.
+    /// The step after the run that was saved last.
     fn next(&mut self, run: &Run) -> Option<Step>;
-    /// Whether a server that is started for them is to be timed from inside.
+    /// Whether servers that are started get the preloaded library that times requests.
     fn preloads(&self) -> bool;
 }
 
 pub(crate) struct Session<'a> {
     pub(crate) clock: &'a Ticks,
     pub(crate) segment: &'a Segment,
-    /// Its store, with the address of a server that was started for it.
-    pub(crate) asked: StoreUrl,
-    /// The folders of further stores that are asked at the same time.
-    pub(crate) beside: Vec<PathBuf>,
+    /// The segment's store, with the address of a server that was started.
+    pub(crate) store_url: StoreUrl,
+    /// Folders of further stores that are loaded at the same time.
+    pub(crate) other_stores: Vec<PathBuf>,
     pub(crate) agenda: &'a mut dyn StepAgenda,
-    pub(crate) keeper: MarkerLocation,
+    pub(crate) marker: MarkerLocation,
     /// Why data must be loaded before the first step.
     pub(crate) load_first: Option<&'static str>,
     /// The data of an earlier invocation is used.
-    pub(crate) found: bool,
-    /// Data that is loaded may be copied; not where there was no room for it.
+    pub(crate) reuses_data: bool,
+    /// Loaded data may be copied; false after a copy failed for lack of space.
     pub(crate) may_copy: bool,
     pub(crate) execution: &'a Execution,
     pub(crate) keep: &'a mut dyn FnMut(&Run) -> Result<(), StudyError>,
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) stop: &'a Arc<AtomicBool>,
-    /// The machines that ask instead of this one.
-    pub(crate) crew: Option<&'a mut AgentPool>,
+    /// The machines that generate the load instead of this one.
+    pub(crate) agent_pool: Option<&'a mut AgentPool>,
     /// Records that the store holds, as far as they were not deleted.
     pub(crate) records: u64,
     /// A run has added or deleted records.
     pub(crate) changed: bool,
-    /// What the data is, to be said of it when the store is closed.
+    /// The dataset name to be stored in the marker when the store is closed.
     pub(crate) name: Option<DatasetName>,
-    /// For the next run that is kept.
+    /// Warnings for the next saved run.
     pub(crate) warnings: Vec<String>,
     /// The servers behind a networked store, as far as they can be watched from here.
     pub(crate) servers: ServerSide,
-    /// What the runs depend on besides what was asked for: the server that was started.
+    /// Further settings of the runs: the server that was started.
     pub(crate) facts: RunSettings,
     pub(crate) probes: &'a ProbesConfig,
-    /// The power of the idle machine, measured before.
+    /// The power of the idle machine.
     pub(crate) idle: &'a [Reading],
-    /// What was found out for all runs of the execution.
-    pub(crate) once: &'a ExecutionCache,
-    /// The figures of the simulator, and of which workload they are.
+    /// Results cached for all runs of the execution.
+    pub(crate) cache: &'a ExecutionCache,
+    /// The figures of the simulator with their workload.
     pub(crate) simulated: Option<(WorkloadSpec, Vec<Reading>)>,
 }
 
-/// How a phase was asked, and what was seen.
+/// A finished phase: its load configuration and outcome.
 struct DrivenPhase {
     outcome: PhaseOutcome,
-    manner: LoadConfig,
+    load_config: LoadConfig,
     tax: Option<CachedTax>,
-    /// Where agents asked.
-    borne: Option<AgentRunResult>,
+    /// The agents' result, where agents generated the load.
+    agent_run: Option<AgentRunResult>,
 }
 
-/// What is left when a store is closed.
+/// What remains when a store is closed.
 pub(crate) struct ClosedStore {
-    pub(crate) keeper: MarkerLocation,
-    /// What the data is, where that was not certain while the store was open.
+    pub(crate) marker: MarkerLocation,
+    /// The dataset name, where the store was not settled while it was open.
     pub(crate) name: Option<DatasetName>,
-    /// A run that wants the data as it was loaded, which it no longer is; or that waits until
-    /// the data was copied.
+    /// The next step, which needs freshly loaded data or waits until the data was copied.
     pub(crate) next: Option<Step>,
-    /// The data was loaded just now and is wanted again later.
+    /// The data was just loaded and is to be copied for later.
     pub(crate) copy: bool,
 }
 
@@ -109,40 +108,40 @@ impl StoreVisitor for EmbeddedSession<'_> {
     type Output = Result<ClosedStore, StudyError>;
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
-        self.0.ask(&Arc::new(store), self.1)
+        self.0.run_steps(&Arc::new(store), self.1)
     }
 }
 
 impl Session<'_> {
-    /// Looks at the data that is there: whether the first step can use it, or must load its own.
+    /// Checks whether the first step can use the existing data or must load its own.
     pub(crate) fn find_data(&mut self, first: &Step) -> Result<(), StudyError> {
         if first.trace.is_some() {
-            // It begins with nothing, as far as we may take away what is there.
-            return Ok(self.keeper.clear()?);
+            // A replay begins with an empty store, as far as it may be cleared.
+            return Ok(self.marker.clear()?);
         }
         if first.phase == Phase::Measure {
-            self.load_first = self.keeper.must_load(first)?;
-            if self.load_first.is_some() && self.keeper.bring_back(first)? {
+            self.load_first = self.marker.must_load(first)?;
+            if self.load_first.is_some() && self.marker.bring_back(first)? {
                 self.load_first = None;
-                self.listener.hear(Event::BroughtBack { step: first });
+                self.listener.on_event(Event::Restored { step: first });
             }
-            self.found = self.load_first.is_none();
+            self.reuses_data = self.load_first.is_none();
         }
         if let Some(why) = self.load_first {
-            self.listener.hear(Event::Preparing { step: first, why });
+            self.listener.on_event(Event::Preparing { step: first, why });
         }
-        if !self.found {
-            self.keeper.clear()?;
+        if !self.reuses_data {
+            self.marker.clear()?;
         }
-        self.records = match self.found {
-            true => self.keeper.name()?.map_or(0, |name| name.records),
+        self.records = match self.reuses_data {
+            true => self.marker.name()?.map_or(0, |name| name.records),
             false => 0,
         };
         Ok(())
     }
 
-    /// Runs steps on a store that is open, from the first on, as long as its data suits them.
-    pub(crate) fn ask<T: Target>(
+    /// Runs steps on an open store, as long as its data suits them.
+    pub(crate) fn run_steps<T: Target>(
         mut self,
         store: &Arc<T>,
         first: Step,
@@ -161,26 +160,26 @@ impl Session<'_> {
                 if self.stopped() {
                     break;
                 }
-                if self.segment.copies && self.may_copy && self.keeper.on_disk() {
-                    // Only the files of a closed store can be copied; then it goes on.
-                    let Session { keeper, name, .. } = self;
-                    return Ok(ClosedStore { keeper, name, next: Some(step), copy: true });
+                if self.segment.copies && self.may_copy && self.marker.on_disk() {
+                    // Only the files of a closed store can be copied; then the step continues.
+                    let Session { marker, name, .. } = self;
+                    return Ok(ClosedStore { marker, name, next: Some(step), copy: true });
                 }
-            } else if std::mem::take(&mut self.found) {
-                self.listener.hear(Event::Reusing { step: &step });
+            } else if std::mem::take(&mut self.reuses_data) {
+                self.listener.on_event(Event::Reusing { step: &step });
             }
             if let Some(run) = self.run(store, &workload, &step)? {
                 next = self.agenda.next(&run);
             }
         }
-        Ok(ClosedStore { keeper: self.keeper, name: self.name, next, copy: false })
+        Ok(ClosedStore { marker: self.marker, name: self.name, next, copy: false })
     }
 
     fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Loads the data that a step needs, without measuring it.
+    /// Loads the data of a step without measuring it.
     pub(crate) fn prepare<T: Target>(
         &mut self,
         store: &Arc<T>,
@@ -192,7 +191,7 @@ impl Session<'_> {
         let mut observer = ProgressOnly { step, listener: &mut *self.listener };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
-            // That a server is gone says more than what that did to the first request.
+            // The loss of a server says more than its effect on the first request.
             let why = match &outcome.gave_up {
                 Some(gave_up) => format!("{gave_up} (the first failure: {})", failure.first),
                 None => failure.first.clone(),
@@ -203,12 +202,12 @@ impl Session<'_> {
         if self.records < step.workload.records.0 {
             return Ok(());
         }
-        let settled = self.let_settle(store)?;
-        self.listener.hear(Event::Prepared { seconds: begun.elapsed().as_secs_f64() });
-        self.give(self.name_of(store, step), settled)
+        let settled = self.wait_until_settled(store)?;
+        self.listener.on_event(Event::Prepared { seconds: begun.elapsed().as_secs_f64() });
+        self.set_marker(self.name_of(store, step), settled)
     }
 
-    /// Runs one step and keeps it, unless it was stopped.
+    /// Runs one step and saves it, unless it was stopped.
     fn run<T: Target>(
         &mut self,
         store: &Arc<T>,
@@ -224,95 +223,96 @@ impl Session<'_> {
             || step.trace.is_some()
             || Op::ALL.into_iter().any(|op| op.writes() && mix.contains(op));
         if writes {
-            self.warnings.extend(self.keeper.overwrites(step, workload));
-            self.keeper.unset()?;
+            self.warnings.extend(self.marker.overwrites(step, workload));
+            self.marker.unset()?;
             self.name = None;
         }
-        self.listener.hear(Event::Begins { step });
-        self.servers.prepare(step.manner.insight, step.manner.is_open());
+        self.listener.on_event(Event::RunStarts { step });
+        self.servers.prepare(step.load_config.server_timing, step.load_config.is_open());
         let servers = self.servers.cpus();
         let context = self.context(step, &servers);
         let (probes, knobs) = (self.probes, &self.segment.knobs);
-        let checked = &self.once.checked;
-        checked.unless_known(&context, knobs, || check(probes, &context, CheckTime::Run))?;
+        let checked = &self.cache.checked;
+        checked.check_once(&context, knobs, || check(probes, &context, CheckTime::Run))?;
         let simulated = self.simulated(step);
         if self.stopped() {
             return Ok(None);
         }
         let started_at = now();
-        // Before the load begins, so that it warms up under it too.
+        // Started before the load, so that the warm-up has it too.
         let program = self.probes.pass.first();
-        let beside = step.beside.as_ref().map(|beside| beside.start(program)).transpose()?;
-        let mut watching = ProbedObserver {
+        let co_runner =
+            step.co_runner.as_ref().map(|co_runner| co_runner.start(program)).transpose()?;
+        let mut observer = ProbedObserver {
             step,
             listener: &mut *self.listener,
             store: &**store,
             prepared: Some(Watch::prepare(&self.probes.root, &context)),
             watch: None,
-            beside,
-            taken: Vec::new(),
+            co_runner,
+            co_runner_readings: Vec::new(),
             servers: &mut self.servers,
-            seen: ServersSummary::default(),
+            servers_summary: ServersSummary::default(),
             before: Vec::new(),
             after: Vec::new(),
             observed: Observed::default(),
         };
-        let DrivenPhase { outcome, manner, tax, borne } = match &mut self.crew {
+        let DrivenPhase { outcome, load_config, tax, agent_run } = match &mut self.agent_pool {
             None => {
-                let (seed, manner) = (step.workload.seed, step.manner.clone());
-                let mut plan = manner.plan(what, seed, self.stop);
-                plan.on_start = first_of_all(&manner, &servers);
+                let (seed, load_config) = (step.workload.seed, step.load_config.clone());
+                let mut plan = load_config.plan(what, seed, self.stop);
+                plan.on_start = init_thread(&load_config, &servers);
                 if let Some(trace) = &step.trace {
-                    plan.trace = Some(trace.replay(&manner, seed)?);
+                    plan.trace = Some(trace.replay(&load_config, seed)?);
                 }
                 let (clock, first) = (self.clock, &plan.on_start);
                 let replayed = plan.trace.as_ref().map(|replay| replay.most);
                 let setting = TaxSetting {
                     trace: step.trace.clone().zip(replayed),
-                    cpus: cpus_of_load(&manner, &servers),
+                    cpus: cpus_of_load(&load_config, &servers),
                     knobs: self.segment.knobs.clone(),
-                    beside: step.beside.clone(),
+                    co_runner: step.co_runner.clone(),
                     ..TaxSetting::of(what, &step.workload)
                 };
-                let tax = self.once.taxes.of(setting, step.ordinal, || match &plan.trace {
+                let tax = self.cache.taxes.of(setting, step.ordinal, || match &plan.trace {
                     Some(replay) => Ok(drive::replay_tax(clock, replay, workload, first)?),
                     None => Ok(Some(drive::tax(clock, workload, what, first)?)),
                 })?;
-                let outcome = drive::drive(clock, store, workload, &plan, &mut watching)?;
-                DrivenPhase { outcome, manner, tax, borne: None }
+                let outcome = drive::drive(clock, store, workload, &plan, &mut observer)?;
+                DrivenPhase { outcome, load_config, tax, agent_run: None }
             }
-            Some(crew) => {
+            Some(agent_pool) => {
                 let task = AgentRun {
                     clock: self.clock,
                     target: store,
-                    store: &self.asked,
+                    store: &self.store_url,
                     workload,
                     step,
                     stop: self.stop,
                 };
-                let mut borne = crew.run(&task, &mut watching)?;
-                let outcome = std::mem::take(&mut borne.outcome);
-                let manner = borne.manner.clone();
-                // Each agent measures its own before each run.
-                let tax = borne.tax.map(|tax| CachedTax { tax, run: step.ordinal });
-                DrivenPhase { outcome, manner, tax, borne: Some(borne) }
+                let mut agent_run = agent_pool.run(&task, &mut observer)?;
+                let outcome = std::mem::take(&mut agent_run.outcome);
+                let load_config = agent_run.load_config.clone();
+                // Each agent measures its own tax before each run.
+                let tax = agent_run.tax.map(|tax| CachedTax { tax, run: step.ordinal });
+                DrivenPhase { outcome, load_config, tax, agent_run: Some(agent_run) }
             }
         };
         let ProbedObserver {
             observed: Observed { readings, series },
             before,
             after,
-            seen,
-            taken,
+            servers_summary,
+            co_runner_readings,
             ..
-        } = watching;
-        let mut readings = match &borne {
-            Some(borne) => borne.readings(readings),
+        } = observer;
+        let mut readings = match &agent_run {
+            Some(agent_run) => agent_run.readings(readings),
             None => readings,
         };
         readings.extend(simulated);
-        readings.extend(taken);
-        // What was measured until then is kept as an invalid run; nothing is not.
+        readings.extend(co_runner_readings);
+        // A partial measurement is saved as an invalid run, an empty one is not.
         if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
             return Err(StudyError::Failed(format!("{}: ended early, {why}", step.label)));
         }
@@ -320,7 +320,7 @@ impl Session<'_> {
         self.records += inserted;
         let traced = step.trace.is_some();
         self.changed = step.phase == Phase::Measure && (traced || inserted + deleted > 0);
-        let named = writes && !traced && whole(step, &outcome);
+        let named = writes && !traced && data_is_whole(step, &outcome);
         let name = named.then(|| self.name_of(store, step));
         if outcome.stopped {
             self.name = name.or(self.name.take());
@@ -334,7 +334,7 @@ impl Session<'_> {
         let mut run = assemble(MeasuredRun {
             execution: self.execution,
             step,
-            manner: &manner,
+            load_config: &load_config,
             started_at,
             version: store.version(),
             options: store.options(),
@@ -348,22 +348,22 @@ impl Session<'_> {
             tax,
             skew,
             warnings: std::mem::take(&mut self.warnings),
-            disk_bytes: self.keeper.disk_bytes()?,
+            disk_bytes: self.marker.disk_bytes()?,
             networked: !self.servers.is_empty(),
-            servers: seen.finish(outcome.operations),
+            servers: servers_summary.finish(outcome.operations),
             facts: &self.facts,
-            records: self.records * (1 + self.beside.len() as u64),
+            records: self.records * (1 + self.other_stores.len() as u64),
         });
         let missing = missing(&self.probes.require, &run.readings);
         run.invalid_because.extend(missing.clone());
-        // A rate that is too high is what a trial looks for.
+        // Trials exceed what the store can serve on purpose.
         if !step.is_trial() {
             run.warnings.extend(findings(&self.execution.design.checks, &run));
         }
-        // The data has its name again only when the run that changed it is kept: a kill in
-        // between repeats nothing, it only loads the data anew for what follows.
+        // The marker is set only after the run was saved: a kill in between repeats no run, it only
+        // reloads the data for the next one.
         (self.keep)(&run)?;
-        self.listener.hear(Event::Kept { step, run: &run });
+        self.listener.on_event(Event::Saved { step, run: &run });
         if let Some(words) = missing {
             return Err(StudyError::Failed(format!("{}: {words}", step.label)));
         }
@@ -371,44 +371,47 @@ impl Session<'_> {
             return Err(StudyError::Request(error));
         }
         if let Some(name) = name {
-            self.give(name, settled)?;
+            self.set_marker(name, settled)?;
         }
         Ok(Some(run))
     }
 
-    /// After a phase that wrote: lets the store settle, with the same probes around it.
-    /// Answers whether it has, and what was read.
+    /// After a phase that wrote, waits until the store has settled, with probes around the wait.
+    /// Returns whether it has, and the readings.
     fn settle<T: Target>(
         &mut self,
         store: &Arc<T>,
         step: &Step,
         writes: bool,
     ) -> Result<(bool, Option<Vec<Reading>>), StudyError> {
-        if !writes || !self.keeper.on_disk() {
+        if !writes || !self.marker.on_disk() {
             return Ok((true, None));
         }
-        self.listener.hear(Event::Settling { step });
-        // CPU time and I/O: the rest says nothing of a store that puts its things in order.
+        self.listener.on_event(Event::Settling { step });
+        // Only CPU time and I/O are of interest.
         let context = Context { choice: Choice::Off, ..self.context(step, &[]) };
         let watch = Watch::begin(&self.probes.root, &context);
-        let settled = self.let_settle(store)?;
+        let settled = self.wait_until_settled(store)?;
         Ok((settled, Some(watch.end().readings)))
     }
 
-    /// What the probes of a run are told.
+    /// The context of a run's probes.
     fn context(&self, step: &Step, servers: &[u32]) -> Context {
         let own = std::iter::once(&self.segment.store.path);
-        let paths: Vec<PathBuf> =
-            own.filter(|path| !path.as_os_str().is_empty()).chain(&self.beside).cloned().collect();
-        // Where agents ask, the load does not run here.
-        let cpus = match self.crew {
-            None => cpus_of_load(&step.manner, servers),
+        let paths: Vec<PathBuf> = own
+            .filter(|path| !path.as_os_str().is_empty())
+            .chain(&self.other_stores)
+            .cloned()
+            .collect();
+        // With agents the load does not run here.
+        let cpus = match self.agent_pool {
+            None => cpus_of_load(&step.load_config, servers),
             Some(_) => Vec::new(),
         };
         self.probes.context(&paths, cpus, self.servers.pids())
     }
 
-    /// The counters in software of a step's workload; made once for all its runs in a row.
+    /// Simulated counters of a step's workload, cached for consecutive runs of it.
     fn simulated(&mut self, step: &Step) -> Vec<Reading> {
         let Some(simulation) = &self.probes.simulation else { return Vec::new() };
         if let Some((workload, readings)) = &self.simulated
@@ -416,16 +419,16 @@ impl Session<'_> {
         {
             return readings.clone();
         }
-        self.listener.hear(Event::Simulating { step });
+        self.listener.on_event(Event::Simulating { step });
         let (root, program) = (&self.probes.root, &self.probes.pass);
         let readings = simulate(simulation, root, program, self.segment, step, self.stop);
         self.simulated = Some((step.workload.clone(), readings.clone()));
         readings
     }
 
-    /// Waits in slices, so that a stop is seen. A store that is not settled in time goes on;
-    /// the next run carries the warning.
-    fn let_settle<T: Target>(&mut self, store: &Arc<T>) -> Result<bool, StudyError> {
+    /// Waits in slices, so that a stop is noticed. If the store does not settle in time, the next run
+    /// gets a warning.
+    fn wait_until_settled<T: Target>(&mut self, store: &Arc<T>) -> Result<bool, StudyError> {
         let limit = Instant::now() + SETTLE_LIMIT;
         loop {
             match store.settle(SETTLE_SLICE) {
@@ -445,11 +448,11 @@ impl Session<'_> {
         DatasetName { dataset, records: self.records, version: store.version() }
     }
 
-    /// Names the data, if all of it is in the store's files; else that waits until the store
-    /// is closed.
-    fn give(&mut self, name: DatasetName, settled: bool) -> Result<(), StudyError> {
+    /// Sets the dataset marker if all data is in the store's files; otherwise when the store is
+    /// closed.
+    fn set_marker(&mut self, name: DatasetName, settled: bool) -> Result<(), StudyError> {
         match settled {
-            true => self.keeper.set(&name),
+            true => self.marker.set(&name),
             false => {
                 self.name = Some(name);
                 Ok(())
@@ -458,8 +461,8 @@ impl Session<'_> {
     }
 }
 
-/// Whether the data is still what its name says, but for records that were added.
-fn whole(step: &Step, outcome: &PhaseOutcome) -> bool {
+/// Whether the data still matches its dataset name, except for added records.
+fn data_is_whole(step: &Step, outcome: &PhaseOutcome) -> bool {
     let DataChanges { inserted, deleted, refused } = outcome.changes;
     let complete = step.phase == Phase::Measure || inserted == step.workload.records.0;
     complete && deleted == 0 && refused == 0

@@ -1,18 +1,18 @@
-//! What a run depends on, as flat text: filters select by it and differences are told by it.
+//! The settings of a run as flat text, by which runs are filtered and compared.
 
 use model::{Bytes, Count};
 use record::RunSettings;
 use store::{DataLocation, StoreUrl};
 use workload::WorkloadSpec as Workload;
 
-use crate::asking::LoadConfig;
-use crate::started::ServerSpec;
+use crate::load_config::LoadConfig;
+use crate::started_server::ServerSpec;
 
 pub(crate) fn settings(
     (store, server): (&StoreUrl, Option<&ServerSpec>),
     name: &str,
     workload: &Workload,
-    manner: &LoadConfig,
+    load_config: &LoadConfig,
     repeat: u32,
 ) -> RunSettings {
     let mut settings = RunSettings::new();
@@ -35,7 +35,7 @@ pub(crate) fn settings(
     put("workload.is", workload.describe());
     put("seed", workload.seed.to_string());
     put("repeat", repeat.to_string());
-    manner.settings(is_networked(store), &mut settings);
+    load_config.settings(is_networked(store), &mut settings);
     settings
 }
 

@@ -12,9 +12,9 @@ use workload::{
     InsertOrder, KeySpec, LengthSpec, Mix, Popularity, ValueSpec, WorkloadSpec as Workload,
 };
 
-use crate::bench::BenchTables;
-use crate::beside::CoRunnerTable;
+use crate::activity::BenchTables;
 use crate::calibrate::{CalibrateTable, RateSpec};
+use crate::co_runner::CoRunnerTable;
 use crate::factors::{DesignTable, FactorTable, ScaleTable};
 use crate::mbwu::MbwuTable;
 use crate::probes::ProbesTable;
@@ -67,15 +67,15 @@ pub struct StudySpec {
     /// Work units are found with the store and the workload, on devices that the command names.
     #[serde(default)]
     pub mbwu: Option<Spanned<MbwuTable>>,
-    /// What the runs are watched with.
+    /// The probes of the runs.
     #[serde(default)]
     pub probes: Option<ProbesTable>,
     /// The levels of the machine's knobs, under which everything runs.
     #[serde(default)]
     pub knobs: Option<BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
-    /// What else keeps the machine busy while it is measured.
-    #[serde(default)]
-    pub beside: CoRunnerTable,
+    /// The co-runner.
+    #[serde(default, rename = "beside")]
+    pub co_runner: CoRunnerTable,
     /// What varies from cell to cell.
     #[serde(default)]
     pub factors: BTreeMap<Spanned<String>, FactorTable>,
@@ -135,7 +135,7 @@ pub struct WorkloadTable {
     pub speed: Option<Spanned<ReplaySpeed>>,
 }
 
-/// `[agents]`: the machines that ask instead of this one.
+/// `[agents]`: the machines that generate the load instead of this one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentsTable {
@@ -148,11 +148,11 @@ pub struct AgentsTable {
     pub ca: Option<PathBuf>,
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// This machine measures beside the agents, at this rate over one connection.
+    /// This machine measures at this rate over one connection, while the agents generate load.
     pub measure_rate: Option<Spanned<Rate>>,
 }
 
-/// `[load]` and `[measure]`: how it is asked.
+/// `[load]` and `[measure]`: the load of a phase.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadTable {
@@ -174,17 +174,17 @@ pub struct LoadTable {
     pub cpus: Option<Spanned<String>>,
     /// Of each thread to each server.
     pub connections: Option<Spanned<u32>>,
-    /// Requests that may be under way on one connection.
+    /// Requests that may be in flight on one connection.
     pub depth: Option<Spanned<u32>>,
     /// Requests of an open loop that may wait, in each thread, for a connection.
     pub queue: Option<Spanned<Count>>,
-    /// Look for answers without ever sleeping.
+    /// Poll for answers without sleeping.
     pub busy_poll: Option<Spanned<bool>>,
     /// `epoll` or `io_uring`.
     pub engine: Option<Spanned<String>>,
-    /// Which way the latency inside the servers is seen: `auto`, `tap`, `ebpf` or `off`.
+    /// How latency inside the servers is measured: `auto`, `tap`, `ebpf` or `off`.
     pub server_latency: Option<Spanned<String>>,
-    /// The hit ratio without which a run does not count: `0.9..1`.
+    /// The hit ratio outside of which a run is invalid: `0.9..1`.
     pub expect_hit_ratio: Option<Spanned<ShareRange>>,
 }
 

@@ -16,16 +16,16 @@ use toml::Spanned;
 use workload::trace::{ArrivalSpread, TraceReader};
 use workload::{SizedValues, WorkloadSpec};
 
-use crate::asking::{LoadConfig, trace_manner};
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
-use crate::plan::{Plan, Segment, Step, check_manner, check_runs, label};
+use crate::load_config::{LoadConfig, trace_config};
+use crate::plan::{Plan, Segment, Step, check_needs_servers, check_runs, label};
 use crate::settings::settings;
-use crate::source::StudyText;
 use crate::spec::{StudySpec, WorkloadTable};
-use crate::started::ServerSpec;
+use crate::started_server::ServerSpec;
+use crate::study_text::StudyText;
 
-/// How fast a trace passes.
+/// The speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReplaySpeed {
     /// So many times as fast as it was recorded: an open loop.
@@ -34,8 +34,8 @@ pub enum ReplaySpeed {
     Max,
 }
 
-/// A second of a faster trace is gone before its requests can be counted.
-const MOST_SPEED: f64 = 1e6;
+/// Maximum speed: at a higher one a second of the trace is too short to count its requests.
+const MAX_SPEED: f64 = 1e6;
 
 impl FromStr for ReplaySpeed {
     type Err = String;
@@ -44,7 +44,7 @@ impl FromStr for ReplaySpeed {
         if text == "max" {
             return Ok(ReplaySpeed::Max);
         }
-        let times = text.parse().ok().filter(|times| *times > 0.0 && *times <= MOST_SPEED);
+        let times = text.parse().ok().filter(|times| *times > 0.0 && *times <= MAX_SPEED);
         times.map(ReplaySpeed::Times).ok_or_else(|| {
             format!(
                 "`{text}` is no speed; write how many times as fast as recorded, from above 0 to a \
@@ -72,8 +72,8 @@ impl Serialize for ReplaySpeed {
 impl<'de> Deserialize<'de> for ReplaySpeed {
     /// A number or text.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReplaySpeed, D::Error> {
-        struct Reads;
-        impl Visitor<'_> for Reads {
+        struct SpeedVisitor;
+        impl Visitor<'_> for SpeedVisitor {
             type Value = ReplaySpeed;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number above 0 or \"max\"")
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for ReplaySpeed {
                 self.visit_str(&times.to_string())
             }
         }
-        deserializer.deserialize_any(Reads)
+        deserializer.deserialize_any(SpeedVisitor)
     }
 }
 
@@ -100,21 +100,19 @@ impl<'de> Deserialize<'de> for ReplaySpeed {
 pub struct TraceSource {
     /// `-` is standard input.
     pub file: PathBuf,
-    /// What tells it from another file of its name: bytes, and when they were written; of
-    /// standard input neither is known.
+    /// Size and time of modification, which identify the file; unknown for standard input.
     pub bytes: Option<u64>,
     pub modified: Option<String>,
     /// The part of a value that a compressor can remove.
     pub compressibility: f64,
-    /// What a read missed is set.
+    /// Misses are refilled.
     pub refill: bool,
     /// The line before the first request, where it names the fields and is skipped.
     pub header: Option<Arc<str>>,
 }
 
 impl TraceSource {
-    /// Looks at a trace: it can be read, and its first line is a request. Standard input is left
-    /// alone.
+    /// Checks that a trace can be read and begins with a request. Standard input is not read.
     ///
     /// # Errors
     /// A file that is no trace, a compressibility outside 0 to 1.
@@ -148,11 +146,11 @@ impl TraceSource {
         self.file.as_os_str() == "-"
     }
 
-    /// What a run depends on.
-    pub(crate) fn settings(&self, manner: &LoadConfig, settings: &mut RunSettings) {
+    /// Adds the settings of a run.
+    pub(crate) fn settings(&self, load_config: &LoadConfig, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         put("trace", self.file.display().to_string());
-        let speed = match manner.pacing {
+        let speed = match load_config.pacing {
             Pacing::Recorded { speed } => ReplaySpeed::Times(speed).to_string(),
             Pacing::Closed { .. } => ReplaySpeed::Max.to_string(),
             Pacing::Open { .. } => "rate".to_owned(),
@@ -168,44 +166,48 @@ impl TraceSource {
         put("trace.refill", self.refill.to_string());
     }
 
-    /// The same as it is driven.
-    pub(crate) fn replay(&self, manner: &LoadConfig, seed: u64) -> Result<Arc<Replay>, StudyError> {
+    /// The replay for the load generator.
+    pub(crate) fn replay(
+        &self,
+        load_config: &LoadConfig,
+        seed: u64,
+    ) -> Result<Arc<Replay>, StudyError> {
         let spread =
-            if manner.evenly { ArrivalSpread::Even } else { ArrivalSpread::Poisson { seed } };
+            if load_config.evenly { ArrivalSpread::Even } else { ArrivalSpread::Poisson { seed } };
         Ok(Arc::new(Replay {
             file: self.file.clone(),
             spread,
-            most: manner.until.operations,
+            most: load_config.until.operations,
             values: Arc::new(SizedValues::new(seed, self.compressibility)?),
             refill: self.refill,
         }))
     }
 }
 
-/// What stands where a step has a workload: a trace says itself what is asked, and loads nothing.
-pub(crate) fn in_place_of_a_workload(seed: u64) -> WorkloadSpec {
+/// The workload of a step that replays a trace: it is unused and loads nothing.
+pub(crate) fn placeholder_workload(seed: u64) -> WorkloadSpec {
     WorkloadSpec { records: Count(1), seed, ..WorkloadSpec::default() }
 }
 
 impl Plan {
-    /// Replays of a trace without a study, one for each manner and repeat.
+    /// A plan of replays without a study, one for each load configuration and repeat.
     pub fn replay(
         (store, server): (StoreUrl, Option<ServerSpec>),
         recording: &TraceSource,
         seed: u64,
-        manners: &[LoadConfig],
+        load_configs: &[LoadConfig],
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
-        check_runs("--repeat", repeats, manners.len())?;
-        let workload = in_place_of_a_workload(seed);
+        check_runs("--repeat", repeats, load_configs.len())?;
+        let workload = placeholder_workload(seed);
         let mut segments = Vec::new();
         for repeat in 1..=repeats {
-            for (unit, manner) in manners.iter().enumerate() {
-                check_manner(&store, manner)?;
-                let whom = (&store, server.as_ref());
-                let mut settings = settings(whom, NAME, &workload, manner, repeat);
-                told(recording, manner, &mut settings);
+            for (unit, load_config) in load_configs.iter().enumerate() {
+                check_needs_servers(&store, load_config)?;
+                let target = (&store, server.as_ref());
+                let mut settings = settings(target, NAME, &workload, load_config, repeat);
+                replace_workload_settings(recording, load_config, &mut settings);
                 let step = Step {
                     ordinal: segments.len() as u32 + 1,
                     unit: unit as u32,
@@ -214,9 +216,9 @@ impl Plan {
                     phase: Phase::Measure,
                     workload: workload.clone(),
                     trace: Some(recording.clone()),
-                    manner: manner.clone(),
-                    bench: None,
-                    beside: None,
+                    load_config: load_config.clone(),
+                    activity: None,
+                    co_runner: None,
                     calibrate: None,
                     maximum: None,
                     settings,
@@ -226,7 +228,7 @@ impl Plan {
                     server: server.clone(),
                     temporary: false,
                     steps: vec![step],
-                    preparing: manner.preparing(),
+                    preparing: load_config.preparing(),
                     knobs: KnobLevels::default(),
                     copies: false,
                 });
@@ -238,14 +240,18 @@ impl Plan {
     }
 }
 
-/// What the workload of a replay is called where nobody gave it a name.
+/// Name of the workload of a replay without a name.
 const NAME: &str = "trace";
 
-/// Replaces what the settings say of a workload.
-pub(crate) fn told(recording: &TraceSource, manner: &LoadConfig, settings: &mut RunSettings) {
+/// Replaces the workload's settings by those of a trace.
+pub(crate) fn replace_workload_settings(
+    recording: &TraceSource,
+    load_config: &LoadConfig,
+    settings: &mut RunSettings,
+) {
     settings.retain(|key, _| !key.starts_with("workload."));
     settings.insert("workload.is".to_owned(), format!("trace {}", recording.file.display()));
-    recording.settings(manner, settings);
+    recording.settings(load_config, settings);
 }
 
 /// Standard input can be read once.
@@ -261,11 +267,11 @@ pub(crate) fn check_stdin(plan: &Plan) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// A table of `[workloads]` that is a trace, and how it is asked.
+/// A table of `[workloads]` that is a trace, with its load configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct TraceTable {
     pub recording: TraceSource,
-    pub manner: LoadConfig,
+    pub load_config: LoadConfig,
 }
 
 /// The traces of a study by their names; errors point into it.
@@ -293,14 +299,14 @@ pub(crate) fn of_study(
         let recording =
             TraceSource::open(file.get_ref(), compressibility, variant.refill.unwrap_or(false))
                 .map_err(|error| source.at(file.span(), &error.to_string()))?;
-        let manner = trace_manner(source, &spec.measure, variant.speed.as_ref(), cpus)?;
-        traces.insert(name.get_ref().clone(), TraceTable { recording, manner });
+        let load_config = trace_config(source, &spec.measure, variant.speed.as_ref(), cpus)?;
+        traces.insert(name.get_ref().clone(), TraceTable { recording, load_config });
     }
     Ok(traces)
 }
 
 impl WorkloadTable {
-    /// The first key that says what a workload asks, and where it stands.
+    /// The first given key that only workloads have, and its place.
     fn of_a_workload(&self) -> Option<(&'static str, std::ops::Range<usize>)> {
         fn span<T>(value: &Option<Spanned<T>>) -> Option<std::ops::Range<usize>> {
             value.as_ref().map(Spanned::span)
@@ -322,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speeds_as_people_write_them() {
+    fn speeds_are_parsed_and_displayed() {
         for (text, speed) in [
             ("max", ReplaySpeed::Max),
             ("1", ReplaySpeed::Times(1.0)),

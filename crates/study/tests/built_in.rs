@@ -1,5 +1,5 @@
-//! The built-in studies on machines that are not at hand: each has runs at every scale, whatever
-//! the machine lacks.
+//! Plans of the built-in studies on recorded machines: each has runs at every scale, whatever the
+//! machine lacks.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../host/tests/common/mod.rs"]
@@ -68,7 +68,7 @@ fn every_built_in_study_has_runs_on_every_machine_at_every_scale() {
 /// What the studies of the papers are built for: questions, checks, figures, published numbers
 /// and a size for a laptop that says what it does.
 #[test]
-fn the_studies_of_the_papers_are_whole() {
+fn studies_of_papers_are_complete() {
     let machine = Recorded::named("vm");
     for name in ["arm-vs-x86", "memcached-power", "direct-cache-access"] {
         let sources = scaled(name);
@@ -106,7 +106,7 @@ fn memcached_power_has_every_combination_of_the_thesis() {
 }
 
 #[test]
-fn what_a_machine_lacks_is_left_out_and_said() {
+fn unavailable_levels_are_skipped_with_a_reason() {
     let plan = plan(&StudyText::open("memcached-power").unwrap(), &Recorded::named("vm"));
     assert_eq!(values(&plan, "factor.smt"), texts(["as found"]));
     assert_eq!(values(&plan, "factor.rate"), texts(["10k", "100k", "200k"]));
@@ -118,7 +118,7 @@ fn what_a_machine_lacks_is_left_out_and_said() {
 }
 
 #[test]
-fn direct_cache_access_is_whole_at_every_scale() {
+fn direct_cache_access_is_complete_at_every_scale() {
     let machine = Recorded::named("vm");
     for source in scaled("direct-cache-access") {
         let plan = plan(&source, &machine);
@@ -204,7 +204,7 @@ fn arm_vs_x86_gives_rocksdb_the_sizes_of_the_thesis() {
 }
 
 #[test]
-fn a_store_that_is_not_here_is_left_out_and_said() {
+fn unavailable_stores_are_skipped_with_a_reason() {
     if has_rocksdb() {
         eprintln!("skipped: RocksDB is here");
         return;

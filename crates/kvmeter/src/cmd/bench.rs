@@ -86,7 +86,7 @@ fn measure(
         kept.keep(&execution, run, show)
     };
     let doing = ExecuteArgs {
-        course: &mut RepeatPolicy::new(plan, &[], None)?,
+        policy: &mut RepeatPolicy::new(plan, &[], None)?,
         maxima: &mut KnownMaxima::of(plan, &[]),
         turn: &mut KnobsHeld(seen),
         keep: &mut keep,

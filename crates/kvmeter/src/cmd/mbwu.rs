@@ -230,13 +230,13 @@ struct Rounds {
 }
 
 impl Listener for Rounds {
-    fn hear(&mut self, event: Event<'_>) {
-        if let Event::Kept { run, .. } = &event
+    fn on_event(&mut self, event: Event<'_>) {
+        if let Event::Saved { run, .. } = &event
             && let Some(round) = EvaluationRound::of(run)
         {
             return self.bar.say(&tables::mbwu_line(&round));
         }
-        self.bar.hear(event);
+        self.bar.on_event(event);
     }
 }
 

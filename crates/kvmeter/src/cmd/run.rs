@@ -48,7 +48,7 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         None => {
             let tell = |words: &str| show.note(words);
             let (root, supervisor) = (args.recorded.root(), args.recorded.supervisor()?);
-            let mut turner = KnobsPerBlock { root, supervisor, tell: &tell };
+            let mut turner = KnobsPerBlock { root, supervisor, log: &tell };
             let nothing = KnobEffects::default();
             measure(args, &plan, &out, &html, (&nothing, &mut turner), show)
         }
@@ -85,7 +85,7 @@ fn measure(
         keep_or_show(&mut file, (&execution, run), to_go > 0, args.json, show)
     };
     let doing = ExecuteArgs {
-        course: &mut course,
+        policy: &mut course,
         maxima: &mut maxima,
         turn,
         keep: &mut keep,

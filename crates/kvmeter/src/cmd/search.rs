@@ -126,7 +126,7 @@ fn asked(args: &args::Search) -> anyhow::Result<RateSearch> {
     let mut manner = flags::manner(&wish, args.load.agents.machines())?;
     if args.load.server_latency.is_none() {
         // Looking inside the server takes some of the rate that is searched for.
-        manner.insight = ServerTiming::Off;
+        manner.server_timing = ServerTiming::Off;
     }
     let rate = |rate: Option<Rate>| rate.map(|Rate(rate)| rate);
     Ok(RateSearch {
@@ -134,7 +134,7 @@ fn asked(args: &args::Search) -> anyhow::Result<RateSearch> {
         server,
         name: args.workload.name(),
         workload,
-        manner,
+        load_config: manner,
         objective,
         request: SearchRequest {
             hint: None,

@@ -279,7 +279,7 @@ fn what_makes_no_sense_is_refused_before_a_device_is_written_to() {
     };
     set("mbwu.threads=[4,2]", &["rising numbers"]);
     set("mbwu.rounds=3", &["takes 5 to 1000 rounds"]);
-    set("mbwu.databases=[16]", &["each wants one of its own"]);
+    set("mbwu.databases=[16]", &["each needs one of its own"]);
     set("mbwu.rate=[\"2k\",\"1k\"]", &["rising rates"]);
     set("mbwu.rate=[\"1k\"]", &["one number of threads"]);
     set("mbwu.gain=2", &["share from 0.001 to 0.5"]);

@@ -4,16 +4,16 @@ use analyse::search::Conclusion;
 use record::{Run, RunSettings};
 
 use super::{Calibration, Maximum};
-use crate::engine::RemainingSteps;
 use crate::error::StudyError;
+use crate::execute::RemainingSteps;
 use crate::plan::{Plan, Step};
 use crate::search::{TrialAgenda, TrialTemplate};
 use crate::session::StepAgenda;
 
-/// The maxima that are known, and the trials of an earlier invocation.
+/// Known maxima, and the trials of an earlier invocation.
 #[derive(Debug)]
 pub struct KnownMaxima {
-    /// By what their runs have in common: the maximum, or why there is none.
+    /// The maximum, or why there is none, by the settings that its runs share.
     known: Vec<(RunSettings, Result<Maximum, String>)>,
     trials: Vec<(RunSettings, Run)>,
     /// Of the next trial: behind all that is planned.
@@ -38,7 +38,7 @@ impl KnownMaxima {
         self.known.iter().find(|(known, _)| known == key).map(|(_, found)| found)
     }
 
-    /// The trials that an earlier invocation has made of this calibration, in their order.
+    /// The trials of this calibration by an earlier invocation, in order.
     fn made(&self, key: &RunSettings) -> Vec<Run> {
         let own = self.trials.iter().filter(|(known, _)| known == key);
         own.map(|(_, run)| run.clone()).collect()
@@ -60,7 +60,7 @@ pub(crate) struct CalibrationAgenda<'a> {
     steps: RemainingSteps<'a>,
     maxima: &'a mut KnownMaxima,
     /// The step that waits for its maximum, and the trials that find it.
-    under_way: Option<(Step, TrialAgenda)>,
+    current: Option<(Step, TrialAgenda)>,
     fault: Option<StudyError>,
 }
 
@@ -69,47 +69,47 @@ impl<'a> CalibrationAgenda<'a> {
         steps: RemainingSteps<'a>,
         maxima: &'a mut KnownMaxima,
     ) -> CalibrationAgenda<'a> {
-        CalibrationAgenda { steps, maxima, under_way: None, fault: None }
+        CalibrationAgenda { steps, maxima, current: None, fault: None }
     }
 
-    /// What ended it before its end.
+    /// The error that ended it early.
     pub(crate) fn fault(&mut self) -> Option<StudyError> {
         self.fault.take()
     }
 
     pub(crate) fn first(&mut self) -> Option<Step> {
-        self.go_on().unwrap_or_else(|fault| {
+        self.advance().unwrap_or_else(|fault| {
             self.fault = Some(fault);
             None
         })
     }
 
-    fn go_on(&mut self) -> Result<Option<Step>, StudyError> {
+    fn advance(&mut self) -> Result<Option<Step>, StudyError> {
         loop {
-            let Some((step, mut trials)) = self.under_way.take() else {
+            let Some((step, mut trials)) = self.current.take() else {
                 let Some(step) = self.steps.first() else { return Ok(None) };
                 let Some(calibrate) = &step.calibrate else { return Ok(Some(step)) };
                 match self.maxima.known(&calibrate.key) {
                     Some(Ok(maximum)) => return Ok(Some(at(&step, maximum))),
-                    Some(Err(why)) => self.steps.course.uncalibrated(&step, why),
+                    Some(Err(why)) => self.steps.policy.uncalibrated(&step, why),
                     None => {
                         let trying = TrialTemplate::of_step(&step, calibrate);
                         let made = self.maxima.made(&calibrate.key);
                         let trials = TrialAgenda::new(trying, self.maxima.ordinal, &made)?;
-                        self.under_way = Some((step, trials));
+                        self.current = Some((step, trials));
                     }
                 }
                 continue;
             };
             if let Some(trial) = trials.next_step()? {
-                self.under_way = Some((step, trials));
+                self.current = Some((step, trials));
                 return Ok(Some(trial));
             }
             let Some(calibrate) = &step.calibrate else { return Ok(Some(step)) };
             self.maxima.conclude(calibrate, &trials.conclusion());
             match self.maxima.known(&calibrate.key) {
                 Some(Ok(maximum)) => return Ok(Some(at(&step, maximum))),
-                Some(Err(why)) => self.steps.course.uncalibrated(&step, why),
+                Some(Err(why)) => self.steps.policy.uncalibrated(&step, why),
                 None => {}
             }
         }
@@ -118,16 +118,16 @@ impl<'a> CalibrationAgenda<'a> {
 
 /// The step at the rate that its share of the maximum is.
 fn at(step: &Step, maximum: &Maximum) -> Step {
-    let manner = step.manner.calibrated(maximum.rate_ops_s);
-    Step { manner, maximum: Some(maximum.clone()), ..step.clone() }
+    let load_config = step.load_config.calibrated(maximum.rate_ops_s);
+    Step { load_config, maximum: Some(maximum.clone()), ..step.clone() }
 }
 
 impl StepAgenda for CalibrationAgenda<'_> {
     fn next(&mut self, run: &Run) -> Option<Step> {
-        match &mut self.under_way {
+        match &mut self.current {
             Some((step, trials)) => {
                 self.maxima.ordinal = run.ordinal + 1;
-                self.steps.course.tried(step, run);
+                self.steps.policy.tried(step, run);
                 if let Err(fault) = trials.take(run) {
                     self.fault = Some(fault);
                     return None;

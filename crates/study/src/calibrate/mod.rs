@@ -2,7 +2,7 @@
 //! which the study finds first, as `kvmeter search` does, and keeps with its runs.
 
 mod agenda;
-mod pace;
+mod rate_spec;
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use workload::WorkloadSpec as Workload;
 
 use crate::error::StudyError;
 use crate::plan::Step;
-use crate::source::StudyText;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 
 pub(crate) use agenda::CalibrationAgenda;
 pub use agenda::KnownMaxima;
-pub use pace::RateSpec;
+pub use rate_spec::RateSpec;
 
 /// `[calibrate]`: how the maximum is found of which `measure.rate` is a share.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CalibrateTable {
-    /// What latency has to keep: `p99<1ms`.
+    /// The objective: `p99<1ms`.
     pub slo: Spanned<String>,
-    /// Of a trial; one that cannot tell is repeated for longer.
+    /// Length of a trial; an inconclusive one is repeated for longer.
     pub time: Option<Spanned<Span>>,
-    /// How near the rate that held and the rate that did not are to come.
+    /// Final distance between the rate that met the objective and the one that did not.
     pub resolution: Option<Spanned<f64>>,
     /// The most trials.
     pub trials: Option<Spanned<usize>>,
@@ -81,7 +81,7 @@ const OWN: [&str; 3] = ["rate", "time", "repeat"];
 /// The calibration of a study; none if it has none.
 ///
 /// # Errors
-/// A value makes no sense, with its place in the file.
+/// An invalid value, at its place.
 pub(crate) fn of_study(
     source: &StudyText,
     spec: &StudySpec,
@@ -115,7 +115,7 @@ pub(crate) fn of_study(
 /// The calibration that a measured step needs; none where its rate is a number.
 ///
 /// # Errors
-/// A share of a maximum that nothing says how to find; an objective of what is never asked.
+/// A share without a `[calibrate]` table; an objective of an operation that the workload lacks.
 pub(crate) fn of_step(
     source: &StudyText,
     spec: &StudySpec,
@@ -124,7 +124,7 @@ pub(crate) fn of_step(
 ) -> Result<Option<Calibration>, StudyError> {
     let place = spec.measure.span_of("rate").unwrap_or_default();
     let Some(calibrate) = calibrate else {
-        let words = "rate: a share of which maximum? Say what latency it has to keep, as in \
+        let words = "rate: a share of which maximum? Give the objective, as in \
                      `[calibrate]` with `slo = \"p99<1ms\"`";
         return Err(source.at(place, words));
     };
@@ -135,15 +135,15 @@ pub(crate) fn of_step(
     Ok(Some(calibrate.clone()))
 }
 
-/// An operation of which an objective speaks and for which a workload never asks.
+/// An operation of an objective that the workload does not contain.
 pub fn never_asked(objective: &Objective, workload: &Workload) -> Option<Op> {
     let ops = objective.conditions().iter().filter_map(|condition| condition.op);
     ops.into_iter().find(|op| !workload.mix.contains(*op))
 }
 
 impl Calibration {
-    /// Says which steps share the maximum: those that differ in nothing but the rate, and in
-    /// factors that set nothing else.
+    /// Sets the key of steps that share the maximum: those that differ only in the rate and in factors
+    /// that set only the rate.
     pub(crate) fn shared_by_all_rates(&mut self, settings: &RunSettings, factors: &[Factor]) {
         let of_rate = |factor: &&Factor| factor.sets == ["measure.rate"];
         let of_rate: Vec<String> = factors.iter().filter(of_rate).map(Factor::setting).collect();
@@ -151,9 +151,9 @@ impl Calibration {
         self.key.retain(|name, _| !OWN.contains(&name.as_str()) && !of_rate.contains(name));
     }
 
-    /// What finding it takes, in seconds: a guess.
+    /// Estimated seconds of the calibration.
     pub(crate) fn seconds(&self, step: &Step) -> f64 {
-        let trials = GUESSED_TRIALS * (self.time.as_secs_f64() + step.manner.seconds_before());
+        let trials = GUESSED_TRIALS * (self.time.as_secs_f64() + step.load_config.seconds_before());
         self.most_time.map_or(trials, |most| trials.min(most.as_secs_f64()))
     }
 }

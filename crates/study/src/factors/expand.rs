@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use record::design::{Conditions, DesignKind, Factor, FactorLevels};
 
 /// Every cell of a design for one store and workload, in the order of the factors and their
-/// levels; the first factor varies slowest. A factor counts only where its conditions hold. Without
-/// factors there is one cell, and no cell is there twice. None: there are more than `most`.
+/// levels; the first factor varies slowest. A factor varies only where its conditions hold. Without
+/// factors there is one cell; duplicates are removed. None: there are more than `most`.
 pub(crate) fn cells(
     kind: DesignKind,
     factors: &[Factor],
@@ -58,7 +58,7 @@ fn in_order(factors: &[Factor]) -> Vec<&Factor> {
             let mut named = factor.within.0.keys();
             named.any(|name| left.iter().any(|other| other.name == *name && *name != factor.name))
         };
-        // Conditions that name each other in a circle never hold.
+        // Circular conditions never hold.
         let next = left.iter().position(|factor| !waits(factor)).unwrap_or(0);
         ordered.push(left.remove(next));
     }
@@ -97,8 +97,8 @@ fn one_at_a_time(factors: &[Factor], baseline: &FactorLevels) -> Vec<FactorLevel
     cells
 }
 
-/// The levels that count in a cell for one store and workload: a factor whose conditions do not
-/// hold there does not vary, and so cannot be what another's condition asks for.
+/// The levels that apply in a cell for one store and workload: a factor whose conditions do not
+/// hold does not vary, so that it cannot fulfil another factor's condition.
 fn effective(
     factors: &[Factor],
     levels: &FactorLevels,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_taken_as_it_is_but_for_doubles() {
+    fn a_list_is_kept_without_duplicates() {
         let one = levels(&[("smt", "on")]);
         let list = [one.clone(), levels(&[("smt", "off"), ("idle", "c1")]), one.clone()];
         let cells =
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nested_factor_varies_only_where_it_may() {
+    fn a_nested_factor_varies_only_under_its_conditions() {
         let factors = [
             factor("rate", &["1", "2"], &[("store", &["memcached"])]),
             factor("burst", &["a", "b"], &[("rate", &["2"])]),
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn factors_of_other_places_multiply_nothing() {
-        // As many combinations as nobody could list.
+        // Far too many combinations to list.
         let names: Vec<String> = (0..40).map(|n| format!("f{n}")).collect();
         let factors: Vec<Factor> = names
             .iter()
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn more_cells_than_anybody_could_run_are_not_listed() {
+    fn too_many_cells_are_not_listed() {
         let factors = factors(&[10; 40]);
         let none = (&FactorLevels::new(), &[][..]);
         assert_eq!(cells(DesignKind::Factorial, &factors, none, PLACE, MOST), None);

@@ -1,7 +1,7 @@
 //! What a study varies: its factors, their levels, and the cells that follow from them.
 
+mod available;
 mod expand;
-mod here;
 mod read;
 mod table;
 
@@ -15,11 +15,11 @@ use record::design::{
 };
 use toml::Spanned;
 
-use crate::bench;
+use crate::activity;
 use crate::error::StudyError;
-use crate::plan::MOST_CELLS;
-use crate::source::StudyText;
+use crate::plan::MAX_CELLS;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 
 pub use table::{DesignTable, FactorTable, ScaleTable};
 
@@ -28,14 +28,14 @@ pub(crate) use read::{Change, first_line};
 use read::FactorValues;
 
 /// Spare repeats of a cell, at most.
-const MOST_SPARE: u32 = 100;
+const MAX_SPARE: u32 = 100;
 
 /// The design of a study on this machine.
 pub(crate) struct FactorDesign {
     varied: Vec<FactorValues>,
     pub(crate) kind: DesignKind,
     pub(crate) baseline: FactorLevels,
-    /// The cells of a list that can be had here.
+    /// The available cells of a list.
     list: Vec<FactorLevels>,
     pub(crate) exclude: Vec<(Range<usize>, Conditions)>,
     pub(crate) skipped: Vec<SkippedCell>,
@@ -45,8 +45,7 @@ pub(crate) struct FactorDesign {
 
 impl FactorDesign {
     /// # Errors
-    /// A factor that names no setting, a level that cannot be one, a design that names a factor
-    /// or level that is not there, each at its place.
+    /// An unknown setting, factor or level, or an invalid level, each at its place.
     pub(crate) fn of(
         source: &StudyText,
         spec: &StudySpec,
@@ -75,10 +74,10 @@ impl FactorDesign {
             }
             list.push(names.levels(entry.get_ref())?);
         }
-        let skipped = here::keep_what_is_here(source, &mut varied, root)?;
+        let skipped = available::retain_available(source, &mut varied, root)?;
         let factors: Vec<Factor> = varied.iter().map(|varied| varied.factor.clone()).collect();
         for levels in list.iter_mut().chain([&mut baseline]) {
-            // A factor that cannot be turned here is where it was found, whatever was asked for.
+            // A factor that is unavailable here stays as found, whatever the design says.
             for factor in factors.iter().filter(|factor| factor.levels == [AS_FOUND]) {
                 if let Some(level) = levels.get_mut(&factor.name) {
                     *level = AS_FOUND.to_owned();
@@ -118,10 +117,10 @@ impl FactorDesign {
         place: (&str, Option<&str>),
     ) -> Result<Vec<FactorLevels>, StudyError> {
         let design = (&self.baseline, &self.list[..]);
-        let cells = expand::cells(self.kind, factors, design, place, MOST_CELLS);
+        let cells = expand::cells(self.kind, factors, design, place, MAX_CELLS);
         cells.ok_or_else(|| {
             StudyError::Request(format!(
-                "{}: its factors have more than {MOST_CELLS} combinations of levels; leave some \
+                "{}: its factors have more than {MAX_CELLS} combinations of levels; leave some \
                  out, limit factors by `where`, or set `kind` of [design] to \"one-at-a-time\" or \
                  \"list\"",
                 source.origin
@@ -151,8 +150,7 @@ impl FactorDesign {
         source.with(&changes).map_err(StudyError::Request)
     }
 
-    /// Refuses two factors that set the same key in one cell; where their conditions keep them
-    /// apart they may.
+    /// Refuses two factors that set the same key in one cell.
     pub(crate) fn check_keys(
         &self,
         source: &StudyText,
@@ -175,7 +173,7 @@ impl FactorDesign {
         Ok(())
     }
 
-    /// An error of one cell: at the level that alone brings it about, else in words.
+    /// Shows an error of one cell at the level that alone causes it, else with the cell's levels.
     pub(crate) fn blame(
         &self,
         source: &StudyText,
@@ -229,7 +227,7 @@ impl ConditionNames<'_> {
         Ok(levels)
     }
 
-    /// Every name is a factor, `store` or `workload`, and every value one that it has.
+    /// Checks that names are factors, `store` or `workload`, with existing values.
     fn check_conditions(
         &self,
         conditions: &Conditions,
@@ -249,7 +247,7 @@ impl ConditionNames<'_> {
                     },
                     (None, "store") => {
                         let stores = self.spec.store.keys().map(|name| name.get_ref().as_str());
-                        stores.chain(bench::places(self.spec).map(|(kind, _)| kind)).collect()
+                        stores.chain(activity::places(self.spec).map(|(kind, _)| kind)).collect()
                     }
                     // A factor may change the sequence.
                     (None, "workload") => continue,
@@ -275,7 +273,7 @@ impl ConditionNames<'_> {
 
     fn check_level(&self, varied: &FactorValues, level: &str) -> Result<(), String> {
         let known = varied.factor.levels.iter().map(String::as_str);
-        // Another size of the study may leave levels out that the rest of it speaks of.
+        // A scaled study may lack levels that the rest of it names.
         if self.source.scale.is_some() || known.clone().any(|known| known == level) {
             return Ok(());
         }
@@ -321,9 +319,9 @@ fn spare_repeats(source: &StudyText, spec: &StudySpec) -> Result<u32, StudyError
         let words = "adaptive repeats go on after invalid runs as it is, up to `most`";
         return Err(source.at(spare.span(), words));
     }
-    if *spare.get_ref() > MOST_SPARE {
+    if *spare.get_ref() > MAX_SPARE {
         let words =
-            format!("at most {MOST_SPARE}: what is still invalid then will not become valid");
+            format!("at most {MAX_SPARE}: what is still invalid then will not become valid");
         return Err(source.at(spare.span(), &words));
     }
     Ok(*spare.get_ref())
@@ -333,7 +331,7 @@ fn adaptive(source: &StudyText, spec: &StudySpec) -> Result<Option<AdaptiveRepea
     let Some(adaptive) = &spec.design.adaptive else { return Ok(None) };
     let AdaptiveRepeats { metric, width, most } = adaptive.get_ref();
     let refuse = |words: &str| Err(source.at(adaptive.span(), words));
-    if let Err(error) = crate::names::check_figure(metric) {
+    if let Err(error) = crate::known_names::check_figure(metric) {
         return refuse(&error);
     }
     if !(*width > 0.0 && *width < 1.0) {

@@ -1,5 +1,4 @@
-//! From the tables of a study to factors whose every level is known: what each sets, and that it
-//! sets something.
+//! Reads factors from the tables of a study, and checks every level.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,15 +8,15 @@ use record::design::Factor;
 use toml::Spanned;
 
 use super::table::{FactorTable, LevelsTable};
-use crate::bench;
+use crate::activity;
 use crate::error::StudyError;
-use crate::source::StudyText;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 
 /// A key of the study and its value.
 pub(crate) type Change = (String, toml::Value);
 
-/// A factor with what its levels do.
+/// A factor with the changes of its levels.
 #[derive(Debug, Clone)]
 pub(crate) struct FactorValues {
     pub(crate) factor: Factor,
@@ -38,23 +37,24 @@ const SECTIONS: [&str; 7] = ["measure", "load", "data", "knobs", "beside", "cali
 const FIXED: [(&str, &str); 2] = [
     (
         "probes",
-        "what runs are watched with is the same for all of them: figures that were read in \
+        "probes are the same for all runs of a study: figures that were read in \
          different ways are not compared. Make two studies of it",
     ),
     (
         "agents",
-        "the machines that ask are the same for all runs: they are gathered once. Make a study \
+        "agents are the same for all runs: they are connected once. Make a study \
          for each set of them, and merge the results",
     ),
 ];
-const NAMED_SECTIONS: [&str; 5] = ["store", "server", "workloads", bench::MICRO, bench::SIMULATE];
-/// What already has a meaning beside the factors' names.
+const NAMED_SECTIONS: [&str; 5] =
+    ["store", "server", "workloads", activity::MICRO, activity::SIMULATE];
+/// Reserved names.
 const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
 
 /// The factors of a study in its order.
 ///
 /// # Errors
-/// A name, key or level that cannot be meant, at its place.
+/// An invalid name, key or level, at its place.
 pub(crate) fn factors(
     source: &StudyText,
     spec: &StudySpec,
@@ -112,10 +112,10 @@ fn factor(
             sets.push(key.clone());
         }
     }
-    let said = table.within.as_ref().map(|w| w.get_ref().clone()).unwrap_or_default();
+    let conditions = table.within.as_ref().map(|w| w.get_ref().clone()).unwrap_or_default();
     let factor = Factor {
         name: name.get_ref().clone(),
-        within: bench::within(spec, &sets, said),
+        within: activity::within(spec, &sets, conditions),
         sets,
         levels: levels.iter().map(|level| level.name.clone()).collect(),
     };
@@ -160,8 +160,8 @@ fn check_name(source: &StudyText, name: &Spanned<String>) -> Result<(), StudyErr
     Err(source.at(name.span(), words))
 }
 
-/// Whether a study has such a key at all. What lies in tables that the study names itself must
-/// lie in one that it has: a factor adds no store.
+/// Checks that the key exists. Keys of named tables must be in a table of the study: a factor adds
+/// no store.
 fn check_key(
     source: &StudyText,
     spec: &StudySpec,
@@ -177,8 +177,10 @@ fn check_key(
     if NAMED_SECTIONS.contains(&first) {
         let names: Vec<&str> = match first {
             "store" => spec.store.keys().map(|name| name.get_ref().as_str()).collect(),
-            bench::MICRO => spec.micro.keys().map(|name| name.get_ref().as_str()).collect(),
-            bench::SIMULATE => spec.simulate.keys().map(|name| name.get_ref().as_str()).collect(),
+            activity::MICRO => spec.micro.keys().map(|name| name.get_ref().as_str()).collect(),
+            activity::SIMULATE => {
+                spec.simulate.keys().map(|name| name.get_ref().as_str()).collect()
+            }
             "server" => spec.server.keys().map(|name| name.get_ref().as_str()).collect(),
             _ => spec.workloads.keys().map(|name| name.get_ref().as_str()).collect(),
         };
@@ -211,8 +213,8 @@ fn check_key(
     Ok(())
 }
 
-/// Whether the study still reads with this level in it; else the error stands at the level, or
-/// at the key if no study has that.
+/// Checks that the study parses with this level; errors are shown at the level, or at an unknown
+/// key.
 fn check_level(
     source: &StudyText,
     level: &LevelValues,
@@ -228,7 +230,7 @@ fn check_level(
     })
 }
 
-/// What an error says, without a place in a text that nobody wrote.
+/// The message of an error without its place, which is in a generated text.
 pub(crate) fn first_line(error: &StudyError) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }

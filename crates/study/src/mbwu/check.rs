@@ -1,4 +1,4 @@
-//! What is refused before a device is written to.
+//! Checks before a device is written to.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use store::{Directory, DirectoryState, StoreUrl};
 use super::table::MbwuTable;
 use crate::error::StudyError;
 use crate::plan::{Plan, Segment, Step};
-use crate::source::StudyText;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 
 pub(super) fn table(source: &StudyText, table: &MbwuTable) -> Result<(), StudyError> {
     for list in [&table.threads, &table.databases] {
@@ -35,7 +35,7 @@ pub(super) fn table(source: &StudyText, table: &MbwuTable) -> Result<(), StudyEr
         return Err(source.at(table.threads.span(), words));
     }
     if table.databases.get_ref().last() > threads.last() {
-        let words = "are more databases than threads; each wants one of its own";
+        let words = "are more databases than threads; each needs one of its own";
         return Err(source.at(table.databases.span(), words));
     }
     let rounds = *table.rounds.get_ref();
@@ -63,7 +63,7 @@ pub(super) fn table(source: &StudyText, table: &MbwuTable) -> Result<(), StudyEr
     Ok(())
 }
 
-/// What the procedure decides by itself.
+/// Refuses settings that the procedure decides itself.
 pub(super) fn spec(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
     let decided = [
         ("threads", "the load is raised by mbwu.threads; leave this out"),
@@ -86,7 +86,7 @@ pub(super) fn spec(source: &StudyText, spec: &StudySpec) -> Result<(), StudyErro
 }
 
 /// The one measured step of a plan with one embedded store.
-pub(super) fn the_only_step<'a>(
+pub(super) fn single_step<'a>(
     source: &StudyText,
     plan: &'a Plan,
 ) -> Result<(&'a Segment, &'a Step), StudyError> {
@@ -117,7 +117,7 @@ pub(super) fn the_only_step<'a>(
     Ok((segment, step))
 }
 
-/// Each device is another one.
+/// Checks that the devices are different.
 pub(super) fn devices(root: &Root, devices: &[PathBuf]) -> Result<(), StudyError> {
     if devices.is_empty() {
         return Err(StudyError::Request(
@@ -155,16 +155,16 @@ pub(super) fn room(databases: &[StoreUrl], step: &Step) -> Result<(), StudyError
     Ok(databases.iter().try_for_each(|url| Directory::check(url, needed))?)
 }
 
-/// Bytes that a load would need: none where the data is there.
+/// Bytes that a load needs: none where the data exists.
 pub(super) fn needed(url: &StoreUrl, step: &Step) -> u64 {
     match holds(url, step) {
         Ok(true) => 0,
-        // As much again by half for what a log-structured store merges beside it.
+        // Half as much again for compactions of a log-structured store.
         _ => step.workload.data_bytes().saturating_add(step.workload.data_bytes() / 2),
     }
 }
 
-/// Whether a folder holds the data that a step asks for, whole.
+/// Whether a folder has the complete data of a step.
 pub(super) fn holds(url: &StoreUrl, step: &Step) -> Result<bool, StudyError> {
     let dataset = step.workload.dataset().to_string();
     Ok(match Directory::inspect(&url.path)? {

@@ -1,8 +1,8 @@
-//! Media-based work units, found by runs on 1, 2, ... n devices: which round is next is for
-//! [`analyse::mbwu`] to say, what came of it is measured and kept like any run.
+//! Media-based work units, from runs on 1, 2, ... n devices. [`analyse::mbwu`] decides the next round;
+//! each is measured and saved like any run.
 
 mod check;
-mod play;
+mod round;
 mod table;
 
 use std::collections::BTreeSet;
@@ -19,13 +19,13 @@ use model::{Count, Origin, Reading, ReadingValue, Scope, Unit};
 use record::{Execution, Run};
 use store::StoreUrl;
 
-use crate::engine::{Listener, RunContext};
 use crate::error::StudyError;
+use crate::execute::{Listener, RunContext};
+use crate::execution_cache::ExecutionCache;
 use crate::knobs::KnobEffects;
-use crate::once::ExecutionCache;
 use crate::plan::{Plan, Segment, Step};
 use crate::probes::measure_idle;
-use crate::source::StudyText;
+use crate::study_text::StudyText;
 
 pub use table::{MbwuTable, PreconditionTable};
 
@@ -37,7 +37,7 @@ const FOLDER: &str = "kvmeter-mbwu";
 pub struct MbwuEvaluation {
     /// With the first round as its only step.
     plan: Plan,
-    /// What every round is but for its threads.
+    /// A round without its threads.
     template: Step,
     store: StoreUrl,
     /// The devices' folders.
@@ -71,7 +71,7 @@ impl MbwuEvaluation {
         check::spec(source, &spec)?;
         check::devices(root, devices)?;
         let plan = Plan::of(source, &PathBuf::new(), root)?;
-        let (segment, template) = check::the_only_step(source, &plan)?;
+        let (segment, template) = check::single_step(source, &plan)?;
         let request = EvaluationRequest {
             loads: table.loads(),
             gain: *table.gain.get_ref(),
@@ -124,17 +124,16 @@ impl MbwuEvaluation {
         (1..=databases).flat_map(each).collect()
     }
 
-    /// What is certain to run, to begin a results file with.
+    /// The plan of what is certain to run, which begins a results file.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Finds the unit and counts. Each round is kept as it ends; `before` are those of an earlier
-    /// invocation that did not come to its end. When `stop` is raised the answer is what the rounds
-    /// so far come to.
+    /// Evaluates the unit. Each round is saved as it ends; `before` are the rounds of an earlier
+    /// invocation that did not finish. After a stop the result is that of the rounds so far.
     ///
     /// # Errors
-    /// A device, or the store on it, failed; what was kept stays kept.
+    /// A device, or the store on it, failed; saved rounds stay.
     pub fn run(
         &self,
         execution: &Execution,
@@ -142,7 +141,7 @@ impl MbwuEvaluation {
         keep: &mut dyn FnMut(&Run) -> Result<(), StudyError>,
         listener: &mut dyn Listener,
         stop: &Arc<AtomicBool>,
-        seen: &KnobEffects,
+        knob_effects: &KnobEffects,
     ) -> Result<UnitEvaluation, StudyError> {
         let clock = Ticks::new();
         self.plan.probes.check_required()?;
@@ -150,7 +149,7 @@ impl MbwuEvaluation {
             before.iter().filter_map(EvaluationRound::of).collect();
         let mut ordinal = before.iter().map(|run| run.ordinal).max().unwrap_or(0);
         let mut idle = None;
-        let once = ExecutionCache::default();
+        let cache = ExecutionCache::default();
         let mut fresh = BTreeSet::new();
         let mut log = KernelLog::from_now();
         loop {
@@ -162,23 +161,24 @@ impl MbwuEvaluation {
             };
             let idle =
                 &*idle.get_or_insert_with(|| measure_idle(&self.plan.probes, &mut *listener, stop));
-            let mut scene = RunContext {
+            let mut context = RunContext {
                 clock: &clock,
                 execution,
                 stop,
-                crew: None,
+                agent_pool: None,
                 probes: &self.plan.probes,
                 idle,
-                seen,
-                once: &once,
+                knob_effects,
+                cache: &cache,
             };
             ordinal += 1;
             let step = self.step(stage, devices, load, number, ordinal)?;
             let stores = self.stores(devices as usize, load.databases);
             // Devices that come later are loaded with the first of them.
             let all = if devices == 1 { 1 } else { self.devices.len() };
-            let wanted = self.stores(all, load.databases);
-            let loaded = self.load(&mut scene, &step, (&wanted, &stores), &mut fresh, listener);
+            let needed_stores = self.stores(all, load.databases);
+            let loaded =
+                self.load(&mut context, &step, (&needed_stores, &stores), &mut fresh, listener);
             loaded.map_err(|error| self.with_sectors(error, &mut log))?;
             let mut keep = |run: Run| {
                 let mut run = in_units(&self.request, &rounds, run);
@@ -190,7 +190,7 @@ impl MbwuEvaluation {
             let run = match stop.load(Ordering::Relaxed) {
                 true => None,
                 false => {
-                    let run = self.round(&mut scene, &step, &stores, &mut keep, listener);
+                    let run = self.round(&mut context, &step, &stores, &mut keep, listener);
                     run.map_err(|error| self.with_sectors(error, &mut log))?
                 }
             };
@@ -202,19 +202,19 @@ impl MbwuEvaluation {
         }
     }
 
-    /// What the kernel has said of I/O errors on the devices, if anything.
+    /// The kernel's messages on I/O errors of the devices, if any.
     fn sectors(&self, log: &mut KernelLog) -> Option<String> {
         let root = &self.plan.probes.root;
         let volumes: Vec<String> =
             self.devices.iter().filter_map(|device| host::volume_of(root, device).ok()).collect();
         match log.errors_of(&volumes) {
-            Ok(found) if found.is_empty() => None,
-            Ok(found) => Some(format!("the kernel's log: {}", found.join("; "))),
+            Ok(errors) if errors.is_empty() => None,
+            Ok(errors) => Some(format!("the kernel's log: {}", errors.join("; "))),
             Err(why) => Some(format!("which sector failed is not known: {why}")),
         }
     }
 
-    /// An error that a device may be behind, with what is known of that.
+    /// Adds the kernel's messages to an error that a device may have caused.
     fn with_sectors(&self, error: StudyError, log: &mut KernelLog) -> StudyError {
         match (&error, self.sectors(log)) {
             (StudyError::Failed(_), Some(words)) => error.with_note(&words),
@@ -233,25 +233,25 @@ impl MbwuEvaluation {
     ) -> Result<Step, StudyError> {
         let mut step = self.template.clone();
         step.ordinal = ordinal;
-        step.manner.threads = load.threads * devices;
+        step.load_config.threads = load.threads * devices;
         if let Some(rate) = load.rate {
             let rate = rate * f64::from(devices);
-            step.manner.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
-            step.manner.settings(false, &mut step.settings);
+            step.load_config.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
+            step.load_config.settings(false, &mut step.settings);
         }
         let records = step.workload.records.0;
-        if u64::from(step.manner.threads) > records {
+        if u64::from(step.load_config.threads) > records {
             return Err(StudyError::Request(format!(
                 "{} threads for {records} records; lower mbwu.threads or raise data.records",
-                step.manner.threads
+                step.load_config.threads
             )));
         }
         let mut put = |key: &str, value: String| step.settings.insert(key.to_owned(), value);
-        put("threads", step.manner.threads.to_string());
-        if let Some(operations) = step.manner.until.operations {
+        put("threads", step.load_config.threads.to_string());
+        if let Some(operations) = step.load_config.until.operations {
             // Each device has as many as one alone.
             let all = operations.saturating_mul(u64::from(devices));
-            step.manner.until.operations = Some(all);
+            step.load_config.until.operations = Some(all);
             put("operations", Count(all).to_string());
         }
         table::round(stage, devices, number, &mut step.settings);

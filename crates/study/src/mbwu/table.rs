@@ -18,7 +18,7 @@ pub struct MbwuTable {
     pub rate: Spanned<Vec<Rate>>,
     /// The most rounds until the steady state.
     pub rounds: Spanned<u32>,
-    /// Less than this share more is nothing more.
+    /// Minimum increase, as a share, that counts as more throughput.
     pub gain: Spanned<f64>,
     /// Load the data anew before every round.
     pub reload: bool,
@@ -48,8 +48,7 @@ impl Default for MbwuTable {
 }
 
 impl MbwuTable {
-    /// What each device is asked, one after the other: the rates, else the threads, with the fewest
-    /// databases first.
+    /// The loads of a device, in order: the rates, else the threads, with the fewest databases first.
     pub fn loads(&self) -> Vec<DeviceLoad> {
         let (threads, rates) = (self.threads.get_ref(), self.rate.get_ref());
         let with = |databases: u32| -> Vec<DeviceLoad> {
@@ -65,7 +64,7 @@ impl MbwuTable {
         self.databases.get_ref().iter().flat_map(|databases| with(*databases)).collect()
     }
 
-    /// What the settings of the first round say beside those of any run.
+    /// Adds the settings of the first round.
     pub(crate) fn first_round(&self, settings: &mut RunSettings) {
         round(RoundPurpose::Raise, 1, 1, settings);
         if let Some(load) = self.loads().first() {
@@ -74,7 +73,7 @@ impl MbwuTable {
     }
 }
 
-/// What the settings of a round say beside its load.
+/// Adds the settings of a round besides its load.
 pub(super) fn round(stage: RoundPurpose, devices: u32, number: u32, settings: &mut RunSettings) {
     let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
     put(keys::STAGE, stage.name().to_owned());

@@ -1,4 +1,4 @@
-//! The cells of a design, each planned as the study that it is when its levels are put in.
+//! Plans the cells of a design: each is the study with its levels put in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,12 +8,12 @@ use record::Phase;
 use record::design::{Factor, FactorLevels, setting_of};
 use toml::Spanned;
 
-use super::{MOST_CELLS, Plan, Segment, Step, document};
-use crate::bench;
+use super::{MAX_CELLS, Plan, Segment, Step, document};
+use crate::activity;
 use crate::error::StudyError;
 use crate::factors::FactorDesign;
-use crate::source::StudyText;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 
 /// The segments of one cell for one store, once through its sequence.
 pub(super) type CellPlan = Vec<Segment>;
@@ -21,11 +21,10 @@ pub(super) type CellPlan = Vec<Segment>;
 /// A cell on one store under one workload; none for a load.
 type Place = (FactorLevels, String, Option<String>);
 
-/// Every unit of a study, and the plan of its first cell, from which the rest is taken that all
-/// cells have in common.
+/// Every unit of a study, and the plan of its first cell for what all cells share.
 ///
 /// # Errors
-/// A cell that cannot be planned; cells that nothing is left of.
+/// A cell that cannot be planned; no cell left.
 pub(super) fn units(
     source: &StudyText,
     varying: &FactorDesign,
@@ -40,7 +39,7 @@ pub(super) fn units(
     for levels in &cells {
         varying.check_keys(source, levels)?;
         let text = varying.at(source, levels)?;
-        // Only what runs in this cell has to make sense in it.
+        // Only what runs in this cell has to be valid in it.
         let runs = |store: &str, bench: Option<&str>| {
             let of_cell = |(at, of, workload): &&Place| {
                 at == levels && of == store && (bench.is_none() || workload.as_deref() == bench)
@@ -88,8 +87,8 @@ fn cells(
     let mut wanted = BTreeSet::new();
     let spec = source.spec()?;
     let sequences = CellSequences::of(source, &spec, varying, factors)?;
-    // A study of nothing has a place, too, so that planning it says what is missing.
-    let benches: Vec<_> = bench::places(&spec).map(|(kind, name)| (kind, Some(name))).collect();
+    // An empty study is planned too, so that planning reports what is missing.
+    let benches: Vec<_> = activity::places(&spec).map(|(kind, name)| (kind, Some(name))).collect();
     let nothing = (spec.store.is_empty() && benches.is_empty()).then_some("");
     let stores = spec.store.keys().map(|name| name.get_ref().as_str()).chain(nothing);
     let asked = stores.flat_map(|store| sequences.workloads().map(move |w| (store, w)));
@@ -108,8 +107,8 @@ fn cells(
     Ok((cells, wanted))
 }
 
-/// What is measured at each combination of the factors that change the sequence: few do, and
-/// reading a study takes time.
+/// The workloads at each combination of the factors that change the sequence, cached because reading
+/// a study takes time.
 struct CellSequences {
     factors: Vec<String>,
     workloads: BTreeMap<FactorLevels, BTreeSet<Option<String>>>,
@@ -135,9 +134,9 @@ impl CellSequences {
                     all.insert(levels, own);
                 }
             }
-            if all.len() > MOST_CELLS {
+            if all.len() > MAX_CELLS {
                 return Err(StudyError::Request(format!(
-                    "{}: the factors that change `sequence` have more than {MOST_CELLS} \
+                    "{}: the factors that change `sequence` have more than {MAX_CELLS} \
                      combinations of levels; leave some out",
                     source.origin
                 )));
@@ -161,8 +160,8 @@ impl CellSequences {
     }
 }
 
-/// What the sequence measures, and whether it loads. An empty one is a cell too, so that planning
-/// it says what is wrong.
+/// The workloads of the sequence; None for a load. An empty sequence is planned too, so that
+/// planning reports the error.
 fn workloads(spec: &StudySpec) -> BTreeSet<Option<String>> {
     let workload = |step: &Spanned<String>| match step.get_ref().as_str() {
         "load" | "clear" => None,
@@ -178,7 +177,7 @@ fn by_store(segments: &[Segment]) -> Vec<Vec<Segment>> {
     segments.chunk_by(|a, b| unit(a) == unit(b)).map(<[Segment]>::to_vec).collect()
 }
 
-/// What of a store's sequence belongs to a cell, with the levels in its settings.
+/// The part of a store's sequence that belongs to a cell, with the levels in its settings.
 fn of_cell(
     unit: Vec<Segment>,
     levels: &FactorLevels,

@@ -1,15 +1,15 @@
-//! What is refused before anything is asked.
+//! Checks of workloads and stores before any run.
 
 use model::Op;
 use record::Phase;
 use store::StoreUrl;
 use workload::{Workload, WorkloadSpec};
 
-use crate::asking::{InvalidOption, LoadConfig};
 use crate::error::StudyError;
+use crate::load_config::{InvalidOption, LoadConfig};
 use crate::settings::is_networked;
-use crate::source::StudyText;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 
 /// Refuses a workload that a store cannot serve, before anything is written.
 pub(crate) fn check_store(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), StudyError> {
@@ -71,17 +71,18 @@ pub(super) fn check_scans(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), S
 
 pub(super) fn check_workload(
     spec: &WorkloadSpec,
-    manner: &LoadConfig,
+    load_config: &LoadConfig,
     phase: Phase,
 ) -> Result<(), StudyError> {
     spec.check()?;
-    if u64::from(manner.threads) > spec.records.0 {
+    if u64::from(load_config.threads) > spec.records.0 {
         return Err(StudyError::Request(format!(
             "{} threads for {} records; lower `threads` or raise `records`",
-            manner.threads, spec.records.0
+            load_config.threads, spec.records.0
         )));
     }
-    let no_load_has = [("warm_up", manner.warm_up.is_some()), ("steady", manner.steady.is_some())];
+    let no_load_has =
+        [("warm_up", load_config.warm_up.is_some()), ("steady", load_config.steady.is_some())];
     if let (Phase::Load, Some((key, _))) = (phase, no_load_has.iter().find(|(_, given)| *given)) {
         let why = "a load has no warm-up and no steady state; leave it out".to_owned();
         return Err(InvalidOption { key, why }.into());
@@ -90,9 +91,12 @@ pub(super) fn check_workload(
     Ok(())
 }
 
-/// Connections are of no use to a store in this process.
-pub(crate) fn check_manner(store: &StoreUrl, manner: &LoadConfig) -> Result<(), StudyError> {
-    match manner.needs_servers {
+/// Refuses options that only servers support for a store in this process.
+pub(crate) fn check_needs_servers(
+    store: &StoreUrl,
+    load_config: &LoadConfig,
+) -> Result<(), StudyError> {
+    match load_config.needs_servers {
         Some(key) if !is_networked(store) => Err(StudyError::Request(format!(
             "`{key}` is for stores behind a network, and `{}` is none; leave it out",
             store.scheme

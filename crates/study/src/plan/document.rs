@@ -7,25 +7,25 @@ use record::{Design, Phase};
 use store::StoreUrl;
 use toml::Spanned;
 
-use super::checks::{check_keys, check_manner, check_name, check_scans, check_values};
+use super::checks::{check_keys, check_name, check_needs_servers, check_scans, check_values};
 use super::sections::{check_variants, sections};
 use super::stores::{StudyStore, stores};
 use super::{Plan, Segment, Step, label};
-use crate::asking::{LoadConfig, load_manner, manner};
-use crate::bench::{self, Activity};
-use crate::beside;
+use crate::activity::{self, Activity};
 use crate::calibrate;
+use crate::co_runner;
 use crate::error::StudyError;
 use crate::knobs::{self, KnobLevels};
+use crate::load_config::{LoadConfig, load_phase_config, measure_config};
 use crate::probes::{self, ProbesConfig};
 use crate::settings::settings;
-use crate::source::StudyText;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 use crate::trace;
 
 /// One repeat of everything: each store once through the sequence, then the benches. Stores
 /// without a path get a folder of their own under `data`. The order of repeats, and what varies,
-/// are not of its business, but `runs` says which stores, and which benches of a kind, run at all.
+/// are decided elsewhere; `runs` selects stores and activities.
 pub(super) fn of(
     source: &StudyText,
     data: &Path,
@@ -41,23 +41,23 @@ pub(super) fn of(
             source.origin
         )));
     }
-    let benches = bench::of_study(source, &spec, runs)?;
+    let activities = activity::of_study(source, &spec, runs)?;
     let levels = knobs::of_study(source, &spec, root)?;
-    let has_benches = bench::places(&spec).next().is_some();
-    if let Some(step) = spec.sequence.first().filter(|_| has_benches && spec.store.is_empty()) {
-        let words = "no store is asked this; add a table such as [store.memcached], or leave \
+    let has_activities = activity::places(&spec).next().is_some();
+    if let Some(step) = spec.sequence.first().filter(|_| has_activities && spec.store.is_empty()) {
+        let words = "no store runs this; add a table such as [store.memcached], or leave \
                      `sequence` out";
         return Err(source.at(step.span(), words));
     }
     let mut stores = spec.store.keys();
-    let mut segments = match stores.any(|name| runs(name.get_ref(), None)) || !has_benches {
+    let mut segments = match stores.any(|name| runs(name.get_ref(), None)) || !has_activities {
         true => of_stores(source, &spec, data, root, &levels)?,
         false => Vec::new(),
     };
     let stores = spec.store.len();
-    for (nth, bench) in benches.into_iter().enumerate() {
+    for (nth, activity) in activities.into_iter().enumerate() {
         let unit = (stores + nth) as u32;
-        segments.push(of_bench(bench, unit, spec.seed, &levels));
+        segments.push(segment_of_activity(activity, unit, spec.seed, &levels));
     }
     let agents = spec.agents.clone();
     let plan = Plan {
@@ -73,18 +73,18 @@ pub(super) fn of(
     };
     trace::check_stdin(&plan)?;
     match agents {
-        Some(machines) => crate::fleet::borne_by(plan, source, &spec, &machines),
+        Some(machines) => crate::distributed::with_agents_table(plan, source, &spec, &machines),
         None => Ok(plan),
     }
 }
 
-/// The run of a bench. Nothing is loaded for it, and nobody is asked.
-fn of_bench(bench: Activity, unit: u32, seed: u64, levels: &KnobLevels) -> Segment {
-    let manner = LoadConfig::closed(1);
-    let mut settings = bench.settings(seed);
+/// The segment of an activity, which needs no store.
+fn segment_of_activity(activity: Activity, unit: u32, seed: u64, levels: &KnobLevels) -> Segment {
+    let load_config = LoadConfig::closed(1);
+    let mut settings = activity.settings(seed);
     settings.insert("repeat".to_owned(), "1".to_owned());
     levels.settings(&mut settings);
-    let (kind, _) = bench.place();
+    let (kind, _) = activity.place();
     let store = StoreUrl {
         scheme: kind.to_owned(),
         path: PathBuf::new(),
@@ -95,13 +95,13 @@ fn of_bench(bench: Activity, unit: u32, seed: u64, levels: &KnobLevels) -> Segme
         ordinal: 0,
         unit,
         repeat: 1,
-        label: bench.label(),
-        phase: bench.phase(),
-        workload: trace::in_place_of_a_workload(seed),
+        label: activity.label(),
+        phase: activity.phase(),
+        workload: trace::placeholder_workload(seed),
         trace: None,
-        manner: manner.clone(),
-        bench: Some(bench),
-        beside: None,
+        load_config: load_config.clone(),
+        activity: Some(activity),
+        co_runner: None,
         calibrate: None,
         maximum: None,
         settings,
@@ -111,7 +111,7 @@ fn of_bench(bench: Activity, unit: u32, seed: u64, levels: &KnobLevels) -> Segme
         server: None,
         temporary: false,
         steps: vec![step],
-        preparing: manner,
+        preparing: load_config,
         knobs: levels.clone(),
         copies: false,
     }
@@ -128,14 +128,14 @@ fn of_stores(
     let stores = stores(source, spec, data)?;
     let machines = spec.agents.as_ref().map_or(1, |agents| agents.get_ref().hosts.get_ref().len());
     let cores = host::cpus(root).map_or(1, |order| order.cpus.len() as u32);
-    // Agents are taken to be machines like this one.
+    // Assumes that agents are machines like this one.
     let cores = cores.saturating_mul(machines.max(1) as u32);
-    let load = load_manner(source, &spec.load, levels, cores)?;
-    let measure = manner(source, &spec.measure, levels, cores)?.with_default_length();
+    let load = load_phase_config(source, &spec.load, levels, cores)?;
+    let measure = measure_config(source, &spec.measure, levels, cores)?.with_default_length();
     let traces = trace::of_study(source, spec, cores)?;
     let sections = sections(source, spec, &load, &measure)?;
     for StudyStore { url, .. } in &stores {
-        check_manner(url, &measure)?;
+        check_needs_servers(url, &measure)?;
         let flushes = matches!(url.remote(), Ok(Some(remote)) if remote.may_flush);
         if sections.len() > 1 && !url.servers.is_empty() && !flushes {
             return Err(StudyError::Request(format!(
@@ -156,7 +156,7 @@ fn of_stores(
         }
     }
 
-    let beside = beside::of_study(source, spec)?;
+    let co_runner = co_runner::of_study(source, spec)?;
     let calibrated = calibrate::of_study(source, spec)?;
     let mut segments = Vec::new();
     for (store, StudyStore { url, temporary, server }) in stores.iter().enumerate() {
@@ -164,25 +164,29 @@ fn of_stores(
             let mut steps = Vec::new();
             for (name, phase, workload) in section {
                 let traced = traces.get(name).filter(|_| *phase == Phase::Measure);
-                let manner = match phase {
+                let load_config = match phase {
                     Phase::Load => load.clone(),
                     Phase::Measure | Phase::Simulate => {
-                        traced.map_or(&measure, |own| &own.manner).clone()
+                        traced.map_or(&measure, |own| &own.load_config).clone()
                     }
                 };
-                let whom = (url, server.as_ref());
-                let mut settings = settings(whom, name, workload, &manner, 1);
+                let target = (url, server.as_ref());
+                let mut settings = settings(target, name, workload, &load_config, 1);
                 if let Some(traced) = traced {
-                    trace::told(&traced.recording, &manner, &mut settings);
+                    trace::replace_workload_settings(
+                        &traced.recording,
+                        &load_config,
+                        &mut settings,
+                    );
                 }
-                let measured = *phase == Phase::Measure && manner.of_maximum;
+                let measured = *phase == Phase::Measure && load_config.of_maximum;
                 let calibrate = match measured {
                     true => calibrate::of_step(source, spec, calibrated.as_ref(), workload)?,
                     false => None,
                 };
-                let beside = beside.clone().filter(|_| *phase == Phase::Measure);
-                if let Some(beside) = &beside {
-                    beside.settings(&mut settings);
+                let co_runner = co_runner.clone().filter(|_| *phase == Phase::Measure);
+                if let Some(co_runner) = &co_runner {
+                    co_runner.settings(&mut settings);
                 }
                 levels.settings(&mut settings);
                 if let Some(table) = spec.mbwu.as_ref().filter(|_| *phase == Phase::Measure) {
@@ -196,9 +200,9 @@ fn of_stores(
                     phase: *phase,
                     workload: workload.clone(),
                     trace: traced.map(|own| own.recording.clone()),
-                    manner,
-                    bench: None,
-                    beside,
+                    load_config,
+                    activity: None,
+                    co_runner,
                     calibrate,
                     maximum: None,
                     settings,

@@ -1,4 +1,4 @@
-//! What a plan will take, as far as that can be said before it starts.
+//! Estimates time and disk space of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,8 +23,7 @@ pub struct Estimates {
     pub seconds: f64,
     /// Part of the time is guessed.
     pub guessed: bool,
-    /// The most that the stores hold at once: the data, what a log-structured store merges
-    /// beside it, and copies of the data.
+    /// Maximum disk space: the data, space for compactions, and copies of the data.
     pub disk: Bytes,
     /// How often data is loaded, measured or not.
     pub loads: usize,
@@ -38,18 +37,18 @@ pub struct Estimates {
 const RUN_BYTES: u64 = 512 << 10;
 const RUN_BYTES_S: f64 = 2048.0;
 /// What a run of many hours may have set aside.
-const MOST_RUN_BYTES: u64 = 64 << 20;
+const MAX_RUN_BYTES: u64 = 64 << 20;
 
 /// Data in a directory: where, and what it is in which form.
 type Data = (PathBuf, String);
 
-/// How a segment comes by the data of its first step.
+/// Where a segment gets the data of its first step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DataSource {
-    /// It is there, or none is needed.
+    /// It exists, or none is needed.
     Free,
     Loaded,
-    BroughtBack,
+    Restored,
 }
 
 impl Plan {
@@ -57,7 +56,7 @@ impl Plan {
     pub fn room(&self) -> u64 {
         let seconds = self.steps().map(|(_, step)| step.estimate().seconds);
         let longest = seconds.fold(0.0, f64::max);
-        (RUN_BYTES + (longest * RUN_BYTES_S) as u64).min(MOST_RUN_BYTES)
+        (RUN_BYTES + (longest * RUN_BYTES_S) as u64).min(MAX_RUN_BYTES)
     }
 
     /// Of the runs that `wanted` takes.
@@ -85,7 +84,7 @@ impl Plan {
                     all.guessed = true;
                     all.seconds += bytes as f64 / GUESSED_BYTES_S;
                 }
-                DataSource::BroughtBack => {
+                DataSource::Restored => {
                     all.guessed = true;
                     all.seconds += bytes as f64 / COPIED_BYTES_S;
                 }
@@ -117,8 +116,8 @@ impl Plan {
     }
 }
 
-/// Marks the segments whose data is wanted again after runs that left other records than they
-/// found: a copy saves loading it again.
+/// Marks the segments whose data is needed again after runs that changed it: a copy saves
+/// reloading.
 pub(super) fn mark_copies(segments: &mut [Segment]) {
     let mut held = DirectoryContents::default();
     let mut loads: BTreeMap<Data, u32> = BTreeMap::new();
@@ -137,7 +136,7 @@ pub(super) fn mark_copies(segments: &mut [Segment]) {
     }
 }
 
-/// What directories hold while segments go by.
+/// Contents of directories in the course of the plan.
 #[derive(Default)]
 struct DirectoryContents {
     now: BTreeMap<PathBuf, Option<String>>,
@@ -145,10 +144,10 @@ struct DirectoryContents {
 }
 
 impl DirectoryContents {
-    /// How the steps come by their data, and what they leave.
+    /// Where the steps get their data; updates the contents with their changes.
     fn take(&mut self, segment: &Segment, steps: &[&Step]) -> DataSource {
         let Some(first) = steps.first() else { return DataSource::Free };
-        let asks = first.trace.is_none() && first.bench.is_none();
+        let asks = first.trace.is_none() && first.activity.is_none();
         let loads = first.phase == Phase::Measure && asks;
         let Some(data) = data_of(segment, first) else {
             // Servers are loaded when they come up; a store that keeps nothing is not.
@@ -162,7 +161,7 @@ impl DirectoryContents {
             return DataSource::Free;
         }
         let copied = segment.copies && !self.copied.insert(data);
-        if copied { DataSource::BroughtBack } else { DataSource::Loaded }
+        if copied { DataSource::Restored } else { DataSource::Loaded }
     }
 }
 
@@ -180,7 +179,7 @@ fn data_of(segment: &Segment, step: &Step) -> Option<Data> {
     Some((segment.store.path.clone(), format!("{options:?} {}", step.workload.dataset())))
 }
 
-/// Whether a run leaves other records than it found.
+/// Whether a run changes the records.
 fn grows(step: &Step) -> bool {
     let changes = [Op::Insert, Op::Delete].into_iter().any(|op| step.workload.mix.contains(op));
     step.trace.is_some() || (step.phase == Phase::Measure && changes)

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expensive_changes_once_a_block() {
+    fn expensive_settings_change_once_a_block() {
         let units = units();
         let order = order(&units, 9, 7);
         assert_eq!(order.len(), 24 * 9);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_order_and_another_another() {
+    fn the_seed_determines_the_order() {
         let units = units();
         assert_eq!(order(&units, 3, 1), order(&units, 3, 1));
         assert!((2..5).all(|seed| order(&units, 3, seed) != order(&units, 3, 1)));

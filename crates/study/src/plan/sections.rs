@@ -5,12 +5,12 @@ use record::Phase;
 use toml::Spanned;
 use workload::WorkloadSpec;
 
-use crate::asking::LoadConfig;
 use crate::error::StudyError;
-use crate::source::StudyText;
+use crate::load_config::LoadConfig;
 use crate::spec::{StudySpec, WorkloadTable};
+use crate::study_text::StudyText;
 
-/// Every table of `[workloads]` makes sense, asked for or not, and hides nothing.
+/// Checks every table of `[workloads]`, used or not; none may hide a preset.
 pub(super) fn check_variants(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
     for (name, variant) in &spec.workloads {
         let taken = ["load", "clear"].into_iter().chain(WorkloadSpec::preset_names());
@@ -54,7 +54,7 @@ pub(super) fn misplaced(
     source.at(place.unwrap_or(otherwise), &words)
 }
 
-/// What one stretch between two `clear`s asks: name, phase and workload.
+/// The steps between two `clear`s: name, phase and workload.
 pub(super) type Section = Vec<(String, Phase, WorkloadSpec)>;
 
 pub(super) fn sections(
@@ -94,7 +94,7 @@ pub(super) fn sections(
             Phase::Measure | Phase::Simulate => measure.threads,
         };
         if u64::from(threads) > workload.records.0 && !is_trace(spec, name) {
-            let asking = match phase {
+            let table = match phase {
                 Phase::Load => &spec.load,
                 Phase::Measure | Phase::Simulate => &spec.measure,
             };
@@ -102,7 +102,7 @@ pub(super) fn sections(
                 "{threads} threads for {} records; there must be at least as many records",
                 workload.records.0
             );
-            return Err(source.at(asking.span_of("threads").unwrap_or(step.span()), &words));
+            return Err(source.at(table.span_of("threads").unwrap_or(step.span()), &words));
         }
         match phase {
             // Loading begins with nothing.
@@ -129,7 +129,8 @@ pub(super) fn is_trace(spec: &StudySpec, name: &str) -> bool {
     named.is_some_and(|(_, variant)| variant.trace.is_some())
 }
 
-/// A trace begins with what is there, which is another trace's or nothing.
+/// Refuses a trace and a workload in one section: a trace begins with an empty store or another
+/// trace's data.
 pub(super) fn check_traces(
     source: &StudyText,
     spec: &StudySpec,
@@ -149,7 +150,7 @@ pub(super) fn check_traces(
     Err(source.at(step.span(), &words))
 }
 
-/// What a "load" loads: the data of the workload that is asked next.
+/// What a "load" loads: the data of the next workload.
 pub(super) fn loaded(
     source: &StudyText,
     spec: &StudySpec,
@@ -171,8 +172,8 @@ pub(super) fn loaded(
     })
 }
 
-/// All workloads of one section want the same data, and one that adds or deletes records is
-/// the last: what follows would find other data than it was promised.
+/// Refuses workloads with different data in one section, and any workload after one that adds or
+/// deletes records.
 pub(super) fn check_section(
     source: &StudyText,
     step: &Spanned<String>,
@@ -183,7 +184,7 @@ pub(super) fn check_section(
     for (other, phase, before) in section {
         if before.dataset() != workload.dataset() {
             let words = format!(
-                "`{name}` and `{other}` want different data; put \"clear\", \"load\" between them \
+                "`{name}` and `{other}` need different data; put \"clear\", \"load\" between them \
                  or set it in [data]"
             );
             return Err(source.at(step.span(), &words));
@@ -235,7 +236,7 @@ pub(super) fn variant_of(
     variant: &WorkloadTable,
 ) -> Result<WorkloadSpec, StudyError> {
     if variant.trace.is_some() {
-        return Ok(crate::trace::in_place_of_a_workload(spec.seed));
+        return Ok(crate::trace::placeholder_workload(spec.seed));
     }
     let mut base = match &variant.from {
         Some(from) => preset(source, spec, from)?,

@@ -8,14 +8,14 @@ use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::settings::is_networked;
-use crate::source::StudyText;
 use crate::spec::{StudySpec, option_text};
-use crate::started::ServerSpec;
+use crate::started_server::ServerSpec;
+use crate::study_text::StudyText;
 
 /// A store of a study.
 pub(super) struct StudyStore {
     pub(super) url: StoreUrl,
-    /// Its directory is ours to delete.
+    /// Its directory is deleted after the study.
     pub(super) temporary: bool,
     pub(super) server: Option<ServerSpec>,
 }
@@ -26,7 +26,7 @@ pub(super) fn stores(
     data: &Path,
 ) -> Result<Vec<StudyStore>, StudyError> {
     check_servers(source, spec)?;
-    let missing = not_here(spec);
+    let missing = unavailable(spec);
     let mut stores: Vec<StudyStore> = Vec::new();
     for (scheme, options) in &spec.store {
         if missing.iter().any(|(name, _)| name == scheme.get_ref()) {
@@ -87,9 +87,9 @@ pub(super) fn stores(
     Ok(stores)
 }
 
-/// The stores that this build or this machine lacks, each with the reason, where others remain: a
-/// study runs what it can. A study of nothing else is refused when its stores are read.
-pub(super) fn not_here(spec: &StudySpec) -> Vec<(String, String)> {
+/// The stores that this build or machine lacks, each with the reason; empty if none would remain,
+/// which is refused when stores are read.
+pub(super) fn unavailable(spec: &StudySpec) -> Vec<(String, String)> {
     let missing: Vec<(String, String)> = spec
         .store
         .iter()
@@ -104,12 +104,12 @@ pub(super) fn not_here(spec: &StudySpec) -> Vec<(String, String)> {
     if missing.len() == spec.store.len() { Vec::new() } else { missing }
 }
 
-/// Every server that is to be started has a store that asks it.
+/// Refuses a server without a store that uses it.
 pub(super) fn check_servers(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
     for name in spec.server.keys() {
         if !spec.store.keys().any(|store| store.get_ref() == name.get_ref()) {
             let name_is = name.get_ref();
-            let words = format!("no store asks this server; add a table [store.{name_is}]");
+            let words = format!("no store uses this server; add a table [store.{name_is}]");
             return Err(source.at(name.span(), &words));
         }
     }

@@ -1,5 +1,4 @@
-//! From a study's text to its runs in their order: what varies, how often, and what is put
-//! together because it is expensive to change.
+//! Plans a study: cells, repeats and their order, grouped by what is expensive to change.
 
 use std::path::Path;
 
@@ -11,13 +10,13 @@ use super::cells::{CellPlan, units};
 use super::estimate::mark_copies;
 use super::order::{Costly, order};
 use super::size::check_runs;
-use super::stores::not_here;
+use super::stores::unavailable;
 use super::{Plan, Segment};
 use crate::error::StudyError;
 use crate::factors::FactorDesign;
-use crate::names;
-use crate::source::StudyText;
+use crate::known_names;
 use crate::spec::StudySpec;
+use crate::study_text::StudyText;
 use crate::trace;
 
 /// Every run of a study. Stores without a path get a folder of their own under `data`.
@@ -43,7 +42,7 @@ pub(super) fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, S
                 step.settings.insert("repeat".to_owned(), repeat.to_string());
             }
             match segments.last_mut() {
-                Some(last) if goes_on(last, &segment, &units, repeat) => {
+                Some(last) if continues(last, &segment, &units, repeat) => {
                     last.steps.append(&mut segment.steps);
                 }
                 _ => segments.push(segment),
@@ -53,7 +52,7 @@ pub(super) fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, S
     mark_copies(&mut segments);
     let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
     steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
-    let missing = not_here(&spec).into_iter().map(|(store, why)| SkippedCell {
+    let missing = unavailable(&spec).into_iter().map(|(store, why)| SkippedCell {
         levels: FactorLevels::from([("store".to_owned(), store)]),
         why,
     });
@@ -74,12 +73,12 @@ pub(super) fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, S
         ..Design::default()
     };
     let plan = Plan { text: source.text.clone(), segments, repeats: first.repeats, ..first };
-    let plan = Plan { design: names::designed(source, &spec, &plan, design)?, ..plan };
+    let plan = Plan { design: known_names::designed(source, &spec, &plan, design)?, ..plan };
     trace::check_stdin(&plan)?;
     Ok(plan)
 }
 
-/// A calibration of which nothing uses the maximum is a slip.
+/// Refuses a calibration whose maximum no run uses.
 fn check_calibration(
     source: &StudyText,
     spec: &StudySpec,
@@ -109,9 +108,9 @@ fn costly(unit: &CellPlan) -> Costly<3> {
     ]
 }
 
-/// Whether a unit can be asked of the store or server that the one before it leaves open: the
-/// same in every respect, within one repeat, and nothing in it that begins with an empty store.
-fn goes_on(last: &Segment, next: &Segment, units: &[CellPlan], repeat: u32) -> bool {
+/// Whether a unit can run on the store or server that the previous one leaves open: the same
+/// settings, within one repeat, and no step that begins with an empty store.
+fn continues(last: &Segment, next: &Segment, units: &[CellPlan], repeat: u32) -> bool {
     let alone = |segment: &Segment| {
         segment.steps.iter().all(|step| {
             step.phase == Phase::Measure

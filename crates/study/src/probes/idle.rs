@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use model::Reading;
 
 use super::ProbesConfig;
-use crate::engine::{Event, Listener};
+use crate::execute::{Event, Listener};
 
-/// `power.idle.NAME` for every source of energy, and how idle the machine was meanwhile; nothing
-/// where the study does not want it. Where no source works it takes no time.
+/// `power.idle.NAME` for every energy source, and how idle the machine was; empty where the study
+/// disables it. Without a working source it takes no time.
 pub(crate) fn measure(
     probes: &ProbesConfig,
     listener: &mut dyn Listener,
@@ -18,14 +18,14 @@ pub(crate) fn measure(
         return Vec::new();
     }
     let context = probes.context(&[], Vec::new(), Vec::new());
-    let mut told = false;
+    let mut reported = false;
     let stopped = || {
-        if !std::mem::replace(&mut told, true) {
-            listener.hear(Event::Idling { seconds: probes.idle.as_secs_f64() });
+        if !std::mem::replace(&mut reported, true) {
+            listener.on_event(Event::Idling { seconds: probes.idle.as_secs_f64() });
         }
         stop.load(Ordering::Relaxed)
     };
     let idle = host::idle_power(&probes.root, &context, probes.idle, stopped);
-    // What could not be read says so once, under the name of the energy itself.
+    // Unavailable sources are reported once, under the name of the energy itself.
     idle.readings.into_iter().filter(|reading| reading.value().is_some()).collect()
 }

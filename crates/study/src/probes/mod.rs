@@ -1,11 +1,10 @@
-//! What a run is watched with besides its own clock: which probes, what they need to be told,
-//! what the study cannot do without.
+//! The probes of a study: their choice, context and required signals.
 
+mod flag;
 mod idle;
 mod required;
 mod table;
 mod watts;
-mod words;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use std::time::Duration;
 use host::{Choice, Context, CounterChoice, EnergySettings, Root};
 
 use crate::error::StudyError;
-use crate::simulated::Simulation;
+use crate::simulation::Simulation;
 
 pub use table::ProbesTable;
 pub use watts::IdleWatts;
@@ -33,7 +32,7 @@ pub struct ProbesConfig {
     /// The machine; a recorded one in tests.
     pub root: Root,
     pub choice: Choice,
-    /// How often the sampler looks; each probe's own interval where it is not given.
+    /// Interval of the sampler; each probe's own where it is not given.
     pub every: Option<Duration>,
     pub energy: EnergySettings,
     pub counters: CounterChoice,
@@ -41,10 +40,10 @@ pub struct ProbesConfig {
     pub idle: Duration,
     /// Signals without which a run is of no use.
     pub require: Vec<String>,
-    /// Counters in software, from a pass of their own.
+    /// Simulated counters, from a separate pass.
     pub simulation: Option<Simulation>,
-    /// The program and its arguments that do a [`Pass`](crate::Pass), whose file stands behind
-    /// them; empty where there is none.
+    /// The program and arguments that run a [`SimulatedPass`](crate::SimulatedPass), whose file is
+    /// appended; empty where there is none.
     pub pass: Vec<OsString>,
 }
 
@@ -70,7 +69,7 @@ impl ProbesConfig {
         check(self, &self.context(&[], Vec::new(), Vec::new()), CheckTime::Everything)
     }
 
-    /// What the probes of a run are told. `cpus` are those of the load, as far as it is pinned.
+    /// The context of a run's probes. `cpus` are those to which the load is pinned, if any.
     pub(crate) fn context(
         &self,
         stores: &[PathBuf],

@@ -9,10 +9,10 @@ use model::{Reading, ReadingValue};
 use super::ProbesConfig;
 use crate::error::StudyError;
 
-/// What follows from probes' readings when a run has ended.
+/// Signals derived from readings when a run has ended.
 const DERIVED: [&str; 5] =
     ["cpu_s_per_mop", "ops_per_joule", "joules_per_op", "ops_per_joule_net", "joules_per_op_net"];
-/// Names that go on with what only the machine or the study can name.
+/// Prefixes whose rest depends on the machine or the study.
 const OPEN: [&str; 8] = [
     "residency.",
     "event.",
@@ -40,28 +40,28 @@ pub(crate) fn check_name(signal: &str) -> Result<(), String> {
     }
 }
 
-/// When it is looked at whether a required signal is there.
+/// When required signals are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckTime {
-    /// Anything is loaded or started: what speaks of a server is not known then.
+    /// Before anything is loaded or started: signals of servers are not known yet.
     Everything,
-    /// One run.
+    /// Before one run.
     Run,
 }
 
-/// Probes that speak of a server's process where there is one.
+/// Probes that read a server's process where there is one.
 const OF_PROCESSES: [&str; 2] = ["counters", "software"];
 
-/// Looks whether the probes can read what is required of them. What is derived from them is known
-/// only when a run has ended.
+/// Checks that the probes can read required signals. Derived signals are known only when a run has
+/// ended.
 pub(crate) fn check(
     probes: &ProbesConfig,
     context: &Context,
-    before: CheckTime,
+    time: CheckTime,
 ) -> Result<(), StudyError> {
     let known = PROBES
         .iter()
-        .filter(|spec| before == CheckTime::Run || !OF_PROCESSES.contains(&spec.name))
+        .filter(|spec| time == CheckTime::Run || !OF_PROCESSES.contains(&spec.name))
         .flat_map(|spec| spec.signals);
     let named = |signal: &&String| known.clone().any(|known| known.name == signal.as_str());
     let of_probes: Vec<String> = probes.require.iter().filter(named).cloned().collect();
@@ -88,7 +88,7 @@ pub(crate) fn missing(required: &[String], readings: &[Reading]) -> Option<Strin
             }
             Some(ReadingValue::Unavailable { reason, remedy: None }) => reason.clone(),
             None if signal.starts_with(OF_SERVERS) => {
-                "no server was watched for it; ask a server that runs on this machine, and see \
+                "no server was watched for it; measure a server that runs on this machine, and see \
                  --server-latency (`server_latency` of a study)"
                     .to_owned()
             }

@@ -13,22 +13,22 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
+use super::flag::every;
 use super::required::check_name;
-use super::words::every;
 use super::{IDLE_TIME, ProbesConfig};
 use crate::error::StudyError;
-use crate::simulated::{Simulation, SimulationTable};
-use crate::source::{StudyText, given};
+use crate::simulation::{Simulation, SimulationTable};
 use crate::spec::StudySpec;
+use crate::study_text::{StudyText, given};
 
-/// `[probes]`: what the runs are watched with.
+/// `[probes]`: the probes of the runs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbesTable {
     /// Names of probes, `auto`, `off` or `energy`; all that work here where it is not given.
     #[serde(rename = "use")]
     pub chosen: Option<Spanned<ProbeNames>>,
-    /// Between two samples.
+    /// Interval of samples.
     pub every: Option<Spanned<String>>,
     /// How long the idle machine is measured before the first run.
     pub idle: Option<Spanned<Span>>,
@@ -121,7 +121,7 @@ fn energy(table: &ProbesTable) -> EnergySettings {
     }
 }
 
-/// The error at the table that it is about: its key begins with the table's name.
+/// Shows the error at its table: its key begins with the table's name.
 fn misplaced(source: &StudyText, table: &ProbesTable, error: &SettingError) -> StudyError {
     fn span<T>(of: &Option<Spanned<T>>) -> Option<Range<usize>> {
         of.as_ref().map(Spanned::span)
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_shown_in_its_place() {
+    fn mistakes_are_shown_at_their_place() {
         for (table, words, line) in [
             ("[probes]\nuse = [\"rabl\"]\n", "did you mean `rapl`?", "5:7"),
             ("[probes]\nrequire = [\"ipcs\"]\n", "did you mean `ipc`?", "5:12"),

@@ -19,8 +19,8 @@ pub struct IdleWatts {
 }
 
 impl ProbesConfig {
-    /// What the machine draws at this moment, by the widest boundary that can be read: the least
-    /// that it will draw under load.
+    /// The current power of the machine at the widest readable boundary: a lower bound on its power
+    /// under load.
     ///
     /// # Errors
     /// No energy can be read here, with the reason.
@@ -37,7 +37,7 @@ impl ProbesConfig {
                 ReadingValue::Value(watts) => {
                     return Ok(IdleWatts { watts: *watts, signal: format!("energy.{name}") });
                 }
-                // The sensor that most machines have says most.
+                // The reason of the widest boundary is the most useful one.
                 ReadingValue::Unavailable { reason, .. } if name == "total" => {
                     why = Some(reason.clone())
                 }

@@ -1,0 +1,143 @@
+//! Activities besides load on stores: microbenchmarks (`[micro.NAME]`) and simulations
+//! (`[simulate.NAME]`). Each is a run like any other: planned, repeated, recorded and resumed.
+
+mod dca;
+mod micro;
+mod outcome;
+mod run;
+mod settings;
+
+use std::collections::BTreeMap;
+
+use record::design::{Conditions, Texts};
+pub(crate) use record::{MICRO, SIMULATE};
+use record::{Phase, RunSettings};
+use toml::Spanned;
+
+use crate::error::StudyError;
+use crate::spec::StudySpec;
+use crate::study_text::StudyText;
+
+pub(crate) use settings::absent;
+
+/// One table: settings by their name.
+pub type BenchTable = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
+
+/// Tables by the name of what they run.
+pub type BenchTables = BTreeMap<Spanned<String>, BenchTable>;
+
+/// What a run does instead of a load on a store.
+#[derive(Debug, Clone)]
+pub enum Activity {
+    /// A microbenchmark of this machine.
+    Micro(micro::MicroJob),
+    /// A cache with direct cache access that is simulated.
+    Dca(Box<dca::DcaJob>),
+}
+
+/// The activities of a study at one combination of its levels, filtered by `runs`.
+///
+/// # Errors
+/// An unknown activity or setting, or an invalid value, each at its place.
+pub(crate) fn of_study(
+    source: &StudyText,
+    spec: &StudySpec,
+    runs: &dyn Fn(&str, Option<&str>) -> bool,
+) -> Result<Vec<Activity>, StudyError> {
+    let mut activities = Vec::new();
+    let wanted =
+        |kind, (name, _): &(&Spanned<String>, &BenchTable)| runs(kind, Some(name.get_ref()));
+    for (name, table) in spec.micro.iter().filter(|table| wanted(MICRO, table)) {
+        activities.push(Activity::Micro(micro::parse(source, name, table)?));
+    }
+    for (name, table) in spec.simulate.iter().filter(|table| wanted(SIMULATE, table)) {
+        activities.push(Activity::Dca(Box::new(dca::parse(source, spec.seed, name, table)?)));
+    }
+    Ok(activities)
+}
+
+/// The settings `store` and `workload` of every activity of a study.
+pub(crate) fn places(spec: &StudySpec) -> impl Iterator<Item = (&'static str, &str)> {
+    let micro = spec.micro.keys().map(|name| (MICRO, name.get_ref().as_str()));
+    micro.chain(spec.simulate.keys().map(|name| (SIMULATE, name.get_ref().as_str())))
+}
+
+/// Restricts a factor to the stores or activities whose settings it changes. A study of one kind
+/// alone needs no restriction.
+pub(crate) fn within(spec: &StudySpec, sets: &[String], conditions: Conditions) -> Conditions {
+    if places(spec).next().is_none() {
+        return conditions;
+    }
+    let (mut stores, mut activities) = (Vec::new(), Vec::new());
+    let add = |all: &mut Vec<String>, name: &str| {
+        if !all.iter().any(|known| known == name) {
+            all.push(name.to_owned());
+        }
+    };
+    let mut sets_store = false;
+    for key in sets {
+        let mut parts = key.split('.');
+        match (parts.next(), parts.next()) {
+            (Some("knobs"), _) => return conditions,
+            (Some(kind @ (MICRO | SIMULATE)), Some(name)) => {
+                add(&mut stores, kind);
+                add(&mut activities, name);
+            }
+            _ => {
+                sets_store = true;
+                spec.store.keys().for_each(|name| add(&mut stores, name.get_ref()));
+            }
+        }
+    }
+    let Conditions(mut all) = conditions;
+    if !stores.is_empty() {
+        all.entry("store".to_owned()).or_insert(Texts(stores));
+    }
+    if !sets_store {
+        all.entry("workload".to_owned()).or_insert(Texts(activities));
+    }
+    Conditions(all)
+}
+
+impl Activity {
+    pub(crate) const fn phase(&self) -> Phase {
+        match self {
+            Activity::Micro(_) => Phase::Measure,
+            Activity::Dca(_) => Phase::Simulate,
+        }
+    }
+
+    /// The settings `store` and `workload`.
+    pub(crate) fn place(&self) -> (&'static str, &'static str) {
+        match self {
+            Activity::Micro(job) => (MICRO, job.name()),
+            Activity::Dca(_) => (SIMULATE, dca::NAME),
+        }
+    }
+
+    pub(crate) fn label(&self) -> String {
+        let (kind, name) = self.place();
+        format!("{kind} {name}")
+    }
+
+    /// The settings of a run: `micro.size`, `simulate.policy` ...
+    pub(crate) fn settings(&self, seed: u64) -> RunSettings {
+        let (kind, name) = self.place();
+        let own = match self {
+            Activity::Micro(job) => &job.settings,
+            Activity::Dca(job) => &job.settings,
+        };
+        let own = own.iter().map(|(key, value)| (format!("{kind}.{key}"), value.clone()));
+        let fixed = [("store", kind.to_owned()), ("workload", name.to_owned())];
+        let fixed = fixed.into_iter().chain([("seed", seed.to_string())]);
+        own.chain(fixed.map(|(key, value)| (key.to_owned(), value))).collect()
+    }
+
+    /// About how long a run takes.
+    pub(crate) fn seconds(&self) -> f64 {
+        match self {
+            Activity::Micro(job) => job.seconds,
+            Activity::Dca(_) => dca::SECONDS,
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! `[beside]`: a co-runner that loads the machine while a workload is measured. A hog takes memory
+//! bandwidth in a process of its own; the bandwidth that it achieved is a reading of the run.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::str::FromStr;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use micro::hog::{Look, READY, Traffic};
+use model::{ByteRate, Bytes, Origin, Reading, ReadingValue, Scope, Unit};
+use record::RunSettings;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::error::StudyError;
+use crate::spec::StudySpec;
+use crate::study_text::StudyText;
+
+/// Maximum output of a hog, in bytes; one line a request.
+const MAX_OUTPUT: u64 = 64 << 20;
+/// How long touching the hog's memory may take.
+const LONGEST_START: Duration = Duration::from_secs(120);
+/// How long the hog may take to report on an overloaded machine.
+const LONGEST_LOOK: Duration = Duration::from_secs(10);
+
+/// `[beside]` as it is written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoRunnerTable {
+    pub hog: Option<HogTable>,
+}
+
+/// `[beside.hog]` as it is written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HogTable {
+    /// `10GB/s`, `max`, or `none` for a cell without a hog.
+    pub rate: Spanned<String>,
+    /// `1` or `2-5,8`: a thread on each.
+    pub cpus: Option<Spanned<String>>,
+    /// Or a number of threads, on the CPUs that client threads take last.
+    pub threads: Option<Spanned<u32>>,
+    /// `read` unless it says `update` or `write`.
+    pub traffic: Option<Spanned<String>>,
+    /// Bytes of each thread's buffer; four times the last-level caches if not given.
+    pub size: Option<Spanned<Bytes>>,
+}
+
+/// The bandwidth that a hog is to take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum HogDemand {
+    Max,
+    Rate(ByteRate),
+}
+
+/// A co-runner of a run: a hog.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoRunner {
+    demand: HogDemand,
+    cpus: String,
+    traffic: Traffic,
+    buffer: Option<Bytes>,
+}
+
+/// The co-runner of a study's runs; `None` for none.
+///
+/// # Errors
+/// An invalid value, at its place.
+pub(crate) fn of_study(
+    source: &StudyText,
+    spec: &StudySpec,
+) -> Result<Option<CoRunner>, StudyError> {
+    let Some(hog) = spec.co_runner.hog.as_ref() else { return Ok(None) };
+    let cpus = cpus(source, hog)?;
+    let traffic = match &hog.traffic {
+        None => Traffic::default(),
+        Some(word) => {
+            Traffic::from_str(word.get_ref()).map_err(|words| source.at(word.span(), &words))?
+        }
+    };
+    let buffer = hog.size.as_ref().map(|size| *size.get_ref());
+    let demand = match hog.rate.get_ref().as_str() {
+        "none" => return Ok(None),
+        "max" => HogDemand::Max,
+        text => match text.parse::<ByteRate>() {
+            Ok(rate) if rate.0 >= 1.0 => HogDemand::Rate(rate),
+            Ok(_) => return Err(source.at(hog.rate.span(), "a hog of nothing is `none`")),
+            Err(error) => {
+                return Err(source.at(hog.rate.span(), &format!("{error}, `max` or `none`")));
+            }
+        },
+    };
+    Ok(Some(CoRunner { demand, cpus, traffic, buffer }))
+}
+
+/// The CPUs of a hog's threads, as a list.
+fn cpus(source: &StudyText, hog: &HogTable) -> Result<String, StudyError> {
+    let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
+    match (&hog.cpus, &hog.threads) {
+        (Some(list), None) => {
+            let cpus = host::cpu_list(list.get_ref()).filter(|cpus| !cpus.is_empty());
+            let Some(cpus) = cpus else {
+                let words = "this is not a list of CPUs; write `1` or `2-5,8`";
+                return Err(source.at(list.span(), words));
+            };
+            if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+                let words = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
+                return Err(source.at(list.span(), &words));
+            }
+            Ok(list.get_ref().clone())
+        }
+        (None, Some(threads)) if *threads.get_ref() == 0 => {
+            Err(source.at(threads.span(), "a hog of no thread is `rate = \"none\"`"))
+        }
+        // One thread a CPU; where there are fewer, the run's settings say which they are.
+        (None, Some(threads)) => {
+            let last = allowed.iter().rev().take(*threads.get_ref() as usize);
+            Ok(last.map(u32::to_string).collect::<Vec<_>>().join(","))
+        }
+        (Some(list), Some(_)) => {
+            Err(source.at(list.span(), "`cpus` and `threads` exclude each other; leave one out"))
+        }
+        (None, None) => {
+            let words = "where the hog runs is missing: `cpus = \"2-5\"`, or `threads = 4` for \
+                         the CPUs that the load takes last";
+            Err(source.at(hog.rate.span(), words))
+        }
+    }
+}
+
+impl CoRunner {
+    /// Adds its settings to those of a run.
+    pub(crate) fn settings(&self, settings: &mut RunSettings) {
+        let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
+        put(
+            "beside.hog.rate",
+            match self.demand {
+                HogDemand::Max => "max".to_owned(),
+                HogDemand::Rate(rate) => rate.to_string(),
+            },
+        );
+        put("beside.hog.cpus", self.cpus.clone());
+        put("beside.hog.traffic", self.traffic.to_string());
+    }
+
+    fn command(&self, program: &OsString) -> Command {
+        let mut command = Command::new(program);
+        command.args(["micro", "hog", "--serve", "--cpus", &self.cpus]);
+        command.args(["--traffic", &self.traffic.to_string()]);
+        if let Some(buffer) = self.buffer {
+            command.args(["--size", &buffer.to_string()]);
+        }
+        if let HogDemand::Rate(rate) = self.demand {
+            command.args(["--rate", &rate.to_string()]);
+        }
+        command
+    }
+
+    /// Starts the hog; its traffic flows when this returns. `program` is kvmeter itself.
+    pub(crate) fn start(&self, program: Option<&OsString>) -> Result<RunningHog, StudyError> {
+        let failed = |why: String| StudyError::Failed(format!("[beside.hog]: {why}"));
+        let program = program.ok_or_else(|| failed("kvmeter's own program is not known".into()))?;
+        let mut child = self
+            .command(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(|error| failed(error.to_string()))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (sender, answers) = mpsc::channel();
+        // From here on the process ends with this value.
+        let mut running =
+            RunningHog { co_runner: self.clone(), child, input, answers, opened: None };
+        if let Some(output) = output {
+            std::thread::spawn(move || {
+                for line in BufReader::new(output.take(MAX_OUTPUT)).lines().map_while(Result::ok) {
+                    if sender.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        match running.answers.recv_timeout(LONGEST_START) {
+            Ok(line) if line == READY => Ok(running),
+            Ok(line) => Err(failed(format!("it said `{line}`"))),
+            Err(_) => {
+                running.end();
+                Err(failed("it did not begin; its message stands above".into()))
+            }
+        }
+    }
+}
+
+/// A hog at work; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RunningHog {
+    co_runner: CoRunner,
+    child: Child,
+    input: Option<ChildStdin>,
+    answers: Receiver<String>,
+    /// The report when the window opened.
+    opened: Option<Result<Look, String>>,
+}
+
+impl RunningHog {
+    pub(crate) fn window_opens(&mut self) {
+        self.opened = Some(self.look());
+    }
+
+    /// Readings since the window opened.
+    pub(crate) fn window_closes(&mut self) -> Vec<Reading> {
+        let closed = self.look();
+        let opened = self.opened.take().unwrap_or_else(|| Err("the window never opened".into()));
+        self.co_runner.readings(opened, closed)
+    }
+
+    fn look(&mut self) -> Result<Look, String> {
+        let ended = || "the hog has ended".to_owned();
+        let input = self.input.as_mut().ok_or_else(ended)?;
+        input.write_all(b"look\n").map_err(|_| ended())?;
+        let line = self
+            .answers
+            .recv_timeout(LONGEST_LOOK)
+            .map_err(|_| format!("the hog did not answer within {} s", LONGEST_LOOK.as_secs()))?;
+        line.parse()
+    }
+
+    fn end(&mut self) {
+        // The hog ends at the end of its input; the kill bounds the wait.
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for RunningHog {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl CoRunner {
+    fn readings(&self, opened: Result<Look, String>, closed: Result<Look, String>) -> Vec<Reading> {
+        let between = opened.and_then(|opened| Ok((opened, closed?)));
+        let window_s = match &between {
+            Ok((a, b)) => b.nanoseconds.saturating_sub(a.nanoseconds) as f64 / 1e9,
+            Err(_) => 0.0,
+        };
+        let reading = |signal: &str, value: Result<f64, String>, unit, what: &str| Reading {
+            signal: signal.to_owned(),
+            answer: match value {
+                Ok(value) => ReadingValue::Value(value),
+                Err(reason) => ReadingValue::Unavailable { reason, remedy: None },
+            },
+            unit,
+            scope: Scope::Cpus,
+            source: format!("the hog on CPUs {}: {what}", self.cpus),
+            window_s,
+            origin: Origin::Measured,
+        };
+        let of = |value: fn(&Look) -> u64| match &between {
+            Ok((a, b)) => Ok(value(b).saturating_sub(value(a)) as f64),
+            Err(why) => Err(why.clone()),
+        };
+        let bandwidth = of(|look| look.bytes).and_then(|bytes| match window_s {
+            0.0 => Err("the window was too short".to_owned()),
+            seconds => Ok(bytes / seconds),
+        });
+        let cpu_s = of(|look| look.cpu_ns).map(|nanoseconds| nanoseconds / 1e9);
+        let mut all = vec![
+            reading(BANDWIDTH, bandwidth.clone(), Unit::BytesPerSecond, "bytes that it moved"),
+            reading(CPU, cpu_s, Unit::Seconds, "CPU time of its process"),
+        ];
+        if let HogDemand::Rate(ByteRate(asked)) = self.demand {
+            let share = bandwidth.map(|bandwidth| bandwidth / asked);
+            all.push(reading(
+                ACHIEVED,
+                share,
+                Unit::Ratio,
+                "bytes that it moved over those asked for",
+            ));
+        }
+        all
+    }
+}
+
+/// Bytes a second that the hog moved.
+const BANDWIDTH: &str = "beside.hog.bandwidth";
+/// CPU seconds of the co-runner.
+pub(crate) const CPU: &str = "beside.cpu";
+/// Share of the requested rate that was achieved.
+const ACHIEVED: &str = "beside.hog.held";
+
+/// A warning where the hog did not achieve its rate.
+pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
+    let achieved = value(ACHIEVED).filter(|achieved| *achieved < micro::hog::HELD)?;
+    Some(format!(
+        "the hog took only {:.1} % of the bandwidth that it was to take; give it more CPUs in \
+         [beside.hog], or ask for less",
+        achieved * 100.0
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(hog: &str) -> Result<Option<CoRunner>, String> {
+        let text =
+            format!("name = \"s\"\nsequence = [\"ycsb-c\"]\n[store.null]\n[beside.hog]\n{hog}\n");
+        let source = StudyText::new("s.toml", &text);
+        let spec = source.spec().map_err(|error| error.to_string())?;
+        of_study(&source, &spec).map_err(|error| error.to_string())
+    }
+
+    fn cpu() -> u32 {
+        host::cpus(&host::Root::live()).unwrap().cpus[0]
+    }
+
+    #[test]
+    fn a_table_becomes_a_hog() {
+        let cpu = cpu();
+        let hog = parsed(&format!(
+            "rate = \"2GB/s\"\ncpus = \"{cpu}\"\ntraffic = \"update\"\nsize = \"64MiB\""
+        ));
+        let hog = hog.unwrap().unwrap();
+        let mut settings = RunSettings::new();
+        hog.settings(&mut settings);
+        assert_eq!(settings["beside.hog.rate"], "2GB/s");
+        let command = format!("{:?}", hog.command(&"kvmeter".into()));
+        for word in ["--rate", "2GB/s", "--serve", "update", "64MiB"] {
+            assert!(command.contains(word), "{command}");
+        }
+        assert_eq!(parsed(&format!("rate = \"none\"\ncpus = \"{cpu}\"")), Ok(None));
+        let most = parsed(&format!("rate = \"max\"\ncpus = \"{cpu}\"")).unwrap().unwrap();
+        assert!(!format!("{:?}", most.command(&"kvmeter".into())).contains("--rate"));
+    }
+
+    #[test]
+    fn threads_take_the_cpus_that_the_load_takes_last() {
+        let order = host::cpus(&host::Root::live()).unwrap().cpus;
+        let one = parsed("rate = \"1GB/s\"\nthreads = 1").unwrap().unwrap();
+        assert_eq!(one.cpus, order.last().unwrap().to_string());
+        // Where there are fewer CPUs, as many threads as CPUs.
+        let many = parsed("rate = \"1GB/s\"\nthreads = 100000").unwrap().unwrap();
+        assert_eq!(many.cpus.split(',').count(), order.len());
+    }
+
+    #[test]
+    fn mistakes_are_shown_at_their_place() {
+        for (hog, place, words) in [
+            ("rate = \"10\"\ncpus = \"0\"", "rate", "is not a bandwidth"),
+            ("rate = \"0GB/s\"\ncpus = \"0\"", "rate", "none"),
+            ("rate = \"max\"\ncpus = \"x\"", "cpus", "not a list of CPUs"),
+            ("rate = \"max\"\ncpus = \"60000\"", "cpus", "cannot be used"),
+            ("rate = \"max\"\ncpus = \"0\"\ntraffic = \"all\"", "traffic", "none of read"),
+            ("rate = \"max\"\ncpus = \"0\"\ncores = 1", "cores", "unknown"),
+            ("rate = \"max\"\ncpus = \"0\"\nthreads = 1", "cpus", "exclude each other"),
+            ("rate = \"max\"\nthreads = 0", "threads", "no thread"),
+            ("rate = \"max\"", "rate", "threads = 4"),
+        ] {
+            let error = parsed(hog).unwrap_err();
+            assert!(error.contains(place) && error.contains(words), "{hog}: {error}");
+        }
+    }
+
+    #[test]
+    fn readings_are_differences_of_two_reports() {
+        let co_runner =
+            parsed(&format!("rate = \"2GB/s\"\ncpus = \"{}\"", cpu())).unwrap().unwrap();
+        let look = |bytes, nanoseconds, cpu_ns| Ok(Look { bytes, nanoseconds, cpu_ns });
+        let readings = co_runner
+            .readings(look(1_000, 500, 10), look(1_000_001_000, 1_000_000_500, 500_000_010));
+        let value =
+            |signal: &str| readings.iter().find(|r| r.signal == signal).and_then(Reading::value);
+        assert_eq!(value(BANDWIDTH), Some(1e9));
+        assert_eq!((value(CPU), value(ACHIEVED)), (Some(0.5), Some(0.5)));
+        assert!(doubt(&value).unwrap().contains("50.0 %"));
+        let lost = co_runner.readings(look(0, 0, 0), Err("the hog has ended".to_owned()));
+        assert!(lost.iter().all(|reading| reading.value().is_none()));
+    }
+}

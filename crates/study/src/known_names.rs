@@ -1,0 +1,196 @@
+//! Checks the names of figures and settings in a study.
+
+use std::collections::BTreeSet;
+
+use analyse::Metric;
+use analyse::check::CheckExpression;
+use model::suggest::hint;
+use record::design::{CheckSpec, Conditions, Design, FigureSpec, PublishedFigures, Question};
+use toml::Spanned;
+
+use crate::error::StudyError;
+use crate::plan::Plan;
+use crate::probes::check_signal;
+use crate::spec::StudySpec;
+use crate::study_text::StudyText;
+
+/// Prefixes of a run's signals besides those of probes.
+const OF_RUNS: [&str; 19] = [
+    "beside.",
+    "calibrated.",
+    "micro.",
+    "mbwu.",
+    "client.",
+    "cache.",
+    "store.",
+    "workload.",
+    "settle.",
+    "disk.",
+    "probe.",
+    "replay.",
+    "network.",
+    "harness.",
+    "idle.",
+    "write_amplification",
+    "read_amplification",
+    "space_amplification",
+    "cpu.pacer_spin",
+];
+
+/// Refuses a name that no figure of any run has.
+pub(crate) fn check_figure(name: &str) -> Result<(), String> {
+    match Metric::parse(name).map_err(|error| error.to_string())? {
+        Metric::Signal(signal) if !OF_RUNS.iter().any(|own| signal.starts_with(own)) => {
+            check_signal(&signal)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks every name in a study's checks, questions and figures.
+///
+/// # Errors
+/// A check that cannot be evaluated; a name that is neither a factor, a setting of these runs
+/// nor a figure; published figures that cannot be read. Each at its place.
+pub(crate) fn designed(
+    source: &StudyText,
+    spec: &StudySpec,
+    plan: &Plan,
+    design: Design,
+) -> Result<Design, StudyError> {
+    let settings: BTreeSet<&str> =
+        plan.steps().flat_map(|(_, step)| step.settings.keys().map(String::as_str)).collect();
+    let known =
+        KnownNames { factors: design.factors.iter().map(|f| f.name.as_str()).collect(), settings };
+    let published = match &source.published {
+        None => None,
+        Some(text) => Some(read_published(source, text)?),
+    };
+    for check in &spec.checks {
+        known.check(check.get_ref()).map_err(|words| source.at(check.span(), &words))?;
+    }
+    for question in &spec.questions {
+        known.question(question.get_ref()).map_err(|words| source.at(question.span(), &words))?;
+    }
+    for figure in &spec.figures {
+        known
+            .figure(figure.get_ref(), published.as_ref())
+            .map_err(|words| source.at(figure.span(), &words))?;
+    }
+    if let Some(name) = &spec.platform {
+        platform::Platform::open(name.get_ref())
+            .map_err(|error| source.at(name.span(), &error.to_string()))?;
+    }
+    fn inner<T: Clone>(all: &[Spanned<T>]) -> Vec<T> {
+        all.iter().map(|one| one.get_ref().clone()).collect()
+    }
+    Ok(Design {
+        checks: inner(&spec.checks),
+        questions: inner(&spec.questions),
+        figures: inner(&spec.figures),
+        published,
+        scale: source.scale.clone(),
+        platform: spec.platform.as_ref().map(|name| name.get_ref().clone()),
+        ..design
+    })
+}
+
+struct KnownNames<'a> {
+    factors: BTreeSet<&'a str>,
+    /// Of any of the runs.
+    settings: BTreeSet<&'a str>,
+}
+
+impl KnownNames<'_> {
+    fn check(&self, check: &CheckSpec) -> Result<(), String> {
+        for text in [Some(&check.that), check.when.as_ref()].into_iter().flatten() {
+            let relation: CheckExpression = text.parse().map_err(|error| format!("{error}"))?;
+            for name in relation.names() {
+                if self.value(name).is_err() {
+                    check_figure(name).map_err(|words| format!("the check `{text}`: {words}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn question(&self, question: &Question) -> Result<(), String> {
+        if question.ask.trim().is_empty() {
+            return Err("the question itself is missing: `ask = \"...\"`".to_owned());
+        }
+        for metric in question.metric.iter().chain(&question.pareto) {
+            check_figure(metric)?;
+        }
+        for factor in question.factor.iter().chain(&question.factors).chain(&question.graduated) {
+            self.value(factor)?;
+        }
+        let asks_effect = question.factor.is_some() || !question.factors.is_empty();
+        if asks_effect && question.metric.is_none() {
+            return Err("on which `metric`? Name one of `--json`".to_owned());
+        }
+        let kinds = [asks_effect, !question.pareto.is_empty(), question.graduated.is_some()];
+        match kinds.iter().filter(|asked| **asked).count() {
+            1 => {}
+            0 => {
+                let words = "what is asked: a `factor`, `factors`, a `pareto` front, or over what \
+                             the load is `graduated`?";
+                return Err(words.to_owned());
+            }
+            _ => return Err("one question asks one thing; make several of it".to_owned()),
+        }
+        self.conditions(&question.within)
+    }
+
+    fn figure(
+        &self,
+        figure: &FigureSpec,
+        published: Option<&PublishedFigures>,
+    ) -> Result<(), String> {
+        if figure.id.is_empty() {
+            return Err("the figure has no `id`".to_owned());
+        }
+        check_figure(&figure.y)?;
+        for name in [Some(&figure.x), figure.series.as_ref(), figure.panels.as_ref()] {
+            name.map_or(Ok(()), |name| self.value(name))?;
+        }
+        if let Some(id) = &figure.published {
+            let series = published.map_or(&[][..], |published| &published.series);
+            if !series.iter().any(|series| series.id == *id) {
+                let ids = series.iter().map(|series| series.id.as_str());
+                return Err(format!(
+                    "published.toml has no series `{id}`; {}",
+                    hint(id, ids.collect::<Vec<_>>())
+                ));
+            }
+        }
+        self.conditions(&figure.within)
+    }
+
+    fn conditions(&self, conditions: &Conditions) -> Result<(), String> {
+        conditions.0.keys().try_for_each(|name| self.value(name))
+    }
+
+    /// A factor, or a setting that some run has.
+    fn value(&self, name: &str) -> Result<(), String> {
+        let setting = self.settings.contains(name);
+        if setting || self.factors.contains(name) {
+            return Ok(());
+        }
+        let known = self.factors.iter().chain(&self.settings).copied();
+        Err(format!(
+            "`{name}` is neither a factor nor a setting of these runs; {}",
+            hint(name, known.collect::<Vec<_>>())
+        ))
+    }
+}
+
+fn read_published(source: &StudyText, text: &str) -> Result<PublishedFigures, StudyError> {
+    toml::from_str(text).map_err(|error| {
+        let origin = format!("published.toml of {}", source.origin);
+        let other = StudyText::new(&origin, text);
+        match error.span() {
+            Some(span) => other.at(span, error.message()),
+            None => StudyError::Request(format!("{origin}: {}", error.message())),
+        }
+    })
+}

@@ -1,0 +1,366 @@
+//! Where a study's text comes from, and errors that point into it.
+
+use std::ops::Range;
+use std::path::Path;
+
+use host::Root;
+use model::suggest::{hint, with_suggestion};
+use model::text_position::{shown, shown_if};
+use model::tilde::unexpanded;
+use record::design::ChosenScale;
+use toml::Spanned;
+
+use crate::error::StudyError;
+use crate::machine_sized;
+use crate::spec::StudySpec;
+
+/// What a key holds, if it was given.
+pub(crate) fn given<T: Clone>(key: &Option<Spanned<T>>) -> Option<T> {
+    key.as_ref().map(|key| key.get_ref().clone())
+}
+
+/// A study that is built in.
+pub struct BuiltInStudy {
+    pub name: &'static str,
+    /// One line for a list.
+    pub what: &'static str,
+    text: &'static str,
+    /// Its `published.toml`, if it has one.
+    published: Option<&'static str>,
+}
+
+pub const BUILT_IN: &[BuiltInStudy] = &[
+    BuiltInStudy {
+        name: "quickstart",
+        what: "Spill and RocksDB under the YCSB core workloads, in two to three minutes",
+        text: include_str!("../../../studies/quickstart/study.toml"),
+        published: None,
+    },
+    BuiltInStudy {
+        name: "memcached",
+        what: "both sides of the latency of a memcached that it starts, in under a minute",
+        text: include_str!("../../../studies/memcached/study.toml"),
+        published: None,
+    },
+    BuiltInStudy {
+        name: "arm-vs-x86",
+        what: "two stores by the second and by the joule, SMT, tails and block cache (Mikrou 2019)",
+        text: include_str!("../../../studies/arm-vs-x86/study.toml"),
+        published: Some(include_str!("../../../studies/arm-vs-x86/published.toml")),
+    },
+    BuiltInStudy {
+        name: "memcached-power",
+        what: "SMT and idle states under memcached: latency and power (Kazarian 2022)",
+        text: include_str!("../../../studies/memcached-power/study.toml"),
+        published: Some(include_str!("../../../studies/memcached-power/published.toml")),
+    },
+    BuiltInStudy {
+        name: "direct-cache-access",
+        what: "DDIO under microbenchmarks, data caching and in simulation (Basavaraj 2017)",
+        text: include_str!("../../../studies/direct-cache-access/study.toml"),
+        published: Some(include_str!("../../../studies/direct-cache-access/published.toml")),
+    },
+    BuiltInStudy {
+        name: "energy-proportionality",
+        what: "power over load, from a calibrated maximum to the idle machine",
+        text: include_str!("../../../studies/energy-proportionality/study.toml"),
+        published: None,
+    },
+    BuiltInStudy {
+        name: "mbwu",
+        what: "media-based work units of the devices that are named, in hours",
+        text: include_str!("../../../studies/mbwu/study.toml"),
+        published: Some(include_str!("../../../studies/mbwu/published.toml")),
+    },
+];
+
+/// The file next to a study with published figures.
+const PUBLISHED: &str = "published.toml";
+
+/// The text of a study and its name in messages.
+#[derive(Debug, Clone)]
+pub struct StudyText {
+    pub origin: String,
+    pub text: String,
+    /// The `published.toml` next to it.
+    pub(crate) published: Option<String>,
+    /// The chosen scale.
+    pub(crate) scale: Option<ChosenScale>,
+    /// The machine that numbers such as `8 per cpu` follow.
+    root: Root,
+}
+
+impl StudyText {
+    /// A study of this text.
+    pub fn new(origin: &str, text: &str) -> StudyText {
+        let (origin, text) = (origin.to_owned(), text.to_owned());
+        StudyText { origin, text, published: None, scale: None, root: Root::live() }
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The same for another machine than this one.
+    pub(crate) fn on(&self, root: &Root) -> StudyText {
+        StudyText { root: root.clone(), ..self.clone() }
+    }
+
+    /// A built-in study by its name, or a file by its path.
+    pub fn open(name: &str) -> Result<StudyText, StudyError> {
+        if let Some(found) = BUILT_IN.iter().find(|study| study.name == name) {
+            let source = StudyText::new(name, found.text);
+            return Ok(StudyText { published: found.published.map(str::to_owned), ..source });
+        }
+        let path = Path::new(name);
+        match std::fs::read_to_string(path) {
+            Ok(text) => {
+                Ok(StudyText { published: published_file(path)?, ..StudyText::new(name, &text) })
+            }
+            Err(error) if path.exists() => {
+                Err(StudyError::Request(format!("{name}: cannot be read: {error}")))
+            }
+            Err(_) => Err(StudyError::Request(format!(
+                "there is no study file `{name}` and no built-in study of that name; {}",
+                hint(name, BUILT_IN.iter().map(|study| study.name))
+            ))),
+        }
+    }
+
+    /// Changes single values: `table.key=value`, the value as TOML or, failing that, as text.
+    pub fn set(&mut self, assignments: &[String]) -> Result<(), StudyError> {
+        if assignments.is_empty() {
+            return Ok(());
+        }
+        let mut document: toml_edit::DocumentMut =
+            self.text.parse().map_err(|error: toml_edit::TomlError| {
+                StudyError::Request(shown_if(
+                    &self.origin,
+                    &self.text,
+                    error.span(),
+                    error.message(),
+                ))
+            })?;
+        let sound = self.spec().is_ok();
+        for assignment in assignments {
+            assign(document.as_table_mut(), assignment)?;
+            let changed = StudyText { text: document.to_string(), ..self.clone() };
+            if let (true, Err(error)) = (sound, changed.spec()) {
+                // The place would be in a generated text.
+                let words = error.to_string();
+                let why = words.lines().next().unwrap_or_default().to_owned();
+                return Err(StudyError::Request(format!("--set {assignment}: {why}")));
+            }
+        }
+        self.text = document.to_string();
+        Ok(())
+    }
+
+    /// Applies the scale of this name, before any [`StudyText::set`].
+    ///
+    /// # Errors
+    /// An unknown scale, or an invalid key in it.
+    pub fn scale(&mut self, name: &str) -> Result<(), StudyError> {
+        let spec = self.spec()?;
+        let Some((key, chosen)) = spec.scale.iter().find(|(key, _)| key.get_ref() == name) else {
+            let names: Vec<&str> = spec.scale.keys().map(|name| name.get_ref().as_str()).collect();
+            let words = match names.is_empty() {
+                true => format!("{} has no [scale.NAME] at all", self.origin),
+                false => format!("{} has none of this name; {}", self.origin, hint(name, names)),
+            };
+            return Err(StudyError::Request(format!("--scale {name}: {words}")));
+        };
+        let mut changed = self.clone();
+        for (path, value) in &chosen.set {
+            let change = [(path.get_ref().clone(), value.clone())];
+            let place = path.span();
+            let next = changed.with(&change).map_err(|words| self.at(place.clone(), &words))?;
+            if let Err(error) = next.spec() {
+                let words = error.to_string();
+                return Err(self.at(place, words.lines().next().unwrap_or_default()));
+            }
+            changed = next;
+        }
+        let set = |(path, value): (&Spanned<String>, &toml::Value)| {
+            (path.get_ref().clone(), value.to_string())
+        };
+        let (name, note) = (key.get_ref().clone(), chosen.note.clone());
+        changed.scale = Some(ChosenScale { name, note, set: chosen.set.iter().map(set).collect() });
+        *self = changed;
+        Ok(())
+    }
+
+    /// The same study with values in other keys, as `--set` would put them there.
+    ///
+    /// # Errors
+    /// What is wrong, in words: a key inside a value.
+    pub(crate) fn with(&self, changes: &[(String, toml::Value)]) -> Result<StudyText, String> {
+        let mut document: toml_edit::DocumentMut =
+            self.text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
+        for (path, value) in changes {
+            put(document.as_table_mut(), path, edited(value))?;
+        }
+        Ok(StudyText { text: document.to_string(), ..self.clone() })
+    }
+
+    pub fn spec(&self) -> Result<StudySpec, StudyError> {
+        let sized = machine_sized::resolve(&self.text, &self.root)
+            .map_err(|(place, words)| self.at(place, &words))?;
+        self.check_paths()?;
+        toml::from_str(sized.as_ref().unwrap_or(&self.text)).map_err(|error| {
+            let words = with_suggestion(error.message());
+            StudyError::Request(shown_if(&self.origin, &self.text, error.span(), &words))
+        })
+    }
+
+    /// Refuses a `~` that no shell has replaced, whatever key it is the value of.
+    fn check_paths(&self) -> Result<(), StudyError> {
+        // Invalid TOML is reported when the study is parsed.
+        let Ok(document) = toml_edit::Document::parse(self.text.as_str()) else { return Ok(()) };
+        match tilde(document.as_item()) {
+            Some((span, why)) => Err(self.at(span.unwrap_or_default(), &why)),
+            None => Ok(()),
+        }
+    }
+
+    /// An error that shows the place in the text.
+    pub fn at(&self, span: Range<usize>, words: &str) -> StudyError {
+        StudyError::Request(shown(&self.origin, &self.text, span, words))
+    }
+}
+
+fn assign(root: &mut toml_edit::Table, assignment: &str) -> Result<(), StudyError> {
+    let wrong = |why: &str| StudyError::Request(format!("--set {assignment}: {why}"));
+    let (path, text) = assignment
+        .split_once('=')
+        .ok_or_else(|| wrong("write it as `table.key=value`, e.g. `data.records=1M`"))?;
+    let value: toml_edit::Value =
+        text.trim().parse().unwrap_or_else(|_| toml_edit::Value::from(text.trim()));
+    put(root, path, value).map_err(|why| wrong(&why))
+}
+
+/// Puts a value at a dotted path; tables on the way are made.
+fn put(root: &mut toml_edit::Table, path: &str, mut value: toml_edit::Value) -> Result<(), String> {
+    let mut keys: Vec<&str> = path.trim().split('.').collect();
+    let last = keys.pop().filter(|key| !key.is_empty()).ok_or("the key is empty")?;
+    let mut table: &mut dyn toml_edit::TableLike = root;
+    for key in keys {
+        let item = table.entry(key).or_insert(toml_edit::Item::Table(toml_edit::Table::new()));
+        table =
+            item.as_table_like_mut().ok_or_else(|| format!("`{key}` is a value, not a table"))?;
+    }
+    if let Some(old) = table.get(last).and_then(toml_edit::Item::as_value) {
+        // A comment behind the value stays.
+        *value.decor_mut() = old.decor().clone();
+    }
+    table.insert(last, toml_edit::Item::Value(value));
+    Ok(())
+}
+
+/// The first text in it that begins with a `~`, its place, and what to write.
+fn tilde(item: &toml_edit::Item) -> Option<(Option<Range<usize>>, String)> {
+    if let Some(table) = item.as_table_like() {
+        return table.iter().find_map(|(_, item)| tilde(item));
+    }
+    if let Some(tables) = item.as_array_of_tables() {
+        let tilde = |table: &toml_edit::Table| tilde(&toml_edit::Item::Table(table.clone()));
+        return tables.iter().find_map(tilde);
+    }
+    if let Some(list) = item.as_array() {
+        return list.iter().find_map(|value| tilde(&toml_edit::Item::Value(value.clone())));
+    }
+    let text = item.as_str()?;
+    unexpanded(text).map(|why| (item.span(), why))
+}
+
+/// The same value for a document that is edited.
+fn edited(value: &toml::Value) -> toml_edit::Value {
+    match value {
+        toml::Value::String(text) => text.as_str().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(yes) => (*yes).into(),
+        toml::Value::Datetime(time) => (*time).into(),
+        toml::Value::Array(list) => list.iter().map(edited).collect(),
+        toml::Value::Table(table) => {
+            table.iter().map(|(key, value)| (key.as_str(), edited(value))).collect()
+        }
+    }
+}
+
+/// The published figures next to the study, if any.
+fn published_file(study: &Path) -> Result<Option<String>, StudyError> {
+    let path = study.with_file_name(PUBLISHED);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(StudyError::Request(format!("{}: cannot be read: {error}", path.display())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> StudyText {
+        StudyText::new("study.toml", text)
+    }
+
+    #[test]
+    fn every_built_in_study_parses() {
+        for study in BUILT_IN {
+            let spec = StudyText::open(study.name).and_then(|source| source.spec()).unwrap();
+            assert_eq!(spec.name.get_ref(), study.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_shown_in_its_place() {
+        let text = "name = \"x\"\nsequence = []\n[store.null]\n[measure]\nthread = 2\n";
+        let error = source(text).spec().unwrap_err().to_string();
+        assert!(error.contains("did you mean `threads`?"), "{error}");
+        assert!(error.contains("study.toml:5:1"), "{error}");
+        assert!(error.contains("5 | thread = 2"), "{error}");
+        assert!(error.ends_with("| ^^^^^^"), "{error}");
+    }
+
+    #[test]
+    fn values_are_set_by_their_path() {
+        let mut study =
+            source("name = \"x\" # kept\nsequence = []\n[data]\nrecords = 1\n[store.null]\n");
+        study
+            .set(&["data.records=2M".into(), "measure.threads=4".into(), "name=y z".into()])
+            .unwrap();
+        let spec = study.spec().unwrap();
+        assert_eq!(spec.name.get_ref(), "y z");
+        assert_eq!(spec.data.records.unwrap().get_ref().0, 2_000_000);
+        assert_eq!(*spec.measure.threads.unwrap().get_ref(), 4);
+        assert!(study.text.contains("# kept"));
+        for wrong in ["records", "=1", "name.x=1", "a..=1"] {
+            let error = study.clone().set(&[wrong.to_owned()]).unwrap_err();
+            assert!(error.to_string().contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_tilde_is_refused_in_every_key() {
+        for text in [
+            "[store.lmdb]\npath = \"~/db\"",
+            "[workloads.w]\ntrace = \"~/t\"",
+            "store = { spill = { path = \"~/db\" } }",
+            "sequence = [\"~/x\"]",
+        ] {
+            let error = source(&format!("name = \"x\"\n{text}\n")).spec().unwrap_err().to_string();
+            assert!(error.contains("$HOME/") && error.contains("study.toml:"), "{error}");
+        }
+        assert!(source("name = \"x\"\nquestion = \"~ 3 s?\"").spec().is_ok());
+    }
+
+    #[test]
+    fn a_missing_study_names_the_nearest() {
+        let error = StudyText::open("quikstart").unwrap_err().to_string();
+        assert!(error.contains("did you mean `quickstart`?"), "{error}");
+    }
+}
