@@ -48,7 +48,7 @@ pub enum AgentError {
     PortInUse { address: Address },
     #[error("{} {address}: {why}", flags::LISTEN)]
     Listen { address: Address, why: String },
-    #[error("the work did not end within {limit:?} of being told to stop")]
+    #[error("the work did not end within {limit:?} after the stop")]
     StillWorking { limit: Duration },
 
     // Reaching an agent.

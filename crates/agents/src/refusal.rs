@@ -27,14 +27,14 @@ pub fn busy(holder: &impl std::fmt::Display) -> Status {
 /// The refusal that a status tells; None where it tells of something else.
 pub fn read(address: &Address, status: &Status, own_version: &str) -> Option<AgentError> {
     let address = address.clone();
-    let said = status.message();
+    let message = status.message();
     Some(match status.code() {
-        Code::Unauthenticated if said == NO_TOKEN => AgentError::TokenWanted { address },
+        Code::Unauthenticated if message == NO_TOKEN => AgentError::TokenWanted { address },
         Code::Unauthenticated => AgentError::WrongToken { address },
-        Code::ResourceExhausted => AgentError::Busy { address, holder: said.to_owned() },
+        Code::ResourceExhausted => AgentError::Busy { address, holder: message.to_owned() },
         Code::FailedPrecondition => AgentError::Version {
             address,
-            theirs: said.strip_prefix(VERSION)?.to_owned(),
+            theirs: message.strip_prefix(VERSION)?.to_owned(),
             ours: own_version.to_owned(),
         },
         _ => return None,

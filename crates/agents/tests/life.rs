@@ -205,7 +205,7 @@ fn a_task_that_ignores_the_stop_keeps_its_agent_busy() {
     let error = group.run(limit, &mut |_, _| {}, &no_stop()).unwrap_err();
     assert!(matches!(error, AgentError::TooSlow { .. }), "{error}");
     let error = prepare(&mut group, &["run=1"]).unwrap_err().to_string();
-    assert!(error.contains("it did not stop when it was told to"), "{error}");
+    assert!(error.contains("it did not stop in time"), "{error}");
     drop(group);
     agent.until(|event| matches!(event, AgentLogEvent::Left { .. }));
     let error = connect(&[&agent], &credentials).map(|_| ()).unwrap_err().to_string();

@@ -15,7 +15,7 @@ pub(crate) fn warning(plan: &LoadPlan, records: u64, outcome: &PhaseOutcome) -> 
     if plan.phase == PhaseKind::Load {
         let requested = plan.until.operations.filter(|requested| *requested > records)?;
         return Some(format!(
-            "the load has {records} records, fewer than the {requested} operations that were asked for"
+            "the load has {records} records, fewer than the {requested} operations requested"
         ));
     }
     let replay = plan.trace.as_deref()?;
@@ -26,15 +26,12 @@ pub(crate) fn warning(plan: &LoadPlan, records: u64, outcome: &PhaseOutcome) -> 
     let requests = replayed.requests;
     if let Some(requested) = replay.most.filter(|requested| *requested > requests) {
         return Some(format!(
-            "the trace has {requests} requests, fewer than the {requested} that were asked for"
+            "the trace has {requests} requests, fewer than the {requested} requested"
         ));
     }
     let cut_by_count = replay.most == Some(requests);
     let time = plan.until.time.as_ref().map(Duration::as_secs_f64)?;
     (!cut_by_count && outcome.seconds < MIN_SHARE * time).then(|| {
-        format!(
-            "the trace ended after {:.3} s of the {time} s that were asked for",
-            outcome.seconds
-        )
+        format!("the trace ended after {:.3} s of the {time} s requested", outcome.seconds)
     })
 }

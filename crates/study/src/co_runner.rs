@@ -280,7 +280,7 @@ impl CoRunner {
                 ACHIEVED,
                 share,
                 Unit::Ratio,
-                "bytes that it moved over those asked for",
+                "bytes that it moved / bytes requested",
             ));
         }
         all
@@ -299,7 +299,7 @@ pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
     let achieved = value(ACHIEVED).filter(|achieved| *achieved < micro::hog::HELD)?;
     Some(format!(
         "the hog took only {:.1} % of the bandwidth that it was to take; give it more CPUs in \
-         [beside.hog], or ask for less",
+         [beside.hog], or lower its rate",
         achieved * 100.0
     ))
 }

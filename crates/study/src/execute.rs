@@ -156,11 +156,11 @@ pub fn execute(
     for block in plan.segments.chunk_by(|a, b| a.knobs == b.knobs) {
         let left = |segment: &&Segment| segment.steps.iter().any(|s| !done.contains(&s.ordinal));
         let Some(levels) = block.iter().find(left).map(|segment| &segment.knobs) else { continue };
-        let wanted = block
+        let has_runs = block
             .iter()
             .flat_map(|segment| &segment.steps)
             .any(|step| !done.contains(&step.ordinal) && policy.decide(step) == Decision::Run);
-        if !wanted {
+        if !has_runs {
             continue;
         }
         let mut ended = ExecutionEnd::Whole;
@@ -260,10 +260,10 @@ impl<'a> RemainingSteps<'a> {
     }
 
     /// A run of these steps has ended.
-    pub(crate) fn kept(&mut self, run: &Run) {
+    pub(crate) fn saved(&mut self, run: &Run) {
         let step = self.left[..self.next].iter().rfind(|step| step.ordinal == run.ordinal);
         if let Some(step) = step {
-            self.policy.kept(step, run);
+            self.policy.saved(step, run);
         }
     }
 

@@ -125,8 +125,8 @@ mod tests {
                 measured += 1;
                 Ok(Some(MeasuredTax { ns_per_op: f64::from(run), clock_ns: 1.0, verify_ns: 1.0 }))
             };
-            let found = taxes.of(setting.clone(), run, measure).unwrap().unwrap();
-            (found.run, measured)
+            let tax = taxes.of(setting.clone(), run, measure).unwrap().unwrap();
+            (tax.run, measured)
         };
         assert_eq!(of(&base, 1), (1, 1));
         assert_eq!(of(&base, 2), (1, 1));

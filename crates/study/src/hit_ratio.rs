@@ -28,19 +28,19 @@ pub(crate) fn doubt(step: &Step, outcome: &PhaseOutcome) -> Option<String> {
         return None;
     }
     let keys = (outcome.hits + outcome.misses) as f64;
-    let asked = asked_for(step, outcome);
+    let expected = expected_ratio(step, outcome);
     let open =
         step.trace.is_some() || step.workload.refill || step.workload.mix.contains(Op::Delete);
-    let least = if open { MOSTLY * asked } else { asked - NOTABLE };
-    let chance = DEVIATIONS * (asked * (1.0 - asked) / keys).sqrt();
+    let least = if open { MOSTLY * expected } else { expected - NOTABLE };
+    let chance = DEVIATIONS * (expected * (1.0 - expected) / keys).sqrt();
     (ratio < least - chance).then(|| {
-        let of_asked = match step.trace {
+        let of_expected = match step.trace {
             Some(_) => String::new(),
-            None => format!(", where the workload asks for {asked:.3}"),
+            None => format!("; the workload's is {expected:.3}"),
         };
         format!(
             "{:.1} % of the keys that reads asked for were not there (hit ratio {ratio:.3}\
-             {of_asked}): throughput and latency are largely those of misses; give the store more \
+             {of_expected}): throughput and latency are largely those of misses; give the store more \
              memory than the data takes, warm it up or refill it, or say which hit ratio is meant \
              with --expect-hit-ratio (`measure.expect_hit_ratio` of a study)",
             (1.0 - ratio) * 100.0
@@ -49,7 +49,7 @@ pub(crate) fn doubt(step: &Step, outcome: &PhaseOutcome) -> Option<String> {
 }
 
 /// The hit ratio if the store kept everything; 1 where it is not known, for traces and deletes.
-fn asked_for(step: &Step, outcome: &PhaseOutcome) -> f64 {
+fn expected_ratio(step: &Step, outcome: &PhaseOutcome) -> f64 {
     let keys = outcome.counts[Op::Read] as f64 * f64::from(step.workload.multi_get.max(1));
     let others = outcome.counts[Op::ReadModifyWrite] as f64;
     match step.trace {
@@ -112,7 +112,7 @@ mod tests {
         let words = doubt(&plain, &outcome_of(14_691, 177_753)).unwrap();
         assert!(words.contains("92.4 %") && words.contains("hit ratio 0.076"), "{words}");
         assert!(
-            words.contains("asks for 1.000") && words.contains("--expect-hit-ratio"),
+            words.contains("workload's is 1.000") && words.contains("--expect-hit-ratio"),
             "{words}"
         );
         assert!(doubt(&plain, &outcome_of(980, 20)).is_some());
@@ -148,7 +148,7 @@ mod tests {
         });
         assert_eq!(doubt(&traced, &outcome_of(600, 400)), None);
         let words = doubt(&traced, &outcome_of(100, 900)).unwrap();
-        assert!(words.contains("90.0 %") && !words.contains("workload asks"), "{words}");
+        assert!(words.contains("90.0 %") && !words.contains("workload's"), "{words}");
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod started_server;
 mod study_text;
 mod trace;
 
-pub use calibrate::{KnownMaxima, Maximum, RateSpec, never_asked};
+pub use calibrate::{KnownMaxima, Maximum, RateSpec, missing_operation};
 pub use distributed::{AgentPermissions, AgentWork, AgentsConfig, AllowedServer, CredentialFiles};
 pub use error::StudyError;
 pub use execute::{Event, ExecuteArgs, Listener, check_directories, execute, execution, now};

@@ -119,19 +119,19 @@ pub(crate) fn resolve(text: &str, root: &Root) -> Result<Option<String>, (Range<
         return Ok(None);
     };
     let Ok(study) = study else { return Ok(None) };
-    let mut found = Vec::new();
+    let mut numbers = Vec::new();
     for (name, value) in study.get_ref() {
         if TABLES.contains(&name.get_ref().as_ref()) {
-            collect(value, &mut found)?;
+            collect(value, &mut numbers)?;
         }
     }
-    let Some((first, _)) = found.first() else { return Ok(None) };
+    let Some((first, _)) = numbers.first() else { return Ok(None) };
     let size = MachineSize::of(root, is_without_smt(study.get_ref())).map_err(|why| {
         (first.clone(), format!("the size of this machine is not known ({why}); write a number"))
     })?;
-    found.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+    numbers.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
     let mut resolved = text.to_owned();
-    for (place, sized) in found {
+    for (place, sized) in numbers {
         let number = format!("{:<1$}", sized.on(&size), place.len());
         resolved.replace_range(place, &number);
     }
@@ -151,13 +151,13 @@ fn is_without_smt(study: &DeTable<'_>) -> bool {
 /// Every such text in a value, with its place.
 fn collect(
     value: &Spanned<DeValue<'_>>,
-    found: &mut Vec<(Range<usize>, MachineSized)>,
+    numbers: &mut Vec<(Range<usize>, MachineSized)>,
 ) -> Result<(), (Range<usize>, String)> {
     match value.get_ref() {
-        DeValue::Table(table) => table.values().try_for_each(|value| collect(value, found)),
+        DeValue::Table(table) => table.values().try_for_each(|value| collect(value, numbers)),
         DeValue::String(text) => {
             let Some(sized) = MachineSized::read(text) else { return Ok(()) };
-            found.push((value.span(), sized.map_err(|words| (value.span(), words))?));
+            numbers.push((value.span(), sized.map_err(|words| (value.span(), words))?));
             Ok(())
         }
         _ => Ok(()),

@@ -148,7 +148,7 @@ impl RepeatPolicy {
     }
 
     /// A run has ended.
-    pub(crate) fn kept(&mut self, step: &Step, run: &Run) {
+    pub(crate) fn saved(&mut self, step: &Step, run: &Run) {
         if let Some(budget) = &mut self.budget {
             budget.done_s += step.estimate().seconds;
         }

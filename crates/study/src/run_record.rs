@@ -256,7 +256,7 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     let around = IdleContext { idle: measured.idle, here: measured.here };
     efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
     if let Some(ratio) = outcome.hit_ratio() {
-        let what = "keys of reads that were there / keys that were asked for";
+        let what = "keys of reads that were found / keys read";
         put(own("cache.hit_ratio", Unit::Ratio, Scope::Store, what, ratio));
     }
     if outcome.refills > 0 {
@@ -380,15 +380,15 @@ struct QuotaReadings {
 
 impl QuotaReadings {
     fn of(readings: &[Reading]) -> QuotaReadings {
-        let mut found = QuotaReadings { own: false, rules: None, doubts: Vec::new() };
+        let mut quota = QuotaReadings { own: false, rules: None, doubts: Vec::new() };
         for throttled in host::throttled(readings) {
             match throttled {
-                Throttled::Rules(words) => found.rules = Some(words),
-                Throttled::Doubt(words) => found.doubts.push(words),
+                Throttled::Rules(words) => quota.rules = Some(words),
+                Throttled::Doubt(words) => quota.doubts.push(words),
             }
         }
-        found.own = found.rules.is_some() || !found.doubts.is_empty();
-        found
+        quota.own = quota.rules.is_some() || !quota.doubts.is_empty();
+        quota
     }
 
     /// The same messages, with the advice to raise the quota where that helps.
@@ -454,10 +454,10 @@ mod tests {
             ..absent(host::THROTTLED)
         };
         let late = [format!("the client was late; {}, or lower --rate", drive::QUIETEN)];
-        let held = QuotaReadings::of(&[reading(0.95)]);
-        assert!(held.rules.as_ref().unwrap().contains("0.2 CPUs by /sys/fs/cgroup/cpu.max"));
+        let throttled = QuotaReadings::of(&[reading(0.95)]);
+        assert!(throttled.rules.as_ref().unwrap().contains("0.2 CPUs by /sys/fs/cgroup/cpu.max"));
         assert_eq!(
-            held.advised(&late),
+            throttled.advised(&late),
             ["the client was late; raise the CPU quota, or lower --rate"]
         );
         let little = QuotaReadings::of(&[reading(0.05)]);

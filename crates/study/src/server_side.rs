@@ -125,11 +125,11 @@ impl ServerSide {
                     (Some(why), _) => why.clone(),
                     (None, ServerTiming::Tap) => Unavailable::new(
                         "the server runs already, and a library is preloaded when one starts",
-                        "let kvmeter start it, or ask for `ebpf`",
+                        "let kvmeter start it, or select `ebpf`",
                     ),
                     (None, _) => Unavailable::new(
                         "a closed loop measures the highest rate, which tracing would lower",
-                        "ask for `ebpf` (--server-latency), or for a rate",
+                        "select `ebpf` (--server-latency), or give a rate",
                     ),
                 };
                 self.unwatched.push((LATENCY.to_owned(), why));

@@ -82,7 +82,7 @@ impl Session {
                 biased;
                 _ = closing.wait_for(|closing| *closing) => {
                     self.refuse(Status::unavailable("the agent was ended"));
-                    return "the agent was told to end".to_owned();
+                    return "the agent is ending".to_owned();
                 }
                 message = inbound.message() => {
                     silence.reset();

@@ -99,7 +99,7 @@ impl AgentGroup {
         }
         for member in self.members.iter_mut().filter(|member| member.working) {
             member.working = false;
-            member.lost = Some("it did not stop when it was told to".to_owned());
+            member.lost = Some("it did not stop in time".to_owned());
             member.hang_up();
         }
     }

@@ -95,7 +95,10 @@ fn redis_over_tls_checks_certificates() {
     works(&url(&good, "&any_certificate=on"));
     refused(&url(&good, ""), &["127.0.0.1", "`ca`"]);
     let other_authority = Authority::new();
-    refused(&url(&good, &format!("&ca={}", other_authority.path("ca.pem"))), &["unknown authority"]);
+    refused(
+        &url(&good, &format!("&ca={}", other_authority.path("ca.pem"))),
+        &["unknown authority"],
+    );
     let missing = Path::new(&ca).with_file_name("missing.pem");
     refused(&url(&good, &format!("&ca={}", missing.display())), &["missing.pem"]);
 

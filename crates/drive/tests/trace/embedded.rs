@@ -125,7 +125,7 @@ fn a_trace_shorter_than_requested_gives_a_warning() {
         let plan = changed(plan(&file, 2, max()), |replay| replay.most = Some(most));
         let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
         assert_eq!(outcome.operations, most.min(whole));
-        let words = format!("has {whole} requests, fewer than the {most} that were asked for");
+        let words = format!("has {whole} requests, fewer than the {most} requested");
         let warned = outcome.warnings.iter().any(|warning| warning.contains(&words));
         assert_eq!(warned, warns, "{:?}", outcome.warnings);
         assert!(outcome.invalid_because.is_empty(), "{:?}", outcome.invalid_because);

@@ -111,9 +111,9 @@ fn asked(args: &args::Search) -> anyhow::Result<RateSearch> {
             )));
         }
     };
-    if let Some(op) = study::never_asked(&objective, &workload) {
+    if let Some(op) = study::missing_operation(&objective, &workload) {
         return Err(request(format!(
-            "--slo {objective}: the workload {} never asks for `{op}`",
+            "--slo {objective}: the workload {} has no `{op}`",
             args.workload.name()
         )));
     }

@@ -202,7 +202,7 @@ fn what_cannot_be_calibrated_is_refused_at_its_place() {
     refused("\"12.5%\"", "\"300%\"", &["up to 200%"]);
     refused("\"12.5%\"", "\"x%\"", &["`80%`", "g.toml:28:"]);
     refused("levels = [\"100%\", \"50%\", \"12.5%\"]", "levels = [\"1k\"]", &["no run has a rate"]);
-    refused("p50<1s", "update.p50<1s", &["never asks for `update`"]);
+    refused("p50<1s", "update.p50<1s", &["has no `update`"]);
     refused("p50<1s", "p50", &["p50"]);
     refused("to = \"2k\"", "to = \"2k\"\nfrom = \"3k\"", &["is above its highest"]);
     refused("to = \"2k\"", "most = \"2k\"", &["`most`", "g.toml:14:"]);

@@ -151,7 +151,7 @@ fn a_search_that_makes_no_sense_is_refused() {
     for (args, words) in [
         (&["null"][..], &["--slo", "ycsb-c"][..]),
         (&["null", "--slo", "p99<1"], &["no unit"]),
-        (&["null", "--slo", "update.p99<1ms"], &["never asks for `update`"]),
+        (&["null", "--slo", "update.p99<1ms"], &["has no `update`"]),
         (&["null", "--slo", "p99<1ms", "--from", "2k", "--to", "1k"], &["exchange"]),
         (&["null", "--slo", "p99<1ms", "--resolution", "0"], &["resolution"]),
         (&["null", "--slo", "p99<1ms", "--resolution", "x"], &["2%"]),

@@ -45,12 +45,12 @@ pub(crate) fn of_study(
     runs: &dyn Fn(&str, Option<&str>) -> bool,
 ) -> Result<Vec<Activity>, StudyError> {
     let mut activities = Vec::new();
-    let wanted =
+    let selected =
         |kind, (name, _): &(&Spanned<String>, &BenchTable)| runs(kind, Some(name.get_ref()));
-    for (name, table) in spec.micro.iter().filter(|table| wanted(MICRO, table)) {
+    for (name, table) in spec.micro.iter().filter(|table| selected(MICRO, table)) {
         activities.push(Activity::Micro(micro::parse(source, name, table)?));
     }
-    for (name, table) in spec.simulate.iter().filter(|table| wanted(SIMULATE, table)) {
+    for (name, table) in spec.simulate.iter().filter(|table| selected(SIMULATE, table)) {
         activities.push(Activity::Dca(Box::new(dca::parse(source, spec.seed, name, table)?)));
     }
     Ok(activities)

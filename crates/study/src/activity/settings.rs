@@ -242,8 +242,8 @@ impl SettingType {
 /// Why this build does not support a level.
 pub(crate) fn absent(key: &str, value: &toml::Value) -> Option<String> {
     let stack = key.strip_prefix("micro.").and_then(|rest| rest.split_once('.'));
-    let asks = stack.is_some_and(|(_, key)| key == STACK) && value.as_str() == Some(DPDK);
-    (asks && !micro::net::DPDK).then(|| {
+    let selects_dpdk = stack.is_some_and(|(_, key)| key == STACK) && value.as_str() == Some(DPDK);
+    (selects_dpdk && !micro::net::DPDK).then(|| {
         "this kvmeter was built without DPDK; install libdpdk-dev (Debian, Ubuntu) and build it \
          with `--features dpdk`"
             .to_owned()

@@ -24,8 +24,9 @@ impl KnownMaxima {
     /// Of a plan of which `kept` was done by an earlier invocation.
     pub fn of(plan: &Plan, kept: &[Run]) -> KnownMaxima {
         let key = |run: &Run| {
-            let wanted = run.settings.get(Run::TRIAL_FOR)?;
-            let (_, step) = plan.steps().find(|(_, step)| step.ordinal.to_string() == *wanted)?;
+            let trial_for = run.settings.get(Run::TRIAL_FOR)?;
+            let (_, step) =
+                plan.steps().find(|(_, step)| step.ordinal.to_string() == *trial_for)?;
             Some((step.calibrate.as_ref()?.key.clone(), run.clone()))
         };
         let trials = kept.iter().filter(|run| run.is_trial()).filter_map(key).collect();
@@ -46,11 +47,11 @@ impl KnownMaxima {
 
     fn conclude(&mut self, of: &Calibration, conclusion: &Conclusion) {
         let words = format!("{}: {}", of.objective, conclusion.words);
-        let found = match conclusion.rate_ops_s {
+        let maximum = match conclusion.rate_ops_s {
             Some(rate_ops_s) => Ok(Maximum { rate_ops_s, words }),
             None => Err(words),
         };
-        self.known.push((of.key.clone(), found));
+        self.known.push((of.key.clone(), maximum));
     }
 }
 
@@ -133,7 +134,7 @@ impl StepAgenda for CalibrationAgenda<'_> {
                     return None;
                 }
             }
-            None => self.steps.kept(run),
+            None => self.steps.saved(run),
         }
         self.first()
     }

@@ -128,15 +128,15 @@ pub(crate) fn of_step(
                      `[calibrate]` with `slo = \"p99<1ms\"`";
         return Err(source.at(place, words));
     };
-    if let Some(op) = never_asked(&calibrate.objective, workload) {
+    if let Some(op) = missing_operation(&calibrate.objective, workload) {
         let place = spec.calibrate.as_ref().map_or(place, |table| table.slo.span());
-        return Err(source.at(place, &format!("the workload never asks for `{op}`")));
+        return Err(source.at(place, &format!("the workload has no `{op}`")));
     }
     Ok(Some(calibrate.clone()))
 }
 
 /// An operation of an objective that the workload does not contain.
-pub fn never_asked(objective: &Objective, workload: &Workload) -> Option<Op> {
+pub fn missing_operation(objective: &Objective, workload: &Workload) -> Option<Op> {
     let ops = objective.conditions().iter().filter_map(|condition| condition.op);
     ops.into_iter().find(|op| !workload.mix.contains(*op))
 }

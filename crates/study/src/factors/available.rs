@@ -22,7 +22,7 @@ pub(super) fn retain_available(
 ) -> Result<Vec<SkippedCell>, StudyError> {
     let mut skipped = Vec::new();
     for varied in factors {
-        let mut kept = Vec::new();
+        let mut available = Vec::new();
         for level in std::mem::take(&mut varied.levels) {
             let why = unavailable_reason(&level.changes, root).map_err(|(is_unknown, words)| {
                 match is_unknown {
@@ -31,15 +31,15 @@ pub(super) fn retain_available(
                 }
             })?;
             match why {
-                None => kept.push(level),
+                None => available.push(level),
                 Some(why) => skipped.push(SkippedCell {
                     levels: FactorLevels::from([(varied.factor.name.clone(), level.name.clone())]),
                     why,
                 }),
             }
         }
-        varied.factor.levels = kept.iter().map(|level| level.name.clone()).collect();
-        varied.levels = kept;
+        varied.factor.levels = available.iter().map(|level| level.name.clone()).collect();
+        varied.levels = available;
         if varied.levels.is_empty() {
             varied.factor.levels = vec![AS_FOUND.to_owned()];
         }

@@ -90,9 +90,9 @@ impl MbwuEvaluation {
         let directories = self.claim(urls, step)?;
         directories.iter().try_for_each(Directory::drop_page_cache)?;
         let segment = self.segment(&urls[0]);
-        let mut kept = None;
+        let mut saved_run = None;
         let mut keep = |run: &Run| {
-            kept = Some(keep(run.clone())?);
+            saved_run = Some(keep(run.clone())?);
             Ok(())
         };
         let stop = Arc::clone(context.stop);
@@ -107,7 +107,7 @@ impl MbwuEvaluation {
         let closed =
             open_group(urls, Distribution::InTurn, EmbeddedSession(session, step.clone()))???;
         close(closed)?;
-        Ok(kept.filter(|_| !stop.load(Ordering::Relaxed)))
+        Ok(saved_run.filter(|_| !stop.load(Ordering::Relaxed)))
     }
 
     fn claim(&self, urls: &[StoreUrl], step: &Step) -> Result<Vec<Directory>, StudyError> {

@@ -32,7 +32,7 @@ pub(super) fn units(
     root: &Root,
 ) -> Result<(Plan, Vec<CellPlan>), StudyError> {
     let factors = varying.factors();
-    let (cells, wanted) = cells(source, varying, &factors)?;
+    let (cells, places) = cells(source, varying, &factors)?;
     let mut first: Option<Plan> = None;
     let mut units: Vec<CellPlan> = Vec::new();
     let mut excluded = BTreeSet::new();
@@ -44,7 +44,7 @@ pub(super) fn units(
             let of_cell = |(at, of, workload): &&Place| {
                 at == levels && of == store && (bench.is_none() || workload.as_deref() == bench)
             };
-            wanted.iter().any(|place| of_cell(&place))
+            places.iter().any(|place| of_cell(&place))
         };
         let plan =
             document::of(&text, data, root, &runs).map_err(|error| match levels.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn units(
                 }),
             })?;
         for unit in by_store(&plan.segments) {
-            let left = of_cell(unit, levels, &wanted, &factors, varying, &mut excluded);
+            let left = of_cell(unit, levels, &places, &factors, varying, &mut excluded);
             if !left.is_empty() {
                 units.push(left);
             }
@@ -84,27 +84,27 @@ fn cells(
     factors: &[Factor],
 ) -> Result<(Vec<FactorLevels>, BTreeSet<Place>), StudyError> {
     let mut cells: Vec<FactorLevels> = Vec::new();
-    let mut wanted = BTreeSet::new();
+    let mut places = BTreeSet::new();
     let spec = source.spec()?;
     let sequences = CellSequences::of(source, &spec, varying, factors)?;
     // An empty study is planned too, so that planning reports what is missing.
     let benches: Vec<_> = activity::places(&spec).map(|(kind, name)| (kind, Some(name))).collect();
     let nothing = (spec.store.is_empty() && benches.is_empty()).then_some("");
     let stores = spec.store.keys().map(|name| name.get_ref().as_str()).chain(nothing);
-    let asked = stores.flat_map(|store| sequences.workloads().map(move |w| (store, w)));
-    for (store, workload) in asked.chain(benches.iter().copied()) {
+    let store_places = stores.flat_map(|store| sequences.workloads().map(move |w| (store, w)));
+    for (store, workload) in store_places.chain(benches.iter().copied()) {
         let is_bench = benches.contains(&(store, workload));
         for levels in varying.cells(source, factors, (store, workload))? {
             if !is_bench && !sequences.has(&levels, workload) {
                 continue;
             }
             let place = (levels.clone(), store.to_owned(), workload.map(str::to_owned));
-            if wanted.insert(place) && !cells.contains(&levels) {
+            if places.insert(place) && !cells.contains(&levels) {
                 cells.push(levels);
             }
         }
     }
-    Ok((cells, wanted))
+    Ok((cells, places))
 }
 
 /// The workloads at each combination of the factors that change the sequence, cached because reading
@@ -181,7 +181,7 @@ fn by_store(segments: &[Segment]) -> Vec<Vec<Segment>> {
 fn of_cell(
     unit: Vec<Segment>,
     levels: &FactorLevels,
-    wanted: &BTreeSet<Place>,
+    places: &BTreeSet<Place>,
     factors: &[Factor],
     varying: &FactorDesign,
     excluded: &mut BTreeSet<usize>,
@@ -191,7 +191,7 @@ fn of_cell(
         segment.steps.retain_mut(|step| {
             let workload = workload_of(step);
             let store = segment.store.scheme.clone();
-            if !wanted.contains(&(levels.clone(), store, workload)) {
+            if !places.contains(&(levels.clone(), store, workload)) {
                 return false;
             }
             for factor in factors {

@@ -62,7 +62,7 @@ impl Plan {
     /// Of the runs that `wanted` takes.
     pub fn estimate(&self, wanted: impl Fn(&Step) -> bool) -> Estimates {
         let mut all = Estimates::default();
-        let mut held = DirectoryContents::default();
+        let mut contents = DirectoryContents::default();
         let mut largest: BTreeMap<PathBuf, u64> = BTreeMap::new();
         let mut copies: BTreeMap<Data, u64> = BTreeMap::new();
         let mut knobs = None;
@@ -77,7 +77,7 @@ impl Plan {
             knobs = Some(&segment.knobs);
             all.seconds += if segment.server.is_some() { SERVER_S } else { 0.0 };
             let bytes = first.estimate().data.0;
-            match held.take(segment, &steps) {
+            match contents.take(segment, &steps) {
                 DataSource::Free => {}
                 DataSource::Loaded => {
                     all.loads += 1;
@@ -119,13 +119,13 @@ impl Plan {
 /// Marks the segments whose data is needed again after runs that changed it: a copy saves
 /// reloading.
 pub(super) fn mark_copies(segments: &mut [Segment]) {
-    let mut held = DirectoryContents::default();
+    let mut contents = DirectoryContents::default();
     let mut loads: BTreeMap<Data, u32> = BTreeMap::new();
     for segment in segments.iter() {
         let steps: Vec<&Step> = segment.steps.iter().collect();
         let Some(first) = steps.first() else { continue };
         if let (DataSource::Loaded, Some(data)) =
-            (held.take(segment, &steps), data_of(segment, first))
+            (contents.take(segment, &steps), data_of(segment, first))
         {
             *loads.entry(data).or_default() += 1;
         }
@@ -147,8 +147,8 @@ impl DirectoryContents {
     /// Where the steps get their data; updates the contents with their changes.
     fn take(&mut self, segment: &Segment, steps: &[&Step]) -> DataSource {
         let Some(first) = steps.first() else { return DataSource::Free };
-        let asks = first.trace.is_none() && first.activity.is_none();
-        let loads = first.phase == Phase::Measure && asks;
+        let has_workload = first.trace.is_none() && first.activity.is_none();
+        let loads = first.phase == Phase::Measure && has_workload;
         let Some(data) = data_of(segment, first) else {
             // Servers are loaded when they come up; a store that keeps nothing is not.
             let keeps = segment.store.scheme != "null";

@@ -17,7 +17,7 @@ pub(crate) fn check_runs(place: &str, repeats: u32, runs_each: usize) -> Result<
     let each = if runs_each == 1 { "1 run".to_owned() } else { format!("{runs_each} runs") };
     let way_out = match most {
         0 => "plan fewer runs, and merge results files afterwards".to_owned(),
-        _ => format!("ask for {most} repeats at most, and merge results files afterwards"),
+        _ => format!("use {most} repeats at most, and merge results files afterwards"),
     };
     Err(StudyError::Request(format!(
         "{place} {repeats}: with {each} in each repeat that is more than the {MAX_RUNS} runs that \

@@ -146,8 +146,9 @@ pub(super) fn server_of(
             let pair = |(key, value): (&Spanned<String>, &Spanned<server::launch::Value>)| {
                 (key.get_ref().clone(), value.get_ref().clone())
             };
-            let wanted = server::launch::ServerSettings(settings.iter().map(pair).collect());
-            ServerSpec::new(name, wanted).map(Some).map_err(|error| {
+            let server_settings =
+                server::launch::ServerSettings(settings.iter().map(pair).collect());
+            ServerSpec::new(name, server_settings).map(Some).map_err(|error| {
                 let words = error.to_string();
                 let about =
                     settings.keys().find(|key| words.contains(&format!("`{}`", key.get_ref())));

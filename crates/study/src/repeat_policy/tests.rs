@@ -36,7 +36,7 @@ fn executed(
     for (_, step) in plan.steps() {
         if policy.decide(step) == Decision::Run {
             now.set(now.get() + step.estimate().seconds * pace);
-            policy.kept(step, &run(step, value(step)));
+            policy.saved(step, &run(step, value(step)));
             done.push((step.repeat, step.unit));
         }
     }
@@ -179,7 +179,7 @@ fn spare_repeats_replace_invalid_runs_of_their_cell() {
             if !is_valid(step) {
                 run.invalid_because.push("the client was late".to_owned());
             }
-            policy.kept(step, &run);
+            policy.saved(step, &run);
             kept.push(run);
             resumed.push((step.repeat, step.unit));
             assert_eq!(plan.is_spare(step), step.repeat > 2);
