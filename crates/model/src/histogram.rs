@@ -18,7 +18,7 @@ const MOST_DIGITS: u32 = 3;
 /// The longest payload of such a one: at most 9 bytes for each of less than 2^16 counts.
 const LONGEST_PAYLOAD: usize = 9 << 16;
 
-/// Encodes; the error is in words.
+/// Encodes; the error is a message.
 pub fn encode(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()

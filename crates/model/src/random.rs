@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_differ() {
+    fn streams_differ() {
         assert_ne!(RandomStream::new(1, 1).at(0), RandomStream::new(1, 2).at(0));
         assert_ne!(RandomStream::new(1, 1).at(0), RandomStream::new(2, 1).at(0));
     }

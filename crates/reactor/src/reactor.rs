@@ -247,10 +247,10 @@ impl Reactor {
         self.shared.connections[conn].incoming.as_slice()
     }
 
-    /// When the kernel got the newest segment of what was last received, in ns of
-    /// `CLOCK_REALTIME`: at the network card's interrupt or the loopback's, before
-    /// this process was woken. `None` without timestamps, on unix sockets, and for
-    /// the first segments after the kernel's stamping was turned on.
+    /// When the kernel got the newest segment of what was last received, in ns of `CLOCK_REALTIME`:
+    /// at the network card's interrupt or the loopback's, before this process was woken. `None`
+    /// without timestamps, on unix sockets, and for the first segments after the kernel's
+    /// timestamps were enabled.
     ///
     /// Several segments that were received at once have one time, the newest's; an answer that
     /// ended in an earlier one then has a late timestamp.

@@ -70,10 +70,10 @@ mod tests {
         let weights = [0.5, 0.0, 3.0, 1.5, 0.0];
         let alias = Alias::new(&weights);
         let mut observed = [0u64; 5];
-        let lane = RandomStream::new(7, 7);
+        let random = RandomStream::new(7, 7);
         let draws = 200_000;
         for i in 0..draws {
-            observed[alias.pick(lane.at(i)) as usize] += 1;
+            observed[alias.pick(random.at(i)) as usize] += 1;
         }
         for (weight, observed) in weights.iter().zip(observed) {
             let p = weight / 5.0;

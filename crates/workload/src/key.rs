@@ -85,7 +85,7 @@ impl Keys {
         order: InsertOrder,
         records: u64,
         inserts: bool,
-        lane: RandomStream,
+        random: RandomStream,
     ) -> Result<Keys, SpecError> {
         let KeySpec { form, ref size } = *spec;
         let prefix = prefix(form).len();
@@ -123,7 +123,7 @@ impl Keys {
             Some(size) => {
                 let width = narrowest(form, order, records.saturating_mul(ROOM));
                 let length = LengthSampler::new(size, limits)?.at_least((prefix + width) as u64);
-                keys(width, Some((length, lane)))
+                keys(width, Some((length, random)))
             }
         }
     }
@@ -167,8 +167,8 @@ impl Keys {
             (KeyForm::Text, InsertOrder::Hashed) => self.text(mix(record), out),
             (KeyForm::Text, InsertOrder::Ordered) => self.text(record, out),
         }
-        if let Some((length, lane)) = &self.drawn {
-            let length = length.draw(lane.at(record)) as usize;
+        if let Some((length, random)) = &self.drawn {
+            let length = length.draw(random.at(record)) as usize;
             match self.form {
                 KeyForm::Binary => hash_bytes(record, length, out),
                 KeyForm::Text if out.len() < length => out.resize(length, TEXT[0]),

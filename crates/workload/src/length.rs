@@ -300,8 +300,8 @@ mod tests {
     fn distance(text: &str, cdf: impl Fn(f64) -> f64) -> f64 {
         let length = length(text);
         let draws = 200_000u64;
-        let lane = RandomStream::new(1, 99);
-        let mut drawn: Vec<u64> = (0..draws).map(|i| length.draw(lane.at(i))).collect();
+        let random = RandomStream::new(1, 99);
+        let mut drawn: Vec<u64> = (0..draws).map(|i| length.draw(random.at(i))).collect();
         drawn.sort_unstable();
         assert!(drawn.iter().all(|&k| length.possible(k)));
         let mut worst = 0.0f64;

@@ -161,7 +161,7 @@ impl WorkloadSpec {
         Ok(())
     }
 
-    /// One line for people.
+    /// One-line description.
     pub fn describe(&self) -> String {
         let mut line = format!("{} records, {}", self.records, self.data());
         for (op, &weight) in self.mix.weights().iter().filter(|(_, weight)| **weight > 0.0) {
@@ -236,7 +236,7 @@ impl WorkloadSpec {
     }
 }
 
-/// A size in bytes for people.
+/// A size in bytes for messages.
 fn words(size: &LengthSpec) -> String {
     match size {
         LengthSpec::Fixed(Bytes(bytes)) if *bytes < 1024 || bytes % 1024 != 0 => {
@@ -249,7 +249,7 @@ fn words(size: &LengthSpec) -> String {
 /// The version of keys and values; raised when the same spec gives other bytes.
 const FORMAT: u32 = 1;
 
-/// The purposes of the random lanes of a seed, all different.
+/// The purposes of the random streams of a seed, all different.
 pub(crate) const OPERATIONS: u64 = 1;
 pub(crate) const INSERTS: u64 = 2;
 pub(crate) const LOAD: u64 = 3;

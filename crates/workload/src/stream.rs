@@ -33,7 +33,7 @@ pub struct Operation {
 #[derive(Debug, Clone)]
 pub(crate) struct InsertPositions {
     count: InsertCount,
-    lane: RandomStream,
+    random: RandomStream,
 }
 
 #[derive(Debug, Clone)]
@@ -44,13 +44,13 @@ enum InsertCount {
 }
 
 impl InsertPositions {
-    pub fn new(share: f64, lane: RandomStream) -> InsertPositions {
+    pub fn new(share: f64, random: RandomStream) -> InsertPositions {
         let count = match share {
             0.0 => InsertCount::None,
             1.0 => InsertCount::All,
             p => InsertCount::Binomial(Alias::new(&binomial(p))),
         };
-        InsertPositions { count, lane }
+        InsertPositions { count, random }
     }
 
     #[inline(always)]
@@ -58,7 +58,7 @@ impl InsertPositions {
         match &self.count {
             InsertCount::None => 0,
             InsertCount::All => BLOCK,
-            InsertCount::Binomial(alias) => u64::from(alias.pick(self.lane.at(block))),
+            InsertCount::Binomial(alias) => u64::from(alias.pick(self.random.at(block))),
         }
     }
 
@@ -169,8 +169,8 @@ impl<'a> OperationStream<'a> {
         self.index = block * BLOCK;
         self.end = self.index + BLOCK;
         self.inserts_left = self.workload.inserts.of_block(block);
-        // Their places come from another part of the lane than their number.
-        self.places = Draws::from(mix(self.workload.inserts.lane.at(!block)));
+        // Their positions come from another part of the stream than their number.
+        self.places = Draws::from(mix(self.workload.inserts.random.at(!block)));
     }
 
     /// The record number of the first insert at or after the current position.

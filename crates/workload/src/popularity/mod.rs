@@ -66,7 +66,7 @@ pub enum Popularity {
     /// records, the others to the rest; uniformly inside each.
     Hotspot { keys: f64, operations: f64 },
     /// YCSB's exponential: `percentile` % of the requests would go to the first `fraction` of an
-    /// endless row of records; ranks beyond the last record are drawn again.
+    /// endless sequence of records; ranks beyond the last record are drawn again.
     Exponential { percentile: f64, fraction: f64 },
 }
 

@@ -142,9 +142,9 @@ mod tests {
                 }
                 let mut observed = vec![0u64; edges.len() - 1];
                 let zipf = Zipf::new(n, theta);
-                let lane = RandomStream::new(n, theta.to_bits());
+                let random = RandomStream::new(n, theta.to_bits());
                 for i in 0..DRAWS {
-                    let rank = zipf.draw(&mut Draws::from(lane.at(i)));
+                    let rank = zipf.draw(&mut Draws::from(random.at(i)));
                     assert!(rank < n);
                     observed[edges.partition_point(|&edge| edge <= rank) - 1] += 1;
                 }

@@ -10,7 +10,7 @@ use crate::{KeyForm, KeySpec, LengthSpec, Mix, Popularity, SpecError, ValueSpec,
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
     pub name: &'static str,
-    /// One line for people.
+    /// One-line description.
     pub description: &'static str,
     /// The arrival process that belongs to it, by name, for open loops.
     pub arrivals: Option<&'static str>,

@@ -13,7 +13,7 @@ pub enum ArrivalSpread {
     Poisson { seed: u64 },
 }
 
-/// The purpose of the random lane; those of a [`WorkloadSpec`](crate::WorkloadSpec) are below.
+/// The purpose of the random stream; those of a [`WorkloadSpec`](crate::WorkloadSpec) are below.
 const INSTANTS: u64 = 65;
 
 impl ArrivalSpread {

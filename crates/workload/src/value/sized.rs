@@ -18,7 +18,7 @@ pub struct SizedValues {
     content: ValueContent,
 }
 
-/// The purpose of the random lane; those of a [`WorkloadSpec`](crate::WorkloadSpec) are below.
+/// The purpose of the random stream; those of a [`WorkloadSpec`](crate::WorkloadSpec) are below.
 const POOL: u64 = 64;
 
 impl SizedValues {
