@@ -56,7 +56,7 @@ pub fn network_checks() -> Vec<Check> {
 
 /// The protocols of a store behind a network; none of the others.
 fn protocols(adapter: &Adapter) -> Option<Check> {
-    if !matches!(adapter.place, DataLocation::Servers { .. }) {
+    if !matches!(adapter.location, DataLocation::Servers { .. }) {
         return None;
     }
     let option = adapter.options.iter().find(|option| option.name == "protocol")?;

@@ -43,7 +43,7 @@ pub struct Bucket {
 impl Bucket {
     /// The least value that falls into it.
     pub fn lowest(self) -> u64 {
-        let (shift, sub) = self.place();
+        let (shift, sub) = self.shift_and_sub_bucket();
         sub << shift
     }
 
@@ -57,10 +57,10 @@ impl Bucket {
     }
 
     fn width(self) -> u64 {
-        1 << self.place().0
+        1 << self.shift_and_sub_bucket().0
     }
 
-    fn place(self) -> (u64, u64) {
+    fn shift_and_sub_bucket(self) -> (u64, u64) {
         match self.index / HALF {
             0 => (0, self.index),
             power => (power - 1, self.index % HALF + HALF),

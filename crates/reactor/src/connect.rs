@@ -70,14 +70,14 @@ fn connect_tcp(
     let mut refused = Vec::new();
     let mut slow = false;
     let mut last = None;
-    for (index, place) in all.iter().enumerate() {
+    for (index, socket_address) in all.iter().enumerate() {
         // An address that drops packets must not use up the time of the others.
         let remaining = deadline.saturating_duration_since(Instant::now());
         let share = (remaining / (all.len() - index) as u32).max(SHORTEST);
-        match TcpStream::connect_timeout(place, share) {
+        match TcpStream::connect_timeout(socket_address, share) {
             Ok(socket) => return Ok(Socket::Tcp(socket)),
             Err(error) => match error.kind() {
-                io::ErrorKind::ConnectionRefused => refused.push(place.to_string()),
+                io::ErrorKind::ConnectionRefused => refused.push(socket_address.to_string()),
                 io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => slow = true,
                 _ => last = Some(error),
             },
@@ -136,10 +136,10 @@ fn resolve(
 fn connect_unix(address: &Address, path: &Path, limit: Duration) -> Result<Socket, ConnectError> {
     // Without this thread, a full queue of the server would block the client without limit.
     let (sender, receiver) = mpsc::channel();
-    let place = path.to_owned();
+    let owned_path = path.to_owned();
     let spawned = thread::Builder::new().name("connector".to_owned()).spawn(move || {
         // The receiver may have timed out.
-        let _ = sender.send(UnixStream::connect(place));
+        let _ = sender.send(UnixStream::connect(owned_path));
     });
     let address = address.clone();
     if let Err(source) = spawned {

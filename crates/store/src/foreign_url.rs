@@ -15,8 +15,8 @@ const LOGIN: &str = "a user or a password";
 /// # Errors
 /// What to write instead; of the text itself only a known scheme is quoted.
 pub(crate) fn refuse_secrets(text: &str) -> Result<(), StoreError> {
-    let (place, options) = text.split_once('?').unwrap_or((text, ""));
-    let login = match place.split_once("://") {
+    let (location, options) = text.split_once('?').unwrap_or((text, ""));
+    let login = match location.split_once("://") {
         Some((_, servers)) => servers.split(',').any(|one| {
             // A path may hold what it likes.
             let host = if one.starts_with('/') { "" } else { one };
@@ -43,7 +43,7 @@ pub(crate) fn refuse_secrets(text: &str) -> Result<(), StoreError> {
 pub(crate) fn redacted(text: &str, error: StoreError) -> StoreError {
     let scheme = text.split(':').next().unwrap_or_default();
     let known = ADAPTERS.iter().any(|adapter| {
-        adapter.scheme == scheme && !matches!(adapter.place, DataLocation::Servers { .. })
+        adapter.scheme == scheme && !matches!(adapter.location, DataLocation::Servers { .. })
     });
     // In the path of an embedded store `@` is an ordinary character.
     if text.contains('@') && !known { secret(text, LOGIN) } else { error }
@@ -52,7 +52,7 @@ pub(crate) fn redacted(text: &str, error: StoreError) -> StoreError {
 fn secret(text: &str, what: &str) -> StoreError {
     let scheme = text.split(':').next().unwrap_or_default();
     let ours = TLS.iter().find(|(theirs, _)| *theirs == scheme).map_or(scheme, |(_, ours)| ours);
-    let networked = |adapter: &&Adapter| matches!(adapter.place, DataLocation::Servers { .. });
+    let networked = |adapter: &&Adapter| matches!(adapter.location, DataLocation::Servers { .. });
     let known = ADAPTERS.iter().filter(networked).find(|adapter| adapter.scheme == ours);
     let scheme = known.map_or("redis", |adapter| adapter.scheme);
     StoreError::Request(format!(
@@ -68,8 +68,9 @@ fn secret(text: &str, what: &str) -> StoreError {
 /// # Errors
 /// The URL contradicts itself, or names a database other than by its number.
 pub(crate) fn normalised(text: &str) -> Result<String, StoreError> {
-    let (place, options) = text.split_once('?').map_or((text, None), |(place, o)| (place, Some(o)));
-    let Some((theirs, servers)) = place.split_once("://") else { return Ok(text.to_owned()) };
+    let (location, options) =
+        text.split_once('?').map_or((text, None), |(location, o)| (location, Some(o)));
+    let Some((theirs, servers)) = location.split_once("://") else { return Ok(text.to_owned()) };
     let tls = TLS.iter().find(|(known, _)| *known == theirs);
     let scheme = tls.map_or(theirs, |(_, ours)| ours);
     let takes = |name: &str| {

@@ -88,11 +88,11 @@ impl FromStr for StoreUrl {
 
 impl StoreUrl {
     fn read(text: &str) -> Result<Self, StoreError> {
-        let (place, options) = match text.split_once('?') {
-            Some((place, options)) => (place, Some(options)),
+        let (location, options) = match text.split_once('?') {
+            Some((location, options)) => (location, Some(options)),
             None => (text, None),
         };
-        let (scheme, place) = place.split_once(':').unwrap_or((place, ""));
+        let (scheme, location) = location.split_once(':').unwrap_or((location, ""));
         let mut url = Self {
             scheme: scheme.to_owned(),
             path: PathBuf::new(),
@@ -101,7 +101,7 @@ impl StoreUrl {
         };
         let adapter = url.adapter()?;
         let wrong = |why: String| StoreError::Request(format!("`{text}`: {why}"));
-        match (adapter.place, place) {
+        match (adapter.location, location) {
             (DataLocation::Nowhere, "") => {}
             (DataLocation::Nowhere, _) => {
                 return Err(wrong(format!("`{scheme}` stores nothing and takes no path")));
@@ -119,8 +119,8 @@ impl StoreUrl {
                 Some(why) => return Err(StoreError::Request(why)),
                 None => url.path = path.into(),
             },
-            (DataLocation::Servers { default_port }, place) => {
-                let servers = place.strip_prefix("//").filter(|servers| !servers.is_empty());
+            (DataLocation::Servers { default_port }, location) => {
+                let servers = location.strip_prefix("//").filter(|servers| !servers.is_empty());
                 let Some(servers) = servers else {
                     return Err(wrong(format!(
                         "the server is missing; write `{scheme}://HOST:PORT` or \

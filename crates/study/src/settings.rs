@@ -41,5 +41,5 @@ pub(crate) fn settings(
 
 /// Whether there are connections, to servers that are there or will be started.
 pub(crate) fn is_networked(store: &StoreUrl) -> bool {
-    store.adapter().is_ok_and(|adapter| matches!(adapter.place, DataLocation::Servers { .. }))
+    store.adapter().is_ok_and(|adapter| matches!(adapter.location, DataLocation::Servers { .. }))
 }

@@ -28,7 +28,7 @@ pub struct Operation {
 ///
 /// Inserts are numbered in the order of the stream, so that a block needs to know how many come
 /// before it, without drawing them one by one. Hence the number of inserts of each block is drawn
-/// first, from its exact binomial distribution, and then their places, by sequential sampling
+/// first, from its exact binomial distribution, and then their positions, by sequential sampling
 /// (Knuth, TAOCP 2, 3.4.2, algorithm S): together the same as a coin for each operation.
 #[derive(Debug, Clone)]
 pub(crate) struct InsertPositions {
@@ -99,7 +99,7 @@ pub struct OperationStream<'a> {
     /// Inserts before `index`, and those that are still to come in the block.
     inserted: u64,
     inserts_left: u64,
-    places: Draws,
+    positions: Draws,
     redirected: u64,
     fingerprint: u64,
 }
@@ -140,7 +140,7 @@ impl<'a> OperationStream<'a> {
             end: 0,
             inserted: 0,
             inserts_left: 0,
-            places: Draws::from(0),
+            positions: Draws::from(0),
             redirected: 0,
             fingerprint: 0,
         };
@@ -170,7 +170,7 @@ impl<'a> OperationStream<'a> {
         self.end = self.index + BLOCK;
         self.inserts_left = self.workload.inserts.of_block(block);
         // Their positions come from another part of the stream than their number.
-        self.places = Draws::from(mix(self.workload.inserts.random.at(!block)));
+        self.positions = Draws::from(mix(self.workload.inserts.random.at(!block)));
     }
 
     /// The record number of the first insert at or after the current position.
@@ -235,8 +235,9 @@ impl<'a> OperationStream<'a> {
         let workload = self.workload;
         let salt = workload.operations.at(index);
         if self.inserts_left > 0 {
-            let places = self.end - index;
-            if self.inserts_left == places || below(self.places.next(), places) < self.inserts_left
+            let positions = self.end - index;
+            if self.inserts_left == positions
+                || below(self.positions.next(), positions) < self.inserts_left
             {
                 self.inserts_left -= 1;
                 let record = self.records + self.inserted;

@@ -120,7 +120,7 @@ pub struct Adapter {
     pub scheme: &'static str,
     /// One-line description.
     pub what: &'static str,
-    pub place: DataLocation,
+    pub location: DataLocation,
     /// The longest key that it takes, in bytes.
     pub longest_key: usize,
     /// Empty for a store that was not built in.
@@ -154,7 +154,7 @@ impl Adapter {
         Self {
             scheme,
             what,
-            place: if S::ON_DISK { DataLocation::Directory } else { DataLocation::Nowhere },
+            location: if S::ON_DISK { DataLocation::Directory } else { DataLocation::Nowhere },
             longest_key: S::LONGEST_KEY,
             options: S::OPTIONS,
             functions: here,
@@ -165,8 +165,8 @@ impl Adapter {
     #[allow(dead_code)]
     const fn not_built_in(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
         let longest_key = usize::MAX;
-        let place = DataLocation::Directory;
-        Self { scheme, what, place, longest_key, options: &[], functions: Err(feature) }
+        let location = DataLocation::Directory;
+        Self { scheme, what, location, longest_key, options: &[], functions: Err(feature) }
     }
 
     const fn networked<F: ServerFamily>(scheme: &'static str, what: &'static str) -> Self {
@@ -179,7 +179,7 @@ impl Adapter {
         Self {
             scheme,
             what,
-            place: DataLocation::Servers { default_port: F::DEFAULT_PORT },
+            location: DataLocation::Servers { default_port: F::DEFAULT_PORT },
             longest_key: F::LONGEST_KEY,
             options: F::OPTIONS,
             functions: Ok(AdapterFunctions {
@@ -194,7 +194,7 @@ impl Adapter {
 
     /// Whether the store has a directory of its own.
     pub fn on_disk(&self) -> bool {
-        self.place == DataLocation::Directory
+        self.location == DataLocation::Directory
     }
 
     pub fn is_built_in(&self) -> bool {

@@ -160,16 +160,17 @@ impl RawStore {
             }
             let block = &buffer.bytes()[(at - read.start) as usize * BLOCK..][..BLOCK];
             // A block without a valid header was never written, or its write was interrupted.
-            let whole = RecordHeader::read(block).filter(|(head, _)| at + head.extent() <= room);
+            let whole =
+                RecordHeader::read(block).filter(|(head, _)| at + head.extent_blocks() <= room);
             let Some((head, key)) = whole else {
                 at += 1;
                 continue;
             };
             match head.is_record {
-                true => drop(index.insert(key.into(), head.place(at))),
+                true => drop(index.insert(key.into(), head.extent(at))),
                 false => free.released[head.class as usize].push(at),
             }
-            at += head.extent();
+            at += head.extent_blocks();
             free.unused = at;
         }
         *self.free() = free;
@@ -236,8 +237,8 @@ impl RawStore {
     }
 
     #[cold]
-    fn damaged(&self, place: RecordExtent) -> StoreError {
-        let at = place.block * BLOCK as u64;
+    fn damaged(&self, extent: RecordExtent) -> StoreError {
+        let at = extent.block * BLOCK as u64;
         StoreError::Failed(format!("{}: the record at byte {at} is damaged", self.path.display()))
     }
 }
@@ -300,11 +301,11 @@ impl RecordHeader {
     }
 
     /// Blocks of the whole extent.
-    fn extent(&self) -> u64 {
+    fn extent_blocks(&self) -> u64 {
         1 << self.class
     }
 
-    fn place(&self, block: u64) -> RecordExtent {
+    fn extent(&self, block: u64) -> RecordExtent {
         let bytes = HEAD + usize::from(self.key) + self.value as usize;
         RecordExtent { block, class: self.class, blocks: bytes.div_ceil(BLOCK) as u32 }
     }
@@ -348,28 +349,28 @@ impl RawSession<'_> {
     /// index has changed, and nothing was written.
     fn write(
         &mut self,
-        place: RecordExtent,
+        extent: RecordExtent,
         is_new: bool,
         head: &RecordHeader,
         (key, value): (&[u8], &[u8]),
     ) -> Result<bool, StoreError> {
         let raw = self.raw;
-        let blocks = head.place(place.block).blocks;
+        let blocks = head.extent(extent.block).blocks;
         let bytes = self.buffer.with_room(blocks as usize * BLOCK);
         head.write(bytes, key);
         let begin = HEAD + key.len();
         bytes[begin..begin + value.len()].copy_from_slice(value);
-        let _alone = raw.stripe(place.block).write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = raw.stripe(extent.block).write().unwrap_or_else(PoisonError::into_inner);
         let known = if is_new { None } else { raw.find(key) };
-        if !is_new && known.is_none_or(|known| known.block != place.block) {
+        if !is_new && known.is_none_or(|known| known.block != extent.block) {
             return Ok(false);
         }
         raw.file
-            .write_all_at(bytes, place.block * BLOCK as u64)
-            .map_err(|error| raw.failed_at("writing", place.block, &error))?;
+            .write_all_at(bytes, extent.block * BLOCK as u64)
+            .map_err(|error| raw.failed_at("writing", extent.block, &error))?;
         if known.is_some_and(|known| known.blocks != blocks)
             && let Some(known) = raw.index_mut().get_mut(key)
-            && known.block == place.block
+            && known.block == extent.block
         {
             known.blocks = blocks;
         }
@@ -385,35 +386,35 @@ impl RawSession<'_> {
     ) -> Result<bool, StoreError> {
         let raw = self.raw;
         let _shared = raw.stripe(block).read().unwrap_or_else(PoisonError::into_inner);
-        let Some(place) = raw.find(key).filter(|place| place.block == block) else {
+        let Some(extent) = raw.find(key).filter(|extent| extent.block == block) else {
             return Ok(false);
         };
-        let bytes = self.buffer.with_room(place.blocks as usize * BLOCK);
+        let bytes = self.buffer.with_room(extent.blocks as usize * BLOCK);
         raw.file
             .read_exact_at(bytes, block * BLOCK as u64)
             .map_err(|error| raw.failed_at("reading", block, &error))?;
-        let (head, stored_key) = RecordHeader::read(bytes).ok_or_else(|| raw.damaged(place))?;
+        let (head, stored_key) = RecordHeader::read(bytes).ok_or_else(|| raw.damaged(extent))?;
         let begin = HEAD + stored_key.len();
         let value = bytes.get(begin..begin + head.value as usize);
         match value.filter(|value| stored_key == key && xxh3_64(value) == head.value_sum) {
             Some(value) => on_value(value),
-            None => return Err(raw.damaged(place)),
+            None => return Err(raw.damaged(extent)),
         }
         Ok(true)
     }
 
     /// Erases a record that the index no longer has, and releases its extent.
-    fn erase(&mut self, place: RecordExtent) -> Result<(), StoreError> {
+    fn erase(&mut self, extent: RecordExtent) -> Result<(), StoreError> {
         let raw = self.raw;
         let bytes = self.buffer.with_room(BLOCK);
-        RecordHeader::unused(place.class).write(bytes, b"");
+        RecordHeader::unused(extent.class).write(bytes, b"");
         {
-            let _alone = raw.stripe(place.block).write().unwrap_or_else(PoisonError::into_inner);
+            let _alone = raw.stripe(extent.block).write().unwrap_or_else(PoisonError::into_inner);
             raw.file
-                .write_all_at(bytes, place.block * BLOCK as u64)
+                .write_all_at(bytes, extent.block * BLOCK as u64)
                 .map_err(|error| raw.failed(&error))?;
         }
-        raw.free().released[place.class as usize].push(place.block);
+        raw.free().released[extent.class as usize].push(extent.block);
         Ok(())
     }
 }
@@ -422,8 +423,8 @@ impl Session for RawSession<'_> {
     fn read(&mut self, key: &[u8], mut on_value: impl FnMut(&[u8])) -> Result<bool, StoreError> {
         // Retried when another thread has moved the record.
         loop {
-            let Some(place) = self.raw.find(key) else { return Ok(false) };
-            if self.read_at(place.block, key, &mut on_value)? {
+            let Some(extent) = self.raw.find(key) else { return Ok(false) };
+            if self.read_at(extent.block, key, &mut on_value)? {
                 return Ok(true);
             }
         }
@@ -439,26 +440,26 @@ impl Session for RawSession<'_> {
             ))
         })?;
         // In place, as long as the size class stays the same.
-        while let Some(place) = self.raw.find(key).filter(|place| place.class == head.class) {
-            if self.write(place, false, &head, (key, value))? {
+        while let Some(extent) = self.raw.find(key).filter(|extent| extent.class == head.class) {
+            if self.write(extent, false, &head, (key, value))? {
                 return Ok(());
             }
         }
         let block = self.raw.take(head.class)?;
-        let place = head.place(block);
+        let extent = head.extent(block);
         // Before it is in the index, so that it is never read half written.
-        if let Err(error) = self.write(place, true, &head, (key, value)) {
+        if let Err(error) = self.write(extent, true, &head, (key, value)) {
             self.raw.free().released[head.class as usize].push(block);
             return Err(error);
         }
-        let before = self.raw.index_mut().insert(key.into(), place);
+        let before = self.raw.index_mut().insert(key.into(), extent);
         // The old extent had another size, or another thread inserted the same key meanwhile.
         before.map_or(Ok(()), |before| self.erase(before))
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreError> {
         let removed = self.raw.index_mut().remove(key);
-        removed.map_or(Ok(()), |place| self.erase(place))
+        removed.map_or(Ok(()), |extent| self.erase(extent))
     }
 
     fn scan(

@@ -118,12 +118,12 @@ fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let place = to.join(entry.file_name());
+        let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_tree(&entry.path(), &place)?;
+            copy_tree(&entry.path(), &target)?;
         } else {
-            fs::copy(entry.path(), &place)?;
-            sync(&place)?;
+            fs::copy(entry.path(), &target)?;
+            sync(&target)?;
         }
     }
     sync(to)

@@ -130,7 +130,7 @@ fn suggests_the_nearest_option() {
 #[test]
 fn lists_available_stores() {
     for adapter in ADAPTERS {
-        let networked = matches!(adapter.place, store::DataLocation::Servers { .. });
+        let networked = matches!(adapter.location, store::DataLocation::Servers { .. });
         match adapter.available() {
             Ok(version) if networked => assert!(version.contains("server"), "{version}"),
             Ok(version) => assert!(version.contains('.'), "{version}"),

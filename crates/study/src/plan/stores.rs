@@ -55,7 +55,7 @@ pub(super) fn stores(
                 continue;
             }
             if let (DataLocation::Servers { default_port }, "servers") =
-                (adapter.place, key.get_ref().as_str())
+                (adapter.location, key.get_ref().as_str())
             {
                 for server in text.split(',') {
                     let address = Address::parse(server.trim(), default_port)

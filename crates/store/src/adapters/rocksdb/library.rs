@@ -340,7 +340,7 @@ mod tests {
         std::os::unix::fs::symlink("librocksdb.so.7.8", home.path().join(NAME)).unwrap();
         fs::write(home.path().join("librocksdb.so.10"), "no library").unwrap();
         let real = home.path().canonicalize().unwrap();
-        let found = libraries_in([home.path().to_owned(), home.path().to_owned()]);
+        let libraries = libraries_in([home.path().to_owned(), home.path().to_owned()]);
         let names: Vec<_> =
             found.iter().map(|path| path.strip_prefix(&real).unwrap()).collect();
         assert_eq!(
