@@ -57,7 +57,7 @@ fn contexts(table: &str) -> Vec<Vec<String>> {
     match (parts.next().unwrap_or_default(), parts.next()) {
         ("store", Some(name)) => {
             let needs = match store::ADAPTERS.iter().find(|adapter| adapter.scheme == name) {
-                Some(Adapter { place: DataLocation::Servers { .. }, .. }) => {
+                Some(Adapter { location: DataLocation::Servers { .. }, .. }) => {
                     "servers = \"127.0.0.1:1\""
                 }
                 _ => "",
