@@ -104,9 +104,9 @@ pub(super) fn packet(bytes: &[u8], at: usize) -> Scan<(Packet<'_>, usize)> {
     let Some(header) = rest.first_chunk::<HEADER>() else {
         return Err(Stop::Short(at + HEADER));
     };
-    let short = |place: usize| u16::from_be_bytes([header[place], header[place + 1]]);
-    let long = |place: usize| {
-        u32::from_be_bytes([header[place], header[place + 1], header[place + 2], header[place + 3]])
+    let short = |index: usize| u16::from_be_bytes([header[index], header[index + 1]]);
+    let long = |index: usize| {
+        u32::from_be_bytes([header[index], header[index + 1], header[index + 2], header[index + 3]])
     };
     let (key, extras, body) = (short(2) as usize, header[4] as usize, long(8) as usize);
     if key + extras > body {
@@ -156,21 +156,21 @@ fn read_values(
     let mut last: Option<(usize, &[u8])> = None;
     let mut refused = None;
     let mut at = 0;
-    for (place, key) in keys.iter().enumerate() {
+    for (index, key) in keys.iter().enumerate() {
         match item(key, tag, bytes, at) {
             Ok((packet, next)) => {
                 at = next;
                 match packet.status {
                     status::DONE => {
                         hits += 1;
-                        last = Some((place, packet.value));
+                        last = Some((index, packet.value));
                     }
                     status::NOT_FOUND => {}
                     _ => refused = refused.or_else(|| Some(refusal(&packet))),
                 }
             }
             Err(Stop::Short(needs)) => {
-                return Err(Stop::Short(needs + HEADER * (keys.len() - place - 1)));
+                return Err(Stop::Short(needs + HEADER * (keys.len() - index - 1)));
             }
             Err(wrong) => return Err(wrong),
         }
@@ -180,13 +180,13 @@ fn read_values(
     }
     match last {
         None => {}
-        Some((place, value)) if hits == 1 => on_value(place, value),
+        Some((index, value)) if hits == 1 => on_value(index, value),
         Some(_) => {
             let mut at = 0;
-            for (place, key) in keys.iter().enumerate() {
+            for (index, key) in keys.iter().enumerate() {
                 let (packet, next) = item(key, tag, bytes, at)?;
                 if packet.status == status::DONE {
-                    on_value(place, packet.value);
+                    on_value(index, packet.value);
                 }
                 at = next;
             }

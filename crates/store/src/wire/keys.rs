@@ -33,17 +33,17 @@ impl KeyList {
         self.ends.is_empty()
     }
 
-    /// Key `place`, counted from 0.
+    /// Key `index`, counted from 0.
     ///
     /// # Panics
-    /// If `place` is out of bounds.
+    /// If `index` is out of bounds.
     #[inline]
-    pub fn get(&self, place: usize) -> &[u8] {
-        &self.bytes[self.start(place)..self.ends[place]]
+    pub fn get(&self, index: usize) -> &[u8] {
+        &self.bytes[self.start(index)..self.ends[index]]
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        (0..self.len()).map(|place| self.get(place))
+        (0..self.len()).map(|index| self.get(index))
     }
 
     /// The length of all keys together, in bytes.
@@ -53,10 +53,10 @@ impl KeyList {
     }
 
     #[inline]
-    fn start(&self, place: usize) -> usize {
-        match place {
+    fn start(&self, index: usize) -> usize {
+        match index {
             0 => 0,
-            _ => self.ends[place - 1],
+            _ => self.ends[index - 1],
         }
     }
 }

@@ -33,8 +33,8 @@ pub enum SecretError {
         path.display(), path.display()
     )]
     Exposed { path: PathBuf },
-    #[error("the password from {place} {fault}; it is one line of text")]
-    NoPassword { place: String, fault: &'static str },
+    #[error("the password from {origin} {fault}; it is one line of text")]
+    NoPassword { origin: String, fault: &'static str },
 }
 
 /// The longest password; a longer file is no password file.
@@ -67,8 +67,8 @@ impl Secret {
         Secret::take(bytes, || format!("`{}`", path.display()))
     }
 
-    fn take(mut bytes: Vec<u8>, place: impl Fn() -> String) -> Result<Secret, SecretError> {
-        let fault = |fault| SecretError::NoPassword { place: place(), fault };
+    fn take(mut bytes: Vec<u8>, origin: impl Fn() -> String) -> Result<Secret, SecretError> {
+        let fault = |fault| SecretError::NoPassword { origin: origin(), fault };
         if bytes.last() == Some(&b'\n') {
             bytes.pop();
             if bytes.last() == Some(&b'\r') {

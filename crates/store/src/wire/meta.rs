@@ -70,10 +70,10 @@ fn put_key(command: &[u8; 3], key: &[u8], out: &mut Vec<u8>) -> bool {
 fn base64(key: &[u8]) -> impl Iterator<Item = [u8; 4]> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     key.chunks(3).map(|group| {
-        let byte = |place: usize| group.get(place).copied().unwrap_or_default();
+        let byte = |index: usize| group.get(index).copied().unwrap_or_default();
         let bits = u32::from_be_bytes([0, byte(0), byte(1), byte(2)]);
-        std::array::from_fn(|place| match place <= group.len() {
-            true => LETTERS[(bits >> (18 - 6 * place)) as usize & 63],
+        std::array::from_fn(|index| match index <= group.len() {
+            true => LETTERS[(bits >> (18 - 6 * index)) as usize & 63],
             false => b'=',
         })
     })
@@ -108,15 +108,15 @@ fn read_values(
     let mut last: Option<(usize, &[u8])> = None;
     let mut refused = None;
     let mut at = 0;
-    for (place, key) in keys.iter().enumerate() {
-        let answers_after = keys.len() - place - 1;
+    for (index, key) in keys.iter().enumerate() {
+        let answers_after = keys.len() - index - 1;
         match item(Kind::Get, key, tag, bytes, at) {
             Ok((item, next)) => {
                 at = next;
                 match item {
                     Item::Value(value) => {
                         hits += 1;
-                        last = Some((place, value));
+                        last = Some((index, value));
                     }
                     Item::Refused(answer) => refused = refused.or(Some(answer)),
                     Item::Absent | Item::Done => {}
@@ -133,13 +133,13 @@ fn read_values(
     }
     match last {
         None => {}
-        Some((place, value)) if hits == 1 => on_value(place, value),
+        Some((index, value)) if hits == 1 => on_value(index, value),
         Some(_) => {
             let mut at = 0;
-            for (place, key) in keys.iter().enumerate() {
+            for (index, key) in keys.iter().enumerate() {
                 let (item, next) = item(Kind::Get, key, tag, bytes, at)?;
                 if let Item::Value(value) = item {
-                    on_value(place, value);
+                    on_value(index, value);
                 }
                 at = next;
             }

@@ -102,8 +102,8 @@ impl Protocol {
     }
 
     /// Reads the answer to a request of `kind` for `keys` with `tag` from the start of `bytes`.
-    /// `on_value` is called with the position in `keys` and the value of each key that was found,
-    /// in order, once the answer is whole.
+    /// `on_value` is called with the index in `keys` and the value of each key that was found, in
+    /// order, once the answer is whole.
     ///
     /// # Errors
     /// The bytes are not the answer to that request; the connection is unusable.

@@ -140,9 +140,9 @@ fn read_values<const VERSION: u8>(
     }
     let mut hits = 0;
     let mut next = first;
-    for place in 0..keys.len() {
+    for index in 0..keys.len() {
         let (value, after) = element::<VERSION>(bytes, next).map_err(|stop| match stop {
-            Stop::Short(needs) => Stop::Short(needs + SHORTEST * (keys.len() - place - 1)),
+            Stop::Short(needs) => Stop::Short(needs + SHORTEST * (keys.len() - index - 1)),
             wrong => wrong,
         })?;
         hits += usize::from(value.is_some());
@@ -150,10 +150,10 @@ fn read_values<const VERSION: u8>(
     }
     let used = next;
     next = first;
-    for place in 0..if hits > 0 { keys.len() } else { 0 } {
+    for index in 0..if hits > 0 { keys.len() } else { 0 } {
         let (value, after) = element::<VERSION>(bytes, next)?;
         if let Some(value) = value {
-            on_value(place, value);
+            on_value(index, value);
         }
         next = after;
     }
@@ -296,11 +296,11 @@ fn list<const VERSION: u8>(
     let count = positive(count)? * each;
     bounded(SHORTEST * count)?;
     let mut elements = Vec::new();
-    for place in 0..count {
+    for index in 0..count {
         let (element, after) = match value::<VERSION>(bytes, next, depth + 1) {
             Ok(element) => element,
             Err(Stop::Short(needs)) => {
-                let needs = needs + SHORTEST * (count - place - 1);
+                let needs = needs + SHORTEST * (count - index - 1);
                 bounded(needs - at)?;
                 return Err(Stop::Short(needs));
             }

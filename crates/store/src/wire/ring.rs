@@ -41,8 +41,8 @@ impl Ring {
         }
         let digest = md5::compute(key).0;
         let hash = u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]);
-        let place = self.points.partition_point(|&point| point < hash);
+        let index = self.points.partition_point(|&point| point < hash);
         // The ring wraps around.
-        self.servers[place % self.servers.len()] as usize
+        self.servers[index % self.servers.len()] as usize
     }
 }

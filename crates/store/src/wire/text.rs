@@ -66,13 +66,13 @@ fn read_values(
 ) -> Scan<(Response, usize)> {
     let mut hits = 0;
     let mut last: Option<(usize, &[u8])> = None;
-    let (mut at, mut place) = (0, 0);
+    let (mut at, mut index) = (0, 0);
     let used = loop {
-        match item(keys, place, bytes, at)? {
-            Item::Value { place: here, value, next } => {
+        match item(keys, index, bytes, at)? {
+            Item::Value { index: here, value, next } => {
                 hits += 1;
                 last = Some((here, value));
-                (at, place) = (next, here + 1);
+                (at, index) = (next, here + 1);
             }
             Item::End { used } => break used,
             Item::Refused { answer, used } => return Ok((answer, used)),
@@ -80,12 +80,12 @@ fn read_values(
     };
     match last {
         None => {}
-        Some((place, value)) if hits == 1 => on_value(place, value),
+        Some((index, value)) if hits == 1 => on_value(index, value),
         Some(_) => {
-            let (mut at, mut place) = (0, 0);
-            while let Item::Value { place: here, value, next } = item(keys, place, bytes, at)? {
+            let (mut at, mut index) = (0, 0);
+            while let Item::Value { index: here, value, next } = item(keys, index, bytes, at)? {
                 on_value(here, value);
-                (at, place) = (next, here + 1);
+                (at, index) = (next, here + 1);
             }
         }
     }
@@ -93,7 +93,7 @@ fn read_values(
 }
 
 enum Item<'a> {
-    Value { place: usize, value: &'a [u8], next: usize },
+    Value { index: usize, value: &'a [u8], next: usize },
     End { used: usize },
     Refused { answer: Response, used: usize },
 }
@@ -103,7 +103,7 @@ enum Item<'a> {
 fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Item<'a>> {
     let rest = bytes.get(at..).unwrap_or_default();
     if rest.starts_with(b"VALUE ") {
-        let (place, after_key) = find_key(keys, from, bytes, at)?;
+        let (index, after_key) = find_key(keys, from, bytes, at)?;
         let (_flags, end) = scan::decimal(bytes, after_key, EXPECTED)?;
         let at_length = space(bytes, end)?;
         let (length, end) = scan::decimal(bytes, at_length, EXPECTED)?;
@@ -114,7 +114,7 @@ fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Ite
         };
         let start = scan::line_end(bytes, end, EXPECTED)?;
         return match scan::value(bytes, start, scan::length(length)?, EXPECTED) {
-            Ok((value, next)) => Ok(Item::Value { place, value, next }),
+            Ok((value, next)) => Ok(Item::Value { index, value, next }),
             Err(Stop::Short(needs)) => Err(Stop::Short(needs + b"END\r\n".len())),
             Err(wrong) => Err(wrong),
         };
@@ -132,7 +132,7 @@ fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Ite
     }
 }
 
-/// The place of the key that the value line at `at` names, and where its flags begin. The server
+/// The index of the key that the value line at `at` names, and where its flags begin. The server
 /// answers in request order, so keys before `from` are skipped.
 #[inline]
 fn find_key(keys: &KeyList, from: usize, bytes: &[u8], at: usize) -> Scan<(usize, usize)> {
@@ -141,10 +141,10 @@ fn find_key(keys: &KeyList, from: usize, bytes: &[u8], at: usize) -> Scan<(usize
         let rest = &bytes[name..];
         rest.len() > key.len() && rest[key.len()] == b' ' && rest.starts_with(key)
     };
-    for place in from..keys.len() {
-        let key = keys.get(place);
+    for index in from..keys.len() {
+        let key = keys.get(index);
         if is_named(key) {
-            return Ok((place, name + key.len() + 1));
+            return Ok((index, name + key.len() + 1));
         }
     }
     // Another key, unless the line is incomplete.
