@@ -38,9 +38,9 @@ fn find_or_make(fd: c_int) -> Option<&'static Connection> {
     if let Some(entry) = find(fd) {
         return Some(entry);
     }
-    let place = TABLE.get(usize::try_from(fd).ok()? / CHUNK)?;
+    let chunk = TABLE.get(usize::try_from(fd).ok()? / CHUNK)?;
     let fresh = map_zeros(size_of::<Chunk>())?;
-    if place.compare_exchange(null_mut(), fresh.cast(), AcqRel, Relaxed).is_err() {
+    if chunk.compare_exchange(null_mut(), fresh.cast(), AcqRel, Relaxed).is_err() {
         // SAFETY: another thread was first; ours was never published.
         unsafe { sys::munmap(fresh, size_of::<Chunk>()) };
     }
