@@ -34,7 +34,7 @@ fn add_tcp(reactor: &mut Reactor) -> (usize, TcpStream) {
     (conn, theirs)
 }
 
-/// Sends back what it gets until the other end is closed.
+/// Echoes until the other end is closed.
 fn echo(mut peer: impl Read + Write) {
     let mut bytes = vec![0; 64 << 10];
     while let Ok(count @ 1..) = peer.read(&mut bytes) {
@@ -301,7 +301,7 @@ fn gathering_wait_ends_early_and_loses_nothing() {
         let mut peers: Vec<_> = (0..4).map(|_| add_pair(&mut reactor).1).collect();
         let max_wait = Duration::from_millis(1);
         let begun = Instant::now();
-        // One of the two that it waits for comes, then both of them.
+        // First one of the two expected answers, then both.
         for (speakers, least) in [(1, 2), (2, 2), (1, 4), (4, 4)] {
             for peer in &mut peers[..speakers] {
                 peer.write_all(b"answer").unwrap();

@@ -74,7 +74,7 @@ impl Authority {
         (Some(paths.0), Some(paths.1))
     }
 
-    /// What a client needs to trust it.
+    /// The client's options to trust it.
     fn tls(&self) -> Tls {
         Tls { ca: Some(self.file("ca.pem")), ..Tls::default() }
     }
@@ -326,7 +326,7 @@ fn a_server_without_tls() {
                     peer.read_exact(&mut [0; 100]).unwrap();
                     peer.write_all(words).unwrap();
                 }
-                // It waits for the end of a line that never comes.
+                // It waits for a line end that is never sent.
                 None => drop(peer.read_to_end(&mut Vec::new())),
             }
         });

@@ -63,7 +63,7 @@ struct HolderProcess {
 #[derive(Default, Clone, Copy)]
 struct Scenario<'a> {
     user: &'a str,
-    /// The text of a script that stands in for the executable.
+    /// A script in place of the executable.
     script: Option<&'a str>,
     /// Starts and ends one server after another.
     again: bool,
@@ -109,7 +109,7 @@ impl HolderProcess {
         self.holder.wait().unwrap();
     }
 
-    /// Nothing is left, and nothing comes back.
+    /// Asserts that nothing is left, and nothing is restarted.
     fn assert_gone(&self, files: bool) {
         eventually("server and guard are gone", || named(&self.socket).is_empty());
         thread::sleep(Duration::from_millis(50));

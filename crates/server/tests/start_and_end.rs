@@ -20,7 +20,7 @@ fn none() -> ServerSettings {
     ServerSettings::default()
 }
 
-/// What the server at its first address answers to `question`, as far as one read gets it.
+/// The first read of the server's answer to `question`.
 fn query(server: &Launched, question: &str) -> String {
     let mut answer = vec![0; 65_536];
     let length = match &server.addresses[0] {
@@ -305,7 +305,7 @@ fn finds_and_ends_a_server_behind_a_script() {
     server.end(SOON).unwrap();
     assert!(!lives(pid), "left behind in a session of its own");
 
-    // The script goes on when its server has died.
+    // The script continues after its server has died.
     let text = "[ \"$1\" = -V ] && exec memcached -V\nmemcached \"$@\"\nsleep 600";
     let server =
         start("memcached", none().with("binary", script(folder.path(), text).as_str())).unwrap();

@@ -1,6 +1,6 @@
 //! The contract of every store, checked for each one in the list.
 
-// Clippy knows only functions marked `#[test]` as tests, not what they call.
+// Clippy exempts only functions marked `#[test]`, not their helpers.
 #![allow(clippy::unwrap_used)]
 
 mod conformance {

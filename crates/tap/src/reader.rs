@@ -245,7 +245,7 @@ pub struct Server {
 /// One thread of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Thread {
-    /// Its number (of the newest thread, where one ended and left its place).
+    /// Its number (of the newest thread, where a lane was reused).
     pub id: u32,
     /// Whether it has not ended.
     pub running: bool,

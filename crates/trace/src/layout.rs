@@ -1,8 +1,7 @@
 //! The layout of the memory that the programs and user space share.
 //!
-//! Two maps, each an array with a single value that is mapped into user space:
-//! the programs reach any place in it without a look-up, user space reads it
-//! without a system call.
+//! Two maps, each an array with a single value that is mapped into user space: the programs access
+//! it without a look-up, user space reads it without a system call.
 //!
 //! - *tallies*: one block a CPU, so that CPUs share no cache line. Syscall
 //!   tracepoints run with preemption off, so a block has one writer and plain
@@ -11,7 +10,7 @@
 
 use crate::histogram::BUCKETS;
 
-/// Counted system call numbers; the last place counts all higher ones.
+/// Counted system call numbers; the last entry counts all higher ones.
 pub(crate) const SYSCALLS: usize = 512;
 /// Keeps the map below the 4 MiB that older kernels allow for a value.
 const MOST_BLOCKS: usize = 64;

@@ -166,7 +166,7 @@ fn a_descriptor_that_is_used_again_starts_afresh() {
     first.read_exact(&mut [0]).unwrap();
     drop(first);
 
-    // Unanswered; now comes a connection whose server speaks first.
+    // Unanswered; next, a connection whose server speaks first.
     let mut second = listener.accept().unwrap().0;
     assert_eq!(second.as_raw_fd(), number);
     second.write_all(b"+").unwrap();
@@ -178,7 +178,7 @@ fn a_descriptor_that_is_used_again_starts_afresh() {
     second.read_exact(&mut [0]).unwrap();
     drop(second);
 
-    // Unanswered again; now comes a file.
+    // Unanswered again; next, a file.
     let mut file = open();
     assert_eq!(file.as_raw_fd(), number);
     file.write_all(b"x").unwrap();

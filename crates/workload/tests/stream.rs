@@ -85,7 +85,7 @@ proptest! {
                 }
                 prop_assert_eq!(stream.next_insert(), next);
             }
-            // Another stream that comes to the same place by a jump agrees.
+            // A stream that seeks to the same position agrees.
             let mut other = workload.stream();
             other.seek(block.saturating_sub(skip));
             other.next(ALL);
@@ -221,7 +221,7 @@ fn seeds_give_different_operations() {
     assert_eq!(fingerprint(1), fingerprint(1));
 }
 
-/// What is written is read back, by load and by update, whatever the sizes.
+/// Written values are read back, by load and by update, for all sizes.
 #[test]
 fn keys_and_values_fit_together() {
     let etc = "discrete:2=0.18,3=0.1,11=0.1,tail=pareto:15,214.476,0.348238";

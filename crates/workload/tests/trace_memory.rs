@@ -1,4 +1,4 @@
-//! Memory and threads of a replay: alone in its process, whose figures it reads.
+//! Memory and threads of a replay: alone in its process, because it reads the process's figures.
 #![cfg(target_os = "linux")]
 // The lint exempts test functions, but not their helpers.
 #![allow(clippy::unwrap_used)]

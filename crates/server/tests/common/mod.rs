@@ -18,8 +18,8 @@ pub fn start(name: &str, settings: ServerSettings) -> Result<Launched, LaunchErr
     LocalLauncher.start(&request(name, settings))
 }
 
-/// The processes whose command line holds a text that nothing else's does. A redis-server changes
-/// its own, which still contains its address.
+/// The processes whose command line contains a unique text. A redis-server changes its own, which
+/// still contains its address.
 pub fn named(text: &str) -> Vec<u32> {
     command_lines(text).into_iter().map(|(pid, _)| pid).collect()
 }

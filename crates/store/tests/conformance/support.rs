@@ -96,7 +96,7 @@ pub fn read(session: &mut impl Session, key: &[u8]) -> Result<Option<Vec<u8>>, S
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
-/// What a scan shows, copied.
+/// The pairs of a scan, copied.
 pub fn scan(
     session: &mut impl Session,
     from: &[u8],

@@ -35,7 +35,7 @@ fn refuses_huge_lengths_at_once() {
     }
 }
 
-/// The largest that is allowed is waited for and costs nothing until it comes.
+/// The largest allowed length is accepted and allocates nothing until the bytes arrive.
 #[test]
 fn announced_length_allocates_nothing() {
     let line = format!("VALUE a 0 {LONGEST_VALUE}\r\n");

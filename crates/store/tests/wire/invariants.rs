@@ -26,8 +26,8 @@ impl Case {
     /// Checks that
     /// - an answer is incomplete until its last byte is there, reports how much it needs at least,
     ///   and yields no value before;
-    /// - what follows an answer changes nothing;
-    /// - what is wrong stays wrong, whatever follows.
+    /// - bytes after an answer change nothing;
+    /// - an error stays an error, whatever follows.
     ///
     /// # Panics
     /// If one of these does not hold.

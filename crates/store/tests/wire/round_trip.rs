@@ -123,7 +123,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// What the fuzz targets check, without a fuzzer.
+    /// The checks of the fuzz targets, without a fuzzer.
     #[test]
     fn any_bytes_keep_the_invariants(
         protocol in protocols(),

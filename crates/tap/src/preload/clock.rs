@@ -41,7 +41,7 @@ impl Clock {
 
 fn monotonic_ns() -> u64 {
     let mut time = sys::Timespec::default();
-    // SAFETY: writes one timespec to a place that is one.
+    // SAFETY: writes one timespec to a valid one.
     unsafe { sys::clock_gettime(sys::CLOCK_MONOTONIC, &mut time) };
     (time.seconds as u64).wrapping_mul(NS_PER_S).wrapping_add(time.nanoseconds as u64)
 }

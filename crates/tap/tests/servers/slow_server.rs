@@ -1,6 +1,6 @@
-//! A server whose time is known, built by the tests: each connection has a
-//! thread, which sleeps 2 ms between the read and the writes that answer it,
-//! one a line. What does not begin with a letter is answered in one write.
+//! A server whose time is known, built by the tests: each connection has a thread, which sleeps 2
+//! ms between the read and the writes that answer it, one a line. Input that does not begin with a
+//! letter is answered in one write.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -15,7 +15,7 @@ const SEAL: usize = 8;
 /// harness alone; a small one leaves the caches to the measured store.
 const POOL: usize = 16 << 10;
 
-/// Bytes of noise that are read from one place of the pool.
+/// Bytes of noise from one position of the pool.
 const WINDOW: usize = 4 << 10;
 
 /// Writes and verifies the content of values.
@@ -24,7 +24,7 @@ const WINDOW: usize = 4 << 10;
 /// it is to compress, a run of one byte with a seal of 8 bytes behind it. The check is the key's
 /// hash under a mask that follows from salt and length, so that a reader can check the key. Noise
 /// is a window of a fixed pool of random bytes, under a mask of 8 bytes that, like the window's
-/// place, follows from salt and key: no two values share long substrings, and each part of the
+/// position, follows from salt and key: no two values share long substrings, and each part of the
 /// noise proves its version. A run proves it with a probability of 255 in 256 only, hence the seal:
 /// a value of which one part is from one version and the rest from another is found wherever it was
 /// torn. A value below 16 bytes follows from its key and length alone: its versions do not differ,

@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-/// A password as it comes from a file.
+/// A password from a file.
 fn login(user: Option<&str>, password: &str) -> Login {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), format!("{password}\n")).expect("written");
