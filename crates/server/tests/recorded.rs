@@ -8,7 +8,7 @@ use std::path::Path;
 
 use host::Root;
 use model::Address;
-use server::watch::{Process, Used};
+use server::watch::{Process, UsageDelta};
 use tempfile::TempDir;
 
 /// `(thread, user and system ticks, ns on a CPU, voluntary and other switches)`
@@ -75,7 +75,7 @@ impl Machine {
     }
 }
 
-fn source<'a>(used: &'a Used, name: &str) -> &'a str {
+fn source<'a>(used: &'a UsageDelta, name: &str) -> &'a str {
     &used.figures.iter().find(|figure| figure.name == name).unwrap().source
 }
 

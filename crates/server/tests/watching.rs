@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use common::{SOON, eventually, start};
 use model::{Address, Unit};
 use server::launch::{Launched, ServerSettings};
-use server::watch::{Process, Used};
+use server::watch::{Process, UsageDelta};
 
 struct Client {
     stream: BufReader<TcpStream>,
@@ -55,7 +55,7 @@ impl Client {
     }
 }
 
-fn number(used: &Used, name: &str) -> f64 {
+fn number(used: &UsageDelta, name: &str) -> f64 {
     used.value(name).unwrap_or_else(|| panic!("{name}: {:?}", used.figures))
 }
 

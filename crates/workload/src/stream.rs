@@ -4,7 +4,7 @@ use model::Op;
 
 use crate::Workload;
 use crate::alias::Alias;
-use crate::workload::Others;
+use crate::workload::OtherOps;
 use model::random::{Draws, RandomStream, below, mix};
 
 /// Operations of a block: enough to make taking one cheap, few enough that threads end together.
@@ -254,8 +254,8 @@ impl<'a> OperationStream<'a> {
         }
         let mut draws = Draws::from(salt);
         let op = match &workload.others {
-            Others::One(op) => *op,
-            Others::Drawn(alias) => Op::ALL[alias.pick(draws.next()) as usize],
+            OtherOps::One(op) => *op,
+            OtherOps::Drawn(alias) => Op::ALL[alias.pick(draws.next()) as usize],
         };
         let rank = workload.chooser.rank(index, &mut draws);
         let newest = (self.records + self.inserted).wrapping_sub(1);

@@ -21,7 +21,7 @@ pub struct Workload {
     pub(crate) operations: RandomStream,
     pub(crate) inserts: InsertPositions,
     /// The kinds of operations other than inserts.
-    pub(crate) others: Others,
+    pub(crate) others: OtherOps,
     pub(crate) chooser: RecordChooser,
     /// The part of them that was loaded, where it is not all.
     pub(crate) hit_ratio: Option<f64>,
@@ -35,7 +35,7 @@ pub(crate) struct ChosenRecord {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Others {
+pub(crate) enum OtherOps {
     /// Always this one, without a draw.
     One(Op),
     Drawn(Alias),
@@ -61,9 +61,9 @@ impl Workload {
         weights[Op::Insert] = 0.0;
         let ops: Vec<Op> = Op::ALL.into_iter().filter(|op| weights[*op] > 0.0).collect();
         let others = match ops.as_slice() {
-            [] => Others::One(Op::Insert),
-            [one] => Others::One(*one),
-            _ => Others::Drawn(Alias::new(&weights.0)),
+            [] => OtherOps::One(Op::Insert),
+            [one] => OtherOps::One(*one),
+            _ => OtherOps::Drawn(Alias::new(&weights.0)),
         };
         let share = if spec.is_load() { 1.0 } else { parts.shares[Op::Insert] };
         Ok(Workload {
@@ -122,7 +122,7 @@ impl Workload {
     /// The rank of the operation with this salt.
     fn first_rank(&self, salt: u64) -> u64 {
         let mut draws = Draws::from(salt);
-        if let Others::Drawn(_) = self.others {
+        if let OtherOps::Drawn(_) = self.others {
             draws.next();
         }
         self.chooser.rank(0, &mut draws)

@@ -1,7 +1,7 @@
 //! Resource usage of a server process, whether kvmeter started it or not.
 //!
 //! A [`Process`] is found by its pid or by the address that it listens at; two
-//! [`Usage`] snapshots of it make a [`Used`], whose figures carry their source.
+//! [`Usage`] snapshots of it make a [`UsageDelta`], whose figures carry their source.
 //! Everything but the process CPU clock is read through the swappable [`host::Root`].
 
 mod figure;
@@ -11,9 +11,9 @@ mod same_machine;
 mod sockets;
 mod stat;
 mod usage;
-mod used;
+mod usage_delta;
 
 pub use figure::Figure;
 pub use process::Process;
 pub use usage::{ThreadUsage, Usage};
-pub use used::{FIGURES, ThreadUsed, Used};
+pub use usage_delta::{FIGURES, ThreadUsageDelta, UsageDelta};

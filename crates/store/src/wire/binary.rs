@@ -5,7 +5,7 @@
 //! time.
 
 use super::expiry;
-use super::scan::{self, Scan, Stop};
+use super::parse::{self, ParseError, ParseResult};
 use super::{KeyList, Kind, LONGEST_VALUE, Refusal, Request, Response};
 
 const EXPECTED: &str = "memcached's binary protocol";
@@ -94,15 +94,15 @@ pub(super) struct Packet<'a> {
 
 /// The packet at `at`, and where the next one begins.
 #[inline]
-pub(super) fn packet(bytes: &[u8], at: usize) -> Scan<(Packet<'_>, usize)> {
+pub(super) fn packet(bytes: &[u8], at: usize) -> ParseResult<(Packet<'_>, usize)> {
     let rest = bytes.get(at..).unwrap_or_default();
     if let Some(&magic) = rest.first()
         && magic != RESPONSE
     {
-        return Err(scan::garbage(EXPECTED, rest));
+        return Err(parse::garbage(EXPECTED, rest));
     }
     let Some(header) = rest.first_chunk::<HEADER>() else {
-        return Err(Stop::Short(at + HEADER));
+        return Err(ParseError::Incomplete(at + HEADER));
     };
     let short = |index: usize| u16::from_be_bytes([header[index], header[index + 1]]);
     let long = |index: usize| {
@@ -110,14 +110,14 @@ pub(super) fn packet(bytes: &[u8], at: usize) -> Scan<(Packet<'_>, usize)> {
     };
     let (key, extras, body) = (short(2) as usize, header[4] as usize, long(8) as usize);
     if key + extras > body {
-        return Err(scan::garbage(EXPECTED, header));
+        return Err(parse::garbage(EXPECTED, header));
     }
     let value = body - key - extras;
     if value > LONGEST_VALUE {
-        return Err(scan::too_long("a value", value as u64, LONGEST_VALUE));
+        return Err(parse::too_long("a value", value as u64, LONGEST_VALUE));
     }
     let Some(body) = rest[HEADER..].get(..body) else {
-        return Err(Stop::Short(at + HEADER + body));
+        return Err(ParseError::Incomplete(at + HEADER + body));
     };
     let (key, value) = body[extras..].split_at(key);
     let packet = Packet { opcode: header[1], status: short(6), opaque: long(12), key, value };
@@ -130,7 +130,7 @@ pub(super) fn read(
     tag: u32,
     bytes: &[u8],
     on_value: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Response, usize)> {
+) -> ParseResult<(Response, usize)> {
     let (due, done) = match kind {
         Kind::Get => return read_values(keys, tag, bytes, on_value),
         Kind::Set => (opcode::SET, Response::Stored),
@@ -151,7 +151,7 @@ fn read_values(
     tag: u32,
     bytes: &[u8],
     on_value: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Response, usize)> {
+) -> ParseResult<(Response, usize)> {
     let mut hits = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let mut refused = None;
@@ -169,8 +169,8 @@ fn read_values(
                     _ => refused = refused.or_else(|| Some(refusal(&packet))),
                 }
             }
-            Err(Stop::Short(needs)) => {
-                return Err(Stop::Short(needs + HEADER * (keys.len() - index - 1)));
+            Err(ParseError::Incomplete(needs)) => {
+                return Err(ParseError::Incomplete(needs + HEADER * (keys.len() - index - 1)));
             }
             Err(wrong) => return Err(wrong),
         }
@@ -197,18 +197,18 @@ fn read_values(
 
 /// The answer at `at` to the get of one key.
 #[inline]
-fn item<'a>(key: &[u8], tag: u32, bytes: &'a [u8], at: usize) -> Scan<(Packet<'a>, usize)> {
+fn item<'a>(key: &[u8], tag: u32, bytes: &'a [u8], at: usize) -> ParseResult<(Packet<'a>, usize)> {
     let (packet, next) = packet(bytes, at)?;
     check(&packet, Kind::Get, opcode::GETK, tag)?;
     // A miss carries its key as well, a refusal does not.
     if packet.key != key && (packet.status == status::DONE || !packet.key.is_empty()) {
-        return Err(scan::other_key(key, packet.key));
+        return Err(parse::other_key(key, packet.key));
     }
     Ok((packet, next))
 }
 
 #[inline]
-fn check(packet: &Packet<'_>, kind: Kind, opcode: u8, tag: u32) -> Scan<()> {
+fn check(packet: &Packet<'_>, kind: Kind, opcode: u8, tag: u32) -> ParseResult<()> {
     match packet.opcode == opcode && packet.opaque == tag {
         true => Ok(()),
         false => Err(out_of_step(packet, kind, tag)),
@@ -216,9 +216,9 @@ fn check(packet: &Packet<'_>, kind: Kind, opcode: u8, tag: u32) -> Scan<()> {
 }
 
 #[cold]
-fn out_of_step(packet: &Packet<'_>, kind: Kind, tag: u32) -> Stop {
+fn out_of_step(packet: &Packet<'_>, kind: Kind, tag: u32) -> ParseError {
     super::WireError::OutOfStep {
-        expected: format!("{} with opaque {tag}", scan::expected_answer(kind)),
+        expected: format!("{} with opaque {tag}", parse::expected_answer(kind)),
         got: format!("the answer to opcode {:#04x} with opaque {}", packet.opcode, packet.opaque),
     }
     .into()
@@ -234,7 +234,7 @@ pub(super) fn refusal(packet: &Packet<'_>) -> Response {
         _ => Refusal::Other,
     };
     match packet.value {
-        b"" => scan::refused(why, format!("status {:#04x}", packet.status).as_bytes()),
-        words => scan::refused(why, words),
+        b"" => parse::refused(why, format!("status {:#04x}", packet.status).as_bytes()),
+        words => parse::refused(why, words),
     }
 }

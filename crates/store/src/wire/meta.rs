@@ -5,7 +5,7 @@
 
 use super::expiry;
 use super::keys::is_printable;
-use super::scan::{self, Scan, Stop};
+use super::parse::{self, ParseError, ParseResult};
 use super::text::refusal;
 use super::{KeyList, Kind, Request, Response};
 
@@ -32,9 +32,9 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
             out.reserve(key.len() + request.value.len() + 40);
             let encoded = put_key(b"ms ", key, out);
             out.push(b' ');
-            scan::put_decimal(request.value.len() as u64, out);
+            parse::put_decimal(request.value.len() as u64, out);
             out.extend_from_slice(if encoded { b" b T" } else { b" T" });
-            scan::put_decimal(u64::from(expiry::exptime(request.expiry)), out);
+            parse::put_decimal(u64::from(expiry::exptime(request.expiry)), out);
             put_tag(request.tag, out);
             out.extend_from_slice(request.value);
             out.extend_from_slice(b"\r\n");
@@ -50,7 +50,7 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
 #[inline]
 fn put_tag(tag: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(b" O");
-    scan::put_decimal(u64::from(tag), out);
+    parse::put_decimal(u64::from(tag), out);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -85,7 +85,7 @@ pub(super) fn read(
     tag: u32,
     bytes: &[u8],
     on_value: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Response, usize)> {
+) -> ParseResult<(Response, usize)> {
     match kind {
         Kind::Get => read_values(keys, tag, bytes, on_value),
         Kind::Set | Kind::Delete => match item(kind, keys.get(0), tag, bytes, 0)? {
@@ -93,7 +93,7 @@ pub(super) fn read(
             (Item::Done, used) => Ok((Response::Deleted(true), used)),
             (Item::Absent, used) => Ok((Response::Deleted(false), used)),
             (Item::Refused(answer), used) => Ok((answer, used)),
-            (Item::Value(_), _) => Err(scan::out_of_step(scan::expected_answer(kind), bytes)),
+            (Item::Value(_), _) => Err(parse::out_of_step(parse::expected_answer(kind), bytes)),
         },
     }
 }
@@ -103,7 +103,7 @@ fn read_values(
     tag: u32,
     bytes: &[u8],
     on_value: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Response, usize)> {
+) -> ParseResult<(Response, usize)> {
     let mut hits = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let mut refused = None;
@@ -122,8 +122,8 @@ fn read_values(
                     Item::Absent | Item::Done => {}
                 }
             }
-            Err(Stop::Short(needs)) => {
-                return Err(Stop::Short(needs + SHORTEST * answers_after));
+            Err(ParseError::Incomplete(needs)) => {
+                return Err(ParseError::Incomplete(needs + SHORTEST * answers_after));
             }
             Err(wrong) => return Err(wrong),
         }
@@ -163,15 +163,17 @@ fn item<'a>(
     tag: u32,
     bytes: &'a [u8],
     at: usize,
-) -> Scan<(Item<'a>, usize)> {
-    let (line, next) = match scan::line(bytes, at, EXPECTED) {
-        Err(Stop::Short(needs)) => return Err(Stop::Short(needs.max(at + SHORTEST))),
+) -> ParseResult<(Item<'a>, usize)> {
+    let (line, next) = match parse::line(bytes, at, EXPECTED) {
+        Err(ParseError::Incomplete(needs)) => {
+            return Err(ParseError::Incomplete(needs.max(at + SHORTEST)));
+        }
         line => line?,
     };
     if kind == Kind::Get && line.starts_with(b"VA ") {
-        let (length, end) = scan::decimal(bytes, at + 3, EXPECTED)?;
+        let (length, end) = parse::decimal(bytes, at + 3, EXPECTED)?;
         check_flags(key, tag, line, end - at)?;
-        let (value, next) = scan::value(bytes, next, scan::length(length)?, EXPECTED)?;
+        let (value, next) = parse::value(bytes, next, parse::length(length)?, EXPECTED)?;
         return Ok((Item::Value(value), next));
     }
     let (code, flags) = line.split_at(line.len().min(2));
@@ -193,7 +195,7 @@ fn item<'a>(
 /// Checks the key and the opaque among the flags, if present: older servers send neither with a
 /// miss.
 #[inline]
-fn check_flags(key: &[u8], tag: u32, line: &[u8], from: usize) -> Scan<()> {
+fn check_flags(key: &[u8], tag: u32, line: &[u8], from: usize) -> ParseResult<()> {
     let mut rest = &line[from..];
     // The two requested flags, in request order.
     if let Some(after) = rest.strip_prefix(b" k").and_then(|rest| rest.strip_prefix(key))
@@ -203,12 +205,12 @@ fn check_flags(key: &[u8], tag: u32, line: &[u8], from: usize) -> Scan<()> {
     }
     while let [first, flag @ ..] = rest {
         if *first != b' ' {
-            return Err(scan::garbage(EXPECTED, line));
+            return Err(parse::garbage(EXPECTED, line));
         }
         let length = memchr::memchr(b' ', flag).unwrap_or(flag.len());
         let (flag, after) = flag.split_at(length);
         match flag {
-            [b'k', named @ ..] if !is_key(key, named) => return Err(scan::other_key(key, named)),
+            [b'k', named @ ..] if !is_key(key, named) => return Err(parse::other_key(key, named)),
             [b'O', opaque @ ..] if !is_tag(tag, opaque) => return Err(other_tag(tag, line)),
             _ => rest = after,
         }
@@ -233,19 +235,19 @@ fn is_key(key: &[u8], named: &[u8]) -> bool {
 }
 
 #[cold]
-fn other_tag(tag: u32, line: &[u8]) -> Stop {
-    scan::out_of_step(format!("the answer with opaque {tag}"), line)
+fn other_tag(tag: u32, line: &[u8]) -> ParseError {
+    parse::out_of_step(format!("the answer with opaque {tag}"), line)
 }
 
 /// A whole line that answers another request, or is not of this protocol.
 #[cold]
-fn unexpected(kind: Kind, line: &[u8]) -> Stop {
+fn unexpected(kind: Kind, line: &[u8]) -> ParseError {
     let word = line.split(|&byte| byte == b' ').next().unwrap_or_default();
     match word {
         b"VA" | b"EN" | b"HD" | b"NF" | b"NS" | b"EX" | b"MN" => {
-            scan::out_of_step(scan::expected_answer(kind), line)
+            parse::out_of_step(parse::expected_answer(kind), line)
         }
-        _ => scan::garbage(EXPECTED, line),
+        _ => parse::garbage(EXPECTED, line),
     }
 }
 

@@ -22,10 +22,10 @@ mod handshake;
 mod keys;
 mod login;
 mod meta;
+mod parse;
 mod resp;
 mod response;
 mod ring;
-mod scan;
 mod text;
 
 pub use error::{KeyError, WireError};
@@ -128,8 +128,8 @@ impl Protocol {
         };
         match read {
             Ok((answer, used)) => Ok(ParsedResponse::Whole { used, answer }),
-            Err(scan::Stop::Short(needs)) => Ok(ParsedResponse::Incomplete { needs }),
-            Err(scan::Stop::Wrong(error)) => Err(*error),
+            Err(parse::ParseError::Incomplete(needs)) => Ok(ParsedResponse::Incomplete { needs }),
+            Err(parse::ParseError::Invalid(error)) => Err(*error),
         }
     }
 

@@ -6,7 +6,7 @@
 use model::Expiry;
 
 use super::error::excerpt;
-use super::scan::{self, Scan, Stop};
+use super::parse::{self, ParseError, ParseResult};
 use super::{KeyList, Kind, Refusal, Request, Response};
 
 const EXPECTED: &str = "the Redis protocol";
@@ -32,7 +32,7 @@ pub(super) fn put_command(words: &[&[u8]], out: &mut Vec<u8>) {
 #[inline]
 fn put_header(sort: u8, length: usize, out: &mut Vec<u8>) {
     out.push(sort);
-    scan::put_decimal(length as u64, out);
+    parse::put_decimal(length as u64, out);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -84,20 +84,20 @@ pub(super) fn read<const VERSION: u8>(
     keys: &KeyList,
     bytes: &[u8],
     on_value: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Response, usize)> {
+) -> ParseResult<(Response, usize)> {
     let at = match VERSION {
         3 => skip_pushes(bytes)?,
         _ => 0,
     };
     let Some(&sort) = bytes.get(at) else {
-        return Err(Stop::Short(at + SHORTEST));
+        return Err(ParseError::Incomplete(at + SHORTEST));
     };
     match (kind, sort) {
         (_, b'-' | b'!') => {
             let (value, used) = value::<VERSION>(bytes, at, 0)?;
             match value {
                 Value::Error(words) => Ok((refusal(words), used)),
-                _ => Err(scan::garbage(EXPECTED, &bytes[at..])),
+                _ => Err(parse::garbage(EXPECTED, &bytes[at..])),
             }
         }
         (Kind::Get, b'$' | b'_') if keys.len() == 1 => match bulk::<VERSION>(bytes, at)? {
@@ -108,21 +108,21 @@ pub(super) fn read<const VERSION: u8>(
             (None, used) => Ok((Response::Found(0), used)),
         },
         (Kind::Get, b'*') if keys.len() > 1 => read_values::<VERSION>(keys, bytes, at, on_value),
-        (Kind::Set, b'+') => match scan::line(bytes, at + 1, EXPECTED)? {
+        (Kind::Set, b'+') => match parse::line(bytes, at + 1, EXPECTED)? {
             (b"OK", used) => Ok((Response::Stored, used)),
-            (line, _) => Err(scan::out_of_step(scan::expected_answer(kind), line)),
+            (line, _) => Err(parse::out_of_step(parse::expected_answer(kind), line)),
         },
         (Kind::Delete, b':') => match integer(bytes, at + 1)? {
             (0, used) => Ok((Response::Deleted(false), used)),
             (1, used) => Ok((Response::Deleted(true), used)),
             (other, _) => {
-                Err(scan::out_of_step(scan::expected_answer(kind), other.to_string().as_bytes()))
+                Err(parse::out_of_step(parse::expected_answer(kind), other.to_string().as_bytes()))
             }
         },
         _ => {
             // Classified only when whole.
             let (_, used) = value::<VERSION>(bytes, at, 0)?;
-            Err(scan::out_of_step(scan::expected_answer(kind), &bytes[at..used]))
+            Err(parse::out_of_step(parse::expected_answer(kind), &bytes[at..used]))
         }
     }
 }
@@ -132,17 +132,19 @@ fn read_values<const VERSION: u8>(
     bytes: &[u8],
     at: usize,
     on_value: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Response, usize)> {
+) -> ParseResult<(Response, usize)> {
     let (count, first) = integer(bytes, at + 1)?;
     if count != keys.len() as i64 {
         let expected = format!("an array of {}", keys.len());
-        return Err(scan::out_of_step(expected, &bytes[at..first]));
+        return Err(parse::out_of_step(expected, &bytes[at..first]));
     }
     let mut hits = 0;
     let mut next = first;
     for index in 0..keys.len() {
         let (value, after) = element::<VERSION>(bytes, next).map_err(|stop| match stop {
-            Stop::Short(needs) => Stop::Short(needs + SHORTEST * (keys.len() - index - 1)),
+            ParseError::Incomplete(needs) => {
+                ParseError::Incomplete(needs + SHORTEST * (keys.len() - index - 1))
+            }
             wrong => wrong,
         })?;
         hits += usize::from(value.is_some());
@@ -162,31 +164,31 @@ fn read_values<const VERSION: u8>(
 
 /// A value or none among several.
 #[inline]
-fn element<const VERSION: u8>(bytes: &[u8], at: usize) -> Scan<(Option<&[u8]>, usize)> {
+fn element<const VERSION: u8>(bytes: &[u8], at: usize) -> ParseResult<(Option<&[u8]>, usize)> {
     match bytes.get(at) {
-        None => Err(Stop::Short(at + SHORTEST)),
+        None => Err(ParseError::Incomplete(at + SHORTEST)),
         Some(b'$' | b'_') => bulk::<VERSION>(bytes, at),
         Some(_) => {
             let (_, next) = value::<VERSION>(bytes, at, 1)?;
-            Err(scan::out_of_step("a value or none", &bytes[at..next]))
+            Err(parse::out_of_step("a value or none", &bytes[at..next]))
         }
     }
 }
 
 /// A bulk string or one of the two forms of null; `at` is the start of one.
 #[inline]
-fn bulk<const VERSION: u8>(bytes: &[u8], at: usize) -> Scan<(Option<&[u8]>, usize)> {
+fn bulk<const VERSION: u8>(bytes: &[u8], at: usize) -> ParseResult<(Option<&[u8]>, usize)> {
     if bytes[at] == b'_' {
         return match VERSION {
-            3 => Ok((None, scan::line_end(bytes, at + 1, EXPECTED)?)),
-            _ => Err(scan::garbage(EXPECTED, &bytes[at..])),
+            3 => Ok((None, parse::line_end(bytes, at + 1, EXPECTED)?)),
+            _ => Err(parse::garbage(EXPECTED, &bytes[at..])),
         };
     }
     match integer(bytes, at + 1)? {
         (-1, next) => Ok((None, next)),
         (length, start) => {
             let length = positive(length)?;
-            let (value, next) = scan::value(bytes, start, length, EXPECTED)?;
+            let (value, next) = parse::value(bytes, start, length, EXPECTED)?;
             Ok((Some(value), next))
         }
     }
@@ -194,22 +196,22 @@ fn bulk<const VERSION: u8>(bytes: &[u8], at: usize) -> Scan<(Option<&[u8]>, usiz
 
 /// A number with or without a sign and its line's end.
 #[inline]
-fn integer(bytes: &[u8], at: usize) -> Scan<(i64, usize)> {
+fn integer(bytes: &[u8], at: usize) -> ParseResult<(i64, usize)> {
     let negative = bytes.get(at) == Some(&b'-');
-    let (number, end) = scan::decimal(bytes, at + usize::from(negative), EXPECTED)?;
-    let next = scan::line_end(bytes, end, EXPECTED)?;
+    let (number, end) = parse::decimal(bytes, at + usize::from(negative), EXPECTED)?;
+    let next = parse::line_end(bytes, end, EXPECTED)?;
     match i64::try_from(number) {
         Ok(number) => Ok((if negative { -number } else { number }, next)),
-        Err(_) => Err(scan::garbage(EXPECTED, &bytes[at..end])),
+        Err(_) => Err(parse::garbage(EXPECTED, &bytes[at..end])),
     }
 }
 
 /// An announced length; negative ones were handled before.
 #[inline]
-fn positive(length: i64) -> Scan<usize> {
+fn positive(length: i64) -> ParseResult<usize> {
     match u64::try_from(length) {
-        Ok(length) => scan::length(length),
-        Err(_) => Err(scan::garbage(EXPECTED, length.to_string().as_bytes())),
+        Ok(length) => parse::length(length),
+        Err(_) => Err(parse::garbage(EXPECTED, length.to_string().as_bytes())),
     }
 }
 
@@ -221,7 +223,7 @@ pub(super) fn is_push(bytes: &[u8]) -> bool {
 
 /// Where the answer begins after the messages that version 3 may put before it.
 #[inline]
-pub(super) fn skip_pushes(bytes: &[u8]) -> Scan<usize> {
+pub(super) fn skip_pushes(bytes: &[u8]) -> ParseResult<usize> {
     let mut at = 0;
     while is_push(&bytes[at..]) {
         at = value::<3>(bytes, at, 0)?.1;
@@ -247,26 +249,26 @@ pub(super) fn value<const VERSION: u8>(
     bytes: &[u8],
     at: usize,
     depth: usize,
-) -> Scan<(Value<'_>, usize)> {
+) -> ParseResult<(Value<'_>, usize)> {
     let Some(&sort) = bytes.get(at) else {
-        return Err(Stop::Short(at + SHORTEST));
+        return Err(ParseError::Incomplete(at + SHORTEST));
     };
     match sort {
-        b'+' => scan::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Text(line), next)),
-        b'-' => scan::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Error(line), next)),
+        b'+' => parse::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Text(line), next)),
+        b'-' => parse::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Error(line), next)),
         b':' => integer(bytes, at + 1).map(|(number, next)| (Value::Integer(number), next)),
         b'$' => Ok(match bulk::<VERSION>(bytes, at)? {
             (Some(value), next) => (Value::Text(value), next),
             (None, next) => (Value::Nil, next),
         }),
         b'*' => list::<VERSION>(bytes, at, depth, 1),
-        b'_' if VERSION == 3 => Ok((Value::Nil, scan::line_end(bytes, at + 1, EXPECTED)?)),
+        b'_' if VERSION == 3 => Ok((Value::Nil, parse::line_end(bytes, at + 1, EXPECTED)?)),
         b'#' | b',' | b'(' if VERSION == 3 => {
-            scan::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Text(line), next))
+            parse::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Text(line), next))
         }
         b'!' | b'=' if VERSION == 3 => {
             let (length, start) = integer(bytes, at + 1)?;
-            let (value, next) = scan::value(bytes, start, positive(length)?, EXPECTED)?;
+            let (value, next) = parse::value(bytes, start, positive(length)?, EXPECTED)?;
             Ok(match sort {
                 b'!' => (Value::Error(value), next),
                 // Three letters and a colon say the format.
@@ -275,7 +277,7 @@ pub(super) fn value<const VERSION: u8>(
         }
         b'~' | b'>' if VERSION == 3 => list::<VERSION>(bytes, at, depth, 1),
         b'%' | b'|' if VERSION == 3 => list::<VERSION>(bytes, at, depth, 2),
-        _ => Err(scan::garbage(EXPECTED, &bytes[at..])),
+        _ => Err(parse::garbage(EXPECTED, &bytes[at..])),
     }
 }
 
@@ -285,13 +287,13 @@ fn list<const VERSION: u8>(
     at: usize,
     depth: usize,
     each: usize,
-) -> Scan<(Value<'_>, usize)> {
+) -> ParseResult<(Value<'_>, usize)> {
     let (count, mut next) = integer(bytes, at + 1)?;
     if count == -1 {
         return Ok((Value::Nil, next));
     }
     if depth == DEEPEST {
-        return Err(scan::garbage("a Redis answer (it is nested too deeply)", &bytes[at..]));
+        return Err(parse::garbage("a Redis answer (it is nested too deeply)", &bytes[at..]));
     }
     let count = positive(count)? * each;
     bounded(SHORTEST * count)?;
@@ -299,10 +301,10 @@ fn list<const VERSION: u8>(
     for index in 0..count {
         let (element, after) = match value::<VERSION>(bytes, next, depth + 1) {
             Ok(element) => element,
-            Err(Stop::Short(needs)) => {
+            Err(ParseError::Incomplete(needs)) => {
                 let needs = needs + SHORTEST * (count - index - 1);
                 bounded(needs - at)?;
-                return Err(Stop::Short(needs));
+                return Err(ParseError::Incomplete(needs));
             }
             Err(wrong) => return Err(wrong),
         };
@@ -314,10 +316,10 @@ fn list<const VERSION: u8>(
 }
 
 /// Refuses an aggregate or push beyond the limit.
-fn bounded(bytes: usize) -> Scan<()> {
+fn bounded(bytes: usize) -> ParseResult<()> {
     match bytes <= LONGEST_ASIDE {
         true => Ok(()),
-        false => Err(scan::too_long("an aggregate or a push", bytes as u64, LONGEST_ASIDE)),
+        false => Err(parse::too_long("an aggregate or a push", bytes as u64, LONGEST_ASIDE)),
     }
 }
 
@@ -340,5 +342,5 @@ pub(super) fn refusal(words: &[u8]) -> Response {
         }
         _ => Refusal::Other,
     };
-    scan::refused(why, words)
+    parse::refused(why, words)
 }

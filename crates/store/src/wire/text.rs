@@ -4,7 +4,7 @@
 //! one key and many are parsed alike.
 
 use super::expiry;
-use super::scan::{self, Scan, Stop};
+use super::parse::{self, ParseError, ParseResult};
 use super::{KeyList, Kind, Refusal, Request, Response};
 
 const EXPECTED: &str = "memcached's text protocol";
@@ -26,9 +26,9 @@ pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(b"set ");
             out.extend_from_slice(key);
             out.extend_from_slice(b" 0 ");
-            scan::put_decimal(u64::from(expiry::exptime(request.expiry)), out);
+            parse::put_decimal(u64::from(expiry::exptime(request.expiry)), out);
             out.push(b' ');
-            scan::put_decimal(request.value.len() as u64, out);
+            parse::put_decimal(request.value.len() as u64, out);
             out.extend_from_slice(b"\r\n");
             out.extend_from_slice(request.value);
         }
@@ -45,11 +45,11 @@ pub(super) fn read(
     keys: &KeyList,
     bytes: &[u8],
     on_value: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Response, usize)> {
+) -> ParseResult<(Response, usize)> {
     if kind == Kind::Get {
         return read_values(keys, bytes, on_value);
     }
-    let (line, used) = scan::line(bytes, 0, EXPECTED)?;
+    let (line, used) = parse::line(bytes, 0, EXPECTED)?;
     let answer = match (kind, line) {
         (Kind::Set, b"STORED") => Response::Stored,
         (Kind::Delete, b"DELETED") => Response::Deleted(true),
@@ -63,7 +63,7 @@ fn read_values(
     keys: &KeyList,
     bytes: &[u8],
     on_value: &mut impl FnMut(usize, &[u8]),
-) -> Scan<(Response, usize)> {
+) -> ParseResult<(Response, usize)> {
     let mut hits = 0;
     let mut last: Option<(usize, &[u8])> = None;
     let (mut at, mut index) = (0, 0);
@@ -100,34 +100,38 @@ enum Item<'a> {
 
 /// The item at `at`: a value of one of the keys from `from` on, the end, or a refusal.
 #[inline]
-fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Item<'a>> {
+fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> ParseResult<Item<'a>> {
     let rest = bytes.get(at..).unwrap_or_default();
     if rest.starts_with(b"VALUE ") {
         let (index, after_key) = find_key(keys, from, bytes, at)?;
-        let (_flags, end) = scan::decimal(bytes, after_key, EXPECTED)?;
+        let (_flags, end) = parse::decimal(bytes, after_key, EXPECTED)?;
         let at_length = space(bytes, end)?;
-        let (length, end) = scan::decimal(bytes, at_length, EXPECTED)?;
+        let (length, end) = parse::decimal(bytes, at_length, EXPECTED)?;
         let end = match bytes.get(end) {
             // The CAS version in an answer to `gets`.
-            Some(b' ') => scan::decimal(bytes, end + 1, EXPECTED)?.1,
+            Some(b' ') => parse::decimal(bytes, end + 1, EXPECTED)?.1,
             _ => end,
         };
-        let start = scan::line_end(bytes, end, EXPECTED)?;
-        return match scan::value(bytes, start, scan::length(length)?, EXPECTED) {
+        let start = parse::line_end(bytes, end, EXPECTED)?;
+        return match parse::value(bytes, start, parse::length(length)?, EXPECTED) {
             Ok((value, next)) => Ok(Item::Value { index, value, next }),
-            Err(Stop::Short(needs)) => Err(Stop::Short(needs + b"END\r\n".len())),
+            Err(ParseError::Incomplete(needs)) => {
+                Err(ParseError::Incomplete(needs + b"END\r\n".len()))
+            }
             Err(wrong) => Err(wrong),
         };
     }
     if rest.starts_with(b"END\r\n") {
         return Ok(Item::End { used: at + 5 });
     }
-    match scan::line(bytes, at, EXPECTED) {
+    match parse::line(bytes, at, EXPECTED) {
         Ok((line, used)) => match refusal(line) {
             Some(answer) => Ok(Item::Refused { answer, used }),
             None => Err(unexpected(Kind::Get, line)),
         },
-        Err(Stop::Short(needs)) => Err(Stop::Short(needs.max(at + b"END\r\n".len()))),
+        Err(ParseError::Incomplete(needs)) => {
+            Err(ParseError::Incomplete(needs.max(at + b"END\r\n".len())))
+        }
         Err(wrong) => Err(wrong),
     }
 }
@@ -135,7 +139,7 @@ fn item<'a>(keys: &KeyList, from: usize, bytes: &'a [u8], at: usize) -> Scan<Ite
 /// The index of the key that the value line at `at` names, and where its flags begin. The server
 /// answers in request order, so keys before `from` are skipped.
 #[inline]
-fn find_key(keys: &KeyList, from: usize, bytes: &[u8], at: usize) -> Scan<(usize, usize)> {
+fn find_key(keys: &KeyList, from: usize, bytes: &[u8], at: usize) -> ParseResult<(usize, usize)> {
     let name = at + b"VALUE ".len();
     let is_named = |key: &[u8]| {
         let rest = &bytes[name..];
@@ -148,20 +152,20 @@ fn find_key(keys: &KeyList, from: usize, bytes: &[u8], at: usize) -> Scan<(usize
         }
     }
     // Another key, unless the line is incomplete.
-    let (line, _) = scan::line(bytes, at, EXPECTED)?;
+    let (line, _) = parse::line(bytes, at, EXPECTED)?;
     let named = line[6..].split(|&byte| byte == b' ').next().unwrap_or_default();
     match from < keys.len() {
-        true => Err(scan::other_key(keys.get(from), named)),
-        false => Err(scan::out_of_step("the end of the values", line)),
+        true => Err(parse::other_key(keys.get(from), named)),
+        false => Err(parse::out_of_step("the end of the values", line)),
     }
 }
 
 #[inline]
-fn space(bytes: &[u8], at: usize) -> Scan<usize> {
+fn space(bytes: &[u8], at: usize) -> ParseResult<usize> {
     match bytes.get(at) {
         Some(b' ') => Ok(at + 1),
-        Some(other) => Err(scan::garbage(EXPECTED, &[*other])),
-        None => Err(Stop::Short(at + 1)),
+        Some(other) => Err(parse::garbage(EXPECTED, &[*other])),
+        None => Err(ParseError::Incomplete(at + 1)),
     }
 }
 
@@ -185,7 +189,7 @@ pub(super) fn refusal(line: &[u8]) -> Option<Response> {
     } else {
         Refusal::Other
     };
-    Some(scan::refused(why, line))
+    Some(parse::refused(why, line))
 }
 
 /// The words with which the text protocol begins its answers.
@@ -203,10 +207,10 @@ const WORDS: [&[u8]; 9] = [
 
 /// A whole line that answers another request, or is not of this protocol.
 #[cold]
-fn unexpected(kind: Kind, line: &[u8]) -> Stop {
+fn unexpected(kind: Kind, line: &[u8]) -> ParseError {
     let word = line.split(|&byte| byte == b' ').next().unwrap_or_default();
     match WORDS.contains(&word) {
-        true => scan::out_of_step(scan::expected_answer(kind), line),
-        false => scan::garbage(EXPECTED, line),
+        true => parse::out_of_step(parse::expected_answer(kind), line),
+        false => parse::garbage(EXPECTED, line),
     }
 }

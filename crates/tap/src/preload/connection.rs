@@ -65,7 +65,7 @@ struct Aligned<T>(T);
 const _: () = assert!(size_of::<Connection>() == 256);
 
 /// The lane for intervals, and the length of a tick.
-pub struct Counting<'a, F> {
+pub struct IntervalRecorder<'a, F> {
     pub lane: &'a Lane,
     /// Nanoseconds of so many ticks.
     pub ns: F,
@@ -183,7 +183,7 @@ impl Connection {
     #[inline]
     pub fn sent<'b, F: Fn(u64) -> u64>(
         &self,
-        counting: &Counting<'_, F>,
+        counting: &IntervalRecorder<'_, F>,
         pieces: impl Iterator<Item = &'b [u8]>,
         began: u64,
     ) {
@@ -214,7 +214,12 @@ impl Connection {
 
     /// `begun` answers began in a write of `began` ticks: they answer the oldest requests.
     #[inline]
-    fn answer<F: Fn(u64) -> u64>(&self, counting: &Counting<'_, F>, begun: u32, began: u64) {
+    fn answer<F: Fn(u64) -> u64>(
+        &self,
+        counting: &IntervalRecorder<'_, F>,
+        begun: u32,
+        began: u64,
+    ) {
         let mut begun = u64::from(begun);
         let mut taken = self.taken.load(Relaxed);
         while begun > 0 {
@@ -248,7 +253,12 @@ impl Connection {
 }
 
 #[inline]
-fn record<F: Fn(u64) -> u64>(counting: &Counting<'_, F>, arrived: u64, began: u64, count: u64) {
+fn record<F: Fn(u64) -> u64>(
+    counting: &IntervalRecorder<'_, F>,
+    arrived: u64,
+    began: u64,
+    count: u64,
+) {
     let ticks = began.wrapping_sub(arrived);
     // Differences above half of the range are negative.
     let ticks = if ticks > u64::MAX / 2 {
@@ -308,7 +318,7 @@ mod tests {
         }
 
         fn write(&self, at: u64, bytes: &[u8]) {
-            let counting = Counting { lane: &self.lane, ns: |ticks| ticks };
+            let counting = IntervalRecorder { lane: &self.lane, ns: |ticks| ticks };
             self.connection.sent(&counting, [bytes].into_iter(), at);
         }
 

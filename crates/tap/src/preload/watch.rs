@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::attached::Attached;
-use crate::connection::{Connection, Counting};
+use crate::connection::{Connection, IntervalRecorder};
 use crate::layout::{Counter, Lane};
 use crate::sys::{Iovec, Message, c_int};
 use crate::{descriptors, thread};
@@ -126,7 +126,7 @@ impl Writing {
             lane.add(Counter::BytesOut, bytes as u64);
             // SAFETY: the caller's promise; used up in this call.
             let pieces = unsafe { Pieces::new(list, segments, bytes) };
-            let counting = Counting { lane, ns: |ticks| attached.clock.ns(ticks) };
+            let counting = IntervalRecorder { lane, ns: |ticks| attached.clock.ns(ticks) };
             connection.sent(&counting, pieces, began);
         } else {
             lane.add(Counter::EmptyCalls, 1);

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use super::super::binary::{self, opcode, status};
-use super::super::scan::{Scan, Stop};
+use super::super::parse::{ParseError, ParseResult};
 use super::super::{Login, Response, WireError};
 use super::HandshakeError;
 use super::exchange::Handshake;
@@ -109,12 +109,12 @@ fn receive_reply<S: Read + Write>(
     handshake.receive(|bytes| reply(bytes, opcode))
 }
 
-fn reply(bytes: &[u8], opcode: u8) -> Scan<(Reply, usize)> {
+fn reply(bytes: &[u8], opcode: u8) -> ParseResult<(Reply, usize)> {
     let (packet, used) = binary::packet(bytes, 0)?;
     if packet.opcode != opcode || packet.opaque != OPAQUE {
         let expected = format!("the answer to opcode {opcode:#04x}");
         let got = format!("the answer to opcode {:#04x}", packet.opcode);
-        return Err(Stop::from(WireError::OutOfStep { expected, got }));
+        return Err(ParseError::from(WireError::OutOfStep { expected, got }));
     }
     let reply = Reply {
         status: packet.status,

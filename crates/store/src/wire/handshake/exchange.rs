@@ -2,7 +2,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use super::super::error::excerpt;
-use super::super::scan::{Scan, Stop};
+use super::super::parse::{ParseError, ParseResult};
 use super::super::{Protocol, Refusal, Response, WireError};
 use super::HandshakeError;
 
@@ -44,7 +44,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
     /// The next answer: reads until `parse` finds it whole.
     pub(super) fn receive<T>(
         &mut self,
-        mut parse: impl FnMut(&[u8]) -> Scan<(T, usize)>,
+        mut parse: impl FnMut(&[u8]) -> ParseResult<(T, usize)>,
     ) -> Result<T, HandshakeError> {
         let mut needs = 1;
         loop {
@@ -55,8 +55,8 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
                         self.consumed += used;
                         return Ok(answer);
                     }
-                    Err(Stop::Short(more)) => needs = more,
-                    Err(Stop::Wrong(error)) => return Err(self.wrong(*error)),
+                    Err(ParseError::Incomplete(more)) => needs = more,
+                    Err(ParseError::Invalid(error)) => return Err(self.wrong(*error)),
                 }
             }
             if self.consumed + needs > LONGEST_ANSWER {

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use super::super::scan::{self, Scan};
+use super::super::parse::{self, ParseResult};
 use super::super::{Login, Refusal, Response, text};
 use super::HandshakeError;
 use super::exchange::Handshake;
@@ -56,7 +56,7 @@ fn version<S: Read + Write>(
         match reply {
             LineReply::Line(line) => match line.strip_prefix("VERSION ") {
                 Some(version) => Ok((LineReply::Line(format!("memcached {version}")), used)),
-                None => Err(scan::garbage(EXPECTED, line.as_bytes())),
+                None => Err(parse::garbage(EXPECTED, line.as_bytes())),
             },
             refused => Ok((refused, used)),
         }
@@ -99,8 +99,8 @@ pub(super) fn flush<S: Read + Write>(
     }
 }
 
-fn line_reply(bytes: &[u8]) -> Scan<(LineReply, usize)> {
-    let (line, used) = scan::line(bytes, 0, EXPECTED)?;
+fn line_reply(bytes: &[u8]) -> ParseResult<(LineReply, usize)> {
+    let (line, used) = parse::line(bytes, 0, EXPECTED)?;
     let reply = match text::refusal(line) {
         Some(answer) => LineReply::Refused(answer),
         None => LineReply::Line(String::from_utf8_lossy(line).into_owned()),

@@ -24,11 +24,11 @@ pub const FIGURES: [&str; 11] = [
 
 /// Resource usage of a process between two snapshots.
 #[derive(Debug, Clone)]
-pub struct Used {
+pub struct UsageDelta {
     pub window: Duration,
     pub figures: Vec<Figure>,
     /// The threads that lived at the end, the busiest first.
-    pub threads: Vec<ThreadUsed>,
+    pub threads: Vec<ThreadUsageDelta>,
     pub threads_started: usize,
     /// Threads of the first snapshot that are not in the second.
     pub threads_ended: usize,
@@ -36,14 +36,14 @@ pub struct Used {
 
 /// Resource usage of one thread in the window, or since its start if that was later.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ThreadUsed {
+pub struct ThreadUsageDelta {
     pub number: u32,
     pub name: String,
     /// Seconds on a CPU (`schedstat`).
     pub cpu_s: Result<f64, Unavailable>,
 }
 
-impl Used {
+impl UsageDelta {
     /// The figure of this name, if available.
     pub fn value(&self, name: &str) -> Option<f64> {
         let figure = self.figures.iter().find(|figure| figure.name == name)?;
@@ -56,7 +56,7 @@ impl Usage {
     ///
     /// # Errors
     /// The two are of different processes, or the wrong way round.
-    pub fn since(&self, earlier: &Usage) -> Result<Used, Unavailable> {
+    pub fn since(&self, earlier: &Usage) -> Result<UsageDelta, Unavailable> {
         if (self.pid, self.started) != (earlier.pid, earlier.started) || self.at < earlier.at {
             return Err(Unavailable::new(
                 "two snapshots of different processes, or in the wrong order, have no difference",
@@ -64,19 +64,20 @@ impl Usage {
             ));
         }
         let threads = Threads::between(earlier, self);
-        let mut used: Vec<ThreadUsed> = threads
+        let mut used: Vec<ThreadUsageDelta> = threads
             .pairs
             .iter()
-            .map(|(number, before, after)| ThreadUsed {
+            .map(|(number, before, after)| ThreadUsageDelta {
                 number: *number,
                 name: after.name.clone(),
                 cpu_s: since(before.map(|before| &before.on_cpu_ns), &after.on_cpu_ns)
                     .map(|nanoseconds| nanoseconds * 1e-9),
             })
             .collect();
-        let busy = |thread: &ThreadUsed| thread.cpu_s.as_ref().map_or(0.0, |seconds| *seconds);
+        let busy =
+            |thread: &ThreadUsageDelta| thread.cpu_s.as_ref().map_or(0.0, |seconds| *seconds);
         used.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
-        Ok(Used {
+        Ok(UsageDelta {
             window: self.at.duration_since(earlier.at),
             figures: figures(earlier, self, &threads),
             threads_started: threads.pairs.iter().filter(|(_, before, _)| before.is_none()).count(),

@@ -8,38 +8,38 @@ pub(super) const LONGEST_LINE: usize = 16 << 10;
 
 /// Why nothing was parsed.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum ParseError {
     /// At least so many bytes are needed, counted from the start of the answer.
-    Short(usize),
+    Incomplete(usize),
     /// Boxed to keep the good path's results small.
-    Wrong(Box<WireError>),
+    Invalid(Box<WireError>),
 }
 
-pub(super) type Scan<T> = Result<T, Stop>;
+pub(super) type ParseResult<T> = Result<T, ParseError>;
 
-impl From<WireError> for Stop {
+impl From<WireError> for ParseError {
     fn from(error: WireError) -> Self {
-        Stop::Wrong(Box::new(error))
+        ParseError::Invalid(Box::new(error))
     }
 }
 
 #[cold]
-pub(super) fn garbage(expected: &'static str, got: &[u8]) -> Stop {
+pub(super) fn garbage(expected: &'static str, got: &[u8]) -> ParseError {
     WireError::Garbage { expected, got: excerpt(got) }.into()
 }
 
 #[cold]
-pub(super) fn out_of_step(expected: impl Into<String>, got: &[u8]) -> Stop {
+pub(super) fn out_of_step(expected: impl Into<String>, got: &[u8]) -> ParseError {
     WireError::OutOfStep { expected: expected.into(), got: format!("`{}`", excerpt(got)) }.into()
 }
 
 #[cold]
-pub(super) fn other_key(expected: &[u8], got: &[u8]) -> Stop {
+pub(super) fn other_key(expected: &[u8], got: &[u8]) -> ParseError {
     WireError::OtherKey { expected: excerpt(expected), got: excerpt(got) }.into()
 }
 
 #[cold]
-pub(super) fn too_long(what: &'static str, bytes: u64, limit: usize) -> Stop {
+pub(super) fn too_long(what: &'static str, bytes: u64, limit: usize) -> ParseError {
     WireError::TooLong { what, bytes, limit }.into()
 }
 
@@ -60,7 +60,7 @@ pub(super) fn line<'a>(
     bytes: &'a [u8],
     at: usize,
     expected: &'static str,
-) -> Scan<(&'a [u8], usize)> {
+) -> ParseResult<(&'a [u8], usize)> {
     let rest = bytes.get(at..).unwrap_or_default();
     let window = &rest[..rest.len().min(LONGEST_LINE)];
     match memchr::memchr(b'\n', window) {
@@ -69,20 +69,26 @@ pub(super) fn line<'a>(
         None if rest.len() >= LONGEST_LINE => {
             Err(too_long("a line", rest.len() as u64, LONGEST_LINE))
         }
-        None => Err(Stop::Short(bytes.len().max(at) + 1 + usize::from(!rest.ends_with(b"\r")))),
+        None => Err(ParseError::Incomplete(
+            bytes.len().max(at) + 1 + usize::from(!rest.ends_with(b"\r")),
+        )),
     }
 }
 
 /// An unsigned number at `at`, and the end of its digits; the byte after it has been received.
 /// Twenty digits or more are an error.
 #[inline]
-pub(super) fn decimal(bytes: &[u8], at: usize, expected: &'static str) -> Scan<(u64, usize)> {
+pub(super) fn decimal(
+    bytes: &[u8],
+    at: usize,
+    expected: &'static str,
+) -> ParseResult<(u64, usize)> {
     let mut number: u64 = 0;
     let mut end = at;
     loop {
         let Some(&byte) = bytes.get(end) else {
             // The line's end follows at least.
-            return Err(Stop::Short(bytes.len() + 1));
+            return Err(ParseError::Incomplete(bytes.len() + 1));
         };
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
@@ -102,7 +108,7 @@ pub(super) fn decimal(bytes: &[u8], at: usize, expected: &'static str) -> Scan<(
 
 /// The length of a value, checked against what any value may have.
 #[inline]
-pub(super) fn length(number: u64) -> Scan<usize> {
+pub(super) fn length(number: u64) -> ParseResult<usize> {
     match number <= super::LONGEST_VALUE as u64 {
         true => Ok(number as usize),
         false => Err(too_long("a value", number, super::LONGEST_VALUE)),
@@ -112,12 +118,12 @@ pub(super) fn length(number: u64) -> Scan<usize> {
 /// Checks the two bytes that end a line or a value at `at`, if received. Returns the position after
 /// them.
 #[inline]
-pub(super) fn line_end(bytes: &[u8], at: usize, expected: &'static str) -> Scan<usize> {
+pub(super) fn line_end(bytes: &[u8], at: usize, expected: &'static str) -> ParseResult<usize> {
     match bytes.get(at..at + 2) {
         Some(b"\r\n") => Ok(at + 2),
         Some(other) => Err(garbage(expected, other)),
         None => match bytes.get(at) {
-            None | Some(b'\r') => Err(Stop::Short(at + 2)),
+            None | Some(b'\r') => Err(ParseError::Incomplete(at + 2)),
             Some(other) => Err(garbage(expected, &[*other])),
         },
     }
@@ -130,7 +136,7 @@ pub(super) fn value<'a>(
     at: usize,
     length: usize,
     expected: &'static str,
-) -> Scan<(&'a [u8], usize)> {
+) -> ParseResult<(&'a [u8], usize)> {
     let end = at + length;
     let next = line_end(bytes, end, expected)?;
     Ok((&bytes[at..end], next))
@@ -170,17 +176,17 @@ mod tests {
 
     #[test]
     fn number_length_is_limited() {
-        assert!(matches!(decimal(b"12", 0, "a number"), Err(Stop::Short(3))));
-        assert!(matches!(decimal(b"x", 0, "a number"), Err(Stop::Wrong(_))));
-        assert!(matches!(decimal(&[b'1'; 30], 0, "a number"), Err(Stop::Wrong(_))));
+        assert!(matches!(decimal(b"12", 0, "a number"), Err(ParseError::Incomplete(3))));
+        assert!(matches!(decimal(b"x", 0, "a number"), Err(ParseError::Invalid(_))));
+        assert!(matches!(decimal(&[b'1'; 30], 0, "a number"), Err(ParseError::Invalid(_))));
     }
 
     #[test]
     fn line_length_is_limited() {
-        assert!(matches!(line(b"ab", 0, "a line"), Err(Stop::Short(4))));
-        assert!(matches!(line(b"ab\r", 0, "a line"), Err(Stop::Short(4))));
-        assert!(matches!(line(b"ab\n", 0, "a line"), Err(Stop::Wrong(_))));
-        assert!(matches!(line(&[b'a'; LONGEST_LINE], 0, "a line"), Err(Stop::Wrong(_))));
+        assert!(matches!(line(b"ab", 0, "a line"), Err(ParseError::Incomplete(4))));
+        assert!(matches!(line(b"ab\r", 0, "a line"), Err(ParseError::Incomplete(4))));
+        assert!(matches!(line(b"ab\n", 0, "a line"), Err(ParseError::Invalid(_))));
+        assert!(matches!(line(&[b'a'; LONGEST_LINE], 0, "a line"), Err(ParseError::Invalid(_))));
         let (text, next) = line(b"ab\r\ncd\r\n", 4, "a line").expect("a line");
         assert_eq!((text, next), (&b"cd"[..], 8));
     }
