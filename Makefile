@@ -89,8 +89,8 @@ test-long: setup-test
 test-interleavings:
 	cargo test --release --locked --package spill --features shuttle --test interleavings
 
-# `make test` has the same tests crash at some of the system calls. `ARGS=crash::with_syncs` picks some.
-# Kills of the real process alone: `make test-crashes ARGS=killed SPILL_KILLS=500`.
+# `make test` has the same tests crash at some of the system calls. `ARGS=crash::crash_with_syncs` picks some.
+# Kills of the real process alone: `make test-crashes ARGS=process_kill SPILL_KILLS=500`.
 test-crashes:
 	SPILL_TEST_EVERY=1 cargo test --release --locked --package spill --test sim -- $(ARGS)
 

@@ -341,7 +341,8 @@ mod tests {
         fs::write(home.path().join("librocksdb.so.10"), "no library").unwrap();
         let real = home.path().canonicalize().unwrap();
         let libraries = libraries_in([home.path().to_owned(), home.path().to_owned()]);
-        let names: Vec<_> = found.iter().map(|path| path.strip_prefix(&real).unwrap()).collect();
+        let names: Vec<_> =
+            libraries.iter().map(|path| path.strip_prefix(&real).unwrap()).collect();
         assert_eq!(
             names,
             ["librocksdb.so.7.8", "librocksdb.so.9.11", "librocksdb.so.9.9"].map(Path::new)
