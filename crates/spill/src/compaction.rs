@@ -202,7 +202,7 @@ impl Drop for NewIndexFiles<'_> {
     }
 }
 
-/// Number of levels for so many entries, if the first takes `base` entries and each next one
+/// Number of levels for `entries`, if the first takes `base` entries and each next one
 /// `growth` times more.
 fn depth(entries: u64, base: u64, growth: u64) -> usize {
     let mut depth = 1;

@@ -77,7 +77,7 @@ impl BackgroundPriority {
         Registration { of: self, thread: id }
     }
 
-    /// Each write is now delayed by so many nanoseconds, out of `max_delay`.
+    /// Sets the current delay of each write, out of `max_delay`, in nanoseconds.
     pub(crate) fn set_write_delay(&self, nanoseconds: u32, max_delay: u32) {
         let were_delayed = self.writers_are_delayed.load(Ordering::Relaxed);
         let writers_are_delayed =

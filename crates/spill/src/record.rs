@@ -53,7 +53,7 @@ pub(crate) enum RecordKind {
     /// Its value holds [`StreamPositions`](crate::stream::StreamPositions) of the writers' streams:
     /// everything before them was durable when this was written.
     SyncMark,
-    /// Its value is a number (u64): so many sequences, from this one's on, belong to no write.
+    /// Its value is a count (u64) of sequences, from its own on, that belong to no write.
     SequenceGap,
 }
 

@@ -108,7 +108,7 @@ mod tests {
         let store = Store::open(home.path(), options.clone()).unwrap();
         let table = store.table("t").unwrap();
         table.put(b"old", b"first").unwrap();
-        // As if so many segments had been created and collected.
+        // As if nearly all numbers had been used.
         *lock(&store.engine().next_segment) = MAX_SEGMENTS - 20;
         let mut number = 0_u32;
         let last = loop {

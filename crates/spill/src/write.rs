@@ -370,7 +370,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits for so many times the write delay, which may change meanwhile.
+    /// Waits for a multiple of the write delay, which may change meanwhile.
     fn wait_delays(&self, times: u64) {
         let mut waited = Duration::ZERO;
         loop {

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use spill::{Error, Options, Store};
 
-/// So many names of this length fill the manifest several times.
+/// Tables whose names fill the manifest several times.
 const TABLES: u32 = 200;
 
 fn name(number: u32) -> String {

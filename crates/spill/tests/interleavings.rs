@@ -36,7 +36,7 @@ fn tiny(durability: Durability) -> Options {
     }
 }
 
-/// Runs `what` in a new directory for each of so many interleavings.
+/// Runs `what` in a new directory for each of `times` interleavings.
 fn explore(times: usize, what: impl Fn(PathBuf) + Send + Sync + 'static) {
     let what = Arc::new(what);
     let run = |scheduler: Box<dyn Scheduler + Send>| {

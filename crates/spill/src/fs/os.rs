@@ -416,7 +416,7 @@ mod tests {
                 map.discard();
             });
         });
-        // SAFETY: so many bytes are mapped.
+        // SAFETY: the mapping has this length.
         let mapped = unsafe { std::slice::from_raw_parts(map.start().as_ptr(), content.len()) };
         assert_eq!(mapped, content);
         assert_eq!(file.len().unwrap(), content.len() as u64);

@@ -26,7 +26,7 @@ const MIN_LEAF_ENTRIES: usize = MAX_ENTRIES / 2;
 /// behind it.
 const MAX_PENDING: usize = MAX_ENTRIES + MIN_LEAF_ENTRIES;
 
-/// Keys are looked up in the log once one in so many heads equals its predecessor.
+/// Keys are looked up in the log once this share of heads (one in four) equals their predecessors.
 const TIE_DIVISOR: usize = 4;
 
 pub(crate) struct TreeBuilder<'a, K> {

@@ -89,7 +89,7 @@ fn thread_cpu_time() -> Duration {
 mod tests {
     use super::*;
 
-    /// Slots of a segment that go through the cache, at so many nanoseconds per byte.
+    /// Slots of a segment that go through the cache, at this cost per byte.
     fn cached(timer: &mut CacheWriteTimer, segment: u32, ns_per_byte: f64) -> usize {
         let go_through = |_: &usize| {
             let is_direct = timer.is_cache_slow(segment);

@@ -27,7 +27,7 @@ use crate::stream::{LogPosition, Stream, StreamPositions};
 const DEFAULT_SLOTS: usize = 64;
 /// The most bytes in a slot.
 pub(crate) const SLOT_LEN: usize = 64 << 10;
-/// After a read, so many slots are written through the page cache (1 MiB).
+/// Slots written through the page cache after a read: 1 MiB.
 const CACHED_AFTER_READ: usize = 16;
 /// One header for each slot, behind the notes: where the slot begins.
 const SLOT_HEADER_LEN: usize = 64;

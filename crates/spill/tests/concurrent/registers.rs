@@ -11,7 +11,7 @@ use super::watchdog::{Operations, Watchdog};
 
 const THREADS: u64 = 4;
 const KEYS: usize = 500;
-/// Half of the operations go to so many registers. The others live long enough to be collected
+/// Half of the operations go to this many registers. The others live long enough to be collected
 /// while they are written.
 const HOT: usize = 10;
 const STEPS: u64 = 6000;

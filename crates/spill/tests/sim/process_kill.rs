@@ -33,7 +33,7 @@ fn options(mode: usize) -> Options {
     Options { background: true, ..settings::tiny(settings::MODES[mode]) }
 }
 
-/// The tables of each writer, for so many writers.
+/// The tables of each writer, by number of writers.
 fn tables(writers: usize) -> &'static [&'static [usize]] {
     match writers {
         1 => &[&[0, 1, 2]],

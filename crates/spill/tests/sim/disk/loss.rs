@@ -7,7 +7,7 @@ use crate::random::Random;
 pub enum Loss {
     Everything,
     Nothing,
-    /// Each piece survives independently, so many times in eight.
+    /// Each piece survives independently, with this probability in eighths.
     Some(usize),
     /// Later changes survive and earlier ones do not.
     Earlier,
