@@ -1,15 +1,15 @@
 //! Simulated line accesses a second on one core.
 
 use cachesim::cache::{Geometry, Replacement};
-use cachesim::memory::{Caches, Consumed, Shape};
+use cachesim::memory::{Caches, ConsumedPolicy, CacheShape};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 
 const PACKETS: u32 = 512;
 const LINES: u32 = 24;
 
-fn shape(replacement: Replacement) -> Shape {
-    Shape {
+fn shape(replacement: Replacement) -> CacheShape {
+    CacheShape {
         shared: Geometry { slices: 18, sets: 2048, ways: 11 },
         shared_replacement: replacement,
         private: Geometry { slices: 1, sets: 1024, ways: 16 },
@@ -17,7 +17,7 @@ fn shape(replacement: Replacement) -> Shape {
         directory_ways: 12,
         cores: 1,
         inclusive: false,
-        consumed: Consumed::Migrate { ways: 3 },
+        consumed: ConsumedPolicy::Migrate { ways: 3 },
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::cache::LINE;
-use crate::describe::machine::Machine;
+use crate::describe::machine::SimulatedMachine;
 use crate::describe::traffic::Traffic;
 use crate::engine::{Counted, Levels, Simulation};
 use crate::error::SimError;
@@ -11,7 +11,7 @@ use crate::policy::Policy;
 
 /// One simulation. Every number is simulated.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outcome {
+pub struct SimOutcome {
     /// Always `simulated`: never to be mistaken for a measurement.
     pub kind: &'static str,
     pub machine: String,
@@ -43,7 +43,7 @@ pub struct Outcome {
     pub worker_busy: f64,
     /// Mean time that a worker spent with a packet.
     pub service_us: Option<f64>,
-    pub neighbours: Vec<NeighbourOutcome>,
+    pub neighbours: Vec<CoRunnerOutcome>,
     /// Settings in the order in which they held.
     pub settings: Vec<SettingOutcome>,
     /// Memory that the simulated caches took.
@@ -90,7 +90,7 @@ pub struct Group {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct NeighbourOutcome {
+pub struct CoRunnerOutcome {
     pub name: String,
     #[serde(flatten)]
     pub group: Group,
@@ -106,13 +106,13 @@ pub struct SettingOutcome {
 }
 
 /// Runs one simulation from its beginning to its end.
-pub fn simulate(machine: &Machine, traffic: &Traffic, policy: Policy) -> Result<Outcome, SimError> {
+pub fn simulate(machine: &SimulatedMachine, traffic: &Traffic, policy: Policy) -> Result<SimOutcome, SimError> {
     let counted = Simulation::new(machine, traffic, policy)?.run();
-    Ok(Outcome::of(machine, traffic, policy, &counted))
+    Ok(SimOutcome::of(machine, traffic, policy, &counted))
 }
 
-impl Outcome {
-    fn of(machine: &Machine, traffic: &Traffic, policy: Policy, counted: &Counted) -> Outcome {
+impl SimOutcome {
+    fn of(machine: &SimulatedMachine, traffic: &Traffic, policy: Policy, counted: &Counted) -> SimOutcome {
         let tally = &counted.tally;
         let window = counted.window;
         let rate = |count: u64| count as f64 / window;
@@ -129,7 +129,7 @@ impl Outcome {
         let us = |ns: f64| ns / 1e3;
         let at = |percentile: f64| us(tally.latency.value_at_percentile(percentile) as f64);
         let names = traffic.neighbours.iter().map(|neighbour| neighbour.name.clone());
-        Outcome {
+        SimOutcome {
             kind: "simulated",
             machine: machine.name.clone(),
             traffic: traffic.name.clone(),
@@ -173,8 +173,8 @@ impl Outcome {
             worker_busy: busy / window / f64::from(workers),
             service_us: (tally.finished > 0).then(|| busy * 1e6 / tally.finished as f64),
             neighbours: names
-                .zip(&counted.neighbours)
-                .map(|(name, levels)| NeighbourOutcome { name, group: group(*levels) })
+                .zip(&counted.co_runners)
+                .map(|(name, levels)| CoRunnerOutcome { name, group: group(*levels) })
                 .collect(),
             settings: counted
                 .settings
@@ -183,7 +183,7 @@ impl Outcome {
                     at_s: change.at_s,
                     card_ways: format!("{:#x}", change.setting.card),
                     worker_ways: format!("{:#x}", change.setting.workers),
-                    neighbour_ways: format!("{:#x}", change.setting.neighbours),
+                    neighbour_ways: format!("{:#x}", change.setting.co_runners),
                 })
                 .collect(),
             footprint_bytes: counted.footprint,

@@ -3,27 +3,27 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use crate::describe::machine::Machine;
+use crate::describe::machine::SimulatedMachine;
 use crate::describe::traffic::Traffic;
 use crate::error::SimError;
-use crate::outcome::{Outcome, simulate};
+use crate::outcome::{SimOutcome, simulate};
 use crate::policy::Policy;
 
 /// One simulation to be done.
 #[derive(Debug, Clone)]
-pub struct Job {
-    pub machine: Machine,
+pub struct SweepJob {
+    pub machine: SimulatedMachine,
     pub traffic: Traffic,
     pub policy: Policy,
 }
 
 /// Runs all jobs on as many threads as there are processors; answers in the order of the jobs.
 /// Simulations share nothing, so that the answers do not depend on the number of threads.
-pub fn run_all(jobs: &[Job]) -> Result<Vec<Outcome>, SimError> {
+pub fn run_all(jobs: &[SweepJob]) -> Result<Vec<SimOutcome>, SimError> {
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    let mut answers: Vec<(usize, Result<Outcome, SimError>)> = std::thread::scope(|scope| {
+    let mut answers: Vec<(usize, Result<SimOutcome, SimError>)> = std::thread::scope(|scope| {
         for _ in 0..threads {
             let (next, send) = (&next, send.clone());
             scope.spawn(move || {

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use model::{Bytes, Rate, Span};
 
-use crate::describe::machine::Machine;
+use crate::describe::machine::SimulatedMachine;
 use crate::describe::traffic::Traffic;
 use crate::error::SimError;
 use crate::policy::Policy;
-use crate::sweep::Job;
+use crate::sweep::SweepJob;
 
 /// What a figure shows over its axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum FigureMetric {
     MissRate,
     Latency,
     Both,
@@ -25,26 +25,26 @@ pub enum Shown {
 
 /// One figure: a sweep of one key, with a line a policy (and pair of server and client).
 #[derive(Debug, Clone)]
-pub struct Figure {
+pub struct ThesisFigure {
     pub id: &'static str,
     pub title: &'static str,
     pub key: &'static str,
     pub values: Vec<String>,
-    pub shown: Shown,
-    pub lines: Vec<Line>,
-    machine: Machine,
+    pub metric: FigureMetric,
+    pub lines: Vec<FigureLine>,
+    machine: SimulatedMachine,
 }
 
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct FigureLine {
     pub label: String,
     traffic: Traffic,
     policy: Policy,
 }
 
-impl Figure {
+impl ThesisFigure {
     /// Its simulations: line by line, value by value. The values were checked.
-    pub fn jobs(&self) -> Vec<Job> {
+    pub fn jobs(&self) -> Vec<SweepJob> {
         let mut jobs = Vec::new();
         for line in &self.lines {
             for value in &self.values {
@@ -56,7 +56,7 @@ impl Figure {
                         traffic.run.warm_up = span(WARM_UP).ok().map(Span);
                         traffic.run.measure = span(MEASURED).ok().map(Span);
                     }
-                    jobs.push(Job { machine: self.machine.clone(), traffic, policy: line.policy });
+                    jobs.push(SweepJob { machine: self.machine.clone(), traffic, policy: line.policy });
                 }
             }
         }
@@ -76,7 +76,7 @@ const PAYLOADS: [&str; 6] = ["64", "128", "256", "512", "1024", "1500"];
 const RATES: [&str; 6] = ["200k", "400k", "600k", "800k", "1M", "1.2M"];
 
 /// All figures for a machine; the seed's own is `xeon-e5-2697-v2`.
-pub fn figures(machine: &Machine) -> Result<Vec<Figure>, SimError> {
+pub fn figures(machine: &SimulatedMachine) -> Result<Vec<ThesisFigure>, SimError> {
     let kernel = |mut traffic: Traffic| {
         traffic.workers.cycles = Rate(KERNEL_CYCLES);
         traffic.port.rate = Some(toml::Spanned::new(0..0, Rate(400e3)));
@@ -92,7 +92,7 @@ pub fn figures(machine: &Machine) -> Result<Vec<Figure>, SimError> {
         Ok(traffic)
     };
     let make = |id, title, key, values: &[&str], shown, traffic: &Traffic, on: bool, off: bool| {
-        let line = |label: &str, policy| Line {
+        let line = |label: &str, policy| FigureLine {
             label: label.to_owned(),
             traffic: traffic.clone(),
             policy,
@@ -101,11 +101,11 @@ pub fn figures(machine: &Machine) -> Result<Vec<Figure>, SimError> {
         lines.extend(on.then(|| line("DDIO on", Policy::On)));
         lines.extend(off.then(|| line("DDIO off", Policy::Off)));
         let values = values.iter().map(|value| (*value).to_owned()).collect();
-        Figure { id, title, key, values, shown, lines, machine: machine.clone() }
+        ThesisFigure { id, title, key, values, metric: shown, lines, machine: machine.clone() }
     };
     let (ping, flow) = (open("ping-pong")?, open("flow")?);
     let (one, four) = (caching(1)?, caching(4)?);
-    use Shown::{Both, Latency, MissRate};
+    use FigureMetric::{Both, Latency, MissRate};
     let many: Vec<String> = RATES
         .iter()
         .filter_map(|rate| rate.parse::<Rate>().ok())
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn all_nine_figures_have_all_their_simulations() {
-        let figures = figures(&Machine::open("xeon-e5-2697-v2").unwrap()).unwrap();
+        let figures = figures(&SimulatedMachine::open("xeon-e5-2697-v2").unwrap()).unwrap();
         assert_eq!(figures.len(), 9);
         for figure in &figures {
             let jobs = figure.jobs();

@@ -8,7 +8,7 @@ use std::io::BufRead;
 use serde::Serialize;
 
 use crate::cache::{LINE, LineNumber};
-use crate::describe::machine::Machine;
+use crate::describe::machine::SimulatedMachine;
 use crate::engine::Levels;
 use crate::error::SimError;
 use crate::memory::{Caches, Hits, MemoryLines};
@@ -37,7 +37,7 @@ pub struct TraceOutcome {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Access {
+struct TraceAccess {
     /// None is the card.
     core: Option<usize>,
     write: bool,
@@ -48,7 +48,7 @@ struct Access {
 
 /// Runs a trace; `card` are the ways in which the card may allocate, 0 for none.
 pub fn run(
-    machine: &Machine,
+    machine: &SimulatedMachine,
     card: u32,
     seed: u64,
     origin: &str,
@@ -104,7 +104,7 @@ pub fn run(
     })
 }
 
-fn parse(line: &str, cores: usize) -> Result<Option<Access>, String> {
+fn parse(line: &str, cores: usize) -> Result<Option<TraceAccess>, String> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
@@ -147,7 +147,7 @@ fn parse(line: &str, cores: usize) -> Result<Option<Access>, String> {
     let end = end.ok_or_else(|| format!("`{address}`: addresses must be below 256 GiB"))?;
     let (first, last) = (begin / LINE, (end - 1) / LINE);
     let part = end % LINE != 0;
-    Ok(Some(Access { core, write, first: first as u32, lines: (last - first + 1) as u32, part }))
+    Ok(Some(TraceAccess { core, write, first: first as u32, lines: (last - first + 1) as u32, part }))
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn trace(text: &str) -> Result<TraceOutcome, SimError> {
-        let machine = Machine::open("xeon-gold-6140").unwrap();
+        let machine = SimulatedMachine::open("xeon-gold-6140").unwrap();
         run(&machine, 0x600, 1, "t.txt", text.as_bytes())
     }
 

@@ -5,13 +5,13 @@ use model::{Bytes, Count, Rate, Span};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::describe::machine::Machine;
-use crate::describe::text::Source;
+use crate::describe::machine::SimulatedMachine;
+use crate::describe::text::DescriptionText;
 use crate::describe::traffic::Traffic;
 use crate::engine::SETTLED;
 use crate::error::SimError;
 use crate::policy::Policy;
-use crate::sweep::{Job, run_all};
+use crate::sweep::{SweepJob, run_all};
 
 /// What must hold: the mean error over all points, and that of each, in points of hit rate.
 pub const MEAN_LIMIT: f64 = 5.0;
@@ -19,15 +19,15 @@ pub const POINT_LIMIT: f64 = 10.0;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Published {
+struct PublishedData {
     source: String,
-    series: Vec<Series>,
+    series: Vec<PublishedSeries>,
 }
 
 /// What changes from point to point of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Varied {
+pub enum VariedKey {
     Ways,
     Descriptors,
     Cores,
@@ -47,9 +47,9 @@ pub enum Metric {
 /// Lists of the same length: a point has one of each.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Series {
+struct PublishedSeries {
     id: String,
-    by: Varied,
+    by: VariedKey,
     read: String,
     #[serde(default)]
     metric: Metric,
@@ -70,9 +70,9 @@ struct Series {
 
 /// One published point beside the simulated one.
 #[derive(Debug, Clone, Serialize)]
-pub struct Point {
+pub struct ValidationPoint {
     pub series: String,
-    pub by: Varied,
+    pub by: VariedKey,
     pub metric: Metric,
     /// Where in the source it stands.
     pub read: String,
@@ -91,7 +91,7 @@ pub struct Point {
 
 /// How far off the points of one series, or all, are.
 #[derive(Debug, Clone, Serialize)]
-pub struct Errors {
+pub struct ValidationErrors {
     pub series: String,
     pub metric: Metric,
     /// The model was made, or changed, with these numbers in sight.
@@ -108,8 +108,8 @@ pub struct Validation {
     pub kind: &'static str,
     pub machine: String,
     pub source: String,
-    pub points: Vec<Point>,
-    pub series: Vec<Errors>,
+    pub points: Vec<ValidationPoint>,
+    pub series: Vec<ValidationErrors>,
     /// Of all points of all series.
     pub mean_error_points: f64,
     pub max_error_points: f64,
@@ -127,25 +127,25 @@ pub fn validate() -> Result<Validation, SimError> {
 /// Simulates the published points of the named series, of all where none is named. The error
 /// names a series that there is not.
 pub fn validate_series(names: &[String]) -> Result<Validation, SimError> {
-    let source = Source {
+    let source = DescriptionText {
         origin: "published/ddio-bench.toml".to_owned(),
         text: include_str!("published/ddio-bench.toml").to_owned(),
     };
-    let mut published: Published = source.parse()?;
+    let mut published: PublishedData = source.parse()?;
     let known = published.series.iter().map(|series| series.id.as_str());
     if let Some(name) = names.iter().find(|name| !known.clone().any(|id| id == **name)) {
         let words = format!("there is no published series `{name}`; {}", hint(name, known));
         return Err(SimError::Value(words));
     }
     published.series.retain(|series| names.is_empty() || names.contains(&series.id));
-    let machine = Machine::open("xeon-gold-6140")?;
+    let machine = SimulatedMachine::open("xeon-gold-6140")?;
     let traffic = Traffic::open("forward", &machine)?;
-    let mut points: Vec<Point> = published.series.iter().flat_map(Series::points).collect();
+    let mut points: Vec<ValidationPoint> = published.series.iter().flat_map(PublishedSeries::points).collect();
     // Points of writes and of reads share their experiments.
-    let mut experiments: Vec<Experiment> = points.iter().map(Point::experiment).collect();
+    let mut experiments: Vec<Experiment> = points.iter().map(ValidationPoint::experiment).collect();
     experiments.sort_unstable();
     experiments.dedup();
-    let jobs: Vec<Job> = experiments.iter().map(|of| of.job(&machine, &traffic)).collect();
+    let jobs: Vec<SweepJob> = experiments.iter().map(|of| of.job(&machine, &traffic)).collect();
     let outcomes = run_all(&jobs)?;
     for point in &mut points {
         let Ok(own) = experiments.binary_search(&point.experiment()) else { continue };
@@ -156,12 +156,12 @@ pub fn validate_series(names: &[String]) -> Result<Validation, SimError> {
         point.simulated_percent = simulated.unwrap_or(0.0);
         point.error_points = point.simulated_percent - point.published_percent;
     }
-    let of = |series: &Series| {
+    let of = |series: &PublishedSeries| {
         let own = points.iter().filter(|point| point.series == series.id);
-        Errors { metric: series.metric, seen: series.seen, ..Errors::of(&series.id, own) }
+        ValidationErrors { metric: series.metric, seen: series.seen, ..ValidationErrors::of(&series.id, own) }
     };
     let series = published.series.iter().map(of).collect();
-    let all = Errors::of("all", points.iter());
+    let all = ValidationErrors::of("all", points.iter());
     Ok(Validation {
         kind: "simulated",
         machine: machine.name,
@@ -176,10 +176,10 @@ pub fn validate_series(names: &[String]) -> Result<Validation, SimError> {
     })
 }
 
-impl Series {
-    fn points(&self) -> impl Iterator<Item = Point> {
+impl PublishedSeries {
+    fn points(&self) -> impl Iterator<Item = ValidationPoint> {
         let settings = self.descriptors.iter().zip(&self.ways).zip(&self.hits).enumerate();
-        settings.map(|(i, ((descriptors, ways), hits))| Point {
+        settings.map(|(i, ((descriptors, ways), hits))| ValidationPoint {
             series: self.id.clone(),
             by: self.by,
             metric: self.metric,
@@ -196,14 +196,14 @@ impl Series {
     }
 }
 
-impl Point {
+impl ValidationPoint {
     /// The value of what changes in its series.
     pub fn varied(&self) -> f64 {
         match self.by {
-            Varied::Ways => f64::from(self.ways),
-            Varied::Descriptors => self.receive_descriptors as f64,
-            Varied::Cores => f64::from(self.workers),
-            Varied::Rate => self.rate_packets_s.unwrap_or(0.0),
+            VariedKey::Ways => f64::from(self.ways),
+            VariedKey::Descriptors => self.receive_descriptors as f64,
+            VariedKey::Cores => f64::from(self.workers),
+            VariedKey::Rate => self.rate_packets_s.unwrap_or(0.0),
         }
     }
 
@@ -229,7 +229,7 @@ struct Experiment {
 }
 
 impl Experiment {
-    fn job(&self, machine: &Machine, traffic: &Traffic) -> Job {
+    fn job(&self, machine: &SimulatedMachine, traffic: &Traffic) -> SweepJob {
         let mut traffic = traffic.clone();
         traffic.port.packet = Spanned::new(0..0, Bytes(self.packet_bytes));
         traffic.port.rate = self.rate_packets_s.map(|rate| Spanned::new(0..0, Rate(rate as f64)));
@@ -237,16 +237,16 @@ impl Experiment {
         traffic.workers.cores = Spanned::new(0..0, self.workers);
         // They measured for seconds: a queue that gains a packet in some hundreds has filled by then.
         traffic.run.warm_up = Some(Span(SETTLED));
-        Job { machine: machine.clone(), traffic, policy: Policy::Ways(self.ways) }
+        SweepJob { machine: machine.clone(), traffic, policy: Policy::Ways(self.ways) }
     }
 }
 
-impl Errors {
-    fn of<'a>(series: &str, points: impl Iterator<Item = &'a Point>) -> Errors {
+impl ValidationErrors {
+    fn of<'a>(series: &str, points: impl Iterator<Item = &'a ValidationPoint>) -> ValidationErrors {
         let errors: Vec<f64> = points.map(|point| point.error_points.abs()).collect();
         let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
         let most = errors.iter().copied().fold(0.0, f64::max);
-        Errors {
+        ValidationErrors {
             series: series.to_owned(),
             metric: Metric::default(),
             seen: false,
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn the_lists_of_a_series_have_one_length() {
         let text = include_str!("published/ddio-bench.toml");
-        let published: Published = toml::from_str(text).unwrap();
+        let published: PublishedData = toml::from_str(text).unwrap();
         for series in &published.series {
             let varied: Vec<f64> = series.points().map(|point| point.varied()).collect();
             assert!(varied.is_sorted_by(|a, b| a < b), "{}: {varied:?}", series.id);
@@ -279,11 +279,11 @@ mod tests {
 
     #[test]
     fn one_point_beyond_the_limit_is_enough_to_be_invalid() {
-        let published: Published =
+        let published: PublishedData =
             toml::from_str(include_str!("published/ddio-bench.toml")).unwrap();
-        let mut points: Vec<Point> = published.series[0].points().collect();
+        let mut points: Vec<ValidationPoint> = published.series[0].points().collect();
         points[0].error_points = -9.9;
-        let errors = |points: &[Point]| Errors::of("x", points.iter());
+        let errors = |points: &[ValidationPoint]| ValidationErrors::of("x", points.iter());
         assert!(errors(&points).valid);
         points[0].error_points = -10.1;
         assert!(!errors(&points).valid);

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 use cachesim::cache::{Cache, Geometry, Replacement};
-use cachesim::memory::{Caches, Consumed, Hits, Level, Shape};
+use cachesim::memory::{Caches, ConsumedPolicy, Hits, Level, CacheShape};
 use proptest::prelude::*;
 
 const KINDS: [Replacement; 4] =
     [Replacement::Lru, Replacement::TreePlru, Replacement::Random, Replacement::Rrip];
 
-fn shape(sets: u32, ways: u32, cores: usize) -> Shape {
-    Shape {
+fn shape(sets: u32, ways: u32, cores: usize) -> CacheShape {
+    CacheShape {
         shared: Geometry { slices: 1, sets, ways },
         shared_replacement: Replacement::Random,
         private: Geometry { slices: 1, sets: 16, ways: 4 },
@@ -20,7 +20,7 @@ fn shape(sets: u32, ways: u32, cores: usize) -> Shape {
         directory_ways: 16,
         cores,
         inclusive: false,
-        consumed: Consumed::Migrate { ways: 1 },
+        consumed: ConsumedPolicy::Migrate { ways: 1 },
     }
 }
 
@@ -51,7 +51,7 @@ proptest! {
         share in 0.1_f64..=1.0,
         rounds in 2_u32..5,
     ) {
-        let shape = Shape { shared_replacement: kind, ..shape(sets, 11, 1) };
+        let shape = CacheShape { shared_replacement: kind, ..shape(sets, 11, 1) };
         let mut caches = Caches::new(shape, 7);
         let mask = 0x7ff & !(0x7ff >> ways);
         // One slice and lines in a row: each set gets as many as any other.
@@ -115,11 +115,11 @@ proptest! {
         card in prop::sample::select(vec![0_u32, 0x3, 0x1, 0xf]),
     ) {
         let consumed = match consumed {
-            0 => Consumed::Keep,
-            1 => Consumed::Move,
-            _ => Consumed::Migrate { ways: 0b1000 },
+            0 => ConsumedPolicy::Keep,
+            1 => ConsumedPolicy::Move,
+            _ => ConsumedPolicy::Migrate { ways: 0b1000 },
         };
-        let shape = Shape { inclusive, consumed, ..shape(32, 4, 3) };
+        let shape = CacheShape { inclusive, consumed, ..shape(32, 4, 3) };
         let mut caches = Caches::new(shape, 3);
         let (mut asked, mut counted) = (0, 0);
         for (what, first, lines, core) in steps {
@@ -174,7 +174,7 @@ proptest! {
         writes in prop::collection::vec(0_u32..2000, 1..1500),
         inclusive in any::<bool>(),
     ) {
-        let mut caches = Caches::new(Shape { inclusive, ..shape(32, 4, 1) }, 5);
+        let mut caches = Caches::new(CacheShape { inclusive, ..shape(32, 4, 1) }, 5);
         // As each line is written once, each is changed in exactly one place or written back.
         let mut once: Vec<u32> = writes;
         once.sort_unstable();

@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use cachesim::describe::text::Source;
-use cachesim::{Machine, Outcome, Policy, Traffic, simulate};
+use cachesim::describe::text::DescriptionText;
+use cachesim::{SimulatedMachine, SimOutcome, Policy, Traffic, simulate};
 
-fn machine() -> Machine {
-    Machine::open("xeon-gold-6140").unwrap()
+fn machine() -> SimulatedMachine {
+    SimulatedMachine::open("xeon-gold-6140").unwrap()
 }
 
 /// Forwarding with some keys changed and a short window.
-fn forward(changes: &[(&str, &str)], policy: &str) -> Outcome {
+fn forward(changes: &[(&str, &str)], policy: &str) -> SimOutcome {
     let machine = machine();
     let mut traffic = Traffic::open("forward", &machine).unwrap();
     for (key, value) in changes {
@@ -21,7 +21,7 @@ fn forward(changes: &[(&str, &str)], policy: &str) -> Outcome {
     simulate(&machine, &traffic, Policy::parse(policy).unwrap()).unwrap()
 }
 
-fn hits(outcome: &Outcome) -> f64 {
+fn hits(outcome: &SimOutcome) -> f64 {
     outcome.pcie_write_hit_percent.unwrap()
 }
 
@@ -65,7 +65,7 @@ fn a_slow_worker_drops_and_queues() {
     let slow = forward(&[("descriptors", "512"), ("rate", "5M"), ("cycles", "1800")], "on");
     assert!(slow.drops.share > 0.5 && slow.drops.no_descriptor > 0, "{:?}", slow.drops);
     assert!(slow.worker_busy > 0.98);
-    let p50 = |outcome: &Outcome| outcome.latency_us.as_ref().unwrap().p50;
+    let p50 = |outcome: &SimOutcome| outcome.latency_us.as_ref().unwrap().p50;
     assert!(p50(&slow) > 20.0 * p50(&quick), "the ring is a queue: {}", p50(&slow));
     let share = slow.throughput_packets_s / slow.offered_packets_s + slow.drops.share;
     assert!((share - 1.0).abs() < 0.02, "what is not dropped is sent: {share}");
@@ -153,8 +153,8 @@ fn wrong_descriptions_are_shown_in_their_place() {
     let text = include_str!("../src/machines/xeon-gold-6140.toml");
     let broken = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        let source = Source { origin: "m.toml".into(), text: text.replacen(from, to, 1) };
-        Machine::parse(&source).unwrap_err().to_string()
+        let source = DescriptionText { origin: "m.toml".into(), text: text.replacen(from, to, 1) };
+        SimulatedMachine::parse(&source).unwrap_err().to_string()
     };
     let says = broken("sets = 2048", "sets = 2000");
     assert!(says.starts_with("`shared.sets` must be a power of two"), "{says}");
@@ -165,7 +165,7 @@ fn wrong_descriptions_are_shown_in_their_place() {
     assert!(says.contains("did you mean `inclusive`?"), "{says}");
 
     let traffic = |text: &str| {
-        let source = Source { origin: "t.toml".into(), text: text.into() };
+        let source = DescriptionText { origin: "t.toml".into(), text: text.into() };
         Traffic::parse(&source, &machine).unwrap_err().to_string()
     };
     let base = "name = \"x\"\n[port]\npacket = 1500\n[queues]\nreceive = 4096\n[workers]\ncores = ";
@@ -179,7 +179,7 @@ fn wrong_descriptions_are_shown_in_their_place() {
     let says = traffic(&format!("{base}1").replace("1500", "4000"));
     assert!(says.contains("`port.packet` must be 1 to 2048 B"), "{says}");
     assert!(Policy::parse("iatt").unwrap_err().to_string().contains("did you mean `iat`?"));
-    assert!(Machine::open("xeon-gold").unwrap_err().to_string().contains("xeon-gold-6140"));
+    assert!(SimulatedMachine::open("xeon-gold").unwrap_err().to_string().contains("xeon-gold-6140"));
 }
 
 #[test]

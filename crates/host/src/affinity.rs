@@ -6,7 +6,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use thiserror::Error;
 
-use crate::facts::topology::{self, Thread};
+use crate::facts::topology::{self, HardwareThread};
 use crate::root::Root;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -84,7 +84,7 @@ fn allowed_to(process: Pid) -> Result<Vec<u32>, AffinityError> {
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-fn order(allowed: &[u32], threads: &[Thread]) -> CpuOrder {
+fn order(allowed: &[u32], threads: &[HardwareThread]) -> CpuOrder {
     // A core is named by its lowest thread, whether we may use that or not.
     let core_of = |cpu: u32| {
         let thread = threads.iter().find(|thread| thread.cpu == cpu);
@@ -106,21 +106,21 @@ fn order(allowed: &[u32], threads: &[Thread]) -> CpuOrder {
 mod tests {
     use super::*;
 
-    fn thread(cpu: u32, siblings: &[u32]) -> Thread {
-        Thread { cpu, socket: 0, siblings: siblings.to_vec() }
+    fn thread(cpu: u32, siblings: &[u32]) -> HardwareThread {
+        HardwareThread { cpu, socket: 0, siblings: siblings.to_vec() }
     }
 
     #[test]
     fn one_thread_of_each_core_comes_first() {
         // Neighbouring numbers share a core.
-        let paired: Vec<Thread> =
+        let paired: Vec<HardwareThread> =
             (0..4).map(|cpu| thread(cpu, &[cpu / 2 * 2, cpu / 2 * 2 + 1])).collect();
         let found = order(&[0, 1, 2, 3], &paired);
         assert_eq!((found.cpus.as_slice(), found.cores), ([0, 2, 1, 3].as_slice(), 2));
         // The other thread of core 0 is not ours: thread 1 stands for its core.
         assert_eq!(order(&[1, 2, 3], &paired).cpus, [1, 2, 3]);
         // Numbers of the same core lie far apart.
-        let split: Vec<Thread> = (0..4).map(|cpu| thread(cpu, &[cpu % 2, cpu % 2 + 2])).collect();
+        let split: Vec<HardwareThread> = (0..4).map(|cpu| thread(cpu, &[cpu % 2, cpu % 2 + 2])).collect();
         assert_eq!(order(&[0, 1, 2, 3], &split).cpus, [0, 1, 2, 3]);
     }
 

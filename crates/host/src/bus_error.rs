@@ -15,10 +15,10 @@ static IS_TOLD: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// In words, why the kernel refused.
-pub fn tell_bus_errors() -> Result<(), String> {
+pub fn report_bus_errors() -> Result<(), String> {
     // On the stack for signals that the standard library gives every thread.
     let flags = SaFlags::SA_SIGINFO | SaFlags::SA_ONSTACK;
-    let action = SigAction::new(SigHandler::SigAction(tell), flags, SigSet::empty());
+    let action = SigAction::new(SigHandler::SigAction(handle_sigbus), flags, SigSet::empty());
     // SAFETY: the handler calls nothing but system calls, and does not return.
     match unsafe { sigaction(Signal::SIGBUS, &action) } {
         Ok(_) => Ok(()),
@@ -27,7 +27,7 @@ pub fn tell_bus_errors() -> Result<(), String> {
 }
 
 /// A signal may come in the middle of an allocation: nothing here takes memory or a lock.
-extern "C" fn tell(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn handle_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // A device that fails does so for all threads at once: one of them tells, and ends the process.
     while IS_TOLD.swap(true, Ordering::Relaxed) {
         // SAFETY: a call without arguments.
@@ -36,7 +36,7 @@ extern "C" fn tell(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_v
     // SAFETY: the kernel hands a whole structure to a handler that asked for it.
     let address = unsafe { info.as_ref().map_or(0, |info| info.si_addr() as u64) };
     let mut maps = [0_u8; 512];
-    let mut line = Line::default();
+    let mut line = MapsLine::default();
     let mut found = None;
     // SAFETY: the path ends with a zero byte.
     let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY) };
@@ -53,26 +53,26 @@ extern "C" fn tell(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_v
                 found = Some(at);
                 break;
             } else {
-                line = Line::default();
+                line = MapsLine::default();
             }
         }
     }
-    say(b"error: ");
+    write_stderr(b"error: ");
     match found {
         Some(at) => {
-            say(line.path());
-            say(b": byte ");
-            say(decimal(at, &mut [0; 20]));
+            write_stderr(line.path());
+            write_stderr(b": byte ");
+            write_stderr(decimal(at, &mut [0; 20]));
         }
-        None => say(b"mapped memory"),
+        None => write_stderr(b"mapped memory"),
     }
-    say(b" cannot be read: the device failed, or the file was cut (SIGBUS). What was finished is \
+    write_stderr(b" cannot be read: the device failed, or the file was cut (SIGBUS). What was finished is \
          kept; the kernel's log (dmesg) names the sector\n");
     // SAFETY: ends the process without running anything of it.
     unsafe { libc::_exit(1) }
 }
 
-fn say(text: &[u8]) {
+fn write_stderr(text: &[u8]) {
     // SAFETY: the text is as long as it is said to be. What cannot be written is not heard.
     unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
 }
@@ -91,18 +91,18 @@ fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
 }
 
 /// One line of `/proc/self/maps`: `FROM-TO MODE OFFSET DEVICE INODE   PATH`.
-struct Line {
+struct MapsLine {
     text: [u8; 1024],
     length: usize,
 }
 
-impl Default for Line {
+impl Default for MapsLine {
     fn default() -> Self {
-        Line { text: [0; 1024], length: 0 }
+        MapsLine { text: [0; 1024], length: 0 }
     }
 }
 
-impl Line {
+impl MapsLine {
     /// What is longer than a path here is cut.
     fn push(&mut self, byte: u8) {
         if let Some(place) = self.text.get_mut(self.length) {
@@ -140,8 +140,8 @@ fn hex(word: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Line {
-        let mut line = Line::default();
+    fn line(text: &str) -> MapsLine {
+        let mut line = MapsLine::default();
         text.bytes().for_each(|byte| line.push(byte));
         line
     }

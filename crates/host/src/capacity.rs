@@ -2,7 +2,7 @@
 
 use crate::affinity::{self, AffinityError};
 use crate::facts::cgroup;
-use crate::human;
+use crate::format;
 use crate::root::Root;
 
 /// CPUs' worth of time, and what allows no more.
@@ -25,7 +25,7 @@ pub fn capacity(root: &Root, named: &[u32]) -> Result<Capacity, AffinityError> {
     let quota = cgroup::cpu_limit(root).ok().flatten();
     Ok(match quota {
         Some((cpus, file)) if cpus < usable as f64 => {
-            Capacity { cpus, words: format!("{} CPUs by {file}", human::short(cpus)) }
+            Capacity { cpus, words: format!("{} CPUs by {file}", format::short(cpus)) }
         }
         _ => {
             let cpus = if usable == 1 { "CPU" } else { "CPUs" };

@@ -9,13 +9,13 @@
 #![deny(unsafe_code)]
 
 mod affinity;
-mod beneath;
+mod confined;
 mod bus_error;
 pub mod cachegrind;
 mod capacity;
 mod doctor;
 mod facts;
-mod human;
+mod format;
 mod kernel_log;
 pub mod knob;
 mod parse;
@@ -29,20 +29,20 @@ mod timer;
 mod unavailable;
 
 pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
-pub use bus_error::tell_bus_errors;
+pub use bus_error::report_bus_errors;
 pub use capacity::{Capacity, capacity};
-pub use doctor::{Check, State, doctor};
-pub use facts::cache::{Cache, caches};
+pub use doctor::{DoctorCheck, CheckState, doctor};
+pub use facts::cache::{CpuCache, caches};
 pub use facts::facts;
 pub use facts::memory::available_bytes as memory_available_bytes;
 pub use facts::memory::total_bytes as memory_total_bytes;
 pub use kernel_log::KernelLog;
 pub use parse::cpu_list;
 pub use probe::energy::{EnergySettings, IdlePower, idle_power};
-pub use probe::quiet::{Quiet, THROTTLED, Throttled, neighbours_doubt, steal_doubt, throttled};
+pub use probe::quiet::{QuietCheck, THROTTLED, Throttled, neighbours_doubt, steal_doubt, throttled};
 pub use probe::{
-    Choice, Context, CounterChoice, CounterScope, Gauge, Observed, PROBES, Prepared, Probe,
-    ProbeSpec, Signal, Task, Watch,
+    ProbeChoice, Context, CounterChoice, CounterScope, Gauge, WatchReadings, PROBES, PreparedWatch, Probe,
+    ProbeSpec, Signal, SamplerTask, RunWatch,
 };
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage, volume_of};

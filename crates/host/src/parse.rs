@@ -40,7 +40,7 @@ pub(crate) fn kilobytes(text: &str, key: &str) -> Option<u64> {
 }
 
 /// The choice in brackets of `always [madvise] never`.
-pub(crate) fn chosen(text: &str) -> Option<&str> {
+pub(crate) fn bracketed(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     let (choice, _) = rest.split_once(']')?;
     Some(choice)
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn choices_sizes_and_escapes() {
-        assert_eq!(chosen("none [mq-deadline] bfq"), Some("mq-deadline"));
-        assert_eq!(chosen("none"), None);
+        assert_eq!(bracketed("none [mq-deadline] bfq"), Some("mq-deadline"));
+        assert_eq!(bracketed("none"), None);
         assert_eq!(cache_size("25344K"), Some(25_344 << 10));
         assert_eq!(cache_size("1X"), None);
         assert_eq!(unescape("/a\\040b\\134c\\"), "/a b\\c\\");

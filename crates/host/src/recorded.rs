@@ -19,16 +19,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
 
-use crate::beneath::Beneath;
+use crate::confined::ConfinedDir;
 use crate::facts::identity;
 use crate::root::{Root, RootError};
 
 /// What was read of a machine.
 #[derive(Debug, Default)]
-pub struct Notes(Mutex<BTreeMap<String, Entry>>);
+pub struct RecordingNotes(Mutex<BTreeMap<String, TreeEntry>>);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Entry {
+enum TreeEntry {
     Folder,
     /// It is there; nobody has read it.
     File,
@@ -39,32 +39,32 @@ enum Entry {
     Failure(String),
 }
 
-impl Entry {
+impl TreeEntry {
     /// Of two that say something of one path the more telling one stays.
     fn rank(&self) -> u8 {
         match self {
-            Entry::Folder | Entry::File | Entry::Failure(_) => 0,
-            Entry::Text(_) | Entry::Bytes(_) | Entry::Link(_) => 1,
+            TreeEntry::Folder | TreeEntry::File | TreeEntry::Failure(_) => 0,
+            TreeEntry::Text(_) | TreeEntry::Bytes(_) | TreeEntry::Link(_) => 1,
         }
     }
 }
 
-impl Notes {
+impl RecordingNotes {
     pub(crate) fn entry(&self, path: &str, is_folder: bool) {
-        self.put(path, if is_folder { Entry::Folder } else { Entry::File });
+        self.put(path, if is_folder { TreeEntry::Folder } else { TreeEntry::File });
     }
 
     pub(crate) fn text(&self, path: &str, text: &str) {
-        self.put(path, Entry::Text(text.to_owned()));
+        self.put(path, TreeEntry::Text(text.to_owned()));
     }
 
     pub(crate) fn link(&self, path: &str, target: &str) {
-        self.put(path, Entry::Link(target.to_owned()));
+        self.put(path, TreeEntry::Link(target.to_owned()));
     }
 
     pub(crate) fn failure(&self, path: &str, error: &RootError) {
         if !matches!(error, RootError::Missing { .. }) {
-            self.put(path, Entry::Failure(error.to_string()));
+            self.put(path, TreeEntry::Failure(error.to_string()));
         }
     }
 
@@ -73,14 +73,14 @@ impl Notes {
             return;
         }
         let mut notes = self.lock();
-        let entry = notes.entry(path.to_owned()).or_insert(Entry::File);
+        let entry = notes.entry(path.to_owned()).or_insert(TreeEntry::File);
         match entry {
-            Entry::Bytes(parts) => drop(parts.insert(offset, bytes.to_vec())),
-            other => *other = Entry::Bytes(BTreeMap::from([(offset, bytes.to_vec())])),
+            TreeEntry::Bytes(parts) => drop(parts.insert(offset, bytes.to_vec())),
+            other => *other = TreeEntry::Bytes(BTreeMap::from([(offset, bytes.to_vec())])),
         }
     }
 
-    fn put(&self, path: &str, entry: Entry) {
+    fn put(&self, path: &str, entry: TreeEntry) {
         if is_of_a_process(path) {
             return;
         }
@@ -92,7 +92,7 @@ impl Notes {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, TreeEntry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,12 +105,12 @@ impl Notes {
         }
         for (path, entry) in &*self.lock() {
             let _ = match entry {
-                Entry::Folder => writeln!(text, "{path}/"),
-                Entry::File => writeln!(text, "{path} ="),
-                Entry::Failure(why) => writeln!(text, "# {why}"),
-                Entry::Link(target) => writeln!(text, "{path} -> {target}"),
-                Entry::Text(content) => write_text(&mut text, path, content),
-                Entry::Bytes(parts) => parts.iter().try_for_each(|(offset, bytes)| {
+                TreeEntry::Folder => writeln!(text, "{path}/"),
+                TreeEntry::File => writeln!(text, "{path} ="),
+                TreeEntry::Failure(why) => writeln!(text, "# {why}"),
+                TreeEntry::Link(target) => writeln!(text, "{path} -> {target}"),
+                TreeEntry::Text(content) => write_text(&mut text, path, content),
+                TreeEntry::Bytes(parts) => parts.iter().try_for_each(|(offset, bytes)| {
                     let hex: Vec<String> = bytes.iter().map(|b| format!("{b:02X}")).collect();
                     writeln!(text, "{path} @{offset} = {}", hex.join(" "))
                 }),
@@ -134,7 +134,7 @@ fn write_text(text: &mut String, path: &str, content: &str) -> std::fmt::Result 
 }
 
 /// What tells a machine from every other one: its identity and its name.
-pub fn names_of(root: &Root) -> Vec<String> {
+pub fn machine_names(root: &Root) -> Vec<String> {
     identity::SOURCES.iter().filter_map(|path| root.value(path).ok()).collect()
 }
 
@@ -170,7 +170,7 @@ const OFFSET: u64 = u32::MAX as u64;
 /// A line that is no entry, with its number; one that makes more than a machine has; what the file
 /// system refuses.
 pub fn unpack(text: &str, origin: &str, dir: &Path) -> Result<(), TreeError> {
-    let mut made = Made { folder: Beneath::new(dir), files: 0, bytes: 0 };
+    let mut made = RecordedTree { folder: ConfinedDir::new(dir), files: 0, bytes: 0 };
     let mut lines = text.lines().zip(1..).peekable();
     while let Some((line, number)) = lines.next() {
         if line.is_empty() || line.starts_with('#') {
@@ -186,15 +186,15 @@ pub fn unpack(text: &str, origin: &str, dir: &Path) -> Result<(), TreeError> {
         }
         let origin = || origin.to_owned();
         made.entry(line, content).map_err(|no| match no {
-            No::Entry => TreeError::NoEntry {
+            TreeRefusal::Entry => TreeError::NoEntry {
                 origin: origin(),
                 line: number,
                 text: line.chars().take(60).collect(),
             },
-            No::TooMuch(what, limit) => {
+            TreeRefusal::TooMuch(what, limit) => {
                 TreeError::TooMuch { origin: origin(), line: number, what, limit }
             }
-            No::Io(path, source) => {
+            TreeRefusal::Io(path, source) => {
                 TreeError::Unpacked { origin: origin(), line: number, path, source }
             }
         })?;
@@ -203,26 +203,26 @@ pub fn unpack(text: &str, origin: &str, dir: &Path) -> Result<(), TreeError> {
 }
 
 /// Why a line makes nothing.
-enum No {
+enum TreeRefusal {
     Entry,
     TooMuch(&'static str, String),
     Io(String, io::Error),
 }
 
 /// The folder and what is in it by now.
-struct Made {
-    folder: Beneath,
+struct RecordedTree {
+    folder: ConfinedDir,
     files: u64,
     bytes: u64,
 }
 
-impl Made {
+impl RecordedTree {
     /// Makes what a line says; `content` are the lines that follow a `PATH:`.
-    fn entry(&mut self, line: &str, content: Option<String>) -> Result<(), No> {
+    fn entry(&mut self, line: &str, content: Option<String>) -> Result<(), TreeRefusal> {
         if let Some(content) = content {
-            let paths = line.strip_suffix(':').ok_or(No::Entry)?;
+            let paths = line.strip_suffix(':').ok_or(TreeRefusal::Entry)?;
             if content.is_empty() {
-                return Err(No::Entry);
+                return Err(TreeRefusal::Entry);
             }
             return self.texts(paths, &content);
         }
@@ -239,31 +239,31 @@ impl Made {
             let content = if text.is_empty() { String::new() } else { format!("{text}\n") };
             return self.texts(path, &content);
         }
-        let path = checked(line.strip_suffix('/').ok_or(No::Entry)?)?;
+        let path = checked(line.strip_suffix('/').ok_or(TreeRefusal::Entry)?)?;
         self.folders(path, path)
     }
 
-    fn count(&mut self, files: u64, bytes: u64) -> Result<(), No> {
+    fn count(&mut self, files: u64, bytes: u64) -> Result<(), TreeRefusal> {
         self.files = self.files.saturating_add(files);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.files > FILES {
-            return Err(No::TooMuch("too many files", format!("{FILES} files and folders")));
+            return Err(TreeRefusal::TooMuch("too many files", format!("{FILES} files and folders")));
         }
         if self.bytes > BYTES {
-            return Err(No::TooMuch("too much text", format!("{} MiB of text", BYTES >> 20)));
+            return Err(TreeRefusal::TooMuch("too much text", format!("{} MiB of text", BYTES >> 20)));
         }
         Ok(())
     }
 
     /// One file for each number of a path's `{0-7}`, all with the same content.
-    fn texts(&mut self, path: &str, content: &str) -> Result<(), No> {
+    fn texts(&mut self, path: &str, content: &str) -> Result<(), TreeRefusal> {
         let path = checked(path)?;
         let (before, first, last, after) = match path.split_once('{') {
             None => (path, None, None, ""),
             Some((before, rest)) => {
-                let (range, after) = rest.split_once('}').ok_or(No::Entry)?;
-                let (first, last) = range.split_once('-').ok_or(No::Entry)?;
-                let number = |text: &str| text.parse::<u32>().map_err(|_| No::Entry);
+                let (range, after) = rest.split_once('}').ok_or(TreeRefusal::Entry)?;
+                let (first, last) = range.split_once('-').ok_or(TreeRefusal::Entry)?;
+                let number = |text: &str| text.parse::<u32>().map_err(|_| TreeRefusal::Entry);
                 (before, Some(number(first)?), Some(number(last)?), after)
             }
         };
@@ -277,19 +277,19 @@ impl Made {
             .try_for_each(|number| self.text(&format!("{before}{number}{after}"), content))
     }
 
-    fn text(&mut self, path: &str, content: &str) -> Result<(), No> {
+    fn text(&mut self, path: &str, content: &str) -> Result<(), TreeRefusal> {
         self.with_folder(path)?;
-        self.folder.put(path, content.as_bytes()).map_err(failed(path))
+        self.folder.write_file(path, content.as_bytes()).map_err(failed(path))
     }
 
-    fn bytes(&mut self, path: &str, offset: &str, text: &str) -> Result<(), No> {
-        let offset: u64 = offset.parse().map_err(|_| No::Entry)?;
+    fn bytes(&mut self, path: &str, offset: &str, text: &str) -> Result<(), TreeRefusal> {
+        let offset: u64 = offset.parse().map_err(|_| TreeRefusal::Entry)?;
         if offset > OFFSET {
-            return Err(No::TooMuch("too far an offset", format!("{OFFSET} as an offset")));
+            return Err(TreeRefusal::TooMuch("too far an offset", format!("{OFFSET} as an offset")));
         }
         let bytes: Result<Vec<u8>, _> =
             text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16)).collect();
-        let bytes = bytes.map_err(|_| No::Entry)?;
+        let bytes = bytes.map_err(|_| TreeRefusal::Entry)?;
         self.count(1, bytes.len() as u64)?;
         self.with_folder(path)?;
         self.folder
@@ -299,7 +299,7 @@ impl Made {
     }
 
     /// A link as it was recorded; where it leads within the folder is made, for files below it.
-    fn link(&mut self, path: &str, target: &str) -> Result<(), No> {
+    fn link(&mut self, path: &str, target: &str) -> Result<(), TreeRefusal> {
         self.with_folder(path)?;
         if self.folder.is_taken(path) {
             return Ok(());
@@ -313,33 +313,33 @@ impl Made {
         self.folder.make_link(path, target).map_err(failed(path))
     }
 
-    fn with_folder(&mut self, path: &str) -> Result<(), No> {
+    fn with_folder(&mut self, path: &str) -> Result<(), TreeRefusal> {
         let above = path.trim_end_matches('/').rsplit_once('/').map_or("", |(above, _)| above);
         self.folders(above, path)
     }
 
     /// Makes a folder and those above it, for the sake of an entry.
-    fn folders(&mut self, folder: &str, entry: &str) -> Result<(), No> {
+    fn folders(&mut self, folder: &str, entry: &str) -> Result<(), TreeRefusal> {
         let made = self.folder.make_folders(folder).map_err(failed(entry))?;
         self.count(made, 0)
     }
 }
 
 /// A path that can be made. One with `..` has another one that says the same plainly.
-fn checked(path: &str) -> Result<&str, No> {
+fn checked(path: &str) -> Result<&str, TreeRefusal> {
     let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
-    not_too_deep(is_plain.then_some(path).ok_or(No::Entry)?)
+    not_too_deep(is_plain.then_some(path).ok_or(TreeRefusal::Entry)?)
 }
 
-fn not_too_deep(path: &str) -> Result<&str, No> {
+fn not_too_deep(path: &str) -> Result<&str, TreeRefusal> {
     match path.split('/').filter(|name| !name.is_empty()).count() > NAMES {
-        true => Err(No::TooMuch("too deep a path", format!("{NAMES} names in a path"))),
+        true => Err(TreeRefusal::TooMuch("too deep a path", format!("{NAMES} names in a path"))),
         false => Ok(path),
     }
 }
 
-fn failed(path: &str) -> impl FnOnce(io::Error) -> No {
-    move |error| No::Io(path.to_owned(), error)
+fn failed(path: &str) -> impl FnOnce(io::Error) -> TreeRefusal {
+    move |error| TreeRefusal::Io(path.to_owned(), error)
 }
 
 #[cfg(test)]
@@ -357,7 +357,7 @@ mod tests {
             "{text}/proc/cpuinfo:\n|a : b\n|\n|c\n/dev/msr @16 = 0C 00 FF 01\n/sys/devices/real/\n/sys/class -> devices/real\n/proc/77/comm = secret\n/etc/name = host-of-mine\n"
         );
         unpack(&text, "text", machine.path()).unwrap();
-        let (root, notes) = Root::at(machine.path()).noting();
+        let (root, notes) = Root::at(machine.path()).with_notes();
         let read = |root: &Root| {
             (
                 root.numbered("/sys", "cpu"),
@@ -461,7 +461,7 @@ mod tests {
     #[test]
     fn folders_count_as_files_do() {
         let dir = tempfile::tempdir().unwrap();
-        let made = |files| Made { folder: Beneath::new(dir.path()), files, bytes: 0 };
+        let made = |files| RecordedTree { folder: ConfinedDir::new(dir.path()), files, bytes: 0 };
         let deep = "/b".repeat(50);
         for (line, content) in [
             (format!("/a{{0-1}}{deep}/x = 1"), None),
@@ -471,7 +471,7 @@ mod tests {
             (format!("/link -> /there{deep}"), None),
         ] {
             let refused = made(FILES - 50).entry(&line, content);
-            assert!(matches!(refused, Err(No::TooMuch("too many files", _))), "{line}");
+            assert!(matches!(refused, Err(TreeRefusal::TooMuch("too many files", _))), "{line}");
         }
         // What is there already is not made again; a path of the most names is one.
         let mut folder = made(0);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::beneath::Beneath;
-use crate::recorded::Notes;
+use crate::confined::ConfinedDir;
+use crate::recorded::RecordingNotes;
 
 /// Why something of the machine could not be read. Paths are those of the
 /// machine, without the folder of a recorded tree.
@@ -60,11 +60,11 @@ const CONTENT: u64 = 64 << 20;
 pub struct Root {
     dir: PathBuf,
     /// `None` on the running machine.
-    recorded: Option<Arc<Beneath>>,
+    recorded: Option<Arc<ConfinedDir>>,
     /// Devices of the running machine that stand in for those of a recorded one.
-    lent: BTreeMap<String, PathBuf>,
+    substitutes: BTreeMap<String, PathBuf>,
     /// What is read through this one and its clones, where that is recorded.
-    notes: Option<Arc<Notes>>,
+    notes: Option<Arc<RecordingNotes>>,
 }
 
 /// Equal are two ways to the same machine.
@@ -91,20 +91,20 @@ impl Root {
     /// A recorded machine: a folder that holds `proc/`, `sys/` and `etc/`.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
-        let recorded = (dir != Path::new("/")).then(|| Arc::new(Beneath::new(&dir)));
-        Root { dir, recorded, lent: BTreeMap::new(), notes: None }
+        let recorded = (dir != Path::new("/")).then(|| Arc::new(ConfinedDir::new(&dir)));
+        Root { dir, recorded, substitutes: BTreeMap::new(), notes: None }
     }
 
     /// The same machine; everything that is read through it is noted.
-    pub fn noting(self) -> (Self, Arc<Notes>) {
-        let notes = Arc::new(Notes::default());
+    pub fn with_notes(self) -> (Self, Arc<RecordingNotes>) {
+        let notes = Arc::new(RecordingNotes::default());
         (Root { notes: Some(Arc::clone(&notes)), ..self }, notes)
     }
 
     /// The same recorded machine with a device of the running one, at a path of the former.
     #[must_use]
-    pub fn lending(mut self, path: &str, device: impl Into<PathBuf>) -> Self {
-        self.lent.insert(path.to_owned(), device.into());
+    pub fn with_device(mut self, path: &str, device: impl Into<PathBuf>) -> Self {
+        self.substitutes.insert(path.to_owned(), device.into());
         self
     }
 
@@ -115,7 +115,7 @@ impl Root {
         folder.map_err(|error| RootError::io(&self.dir.display().to_string(), &error))
     }
 
-    fn note(&self, note: impl FnOnce(&Notes)) {
+    fn note(&self, note: impl FnOnce(&RecordingNotes)) {
         if let Some(notes) = &self.notes {
             note(notes);
         }
@@ -130,7 +130,7 @@ impl Root {
     /// Where a device can be opened that is spoken to and not read as a file: never through the
     /// folder of a recorded machine, where its name could be a link to any device.
     pub fn device(&self, path: &str) -> Result<PathBuf, RootError> {
-        match (self.lent.get(path), self.is_live()) {
+        match (self.substitutes.get(path), self.is_live()) {
             (Some(device), _) => Ok(device.clone()),
             (None, true) => Ok(PathBuf::from(path)),
             (None, false) => Err(RootError::Missing { path: path.to_owned() }),
@@ -324,13 +324,13 @@ impl Root {
     /// Makes a control group. The kernel fills its folder; in a recorded tree, which has no
     /// kernel, it gets the files of the group above it.
     pub fn make_group(&self, path: &str) -> Result<(), RootError> {
-        let make = |folder: &Beneath| {
+        let make = |folder: &ConfinedDir| {
             folder.make_folder(path)?;
             let (above, _) = path.rsplit_once('/').unwrap_or_default();
             for (name, is_file) in folder.list(above)? {
                 if is_file {
                     let bytes = self.content(&format!("{above}/{name}"))?;
-                    folder.put(&format!("{path}/{name}"), &bytes)?;
+                    folder.write_file(&format!("{path}/{name}"), &bytes)?;
                 }
             }
             Ok(())

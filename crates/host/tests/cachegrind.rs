@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use common::Recorded;
 use host::Root;
-use host::cachegrind::{Cache, Cachegrind, CachegrindError, Geometry, Simulated, Totals};
+use host::cachegrind::{SimulatedCache, Cachegrind, CachegrindError, CacheGeometry, SimulatedEvents, EventTotals};
 use model::{Origin, Scope};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-fn geometry() -> Geometry {
-    let cache = |bytes: u64, ways: u64| Cache { bytes, ways, line: 64 };
-    let made = Geometry::new(cache(32 << 10, 8), cache(32 << 10, 8), cache(1 << 20, 16));
+fn geometry() -> CacheGeometry {
+    let cache = |bytes: u64, ways: u64| SimulatedCache { bytes, ways, line: 64 };
+    let made = CacheGeometry::new(cache(32 << 10, 8), cache(32 << 10, 8), cache(1 << 20, 16));
     made.unwrap_or_else(|no| panic!("{no}"))
 }
 
@@ -76,7 +76,7 @@ fn start_up_cancels_out_of_the_figures_for_an_operation() {
     let short = measure(1000, 2000);
     let long = measure(1000, 6000);
     assert!(short.instructions_per_op > 50.0, "{short:?}");
-    assert!(short.unsteadiness <= host::cachegrind::STEADY, "{short:?}");
+    assert!(short.unsteadiness <= host::cachegrind::MAX_UNSTEADINESS, "{short:?}");
     assert!(short.branches_per_op > 1.0 && short.branches_per_op < short.instructions_per_op);
     assert!(short.mispredicts_per_op.clone().unwrap_or(0.0) < short.branches_per_op);
     // Numbers of four digits everywhere: an operation costs the same.
@@ -94,7 +94,7 @@ fn start_up_cancels_out_of_the_figures_for_an_operation() {
 /// Data that fits the simulated cache misses it in start-up alone, one time more, one time less.
 #[test]
 fn misses_that_start_up_hides_leave_the_other_figures() {
-    let totals = |instructions, ll_misses| Totals {
+    let totals = |instructions, ll_misses| EventTotals {
         instructions,
         branches: instructions / 8,
         mispredicts: instructions / 100,
@@ -102,10 +102,10 @@ fn misses_that_start_up_hides_leave_the_other_figures() {
         d1_misses: instructions / 50,
         ll_misses,
     };
-    let cache = |bytes| Cache { bytes, ways: 16, line: 64 };
-    let geometry = Geometry { i1: cache(32 << 10), d1: cache(32 << 10), ll: cache(1 << 20) };
+    let cache = |bytes| SimulatedCache { bytes, ways: 16, line: 64 };
+    let geometry = CacheGeometry { i1: cache(32 << 10), d1: cache(32 << 10), ll: cache(1 << 20) };
     let (few, many) = (totals(1_000_000, 500), totals(3_000_000, 490));
-    let made = Simulated::between((&few, 100), (&many, 1100), geometry).unwrap();
+    let made = SimulatedEvents::between((&few, 100), (&many, 1100), geometry).unwrap();
     assert_eq!((made.instructions_per_op, made.d1_misses_per_op.clone()), (2000.0, Ok(40.0)));
     let readings = made.readings(Scope::Process);
     let hidden = readings.iter().filter(|reading| reading.value().is_none());
@@ -173,14 +173,14 @@ fn every_run_has_a_limit_and_every_failure_a_reason() {
 
 #[test]
 fn runs_that_do_not_differ_give_no_figures() {
-    let totals = |instructions| Totals { instructions, branches: 5, ..Totals::default() };
+    let totals = |instructions| EventTotals { instructions, branches: 5, ..EventTotals::default() };
     let (less, more) = (totals(100), totals(1100));
-    let made = Simulated::between((&less, 10), (&more, 110), geometry()).unwrap();
+    let made = SimulatedEvents::between((&less, 10), (&more, 110), geometry()).unwrap();
     assert_eq!((made.instructions_per_op, made.branches_per_op), (10.0, 0.0));
     for (few, many) in
         [((&more, 10), (&less, 110)), ((&less, 10), (&more, 10)), ((&less, 20), (&more, 10))]
     {
-        let no = Simulated::between(few, many, geometry()).unwrap_err();
+        let no = SimulatedEvents::between(few, many, geometry()).unwrap_err();
         assert!(matches!(no, CachegrindError::NotMore { what: "instructions", .. }), "{no}");
     }
 }
@@ -188,15 +188,15 @@ fn runs_that_do_not_differ_give_no_figures() {
 #[test]
 fn the_machine_s_own_caches_or_what_is_missing_of_them() {
     let xeon = Recorded::named("xeon-4114");
-    let made = Geometry::of(&xeon.root).unwrap();
+    let made = CacheGeometry::of(&xeon.root).unwrap();
     assert_eq!((made.i1.bytes, made.d1.ways), (32 << 10, 8));
     // 13.75 MiB of eleven ways: simulated at the same size with more ways.
     assert_eq!((made.ll.bytes, made.ll.ways), (14_080 << 10, 55));
-    let no = Geometry::of(&Recorded::named("vm").root).unwrap_err();
+    let no = CacheGeometry::of(&Recorded::named("vm").root).unwrap_err();
     assert!(no.reason.contains("no first-level instruction cache"), "{no}");
     assert!(no.remedy.contains("yourself"));
     xeon.write("/sys/devices/system/cpu/cpu0/cache/index3/ways_of_associativity", "0\n");
-    assert!(Geometry::of(&xeon.root).unwrap_err().reason.contains("LL"));
+    assert!(CacheGeometry::of(&xeon.root).unwrap_err().reason.contains("LL"));
     let no = Cachegrind::find(&xeon.root, geometry()).unwrap_err();
     assert!(no.reason.contains("valgrind"), "{no}");
 }

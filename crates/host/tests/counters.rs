@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use common::Recorded;
 use common::kernel::{Fake, World};
 use common::readings::{find, near, value, why};
-use host::perf::{Count, Group, Kernel, Live, Plan, Quantity, Session, Slot, Target, encode, plan};
+use host::perf::{PerfCount, EventGroup, PerfKernel, RunningKernel, CounterPlan, PerfQuantity, PerfSession, EventRole, PerfTarget, encode, plan};
 use host::probe::COUNTING;
-use host::{Context, CounterChoice, CounterScope, Root, Unavailable, Watch};
+use host::{Context, CounterChoice, CounterScope, Root, Unavailable, RunWatch};
 use model::{Reading, Scope};
 
 const WINDOW: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ fn a_xeon_counts_its_threads_in_five_groups() {
     let readings = window("counters", &xeon.root, &Context::default(), &fake).unwrap();
     let world = fake.0.lock().unwrap();
     assert_eq!(
-        world.groups(Target::Thread(4711)),
+        world.groups(PerfTarget::Thread(4711)),
         [
             vec!["cpu/event=0xc0/u", "cpu/event=0xc0/k", "cpu/event=0x3c/"],
             vec!["cpu/event=0xc0/", "cpu/event=0xc4/", "cpu/event=0xc5/"],
@@ -86,7 +86,7 @@ fn a_xeon_counts_its_threads_in_five_groups() {
             ],
         ]
     );
-    assert_eq!(world.groups(Target::Thread(4712)).len(), 5);
+    assert_eq!(world.groups(PerfTarget::Thread(4712)).len(), 5);
     assert!(world.opened.iter().all(|(event, ..)| event.inherit && event.encoded.kind == 4));
     assert_eq!(world.config("cpu/event=0x2e,umask=0x41/"), [0x412e, 0, 0]);
     // Two threads, each with the gains above.
@@ -153,41 +153,41 @@ fn a_counter_that_cannot_be_zero_and_is_counts_nothing() {
 #[test]
 fn a_target_without_a_counter_is_taken_to_be_like_the_others() {
     struct Two;
-    impl Kernel for Two {
+    impl PerfKernel for Two {
         fn open(
             &mut self,
-            _: &host::perf::Event,
-            target: Target,
-            _: Option<host::perf::Handle>,
-        ) -> Result<host::perf::Handle, host::perf::Errno> {
-            let Target::Thread(tid) = target else { panic!() };
-            Ok(host::perf::Handle(tid as usize))
+            _: &host::perf::PerfEvent,
+            target: PerfTarget,
+            _: Option<host::perf::PerfHandle>,
+        ) -> Result<host::perf::PerfHandle, host::perf::Errno> {
+            let PerfTarget::Thread(tid) = target else { panic!() };
+            Ok(host::perf::PerfHandle(tid as usize))
         }
-        fn switch(&mut self, _: host::perf::Handle, _: bool) -> Result<(), host::perf::Errno> {
+        fn switch(&mut self, _: host::perf::PerfHandle, _: bool) -> Result<(), host::perf::Errno> {
             Ok(())
         }
-        fn read(&mut self, handle: host::perf::Handle) -> Result<Count, host::perf::Errno> {
+        fn read(&mut self, handle: host::perf::PerfHandle) -> Result<PerfCount, host::perf::Errno> {
             // Zero at first; then thread 1 has counted for half its time, thread 2 never.
             static LOOKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
             let first = LOOKS.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < 2;
             Ok(match (first, handle.0) {
-                (true, _) => Count::default(),
-                (_, 1) => Count { value: 100, enabled_ns: 1000, running_ns: 500 },
-                _ => Count { value: 0, enabled_ns: 1000, running_ns: 0 },
+                (true, _) => PerfCount::default(),
+                (_, 1) => PerfCount { value: 100, enabled_ns: 1000, running_ns: 500 },
+                _ => PerfCount { value: 0, enabled_ns: 1000, running_ns: 0 },
             })
         }
     }
     let xeon = Recorded::named("xeon-4114");
     let events = vec![encode(&xeon.root, "cpu", "event=0xc0").unwrap()];
-    let targets = vec![Target::Thread(1), Target::Thread(2)];
-    let groups = [Group { events, targets, inherit: false }];
-    let mut session = Session::open(Box::new(Two), &groups).unwrap();
+    let targets = vec![PerfTarget::Thread(1), PerfTarget::Thread(2)];
+    let groups = [EventGroup { events, targets, inherit: false }];
+    let mut session = PerfSession::open(Box::new(Two), &groups).unwrap();
     session.start();
     let tally = session.stop().remove(0);
     let counted = tally.events[0].as_ref().unwrap();
     near(counted.value, 400.0);
     near(counted.running, 0.25);
-    assert!(tally.each[1].1[0].is_err());
+    assert!(tally.by_target[1].1[0].is_err());
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn the_servers_the_loads_cpus_or_the_machine() {
     let servers = Context { server_pids: vec![900, 950], ..Context::default() };
     let made = plan(&xeon.root, &servers).unwrap();
     assert_eq!(made.scope, Scope::Server);
-    let threads = [900, 901, 950].map(Target::Thread);
+    let threads = [900, 901, 950].map(PerfTarget::Thread);
     assert_eq!(made.groups[0].group.targets, threads);
     let gone = Context { server_pids: vec![77], ..Context::default() };
     assert!(plan(&xeon.root, &gone).unwrap_err().reason.contains("/proc/77/task"));
@@ -304,7 +304,7 @@ fn on_zen_the_last_level_is_the_machine_s() {
     assert_eq!(world.config("cpu/event=0x18e,umask=0x18/"), [0x1_0000_188e, 0, 0]);
     assert!(world.opened.iter().all(|(e, ..)| e.encoded.text != "cpu/event=0x2e,umask=0x41/"));
     // One CPU of each complex counts its L3.
-    assert_eq!(world.groups(Target::Cpu(0)), world.groups(Target::Cpu(2)));
+    assert_eq!(world.groups(PerfTarget::Cpu(0)), world.groups(PerfTarget::Cpu(2)));
     near(value(&readings, "llc.references"), 10_000.0);
     near(value(&readings, "llc.miss_ratio"), 0.1);
     let misses = find(&readings, "llc.misses");
@@ -322,13 +322,13 @@ fn on_zen_the_last_level_is_the_machine_s() {
 #[test]
 fn an_arm_pmu_says_which_events_it_has() {
     let arm = Recorded::named("neoverse");
-    let made: Plan = plan(&arm.root, &Context::default()).unwrap();
-    let text = |of: Quantity| -> Vec<String> {
-        let all = made.groups.iter().flat_map(|p| p.slots.iter().zip(&p.group.events));
-        all.filter(|(slot, _)| **slot == Slot::Of(of)).map(|(_, event)| event.shown()).collect()
+    let made: CounterPlan = plan(&arm.root, &Context::default()).unwrap();
+    let text = |of: PerfQuantity| -> Vec<String> {
+        let all = made.groups.iter().flat_map(|p| p.roles.iter().zip(&p.group.events));
+        all.filter(|(slot, _)| **slot == EventRole::Of(of)).map(|(_, event)| event.shown()).collect()
     };
-    assert_eq!(text(Quantity::LlcMisses), ["armv8_pmuv3_0/event=0x37/ (LL_CACHE_MISS_RD)"]);
-    assert_eq!(text(Quantity::Branches), ["armv8_pmuv3_0/event=0x21/ (BR_RETIRED)"]);
+    assert_eq!(text(PerfQuantity::LlcMisses), ["armv8_pmuv3_0/event=0x37/ (LL_CACHE_MISS_RD)"]);
+    assert_eq!(text(PerfQuantity::Branches), ["armv8_pmuv3_0/event=0x21/ (BR_RETIRED)"]);
     arm.remove("/sys/bus/event_source/devices/armv8_pmuv3_0/events/ll_cache_miss_rd");
     let counts =
         World { gains: vec![("event=0x08", 4_000), ("event=0x11", 9_000)], ..World::default() };
@@ -398,7 +398,7 @@ fn raw_events_in_perf_s_syntax() {
     ];
     let made = plan(&xeon.root, &counting(CounterScope::Auto, &events)).unwrap();
     let configs: Vec<[u64; 3]> =
-        made.extras.iter().map(|extra| extra.event.as_ref().unwrap().config).collect();
+        made.user_events.iter().map(|extra| extra.event.as_ref().unwrap().config).collect();
     assert_eq!(
         configs,
         [
@@ -410,7 +410,7 @@ fn raw_events_in_perf_s_syntax() {
             [0xb7, 0x10, 0],
         ]
     );
-    let apart: Vec<bool> = made.extras.iter().map(|extra| extra.apart).collect();
+    let apart: Vec<bool> = made.user_events.iter().map(|extra| extra.uncore).collect();
     assert_eq!(apart, [false, false, false, false, true, false]);
     for (text, reason) in [
         ("cpu/event=0x2e", "closing"),
@@ -426,7 +426,7 @@ fn raw_events_in_perf_s_syntax() {
         ("", "neither"),
     ] {
         let made = plan(&xeon.root, &counting(CounterScope::Auto, &[text])).unwrap();
-        let no = made.extras[0].event.as_ref().unwrap_err();
+        let no = made.user_events[0].event.as_ref().unwrap_err();
         assert!(no.reason.contains(reason), "{text}: {no}");
         assert!(!no.remedy.is_empty());
     }
@@ -533,7 +533,7 @@ fn bytes_to_and_from_memory() {
 #[test]
 fn the_running_kernel_counts_this_process() {
     let root = Root::live();
-    let watch = Watch::begin(&root, &Context::default());
+    let watch = RunWatch::begin(&root, &Context::default());
     let work = || {
         let block = black_box(vec![1u8; 8 << 20]);
         let began = Instant::now();
@@ -572,8 +572,8 @@ fn the_running_kernel_refuses_what_it_does_not_know() {
         panic!("the software PMU is in every kernel")
     };
     let tid = nix::unistd::gettid().as_raw() as u32;
-    let groups = [Group { events: vec![event], targets: vec![Target::Thread(tid)], inherit: true }];
-    let mut session = Session::open(Box::<Live>::default(), &groups).unwrap();
+    let groups = [EventGroup { events: vec![event], targets: vec![PerfTarget::Thread(tid)], inherit: true }];
+    let mut session = PerfSession::open(Box::<RunningKernel>::default(), &groups).unwrap();
     session.start();
     let tally = session.stop().remove(0);
     let no = tally.events[0].as_ref().unwrap_err();
@@ -593,12 +593,12 @@ fn energy_is_counted_by_perf_where_it_may_be() {
     assert!(opened.iter().all(|(event, ..)| event.encoded.kind == 21 && !event.inherit));
     for (at, (event, target, _)) in opened.iter().enumerate() {
         let joules = match (event.encoded.config[0], target) {
-            (2, Target::Cpu(0)) => 3,
-            (2, Target::Cpu(1)) => 2,
-            (3, Target::Cpu(_)) => 1,
+            (2, PerfTarget::Cpu(0)) => 3,
+            (2, PerfTarget::Cpu(1)) => 2,
+            (3, PerfTarget::Cpu(_)) => 1,
             other => panic!("{other:?}"),
         };
-        let count = Count { value: joules << 32, ..Count::default() };
+        let count = PerfCount { value: joules << 32, ..PerfCount::default() };
         fake.0.lock().unwrap().counts.insert(at, count);
     }
     thread::sleep(Duration::from_millis(1));

@@ -7,20 +7,20 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use common::Recorded;
-use host::{Check, Context, PROBES, Root, State, doctor};
+use host::{DoctorCheck, Context, PROBES, Root, CheckState, doctor};
 
-fn look(root: &Root) -> Vec<Check> {
+fn look(root: &Root) -> Vec<DoctorCheck> {
     doctor(root, &Context { store_path: Some(PathBuf::from("/store")), ..Context::default() })
 }
 
 #[track_caller]
-fn check<'a>(checks: &'a [Check], name: &str) -> &'a Check {
+fn check<'a>(checks: &'a [DoctorCheck], name: &str) -> &'a DoctorCheck {
     let check = checks.iter().find(|check| check.name == name);
     check.unwrap_or_else(|| panic!("no check {name}"))
 }
 
 #[track_caller]
-fn states(checks: &[Check], expected: &[(&str, State)]) {
+fn states(checks: &[DoctorCheck], expected: &[(&str, CheckState)]) {
     for (name, state) in expected {
         let check = check(checks, name);
         assert_eq!(check.state, *state, "{check:?}");
@@ -34,46 +34,46 @@ fn a_virtual_machine_without_counters() {
     states(
         &checks,
         &[
-            ("governor", State::Unavailable),
-            ("turbo", State::Unavailable),
-            ("smt", State::Ok),
-            ("mitigations", State::Note),
-            ("idle_states", State::Ok),
-            ("clock_source", State::Ok),
-            ("virtual_machine", State::Note),
-            ("steal", State::Note),
-            ("container", State::Ok),
-            ("cpu_limit", State::Ok),
-            ("memory_limit", State::Note),
-            ("thp", State::Ok),
-            ("swap", State::Ok),
-            ("numa", State::Ok),
-            ("device", State::Ok),
-            ("open_files", State::Note),
-            ("counters", State::Unavailable),
-            ("energy", State::Unavailable),
-            ("io", State::Ok),
-            ("pressure", State::Ok),
+            ("governor", CheckState::Unavailable),
+            ("turbo", CheckState::Unavailable),
+            ("smt", CheckState::Ok),
+            ("mitigations", CheckState::Note),
+            ("idle_states", CheckState::Ok),
+            ("clock_source", CheckState::Ok),
+            ("virtual_machine", CheckState::Note),
+            ("steal", CheckState::Note),
+            ("container", CheckState::Ok),
+            ("cpu_limit", CheckState::Ok),
+            ("memory_limit", CheckState::Note),
+            ("thp", CheckState::Ok),
+            ("swap", CheckState::Ok),
+            ("numa", CheckState::Ok),
+            ("device", CheckState::Ok),
+            ("open_files", CheckState::Note),
+            ("counters", CheckState::Unavailable),
+            ("energy", CheckState::Unavailable),
+            ("io", CheckState::Ok),
+            ("pressure", CheckState::Ok),
         ],
     );
     assert_eq!(check(&checks, "steal").found, "2.00 % of all CPU time since boot");
     assert!(check(&checks, "counters").found.contains("the hypervisor"));
     vm.change("/proc/stat", "100 2000 0 0", "100 0 0 0");
-    states(&checks, &[("free_pages", State::Ok)]);
+    states(&checks, &[("free_pages", CheckState::Ok)]);
     vm.write("/sys/bus/virtio/devices/virtio0/device", "0x0001\n");
     vm.write("/sys/bus/virtio/devices/virtio3/device", "0x0005\n");
     // Statistics and deflating when memory is short, but no reporting; then that too.
     vm.write("/sys/bus/virtio/devices/virtio3/features", "0110000000\n");
-    states(&look(&vm.root), &[("free_pages", State::Ok)]);
+    states(&look(&vm.root), &[("free_pages", CheckState::Ok)]);
     vm.write("/sys/bus/virtio/devices/virtio3/features", "0110010000\n");
     let found = look(&vm.root);
     let free_pages = check(&found, "free_pages");
-    assert_eq!(free_pages.state, State::Note);
+    assert_eq!(free_pages.state, CheckState::Note);
     assert_eq!(free_pages.found, "they go back to the host (virtio3)");
     assert!(free_pages.remedy.as_deref().unwrap().contains("echo virtio3"));
     let checks = look(&vm.root);
     let steal = check(&checks, "steal");
-    assert!(steal.state == State::Ok && steal.found.contains("do not say so"), "{steal:?}");
+    assert!(steal.state == CheckState::Ok && steal.found.contains("do not say so"), "{steal:?}");
 }
 
 #[test]
@@ -83,23 +83,23 @@ fn a_server_that_is_not_set_up_for_measuring() {
     states(
         &checks,
         &[
-            ("governor", State::Note),
-            ("turbo", State::Note),
-            ("smt", State::Note),
-            ("idle_states", State::Note),
-            ("clock_source", State::Note),
-            ("virtual_machine", State::Ok),
-            ("steal", State::Ok),
-            ("cpu_limit", State::Note),
-            ("memory_limit", State::Note),
-            ("thp", State::Note),
-            ("swap", State::Note),
-            ("numa", State::Note),
-            ("open_files", State::Ok),
-            ("counters", State::Unavailable),
-            ("energy", State::Ok),
-            ("io", State::Unavailable),
-            ("pressure", State::Unavailable),
+            ("governor", CheckState::Note),
+            ("turbo", CheckState::Note),
+            ("smt", CheckState::Note),
+            ("idle_states", CheckState::Note),
+            ("clock_source", CheckState::Note),
+            ("virtual_machine", CheckState::Ok),
+            ("steal", CheckState::Ok),
+            ("cpu_limit", CheckState::Note),
+            ("memory_limit", CheckState::Note),
+            ("thp", CheckState::Note),
+            ("swap", CheckState::Note),
+            ("numa", CheckState::Note),
+            ("open_files", CheckState::Ok),
+            ("counters", CheckState::Unavailable),
+            ("energy", CheckState::Ok),
+            ("io", CheckState::Unavailable),
+            ("pressure", CheckState::Unavailable),
         ],
     );
     assert_eq!(check(&checks, "numa").found, "2 nodes of unequal memory (32 GiB to 64 GiB)");
@@ -107,7 +107,7 @@ fn a_server_that_is_not_set_up_for_measuring() {
     // With the capability, the same machine lets its counters be read.
     xeon.change("/proc/self/status", "0000000000000000", "0000004000000000");
     let checks = look(&xeon.root);
-    states(&checks, &[("counters", State::Ok)]);
+    states(&checks, &[("counters", CheckState::Ok)]);
     let found = &check(&checks, "counters").found;
     assert_eq!(found, "cpu, events of Intel Skylake and Cascade Lake: 17 events in 5 groups");
 }
@@ -118,14 +118,14 @@ fn an_arm_server_in_a_container() {
     states(
         &look(&arm.root),
         &[
-            ("governor", State::Ok),
-            ("clock_source", State::Ok),
-            ("virtual_machine", State::Unavailable),
-            ("container", State::Note),
-            ("cpu_limit", State::Note),
-            ("device", State::Unavailable),
-            ("counters", State::Ok),
-            ("energy", State::Unavailable),
+            ("governor", CheckState::Ok),
+            ("clock_source", CheckState::Ok),
+            ("virtual_machine", CheckState::Unavailable),
+            ("container", CheckState::Note),
+            ("cpu_limit", CheckState::Note),
+            ("device", CheckState::Unavailable),
+            ("counters", CheckState::Ok),
+            ("energy", CheckState::Unavailable),
         ],
     );
 }
@@ -139,7 +139,7 @@ fn servers_with_all_their_counters() {
         let checks = look(&recorded.root);
         states(
             &checks,
-            &[("counters", State::Ok), ("residency", State::Ok), ("network", State::Ok)],
+            &[("counters", CheckState::Ok), ("residency", CheckState::Ok), ("network", CheckState::Ok)],
         );
         assert!(check(&checks, "counters").found.contains(table));
         assert!(check(&checks, "cachegrind").found.contains("valgrind is not in PATH"));
@@ -150,7 +150,7 @@ fn servers_with_all_their_counters() {
         recorded.change("/proc/self/status", "000001ffffffffff", "0000000000000000");
         recorded.write("/proc/sys/kernel/perf_event_paranoid", "2");
         let checks = look(&recorded.root);
-        states(&checks, &[("counters", State::Note), ("software", State::Unavailable)]);
+        states(&checks, &[("counters", CheckState::Note), ("software", CheckState::Unavailable)]);
         assert!(check(&checks, "counters").found.contains("only user space"), "{machine}");
     }
 }
@@ -173,7 +173,7 @@ fn every_check_can_be_acted_on() {
                     "twice: {check:?}"
                 );
                 assert!(!check.found.is_empty() && !check.why.is_empty(), "{check:?}");
-                assert_eq!(check.remedy.is_none(), check.state == State::Ok, "{check:?}");
+                assert_eq!(check.remedy.is_none(), check.state == CheckState::Ok, "{check:?}");
             }
             for spec in PROBES {
                 assert!(names.contains(&("signals", spec.name)));
@@ -185,7 +185,7 @@ fn every_check_can_be_acted_on() {
 #[test]
 fn where_nothing_can_be_read_nothing_is_in_order() {
     for check in look(&Recorded::empty().root) {
-        assert_eq!(check.state, State::Unavailable, "{check:?}");
+        assert_eq!(check.state, CheckState::Unavailable, "{check:?}");
     }
 }
 
@@ -194,5 +194,5 @@ fn checks_survive_a_file() {
     let checks = look(&Recorded::named("vm").root);
     let text = serde_json::to_string(&checks).unwrap();
     assert!(text.contains("\"state\":\"unavailable\""), "{text}");
-    assert_eq!(serde_json::from_str::<Vec<Check>>(&text).unwrap(), checks);
+    assert_eq!(serde_json::from_str::<Vec<DoctorCheck>>(&text).unwrap(), checks);
 }

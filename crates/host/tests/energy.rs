@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::Recorded;
 use host::probe::energy::{CommandSettings, DcmiSettings, ModelSettings, Quantity};
-use host::{Choice, Context, EnergySettings, Observed, Root, Watch, idle_power};
+use host::{ProbeChoice, Context, EnergySettings, WatchReadings, Root, RunWatch, idle_power};
 use model::{Origin, Reading, ReadingValue, Scope, Series, Unit};
 use plug::Plug;
 
@@ -22,27 +22,27 @@ fn context(energy: EnergySettings) -> Context {
 }
 
 /// What is read around a window in which `change` happens.
-fn around(root: &Root, energy: EnergySettings, change: impl FnOnce()) -> Observed {
-    let watch = Watch::begin(root, &context(energy));
+fn around(root: &Root, energy: EnergySettings, change: impl FnOnce()) -> WatchReadings {
+    let watch = RunWatch::begin(root, &context(energy));
     change();
     thread::sleep(WINDOW);
     watch.end()
 }
 
 #[track_caller]
-fn find<'a>(observed: &'a Observed, signal: &str) -> &'a Reading {
+fn find<'a>(observed: &'a WatchReadings, signal: &str) -> &'a Reading {
     let reading = observed.readings.iter().find(|reading| reading.signal == signal);
     reading.unwrap_or_else(|| panic!("no reading of {signal}"))
 }
 
 #[track_caller]
-fn value(observed: &Observed, signal: &str) -> f64 {
+fn value(observed: &WatchReadings, signal: &str) -> f64 {
     let reading = find(observed, signal);
     reading.value().unwrap_or_else(|| panic!("{reading:?}"))
 }
 
 #[track_caller]
-fn why<'a>(observed: &'a Observed, signal: &str) -> (&'a str, &'a str) {
+fn why<'a>(observed: &'a WatchReadings, signal: &str) -> (&'a str, &'a str) {
     match &find(observed, signal).answer {
         ReadingValue::Unavailable { reason, remedy } => {
             (reason, remedy.as_deref().unwrap_or_default())
@@ -52,7 +52,7 @@ fn why<'a>(observed: &'a Observed, signal: &str) -> (&'a str, &'a str) {
 }
 
 #[track_caller]
-fn series<'a>(observed: &'a Observed, signal: &str) -> &'a Series {
+fn series<'a>(observed: &'a WatchReadings, signal: &str) -> &'a Series {
     let series = observed.series.iter().find(|series| series.signal == signal);
     series.unwrap_or_else(|| panic!("no series of {signal}"))
 }
@@ -215,7 +215,7 @@ fn a_sensor_that_goes_away_in_the_run_is_told() {
 #[test]
 fn a_window_too_short_for_rapl_is_no_number() {
     let xeon = xeon();
-    let watch = Watch::begin(&xeon.root, &Context::default());
+    let watch = RunWatch::begin(&xeon.root, &Context::default());
     let seen = watch.end();
     let window = find(&seen, "energy.package").window_s;
     // A machine that is busy elsewhere may take its time between the two calls.
@@ -252,7 +252,7 @@ fn hwmon_sensors_are_never_added() {
 
 /// The time between the two looks at a sampled probe: within a few microseconds its window.
 #[track_caller]
-fn series_span(observed: &Observed, energy: &str) -> f64 {
+fn series_span(observed: &WatchReadings, energy: &str) -> f64 {
     let power = energy.replace("energy.", "power.");
     value(observed, energy) / value(observed, &power)
 }
@@ -464,7 +464,7 @@ fn a_plug_that_answers_badly_is_told() {
 fn samples_come_with_their_time_and_cost() {
     let xeon = xeon();
     let often = Context { every: Some(Duration::from_millis(20)), ..Context::default() };
-    let watch = Watch::prepare(&xeon.root, &often).begin();
+    let watch = RunWatch::prepare(&xeon.root, &often).begin();
     thread::sleep(Duration::from_millis(300));
     xeon.write("/sys/class/hwmon/hwmon3/power1_average", "282000000");
     thread::sleep(Duration::from_millis(300));
@@ -528,9 +528,9 @@ fn energy_is_of_exactly_the_window() {
 #[test]
 fn only_what_was_asked_for_is_read() {
     let xeon = xeon();
-    let mut choice = Choice::Auto;
+    let mut choice = ProbeChoice::Auto;
     choice.take("hwmon").unwrap();
-    let watch = Watch::begin(&xeon.root, &Context { choice, ..Context::default() });
+    let watch = RunWatch::begin(&xeon.root, &Context { choice, ..Context::default() });
     thread::sleep(WINDOW);
     let seen = watch.end();
     assert!(value(&seen, "power.hwmon") > 0.0);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::Recorded;
 use host::Root;
-use host::knob::{Journal, Knobs, Outcome, supervisor};
+use host::knob::{Journal, Knobs, ProofOutcome, supervisor};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -51,7 +51,7 @@ fn turns_and_dies() {
     }
     let mut seen = 0;
     let turned = plan
-        .apply_watched(journal, &mut |_| {
+        .apply_with_events(journal, &mut |_| {
             if seen == step {
                 kill(Pid::this(), Signal::SIGKILL).unwrap();
             }
@@ -204,7 +204,7 @@ fn what_is_turned_here_shows_and_comes_back() {
     let mut turned = Knobs::plan(&live, &[("online", "0")]).unwrap().apply(open()).unwrap();
     let outcome = turned.proofs()[0].outcome.clone();
     turned.restore().unwrap();
-    assert_eq!(outcome, Outcome::Proven("online: 0; in /proc/stat: 0".to_owned()));
+    assert_eq!(outcome, ProofOutcome::Proven("online: 0; in /proc/stat: 0".to_owned()));
     // An idle state that is disabled is not entered. Busy neighbours may leave no idle period to
     // look at for a while.
     let mut outcomes = Vec::new();
@@ -217,13 +217,13 @@ fn what_is_turned_here_shows_and_comes_back() {
             turned.restore().unwrap();
             assert!(Instant::now() < limit, "{level}: {outcome:?}");
             match outcome {
-                Outcome::Unverified(_) => continue,
+                ProofOutcome::Unverified(_) => continue,
                 outcome => break outcomes.push(outcome),
             }
         }
     }
     assert!(
-        matches!(outcomes.as_slice(), [Outcome::Proven(_), Outcome::Proven(_)]),
+        matches!(outcomes.as_slice(), [ProofOutcome::Proven(_), ProofOutcome::Proven(_)]),
         "{outcomes:?}"
     );
     assert_eq!(held_here(), before);
@@ -243,8 +243,8 @@ fn settings_of_the_kernel_show_in_new_memory_and_new_processes() {
         let outcome = turned.proofs()[0].outcome.clone();
         turned.restore().unwrap();
         // Memory may be too fragmented for huge pages; the other effects always show.
-        let may_hide = level == "madvise" && matches!(outcome, Outcome::Unverified(_));
-        assert!(matches!(outcome, Outcome::Proven(_)) || may_hide, "{knob}={level}: {outcome:?}");
+        let may_hide = level == "madvise" && matches!(outcome, ProofOutcome::Unverified(_));
+        assert!(matches!(outcome, ProofOutcome::Proven(_)) || may_hide, "{knob}={level}: {outcome:?}");
         assert_eq!(Knobs::find(knob).unwrap().read(&live).unwrap(), before);
     }
 }

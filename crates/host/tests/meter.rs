@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use host::probe::energy::{Channels, MeterSettings, MeterVariant};
-use host::{Context, EnergySettings, Observed, Watch};
+use host::{Context, EnergySettings, WatchReadings, RunWatch};
 use model::{Reading, ReadingValue, Scope};
 use simulator::{Play, Simulated, simulated};
 
@@ -23,20 +23,20 @@ fn context(meter: MeterSettings) -> Context {
     Context { energy, ..Context::default() }
 }
 
-fn watch(simulated: &Simulated, meter: MeterSettings) -> Observed {
-    let watch = Watch::begin(&simulated.machine.root, &context(meter));
+fn watch(simulated: &Simulated, meter: MeterSettings) -> WatchReadings {
+    let watch = RunWatch::begin(&simulated.machine.root, &context(meter));
     thread::sleep(Duration::from_millis(60));
     watch.end()
 }
 
 #[track_caller]
-fn find<'a>(observed: &'a Observed, signal: &str) -> &'a Reading {
+fn find<'a>(observed: &'a WatchReadings, signal: &str) -> &'a Reading {
     let reading = observed.readings.iter().find(|reading| reading.signal == signal);
     reading.unwrap_or_else(|| panic!("no reading of {signal}"))
 }
 
 #[track_caller]
-fn value(observed: &Observed, signal: &str) -> f64 {
+fn value(observed: &WatchReadings, signal: &str) -> f64 {
     find(observed, signal).value().unwrap_or_else(|| panic!("{:?}", find(observed, signal)))
 }
 
@@ -46,7 +46,7 @@ fn near(found: f64, expected: f64) {
 }
 
 #[track_caller]
-fn why(observed: &Observed) -> (&str, &str) {
+fn why(observed: &WatchReadings) -> (&str, &str) {
     match &find(observed, "energy.meter").answer {
         ReadingValue::Unavailable { reason, remedy } => {
             (reason, remedy.as_deref().unwrap_or_default())
@@ -137,8 +137,8 @@ fn a_meter_that_dies_in_the_run_leaves_no_number() {
 #[test]
 fn a_port_has_one_user() {
     let meter = simulated(&[Play::Watts(50.0)]);
-    let first = Watch::begin(&meter.machine.root, &context(settings()));
-    let second = Watch::begin(&meter.machine.root, &context(settings())).end();
+    let first = RunWatch::begin(&meter.machine.root, &context(settings()));
+    let second = RunWatch::begin(&meter.machine.root, &context(settings())).end();
     assert!(why(&second).0.contains("in use by another program"), "{:?}", why(&second));
     near(value(&first.end(), "power.meter"), 50.0);
     // And it is free again.
@@ -157,7 +157,7 @@ fn what_is_no_port_is_told() {
         "a recorded machine lends no device: {seen:?}"
     );
     let file = meter.machine.path("/dev/file");
-    meter.machine.root = meter.machine.root.lending("/dev/file", file);
+    meter.machine.root = meter.machine.root.with_device("/dev/file", file);
     let seen = watch(&meter, MeterSettings::at("/dev/file"));
     assert!(why(&seen).0.contains("could not be opened"), "{:?}", why(&seen));
 }

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::Recorded;
-use host::probe::Covers;
-use host::{Context, PROBES, Root, Watch};
+use host::probe::SignalWindow;
+use host::{Context, PROBES, Root, RunWatch};
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 
 fn context() -> Context {
@@ -57,7 +57,7 @@ fn every_probe_keeps_its_word_everywhere() {
     let mut names = BTreeSet::new();
     for spec in PROBES {
         assert!(names.insert(spec.name), "two probes are called {}", spec.name);
-        assert!(!spec.signals.is_empty() && !spec.looks_at.is_empty(), "{}", spec.name);
+        assert!(!spec.signals.is_empty() && !spec.reads.is_empty(), "{}", spec.name);
         for signal in spec.signals {
             assert!(names.insert(signal.name), "two signals are called {}", signal.name);
             assert!(!signal.name.is_empty() && !signal.source.is_empty(), "{}", signal.name);
@@ -100,8 +100,8 @@ fn every_probe_keeps_its_word_everywhere() {
                         assert_eq!(reading.origin, signal.origin, "{reading:?}");
                         assert!(signal.origin == Origin::Measured || spec.name == "model");
                         let covered = match signal.covers {
-                            Covers::Window => window.as_secs_f64(),
-                            Covers::End => 0.0,
+                            SignalWindow::Window => window.as_secs_f64(),
+                            SignalWindow::End => 0.0,
                         };
                         assert_eq!(reading.window_s, covered, "{}", signal.name);
                         match &reading.answer {
@@ -131,7 +131,7 @@ fn a_watch_names_every_signal_once_even_where_nothing_can_be_read() {
         .chain(["probe.sampler.cost".to_owned()])
         .collect();
     for root in &roots {
-        let readings = Watch::begin(root, &context()).end().readings;
+        let readings = RunWatch::begin(root, &context()).end().readings;
         let named: Vec<&str> = readings.iter().map(|reading| reading.signal.as_str()).collect();
         let once: BTreeSet<&&str> = named.iter().collect();
         assert_eq!(once.len(), named.len(), "twice: {named:?}");
@@ -144,7 +144,7 @@ fn a_watch_names_every_signal_once_even_where_nothing_can_be_read() {
         );
     }
     let empty = Recorded::empty();
-    let watch = Watch::begin(&empty.root, &context());
+    let watch = RunWatch::begin(&empty.root, &context());
     for reading in watch.end().readings {
         why(&reading);
     }
@@ -153,7 +153,7 @@ fn a_watch_names_every_signal_once_even_where_nothing_can_be_read() {
 #[test]
 fn what_the_files_gain_in_the_window_is_what_is_read() {
     let vm = Recorded::named("vm");
-    let watch = Watch::begin(&vm.root, &context());
+    let watch = RunWatch::begin(&vm.root, &context());
     vm.change("/proc/self/io", "write_bytes: 4096", "write_bytes: 12288");
     vm.change("/proc/self/io", "wchar: 314", "wchar: 1314");
     vm.change(
@@ -196,7 +196,7 @@ fn what_the_files_gain_in_the_window_is_what_is_read() {
 #[test]
 fn a_counter_that_goes_back_is_no_number() {
     let vm = Recorded::named("vm");
-    let watch = Watch::begin(&vm.root, &context());
+    let watch = RunWatch::begin(&vm.root, &context());
     vm.change("/proc/self/io", "read_bytes: 8192", "read_bytes: 10");
     vm.change("/proc/stat", " 900 0 100 2000", " 890 0 100 2100");
     let readings = watch.end().readings;
@@ -211,7 +211,7 @@ fn a_counter_that_goes_back_is_no_number() {
 #[test]
 fn a_file_that_goes_away_in_the_window_is_told() {
     let vm = Recorded::named("vm");
-    let watch = Watch::begin(&vm.root, &context());
+    let watch = RunWatch::begin(&vm.root, &context());
     vm.remove("/proc/self/io");
     let readings = watch.end().readings;
     assert_eq!(why(find(&readings, "io.read")).0, "/proc/self/io does not exist");
@@ -220,16 +220,16 @@ fn a_file_that_goes_away_in_the_window_is_told() {
 #[test]
 fn a_peak_from_before_the_window_is_not_this_window_s() {
     let vm = Recorded::named("vm");
-    let readings = Watch::begin(&vm.root, &context()).end().readings;
+    let readings = RunWatch::begin(&vm.root, &context()).end().readings;
     assert!(why(find(&readings, "memory.peak")).0.contains("before the window"));
     // A write that has no effect changes nothing.
     vm.write("/proc/self/clear_refs", "");
-    let readings = Watch::begin(&vm.root, &context()).end().readings;
+    let readings = RunWatch::begin(&vm.root, &context()).end().readings;
     assert_eq!(fs::read_to_string(vm.path("/proc/self/clear_refs")).unwrap(), "5");
     assert!(why(find(&readings, "memory.peak")).0.contains("before the window"));
     // With the effect that the kernel documents, the peak is the window's.
     vm.change("/proc/self/status", "VmHWM:\t    8192", "VmHWM:\t    4096");
-    let readings = Watch::begin(&vm.root, &context()).end().readings;
+    let readings = RunWatch::begin(&vm.root, &context()).end().readings;
     assert_eq!(find(&readings, "memory.peak").value(), Some(4096.0 * 1024.0));
 }
 
@@ -237,7 +237,7 @@ fn a_peak_from_before_the_window_is_not_this_window_s() {
 fn what_was_freed_before_the_window_is_not_in_its_peak() {
     let large = 256 << 20;
     drop(black_box(vec![1u8; large]));
-    let readings = Watch::begin(&Root::live(), &Context::default()).end().readings;
+    let readings = RunWatch::begin(&Root::live(), &Context::default()).end().readings;
     let peak = find(&readings, "memory.peak");
     match peak.value() {
         Some(peak) => assert!(peak < large as f64, "{peak}"),
@@ -249,7 +249,7 @@ fn what_was_freed_before_the_window_is_not_in_its_peak() {
 fn several_disks_are_summed_and_old_kernels_count_no_flushes() {
     let xeon = Recorded::named("xeon");
     let context = Context { store_path: Some(PathBuf::from("/array/store")), ..Context::default() };
-    let watch = Watch::begin(&xeon.root, &context);
+    let watch = RunWatch::begin(&xeon.root, &context);
     xeon.change("/proc/diskstats", "20 0 1600", "22 0 1610");
     xeon.change("/proc/diskstats", "60 0 4800", "63 0 4820");
     let readings = watch.end().readings;
@@ -263,7 +263,7 @@ fn several_disks_are_summed_and_old_kernels_count_no_flushes() {
 fn this_process_is_seen_at_work() {
     let dir = tempfile::tempdir().unwrap();
     let root = Root::live();
-    let watch = Watch::begin(
+    let watch = RunWatch::begin(
         &root,
         &Context { store_path: Some(dir.path().to_owned()), ..Context::default() },
     );

@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::Recorded;
-use host::{Choice, Context, PROBES, Probe, Quiet, Root, Throttled, throttled};
+use host::{ProbeChoice, Context, PROBES, Probe, QuietCheck, Root, Throttled, throttled};
 use model::Reading;
 
 fn probe(root: &Root, server_pids: Vec<u32>) -> Box<dyn Probe> {
     let spec = PROBES.iter().find(|spec| spec.name == "quota").expect("it is listed");
-    let context = Context { choice: Choice::Auto, server_pids, ..Context::default() };
+    let context = Context { choice: ProbeChoice::Auto, server_pids, ..Context::default() };
     spec.make(root, &context).expect("its groups can be seen")
 }
 
@@ -97,7 +97,7 @@ fn a_short_look_at_the_machine_sees_a_quota_too() {
     machine.write("/sys/fs/cgroup/cpu.max", "20000 100000\n");
     let stat = "/sys/fs/cgroup/cpu.stat";
     machine.write(stat, "nr_periods 5\nnr_throttled 0\nthrottled_usec 0\n");
-    let look = Quiet::begin(&machine.root);
+    let look = QuietCheck::begin(&machine.root);
     machine.write(stat, "nr_periods 15\nnr_throttled 9\nthrottled_usec 700000\n");
     let doubts = look.end().doubts.join("; ");
     assert!(
@@ -119,7 +119,7 @@ fn without_a_quota_nothing_is_held_back_and_without_groups_nothing_is_known() {
     assert!(readings[0].source.ends_with("no quota ran out"), "{}", readings[0].source);
     assert!(throttled(&readings).is_empty());
     let spec = PROBES.iter().find(|spec| spec.name == "quota").unwrap();
-    let context = Context { choice: Choice::Auto, ..Context::default() };
+    let context = Context { choice: ProbeChoice::Auto, ..Context::default() };
     assert!(spec.make(&Recorded::empty().root, &context).is_err());
     // A group that lies outside of what a container sees is no group of its top.
     machine.write("/proc/77/cgroup", "0::/../other\n");

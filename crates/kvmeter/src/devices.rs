@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use micro::precondition::volume::{Made, Volume, own_mounts};
-use micro::precondition::{Consent, Ended, Job, Order, System, Target};
+use micro::precondition::volume::{MadeFileSystem, MountedVolume, own_mounts};
+use micro::precondition::{Consent, JobEnd, PreconditionJob, PreconditionRequest, DeviceSystem, Target};
 use model::Fact;
 use study::MbwuTable;
 
@@ -26,7 +26,7 @@ pub struct Devices {
     named: Vec<Named>,
     consent: Consent,
     /// What is done to block devices before they get a file system.
-    order: Option<Order>,
+    order: Option<PreconditionRequest>,
     /// They were prepared by the invocation that is resumed.
     resume: bool,
 }
@@ -35,14 +35,14 @@ enum Named {
     Folder(PathBuf),
     Block(Box<Target>),
     /// Prepared before: only mounted.
-    Prepared(Box<Made>),
+    Prepared(Box<MadeFileSystem>),
 }
 
 /// Devices with a file system, for as long as this is kept.
 pub struct Folders {
     paths: Vec<PathBuf>,
     /// With the number of the device, counted from 1.
-    volumes: Vec<(usize, Volume)>,
+    volumes: Vec<(usize, MountedVolume)>,
     /// Where they are mounted.
     _folder: Option<Temporary>,
 }
@@ -68,7 +68,7 @@ impl Folders {
 
     /// By which file systems a resumed evaluation knows that they are its own.
     pub fn facts(&self) -> Vec<Fact> {
-        let fact = |(number, volume): &(usize, Volume)| Fact {
+        let fact = |(number, volume): &(usize, MountedVolume)| Fact {
             name: uuid_fact(*number),
             value: Ok(volume.uuid().to_owned()),
             source: "mkfs.ext4 -U".to_owned(),
@@ -81,7 +81,7 @@ impl Devices {
     /// Looks at what was named; nothing is written. `out` is the results file, which knows what a
     /// resumed evaluation has made.
     pub fn of(args: &args::Run, table: &MbwuTable, out: &Path) -> anyhow::Result<Devices> {
-        let system = System::live();
+        let system = DeviceSystem::live();
         let consent = Consent { names: args.confirm.clone(), overwrite: args.overwrite.clone() };
         let mut named = Vec::new();
         for (at, device) in args.device.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Devices {
             named.push(match args.resume {
                 true => {
                     let uuid = made_before(out, device, at + 1)?;
-                    Named::Prepared(Box::new(Made::again(target, &uuid).map_err(failed)?))
+                    Named::Prepared(Box::new(MadeFileSystem::reopen(target, &uuid).map_err(failed)?))
                 }
                 false => {
                     if !args.dry_run {
@@ -106,15 +106,15 @@ impl Devices {
                 }
             });
         }
-        let order = table.precondition.map(|table| Order {
+        let order = table.precondition.map(|table| PreconditionRequest {
             share: table.share,
             random: table.random.then_some((RANDOM_ROUND, RANDOM_ROUNDS)),
-            ..Order::default()
+            ..PreconditionRequest::default()
         });
         if let Some(order) = &order {
             for named in &named {
                 if let Named::Block(target) = named {
-                    Job::describe(target, order).map_err(failed)?;
+                    PreconditionJob::describe(target, order).map_err(failed)?;
                 }
             }
         }
@@ -169,7 +169,7 @@ impl Devices {
                 Named::Prepared(made) => lines.push(format!("{}: mounted", made.path().display())),
                 Named::Block(target) => {
                     let path = target.path.display();
-                    let steps = self.order.as_ref().map(|order| Job::describe(target, order));
+                    let steps = self.order.as_ref().map(|order| PreconditionJob::describe(target, order));
                     match steps {
                         Some(Ok(steps)) => lines.extend(steps),
                         _ => lines.push(format!("{path}: not preconditioned")),
@@ -197,31 +197,31 @@ impl Devices {
 /// Brings a device to a known state, if that is to be done, and gives it a file system.
 fn prepare(
     target: Target,
-    order: Option<&Order>,
+    order: Option<&PreconditionRequest>,
     consent: &Consent,
     stop: &AtomicBool,
     show: &Show,
-) -> anyhow::Result<Made> {
+) -> anyhow::Result<MadeFileSystem> {
     match order {
         Some(order) => {
             let state = state_file(&target)?;
-            let job = Job::new(&target, order.clone(), consent, state, false);
+            let job = PreconditionJob::new(&target, order.clone(), consent, state, false);
             let mut shown = Shown::new(show);
             let told = &mut |progress: &_| shown.tell(progress);
             let report = job.map_err(failed)?.run(None, RULE, stop, told).map_err(failed)?;
-            if report.ended == Ended::NotSteady {
+            if report.ended == JobEnd::NotSteady {
                 show.warn(&format!(
                     "{}: random writes were not steady in {RANDOM_ROUNDS} rounds",
                     target.path.display()
                 ));
             }
         }
-        None => target.unchanged().map_err(failed)?,
+        None => target.check_unchanged().map_err(failed)?,
     }
     if stop.load(Ordering::Relaxed) {
         return Err(anyhow::anyhow!("stopped; {} is not prepared", target.path.display()));
     }
-    Made::format(target, consent).map_err(failed)
+    MadeFileSystem::format(target, consent).map_err(failed)
 }
 
 /// The UUID of the file system that the evaluation of a results file made on a device.

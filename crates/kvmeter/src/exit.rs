@@ -66,7 +66,7 @@ fn code(error: &anyhow::Error) -> u8 {
                 cause.downcast_ref::<ExportError>(),
                 Some(ExportError::UnknownFormat { .. } | ExportError::UnknownTable(_))
             )
-            || cause.downcast_ref::<micro::Fault>().is_some_and(|e| e.is_request())
+            || cause.downcast_ref::<micro::MicroError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<host::knob::KnobError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<study::StudyError>().is_some_and(|e| e.is_request())
             || matches!(

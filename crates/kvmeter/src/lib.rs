@@ -53,7 +53,7 @@ pub fn main() -> std::process::ExitCode {
     if let Err(error) = cmd::knob::recover(&cli.verb, &show) {
         return exit::report(&error);
     }
-    if let Err(why) = host::tell_bus_errors() {
+    if let Err(why) = host::report_bus_errors() {
         show.warn(&why);
     }
     let outcome = match cli.verb {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use micro::hog::Traffic;
-use micro::region::{Pages, Placement};
+use micro::region::{PageSize, Placement};
 use micro::stream::Stores;
 use model::{ByteRate, Bytes, Span};
 
@@ -71,7 +71,7 @@ pub struct MemoryFlags {
         default_value_t,
         hide_default_value = true
     )]
-    pub pages: Pages,
+    pub pages: PageSize,
     /// Where the memory lies: with the thread that touches it first, on one NUMA node, or on all
     /// in turn
     #[arg(

@@ -1,7 +1,7 @@
 //! The flags of `kvmeter micro pingpong` and `kvmeter micro flow`.
 
 use clap::{Args, ValueEnum, ValueHint};
-use micro::net::{Limits, Stack, Transport};
+use micro::net::{ServerLimits, Stack, Transport};
 use model::{Bytes, Count, Rate, Span};
 
 use crate::micro_args::{CpuList, Sizes, Where};
@@ -10,7 +10,7 @@ use crate::micro_args::{CpuList, Sizes, Where};
 pub const PORT: u16 = 9378;
 
 /// What a server does for clients unless its flags say otherwise.
-const LIMITS: Limits = Limits::USUAL;
+const LIMITS: ServerLimits = ServerLimits::DEFAULT;
 
 /// Heading of what concerns where the two ends are.
 const ENDS: &str = "Ends";
@@ -187,12 +187,12 @@ pub struct NetFlags {
 
 impl NetFlags {
     /// What a server does for clients: whatever makes sense, where it was started for its own.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> ServerLimits {
         if self.alone_for.is_some() {
-            return Limits::NONE;
+            return ServerLimits::NONE;
         }
         let (size, memory) = (self.max_size.0, self.max_memory.0);
-        Limits { size, connections: self.max_connections, memory }
+        ServerLimits { size, connections: self.max_connections, memory }
     }
 
     pub fn has(&self, stack: Stack) -> bool {

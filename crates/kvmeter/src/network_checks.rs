@@ -1,7 +1,7 @@
 //! What the doctor says of stores behind a network: what can be asked, how, and what can be
 //! seen of the servers.
 
-use host::{Check, State};
+use host::{DoctorCheck, CheckState};
 use reactor::Engine;
 use server::launch::{LaunchError, PROGRAMS, installed};
 use server::tap::Tap;
@@ -11,8 +11,8 @@ use store::{ADAPTERS, Adapter, DataLocation};
 const ANOTHER_KERNEL: &str = "run on a Linux whose kernel and container allow it";
 
 /// Every check of the group `network`.
-pub fn network_checks() -> Vec<Check> {
-    let mut checks: Vec<Check> = ADAPTERS.iter().filter_map(protocols).collect();
+pub fn network_checks() -> Vec<DoctorCheck> {
+    let mut checks: Vec<DoctorCheck> = ADAPTERS.iter().filter_map(protocols).collect();
     checks.extend(Engine::ALL.map(engine));
     checks.push(judged(
         "receive-timestamps",
@@ -55,7 +55,7 @@ pub fn network_checks() -> Vec<Check> {
 }
 
 /// The protocols of a store behind a network; none of the others.
-fn protocols(adapter: &Adapter) -> Option<Check> {
+fn protocols(adapter: &Adapter) -> Option<DoctorCheck> {
     if !matches!(adapter.location, DataLocation::Servers { .. }) {
         return None;
     }
@@ -66,7 +66,7 @@ fn protocols(adapter: &Adapter) -> Option<Check> {
     Some(judged(&format!("protocols.{}", adapter.scheme), &why, Ok(found)))
 }
 
-fn engine(engine: Engine) -> Check {
+fn engine(engine: Engine) -> DoctorCheck {
     let why = "how one thread asks over many connections: `bench --engine`";
     let found = match engine.available() {
         Ok(()) if engine == Engine::cheapest() => Ok("available, and used by itself".to_owned()),
@@ -77,11 +77,11 @@ fn engine(engine: Engine) -> Check {
 }
 
 /// Found, or the reason why not and what to do.
-fn judged(name: &str, why: &str, found: Result<String, (String, String)>) -> Check {
+fn judged(name: &str, why: &str, found: Result<String, (String, String)>) -> DoctorCheck {
     let (state, found, remedy) = match found {
-        Ok(found) => (State::Ok, found, None),
-        Err((reason, remedy)) => (State::Unavailable, reason, Some(remedy)),
+        Ok(found) => (CheckState::Ok, found, None),
+        Err((reason, remedy)) => (CheckState::Unavailable, reason, Some(remedy)),
     };
     let (name, group, why) = (name.to_owned(), "network".to_owned(), why.to_owned());
-    Check { name, group, state, found, why, remedy }
+    DoctorCheck { name, group, state, found, why, remedy }
 }

@@ -16,7 +16,7 @@ const JOULES_PER_WH: f64 = 3600.0;
 /// What would be run, and what would be written before it.
 pub fn describe(
     steps: &[&Step],
-    knobs: &host::knob::Plan,
+    knobs: &host::knob::KnobPlan,
     json: bool,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
@@ -233,7 +233,7 @@ fn object(step: &Step) -> serde_json::Value {
     })
 }
 
-fn with_writes(mut object: serde_json::Value, knobs: &host::knob::Plan) -> serde_json::Value {
+fn with_writes(mut object: serde_json::Value, knobs: &host::knob::KnobPlan) -> serde_json::Value {
     if knobs.levels().next().is_some() {
         let writes: Vec<String> = knobs.writes().map(|(.., write)| write.to_string()).collect();
         object["knob_writes"] = writes.into();

@@ -13,7 +13,7 @@ const MOST_CALLS: u64 = 1 << 32;
 
 /// Nanoseconds a call over several batches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
+pub struct BatchSpread {
     pub min_ns: f64,
     pub median_ns: f64,
     pub mean_ns: f64,
@@ -23,9 +23,9 @@ pub struct Spread {
     pub calls: u64,
 }
 
-impl Spread {
+impl BatchSpread {
     /// Over nanoseconds a call, one a batch; `None` of nothing.
-    pub(crate) fn of(mut samples: Vec<f64>, calls: u64) -> Option<Spread> {
+    pub(crate) fn of(mut samples: Vec<f64>, calls: u64) -> Option<BatchSpread> {
         samples.sort_by(f64::total_cmp);
         let (first, last) = (*samples.first()?, *samples.last()?);
         let middle = samples.len() / 2;
@@ -34,7 +34,7 @@ impl Spread {
             _ => (samples[middle - 1] + samples[middle]) / 2.0,
         };
         let mean = samples.iter().sum::<f64>() / samples.len() as f64;
-        Some(Spread {
+        Some(BatchSpread {
             min_ns: first,
             median_ns: median,
             mean_ns: mean,
@@ -45,9 +45,9 @@ impl Spread {
     }
 
     /// The same for each of `parts` equal parts of a call.
-    pub(crate) fn per(self, parts: u64) -> Spread {
+    pub(crate) fn per(self, parts: u64) -> BatchSpread {
         let of = |value: f64| value / parts as f64;
-        Spread {
+        BatchSpread {
             min_ns: of(self.min_ns),
             median_ns: of(self.median_ns),
             mean_ns: of(self.mean_ns),
@@ -58,9 +58,9 @@ impl Spread {
     }
 
     /// The same less a cost that was in every call, not below zero.
-    pub(crate) fn less(self, cost_ns: f64) -> Spread {
+    pub(crate) fn less(self, cost_ns: f64) -> BatchSpread {
         let less = |value: f64| (value - cost_ns).max(0.0);
-        Spread {
+        BatchSpread {
             min_ns: less(self.min_ns),
             median_ns: less(self.median_ns),
             mean_ns: less(self.mean_ns),
@@ -80,7 +80,7 @@ pub(crate) fn measure<E>(
     time: Duration,
     stop: &dyn Fn() -> bool,
     mut call: impl FnMut(u64) -> Result<(), E>,
-) -> Result<Option<Spread>, E> {
+) -> Result<Option<BatchSpread>, E> {
     let mut timed = |calls: u64| {
         let before = Instant::now();
         call(calls)?;
@@ -95,7 +95,7 @@ pub(crate) fn measure<E>(
     while !stop() && (begun.elapsed() < time || samples.len() < LEAST_BATCHES) {
         samples.push(timed(calls)?.as_nanos() as f64 / calls as f64);
     }
-    Ok(Spread::of(samples, calls))
+    Ok(BatchSpread::of(samples, calls))
 }
 
 #[cfg(test)]
@@ -104,12 +104,12 @@ mod tests {
 
     #[test]
     fn samples_are_summed_up() {
-        let spread = Spread::of(vec![4.0, 1.0, 3.0, 2.0], 8).unwrap();
+        let spread = BatchSpread::of(vec![4.0, 1.0, 3.0, 2.0], 8).unwrap();
         assert_eq!((spread.min_ns, spread.max_ns), (1.0, 4.0));
         assert_eq!((spread.median_ns, spread.mean_ns), (2.5, 2.5));
         assert_eq!((spread.batches, spread.calls), (4, 8));
-        assert_eq!(Spread::of(vec![9.0, 1.0, 2.0], 1).unwrap().median_ns, 2.0);
-        assert_eq!(Spread::of(Vec::new(), 1), None);
+        assert_eq!(BatchSpread::of(vec![9.0, 1.0, 2.0], 1).unwrap().median_ns, 2.0);
+        assert_eq!(BatchSpread::of(Vec::new(), 1), None);
         assert_eq!((spread.per(4).median_ns, spread.per(4).calls), (0.625, 32));
         assert_eq!(spread.less(2.0).min_ns, 0.0);
         assert_eq!(spread.less(2.0).median_ns, 0.5);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::batches::{self, Spread};
-use crate::fault::Fault;
+use crate::batches::{self, BatchSpread};
+use crate::error::MicroError;
 
 /// Answers that are looked at to find the finest step of a clock.
 const STEPS: usize = 2000;
@@ -19,7 +19,7 @@ const CALIBRATED: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Clock {
     pub name: &'static str,
-    pub read: Spread,
+    pub read: BatchSpread,
     /// The smallest difference between two answers that differ, in nanoseconds; `None` where it
     /// did not move while it was watched.
     pub step_ns: Option<f64>,
@@ -49,7 +49,7 @@ pub fn run(
     time: Duration,
     stop: &dyn Fn() -> bool,
     each: &mut dyn FnMut(&Clock),
-) -> Result<Vec<Clock>, Fault> {
+) -> Result<Vec<Clock>, MicroError> {
     let mut clocks = Vec::new();
     let mut keep = |clock: Option<Clock>| {
         if let Some(clock) = clock {
@@ -70,7 +70,7 @@ pub fn run(
         let read = || now(id).unwrap_or_default();
         keep(measure(name, time, stop, read, 1.0, stated(id)));
     }
-    if clocks.is_empty() { Err(Fault::Stopped) } else { Ok(clocks) }
+    if clocks.is_empty() { Err(MicroError::Stopped) } else { Ok(clocks) }
 }
 
 /// `tick_ns`: nanoseconds of one unit of the answers.
@@ -86,7 +86,7 @@ fn measure(
         for _ in 0..calls {
             std::hint::black_box(read());
         }
-        Ok::<(), Fault>(())
+        Ok::<(), MicroError>(())
     };
     let spread = batches::measure(time, stop, calls).ok().flatten()?;
     let (step, monotonic) = steps(&read);
@@ -191,7 +191,7 @@ mod tests {
             assert!(clock.step_ns.unwrap() > 0.0 && clock.monotonic, "{clock:?}");
             assert!(clock.stated_ns.unwrap() > 0.0);
         }
-        assert_eq!(run(Duration::ZERO, &|| true, &mut |_| {}), Err(Fault::Stopped));
+        assert_eq!(run(Duration::ZERO, &|| true, &mut |_| {}), Err(MicroError::Stopped));
     }
 
     #[test]

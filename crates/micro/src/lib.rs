@@ -11,7 +11,7 @@
 mod barrier;
 mod batches;
 pub mod clock;
-pub mod fault;
+pub mod error;
 pub mod hog;
 pub mod latency;
 pub mod net;
@@ -23,4 +23,4 @@ pub mod switch;
 pub mod syscall;
 pub mod window;
 
-pub use fault::Fault;
+pub use error::MicroError;

@@ -1,15 +1,15 @@
 //! On which CPU a thread runs.
 #![allow(unsafe_code, reason = "the affinity calls have no safe form in libc")]
 
-use crate::fault::Fault;
+use crate::error::MicroError;
 
 /// Pins the calling thread to one CPU; threads that it starts inherit that.
 ///
 /// # Errors
 /// The kernel refuses that CPU to this process.
-pub fn pin(cpu: u32) -> Result<(), Fault> {
+pub fn pin(cpu: u32) -> Result<(), MicroError> {
     let refused = |why: String| {
-        Fault::request("cpus", format!("CPU {cpu} cannot be used: {why}; name others"))
+        MicroError::request("cpus", format!("CPU {cpu} cannot be used: {why}; name others"))
     };
     if cpu as usize >= libc::CPU_SETSIZE as usize {
         return Err(refused(format!("numbers end at {}", libc::CPU_SETSIZE - 1)));
@@ -27,7 +27,7 @@ pub fn pin(cpu: u32) -> Result<(), Fault> {
 }
 
 /// The CPU on which the calling thread runs at this instant.
-pub fn here() -> Option<u32> {
+pub fn current_cpu() -> Option<u32> {
     // SAFETY: a question that takes no pointer.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
@@ -40,15 +40,15 @@ const MOST_THREADS: usize = 10_000;
 ///
 /// # Errors
 /// There are none, or `threads` is zero or more than any machine has use for.
-pub fn spread(cpus: &[u32], threads: usize) -> Result<Vec<u32>, Fault> {
+pub fn spread(cpus: &[u32], threads: usize) -> Result<Vec<u32>, MicroError> {
     if threads == 0 {
-        return Err(Fault::request("threads", "must be more than zero"));
+        return Err(MicroError::request("threads", "must be more than zero"));
     }
     if threads > MOST_THREADS {
-        return Err(Fault::request("threads", format!("is at most {MOST_THREADS}, not {threads}")));
+        return Err(MicroError::request("threads", format!("is at most {MOST_THREADS}, not {threads}")));
     }
     if cpus.is_empty() {
-        return Err(Fault::request("cpus", "is an empty list; name one CPU at least"));
+        return Err(MicroError::request("cpus", "is an empty list; name one CPU at least"));
     }
     Ok(cpus.iter().copied().cycle().take(threads).collect())
 }
@@ -59,10 +59,10 @@ mod tests {
 
     #[test]
     fn a_thread_runs_where_it_was_pinned() {
-        let cpu = here().unwrap();
+        let cpu = current_cpu().unwrap();
         let seen = std::thread::spawn(move || {
             pin(cpu).unwrap();
-            here().unwrap()
+            current_cpu().unwrap()
         });
         assert_eq!(seen.join().unwrap(), cpu);
     }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use model::Bytes;
 use serde::Serialize;
 
-use crate::fault::Fault;
+use crate::error::MicroError;
 
 /// Bytes of a line of the caches of every processor that kvmeter knows.
 pub const LINE: usize = 64;
@@ -23,7 +23,7 @@ const MPOL_MF_STRICT_OFF: libc::c_uint = 0;
 /// The pages under a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Pages {
+pub enum PageSize {
     /// As the system gives them to a program that asks for nothing.
     #[default]
     System,
@@ -35,26 +35,26 @@ pub enum Pages {
     Reserved,
 }
 
-impl FromStr for Pages {
+impl FromStr for PageSize {
     type Err = String;
-    fn from_str(text: &str) -> Result<Pages, String> {
+    fn from_str(text: &str) -> Result<PageSize, String> {
         match text {
-            "system" => Ok(Pages::System),
-            "huge" => Ok(Pages::Huge),
-            "small" => Ok(Pages::Small),
-            "reserved" => Ok(Pages::Reserved),
+            "system" => Ok(PageSize::System),
+            "huge" => Ok(PageSize::Huge),
+            "small" => Ok(PageSize::Small),
+            "reserved" => Ok(PageSize::Reserved),
             _ => Err(format!("`{text}` is none of system, huge, small, reserved")),
         }
     }
 }
 
-impl fmt::Display for Pages {
+impl fmt::Display for PageSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Pages::System => "system",
-            Pages::Huge => "huge",
-            Pages::Small => "small",
-            Pages::Reserved => "reserved",
+            PageSize::System => "system",
+            PageSize::Huge => "huge",
+            PageSize::Small => "small",
+            PageSize::Reserved => "reserved",
         })
     }
 }
@@ -114,19 +114,19 @@ impl Region {
     ///
     /// # Errors
     /// No memory, no such node, no reserved huge pages.
-    pub fn map(bytes: u64, pages: Pages, placement: Placement) -> Result<Region, Fault> {
-        let too_much = || Fault::request("size", format!("{} cannot be mapped", Bytes(bytes)));
+    pub fn map(bytes: u64, pages: PageSize, placement: Placement) -> Result<Region, MicroError> {
+        let too_much = || MicroError::request("size", format!("{} cannot be mapped", Bytes(bytes)));
         let bytes = usize::try_from(bytes).map_err(|_| too_much())?;
         if bytes == 0 {
-            return Err(Fault::request("size", "must be more than zero"));
+            return Err(MicroError::request("size", "must be more than zero"));
         }
         let whole = bytes.checked_next_multiple_of(HUGE).ok_or_else(too_much)?;
         let length = match pages {
-            Pages::Reserved => whole,
+            PageSize::Reserved => whole,
             _ => whole.checked_add(HUGE).ok_or_else(too_much)?,
         };
         let mut flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        if pages == Pages::Reserved {
+        if pages == PageSize::Reserved {
             // Reserved pages are promised at once: a touch that finds none would kill the process.
             flags |= libc::MAP_HUGETLB;
         }
@@ -136,8 +136,8 @@ impl Region {
         let why = std::io::Error::last_os_error();
         let mapped = match NonNull::new(at.cast::<u8>()) {
             Some(at) if at.as_ptr().cast() != libc::MAP_FAILED => at,
-            _ if pages == Pages::Reserved => {
-                return Err(Fault::request(
+            _ if pages == PageSize::Reserved => {
+                return Err(MicroError::request(
                     "pages",
                     format!(
                         "{} of reserved huge pages cannot be had ({why}); reserve {} of them in \
@@ -148,7 +148,7 @@ impl Region {
                 ));
             }
             _ => {
-                return Err(Fault::request(
+                return Err(MicroError::request(
                     "size",
                     format!("{} cannot be mapped: {why}", Bytes(bytes as u64)),
                 ));
@@ -164,18 +164,18 @@ impl Region {
         Ok(region)
     }
 
-    fn advise(&self, pages: Pages) -> Result<(), Fault> {
+    fn advise(&self, pages: PageSize) -> Result<(), MicroError> {
         let advice = match pages {
-            Pages::System | Pages::Reserved => return Ok(()),
-            Pages::Huge => libc::MADV_HUGEPAGE,
-            Pages::Small => libc::MADV_NOHUGEPAGE,
+            PageSize::System | PageSize::Reserved => return Ok(()),
+            PageSize::Huge => libc::MADV_HUGEPAGE,
+            PageSize::Small => libc::MADV_NOHUGEPAGE,
         };
         let (at, length) = self.mapped;
         // SAFETY: the whole mapping is ours, and the advice changes none of its content.
         match unsafe { libc::madvise(at.as_ptr().cast(), length, advice) } {
             0 => Ok(()),
-            _ if pages == Pages::Small => Ok(()), // A kernel without huge pages gives none.
-            _ => Err(Fault::request(
+            _ if pages == PageSize::Small => Ok(()), // A kernel without huge pages gives none.
+            _ => Err(MicroError::request(
                 "pages",
                 format!(
                     "the kernel has no transparent huge pages ({}); say `system`",
@@ -185,13 +185,13 @@ impl Region {
         }
     }
 
-    fn place(&self, placement: Placement) -> Result<(), Fault> {
+    fn place(&self, placement: Placement) -> Result<(), MicroError> {
         let mut mask = [0_u64; 16];
         let mode = match placement {
             Placement::FirstTouch => return Ok(()),
             Placement::Node(node) => {
                 let word = mask.get_mut(node as usize / 64).ok_or_else(|| {
-                    Fault::request("place", format!("there is no NUMA node {node}"))
+                    MicroError::request("place", format!("there is no NUMA node {node}"))
                 })?;
                 *word |= 1 << (node % 64);
                 libc::MPOL_BIND
@@ -216,7 +216,7 @@ impl Region {
         };
         match answer {
             0 => Ok(()),
-            _ => Err(Fault::request(
+            _ => Err(MicroError::request(
                 "place",
                 format!(
                     "memory cannot be placed {placement}: {}; `kvmeter doctor` lists the nodes, \
@@ -228,7 +228,7 @@ impl Region {
     }
 
     /// The region as numbers of a type.
-    pub(crate) fn as_mut_slice<T: Plain>(&mut self) -> &mut [T] {
+    pub(crate) fn as_mut_slice<T: PlainData>(&mut self) -> &mut [T] {
         let count = self.bytes / size_of::<T>();
         // SAFETY: the mapping is at least so long, page-aligned, zeroed, and borrowed as a whole;
         // every pattern of bits is a `T`.
@@ -306,13 +306,13 @@ mod sealed {
 }
 
 /// Numbers of which every pattern of bits is one.
-pub(crate) trait Plain: sealed::Sealed {}
-impl Plain for f64 {}
-impl Plain for u64 {}
-impl Plain for usize {}
+pub(crate) trait PlainData: sealed::Sealed {}
+impl PlainData for f64 {}
+impl PlainData for u64 {}
+impl PlainData for usize {}
 
 /// The nodes on which this process may have memory, as a mask for the memory calls.
-fn allowed_nodes() -> Result<[u64; 16], Fault> {
+fn allowed_nodes() -> Result<[u64; 16], MicroError> {
     const MPOL_F_MEMS_ALLOWED: libc::c_int = 1 << 2;
     let mut mask = [0_u64; 16];
     // SAFETY: the mask has as many bits as are stated; no address and no mode are asked for.
@@ -328,7 +328,7 @@ fn allowed_nodes() -> Result<[u64; 16], Fault> {
     };
     match answer {
         0 => Ok(mask),
-        _ => Err(Fault::request(
+        _ => Err(MicroError::request(
             "place",
             format!(
                 "the kernel does not tell the NUMA nodes: {}; say `first-touch`",
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn pages_lie_somewhere_once_they_are_touched() {
-        let mut region = Region::map(1 << 20, Pages::Small, Placement::FirstTouch).unwrap();
+        let mut region = Region::map(1 << 20, PageSize::Small, Placement::FirstTouch).unwrap();
         assert_eq!(region.start().align_offset(HUGE), 0);
         let words = region.as_mut_slice::<u64>();
         assert_eq!(words.len(), 1 << 17);
@@ -391,11 +391,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_had_is_refused_with_its_key() {
-        let key = |fault: Option<Fault>| match fault {
-            Some(Fault::Request { key, .. }) => key,
+        let key = |fault: Option<MicroError>| match fault {
+            Some(MicroError::Request { key, .. }) => key,
             other => panic!("{other:?}"),
         };
-        let map = |bytes, placement| Region::map(bytes, Pages::System, placement).err();
+        let map = |bytes, placement| Region::map(bytes, PageSize::System, placement).err();
         assert_eq!(key(map(0, Placement::FirstTouch)), "size");
         assert_eq!(key(map(u64::MAX, Placement::FirstTouch)), "size");
         assert_eq!(key(map(1 << 40 << 10, Placement::FirstTouch)), "size");
@@ -415,12 +415,12 @@ mod tests {
 
     #[test]
     fn words_read_back() {
-        for pages in [Pages::System, Pages::Huge, Pages::Small, Pages::Reserved] {
+        for pages in [PageSize::System, PageSize::Huge, PageSize::Small, PageSize::Reserved] {
             assert_eq!(pages.to_string().parse(), Ok(pages));
         }
         for place in [Placement::FirstTouch, Placement::Node(3), Placement::Interleave] {
             assert_eq!(place.to_string().parse(), Ok(place));
         }
-        assert!("big".parse::<Pages>().is_err() && "node:x".parse::<Placement>().is_err());
+        assert!("big".parse::<PageSize>().is_err() && "node:x".parse::<Placement>().is_err());
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::batches::{self, Spread};
-use crate::fault::Fault;
+use crate::batches::{self, BatchSpread};
+use crate::error::MicroError;
 use crate::pin;
 
 /// A thread that waits longer for its peer gives up.
@@ -18,18 +18,18 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Means {
+pub enum SwitchMethod {
     /// One byte each way.
     Pipe,
     /// A word that the peer waits for.
     Futex,
 }
 
-impl fmt::Display for Means {
+impl fmt::Display for SwitchMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Means::Pipe => "pipe",
-            Means::Futex => "futex",
+            SwitchMethod::Pipe => "pipe",
+            SwitchMethod::Futex => "futex",
         })
     }
 }
@@ -37,15 +37,15 @@ impl fmt::Display for Means {
 /// Two threads that hand a turn to and fro.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Switch {
-    pub means: Means,
+    pub means: SwitchMethod,
     pub cpus: [u32; 2],
     /// One hand-over: half of there and back. On one CPU it has one context switch; between two
     /// it has a wake-up of the other CPU.
-    pub hand_over: Spread,
+    pub hand_over: BatchSpread,
     /// What the system calls of a hand-over cost where nobody waits for them.
-    pub calls: Spread,
+    pub calls: BatchSpread,
     /// The hand-over without them.
-    pub switch: Spread,
+    pub switch: BatchSpread,
     /// Times that the first thread left its CPU for each turn there and back. On one CPU it is 1 at
     /// least: it sleeps, or the other one takes its place when it is woken. Between two CPUs less
     /// than 1 says that some answers came before the thread slept.
@@ -62,48 +62,48 @@ pub fn run(
     time: Duration,
     stop: &(dyn Fn() -> bool + Sync),
     each: &mut dyn FnMut(&Switch),
-) -> Result<Vec<Switch>, Fault> {
+) -> Result<Vec<Switch>, MicroError> {
     let first = *cpus
         .first()
-        .ok_or_else(|| Fault::request("cpus", "is an empty list; name one CPU at least"))?;
+        .ok_or_else(|| MicroError::request("cpus", "is an empty list; name one CPU at least"))?;
     let second = cpus.iter().copied().find(|cpu| *cpu != first);
     let pairs: Vec<[u32; 2]> =
         [Some(first), second].into_iter().flatten().map(|other| [first, other]).collect();
     let mut switches = Vec::new();
     for pair in pairs {
-        for means in [Means::Pipe, Means::Futex] {
+        for means in [SwitchMethod::Pipe, SwitchMethod::Futex] {
             let Some(switch) = measure(means, pair, time, stop)? else { break };
             each(&switch);
             switches.push(switch);
         }
     }
-    if switches.is_empty() { Err(Fault::Stopped) } else { Ok(switches) }
+    if switches.is_empty() { Err(MicroError::Stopped) } else { Ok(switches) }
 }
 
 fn measure(
-    means: Means,
+    means: SwitchMethod,
     cpus: [u32; 2],
     time: Duration,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<Switch>, Fault> {
+) -> Result<Option<Switch>, MicroError> {
     match means {
-        Means::Pipe => {
-            let failed = |error| Fault::Failed(format!("pipe: {error}"));
+        SwitchMethod::Pipe => {
+            let failed = |error| MicroError::Failed(format!("pipe: {error}"));
             let ((there_out, there_in), (back_out, back_in)) =
                 (io::pipe().map_err(failed)?, io::pipe().map_err(failed)?);
             let (mut own_out, mut own_in) = io::pipe().map_err(failed)?;
-            let ends = [Piped(there_in, back_out), Piped(back_in, there_out)];
+            let ends = [PipeEnd(there_in, back_out), PipeEnd(back_in, there_out)];
             let alone = move || -> io::Result<()> {
                 own_in.write_all(&[1])?;
                 own_out.read_exact(&mut [0])
             };
             between(means, ends, alone, cpus, time, stop)
         }
-        Means::Futex => {
+        SwitchMethod::Futex => {
             let words = [AtomicU32::new(0), AtomicU32::new(0)];
             let [there, back] = &words;
             let ends =
-                [Flagged { mine: back, theirs: there }, Flagged { mine: there, theirs: back }];
+                [FutexEnd { own: back, peer: there }, FutexEnd { own: there, peer: back }];
             // Waking nobody, and waiting for what has happened already.
             let own = AtomicU32::new(0);
             let alone = || -> io::Result<()> {
@@ -116,16 +116,16 @@ fn measure(
 }
 
 /// One thread's end: tells the other one, and waits to be told.
-trait End: Send {
-    fn tell(&mut self) -> io::Result<()>;
+trait SwitchEnd: Send {
+    fn wake_peer(&mut self) -> io::Result<()>;
     /// `false`: the other one is gone.
     fn await_turn(&mut self, gone: &AtomicBool) -> io::Result<bool>;
 }
 
-struct Piped(PipeWriter, PipeReader);
+struct PipeEnd(PipeWriter, PipeReader);
 
-impl End for Piped {
-    fn tell(&mut self) -> io::Result<()> {
+impl SwitchEnd for PipeEnd {
+    fn wake_peer(&mut self) -> io::Result<()> {
         self.0.write_all(&[1])
     }
 
@@ -135,62 +135,62 @@ impl End for Piped {
     }
 }
 
-struct Flagged<'a> {
-    mine: &'a AtomicU32,
-    theirs: &'a AtomicU32,
+struct FutexEnd<'a> {
+    own: &'a AtomicU32,
+    peer: &'a AtomicU32,
 }
 
-impl End for Flagged<'_> {
-    fn tell(&mut self) -> io::Result<()> {
-        self.theirs.store(1, Ordering::Release);
-        wake(self.theirs);
+impl SwitchEnd for FutexEnd<'_> {
+    fn wake_peer(&mut self) -> io::Result<()> {
+        self.peer.store(1, Ordering::Release);
+        wake(self.peer);
         Ok(())
     }
 
     fn await_turn(&mut self, gone: &AtomicBool) -> io::Result<bool> {
-        while self.mine.swap(0, Ordering::Acquire) == 0 {
+        while self.own.swap(0, Ordering::Acquire) == 0 {
             if gone.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            wait_while(self.mine, 0)?;
+            wait_while(self.own, 0)?;
         }
         Ok(true)
     }
 }
 
-impl Drop for Flagged<'_> {
+impl Drop for FutexEnd<'_> {
     fn drop(&mut self) {
         // Whoever waits looks whether this one is gone.
-        wake(self.theirs);
+        wake(self.peer);
     }
 }
 
-fn between<E: End>(
-    means: Means,
+fn between<E: SwitchEnd>(
+    means: SwitchMethod,
     ends: [E; 2],
     mut alone: impl FnMut() -> io::Result<()> + Send,
     cpus: [u32; 2],
     time: Duration,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<Switch>, Fault> {
-    let failed = |error: io::Error| Fault::Failed(format!("{means}: {error}"));
+) -> Result<Option<Switch>, MicroError> {
+    let failed = |error: io::Error| MicroError::Failed(format!("{means}: {error}"));
     let [mut here, mut there] = ends;
     let gone = AtomicBool::new(false);
     let gone = &gone;
     std::thread::scope(|scope| {
         let peer = std::thread::Builder::new().name("switch peer".to_owned());
         let peer = peer.spawn_scoped(scope, move || {
-            let _gone = Gone(gone);
+            let _gone = ExitGuard(gone);
             let there = &mut there;
             pin::pin(cpus[1])?;
             while there.await_turn(gone).map_err(failed)? {
-                there.tell().map_err(failed)?;
+                there.wake_peer().map_err(failed)?;
             }
-            Ok::<(), Fault>(())
+            Ok::<(), MicroError>(())
         });
         let first = std::thread::Builder::new().name("switch".to_owned());
         let first = first.spawn_scoped(scope, move || {
-            let _gone = Gone(gone);
+            let _gone = ExitGuard(gone);
             let here = &mut here;
             pin::pin(cpus[0])?;
             let calls = batches::measure(time / 4, stop, |n| (0..n).try_for_each(|_| alone()));
@@ -199,7 +199,7 @@ fn between<E: End>(
             let left_before = switches();
             let hand_over = batches::measure(time, stop, |n| {
                 for _ in 0..n {
-                    here.tell()?;
+                    here.wake_peer()?;
                     if !here.await_turn(gone)? {
                         return Err(io::Error::other("the other thread is gone"));
                     }
@@ -219,7 +219,7 @@ fn between<E: End>(
                 switches: left as f64 / turns as f64,
             }))
         });
-        let panicked = |_| Fault::Failed(format!("{means}: a thread panicked"));
+        let panicked = |_| MicroError::Failed(format!("{means}: a thread panicked"));
         let found = first.map_err(failed)?.join().map_err(panicked)?;
         // What the other one says is why the first one failed, if it did.
         peer.map_err(failed)?.join().map_err(panicked)??;
@@ -228,9 +228,9 @@ fn between<E: End>(
 }
 
 /// Says that a thread is gone before its end is let go.
-struct Gone<'a>(&'a AtomicBool);
+struct ExitGuard<'a>(&'a AtomicBool);
 
-impl Drop for Gone<'_> {
+impl Drop for ExitGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -274,10 +274,10 @@ mod tests {
     #[test]
     fn turns_are_handed_to_and_fro_and_each_is_a_switch() {
         let mut heard = 0;
-        let cpu = pin::here().unwrap();
+        let cpu = pin::current_cpu().unwrap();
         let found = run(&[cpu], Duration::ZERO, &|| false, &mut |_| heard += 1).unwrap();
         assert_eq!((found.len(), heard), (2, 2));
-        for (switch, means) in found.iter().zip([Means::Pipe, Means::Futex]) {
+        for (switch, means) in found.iter().zip([SwitchMethod::Pipe, SwitchMethod::Futex]) {
             assert_eq!((switch.means, switch.cpus), (means, [cpu, cpu]));
             assert!(switch.hand_over.min_ns > 0.0);
             // On one CPU the other thread can only answer while this one does not run.
@@ -289,11 +289,11 @@ mod tests {
     fn what_cannot_be_is_refused_and_a_stop_is_obeyed() {
         let run = |cpus: &[u32], stop: bool| run(cpus, Duration::ZERO, &|| stop, &mut |_| {});
         assert!(run(&[], false).is_err_and(|fault| fault.is_request()));
-        let cpu = pin::here().unwrap();
+        let cpu = pin::current_cpu().unwrap();
         for cpus in [[1 << 20, cpu], [cpu, 1 << 20]] {
             let fault = run(&cpus, false).unwrap_err();
             assert!(fault.to_string().contains("CPU 1048576"), "{fault}");
         }
-        assert_eq!(run(&[cpu], true), Err(Fault::Stopped));
+        assert_eq!(run(&[cpu], true), Err(MicroError::Stopped));
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::batches::{self, Spread};
-use crate::fault::Fault;
-use crate::region::{Pages, Placement, Region};
+use crate::batches::{self, BatchSpread};
+use crate::error::MicroError;
+use crate::region::{PageSize, Placement, Region};
 
 /// Pages that are touched in one call of `fault`: the cost is of one of them.
 const TOUCHED: u64 = 64;
@@ -21,7 +21,7 @@ const PAGE: u64 = 4096;
 pub struct Call {
     pub name: &'static str,
     pub what: &'static str,
-    pub cost: Spread,
+    pub cost: BatchSpread,
 }
 
 type Once<'a> = Box<dyn FnMut() -> io::Result<()> + 'a>;
@@ -35,7 +35,7 @@ pub fn run(
     time: Duration,
     stop: &dyn Fn() -> bool,
     each: &mut dyn FnMut(&Call),
-) -> Result<Vec<Call>, Fault> {
+) -> Result<Vec<Call>, MicroError> {
     let mut zero = File::open("/dev/zero").map_err(failed_at("/dev/zero"))?;
     let null = File::options().write(true).open("/dev/null").map_err(failed_at("/dev/null"))?;
     let mut byte = [0_u8];
@@ -73,11 +73,11 @@ pub fn run(
         each(&call);
         calls.push(call);
     }
-    if calls.is_empty() { Err(Fault::Stopped) } else { Ok(calls) }
+    if calls.is_empty() { Err(MicroError::Stopped) } else { Ok(calls) }
 }
 
-fn failed_at(name: &str) -> impl Fn(io::Error) -> Fault {
-    move |error| Fault::Failed(format!("{name}: {error}"))
+fn failed_at(name: &str) -> impl Fn(io::Error) -> MicroError {
+    move |error| MicroError::Failed(format!("{name}: {error}"))
 }
 
 /// The C library may remember a process's own number, but not its parent's.
@@ -88,7 +88,7 @@ fn parent() -> io::Result<()> {
 }
 
 fn touch() -> io::Result<()> {
-    let region = Region::map(TOUCHED * PAGE, Pages::Small, Placement::FirstTouch);
+    let region = Region::map(TOUCHED * PAGE, PageSize::Small, Placement::FirstTouch);
     let mut region = region.map_err(|fault| io::Error::other(fault.to_string()))?;
     let words = region.as_mut_slice::<u64>();
     for page in words.chunks_mut(PAGE as usize / 8) {
@@ -113,6 +113,6 @@ mod tests {
             assert!(call.cost.min_ns > 0.0 && call.cost.min_ns <= call.cost.median_ns, "{call:?}");
         }
         assert!(calls[6].cost.calls.is_multiple_of(TOUCHED));
-        assert_eq!(run(Duration::ZERO, &|| true, &mut |_| {}), Err(Fault::Stopped));
+        assert_eq!(run(Duration::ZERO, &|| true, &mut |_| {}), Err(MicroError::Stopped));
     }
 }

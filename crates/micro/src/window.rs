@@ -12,38 +12,38 @@ use std::time::Duration;
 
 /// An end of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edge {
+pub enum WindowEdge {
     Opens,
     Closes,
 }
 
-impl Edge {
-    const ALL: [Edge; 2] = [Edge::Opens, Edge::Closes];
+impl WindowEdge {
+    const ALL: [WindowEdge; 2] = [WindowEdge::Opens, WindowEdge::Closes];
 
     const fn word(self) -> &'static [u8] {
         match self {
-            Edge::Opens => b"opens",
-            Edge::Closes => b"closes",
+            WindowEdge::Opens => b"opens",
+            WindowEdge::Closes => b"closes",
         }
     }
 }
 
 /// Hears of the window of a process that is told its name.
 #[derive(Debug)]
-pub struct Listener {
+pub struct WindowListener {
     socket: UnixDatagram,
     name: String,
 }
 
-impl Listener {
+impl WindowListener {
     /// # Errors
     /// The system has no more sockets for this process.
-    pub fn new() -> io::Result<Listener> {
+    pub fn new() -> io::Result<WindowListener> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("kvmeter-window-{}-{number}", process::id());
         let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
-        Ok(Listener { socket, name })
+        Ok(WindowListener { socket, name })
     }
 
     /// For [`Teller::to`].
@@ -52,29 +52,29 @@ impl Listener {
     }
 
     /// What is told next; none within `limit`, which is not zero.
-    pub fn hear(&self, limit: Duration) -> Option<Edge> {
+    pub fn wait_for_edge(&self, limit: Duration) -> Option<WindowEdge> {
         self.socket.set_read_timeout(Some(limit)).ok()?;
         let mut word = [0; 16];
         let len = self.socket.recv(&mut word).ok()?;
-        Edge::ALL.into_iter().find(|edge| edge.word() == &word[..len])
+        WindowEdge::ALL.into_iter().find(|edge| edge.word() == &word[..len])
     }
 }
 
 /// Tells of its window.
 #[derive(Debug)]
-pub struct Teller(UnixDatagram);
+pub struct WindowReporter(UnixDatagram);
 
-impl Teller {
+impl WindowReporter {
     /// # Errors
     /// Nobody listens by this name.
-    pub fn to(name: &str) -> io::Result<Teller> {
+    pub fn connect(name: &str) -> io::Result<WindowReporter> {
         let socket = UnixDatagram::unbound()?;
         socket.connect_addr(&SocketAddr::from_abstract_name(name)?)?;
-        Ok(Teller(socket))
+        Ok(WindowReporter(socket))
     }
 
     /// A listener that has gone is not told.
-    pub fn say(&self, edge: Edge) {
+    pub fn report(&self, edge: WindowEdge) {
         let _ = self.0.send(edge.word());
     }
 }
@@ -87,24 +87,24 @@ mod tests {
 
     #[test]
     fn both_edges_are_heard_in_their_order() {
-        let listener = Listener::new().unwrap();
-        let other = Listener::new().unwrap();
-        let teller = Teller::to(listener.name()).unwrap();
-        teller.say(Edge::Opens);
-        teller.say(Edge::Closes);
-        assert_eq!(listener.hear(SOON), Some(Edge::Opens));
-        assert_eq!(listener.hear(SOON), Some(Edge::Closes));
-        assert_eq!(listener.hear(Duration::from_millis(1)), None);
-        assert_eq!(other.hear(Duration::from_millis(1)), None);
+        let listener = WindowListener::new().unwrap();
+        let other = WindowListener::new().unwrap();
+        let teller = WindowReporter::connect(listener.name()).unwrap();
+        teller.report(WindowEdge::Opens);
+        teller.report(WindowEdge::Closes);
+        assert_eq!(listener.wait_for_edge(SOON), Some(WindowEdge::Opens));
+        assert_eq!(listener.wait_for_edge(SOON), Some(WindowEdge::Closes));
+        assert_eq!(listener.wait_for_edge(Duration::from_millis(1)), None);
+        assert_eq!(other.wait_for_edge(Duration::from_millis(1)), None);
     }
 
     #[test]
     fn nobody_waits_for_one_that_has_gone() {
-        let listener = Listener::new().unwrap();
-        let teller = Teller::to(listener.name()).unwrap();
+        let listener = WindowListener::new().unwrap();
+        let teller = WindowReporter::connect(listener.name()).unwrap();
         let name = listener.name().to_owned();
         drop(listener);
-        teller.say(Edge::Opens);
-        assert!(Teller::to(&name).is_err());
+        teller.report(WindowEdge::Opens);
+        assert!(WindowReporter::connect(&name).is_err());
     }
 }

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use micro::precondition::volume::{Made, own_mounts};
+use micro::precondition::volume::{MadeFileSystem, own_mounts};
 use micro::precondition::{
-    Consent, Ended, Job, Order, PreconditionError, Purge, Report, Rule, System, Target,
+    Consent, JobEnd, PreconditionJob, PreconditionRequest, PreconditionError, Purge, JobReport, SteadyRule, DeviceSystem, Target,
 };
 
 const MIB: u64 = 1 << 20;
-const RULE: Rule = Rule { window: 1, holds: |_| true };
+const RULE: SteadyRule = SteadyRule { window: 1, holds: |_| true };
 
 /// A loop device on a file of zeros, detached when this is dropped.
 struct Disk {
@@ -59,7 +59,7 @@ impl Disk {
     }
 
     fn look(&self) -> Target {
-        Target::inspect(&System::live(), &self.device, None).unwrap()
+        Target::inspect(&DeviceSystem::live(), &self.device, None).unwrap()
     }
 
     fn is_blank(&self) -> bool {
@@ -78,9 +78,9 @@ fn consent(target: &Target, words: &[&str]) -> Consent {
     Consent { names: target.names[..1].to_vec(), overwrite }
 }
 
-fn write(target: &Target, consent: &Consent, state: PathBuf) -> Result<Report, PreconditionError> {
-    let order = Order { purge: Purge::None, times: 0.5, ..Order::default() };
-    let job = Job::new(target, order, consent, state, false)?;
+fn write(target: &Target, consent: &Consent, state: PathBuf) -> Result<JobReport, PreconditionError> {
+    let order = PreconditionRequest { purge: Purge::None, times: 0.5, ..PreconditionRequest::default() };
+    let job = PreconditionJob::new(target, order, consent, state, false)?;
     job.run(None, RULE, &AtomicBool::new(false), &mut |_| {})
 }
 
@@ -106,7 +106,7 @@ fn a_file_system_that_is_not_mounted_wants_a_word_of_its_own() {
     assert!(fs::read(&disk.file).unwrap() != before);
 
     let Some(disk) = Disk::made(folder.path(), "b.img", "mkswap", &[]) else { return };
-    assert!(disk.look().content[0].word.starts_with("swap:"));
+    assert!(disk.look().content[0].token.starts_with("swap:"));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn what_was_looked_at_is_what_is_written_whatever_the_path_names_by_then() {
     let (Some(first), Some(second)) = disks else { return };
     let link = folder.path().join("link");
     symlink(&first.device, &link).unwrap();
-    let target = Target::inspect(&System::live(), &link, None).unwrap();
+    let target = Target::inspect(&DeviceSystem::live(), &link, None).unwrap();
     fs::remove_file(&link).unwrap();
     symlink(&second.device, &link).unwrap();
     write(&target, &consent(&target, &[]), folder.path().join("state")).unwrap();
@@ -127,7 +127,7 @@ fn what_was_looked_at_is_what_is_written_whatever_the_path_names_by_then() {
     for path in [&one, &other] {
         fs::File::create(path).unwrap().set_len(MIB).unwrap();
     }
-    let target = Target::inspect(&System::live(), &one, None).unwrap();
+    let target = Target::inspect(&DeviceSystem::live(), &one, None).unwrap();
     fs::rename(&other, &one).unwrap();
     if write(&target, &consent(&target, &[]), folder.path().join("state")).is_ok() {
         assert!(fs::read(&one).unwrap().iter().all(|byte| *byte == 0));
@@ -139,7 +139,7 @@ fn nobody_else_has_it_from_the_check_to_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
     let target = disk.look();
-    let error = Target::inspect(&System::live(), &disk.device, None).unwrap_err();
+    let error = Target::inspect(&DeviceSystem::live(), &disk.device, None).unwrap_err();
     assert!(error.to_string().contains("is in use"), "{error}");
     assert!(!disk.run("mkfs.ext4", &["-q"]), "another program took it");
     // Who does not ask writes all the same, and is noticed.
@@ -153,17 +153,17 @@ fn nobody_else_has_it_from_the_check_to_the_end() {
 fn what_somebody_put_on_a_blank_disk_is_not_left_of_anything() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
-    let order = Order { rate: Some(20e6), purge: Purge::None, ..Order::default() };
+    let order = PreconditionRequest { rate: Some(20e6), purge: Purge::None, ..PreconditionRequest::default() };
     let state = folder.path().join("state");
     let start = |target: &Target, words: &[&str], resume| {
         let (order, state) = (order.clone(), state.clone());
-        let job = Job::new(target, order, &consent(target, words), state, resume)?;
+        let job = PreconditionJob::new(target, order, &consent(target, words), state, resume)?;
         let stop = AtomicBool::new(false);
         job.run(None, RULE, &stop, &mut |progress| {
             stop.store(progress.bytes > MIB, Ordering::Relaxed);
         })
     };
-    assert_eq!(start(&disk.look(), &[], false).unwrap().ended, Ended::Stopped);
+    assert_eq!(start(&disk.look(), &[], false).unwrap().ended, JobEnd::Stopped);
     // At the end, which is read whole.
     let writer = OpenOptions::new().write(true).open(&disk.device).unwrap();
     writer.write_all_at(&[7; 64 << 10], 31 * MIB + MIB / 2).unwrap();
@@ -171,16 +171,16 @@ fn what_somebody_put_on_a_blank_disk_is_not_left_of_anything() {
     let target = disk.look();
     let error = start(&target, &[], true).unwrap_err().to_string();
     assert!(error.contains("data of no known kind"), "{error}");
-    let word = target.content[0].word.clone();
-    assert_eq!(start(&target, &[&word], true).unwrap().ended, Ended::Stopped);
+    let word = target.content[0].token.clone();
+    assert_eq!(start(&target, &[&word], true).unwrap().ended, JobEnd::Stopped);
     drop(target);
     // Once it was named, what is left of it is nobody's, though another disk has a name of it, too.
     let beside = folder.path().join("beside");
     fs::create_dir(&beside).unwrap();
     let other = Disk::new(&beside, "a.img").unwrap();
-    assert_eq!(start(&disk.look(), &[], true).unwrap().ended, Ended::Stopped);
+    assert_eq!(start(&disk.look(), &[], true).unwrap().ended, JobEnd::Stopped);
     drop(other);
-    assert_eq!(start(&disk.look(), &[], true).unwrap().ended, Ended::Stopped);
+    assert_eq!(start(&disk.look(), &[], true).unwrap().ended, JobEnd::Stopped);
 
     // Nor is it made a file system of.
     let Some(disk) = Disk::new(folder.path(), "b.img") else { return };
@@ -189,7 +189,7 @@ fn what_somebody_put_on_a_blank_disk_is_not_left_of_anything() {
     writer.write_all_at(&[7; 64 << 10], MIB).unwrap();
     drop(writer);
     let consent = consent(&target, &[]);
-    let error = Made::format(target, &consent).unwrap_err().to_string();
+    let error = MadeFileSystem::format(target, &consent).unwrap_err().to_string();
     assert!(error.contains("by now holds data of no known kind"), "{error}");
     assert_eq!(fs::read(&disk.file).unwrap()[MIB as usize], 7);
 }
@@ -203,7 +203,7 @@ fn the_file_behind_a_loop_device_is_known_by_any_of_its_names() {
     symlink(&disk.file, &soft).unwrap();
     let name = disk.device.file_name().unwrap().to_str().unwrap().to_owned();
     let refused = |path: &Path| {
-        let error = Target::inspect(&System::live(), path, None).unwrap_err().to_string();
+        let error = Target::inspect(&DeviceSystem::live(), path, None).unwrap_err().to_string();
         assert!(error.contains(&format!("is used by {name}")), "{}: {error}", path.display());
     };
     refused(&hard);
@@ -221,7 +221,7 @@ fn the_file_behind_a_loop_device_is_known_by_any_of_its_names() {
     let upper = Command::new("losetup").args(["--find", "--show"]).arg(&node).output().unwrap();
     let upper = String::from_utf8(upper.stdout).unwrap().trim().to_owned();
     let upper = Disk { device: PathBuf::from(&upper), file: node };
-    let error = Target::inspect(&System::live(), &disk.device, None).unwrap_err().to_string();
+    let error = Target::inspect(&DeviceSystem::live(), &disk.device, None).unwrap_err().to_string();
     let holder = upper.device.file_name().unwrap().to_str().unwrap();
     assert!(error.contains(&format!("is used by {holder}")), "{error}");
 }
@@ -254,31 +254,31 @@ fn only_the_file_system_that_was_made_is_mounted() {
             }
             let target = disk.look();
             let consent = consent(&target, &[]);
-            let made = Made::format(target, &consent).unwrap();
+            let made = MadeFileSystem::format(target, &consent).unwrap();
             let uuid = made.uuid().to_owned();
             let volume = made.mount(&folder.path().join("mounted")).unwrap();
             fs::write(volume.path().join("file"), "kept").unwrap();
             // In mounts that the process as a whole does not see.
-            let error = Target::inspect(&System::live(), &disk.device, None).unwrap_err();
+            let error = Target::inspect(&DeviceSystem::live(), &disk.device, None).unwrap_err();
             assert!(error.to_string().contains("is in use"), "{error}");
             drop(volume);
 
-            let made = Made::again(disk.look(), &uuid).unwrap();
+            let made = MadeFileSystem::reopen(disk.look(), &uuid).unwrap();
             let volume = made.mount(&folder.path().join("mounted")).unwrap();
             assert_eq!(fs::read_to_string(volume.path().join("file")).unwrap(), "kept");
             drop(volume);
 
             let other = "3f2a91c0-1122-3344-5566-778899aabbcc";
-            let error = Made::again(disk.look(), other).unwrap_err().to_string();
+            let error = MadeFileSystem::reopen(disk.look(), other).unwrap_err().to_string();
             assert!(error.contains(&uuid) && error.contains(other), "{error}");
             assert!(disk.run("mkfs.ext4", &["-q", "-F", "-L", "kvmeter-mbwu"]));
-            let error = Made::again(disk.look(), &uuid).unwrap_err().to_string();
+            let error = MadeFileSystem::reopen(disk.look(), &uuid).unwrap_err().to_string();
             assert!(error.contains("not that which this evaluation made"), "{error}");
             assert!(disk.run("mkfs.ext4", &["-q", "-F", "-L", "other", "-U", &uuid]));
-            let error = Made::again(disk.look(), &uuid).unwrap_err().to_string();
+            let error = MadeFileSystem::reopen(disk.look(), &uuid).unwrap_err().to_string();
             assert!(error.contains("`other`"), "{error}");
             assert!(disk.run("mkswap", &["-f"]) && disk.run("wipefs", &["-qa"]));
-            let error = Made::again(disk.look(), &uuid).unwrap_err().to_string();
+            let error = MadeFileSystem::reopen(disk.look(), &uuid).unwrap_err().to_string();
             assert!(error.contains("no ext4 file system"), "{error}");
         });
     });

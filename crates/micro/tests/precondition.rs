@@ -8,27 +8,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use micro::precondition::{
-    Consent, Ended, Job, Kind, Order, Phase, PreconditionError, Purge, Rule, System, Target,
+    Consent, JobEnd, PreconditionJob, TargetKind, PreconditionRequest, JobPhase, PreconditionError, Purge, SteadyRule, DeviceSystem, Target,
 };
 
 const MIB: u64 = 1 << 20;
 /// Two rounds that are alike within a factor of a hundred: what is tested is the order of things.
-const RULE: Rule = Rule { window: 2, holds: |rounds| rounds[0] < 100.0 * rounds[1] };
-const NEVER: Rule = Rule { window: 2, holds: |_| false };
+const RULE: SteadyRule = SteadyRule { window: 2, holds: |rounds| rounds[0] < 100.0 * rounds[1] };
+const NEVER: SteadyRule = SteadyRule { window: 2, holds: |_| false };
 
 fn file(folder: &Path, bytes: u64) -> Target {
     let path = folder.join("disk.img");
-    Target::inspect(&System::live(), &path, Some(bytes)).unwrap()
+    Target::inspect(&DeviceSystem::live(), &path, Some(bytes)).unwrap()
 }
 
 fn named(names: &[String]) -> Consent {
     Consent { names: names.to_vec(), overwrite: Vec::new() }
 }
 
-fn job<'a>(target: &'a Target, order: &Order, resume: bool) -> Result<Job<'a>, PreconditionError> {
+fn job<'a>(target: &'a Target, order: &PreconditionRequest, resume: bool) -> Result<PreconditionJob<'a>, PreconditionError> {
     let mut state = target.path.clone();
     state.set_extension("json");
-    Job::new(target, order.clone(), &named(&target.names[..1]), state, resume)
+    PreconditionJob::new(target, order.clone(), &named(&target.names[..1]), state, resume)
 }
 
 /// Blocks of 4 KiB of a file that are not zero.
@@ -39,7 +39,7 @@ fn written(path: &Path) -> Vec<bool> {
 /// Why a file system has no direct I/O here, if so.
 fn no_direct_io(folder: &Path) -> bool {
     let target = file(folder, MIB);
-    let order = Order { times: 0.0, ..Order::default() };
+    let order = PreconditionRequest { times: 0.0, ..PreconditionRequest::default() };
     let done =
         job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
     let missing =
@@ -57,16 +57,16 @@ fn the_first_part_is_written_and_no_block_is_like_another() {
         return;
     }
     let target = file(folder.path(), 16 * MIB);
-    let order = Order { share: 0.75, times: 2.0, ..Order::default() };
+    let order = PreconditionRequest { share: 0.75, times: 2.0, ..PreconditionRequest::default() };
     let mut phases = Vec::new();
     let report = job(&target, &order, false)
         .unwrap()
         .run(None, RULE, &AtomicBool::new(false), &mut |progress| phases.push(progress.phase))
         .unwrap();
-    assert_eq!(report.ended, Ended::Done);
+    assert_eq!(report.ended, JobEnd::Done);
     assert_eq!((report.range_bytes, report.total_bytes), (12 * MIB, 32 * MIB));
     assert_eq!(report.written_bytes, report.total_bytes);
-    assert_eq!((phases[0], *phases.last().unwrap()), (Phase::Purging, Phase::Sequential));
+    assert_eq!((phases[0], *phases.last().unwrap()), (JobPhase::Purging, JobPhase::Sequential));
     let blocks = written(&target.path);
     assert!(blocks[..3072].iter().all(|written| *written), "a block was left out");
     assert!(blocks[3072..].iter().all(|written| !written), "beyond the share");
@@ -86,19 +86,19 @@ fn what_was_ended_early_goes_on_where_it_was() {
         return;
     }
     let target = file(folder.path(), 16 * MIB);
-    let order = Order { times: 4.0, rate: Some(40e6), purge: Purge::None, ..Order::default() };
+    let order = PreconditionRequest { times: 4.0, rate: Some(40e6), purge: Purge::None, ..PreconditionRequest::default() };
     let stop = AtomicBool::new(false);
-    let mut told = |progress: &micro::precondition::Progress| {
+    let mut told = |progress: &micro::precondition::JobProgress| {
         stop.store(progress.bytes > 4 * MIB, Ordering::Relaxed);
     };
     let report = job(&target, &order, false).unwrap().run(None, RULE, &stop, &mut told).unwrap();
-    assert_eq!(report.ended, Ended::Stopped);
+    assert_eq!(report.ended, JobEnd::Stopped);
     assert!(report.written_bytes > 4 * MIB && report.written_bytes < report.total_bytes);
     // Another invocation, and another order is another job.
     drop(target);
     let target = file(folder.path(), 16 * MIB);
     assert_eq!(target.content, [], "what a preconditioning wrote is nobody's loss");
-    let other = Order { share: 0.5, ..order.clone() };
+    let other = PreconditionRequest { share: 0.5, ..order.clone() };
     let error = job(&target, &other, true).unwrap_err();
     assert!(error.to_string().contains("other settings"), "{error}");
     // A note says what may be lost: one that others could have written is not obeyed.
@@ -119,7 +119,7 @@ fn what_was_ended_early_goes_on_where_it_was() {
     });
     let done = done.unwrap();
     assert!(first.unwrap() >= report.written_bytes, "it began anew");
-    assert_eq!((done.ended, done.written_bytes), (Ended::Done, 64 * MIB));
+    assert_eq!((done.ended, done.written_bytes), (JobEnd::Done, 64 * MIB));
     assert!(written(&target.path).iter().all(|written| *written));
     let error = job(&target, &order, true).unwrap_err();
     assert!(error.to_string().contains("nothing to resume"), "{error}");
@@ -136,7 +136,7 @@ fn a_note_that_cannot_be_replaced_is_refused_before_anything() {
     let mode = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
-    let order = Order { rate: Some(1e6), ..Order::default() };
+    let order = PreconditionRequest { rate: Some(1e6), ..PreconditionRequest::default() };
     let stopped = || {
         let limit = Some(Duration::from_millis(100));
         let job = job(&target, &order, false).unwrap();
@@ -145,7 +145,7 @@ fn a_note_that_cannot_be_replaced_is_refused_before_anything() {
     // As another umask left it, in a folder of this user's: the new one is this user's alone.
     fs::write(&note, "").unwrap();
     mode(&note, 0o664);
-    assert_eq!(stopped().ended, Ended::TimeLimit);
+    assert_eq!(stopped().ended, JobEnd::TimeLimit);
     assert_eq!(fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o600);
     job(&target, &order, true).unwrap();
     // Where others put files it may be another's.
@@ -155,7 +155,7 @@ fn a_note_that_cannot_be_replaced_is_refused_before_anything() {
     assert!(error.is_request() && error.to_string().contains("disk.json"), "{error}");
     mode(folder.path(), 0o700);
     if std::os::unix::fs::chown(&note, Some(12_345), None).is_ok() {
-        assert_eq!(stopped().ended, Ended::TimeLimit);
+        assert_eq!(stopped().ended, JobEnd::TimeLimit);
         job(&target, &order, true).unwrap();
     }
     fs::remove_file(&note).unwrap();
@@ -174,11 +174,11 @@ fn a_limit_ends_it() {
         return;
     }
     let target = file(folder.path(), 16 * MIB);
-    let order = Order { rate: Some(1e6), ..Order::default() };
+    let order = PreconditionRequest { rate: Some(1e6), ..PreconditionRequest::default() };
     let limit = Some(Duration::from_millis(300));
     let report =
         job(&target, &order, false).unwrap().run(limit, RULE, &AtomicBool::new(false), &mut |_| {});
-    assert_eq!(report.unwrap().ended, Ended::TimeLimit);
+    assert_eq!(report.unwrap().ended, JobEnd::TimeLimit);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn random_writes_end_steady_or_after_the_most_rounds() {
         return;
     }
     let random = Some((Duration::from_millis(100), 4));
-    let order = Order { share: 0.5, times: 0.0, random, ..Order::default() };
+    let order = PreconditionRequest { share: 0.5, times: 0.0, random, ..PreconditionRequest::default() };
     let run = |rule| {
         let target = file(folder.path(), 16 * MIB);
         let job = job(&target, &order, false).unwrap();
@@ -196,10 +196,10 @@ fn random_writes_end_steady_or_after_the_most_rounds() {
     };
     let steady = run(RULE);
     let rounds = steady.random.unwrap();
-    assert!(steady.ended == Ended::Done && rounds.steady && rounds.rounds.len() == 2);
+    assert!(steady.ended == JobEnd::Done && rounds.steady && rounds.rounds.len() == 2);
     assert!(rounds.rounds.iter().all(|iops| *iops > 0.0));
     let never = run(NEVER);
-    assert_eq!(never.ended, Ended::NotSteady);
+    assert_eq!(never.ended, JobEnd::NotSteady);
     assert_eq!(never.random.map(|random| random.rounds.len()), Some(4));
     let blocks = written(&folder.path().join("disk.img"));
     assert!(blocks[..2048].iter().any(|written| *written));
@@ -211,11 +211,11 @@ fn nothing_is_written_that_was_not_confirmed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.img");
     fs::write(&path, vec![7; MIB as usize]).unwrap();
-    let target = Target::inspect(&System::live(), &path, None).unwrap();
-    assert_eq!((target.kind, target.bytes), (Kind::File, MIB));
+    let target = Target::inspect(&DeviceSystem::live(), &path, None).unwrap();
+    assert_eq!((target.kind, target.bytes), (TargetKind::File, MIB));
     let state = folder.path().join("state");
     let new = |consent: &Consent| {
-        Job::new(&target, Order::default(), consent, state.clone(), false).map(drop)
+        PreconditionJob::new(&target, PreconditionRequest::default(), consent, state.clone(), false).map(drop)
     };
     for given in [vec![], vec!["another.img".to_owned()]] {
         let error = new(&named(&given)).unwrap_err();
@@ -228,9 +228,9 @@ fn nothing_is_written_that_was_not_confirmed() {
     assert!(error.contains("data of no known kind") && error.contains("--overwrite data:"));
     consent.overwrite = vec!["data:00000000".to_owned(), "ext4".to_owned(), "data".to_owned()];
     new(&consent).unwrap_err();
-    consent.overwrite = vec![target.content[0].word.clone()];
+    consent.overwrite = vec![target.content[0].token.clone()];
     new(&consent).unwrap();
-    assert!(Job::describe(&target, &Order::default()).unwrap()[2].contains("2MiB sequentially"));
+    assert!(PreconditionJob::describe(&target, &PreconditionRequest::default()).unwrap()[2].contains("2MiB sequentially"));
     assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 7) && !state.exists());
 }
 
@@ -239,21 +239,21 @@ fn orders_that_make_no_sense_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let target = file(folder.path(), 16 * MIB);
     let orders = [
-        (Order { share: 0.0, ..Order::default() }, "share of 0"),
-        (Order { share: 1.1, ..Order::default() }, "share of 1.1"),
-        (Order { times: -1.0, ..Order::default() }, "-1 times"),
-        (Order { depth: 0, ..Order::default() }, "0 writes under way"),
-        (Order { rate: Some(0.0), ..Order::default() }, "never ends"),
-        (Order { random: Some((Duration::ZERO, 25)), ..Order::default() }, "of some length"),
-        (Order { purge: Purge::Sanitize, ..Order::default() }, "cannot be sanitized"),
-        (Order { purge: Purge::Format, ..Order::default() }, "cannot be sanitized or formatted"),
+        (PreconditionRequest { share: 0.0, ..PreconditionRequest::default() }, "share of 0"),
+        (PreconditionRequest { share: 1.1, ..PreconditionRequest::default() }, "share of 1.1"),
+        (PreconditionRequest { times: -1.0, ..PreconditionRequest::default() }, "-1 times"),
+        (PreconditionRequest { depth: 0, ..PreconditionRequest::default() }, "0 writes under way"),
+        (PreconditionRequest { rate: Some(0.0), ..PreconditionRequest::default() }, "never ends"),
+        (PreconditionRequest { random: Some((Duration::ZERO, 25)), ..PreconditionRequest::default() }, "of some length"),
+        (PreconditionRequest { purge: Purge::Sanitize, ..PreconditionRequest::default() }, "cannot be sanitized"),
+        (PreconditionRequest { purge: Purge::Format, ..PreconditionRequest::default() }, "cannot be sanitized or formatted"),
     ];
     for (order, words) in orders {
         let error = job(&target, &order, false).unwrap_err();
         assert!(error.is_request() && error.to_string().contains(words), "{words}: {error}");
     }
     let small = file(folder.path(), 100 << 10);
-    let error = job(&small, &Order::default(), false).unwrap_err();
+    let error = job(&small, &PreconditionRequest::default(), false).unwrap_err();
     assert!(error.to_string().contains("too small"), "{error}");
     assert!(!target.path.exists(), "nothing was made");
 }
@@ -261,7 +261,7 @@ fn orders_that_make_no_sense_are_refused() {
 #[test]
 fn paths_that_are_no_target_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let system = System::live();
+    let system = DeviceSystem::live();
     let refused = |path: &str, size| {
         Target::inspect(&system, &folder.path().join(path), size).unwrap_err().to_string()
     };
@@ -295,14 +295,14 @@ impl Recorded {
     }
 
     fn why(&self, number: &str) -> String {
-        System::at(self.folder.path()).check(number).unwrap_err()
+        DeviceSystem::at(self.folder.path()).check(number).unwrap_err()
     }
 }
 
 #[test]
 fn a_device_in_use_is_refused() {
     let fine = Recorded::new();
-    System::at(fine.folder.path()).check("8:0").unwrap();
+    DeviceSystem::at(fine.folder.path()).check("8:0").unwrap();
 
     let one = Recorded::new();
     one.write("sys/block/sda/ro", "1\n");
@@ -340,7 +340,7 @@ fn other_namespaces_of_a_controller_are_looked_at() {
         one.write(&format!("sys/block/{name}/dev"), &format!("{number}\n"));
         one.write(&format!("sys/block/{name}/ro"), "0\n");
     }
-    let others = |name| System::at(one.folder.path()).others_in_use(name);
+    let others = |name| DeviceSystem::at(one.folder.path()).others_in_use(name);
     assert_eq!(others("nvme0n1"), None);
     one.write("proc/self/mountinfo", "40 27 259:1 / /home rw - ext4 /dev/nvme0n2 rw\n");
     assert!(others("nvme0n1").is_some_and(|why| why.starts_with("nvme0n2 is mounted at /home")));
@@ -386,7 +386,7 @@ fn an_error_is_reported_with_its_sector_and_not_tried_again() {
 fn in_a_full_file_system() {
     let folder = PathBuf::from(std::env::var("FULL").unwrap());
     let target = file(&folder, 64 * MIB);
-    let order = Order { purge: Purge::None, depth: 4, ..Order::default() };
+    let order = PreconditionRequest { purge: Purge::None, depth: 4, ..PreconditionRequest::default() };
     let done =
         job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
     let error = done.unwrap_err();

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::built_in::BUILT_IN;
 use crate::error::PlatformError;
-use crate::given::{Given, Levels};
+use crate::given::{GivenValue, GivenLevels};
 use crate::read::read;
 
 /// A machine as its file describes it. Every value is absent where the source does not give it.
@@ -21,27 +21,27 @@ pub struct Platform {
     /// The publication, data sheet or offer that the values are from.
     pub source: Option<String>,
     /// Purchase price in US dollars.
-    pub price_usd: Option<Given>,
+    pub price_usd: Option<GivenValue>,
     /// Power of the idle machine in watts.
-    pub idle_w: Option<Given>,
+    pub idle_w: Option<GivenValue>,
     /// Power at full load in watts.
-    pub full_load_w: Option<Given>,
+    pub full_load_w: Option<GivenValue>,
     /// Power at shares of full load, where it was measured: a graduated load.
     #[serde(default)]
     pub power_curve: Vec<LoadPoint>,
     /// Height in a rack, in units of 1.75 inches.
-    pub rack_units: Option<Given>,
+    pub rack_units: Option<GivenValue>,
     /// Floor that it takes, in square metres.
-    pub footprint_m2: Option<Given>,
+    pub footprint_m2: Option<GivenValue>,
     /// Storage devices that the price includes.
-    pub storage_devices: Option<Given>,
+    pub storage_devices: Option<GivenValue>,
     /// Prices of electricity to compute with, in dollars for a kWh.
-    pub electricity_usd_per_kwh: Option<Levels>,
+    pub electricity_usd_per_kwh: Option<GivenLevels>,
     /// Depreciation periods to compute with, in years.
-    pub lifetime_years: Option<Levels>,
+    pub lifetime_years: Option<GivenLevels>,
     /// Why a value is absent, by its key.
     #[serde(default)]
-    pub absent: BTreeMap<Want, String>,
+    pub absent: BTreeMap<PlatformValue, String>,
 }
 
 /// Watts at a share of full load.
@@ -56,7 +56,7 @@ pub struct LoadPoint {
 /// A value that a platform may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Want {
+pub enum PlatformValue {
     PriceUsd,
     IdleW,
     FullLoadW,
@@ -107,7 +107,7 @@ impl Platform {
     }
 
     /// The value, or why it is absent.
-    pub fn absence(&self, want: Want) -> Absence {
+    pub fn absence(&self, want: PlatformValue) -> Absence {
         let reason = self.absent.get(&want).cloned();
         Absence {
             platform: self.name.clone(),
@@ -188,13 +188,13 @@ mod tests {
             assert_eq!(platform.name, built_in.name);
             assert!(platform.source.is_some() && platform.what.is_some());
             let given = [
-                (platform.price_usd.is_some(), Want::PriceUsd),
-                (platform.idle_w.is_some(), Want::IdleW),
-                (platform.full_load_w.is_some(), Want::FullLoadW),
-                (platform.rack_units.is_some(), Want::RackUnits),
-                (platform.footprint_m2.is_some(), Want::FootprintM2),
-                (platform.lifetime_years.is_some(), Want::LifetimeYears),
-                (platform.electricity_usd_per_kwh.is_some(), Want::ElectricityUsdPerKwh),
+                (platform.price_usd.is_some(), PlatformValue::PriceUsd),
+                (platform.idle_w.is_some(), PlatformValue::IdleW),
+                (platform.full_load_w.is_some(), PlatformValue::FullLoadW),
+                (platform.rack_units.is_some(), PlatformValue::RackUnits),
+                (platform.footprint_m2.is_some(), PlatformValue::FootprintM2),
+                (platform.lifetime_years.is_some(), PlatformValue::LifetimeYears),
+                (platform.electricity_usd_per_kwh.is_some(), PlatformValue::ElectricityUsdPerKwh),
             ];
             for (is_given, want) in given {
                 assert_ne!(
@@ -215,7 +215,7 @@ mod tests {
         let price = |name| Platform::open(name).unwrap().price_usd.unwrap().value;
         assert_eq!((price("mbwu-host"), price("mbwu-embedded")), (4100.0, 120.0));
         let s1 = Platform::open("s1").unwrap();
-        assert!(s1.absence(Want::PriceUsd).reason.contains("thesis"));
+        assert!(s1.absence(PlatformValue::PriceUsd).reason.contains("thesis"));
         assert_eq!(s1.electricity_usd_per_kwh.unwrap().values, [0.07, 0.25]);
     }
 
@@ -225,7 +225,7 @@ mod tests {
                     lifetime_years = 4\nelectricity_usd_per_kwh = [0.1, 0.3]\n\
                     power_curve = [{ load = 0.0, watts = 5 }, { load = 1.0, watts = 9.5 }]\n";
         let platform = Platform::parse("x.toml", text).unwrap();
-        assert_eq!(platform.price_usd.unwrap(), Given { value: 900.0, from: None });
+        assert_eq!(platform.price_usd.unwrap(), GivenValue { value: 900.0, from: None });
         assert_eq!(platform.idle_w.unwrap().from.as_deref(), Some("meter"));
         assert_eq!(platform.lifetime_years.unwrap().values, [4.0]);
         assert_eq!(platform.electricity_usd_per_kwh.unwrap().values, [0.1, 0.3]);

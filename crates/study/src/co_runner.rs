@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use micro::hog::{Look, READY, Traffic};
+use micro::hog::{HogCounters, READY, Traffic};
 use model::{ByteRate, Bytes, Origin, Reading, ReadingValue, Scope, Unit};
 use record::RunSettings;
 use serde::Deserialize;
@@ -202,7 +202,7 @@ pub(crate) struct RunningHog {
     input: Option<ChildStdin>,
     answers: Receiver<String>,
     /// The report when the window opened.
-    opened: Option<Result<Look, String>>,
+    opened: Option<Result<HogCounters, String>>,
 }
 
 impl RunningHog {
@@ -217,7 +217,7 @@ impl RunningHog {
         self.co_runner.readings(opened, closed)
     }
 
-    fn look(&mut self) -> Result<Look, String> {
+    fn look(&mut self) -> Result<HogCounters, String> {
         let ended = || "the hog has ended".to_owned();
         let input = self.input.as_mut().ok_or_else(ended)?;
         input.write_all(b"look\n").map_err(|_| ended())?;
@@ -243,7 +243,7 @@ impl Drop for RunningHog {
 }
 
 impl CoRunner {
-    fn readings(&self, opened: Result<Look, String>, closed: Result<Look, String>) -> Vec<Reading> {
+    fn readings(&self, opened: Result<HogCounters, String>, closed: Result<HogCounters, String>) -> Vec<Reading> {
         let between = opened.and_then(|opened| Ok((opened, closed?)));
         let window_s = match &between {
             Ok((a, b)) => b.nanoseconds.saturating_sub(a.nanoseconds) as f64 / 1e9,
@@ -261,7 +261,7 @@ impl CoRunner {
             window_s,
             origin: Origin::Measured,
         };
-        let of = |value: fn(&Look) -> u64| match &between {
+        let of = |value: fn(&HogCounters) -> u64| match &between {
             Ok((a, b)) => Ok(value(b).saturating_sub(value(a)) as f64),
             Err(why) => Err(why.clone()),
         };
@@ -296,7 +296,7 @@ const ACHIEVED: &str = "beside.hog.held";
 
 /// A warning where the hog did not achieve its rate.
 pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
-    let achieved = value(ACHIEVED).filter(|achieved| *achieved < micro::hog::HELD)?;
+    let achieved = value(ACHIEVED).filter(|achieved| *achieved < micro::hog::MIN_RATE_SHARE)?;
     Some(format!(
         "the hog took only {:.1} % of the bandwidth that it was to take; give it more CPUs in \
          [beside.hog], or lower its rate",
@@ -371,7 +371,7 @@ mod tests {
     fn readings_are_differences_of_two_reports() {
         let co_runner =
             parsed(&format!("rate = \"2GB/s\"\ncpus = \"{}\"", cpu())).unwrap().unwrap();
-        let look = |bytes, nanoseconds, cpu_ns| Ok(Look { bytes, nanoseconds, cpu_ns });
+        let look = |bytes, nanoseconds, cpu_ns| Ok(HogCounters { bytes, nanoseconds, cpu_ns });
         let readings = co_runner
             .readings(look(1_000, 500, 10), look(1_000_001_000, 1_000_000_500, 500_000_010));
         let value =

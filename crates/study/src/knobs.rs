@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use host::Root;
-use host::knob::{Journal, KnobError, Outcome, Plan, Proof, Restored, state_folder};
+use host::knob::{Journal, KnobError, ProofOutcome, KnobPlan, Proof, RestoreOutcome, state_folder};
 use model::Fact;
 use record::RunSettings;
 use toml::Spanned;
@@ -31,7 +31,7 @@ impl KnobLevels {
     ///
     /// # Errors
     /// A knob or level that is not here.
-    pub fn plan(&self, root: &Root) -> Result<Plan, KnobError> {
+    pub fn plan(&self, root: &Root) -> Result<KnobPlan, KnobError> {
         let levels: Vec<(&str, &str)> =
             self.0.iter().map(|(knob, level)| (knob.as_str(), level.as_str())).collect();
         host::knob::Knobs::plan(root, &levels)
@@ -61,9 +61,9 @@ impl KnobEffects {
     pub(crate) fn settings(&self, settings: &mut RunSettings) {
         for proof in &self.0 {
             let word = match proof.outcome {
-                Outcome::Proven(_) => "proven",
-                Outcome::Unverified(_) => "unverified",
-                Outcome::Refuted(_) => "none",
+                ProofOutcome::Proven(_) => "proven",
+                ProofOutcome::Unverified(_) => "unverified",
+                ProofOutcome::Refuted(_) => "none",
             };
             settings.insert(format!("knob.{}.effect", proof.knob), word.to_owned());
         }
@@ -92,7 +92,7 @@ pub fn with_levels<T, E: From<KnobError>>(
     levels: &KnobLevels,
     supervisor: &Supervisor,
     work: impl FnOnce(&KnobEffects) -> Result<T, E>,
-) -> Result<(T, Option<Restored>), E> {
+) -> Result<(T, Option<RestoreOutcome>), E> {
     if levels.is_empty() {
         return Ok((work(&KnobEffects::default())?, None));
     }

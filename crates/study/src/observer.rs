@@ -2,7 +2,7 @@
 
 use drive::PhaseProgress;
 use drive::Target;
-use host::{Observed, Prepared, Watch};
+use host::{WatchReadings, PreparedWatch, RunWatch};
 use model::Reading;
 use store::Statistic;
 
@@ -29,8 +29,8 @@ pub(crate) struct ProbedObserver<'a, T> {
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) store: &'a T,
     /// Probes that are prepared before the load begins, because some take a while.
-    pub(crate) prepared: Option<Prepared>,
-    pub(crate) watch: Option<Watch>,
+    pub(crate) prepared: Option<PreparedWatch>,
+    pub(crate) watch: Option<RunWatch>,
     pub(crate) servers: &'a mut ServerSide,
     /// The co-runner, and its readings.
     pub(crate) co_runner: Option<RunningHog>,
@@ -39,7 +39,7 @@ pub(crate) struct ProbedObserver<'a, T> {
     pub(crate) servers_summary: ServersSummary,
     pub(crate) before: Vec<Statistic>,
     pub(crate) after: Vec<Statistic>,
-    pub(crate) observed: Observed,
+    pub(crate) observed: WatchReadings,
 }
 
 impl<T: Target> drive::Observer for ProbedObserver<'_, T> {
@@ -49,11 +49,11 @@ impl<T: Target> drive::Observer for ProbedObserver<'_, T> {
         if let Some(co_runner) = &mut self.co_runner {
             co_runner.window_opens();
         }
-        self.watch = self.prepared.take().map(Prepared::begin);
+        self.watch = self.prepared.take().map(PreparedWatch::begin);
     }
 
     fn window_closes(&mut self) {
-        self.observed = self.watch.take().map(Watch::end).unwrap_or_default();
+        self.observed = self.watch.take().map(RunWatch::end).unwrap_or_default();
         self.co_runner_readings =
             self.co_runner.as_mut().map(RunningHog::window_closes).unwrap_or_default();
         self.servers_summary = self.servers.end();

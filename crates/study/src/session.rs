@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
-use host::{Choice, Context, Observed, Watch};
+use host::{ProbeChoice, Context, WatchReadings, RunWatch};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run, RunSettings};
 use store::{Store, StoreError, StoreUrl, StoreVisitor};
@@ -247,7 +247,7 @@ impl Session<'_> {
             step,
             listener: &mut *self.listener,
             store: &**store,
-            prepared: Some(Watch::prepare(&self.probes.root, &context)),
+            prepared: Some(RunWatch::prepare(&self.probes.root, &context)),
             watch: None,
             co_runner,
             co_runner_readings: Vec::new(),
@@ -255,7 +255,7 @@ impl Session<'_> {
             servers_summary: ServersSummary::default(),
             before: Vec::new(),
             after: Vec::new(),
-            observed: Observed::default(),
+            observed: WatchReadings::default(),
         };
         let DrivenPhase { outcome, load_config, tax, agent_run } = match &mut self.agent_pool {
             None => {
@@ -299,7 +299,7 @@ impl Session<'_> {
             }
         };
         let ProbedObserver {
-            observed: Observed { readings, series },
+            observed: WatchReadings { readings, series },
             before,
             after,
             servers_summary,
@@ -389,8 +389,8 @@ impl Session<'_> {
         }
         self.listener.on_event(Event::Settling { step });
         // Only CPU time and I/O are of interest.
-        let context = Context { choice: Choice::Off, ..self.context(step, &[]) };
-        let watch = Watch::begin(&self.probes.root, &context);
+        let context = Context { choice: ProbeChoice::Off, ..self.context(step, &[]) };
+        let watch = RunWatch::begin(&self.probes.root, &context);
         let settled = self.wait_until_settled(store)?;
         Ok((settled, Some(watch.end().readings)))
     }

@@ -25,22 +25,22 @@ pub struct Geometry {
 
 /// Why a geometry cannot be built: the key of it that is wrong and what is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unbuildable {
+pub struct GeometryError {
     pub key: &'static str,
     pub why: &'static str,
 }
 
 impl Geometry {
-    pub fn checked(self) -> Result<Geometry, Unbuildable> {
+    pub fn checked(self) -> Result<Geometry, GeometryError> {
         if self.slices == 0 || self.slices > 256 {
-            return Err(Unbuildable { key: "slices", why: "must be 1 to 256" });
+            return Err(GeometryError { key: "slices", why: "must be 1 to 256" });
         }
         if !self.sets.is_power_of_two() || self.sets > 1 << 20 {
             let why = "must be a power of two up to 1048576: the set is the low bits of an address";
-            return Err(Unbuildable { key: "sets", why });
+            return Err(GeometryError { key: "sets", why });
         }
         if self.ways == 0 || self.ways > 32 {
-            return Err(Unbuildable { key: "ways", why: "must be 1 to 32" });
+            return Err(GeometryError { key: "ways", why: "must be 1 to 32" });
         }
         Ok(self)
     }

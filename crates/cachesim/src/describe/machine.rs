@@ -6,32 +6,32 @@ use model::{Bytes, Rate, Span};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::text::Source;
-use crate::cache::{Geometry, Replacement, Unbuildable};
+use super::text::DescriptionText;
+use crate::cache::{Geometry, Replacement, GeometryError};
 use crate::error::SimError;
-use crate::memory::{Consumed, Shape};
-use crate::policy::Choice;
+use crate::memory::{ConsumedPolicy, CacheShape};
+use crate::policy::PolicyOptions;
 
 /// A machine as its file describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Machine {
+pub struct SimulatedMachine {
     pub name: String,
     pub cores: Spanned<u32>,
     /// Cycles a second.
     pub frequency: Rate,
-    pub shared: Shared,
-    pub private: Private,
-    pub dca: Dca,
-    pub memory: Memory,
-    pub bus: Bus,
-    pub card: Card,
+    pub shared: SharedCacheSpec,
+    pub private: PrivateCacheSpec,
+    pub dca: DcaSpec,
+    pub memory: MemorySpec,
+    pub bus: BusSpec,
+    pub card: CardSpec,
 }
 
 /// The last-level cache.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Shared {
+pub struct SharedCacheSpec {
     pub slices: Spanned<u32>,
     pub sets: Spanned<u32>,
     pub ways: Spanned<u32>,
@@ -47,7 +47,7 @@ pub struct Shared {
 /// The cache of each core.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Private {
+pub struct PrivateCacheSpec {
     pub sets: Spanned<u32>,
     pub ways: Spanned<u32>,
     pub replacement: Replacement,
@@ -74,7 +74,7 @@ pub enum WhenConsumed {
 /// Direct cache access.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Dca {
+pub struct DcaSpec {
     /// Ways in which a device may allocate, counted from the highest.
     pub ways: Spanned<u32>,
     pub when_consumed: WhenConsumed,
@@ -84,7 +84,7 @@ pub struct Dca {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct MemorySpec {
     pub latency: Span,
     /// Bytes a second, reads and writes together.
     pub bandwidth: Spanned<Rate>,
@@ -93,7 +93,7 @@ pub struct Memory {
 /// The bus between card and processor.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Bus {
+pub struct BusSpec {
     /// Payload bytes a second in each direction.
     pub bandwidth: Spanned<Rate>,
     /// From a request of the card to the answer of a cache.
@@ -104,7 +104,7 @@ pub struct Bus {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Card {
+pub struct CardSpec {
     /// Bits a second on the wire.
     pub line_rate: Spanned<Rate>,
     /// Share of the line rate that a generator's packets take at most.
@@ -128,33 +128,33 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("xeon-e5-2697-v2", include_str!("../machines/xeon-e5-2697-v2.toml")),
 ];
 
-impl Machine {
+impl SimulatedMachine {
     /// Names of the machines that need no file.
     pub fn built_in() -> impl Iterator<Item = &'static str> + Clone {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
     /// A built-in machine by its name, or a file by its path.
-    pub fn open(name: &str) -> Result<Machine, SimError> {
-        Machine::parse(&super::open(name, BUILT_IN, "machine")?)
+    pub fn open(name: &str) -> Result<SimulatedMachine, SimError> {
+        SimulatedMachine::parse(&super::open(name, BUILT_IN, "machine")?)
     }
 
-    pub fn read(path: &Path) -> Result<Machine, SimError> {
-        Machine::parse(&Source::read(path)?)
+    pub fn read(path: &Path) -> Result<SimulatedMachine, SimError> {
+        SimulatedMachine::parse(&DescriptionText::read(path)?)
     }
 
-    pub fn parse(source: &Source) -> Result<Machine, SimError> {
-        let machine: Machine = source.parse()?;
+    pub fn parse(source: &DescriptionText) -> Result<SimulatedMachine, SimError> {
+        let machine: SimulatedMachine = source.parse()?;
         machine.check(source)?;
         Ok(machine)
     }
 
-    fn check(&self, source: &Source) -> Result<(), SimError> {
+    fn check(&self, source: &DescriptionText) -> Result<(), SimError> {
         let at = |key: std::ops::Range<usize>, words: &str| Err(source.at(key, words));
         if !(1..=64).contains(self.cores.get_ref()) {
             return at(self.cores.span(), "`cores` must be 1 to 64");
         }
-        if let Err(Unbuildable { key, why }) = self.shared_geometry().checked() {
+        if let Err(GeometryError { key, why }) = self.shared_geometry().checked() {
             let span = match key {
                 "slices" => self.shared.slices.span(),
                 "sets" => self.shared.sets.span(),
@@ -162,7 +162,7 @@ impl Machine {
             };
             return at(span, &format!("`shared.{key}` {why}"));
         }
-        if let Err(Unbuildable { key, why }) = self.private_geometry().checked() {
+        if let Err(GeometryError { key, why }) = self.private_geometry().checked() {
             let span =
                 if key == "sets" { self.private.sets.span() } else { self.private.ways.span() };
             return at(span, &format!("`private.{key}` {why}"));
@@ -235,10 +235,10 @@ impl Machine {
     }
 
     /// What a policy may choose from on this machine.
-    pub fn choice(&self) -> Choice {
+    pub fn choice(&self) -> PolicyOptions {
         let every = self.shared_geometry().every_way();
         let ways = self.shared_geometry().ways;
-        Choice { ways, usual: *self.dca.ways.get_ref(), workers: every, neighbours: every }
+        PolicyOptions { ways, usual: *self.dca.ways.get_ref(), workers: every, co_runners: every }
     }
 
     /// Gives direct cache access so many ways.
@@ -256,14 +256,14 @@ impl Machine {
     }
 
     /// What the caches are made of, for the cores that are used.
-    pub fn shape(&self, cores: usize) -> Shape {
+    pub fn shape(&self, cores: usize) -> CacheShape {
         let lowest = *self.dca.inclusive_ways.get_ref();
         let consumed = match self.dca.when_consumed {
-            WhenConsumed::Keep => Consumed::Keep,
-            WhenConsumed::Move => Consumed::Move,
-            WhenConsumed::Migrate => Consumed::Migrate { ways: u32::MAX >> (32 - lowest) },
+            WhenConsumed::Keep => ConsumedPolicy::Keep,
+            WhenConsumed::Move => ConsumedPolicy::Move,
+            WhenConsumed::Migrate => ConsumedPolicy::Migrate { ways: u32::MAX >> (32 - lowest) },
         };
-        Shape {
+        CacheShape {
             shared: self.shared_geometry(),
             shared_replacement: self.shared.replacement,
             private: self.private_geometry(),

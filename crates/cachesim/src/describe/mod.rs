@@ -9,16 +9,16 @@ use std::path::Path;
 use model::suggest::hint;
 
 use crate::error::SimError;
-use text::Source;
+use text::DescriptionText;
 
 /// A built-in description by its name, or a file by its path.
-fn open(name: &str, built_in: &[(&str, &str)], what: &str) -> Result<Source, SimError> {
+fn open(name: &str, built_in: &[(&str, &str)], what: &str) -> Result<DescriptionText, SimError> {
     if let Some((_, text)) = built_in.iter().find(|(known, _)| *known == name) {
-        return Ok(Source { origin: name.to_owned(), text: (*text).to_owned() });
+        return Ok(DescriptionText { origin: name.to_owned(), text: (*text).to_owned() });
     }
     let path = Path::new(name);
     if path.exists() {
-        return Source::read(path);
+        return DescriptionText::read(path);
     }
     let hint = hint(name, built_in.iter().map(|(known, _)| *known));
     Err(SimError::Value(format!(

@@ -11,16 +11,16 @@ use crate::error::SimError;
 
 /// A text and the name by which messages call it.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct DescriptionText {
     pub origin: String,
     pub text: String,
 }
 
-impl Source {
-    pub fn read(path: &Path) -> Result<Source, SimError> {
+impl DescriptionText {
+    pub fn read(path: &Path) -> Result<DescriptionText, SimError> {
         let origin = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Source { origin, text }),
+            Ok(text) => Ok(DescriptionText { origin, text }),
             Err(error) => Err(SimError::File { path: origin, why: error.to_string() }),
         }
     }

@@ -8,11 +8,11 @@ use model::{Bytes, Count, Rate, Span};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::machine::Machine;
-use super::text::Source;
+use super::machine::SimulatedMachine;
+use super::text::DescriptionText;
 use crate::cache::LINE;
 use crate::error::SimError;
-use crate::recorded::Recorded;
+use crate::recorded_arrivals::RecordedArrivals;
 
 /// Traffic as its file describes it.
 #[derive(Debug, Clone, Deserialize)]
@@ -21,27 +21,27 @@ pub struct Traffic {
     pub name: String,
     #[serde(default = "one")]
     pub seed: u64,
-    pub port: Port,
-    pub queues: Queues,
+    pub port: PortSpec,
+    pub queues: QueuesSpec,
     #[serde(default)]
-    pub pool: Pool,
-    pub workers: Workers,
+    pub pool: PoolSpec,
+    pub workers: WorkersSpec,
     #[serde(default)]
-    pub neighbours: Vec<Neighbour>,
+    pub neighbours: Vec<CoRunnerSpec>,
     #[serde(default)]
-    pub run: Run,
+    pub run: RunSpec,
 }
 
 /// What arrives at the card.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Port {
+pub struct PortSpec {
     /// Packets a second; as many as the wire carries where nothing is said.
     pub rate: Option<Spanned<Rate>>,
     /// Bytes of a frame, without checksum, preamble and gap.
     pub packet: Spanned<Bytes>,
     #[serde(default)]
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalsSpec,
     /// Packets of one flow in a row; a flow always goes to the same queue.
     #[serde(default = "one_packet")]
     pub train: Spanned<Count>,
@@ -53,12 +53,12 @@ pub struct Port {
     pub recorded: Option<Spanned<String>>,
     /// The same without a file.
     #[serde(skip)]
-    pub recording: Option<Arc<Recorded>>,
+    pub recording: Option<Arc<RecordedArrivals>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
+pub enum ArrivalsSpec {
     /// At equal distances.
     #[default]
     Even,
@@ -69,7 +69,7 @@ pub enum Arrivals {
 /// Rings between card and worker; one of each a worker.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Queues {
+pub struct QueuesSpec {
     /// Receive descriptors.
     pub receive: Spanned<Count>,
     /// Send descriptors.
@@ -86,7 +86,7 @@ pub struct Queues {
 /// Where buffers come from and go to.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Pool {
+pub struct PoolSpec {
     pub buffers: Spanned<Count>,
     /// Buffers that each worker keeps for itself: last in, first out. 0 makes the pool one queue,
     /// first in, first out.
@@ -97,10 +97,10 @@ pub struct Pool {
     pub offset: Spanned<Bytes>,
 }
 
-impl Default for Pool {
+impl Default for PoolSpec {
     /// As DPDK's packet buffers: object header, descriptor, headroom and 2 KiB of data.
-    fn default() -> Pool {
-        Pool {
+    fn default() -> PoolSpec {
+        PoolSpec {
             buffers: Spanned::new(0..0, Count(65_535)),
             cache: Count(256),
             stride: Spanned::new(0..0, Bytes(2368)),
@@ -112,7 +112,7 @@ impl Default for Pool {
 /// The cores that answer.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Workers {
+pub struct WorkersSpec {
     pub cores: Spanned<u32>,
     /// Cycles for each packet, misses aside.
     #[serde(default = "cycles")]
@@ -123,15 +123,15 @@ pub struct Workers {
     /// Ways of the last-level cache that they may fill, as a mask; all where nothing is said.
     pub ways: Option<Spanned<u32>>,
     #[serde(default)]
-    pub read: Option<Read>,
+    pub read: Option<ReadSpec>,
     #[serde(default)]
-    pub store: Option<Store>,
+    pub store: Option<StoreSpec>,
 }
 
 /// Touches what was received.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Read {
+pub struct ReadSpec {
     /// Bytes from one read to the next.
     #[serde(default = "line_stride")]
     pub stride: Spanned<Bytes>,
@@ -146,7 +146,7 @@ pub struct Read {
 /// Answers from a key-value store's memory.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Store {
+pub struct StoreSpec {
     /// Memory of the index; each request touches `lookups` lines of it.
     pub index: Spanned<Bytes>,
     #[serde(default = "lookups")]
@@ -162,7 +162,7 @@ pub struct Store {
 /// Somebody else who uses the cache.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Neighbour {
+pub struct CoRunnerSpec {
     pub name: String,
     #[serde(default = "one_core")]
     pub cores: Spanned<u32>,
@@ -195,7 +195,7 @@ pub enum Pattern {
 /// How long it is simulated.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Run {
+pub struct RunSpec {
     /// Before anything counts; a few rounds of all rings where nothing is said.
     pub warm_up: Option<Span>,
     /// What counts; enough packets for a standard error below 0.1 % where nothing is said.
@@ -256,11 +256,11 @@ impl Traffic {
     }
 
     /// Built-in traffic by its name, or a file by its path; checked against the machine.
-    pub fn open(name: &str, machine: &Machine) -> Result<Traffic, SimError> {
+    pub fn open(name: &str, machine: &SimulatedMachine) -> Result<Traffic, SimError> {
         Traffic::parse(&super::open(name, BUILT_IN, "traffic")?, machine)
     }
 
-    pub fn parse(source: &Source, machine: &Machine) -> Result<Traffic, SimError> {
+    pub fn parse(source: &DescriptionText, machine: &SimulatedMachine) -> Result<Traffic, SimError> {
         let mut traffic: Traffic = source.parse()?;
         traffic.check(source, machine)?;
         if let Some(recorded) = &mut traffic.port.recorded {
@@ -339,15 +339,15 @@ impl Traffic {
     }
 
     /// Checks values that were changed after the file was read.
-    pub fn recheck(&self, machine: &Machine) -> Result<(), SimError> {
-        let source = Source { origin: self.name.clone(), text: String::new() };
+    pub fn recheck(&self, machine: &SimulatedMachine) -> Result<(), SimError> {
+        let source = DescriptionText { origin: self.name.clone(), text: String::new() };
         self.check(&source, machine).map_err(|error| {
             // What is wrong comes first; its place in a file is none.
             SimError::Value(error.to_string().lines().next().unwrap_or_default().to_owned())
         })
     }
 
-    fn check(&self, source: &Source, machine: &Machine) -> Result<(), SimError> {
+    fn check(&self, source: &DescriptionText, machine: &SimulatedMachine) -> Result<(), SimError> {
         let at = |span: Range<usize>, words: &str| Err(source.at(span, words));
         let counts = [
             (&self.queues.receive, "queues.receive", 1, 65_536),

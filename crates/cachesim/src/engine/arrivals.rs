@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::random::{Draws, below};
 
 use super::time::{Picos, of_seconds};
-use crate::describe::traffic::{Arrivals as Kind, Port};
-use crate::recorded::Recorded;
+use crate::describe::traffic::{ArrivalsSpec as Kind, PortSpec};
+use crate::recorded_arrivals::RecordedArrivals;
 
 /// Bytes that a frame takes on the wire beside its own: checksum, preamble and gap.
 pub const FRAMING: u64 = 24;
@@ -36,7 +36,7 @@ pub struct Arrivals {
     next: usize,
     length: u32,
     queues: u32,
-    recorded: Option<(Arc<Recorded>, usize)>,
+    recorded: Option<(Arc<RecordedArrivals>, usize)>,
 }
 
 /// Packets of one flow that a generator still sends.
@@ -49,10 +49,10 @@ struct Train {
 impl Arrivals {
     /// `carried` is what the wire can carry in bits a second.
     pub fn new(
-        port: &Port,
+        port: &PortSpec,
         carried: f64,
         queues: u32,
-        recorded: Option<Arc<Recorded>>,
+        recorded: Option<Arc<RecordedArrivals>>,
         seed: u64,
     ) -> Arrivals {
         let bytes = port.packet.get_ref().0 as u32;

@@ -5,7 +5,7 @@ use super::socket::{Packet, Socket};
 use super::time::{Picos, SECOND, of_span};
 use super::worker::{Rings, Worker};
 use crate::cache::LINE;
-use crate::describe::machine::Machine;
+use crate::describe::machine::SimulatedMachine;
 use crate::describe::traffic::Traffic;
 
 /// Descriptors in a line.
@@ -34,7 +34,7 @@ pub struct Card {
 }
 
 impl Card {
-    pub fn new(machine: &Machine, traffic: &Traffic) -> Card {
+    pub fn new(machine: &SimulatedMachine, traffic: &Traffic) -> Card {
         let wire_byte = SECOND * 8.0 / machine.card.line_rate.get_ref().0;
         let latency = of_span(machine.bus.latency);
         let window = machine.bus.read_window.get_ref().0 as f64;

@@ -2,7 +2,7 @@
 
 use super::time::{Picos, SECOND, of_span};
 use crate::cache::LINE;
-use crate::describe::machine::Memory;
+use crate::describe::machine::MemorySpec;
 
 /// Time is cut into slots of so long; the load is that of the last few.
 const SLOT: Picos = 1_000_000;
@@ -26,7 +26,7 @@ pub struct Dram {
 }
 
 impl Dram {
-    pub fn new(memory: &Memory) -> Dram {
+    pub fn new(memory: &MemorySpec) -> Dram {
         let lines = memory.bandwidth.get_ref().0 / LINE as f64 * SLOT as f64 / SECOND;
         Dram { latency: of_span(memory.latency), lines, slots: vec![(0, 0); KEPT] }
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn latency_grows_with_the_load_and_recovers() {
-        let machine = crate::Machine::open("xeon-gold-6140").unwrap();
+        let machine = crate::SimulatedMachine::open("xeon-gold-6140").unwrap();
         let mut dram = Dram::new(&machine.memory);
         assert_eq!(dram.latency(0), 90_000);
         let most = 102e9 / 64.0 / 1e6;

@@ -8,8 +8,8 @@
 mod arrivals;
 mod card;
 mod dram;
-mod neighbour;
-mod overseer;
+mod co_runner;
+mod policy_driver;
 mod regions;
 mod socket;
 mod tally;
@@ -25,23 +25,23 @@ use hdrhistogram::Histogram;
 use model::Span;
 use model::random::mix;
 
-use crate::describe::machine::Machine;
-use crate::describe::traffic::{Neighbour as Described, Traffic};
+use crate::describe::machine::SimulatedMachine;
+use crate::describe::traffic::{CoRunnerSpec as Described, Traffic};
 use crate::error::SimError;
 use crate::memory::Caches;
-use crate::policy::{Choice, Policy};
+use crate::policy::{PolicyOptions, Policy};
 use crate::pool::Pool;
-use crate::recorded::Recorded;
+use crate::recorded_arrivals::RecordedArrivals;
 use arrivals::{Arrival, Arrivals};
 use card::Card;
-use neighbour::Neighbour;
-pub use overseer::Change;
-use overseer::Overseer;
+use co_runner::CoRunner;
+pub use policy_driver::Change;
+use policy_driver::PolicyDriver;
 use regions::Regions;
 use socket::Socket;
 pub use tally::{Levels, Tally};
 use time::{Picos, of_seconds, of_span, seconds};
-use worker::{Next, Worker};
+use worker::{WorkerNext, Worker};
 
 /// Packets that are measured where nothing is said.
 const MEASURED: f64 = 200_000.0;
@@ -58,9 +58,9 @@ const LONGEST: f64 = 3600.0;
 
 /// Whose turn it is. In this order where the instant is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+enum NextActor {
     Measure,
-    Oversee,
+    DrivePolicy,
     Arrive,
     Send,
     Work(usize),
@@ -77,9 +77,9 @@ pub struct Simulation {
     arrivals: Arrivals,
     next: Arrival,
     workers: Vec<Worker>,
-    neighbours: Vec<Neighbour>,
-    overseer: Overseer,
-    turns: BinaryHeap<Reverse<(Picos, Turn)>>,
+    co_runners: Vec<CoRunner>,
+    policy_driver: PolicyDriver,
+    queue: BinaryHeap<Reverse<(Picos, NextActor)>>,
     warm_up: Picos,
     measure: Picos,
     buffers: usize,
@@ -93,7 +93,7 @@ pub struct Counted {
     pub warm_up: f64,
     pub tally: Tally,
     /// One of each described neighbour.
-    pub neighbours: Vec<Levels>,
+    pub co_runners: Vec<Levels>,
     /// Bytes of memory that the simulated caches took.
     pub footprint: usize,
     /// Every setting that held, and from when on.
@@ -104,7 +104,7 @@ pub struct Counted {
 
 impl Simulation {
     pub fn new(
-        machine: &Machine,
+        machine: &SimulatedMachine,
         traffic: &Traffic,
         policy: Policy,
     ) -> Result<Simulation, SimError> {
@@ -124,13 +124,13 @@ impl Simulation {
         for (of, described) in traffic.neighbours.iter().enumerate() {
             for _ in 0..*described.cores.get_ref() {
                 let core = workers.len() + neighbours.len();
-                neighbours.push(Neighbour::new(core, of, described, &mut regions, traffic.seed));
+                neighbours.push(CoRunner::new(core, of, described, &mut regions, traffic.seed));
             }
         }
         let stride = traffic.pool.stride.get_ref().0 - traffic.pool.offset.get_ref().0;
         let recorded = match (&traffic.port.recording, &traffic.port.recorded) {
             (Some(recording), _) => Some(recording.clone()),
-            (None, Some(path)) => Some(Recorded::read(Path::new(path.get_ref()), stride)?.into()),
+            (None, Some(path)) => Some(RecordedArrivals::read(Path::new(path.get_ref()), stride)?.into()),
             (None, None) => None,
         };
         let carried = machine.card.line_rate.get_ref().0 * machine.card.filled.get_ref();
@@ -153,11 +153,11 @@ impl Simulation {
         arrivals.ramp(rounds.min(warm_up) / 2);
         let next = arrivals.next();
         let usual = machine.choice();
-        let own = |n: &Described| n.ways.as_ref().map_or(usual.neighbours, |ways| *ways.get_ref());
+        let own = |n: &Described| n.ways.as_ref().map_or(usual.co_runners, |ways| *ways.get_ref());
         let masks = traffic.neighbours.iter().map(own).reduce(|all, ways| all | ways);
-        let choice = Choice {
+        let choice = PolicyOptions {
             workers: traffic.workers.ways.as_ref().map_or(usual.workers, |ways| *ways.get_ref()),
-            neighbours: masks.unwrap_or(usual.neighbours),
+            co_runners: masks.unwrap_or(usual.co_runners),
             ..usual
         };
         let (setting, controller) = policy.start(choice)?;
@@ -172,9 +172,9 @@ impl Simulation {
             arrivals,
             next,
             workers,
-            neighbours,
-            overseer: Overseer::new(controller, setting),
-            turns: BinaryHeap::new(),
+            co_runners: neighbours,
+            policy_driver: PolicyDriver::new(controller, setting),
+            queue: BinaryHeap::new(),
             warm_up,
             measure,
             buffers: count as usize,
@@ -184,47 +184,47 @@ impl Simulation {
     }
 
     fn begin(&mut self) {
-        self.at(self.warm_up, Turn::Measure);
-        self.at(self.warm_up + self.measure, Turn::End);
+        self.at(self.warm_up, NextActor::Measure);
+        self.at(self.warm_up + self.measure, NextActor::End);
         for i in 0..self.workers.len() {
-            self.at(0, Turn::Work(i));
+            self.at(0, NextActor::Work(i));
         }
-        for i in 0..self.neighbours.len() {
-            self.at(0, Turn::Compute(i));
+        for i in 0..self.co_runners.len() {
+            self.at(0, NextActor::Compute(i));
         }
-        self.at(self.next.at, Turn::Arrive);
-        if let Some(window) = self.overseer.window() {
-            self.at(window, Turn::Oversee);
+        self.at(self.next.at, NextActor::Arrive);
+        if let Some(window) = self.policy_driver.window() {
+            self.at(window, NextActor::DrivePolicy);
         }
     }
 
-    fn at(&mut self, time: Picos, turn: Turn) {
-        self.turns.push(Reverse((time, turn)));
+    fn at(&mut self, time: Picos, turn: NextActor) {
+        self.queue.push(Reverse((time, turn)));
     }
 
     /// Runs to the end.
     pub fn run(mut self) -> Counted {
-        while let Some(Reverse((now, turn))) = self.turns.pop() {
+        while let Some(Reverse((now, turn))) = self.queue.pop() {
             match turn {
-                Turn::Measure => self.reset(),
-                Turn::Oversee => {
-                    let next = self.overseer.turn(now, &mut self.socket, &self.neighbours);
+                NextActor::Measure => self.reset(),
+                NextActor::DrivePolicy => {
+                    let next = self.policy_driver.turn(now, &mut self.socket, &self.co_runners);
                     if let Some(next) = next {
-                        self.at(next, Turn::Oversee);
+                        self.at(next, NextActor::DrivePolicy);
                     }
                 }
-                Turn::Arrive => self.arrive(),
-                Turn::Send => {
+                NextActor::Arrive => self.arrive(),
+                NextActor::Send => {
                     if let Some(next) = self.card.send(now, &mut self.workers, &mut self.socket) {
-                        self.at(next, Turn::Send);
+                        self.at(next, NextActor::Send);
                     }
                 }
-                Turn::Work(i) => self.work(i, now),
-                Turn::Compute(i) => {
-                    let next = self.neighbours[i].turn(now, &mut self.socket);
-                    self.at(next, Turn::Compute(i));
+                NextActor::Work(i) => self.work(i, now),
+                NextActor::Compute(i) => {
+                    let next = self.co_runners[i].turn(now, &mut self.socket);
+                    self.at(next, NextActor::Compute(i));
                 }
-                Turn::End => break,
+                NextActor::End => break,
             }
         }
         self.counted()
@@ -238,21 +238,21 @@ impl Simulation {
             && worker.idle
         {
             worker.idle = false;
-            self.at(visible, Turn::Work(own));
+            self.at(visible, NextActor::Work(own));
         }
         self.next = self.arrivals.next();
-        self.at(self.next.at, Turn::Arrive);
+        self.at(self.next.at, NextActor::Arrive);
     }
 
     fn work(&mut self, own: usize, now: Picos) {
         let worker = &mut self.workers[own];
         let (next, sends) = worker.turn(now, &mut self.socket, &mut self.pool);
-        if let Next::At(next) = next {
-            self.at(next.max(now + 1), Turn::Work(own));
+        if let WorkerNext::At(next) = next {
+            self.at(next.max(now + 1), NextActor::Work(own));
         }
         if sends && !self.card.sending {
             self.card.sending = true;
-            self.at(now + DOORBELL, Turn::Send);
+            self.at(now + DOORBELL, NextActor::Send);
         }
     }
 
@@ -262,27 +262,27 @@ impl Simulation {
         latency.reset();
         self.socket.tally = Tally::new(latency);
         self.socket.caches.memory = Default::default();
-        for neighbour in &mut self.neighbours {
+        for neighbour in &mut self.co_runners {
             neighbour.levels = Levels::default();
         }
-        self.overseer.counters_begin_again(self.warm_up);
+        self.policy_driver.reset_counters(self.warm_up);
     }
 
     fn counted(self) -> Counted {
         let mut tally = self.socket.tally;
         tally.memory = self.socket.caches.memory;
-        let count = self.neighbours.iter().map(|neighbour| neighbour.of + 1).max().unwrap_or(0);
+        let count = self.co_runners.iter().map(|neighbour| neighbour.of + 1).max().unwrap_or(0);
         let mut neighbours = vec![Levels::default(); count];
-        for neighbour in &self.neighbours {
+        for neighbour in &self.co_runners {
             neighbours[neighbour.of].add(neighbour.levels);
         }
-        let held: usize = self.workers.iter().map(Worker::held).sum();
+        let held: usize = self.workers.iter().map(Worker::buffers_held).sum();
         Counted {
             window: seconds(self.measure),
             warm_up: seconds(self.warm_up),
             tally,
-            neighbours,
-            settings: self.overseer.changes,
+            co_runners: neighbours,
+            settings: self.policy_driver.changes,
             footprint: self.socket.caches.footprint(),
             lost_buffers: self.buffers as i64 - (self.pool.left() + held) as i64,
         }

@@ -4,9 +4,9 @@ use super::dram::Dram;
 use super::tally::Tally;
 use super::time::{Picos, of_span};
 use crate::cache::LineNumber;
-use crate::describe::machine::Machine;
+use crate::describe::machine::SimulatedMachine;
 use crate::memory::{Caches, Hits, Level};
-use crate::policy::Setting;
+use crate::policy::WayMask;
 use crate::pool::Buffer;
 
 /// A packet on its way through the machine.
@@ -27,14 +27,14 @@ pub struct Socket {
     pub caches: Caches,
     pub dram: Dram,
     pub tally: Tally,
-    pub setting: Setting,
+    pub setting: WayMask,
     shared_latency: Picos,
     overlap: f64,
     completions_per_line: u64,
 }
 
 impl Socket {
-    pub fn new(caches: Caches, machine: &Machine, tally: Tally, setting: Setting) -> Socket {
+    pub fn new(caches: Caches, machine: &SimulatedMachine, tally: Tally, setting: WayMask) -> Socket {
         Socket {
             caches,
             dram: Dram::new(&machine.memory),

@@ -8,7 +8,7 @@ use super::regions::{Region, Regions};
 use super::socket::{Packet, Socket};
 use super::time::{Picos, of_seconds};
 use crate::cache::LINE;
-use crate::describe::machine::Machine;
+use crate::describe::machine::SimulatedMachine;
 use crate::describe::traffic::Traffic;
 use crate::pool::{Buffer, Pool};
 
@@ -95,7 +95,7 @@ struct Prefetch {
 
 /// When a worker goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum WorkerNext {
     At(Picos),
     /// When a packet comes.
     Idle,
@@ -104,7 +104,7 @@ pub enum Next {
 impl Worker {
     pub fn new(
         core: usize,
-        machine: &Machine,
+        machine: &SimulatedMachine,
         traffic: &Traffic,
         regions: &mut Regions,
         shared: Option<(Region, Region)>,
@@ -182,7 +182,7 @@ impl Worker {
     }
 
     /// Buffers that this worker and its rings hold.
-    pub fn held(&self) -> usize {
+    pub fn buffers_held(&self) -> usize {
         let held = match &self.work {
             Work::Read { held, .. } => held.len(),
             _ => 0,
@@ -199,7 +199,7 @@ impl Worker {
 
     /// One turn: gives the card what is ready, fills the receive ring, takes a burst and answers
     /// it. Says when the next turn is and whether the card got something to send.
-    pub fn turn(&mut self, now: Picos, socket: &mut Socket, pool: &mut Pool) -> (Next, bool) {
+    pub fn turn(&mut self, now: Picos, socket: &mut Socket, pool: &mut Pool) -> (WorkerNext, bool) {
         self.software.extend(self.outgoing.drain(..));
         let mut spent = 0;
         let sends = self.send(now, &mut spent, socket, pool);
@@ -207,7 +207,7 @@ impl Worker {
             // Blocked: nothing is received until the send ring has room.
             let last = self.reported_together() - 1;
             let next = self.rings.sent.get(last).map_or(now + LOOK_AGAIN, |(at, _)| *at);
-            return (Next::At(next.max(now + spent + 1)), sends);
+            return (WorkerNext::At(next.max(now + spent + 1)), sends);
         }
         self.refill(now, &mut spent, socket, pool);
         let ready = self.rings.ready.iter().take(self.burst);
@@ -215,14 +215,14 @@ impl Worker {
         let rested = std::mem::replace(&mut self.rested, count == 0);
         if count == 0 {
             let next = match self.rings.ready.front() {
-                Some(packet) => Next::At(packet.visible.max(now + spent)),
-                None if !self.software.is_empty() => Next::At(now + spent.max(LOOK_AGAIN)),
+                Some(packet) => WorkerNext::At(packet.visible.max(now + spent)),
+                None if !self.software.is_empty() => WorkerNext::At(now + spent.max(LOOK_AGAIN)),
                 None if self.rings.posted.len() < self.receive => {
-                    Next::At(now + spent.max(LOOK_AGAIN))
+                    WorkerNext::At(now + spent.max(LOOK_AGAIN))
                 }
-                None => Next::Idle,
+                None => WorkerNext::Idle,
             };
-            self.idle = next == Next::Idle;
+            self.idle = next == WorkerNext::Idle;
             return (next, sends);
         }
         for _ in 0..count {
@@ -233,7 +233,7 @@ impl Worker {
         }
         spent += self.turn;
         socket.tally.busy += spent;
-        (Next::At(now + spent), sends)
+        (WorkerNext::At(now + spent), sends)
     }
 
     /// Reclaims what was sent and posts what is to be sent.

@@ -1,13 +1,13 @@
 //! The caches of one socket and the traffic between them, the devices and memory.
 
-mod directory;
+mod snoop_filter;
 
 use crate::cache::{Cache, Geometry, LINE, LineNumber, Replacement};
-use directory::{Directory, cores_of};
+use snoop_filter::{SnoopFilter, cores_of};
 
 /// What the caches of a socket are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct CacheShape {
     pub shared: Geometry,
     pub shared_replacement: Replacement,
     pub private: Geometry,
@@ -18,14 +18,14 @@ pub struct Shape {
     /// Whatever a private cache holds, the shared one holds too.
     pub inclusive: bool,
     /// Where the shared cache keeps a line that a device wrote once a core has read it.
-    pub consumed: Consumed,
+    pub consumed: ConsumedPolicy,
 }
 
 /// What becomes of a line that a device wrote when a core takes it into its private cache.
 /// Lines that no device wrote move to the private cache and leave the shared one, unless that
 /// is inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consumed {
+pub enum ConsumedPolicy {
     /// The shared cache keeps it where it stands.
     Keep,
     /// The shared cache keeps it in one of these ways (Skylake-SP's "inclusive ways"). Of a line
@@ -48,7 +48,7 @@ pub enum Level {
 
 /// Why a core takes a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum AccessReason {
     Read,
     Write,
     Prefetch,
@@ -117,7 +117,7 @@ impl std::ops::AddAssign for Hits {
 const RUN: usize = 16;
 
 /// Sets, and the ways of them that hold each line.
-struct Run {
+struct WaySets {
     places: [(u32, u32); RUN],
 }
 
@@ -127,22 +127,22 @@ pub struct Caches {
     /// A mark says that a device wrote the line last, and that no prefetcher moved it since.
     shared: Cache,
     private: Vec<Cache>,
-    directory: Directory,
+    snoop_filter: SnoopFilter,
     inclusive: bool,
-    consumed: Consumed,
+    consumed: ConsumedPolicy,
     pub memory: MemoryLines,
 }
 
 impl Caches {
     /// Empty caches. The geometries are checked, and there are at most 64 cores.
-    pub fn new(shape: Shape, seed: u64) -> Caches {
+    pub fn new(shape: CacheShape, seed: u64) -> Caches {
         let filter = Geometry { ways: shape.directory_ways, ..shape.shared };
         let private = (0..shape.cores as u64)
             .map(|i| Cache::new(shape.private, shape.private_replacement, seed ^ (i + 2) << 32));
         Caches {
             shared: Cache::new(shape.shared, shape.shared_replacement, seed),
             private: private.collect(),
-            directory: Directory::new(filter, seed ^ 1 << 32),
+            snoop_filter: SnoopFilter::new(filter, seed ^ 1 << 32),
             inclusive: shape.inclusive,
             consumed: shape.consumed,
             memory: MemoryLines::default(),
@@ -152,7 +152,7 @@ impl Caches {
     /// Bytes of memory that the simulation takes.
     pub fn footprint(&self) -> usize {
         let private: usize = self.private.iter().map(Cache::footprint).sum();
-        self.shared.footprint() + private + self.directory.footprint()
+        self.shared.footprint() + private + self.snoop_filter.footprint()
     }
 
     pub fn shared(&self) -> &Cache {
@@ -201,7 +201,7 @@ impl Caches {
                 if here {
                     self.shared.touch(set, seen.trailing_zeros());
                 }
-                let hit = here || self.directory.holders(set, line) != 0;
+                let hit = here || self.snoop_filter.holders(set, line) != 0;
                 hits.count(hit);
                 self.memory.device_reads += u64::from(!hit);
             }
@@ -213,8 +213,8 @@ impl Caches {
     /// Sets and ways of the next lines, found before anything is changed: independent look-ups
     /// wait for memory at the same time. A function of its own, so that its loops have the registers.
     #[inline(never)]
-    fn look_ahead(&self, from: LineNumber, last: LineNumber) -> Run {
-        let mut run = Run { places: [(0, 0); RUN] };
+    fn look_ahead(&self, from: LineNumber, last: LineNumber) -> WaySets {
+        let mut run = WaySets { places: [(0, 0); RUN] };
         let count = RUN.min((last - from) as usize);
         let places = &mut run.places[..count];
         self.shared.geometry().sets_from(from, places.iter_mut().map(|(set, _)| set));
@@ -233,7 +233,7 @@ impl Caches {
         ways: Option<u32>,
         whole: bool,
     ) -> bool {
-        let holders = self.directory.holders(set, line);
+        let holders = self.snoop_filter.holders(set, line);
         let held = holders != 0;
         if held {
             self.take_back(set, line, holders);
@@ -269,7 +269,7 @@ impl Caches {
     /// Whether a line in this way goes to the device's ways when a device writes it.
     #[inline(always)]
     fn goes_back(&self, set: usize, way: u32, mask: u32) -> bool {
-        matches!(self.consumed, Consumed::Migrate { .. })
+        matches!(self.consumed, ConsumedPolicy::Migrate { .. })
             && mask >> way & 1 == 0
             && !self.shared.is_marked(set, way)
     }
@@ -290,7 +290,7 @@ impl Caches {
         let own = private.set_of(line);
         match private.find(own, line) {
             Some(way) => private.touch(own, way),
-            None => _ = self.core_miss(core, line, Access::Prefetch, ways),
+            None => _ = self.core_miss(core, line, AccessReason::Prefetch, ways),
         }
     }
 
@@ -305,19 +305,19 @@ impl Caches {
             if write && !private.is_dirty(own, way) {
                 private.soil(own, way);
                 let set = self.shared.set_of(line);
-                let others = self.directory.holders(set, line) & !(1 << core);
+                let others = self.snoop_filter.holders(set, line) & !(1 << core);
                 self.take_back(set, line, others);
             }
             return Level::Private;
         }
-        let access = if write { Access::Write } else { Access::Read };
+        let access = if write { AccessReason::Write } else { AccessReason::Read };
         self.core_miss(core, line, access, ways)
     }
 
-    fn core_miss(&mut self, core: usize, line: LineNumber, access: Access, ways: u32) -> Level {
-        let write = access == Access::Write;
+    fn core_miss(&mut self, core: usize, line: LineNumber, access: AccessReason, ways: u32) -> Level {
+        let write = access == AccessReason::Write;
         let set = self.shared.set_of(line);
-        let others = self.directory.holders(set, line);
+        let others = self.snoop_filter.holders(set, line);
         let mut dirty = write;
         let found = self.shared.find(set, line);
         let level = match (found, others) {
@@ -358,17 +358,17 @@ impl Caches {
 
     /// A line of the shared cache goes to a private one; says whether the private copy carries
     /// the only changes.
-    fn hand_over(&mut self, set: usize, line: LineNumber, way: u32, access: Access) -> bool {
+    fn hand_over(&mut self, set: usize, line: LineNumber, way: u32, access: AccessReason) -> bool {
         let device = self.shared.is_marked(set, way);
         if self.inclusive {
             return false;
         }
         match self.consumed {
-            Consumed::Keep if device => false,
-            Consumed::Migrate { ways } if device => {
+            ConsumedPolicy::Keep if device => false,
+            ConsumedPolicy::Migrate { ways } if device => {
                 if ways >> way & 1 == 0 {
                     let dirty = self.shared.remove(set, way);
-                    self.place(set, line, ways, dirty, access != Access::Prefetch);
+                    self.place(set, line, ways, dirty, access != AccessReason::Prefetch);
                 }
                 false
             }
@@ -385,7 +385,7 @@ impl Caches {
         let Some(evicted) = placed.evicted else { return };
         let mut changed = evicted.dirty;
         if self.inclusive {
-            let holders = self.directory.holders(set, evicted.line);
+            let holders = self.snoop_filter.holders(set, evicted.line);
             changed |= self.take_back(set, evicted.line, holders);
         }
         self.memory.write_backs += u64::from(changed);
@@ -398,11 +398,11 @@ impl Caches {
         let placed = private.insert(own, line, u32::MAX, dirty);
         if let Some(evicted) = placed.evicted {
             let set = self.shared.set_of(evicted.line);
-            self.directory.drop(set, evicted.line, core);
+            self.snoop_filter.drop(set, evicted.line, core);
             self.retire(set, evicted.line, evicted.dirty, ways);
         }
         let set = self.shared.set_of(line);
-        if let Some(gone) = self.directory.add(set, line, core) {
+        if let Some(gone) = self.snoop_filter.add(set, line, core) {
             let changed = self.invalidate(gone.line, gone.holders);
             let set = self.shared.set_of(gone.line);
             self.retire(set, gone.line, changed, ways);
@@ -423,7 +423,7 @@ impl Caches {
     #[inline(never)]
     fn take_back(&mut self, set: usize, line: LineNumber, holders: u64) -> bool {
         for core in cores_of(holders) {
-            self.directory.drop(set, line, core);
+            self.snoop_filter.drop(set, line, core);
         }
         self.invalidate(line, holders)
     }

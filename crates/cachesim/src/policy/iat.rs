@@ -8,7 +8,7 @@
 //! IAT would call best-effort, share the others with the card. IAT polls each second; simulated runs
 //! last tens of milliseconds, so the window is shorter here.
 
-use super::{Choice, Controller, Observed, Setting};
+use super::{PolicyOptions, Controller, WindowObservation, WayMask};
 
 /// Changes below this share are none (IAT's threshold of stability).
 const STABLE: f64 = 0.03;
@@ -28,15 +28,15 @@ enum State {
 
 #[derive(Debug)]
 pub struct Iat {
-    choice: Choice,
+    choice: PolicyOptions,
     state: State,
     card: u32,
     workers: u32,
-    before: Option<Observed>,
+    before: Option<WindowObservation>,
 }
 
 impl Iat {
-    pub fn new(choice: Choice) -> Self {
+    pub fn new(choice: PolicyOptions) -> Self {
         let card = choice.usual.max(1);
         let workers = LEAST.max(choice.ways / 4).min(choice.ways - 1);
         Iat { choice, state: State::LowKeep, card, workers, before: None }
@@ -44,12 +44,12 @@ impl Iat {
 
     /// The workers have the lowest ways for themselves; the neighbours, as IAT's best-effort
     /// tenants, have all others and share the highest with the card.
-    fn setting(&self) -> Setting {
+    fn setting(&self) -> WayMask {
         let workers = self.choice.lowest(self.workers);
-        Setting {
+        WayMask {
             card: self.choice.highest(self.card),
             workers,
-            neighbours: self.choice.every() & !workers,
+            co_runners: self.choice.every() & !workers,
         }
     }
 }
@@ -64,14 +64,14 @@ impl Controller for Iat {
         5e-4
     }
 
-    fn begin(&self) -> Setting {
+    fn begin(&self) -> WayMask {
         self.setting()
     }
 
-    fn next(&mut self, seen: &Observed) -> Setting {
+    fn next(&mut self, seen: &WindowObservation) -> WayMask {
         let Some(before) = self.before.replace(*seen) else { return self.setting() };
         let allocations = seen.write_misses as f64 / seen.seconds;
-        let of = |observed: &Observed, what: fn(&Observed) -> u64| {
+        let of = |observed: &WindowObservation, what: fn(&WindowObservation) -> u64| {
             what(observed) as f64 / observed.seconds
         };
         let misses = change(of(&before, |o| o.write_misses), allocations);
@@ -111,10 +111,10 @@ impl Controller for Iat {
 mod tests {
     use super::*;
 
-    const CHOICE: Choice = Choice { ways: 11, usual: 2, workers: 0x7ff, neighbours: 0x7ff };
+    const CHOICE: PolicyOptions = PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
-    fn seen(write_misses: u64) -> Observed {
-        Observed { seconds: 1e-3, write_hits: 1000, write_misses, ..Observed::default() }
+    fn seen(write_misses: u64) -> WindowObservation {
+        WindowObservation { seconds: 1e-3, write_hits: 1000, write_misses, ..WindowObservation::default() }
     }
 
     #[test]
@@ -131,9 +131,9 @@ mod tests {
         let mut iat = Iat::new(CHOICE);
         for i in 0..50 {
             let setting = iat.next(&seen(if i % 20 < 10 { 1_000_000 } else { 0 }));
-            assert!(setting.card != 0 && setting.workers != 0 && setting.neighbours != 0);
-            assert_eq!(setting.workers & setting.neighbours, 0);
-            assert_eq!((setting.card | setting.workers | setting.neighbours) & !0x7ff, 0);
+            assert!(setting.card != 0 && setting.workers != 0 && setting.co_runners != 0);
+            assert_eq!(setting.workers & setting.co_runners, 0);
+            assert_eq!((setting.card | setting.workers | setting.co_runners) & !0x7ff, 0);
         }
     }
 }

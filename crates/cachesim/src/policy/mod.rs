@@ -5,7 +5,7 @@
 //! turn: the card's ways and a mask of ways for each group.
 
 mod iat;
-mod seed;
+mod phase_and_rate;
 mod yield_search;
 
 use model::suggest::hint;
@@ -14,16 +14,16 @@ use crate::error::SimError;
 
 /// Ways of the last-level cache, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setting {
+pub struct WayMask {
     /// Ways in which the card may allocate; 0 turns direct cache access off.
     pub card: u32,
     /// Ways that the workers may fill.
     pub workers: u32,
     /// Ways that the neighbours may fill, each of them only those of its own mask.
-    pub neighbours: u32,
+    pub co_runners: u32,
 }
 
-impl Setting {
+impl WayMask {
     /// The card's ways, if it may allocate at all.
     #[inline]
     pub fn device(self) -> Option<u32> {
@@ -33,17 +33,17 @@ impl Setting {
 
 /// What a controller may choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
+pub struct PolicyOptions {
     /// Ways of the cache.
     pub ways: u32,
     /// Ways of the card when nobody turns anything.
     pub usual: u32,
     /// Masks from the traffic's description; of the neighbours, all together.
     pub workers: u32,
-    pub neighbours: u32,
+    pub co_runners: u32,
 }
 
-impl Choice {
+impl PolicyOptions {
     pub fn every(self) -> u32 {
         u32::MAX >> (32 - self.ways)
     }
@@ -59,18 +59,18 @@ impl Choice {
     }
 
     /// What the machine does when nobody turns anything.
-    pub fn usual(self) -> Setting {
-        Setting {
+    pub fn usual(self) -> WayMask {
+        WayMask {
             card: self.highest(self.usual),
             workers: self.workers,
-            neighbours: self.neighbours,
+            co_runners: self.co_runners,
         }
     }
 }
 
 /// What happened in one window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Observed {
+pub struct WindowObservation {
     pub seconds: f64,
     /// Lines that the card wrote and that were there, or had to be allocated (or went to memory).
     pub write_hits: u64,
@@ -86,18 +86,18 @@ pub struct Observed {
     /// Accesses of the workers and the neighbours that reached the last-level cache, and misses.
     pub worker_reached: u64,
     pub worker_misses: u64,
-    pub neighbour_accesses: u64,
-    pub neighbour_reached: u64,
-    pub neighbour_misses: u64,
+    pub co_runner_accesses: u64,
+    pub co_runner_reached: u64,
+    pub co_runner_misses: u64,
 }
 
 /// Changes the setting as it runs.
 pub trait Controller: std::fmt::Debug {
     /// Seconds of a window.
     fn window(&self) -> f64;
-    fn begin(&self) -> Setting;
+    fn begin(&self) -> WayMask;
     /// The setting for the next window, after one with the present setting.
-    fn next(&mut self, observed: &Observed) -> Setting;
+    fn next(&mut self, observed: &WindowObservation) -> WayMask;
 }
 
 /// A policy by its name.
@@ -153,9 +153,9 @@ impl Policy {
     }
 
     /// The setting it begins with, and the controller that changes it.
-    pub fn start(self, choice: Choice) -> Result<(Setting, Option<Box<dyn Controller>>), SimError> {
+    pub fn start(self, choice: PolicyOptions) -> Result<(WayMask, Option<Box<dyn Controller>>), SimError> {
         let usual = choice.usual();
-        let fixed = |card| Ok((Setting { card, ..usual }, None));
+        let fixed = |card| Ok((WayMask { card, ..usual }, None));
         let controlled =
             |controller: Box<dyn Controller>| Ok((controller.begin(), Some(controller)));
         match self {
@@ -166,7 +166,7 @@ impl Policy {
                 choice.ways
             ))),
             Policy::Ways(ways) => fixed(choice.highest(ways)),
-            Policy::PhaseAndRate => controlled(Box::new(seed::PhaseAndRate::new(choice))),
+            Policy::PhaseAndRate => controlled(Box::new(phase_and_rate::PhaseAndRate::new(choice))),
             Policy::Iat => controlled(Box::new(iat::Iat::new(choice))),
             Policy::YieldSearch => controlled(Box::new(yield_search::YieldSearch::new(choice))),
         }

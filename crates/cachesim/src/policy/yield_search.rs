@@ -11,7 +11,7 @@
 //! read: everywhere else it costs what no other knob can. When no neighbouring setting is better it stays,
 //! and it begins again when what it sees departs from what it had.
 
-use super::{Choice, Controller, Observed, Setting};
+use super::{PolicyOptions, Controller, WindowObservation, WayMask};
 
 /// Gains below this are noise.
 const NOISE: f64 = 0.01;
@@ -29,14 +29,14 @@ const CARD: usize = 0;
 const DISASTER: f64 = 0.10;
 
 /// Ways of the card, the workers and the neighbours.
-type Point = [i32; 3];
+type WayCounts = [i32; 3];
 
 #[derive(Debug)]
 pub struct YieldSearch {
-    choice: Choice,
-    best: Point,
+    choice: PolicyOptions,
+    best: WayCounts,
     best_yield: Option<f64>,
-    tried: Point,
+    tried: WayCounts,
     direction: usize,
     failed: usize,
     step: i32,
@@ -47,7 +47,7 @@ pub struct YieldSearch {
 }
 
 impl YieldSearch {
-    pub fn new(choice: Choice) -> Self {
+    pub fn new(choice: PolicyOptions) -> Self {
         let ways = choice.ways as i32;
         let best = [choice.usual as i32, ways, ways];
         YieldSearch {
@@ -64,17 +64,17 @@ impl YieldSearch {
         }
     }
 
-    fn setting(&self, point: Point) -> Setting {
+    fn setting(&self, point: WayCounts) -> WayMask {
         let [card, workers, neighbours] = point.map(|ways| ways as u32);
-        Setting {
+        WayMask {
             card: self.choice.highest(card),
             workers: self.choice.highest(workers),
-            neighbours: self.choice.lowest(neighbours),
+            co_runners: self.choice.lowest(neighbours),
         }
     }
 
     /// The next point to try that is another one, if there is any left.
-    fn propose(&mut self) -> Option<Point> {
+    fn propose(&mut self) -> Option<WayCounts> {
         let ways = self.choice.ways as i32;
         while self.failed < DIRECTIONS.len() || self.step > 1 {
             if self.failed >= DIRECTIONS.len() {
@@ -106,13 +106,13 @@ impl YieldSearch {
 
 /// What both sides get done, as the logarithm of the product; a side that does nothing counts
 /// for nothing.
-fn gained(seen: &Observed) -> f64 {
+fn gained(seen: &WindowObservation) -> f64 {
     let side =
         |done: f64, time: f64| if done > 0.0 && time > 0.0 { (done / time).ln() } else { 0.0 };
     let packets = side(seen.answered as f64, seen.busy_seconds);
     // What is dropped was not done.
     let kept = seen.answered as f64 / (seen.answered + seen.dropped).max(1) as f64;
-    packets + kept.max(1e-3).ln() + side(seen.neighbour_accesses as f64, seen.seconds)
+    packets + kept.max(1e-3).ln() + side(seen.co_runner_accesses as f64, seen.seconds)
 }
 
 impl Controller for YieldSearch {
@@ -120,11 +120,11 @@ impl Controller for YieldSearch {
         1e-3
     }
 
-    fn begin(&self) -> Setting {
+    fn begin(&self) -> WayMask {
         self.setting(self.best)
     }
 
-    fn next(&mut self, seen: &Observed) -> Setting {
+    fn next(&mut self, seen: &WindowObservation) -> WayMask {
         let value = gained(seen);
         let disaster = self.best_yield.is_some_and(|best| value < best - DISASTER);
         if self.settle > 0 && !(disaster && self.tried != self.best) {
@@ -159,20 +159,20 @@ impl Controller for YieldSearch {
 mod tests {
     use super::*;
 
-    const CHOICE: Choice = Choice { ways: 11, usual: 2, workers: 0x7ff, neighbours: 0x7ff };
+    const CHOICE: PolicyOptions = PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
     /// A world in which the neighbours gain by each way that they have alone, and the store needs
     /// one way for its card and three for itself.
-    fn world(setting: Setting) -> Observed {
+    fn world(setting: WayMask) -> WindowObservation {
         let shared = setting.workers | setting.card;
-        let alone = f64::from((setting.neighbours & !shared).count_ones());
+        let alone = f64::from((setting.co_runners & !shared).count_ones());
         let store = if setting.card != 0 && setting.workers.count_ones() >= 3 { 1.0 } else { 0.7 };
-        Observed {
+        WindowObservation {
             seconds: 1.0,
             answered: (1e6 * store) as u64,
             busy_seconds: 1.0,
-            neighbour_accesses: (1e6 * (1.0 + alone)) as u64,
-            ..Observed::default()
+            co_runner_accesses: (1e6 * (1.0 + alone)) as u64,
+            ..WindowObservation::default()
         }
     }
 
@@ -185,9 +185,9 @@ mod tests {
         }
         assert_eq!(setting.workers, 0x700);
         assert!(setting.card != 0 && setting.card & !0x700 == 0, "{setting:x?}");
-        assert_eq!(setting.neighbours & 0xff, 0xff);
+        assert_eq!(setting.co_runners & 0xff, 0xff);
         assert_eq!(search.next(&world(setting)), setting, "it rests");
-        let other = Observed { neighbour_accesses: 10, ..world(setting) };
+        let other = WindowObservation { co_runner_accesses: 10, ..world(setting) };
         for _ in 0..3 {
             search.next(&other);
         }

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::facts::topology::online;
-use crate::human;
+use crate::format;
 use crate::parse::cache_size;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
@@ -10,18 +10,18 @@ const CPUS: &str = "/sys/devices/system/cpu";
 
 /// One simulated cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cache {
+pub struct SimulatedCache {
     pub bytes: u64,
     pub ways: u64,
     /// Bytes of a line.
     pub line: u64,
 }
 
-impl Cache {
+impl SimulatedCache {
     /// The same size and line with a number of sets that is a power of two, as
     /// cachegrind demands: where the real one's is not (an LLC of eleven
     /// slices), the ways become more. `None` where no such cache exists.
-    pub fn simulable(self) -> Option<Cache> {
+    pub fn simulable(self) -> Option<SimulatedCache> {
         let lines = self.bytes.checked_div(self.line)?;
         if !self.line.is_power_of_two() || self.line < 16 || self.ways == 0 || lines < self.ways {
             return None;
@@ -33,31 +33,31 @@ impl Cache {
         while sets > lines / self.ways {
             sets /= 2;
         }
-        Some(Cache { ways: lines / sets, ..self })
+        Some(SimulatedCache { ways: lines / sets, ..self })
     }
 }
 
-impl fmt::Display for Cache {
+impl fmt::Display for SimulatedCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} ways, {} B lines", human::bytes(self.bytes), self.ways, self.line)
+        write!(f, "{}, {} ways, {} B lines", format::bytes(self.bytes), self.ways, self.line)
     }
 }
 
 /// The caches that cachegrind simulates: two first ones and the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Geometry {
-    pub i1: Cache,
-    pub d1: Cache,
-    pub ll: Cache,
+pub struct CacheGeometry {
+    pub i1: SimulatedCache,
+    pub d1: SimulatedCache,
+    pub ll: SimulatedCache,
 }
 
-impl Geometry {
+impl CacheGeometry {
     /// Given caches, made simulable.
     ///
     /// # Errors
     /// One of them cannot be simulated.
-    pub fn new(i1: Cache, d1: Cache, ll: Cache) -> Result<Geometry, Unavailable> {
-        let checked = |name: &str, cache: Cache| {
+    pub fn new(i1: SimulatedCache, d1: SimulatedCache, ll: SimulatedCache) -> Result<CacheGeometry, Unavailable> {
+        let checked = |name: &str, cache: SimulatedCache| {
             cache.simulable().ok_or_else(|| {
                 Unavailable::new(
                     format!("{name} of {cache} cannot be simulated"),
@@ -66,7 +66,7 @@ impl Geometry {
                 )
             })
         };
-        Ok(Geometry { i1: checked("I1", i1)?, d1: checked("D1", d1)?, ll: checked("LL", ll)? })
+        Ok(CacheGeometry { i1: checked("I1", i1)?, d1: checked("D1", d1)?, ll: checked("LL", ll)? })
     }
 
     /// Those of the first CPU. A hypervisor may state what it likes: then give
@@ -74,10 +74,10 @@ impl Geometry {
     ///
     /// # Errors
     /// The machine does not state one of them.
-    pub fn of(root: &Root) -> Result<Geometry, Unavailable> {
+    pub fn of(root: &Root) -> Result<CacheGeometry, Unavailable> {
         let cpu = online(root)?.first().copied().unwrap_or(0);
         let folder = format!("{CPUS}/cpu{cpu}/cache");
-        let mut found: Vec<(u32, String, Result<Cache, RootError>)> = Vec::new();
+        let mut found: Vec<(u32, String, Result<SimulatedCache, RootError>)> = Vec::new();
         for index in root.numbered(&folder, "index")? {
             let file = |name: &str| format!("{folder}/index{index}/{name}");
             let cache = || {
@@ -86,11 +86,11 @@ impl Geometry {
                 let bytes = cache_size(&text)
                     .ok_or_else(|| RootError::malformed(&path, &text, "a size such as 32K"))?;
                 let ways = root.number(&file("ways_of_associativity"))?;
-                Ok(Cache { bytes, ways, line: root.number(&file("coherency_line_size"))? })
+                Ok(SimulatedCache { bytes, ways, line: root.number(&file("coherency_line_size"))? })
             };
             found.push((root.number(&file("level"))?, root.value(&file("type"))?, cache()));
         }
-        let pick = |what: &str, cache: Option<&(u32, String, Result<Cache, RootError>)>| {
+        let pick = |what: &str, cache: Option<&(u32, String, Result<SimulatedCache, RootError>)>| {
             let remedy = "give the cache's bytes, ways and line yourself";
             match cache {
                 Some((.., Ok(cache))) => Ok(*cache),
@@ -102,7 +102,7 @@ impl Geometry {
         let i1 = pick("first-level instruction cache", first("Instruction"))?;
         let d1 = pick("first-level data cache", first("Data"))?;
         let last = found.iter().filter(|(level, ..)| *level > 1).max_by_key(|(level, ..)| *level);
-        Geometry::new(i1, d1, pick("last-level cache", last)?)
+        CacheGeometry::new(i1, d1, pick("last-level cache", last)?)
     }
 
     /// The options that tell cachegrind.
@@ -112,7 +112,7 @@ impl Geometry {
     }
 }
 
-impl fmt::Display for Geometry {
+impl fmt::Display for CacheGeometry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "I1 {}; D1 {}; LL {}", self.i1, self.d1, self.ll)
     }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn sets_become_a_power_of_two_and_the_size_stays() {
-        let cache = |bytes: u64, ways: u64| Cache { bytes, ways, line: 64 };
+        let cache = |bytes: u64, ways: u64| SimulatedCache { bytes, ways, line: 64 };
         for (real, ways) in [
             (cache(32 << 10, 8), 8),
             (cache(48 << 10, 12), 12),
@@ -137,7 +137,7 @@ mod tests {
             assert!((made.bytes / made.line / made.ways).is_power_of_two());
         }
         assert_eq!(cache(32 << 10, 0).simulable(), None);
-        assert_eq!(Cache { bytes: 1000, ways: 1, line: 64 }.simulable(), None);
-        assert_eq!(Cache { bytes: 4096, ways: 1, line: 0 }.simulable(), None);
+        assert_eq!(SimulatedCache { bytes: 1000, ways: 1, line: 64 }.simulable(), None);
+        assert_eq!(SimulatedCache { bytes: 4096, ways: 1, line: 0 }.simulable(), None);
     }
 }

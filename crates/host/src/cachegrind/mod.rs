@@ -22,8 +22,8 @@ use thiserror::Error;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-pub use geometry::{Cache, Geometry};
-pub use totals::Totals;
+pub use geometry::{SimulatedCache, CacheGeometry};
+pub use totals::EventTotals;
 
 /// Why a simulation gave no figures.
 #[derive(Debug, Error)]
@@ -61,7 +61,7 @@ pub enum CachegrindError {
 
 /// Events an operation, from two runs of different length.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Simulated {
+pub struct SimulatedEvents {
     pub instructions_per_op: f64,
     pub branches_per_op: f64,
     /// These three can be so few that start-up, which is not quite the same each time, hides them.
@@ -73,21 +73,21 @@ pub struct Simulated {
     /// How far two runs of the same length differ in instructions, as a share
     /// of the difference that the figures are made of; 0 where it was not tried.
     pub unsteadiness: f64,
-    pub geometry: Geometry,
+    pub geometry: CacheGeometry,
 }
 
-impl Simulated {
+impl SimulatedEvents {
     /// What `many` operations took beyond `few`, for each operation more. What
     /// does not depend on their number (start-up, loading records) cancels.
     ///
     /// # Errors
     /// `many` is not more than `few`, or took fewer instructions or branches.
     pub fn between(
-        few: (&Totals, u64),
-        many: (&Totals, u64),
-        geometry: Geometry,
-    ) -> Result<Simulated, CachegrindError> {
-        let more = |what: &'static str, of: fn(&Totals) -> u64| {
+        few: (&EventTotals, u64),
+        many: (&EventTotals, u64),
+        geometry: CacheGeometry,
+    ) -> Result<SimulatedEvents, CachegrindError> {
+        let more = |what: &'static str, of: fn(&EventTotals) -> u64| {
             let not_more = || CachegrindError::NotMore { few: few.1, many: many.1, what };
             let operations = many.1.checked_sub(few.1).filter(|n| *n > 0).ok_or_else(not_more)?;
             let events = of(many.0).checked_sub(of(few.0)).ok_or_else(not_more)?;
@@ -102,7 +102,7 @@ impl Simulated {
                 )
             })
         };
-        Ok(Simulated {
+        Ok(SimulatedEvents {
             instructions_per_op: more("instructions", |totals| totals.instructions)?,
             branches_per_op: more("branches", |totals| totals.branches)?,
             mispredicts_per_op: told("mispredicted branches", |totals| totals.mispredicts),
@@ -118,19 +118,19 @@ impl Simulated {
     /// # Errors
     /// As there; and where the two short runs differ by more than [`STEADY`] of the difference.
     pub fn steady(
-        (first, again, few): (&Totals, &Totals, u64),
-        (more, many): (&Totals, u64),
-        geometry: Geometry,
-    ) -> Result<Simulated, CachegrindError> {
-        let made = Simulated::between((first, few), (more, many), geometry)?;
+        (first, again, few): (&EventTotals, &EventTotals, u64),
+        (more, many): (&EventTotals, u64),
+        geometry: CacheGeometry,
+    ) -> Result<SimulatedEvents, CachegrindError> {
+        let made = SimulatedEvents::between((first, few), (more, many), geometry)?;
         let off = first.instructions.abs_diff(again.instructions) as f64;
         let difference = (more.instructions - first.instructions) as f64;
         // A command that does nothing more for more operations has no figures.
         let unsteadiness = if difference > 0.0 { off / difference } else { f64::INFINITY };
-        if unsteadiness > STEADY {
+        if unsteadiness > MAX_UNSTEADINESS {
             return Err(CachegrindError::Unsteady { few, many, share: unsteadiness * 100.0 });
         }
-        Ok(Simulated { unsteadiness, ..made })
+        Ok(SimulatedEvents { unsteadiness, ..made })
     }
 
     /// The figures as readings of a million operations, marked simulated.
@@ -164,14 +164,14 @@ impl Simulated {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cachegrind {
     program: PathBuf,
-    geometry: Geometry,
+    geometry: CacheGeometry,
 }
 
 /// Where a recorded machine would have it; the running one is asked for its `PATH`.
 const USUAL: [&str; 2] = ["/usr/local/bin/valgrind", "/usr/bin/valgrind"];
 
 /// How much of the difference between a short and a long run two short ones may differ.
-pub const STEADY: f64 = 0.05;
+pub const MAX_UNSTEADINESS: f64 = 0.05;
 
 /// How often a run is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(10);
@@ -181,12 +181,12 @@ impl Cachegrind {
     ///
     /// # Errors
     /// It is not installed.
-    pub fn find(root: &Root, geometry: Geometry) -> Result<Cachegrind, Unavailable> {
+    pub fn find(root: &Root, geometry: CacheGeometry) -> Result<Cachegrind, Unavailable> {
         Ok(Cachegrind { program: program(root)?, geometry })
     }
 
     /// The caches that are simulated.
-    pub fn geometry(&self) -> &Geometry {
+    pub fn geometry(&self) -> &CacheGeometry {
         &self.geometry
     }
 
@@ -216,12 +216,12 @@ impl Cachegrind {
     ///
     /// # Errors
     /// There is no file, or not one of cachegrind.
-    pub fn totals(folder: &Path, pid: u32) -> Result<Totals, CachegrindError> {
+    pub fn totals(folder: &Path, pid: u32) -> Result<EventTotals, CachegrindError> {
         let path = folder.join(format!("cachegrind.{pid}"));
         let shown = path.display().to_string();
         let text = fs::read_to_string(&path)
             .map_err(|why| CachegrindError::Read { path: shown.clone(), why })?;
-        Totals::parse(&text).map_err(|what| CachegrindError::Malformed { path: shown, what })
+        EventTotals::parse(&text).map_err(|what| CachegrindError::Malformed { path: shown, what })
     }
 
     /// Runs a command to its end under cachegrind; `folder` exists and takes
@@ -235,7 +235,7 @@ impl Cachegrind {
         folder: &Path,
         limit: Duration,
         stop: &AtomicBool,
-    ) -> Result<Totals, CachegrindError> {
+    ) -> Result<EventTotals, CachegrindError> {
         let shown = command.join(OsStr::new(" ")).to_string_lossy().into_owned();
         let start =
             |why| CachegrindError::Start { program: self.program.display().to_string(), why };
@@ -252,9 +252,9 @@ impl Cachegrind {
             .map_err(start)?;
         let pid = child.id();
         let status = match wait(child, limit, stop).map_err(start)? {
-            Waited::Ended(status) => status,
-            Waited::TooLong => return Err(CachegrindError::TooLong { command: shown, limit }),
-            Waited::Stopped => return Err(CachegrindError::Stopped { command: shown }),
+            ChildEnd::Ended(status) => status,
+            ChildEnd::TooLong => return Err(CachegrindError::TooLong { command: shown, limit }),
+            ChildEnd::Stopped => return Err(CachegrindError::Stopped { command: shown }),
         };
         if !status.success() {
             let words = fs::read_to_string(&said).unwrap_or_default();
@@ -286,11 +286,11 @@ impl Cachegrind {
         folder: &Path,
         limit: Duration,
         stop: &AtomicBool,
-    ) -> Result<Simulated, CachegrindError> {
+    ) -> Result<SimulatedEvents, CachegrindError> {
         let first = self.run(&command(few), folder, limit, stop)?;
         let again = self.run(&command(few), folder, limit, stop)?;
         let more = self.run(&command(many), folder, limit, stop)?;
-        Simulated::steady((&first, &again, few), (&more, many), self.geometry.clone())
+        SimulatedEvents::steady((&first, &again, few), (&more, many), self.geometry.clone())
     }
 }
 
@@ -311,23 +311,23 @@ fn program(root: &Root) -> Result<PathBuf, Unavailable> {
 }
 
 /// How a child ended: by itself, or it had to be killed.
-enum Waited {
+enum ChildEnd {
     Ended(ExitStatus),
     TooLong,
     Stopped,
 }
 
-fn wait(mut child: Child, limit: Duration, stop: &AtomicBool) -> io::Result<Waited> {
+fn wait(mut child: Child, limit: Duration, stop: &AtomicBool) -> io::Result<ChildEnd> {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Waited::Ended(status));
+            return Ok(ChildEnd::Ended(status));
         }
         let stopped = stop.load(Ordering::Relaxed);
         if stopped || began.elapsed() >= limit {
             child.kill()?;
             child.wait()?;
-            return Ok(if stopped { Waited::Stopped } else { Waited::TooLong });
+            return Ok(if stopped { ChildEnd::Stopped } else { ChildEnd::TooLong });
         }
         thread::sleep(POLL);
     }

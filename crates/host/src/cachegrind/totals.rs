@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 /// What a whole run did, from cachegrind's file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct EventTotals {
     pub instructions: u64,
     /// Conditional and indirect ones.
     pub branches: u64,
@@ -12,9 +12,9 @@ pub struct Totals {
     pub ll_misses: u64,
 }
 
-impl Totals {
+impl EventTotals {
     /// Reads the line of event names and the summary; says what is wrong else.
-    pub(super) fn parse(text: &str) -> Result<Totals, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<EventTotals, &'static str> {
         let line = |key: &str| text.lines().rev().find_map(|line| line.strip_prefix(key));
         let names = line("events:").ok_or("names no events")?.split_whitespace();
         let numbers = line("summary:").ok_or("has no summary: the run was cut off")?;
@@ -26,7 +26,7 @@ impl Totals {
             let each: Option<Vec<u64>> = names.iter().map(|n| events.get(n).copied()).collect();
             Ok(each.ok_or("lacks events: it was written without simulation")?.iter().sum())
         };
-        Ok(Totals {
+        Ok(EventTotals {
             instructions: sum(&["Ir"])?,
             branches: sum(&["Bc", "Bi"])?,
             mispredicts: sum(&["Bcm", "Bim"])?,
@@ -47,10 +47,10 @@ mod tests {
                     events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim\n\
                     fl=a.c\nfn=main\n1 2 3 4 5 6 7 8 9 10 11 12 13 14\n\
                     summary: 1000 11 10 300 12 13 100 5 3 200 20 30 4\n";
-        let totals = Totals::parse(text).unwrap();
+        let totals = EventTotals::parse(text).unwrap();
         assert_eq!(
             totals,
-            Totals {
+            EventTotals {
                 instructions: 1000,
                 branches: 230,
                 mispredicts: 24,
@@ -59,9 +59,9 @@ mod tests {
                 ll_misses: 26,
             }
         );
-        assert!(Totals::parse("events: Ir\nsummary: 5\n").unwrap_err().contains("simulation"));
-        assert!(Totals::parse("events: Ir\n").unwrap_err().contains("cut off"));
-        assert!(Totals::parse("events: Ir\nsummary: x\n").is_err());
-        assert!(Totals::parse("").is_err());
+        assert!(EventTotals::parse("events: Ir\nsummary: 5\n").unwrap_err().contains("simulation"));
+        assert!(EventTotals::parse("events: Ir\n").unwrap_err().contains("cut off"));
+        assert!(EventTotals::parse("events: Ir\nsummary: x\n").is_err());
+        assert!(EventTotals::parse("").is_err());
     }
 }

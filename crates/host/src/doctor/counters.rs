@@ -1,18 +1,18 @@
 //! What the CPU's counters can count here, and what stands in for them.
 
-use super::Group;
-use crate::cachegrind::{Cachegrind, Geometry};
-use crate::human;
-use crate::perf::{Plan, Quantity, Slot, plan};
+use super::CheckGroup;
+use crate::cachegrind::{Cachegrind, CacheGeometry};
+use crate::format;
+use crate::perf::{CounterPlan, PerfQuantity, EventRole, plan};
 use crate::probe::Context;
 use crate::root::Root;
 
-pub(super) fn add(root: &Root, context: &Context, group: &mut Group) {
+pub(super) fn add(root: &Root, context: &Context, group: &mut CheckGroup) {
     hardware(root, context, group);
     software(root, group);
 }
 
-fn hardware(root: &Root, context: &Context, group: &mut Group) {
+fn hardware(root: &Root, context: &Context, group: &mut CheckGroup) {
     let why = "cycles, instructions and misses an operation come from the CPU's counters";
     let plan = match plan(root, context) {
         Ok(plan) => plan,
@@ -37,20 +37,20 @@ fn hardware(root: &Root, context: &Context, group: &mut Group) {
 }
 
 /// `cpu, events of Intel Skylake and Cascade Lake: 17 events in 5 groups`.
-fn describe(plan: &Plan, counted: usize) -> String {
+fn describe(plan: &CounterPlan, counted: usize) -> String {
     let mut found = match &plan.core {
         Ok(core) => format!("{}, events of {}: ", core.pmu, core.table.name),
         Err(_) => String::new(),
     };
     found += &format!(
         "{} in {}",
-        human::count(counted, "event"),
-        human::count(plan.groups.len(), "group")
+        format::count(counted, "event"),
+        format::count(plan.groups.len(), "group")
     );
     for (slot, no) in &plan.absent {
         found += &format!("; no {}: {}", name(*slot), no.reason);
     }
-    for extra in &plan.extras {
+    for extra in &plan.user_events {
         if let Err(no) = &extra.event {
             found += &format!("; no {}: {}", extra.name, no.reason);
         }
@@ -58,30 +58,30 @@ fn describe(plan: &Plan, counted: usize) -> String {
     found
 }
 
-fn name(slot: Slot) -> &'static str {
+fn name(slot: EventRole) -> &'static str {
     match slot {
-        Slot::UserInstructions => "instructions.user",
-        Slot::KernelInstructions => "instructions.kernel",
-        Slot::Of(Quantity::Instructions) => "instructions",
-        Slot::Of(Quantity::Cycles) => "cycles",
-        Slot::Of(Quantity::Branches) => "branches",
-        Slot::Of(Quantity::BranchMisses) => "branch_misses",
-        Slot::Of(Quantity::L1dMisses) => "l1d.misses",
-        Slot::Of(Quantity::L1iMisses) => "l1i.misses",
-        Slot::Of(Quantity::L2Misses) => "l2.misses",
-        Slot::Of(Quantity::LlcReferences) => "llc.references",
-        Slot::Of(Quantity::LlcMisses) => "llc.misses",
-        Slot::Of(Quantity::DtlbMisses) => "dtlb.misses",
-        Slot::Of(Quantity::ItlbMisses) => "itlb.misses",
-        Slot::Extra(_) => "a raw event",
+        EventRole::UserInstructions => "instructions.user",
+        EventRole::KernelInstructions => "instructions.kernel",
+        EventRole::Of(PerfQuantity::Instructions) => "instructions",
+        EventRole::Of(PerfQuantity::Cycles) => "cycles",
+        EventRole::Of(PerfQuantity::Branches) => "branches",
+        EventRole::Of(PerfQuantity::BranchMisses) => "branch_misses",
+        EventRole::Of(PerfQuantity::L1dMisses) => "l1d.misses",
+        EventRole::Of(PerfQuantity::L1iMisses) => "l1i.misses",
+        EventRole::Of(PerfQuantity::L2Misses) => "l2.misses",
+        EventRole::Of(PerfQuantity::LlcReferences) => "llc.references",
+        EventRole::Of(PerfQuantity::LlcMisses) => "llc.misses",
+        EventRole::Of(PerfQuantity::DtlbMisses) => "dtlb.misses",
+        EventRole::Of(PerfQuantity::ItlbMisses) => "itlb.misses",
+        EventRole::User(_) => "a raw event",
     }
 }
 
-fn software(root: &Root, group: &mut Group) {
+fn software(root: &Root, group: &mut CheckGroup) {
     let why = "where the CPU's counters are out of reach, cachegrind simulates instructions, \
                branches and cache misses an operation";
     // The caches are looked up apart: they can be given where they are not known.
-    let geometry = Geometry::of(root);
+    let geometry = CacheGeometry::of(root);
     let found = match &geometry {
         Ok(geometry) => Cachegrind::find(root, geometry.clone()).map(|_| geometry.to_string()),
         Err(no) => Err(no.clone()),

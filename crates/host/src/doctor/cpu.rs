@@ -1,10 +1,10 @@
 //! How fast the CPUs run, and what slows their way into the kernel.
 
-use super::Group;
+use super::CheckGroup;
 use crate::facts::{clock, cpu, frequency, idle, mitigations, topology};
 use crate::root::Root;
 
-pub(super) fn add(root: &Root, group: &mut Group) {
+pub(super) fn add(root: &Root, group: &mut CheckGroup) {
     let why = "a governor that follows the load makes the first seconds and light loads slower";
     match frequency::governor(root) {
         Ok(found) => {
@@ -37,12 +37,12 @@ pub(super) fn add(root: &Root, group: &mut Group) {
         ),
     }
     smt(root, group);
-    flaws(root, group);
+    vulnerabilities(root, group);
     idle_states(root, group);
     clock_source(root, group);
 }
 
-fn smt(root: &Root, group: &mut Group) {
+fn smt(root: &Root, group: &mut CheckGroup) {
     let why = "two threads of one core share its units, so a thread is slower when its sibling \
                works, and scaling bends at the number of cores";
     match topology::smt(root) {
@@ -62,9 +62,9 @@ fn smt(root: &Root, group: &mut Group) {
     }
 }
 
-fn flaws(root: &Root, group: &mut Group) {
+fn vulnerabilities(root: &Root, group: &mut CheckGroup) {
     let why = "work-arounds for flaws of the CPU make system calls and context switches dearer";
-    match mitigations::flaws(root) {
+    match mitigations::vulnerabilities(root) {
         Ok(flaws) => {
             let count = |start: &str| flaws.iter().filter(|f| f.state.starts_with(start)).count();
             let (worked, open) = (count("Mitigation"), count("Vulnerable"));
@@ -87,7 +87,7 @@ fn flaws(root: &Root, group: &mut Group) {
 /// Leaving a state that takes longer than this shows in a store's latencies.
 const DEEP_US: u64 = 20;
 
-fn idle_states(root: &Root, group: &mut Group) {
+fn idle_states(root: &Root, group: &mut CheckGroup) {
     let why = "a CPU that sleeps deeply wakes late: at low rates that is the latency's floor";
     match idle::states(root) {
         Ok(states) => {
@@ -107,7 +107,7 @@ fn idle_states(root: &Root, group: &mut Group) {
     }
 }
 
-fn clock_source(root: &Root, group: &mut Group) {
+fn clock_source(root: &Root, group: &mut CheckGroup) {
     let why = "every latency is two readings of this clock; a slow one is a system call each";
     let wanted = if cpu::is_arm(root) { "arch_sys_counter" } else { "tsc" };
     match root.value(clock::CURRENT) {

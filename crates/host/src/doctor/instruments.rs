@@ -2,19 +2,19 @@
 
 use std::time::Instant;
 
-use super::Group;
-use crate::human;
+use super::CheckGroup;
+use crate::format;
 use crate::probe::{Context, PROBES};
 use crate::root::Root;
 
 const PMUS: &str = "/sys/bus/event_source/devices";
 const POWERCAP: &str = "/sys/class/powercap";
 
-pub(super) fn add(root: &Root, group: &mut Group) {
+pub(super) fn add(root: &Root, group: &mut CheckGroup) {
     energy(root, group);
 }
 
-fn energy(root: &Root, group: &mut Group) {
+fn energy(root: &Root, group: &mut CheckGroup) {
     let why = "joules an operation come from the CPU's energy counters (RAPL), unless a meter \
                is at hand";
     let zones: Vec<String> = root
@@ -38,7 +38,7 @@ fn energy(root: &Root, group: &mut Group) {
     };
     let path = format!("{POWERCAP}/{zone}/energy_uj");
     match root.number::<u64>(&path) {
-        Ok(_) => group.ok("energy", human::count(zones.len(), "powercap zone"), why),
+        Ok(_) => group.ok("energy", format::count(zones.len(), "powercap zone"), why),
         Err(error) => group.unavailable(
             "energy",
             error,
@@ -49,7 +49,7 @@ fn energy(root: &Root, group: &mut Group) {
 }
 
 /// Each probe of a run: is it available, and what does one look cost here?
-pub(super) fn add_probes(root: &Root, context: &Context, group: &mut Group) {
+pub(super) fn add_probes(root: &Root, context: &Context, group: &mut CheckGroup) {
     for spec in PROBES {
         let names: Vec<&str> = spec.signals.iter().map(|signal| signal.name).collect();
         let why = format!("reads {}", names.join(", "));
@@ -58,7 +58,7 @@ pub(super) fn add_probes(root: &Root, context: &Context, group: &mut Group) {
                 let before = Instant::now();
                 probe.start();
                 let cost = before.elapsed();
-                let found = format!("{}; one look took {cost:.1?}", spec.looks_at);
+                let found = format!("{}; one look took {cost:.1?}", spec.reads);
                 group.ok(spec.name, found, &why);
             }
             Err(no) => group.unavailable(spec.name, no.reason, &why, &no.remedy),

@@ -1,31 +1,31 @@
 //! Who else is on this machine, and what of it this process may use.
 
-use super::Group;
+use super::CheckGroup;
 use crate::facts::cgroup;
-use crate::facts::virtualisation::{Virtual, below, container};
-use crate::human;
+use crate::facts::virtualisation::{Virtualisation, hypervisor, container};
+use crate::format;
 use crate::root::Root;
 use crate::stat::cpu_ticks;
 
 /// More than this share of stolen time since boot is worth a word.
 const MUCH_STEAL: f64 = 0.005;
 
-pub(super) fn add(root: &Root, group: &mut Group) {
-    let virtual_machine = below(root);
+pub(super) fn add(root: &Root, group: &mut CheckGroup) {
+    let virtual_machine = hypervisor(root);
     let why = "a hypervisor decides when the CPUs run, hides counters and energy, and may say \
                nothing true of caches and topology";
     let remedy = "repeat at another hour and on another instance, watch steal, and prefer a \
                   dedicated or bare-metal instance for final numbers";
     let is_virtual = match &virtual_machine {
-        Virtual::Yes(signs) => {
+        Virtualisation::Yes(signs) => {
             group.note("virtual_machine", format!("yes: {signs}"), why, remedy);
             true
         }
-        Virtual::NoSign(found) => {
+        Virtualisation::NoSign(found) => {
             group.ok("virtual_machine", format!("no sign of one: {found}"), why);
             false
         }
-        Virtual::Unknown(reason) => {
+        Virtualisation::Unknown(reason) => {
             group.unavailable("virtual_machine", reason, why, "ask who runs the machine");
             false
         }
@@ -46,12 +46,12 @@ pub(super) fn add(root: &Root, group: &mut Group) {
     limits(root, group);
 }
 
-fn steal(root: &Root, is_virtual: bool, group: &mut Group) {
+fn steal(root: &Root, is_virtual: bool, group: &mut CheckGroup) {
     let why = "while the hypervisor runs others, an operation waits and its latency is theirs";
     match cpu_ticks(root) {
         Ok(ticks) if ticks.total() > 0 => {
             let share = ticks.steal as f64 / ticks.total() as f64;
-            let mut found = format!("{} of all CPU time since boot", human::percent(share));
+            let mut found = format!("{} of all CPU time since boot", format::percent(share));
             if is_virtual && ticks.steal == 0 {
                 found += "; some hypervisors take time and do not say so";
             }
@@ -63,14 +63,14 @@ fn steal(root: &Root, is_virtual: bool, group: &mut Group) {
     }
 }
 
-fn limits(root: &Root, group: &mut Group) {
+fn limits(root: &Root, group: &mut CheckGroup) {
     let why = "a process that has used its quota stands still until the next period, which \
                looks like a slow store";
     let remedy = "lift the limit of the control group, or use fewer threads than it allows";
     match cgroup::cpu_limit(root) {
         Ok(None) => group.ok("cpu_limit", "none", why),
         Ok(Some((cpus, file))) => {
-            let found = format!("{} CPUs ({file})", human::short(cpus));
+            let found = format!("{} CPUs ({file})", format::short(cpus));
             group.note("cpu_limit", found, why, remedy);
         }
         Err(reason) => group.unavailable("cpu_limit", reason, why, "mount the control groups"),
@@ -80,7 +80,7 @@ fn limits(root: &Root, group: &mut Group) {
     match cgroup::memory_limit(root) {
         Ok(None) => group.ok("memory_limit", "none", why),
         Ok(Some((bytes, file))) => {
-            group.note("memory_limit", format!("{} ({file})", human::bytes(bytes)), why, remedy);
+            group.note("memory_limit", format!("{} ({file})", format::bytes(bytes)), why, remedy);
         }
         Err(reason) => group.unavailable("memory_limit", reason, why, "mount the control groups"),
     }

@@ -1,12 +1,12 @@
 //! What of the machine can be turned.
 
-use super::Group;
+use super::CheckGroup;
 use crate::knob::KNOBS;
 use crate::root::Root;
 
-pub(super) fn add(root: &Root, group: &mut Group) {
+pub(super) fn add(root: &Root, group: &mut CheckGroup) {
     for knob in KNOBS {
-        let about = knob.about();
+        let about = knob.info();
         let why = format!("turns {}", about.what);
         match (knob.read(root), knob.levels(root)) {
             (Ok(now), Ok(levels)) => {

@@ -1,14 +1,14 @@
 //! Pages, swap and nodes.
 
-use super::Group;
-use crate::facts::{choice, memory, numa};
-use crate::human;
+use super::CheckGroup;
+use crate::facts::{selected, memory, numa};
+use crate::format;
 use crate::root::Root;
 
-pub(super) fn add(root: &Root, group: &mut Group) {
+pub(super) fn add(root: &Root, group: &mut CheckGroup) {
     let why = "with `always`, the kernel gathers huge pages while the store runs: pauses, and \
                more memory than was asked for";
-    match choice(root, memory::THP) {
+    match selected(root, memory::THP) {
         Ok(found) => {
             let remedy = format!("echo madvise > {}", memory::THP);
             group.judge("thp", found != "always", found, why, &remedy);
@@ -23,22 +23,22 @@ pub(super) fn add(root: &Root, group: &mut Group) {
             let found = match swap.total {
                 0 => "no swap".to_owned(),
                 total => {
-                    format!("{} of {} used", human::bytes(swap.used), human::bytes(total))
+                    format!("{} of {} used", format::bytes(swap.used), format::bytes(total))
                 }
             };
             group.judge("swap", swap.used == 0, found, why, "swapoff --all, then swapon --all");
         }
         Err(error) => group.unavailable("swap", error, why, "mount /proc"),
     }
-    given_back(root, group);
+    free_page_reporting(root, group);
     nodes(root, group);
 }
 
-fn given_back(root: &Root, group: &mut Group) {
+fn free_page_reporting(root: &Root, group: &mut CheckGroup) {
     let why = "a page that went back to the host costs a fault there at its next use (16 us for 4 KiB \
                were measured), which counts as CPU time of whoever touches it: a store that fills \
                the page cache pays for what another one freed";
-    match memory::given_back(root) {
+    match memory::free_page_reporting(root) {
         Ok(None) => group.ok("free_pages", "they stay: no virtio balloon gives them back", why),
         Ok(Some(device)) => group.note(
             "free_pages",
@@ -53,7 +53,7 @@ fn given_back(root: &Root, group: &mut Group) {
     }
 }
 
-fn nodes(root: &Root, group: &mut Group) {
+fn nodes(root: &Root, group: &mut CheckGroup) {
     let why = "memory of another node is slower, so a run depends on where the kernel put its \
                pages and threads";
     let nodes = match numa::nodes(root) {
@@ -71,7 +71,7 @@ fn nodes(root: &Root, group: &mut Group) {
     let mut found = format!("{} nodes", nodes.len());
     // A tenth is what firmware and the first node's kernel take.
     if least < most - most / 10 {
-        found += &format!(" of unequal memory ({} to {})", human::bytes(least), human::bytes(most));
+        found += &format!(" of unequal memory ({} to {})", format::bytes(least), format::bytes(most));
     }
     if nodes.iter().any(|node| node.cpus == 0) {
         found += ", one of them without CPUs";

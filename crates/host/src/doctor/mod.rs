@@ -19,7 +19,7 @@ use crate::root::Root;
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum CheckState {
     /// As a measurement wants it.
     Ok,
     /// It changes what is measured; results should be read with it in mind.
@@ -30,12 +30,12 @@ pub enum State {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
+pub struct DoctorCheck {
     /// Unique within its group: `governor`.
     pub name: String,
     /// `cpu`, `isolation`, `memory`, `storage`, `instruments`, `signals` or `knobs`.
     pub group: String,
-    pub state: State,
+    pub state: CheckState,
     /// What is so on this machine, or why that is not known.
     pub found: String,
     /// Why it matters to a measurement.
@@ -45,40 +45,40 @@ pub struct Check {
 }
 
 /// Every check, group by group.
-pub fn doctor(root: &Root, context: &Context) -> Vec<Check> {
+pub fn doctor(root: &Root, context: &Context) -> Vec<DoctorCheck> {
     let mut checks = Vec::new();
-    cpu::add(root, &mut Group::new("cpu", &mut checks));
-    isolation::add(root, &mut Group::new("isolation", &mut checks));
-    memory::add(root, &mut Group::new("memory", &mut checks));
-    storage::add(root, context, &mut Group::new("storage", &mut checks));
-    counters::add(root, context, &mut Group::new("instruments", &mut checks));
-    instruments::add(root, &mut Group::new("instruments", &mut checks));
-    instruments::add_probes(root, context, &mut Group::new("signals", &mut checks));
-    knobs::add(root, &mut Group::new("knobs", &mut checks));
+    cpu::add(root, &mut CheckGroup::new("cpu", &mut checks));
+    isolation::add(root, &mut CheckGroup::new("isolation", &mut checks));
+    memory::add(root, &mut CheckGroup::new("memory", &mut checks));
+    storage::add(root, context, &mut CheckGroup::new("storage", &mut checks));
+    counters::add(root, context, &mut CheckGroup::new("instruments", &mut checks));
+    instruments::add(root, &mut CheckGroup::new("instruments", &mut checks));
+    instruments::add_probes(root, context, &mut CheckGroup::new("signals", &mut checks));
+    knobs::add(root, &mut CheckGroup::new("knobs", &mut checks));
     checks
 }
 
 /// The checks of one group, as they are added.
-struct Group<'a> {
+struct CheckGroup<'a> {
     name: &'static str,
-    checks: &'a mut Vec<Check>,
+    checks: &'a mut Vec<DoctorCheck>,
 }
 
-impl<'a> Group<'a> {
-    fn new(name: &'static str, checks: &'a mut Vec<Check>) -> Self {
-        Group { name, checks }
+impl<'a> CheckGroup<'a> {
+    fn new(name: &'static str, checks: &'a mut Vec<DoctorCheck>) -> Self {
+        CheckGroup { name, checks }
     }
 
     fn ok(&mut self, name: &str, found: impl Into<String>, why: &str) {
-        self.push(name, State::Ok, found.into(), why, None);
+        self.push(name, CheckState::Ok, found.into(), why, None);
     }
 
     fn note(&mut self, name: &str, found: impl Into<String>, why: &str, remedy: &str) {
-        self.push(name, State::Note, found.into(), why, Some(remedy));
+        self.push(name, CheckState::Note, found.into(), why, Some(remedy));
     }
 
     fn unavailable(&mut self, name: &str, reason: impl Display, why: &str, remedy: &str) {
-        self.push(name, State::Unavailable, reason.to_string(), why, Some(remedy));
+        self.push(name, CheckState::Unavailable, reason.to_string(), why, Some(remedy));
     }
 
     /// In order where `good`, else worth a note.
@@ -86,8 +86,8 @@ impl<'a> Group<'a> {
         if good { self.ok(name, found, why) } else { self.note(name, found, why, remedy) }
     }
 
-    fn push(&mut self, name: &str, state: State, found: String, why: &str, remedy: Option<&str>) {
-        self.checks.push(Check {
+    fn push(&mut self, name: &str, state: CheckState, found: String, why: &str, remedy: Option<&str>) {
+        self.checks.push(DoctorCheck {
             name: name.to_owned(),
             group: self.name.to_owned(),
             state,

@@ -1,7 +1,7 @@
 //! The disk under the store, and what this process may open.
 
-use super::Group;
-use crate::human;
+use super::CheckGroup;
+use crate::format;
 use crate::probe::Context;
 use crate::root::Root;
 use crate::storage::{free_bytes, stack_of};
@@ -13,13 +13,13 @@ const FEW_FILES: u64 = 4096;
 
 const LIMITS: &str = "/proc/self/limits";
 
-pub(super) fn add(root: &Root, context: &Context, group: &mut Group) {
+pub(super) fn add(root: &Root, context: &Context, group: &mut CheckGroup) {
     if let Some(path) = &context.store_path {
         let why = "a store that runs out of space fails in the middle of a run, and a nearly \
                    full disk is a slow one";
         match free_bytes(root, path) {
             Ok(free) => {
-                let found = format!("{} free at {}", human::bytes(free), path.display());
+                let found = format!("{} free at {}", format::bytes(free), path.display());
                 let remedy = "free some space, or put the store on another disk";
                 group.judge("free_space", free >= LITTLE_SPACE, found, why, remedy);
             }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::{Facts, tally};
-use crate::human;
+use crate::format;
 use crate::parse::{cache_size, cpu_list};
 use crate::root::{Root, RootError};
 
@@ -10,7 +10,7 @@ const SOURCE: &str = "/sys/devices/system/cpu/cpu*/cache";
 
 /// One cache, as the kernel or the hypervisor describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cache {
+pub struct CpuCache {
     /// Bytes.
     pub size: Option<u64>,
     pub ways: Option<u32>,
@@ -20,9 +20,9 @@ pub struct Cache {
     pub shared: Vec<u32>,
 }
 
-impl Cache {
+impl CpuCache {
     fn describe(&self) -> String {
-        let mut parts = vec![self.size.map_or("size unknown".to_owned(), human::bytes)];
+        let mut parts = vec![self.size.map_or("size unknown".to_owned(), format::bytes)];
         // Zero is what the kernel writes for "not known".
         if let Some(ways) = self.ways.filter(|ways| *ways > 0) {
             parts.push(format!("{ways} ways"));
@@ -46,8 +46,8 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
         }
         Ok(levels) => {
             for (name, caches) in levels {
-                let count = human::count(caches.len(), "cache");
-                let text = tally(caches.iter().map(Cache::describe));
+                let count = format::count(caches.len(), "cache");
+                let text = tally(caches.iter().map(CpuCache::describe));
                 facts.known(format!("cache.{name}"), SOURCE, format!("{text}; {count} in all"));
             }
         }
@@ -60,8 +60,8 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
 ///
 /// # Errors
 /// The CPUs cannot be listed. A cache that no file describes is left out.
-pub fn caches(root: &Root) -> Result<BTreeMap<String, Vec<Cache>>, RootError> {
-    let mut levels: BTreeMap<String, Vec<Cache>> = BTreeMap::new();
+pub fn caches(root: &Root) -> Result<BTreeMap<String, Vec<CpuCache>>, RootError> {
+    let mut levels: BTreeMap<String, Vec<CpuCache>> = BTreeMap::new();
     for cpu in super::topology::online(root)? {
         let folder = format!("{CPUS}/cpu{cpu}/cache");
         for index in root.numbered(&folder, "index").unwrap_or_default() {
@@ -73,7 +73,7 @@ pub fn caches(root: &Root) -> Result<BTreeMap<String, Vec<Cache>>, RootError> {
                 _ => "",
             };
             let shared = root.value(&file("shared_cpu_list")).ok();
-            let cache = Cache {
+            let cache = CpuCache {
                 size: root.value(&file("size")).ok().and_then(|text| cache_size(&text)),
                 ways: root.number(&file("ways_of_associativity")).ok(),
                 line: root.number(&file("coherency_line_size")).ok(),

@@ -2,7 +2,7 @@
 //! own group and of every group above, in both versions of the interface.
 
 use super::Facts;
-use crate::human;
+use crate::format;
 use crate::root::Root;
 use crate::storage::mount::{self, Mount};
 
@@ -12,12 +12,12 @@ const NO_LIMIT: u64 = 1 << 60;
 
 pub(super) fn add(root: &Root, facts: &mut Facts) {
     let cpu = cpu_limit(root).map(|limit| match limit {
-        Some((cpus, file)) => format!("{} CPUs ({file})", human::short(cpus)),
+        Some((cpus, file)) => format!("{} CPUs ({file})", format::short(cpus)),
         None => "none".to_owned(),
     });
     facts.add("cgroup.cpu_limit", OWN, cpu);
     let memory = memory_limit(root).map(|limit| match limit {
-        Some((bytes, file)) => format!("{} ({file})", human::bytes(bytes)),
+        Some((bytes, file)) => format!("{} ({file})", format::bytes(bytes)),
         None => "none".to_owned(),
     });
     facts.add("cgroup.memory_limit", OWN, memory);
@@ -48,7 +48,7 @@ pub(crate) struct Throttling {
 /// quota above the top that a container sees is not among them.
 pub(crate) fn cpu_throttling(root: &Root, process: Option<u32>) -> Result<Vec<Throttling>, String> {
     let groups = groups(root, "cpu", process)?;
-    let throttling = |group: &Group| {
+    let throttling = |group: &Cgroup| {
         let file = format!("{}/cpu.stat", group.folder);
         let text = root.text(&file).ok()?;
         let number = |name: &str| -> Option<u64> {
@@ -56,8 +56,8 @@ pub(crate) fn cpu_throttling(root: &Root, process: Option<u32>) -> Result<Vec<Th
             line?.trim().parse().ok()
         };
         let time_s = match group.version {
-            Version::Two => number("throttled_usec").map(|time| time as f64 / 1e6),
-            Version::One => number("throttled_time").map(|time| time as f64 / 1e9),
+            CgroupVersion::Two => number("throttled_usec").map(|time| time as f64 / 1e6),
+            CgroupVersion::One => number("throttled_time").map(|time| time as f64 / 1e9),
         };
         Some(Throttling {
             periods: number("nr_periods").unwrap_or(0),
@@ -78,8 +78,8 @@ pub(crate) fn cpu_throttling(root: &Root, process: Option<u32>) -> Result<Vec<Th
 pub(crate) fn memory_limit(root: &Root) -> Result<Option<(u64, String)>, String> {
     let limits = groups(root, "memory", None)?.into_iter().filter_map(|group| {
         let name = match group.version {
-            Version::Two => "memory.max",
-            Version::One => "memory.limit_in_bytes",
+            CgroupVersion::Two => "memory.max",
+            CgroupVersion::One => "memory.limit_in_bytes",
         };
         let file = format!("{}/{name}", group.folder);
         let bytes = root.number::<u64>(&file).ok().filter(|bytes| *bytes < NO_LIMIT)?;
@@ -93,8 +93,8 @@ pub(crate) fn memory_limit(root: &Root) -> Result<Option<(u64, String)>, String>
 pub(crate) fn memory_use(root: &Root) -> Option<f64> {
     let shares = groups(root, "memory", None).ok()?.into_iter().filter_map(|group| {
         let (limit, used, inactive) = match group.version {
-            Version::Two => ("memory.max", "memory.current", "inactive_file"),
-            Version::One => {
+            CgroupVersion::Two => ("memory.max", "memory.current", "inactive_file"),
+            CgroupVersion::One => {
                 ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
             }
         };
@@ -108,28 +108,28 @@ pub(crate) fn memory_use(root: &Root) -> Option<f64> {
     shares.max_by(f64::total_cmp)
 }
 
-enum Version {
+enum CgroupVersion {
     One,
     Two,
 }
 
-struct Group {
-    version: Version,
+struct Cgroup {
+    version: CgroupVersion,
     folder: String,
 }
 
-impl Group {
+impl Cgroup {
     /// CPUs' worth of time that the group may use, with the file that says so.
     fn quota(&self, root: &Root) -> Option<(f64, String)> {
         let (quota, period, file) = match self.version {
-            Version::Two => {
+            CgroupVersion::Two => {
                 let file = format!("{}/cpu.max", self.folder);
                 let text = root.value(&file).ok()?;
                 let (quota, period) = text.split_once(' ')?;
                 // `max` is no number, so no limit.
                 (quota.parse::<f64>().ok()?, period.trim().parse::<f64>().ok()?, file)
             }
-            Version::One => {
+            CgroupVersion::One => {
                 let file = format!("{}/cpu.cfs_quota_us", self.folder);
                 let quota = root.number::<f64>(&file).ok().filter(|quota| *quota > 0.0)?;
                 (quota, root.number(&format!("{}/cpu.cfs_period_us", self.folder)).ok()?, file)
@@ -140,7 +140,7 @@ impl Group {
 }
 
 /// The groups of this process, or of another one, that a controller may sit in, from the top down.
-fn groups(root: &Root, controller: &str, process: Option<u32>) -> Result<Vec<Group>, String> {
+fn groups(root: &Root, controller: &str, process: Option<u32>) -> Result<Vec<Cgroup>, String> {
     let file = process.map_or(OWN.to_owned(), |process| format!("/proc/{process}/cgroup"));
     let own = root.text(&file).map_err(|error| error.to_string())?;
     let mounts = mount::mounts(root).map_err(|error| error.to_string())?;
@@ -168,8 +168,8 @@ fn groups(root: &Root, controller: &str, process: Option<u32>) -> Result<Vec<Gro
             continue;
         }
         for folder in folders(mounted, path) {
-            let version = if two { Version::Two } else { Version::One };
-            groups.push(Group { version, folder });
+            let version = if two { CgroupVersion::Two } else { CgroupVersion::One };
+            groups.push(Cgroup { version, folder });
         }
     }
     if groups.is_empty() {

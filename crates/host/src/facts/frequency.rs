@@ -1,5 +1,5 @@
 use super::{Facts, cpu, tally};
-use crate::human;
+use crate::format;
 use crate::parse::field;
 use crate::root::{Root, RootError};
 
@@ -33,7 +33,7 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
     let reported = root.text(cpu::CPUINFO).map_err(|error| error.to_string()).and_then(|text| {
         let megahertz = field(&text, "cpu MHz").and_then(|mhz| mhz.parse::<f64>().ok());
         megahertz
-            .map(|mhz| human::kilohertz((mhz * 1000.0).round() as u64))
+            .map(|mhz| format::kilohertz((mhz * 1000.0).round() as u64))
             .ok_or_else(|| format!("{} has no cpu MHz", cpu::CPUINFO))
     });
     facts.add("frequency.reported", cpu::CPUINFO, reported);
@@ -69,5 +69,5 @@ fn kilohertz(root: &Root, file: &str) -> Result<String, String> {
     let values = policies(root, file)?;
     let values: Option<Vec<u64>> = values.iter().map(|text| text.parse().ok()).collect();
     let values = values.ok_or_else(|| format!("{file} of a cpufreq policy is not a number"))?;
-    Ok(tally(values.into_iter().map(human::kilohertz)))
+    Ok(tally(values.into_iter().map(format::kilohertz)))
 }

@@ -1,5 +1,5 @@
 use super::Facts;
-use crate::human;
+use crate::format;
 use crate::root::Root;
 
 const CMDLINE: &str = "/proc/cmdline";
@@ -7,7 +7,7 @@ const OS_RELEASE: &str = "/etc/os-release";
 
 /// Boot parameters that change what is measured. The others stay unnamed:
 /// a command line also carries addresses, identities and secrets.
-const TELLING: &[&str] = &[
+const RECORDED_PARAMETERS: &[&str] = &[
     "amd_pstate",
     "audit",
     "clocksource",
@@ -70,17 +70,17 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
 fn parameters(cmdline: &str) -> String {
     // What follows `--` is for init, not for the kernel.
     let words: Vec<&str> = cmdline.split_whitespace().take_while(|word| *word != "--").collect();
-    let (telling, others): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| tells(word));
+    let (telling, others): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| is_recorded(word));
     let mut text = if telling.is_empty() { "none of note".to_owned() } else { telling.join(" ") };
     if !others.is_empty() {
-        text += &format!(" ({} not shown)", human::count(others.len(), "other"));
+        text += &format!(" ({} not shown)", format::count(others.len(), "other"));
     }
     text
 }
 
-fn tells(word: &str) -> bool {
+fn is_recorded(word: &str) -> bool {
     let key = word.split('=').next().unwrap_or_default();
-    TELLING.iter().any(|name| match name.strip_suffix('.') {
+    RECORDED_PARAMETERS.iter().any(|name| match name.strip_suffix('.') {
         Some(_) => key.starts_with(name),
         None => key == *name,
     })

@@ -1,5 +1,5 @@
 use super::Facts;
-use crate::human;
+use crate::format;
 use crate::parse::{field, kilobytes};
 use crate::root::{Root, RootError};
 
@@ -14,16 +14,16 @@ const BALLOON: &str = "0x0005";
 const PAGE_REPORTING: usize = 5;
 
 pub(super) fn add(root: &Root, facts: &mut Facts) {
-    facts.add("memory.total", MEMINFO, total_bytes(root).map(human::bytes));
+    facts.add("memory.total", MEMINFO, total_bytes(root).map(format::bytes));
     facts.add("memory.huge_pages", MEMINFO, huge_pages(root));
-    facts.choice(root, "memory.thp", THP);
-    facts.choice(root, "memory.thp_defrag", "/sys/kernel/mm/transparent_hugepage/defrag");
+    facts.selected(root, "memory.thp", THP);
+    facts.selected(root, "memory.thp_defrag", "/sys/kernel/mm/transparent_hugepage/defrag");
     let swap = swap(root).map(|swap| match swap.total {
         0 => "none".to_owned(),
-        total => format!("{}, {} of it used", human::bytes(total), human::bytes(swap.used)),
+        total => format!("{}, {} of it used", format::bytes(total), format::bytes(swap.used)),
     });
     facts.add("memory.swap", SWAPS, swap);
-    let given_back = given_back(root).map(|device| match device {
+    let given_back = free_page_reporting(root).map(|device| match device {
         Some(device) => format!("yes, by {device}"),
         None => "no virtio balloon that does".to_owned(),
     });
@@ -59,12 +59,12 @@ fn huge_pages(root: &Root) -> Result<String, String> {
     let lacks = |key: &str| format!("{MEMINFO} has no {key}: the kernel is built without them");
     let total = field(&text, "HugePages_Total").ok_or_else(|| lacks("HugePages_Total"))?;
     let size = kilobytes(&text, "Hugepagesize").ok_or_else(|| lacks("Hugepagesize"))?;
-    Ok(format!("{total} of {}", human::bytes(size)))
+    Ok(format!("{total} of {}", format::bytes(size)))
 }
 
 /// The virtio device by which free memory goes back to the host, if there is one: the next use of
 /// such a page waits for the host to give one, in the time of whoever touches it.
-pub(crate) fn given_back(root: &Root) -> Result<Option<String>, RootError> {
+pub(crate) fn free_page_reporting(root: &Root) -> Result<Option<String>, RootError> {
     let devices = match root.list(VIRTIO) {
         // A machine without such devices.
         Err(RootError::Missing { .. }) if root.exists(BUSES) => return Ok(None),

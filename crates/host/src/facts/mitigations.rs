@@ -4,36 +4,36 @@ use crate::root::{Root, RootError};
 const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
 
 /// A flaw of the CPU and what the kernel does about it.
-pub(crate) struct Flaw {
+pub(crate) struct CpuVulnerability {
     pub name: String,
     /// The kernel's words: `Not affected`, `Mitigation: ...`, `Vulnerable ...`.
     pub state: String,
 }
 
-impl Flaw {
+impl CpuVulnerability {
     pub fn affects(&self) -> bool {
         self.state != "Not affected"
     }
 }
 
-pub(crate) fn flaws(root: &Root) -> Result<Vec<Flaw>, RootError> {
+pub(crate) fn vulnerabilities(root: &Root) -> Result<Vec<CpuVulnerability>, RootError> {
     let names = root.list(FOLDER)?;
     if names.is_empty() {
         return Err(RootError::Empty { path: FOLDER.to_owned() });
     }
     let flaw = |name: String| {
         let state = root.value(&format!("{FOLDER}/{name}"))?;
-        Ok(Flaw { name, state })
+        Ok(CpuVulnerability { name, state })
     };
     names.into_iter().map(flaw).collect()
 }
 
 pub(super) fn add(root: &Root, facts: &mut Facts) {
-    let flaws = match flaws(root) {
+    let flaws = match vulnerabilities(root) {
         Ok(flaws) => flaws,
         Err(error) => return facts.unknown("mitigations", FOLDER, error),
     };
-    let (affecting, others): (Vec<Flaw>, Vec<Flaw>) = flaws.into_iter().partition(Flaw::affects);
+    let (affecting, others): (Vec<CpuVulnerability>, Vec<CpuVulnerability>) = flaws.into_iter().partition(CpuVulnerability::affects);
     for flaw in affecting {
         let name = format!("mitigations.{}", flaw.name);
         facts.known(name, format!("{FOLDER}/{}", flaw.name), flaw.state);

@@ -98,15 +98,15 @@ impl Facts {
     }
 
     /// A fact that is the choice in brackets of a file.
-    pub fn choice(&mut self, root: &Root, name: &str, path: &str) {
-        self.add(name, path, choice(root, path));
+    pub fn selected(&mut self, root: &Root, name: &str, path: &str) {
+        self.add(name, path, selected(root, path));
     }
 }
 
 /// The choice in brackets of a file; the whole file where nothing is in brackets.
-pub(crate) fn choice(root: &Root, path: &str) -> Result<String, RootError> {
+pub(crate) fn selected(root: &Root, path: &str) -> Result<String, RootError> {
     let text = root.value(path)?;
-    Ok(crate::parse::chosen(&text).unwrap_or(&text).to_owned())
+    Ok(crate::parse::bracketed(&text).unwrap_or(&text).to_owned())
 }
 
 /// Distinct values in their order, each with how many have it: `a (12), b (4)`;

@@ -1,19 +1,19 @@
 use super::Facts;
-use crate::human;
+use crate::format;
 use crate::parse::{cpu_list, kilobytes};
 use crate::root::{Root, RootError};
 
 const NODES: &str = "/sys/devices/system/node";
 
 /// One NUMA node.
-pub(crate) struct Node {
+pub(crate) struct NumaNode {
     pub number: u32,
     pub cpu_list: String,
     pub cpus: usize,
     pub memory: u64,
 }
 
-pub(crate) fn nodes(root: &Root) -> Result<Vec<Node>, RootError> {
+pub(crate) fn nodes(root: &Root) -> Result<Vec<NumaNode>, RootError> {
     let numbers = root.numbered(NODES, "node")?;
     if numbers.is_empty() {
         return Err(RootError::Missing { path: format!("{NODES}/node0") });
@@ -21,7 +21,7 @@ pub(crate) fn nodes(root: &Root) -> Result<Vec<Node>, RootError> {
     numbers.into_iter().map(|number| node(root, number)).collect()
 }
 
-fn node(root: &Root, number: u32) -> Result<Node, RootError> {
+fn node(root: &Root, number: u32) -> Result<NumaNode, RootError> {
     let path = format!("{NODES}/node{number}/cpulist");
     // A node may hold memory only: then its list is empty.
     let list = root.text(&path)?.trim().to_owned();
@@ -35,7 +35,7 @@ fn node(root: &Root, number: u32) -> Result<Node, RootError> {
     });
     let memory =
         memory.ok_or_else(|| RootError::malformed(&path, &text, "a list with a MemTotal in kB"))?;
-    Ok(Node { number, cpus: cpus.len(), cpu_list: list, memory })
+    Ok(NumaNode { number, cpus: cpus.len(), cpu_list: list, memory })
 }
 
 pub(super) fn add(root: &Root, facts: &mut Facts) {
@@ -44,7 +44,7 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
             facts.known("numa.nodes", NODES, nodes.len().to_string());
             for node in nodes {
                 let cpus = if node.cpus == 0 { "none" } else { &node.cpu_list };
-                let text = format!("CPUs {cpus}; {}", human::bytes(node.memory));
+                let text = format!("CPUs {cpus}; {}", format::bytes(node.memory));
                 let name = format!("numa.node{}", node.number);
                 facts.known(name, format!("{NODES}/node{}", node.number), text);
             }

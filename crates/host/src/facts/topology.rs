@@ -10,7 +10,7 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Where one hardware thread sits. A virtual machine states what its
 /// hypervisor chose to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Thread {
+pub(crate) struct HardwareThread {
     pub cpu: u32,
     pub socket: i64,
     /// The threads of the same core, this one included.
@@ -18,7 +18,7 @@ pub(crate) struct Thread {
 }
 
 /// Every online hardware thread, in the kernel's order.
-pub(crate) fn threads(root: &Root) -> Result<Vec<Thread>, RootError> {
+pub(crate) fn threads(root: &Root) -> Result<Vec<HardwareThread>, RootError> {
     online(root)?.into_iter().map(|cpu| thread(root, cpu)).collect()
 }
 
@@ -29,13 +29,13 @@ pub(crate) fn online(root: &Root) -> Result<Vec<u32>, RootError> {
         .ok_or_else(|| RootError::malformed(ONLINE, &text, "a list of CPUs"))
 }
 
-fn thread(root: &Root, cpu: u32) -> Result<Thread, RootError> {
+fn thread(root: &Root, cpu: u32) -> Result<HardwareThread, RootError> {
     let file = |name: &str| format!("{CPUS}/cpu{cpu}/topology/{name}");
     let path = file("thread_siblings_list");
     let text = root.value(&path)?;
     let siblings =
         cpu_list(&text).ok_or_else(|| RootError::malformed(&path, &text, "a list of CPUs"))?;
-    Ok(Thread { cpu, socket: root.number(&file("physical_package_id"))?, siblings })
+    Ok(HardwareThread { cpu, socket: root.number(&file("physical_package_id"))?, siblings })
 }
 
 pub(super) fn add(root: &Root, facts: &mut Facts) {
@@ -68,7 +68,7 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
 }
 
 /// Distinct sets of siblings: one a core.
-fn cores(threads: &[Thread]) -> usize {
+fn cores(threads: &[HardwareThread]) -> usize {
     let mut cores: BTreeMap<&[u32], usize> = BTreeMap::new();
     for thread in threads {
         *cores.entry(&thread.siblings).or_default() += 1;

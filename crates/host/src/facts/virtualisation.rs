@@ -22,13 +22,13 @@ const VIRTUAL_PRODUCTS: &[&str] = &[
 ];
 
 /// Whether a hypervisor lies below, with what says so.
-pub(crate) enum Virtual {
+pub(crate) enum Virtualisation {
     Yes(String),
     NoSign(String),
     Unknown(String),
 }
 
-pub(crate) fn below(root: &Root) -> Virtual {
+pub(crate) fn hypervisor(root: &Root) -> Virtualisation {
     let mut signs = Vec::new();
     let flags = cpu::flags(root);
     if flags.as_ref().is_ok_and(|flags| flags.iter().any(|flag| flag == "hypervisor")) {
@@ -61,28 +61,28 @@ pub(crate) fn below(root: &Root) -> Virtual {
         }
     }
     if !signs.is_empty() {
-        return Virtual::Yes(signs.join("; "));
+        return Virtualisation::Yes(signs.join("; "));
     }
     match (flags, cpu::is_arm(root), product) {
-        (Ok(_), false, _) => Virtual::NoSign("cpuinfo has no hypervisor flag".to_owned()),
-        (_, true, Ok(name)) => Virtual::NoSign(format!("the firmware's product is {name}")),
-        (_, true, Err(reason)) => Virtual::Unknown(format!(
+        (Ok(_), false, _) => Virtualisation::NoSign("cpuinfo has no hypervisor flag".to_owned()),
+        (_, true, Ok(name)) => Virtualisation::NoSign(format!("the firmware's product is {name}")),
+        (_, true, Err(reason)) => Virtualisation::Unknown(format!(
             "an Arm CPU has no hypervisor flag, and the firmware gives no product: {reason}"
         )),
-        (Err(reason), false, _) => Virtual::Unknown(reason),
+        (Err(reason), false, _) => Virtualisation::Unknown(reason),
     }
 }
 
 pub(super) fn add(root: &Root, facts: &mut Facts) {
     let source = "cpuinfo, /sys/hypervisor, DMI, clock source, idle driver";
-    match below(root) {
-        Virtual::Yes(signs) => {
+    match hypervisor(root) {
+        Virtualisation::Yes(signs) => {
             facts.known("virtualisation.machine", source, format!("virtual: {signs}"));
         }
-        Virtual::NoSign(why) => {
+        Virtualisation::NoSign(why) => {
             facts.known("virtualisation.machine", source, format!("no sign of one: {why}"));
         }
-        Virtual::Unknown(why) => facts.unknown("virtualisation.machine", source, why),
+        Virtualisation::Unknown(why) => facts.unknown("virtualisation.machine", source, why),
     }
     facts.add("virtualisation.product", DMI, product(root));
     let source = "/.dockerenv, /run/.containerenv, /run/systemd/container, /proc/1/cgroup";

@@ -2,16 +2,16 @@
 
 use super::error::KnobError;
 use super::journal::Journal;
-use super::place::Within;
-use super::plan::Plan;
-use super::supervisor::Supervisor;
-use super::turned::Turned;
-use super::write::{After, Write};
+use super::target::TargetPart;
+use super::plan::KnobPlan;
+use super::supervisor::KnobSupervisor;
+use super::turned::TurnedKnobs;
+use super::write::{RestoreAction, KnobWrite};
 use crate::root::{Root, RootError};
 
 /// A step of turning, for whoever watches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum KnobEvent {
     /// The supervisor watches; nothing is noted yet.
     Watched,
     /// A knob's writes are on the disk; none of them is done.
@@ -20,20 +20,20 @@ pub enum Moment {
     Written(usize),
 }
 
-impl Plan {
+impl KnobPlan {
     /// Turns the knobs. Whatever fails, what was turned before is put back.
     ///
     /// CPU sets and memory nodes hold for the calling thread and for what it starts afterwards.
-    pub fn apply(self, journal: Journal) -> Result<Turned, KnobError> {
-        self.apply_watched(journal, &mut |_| {})
+    pub fn apply(self, journal: Journal) -> Result<TurnedKnobs, KnobError> {
+        self.apply_with_events(journal, &mut |_| {})
     }
 
     /// [`Plan::apply`], and tells each step.
-    pub fn apply_watched(
+    pub fn apply_with_events(
         mut self,
         mut journal: Journal,
-        watch: &mut dyn FnMut(Moment),
-    ) -> Result<Turned, KnobError> {
+        watch: &mut dyn FnMut(KnobEvent),
+    ) -> Result<TurnedKnobs, KnobError> {
         let refused = self.refused();
         if !refused.is_empty() {
             let lines: Vec<String> =
@@ -41,24 +41,24 @@ impl Plan {
             return Err(KnobError::Refused(lines.join("; ")));
         }
         let supervisor = match journal.supervisor.take() {
-            Some(command) => Some(Supervisor::start(command, &journal.lock)?),
+            Some(command) => Some(KnobSupervisor::start(command, &journal.lock)?),
             None => None,
         };
-        watch(Moment::Watched);
-        let turns = std::mem::take(&mut self.turns);
-        let mut turned = Turned::new(self.root.clone(), journal, supervisor);
+        watch(KnobEvent::Watched);
+        let turns = std::mem::take(&mut self.changes);
+        let mut turned = TurnedKnobs::new(self.root.clone(), journal, supervisor);
         let mut done = 0;
         for mut turn in turns {
             // The machine may have moved since the plan: what is put back is what is there now.
             for write in &mut turn.writes {
-                look_again(&self.root, write)?;
+                refresh_old_value(&self.root, write)?;
             }
             turned.note(turn.knob, &turn.level, &turn.writes)?;
-            watch(Moment::Noted);
+            watch(KnobEvent::Noted);
             for write in &turn.writes {
                 turned.write(write)?;
                 done += 1;
-                watch(Moment::Written(done));
+                watch(KnobEvent::Written(done));
             }
             turned.add(turn);
         }
@@ -66,24 +66,24 @@ impl Plan {
     }
 }
 
-fn look_again(root: &Root, write: &mut Write) -> Result<(), KnobError> {
-    if write.after != After::Restored {
+fn refresh_old_value(root: &Root, write: &mut KnobWrite) -> Result<(), KnobError> {
+    if write.after != RestoreAction::Restored {
         return Ok(());
     }
-    let held = write.place.read(root).map_err(|why| failed(write, why))?;
+    let held = write.place.read(root).map_err(|why| write_failed(write, why))?;
     write.old = Some(held);
     Ok(())
 }
 
-pub(super) fn failed(write: &Write, why: RootError) -> KnobError {
+pub(super) fn write_failed(write: &KnobWrite, why: RootError) -> KnobError {
     KnobError::Write { write: write.to_string(), why }
 }
 
 /// Whether a place can be read back at once. A task leaves its group when it ends, and a list
 /// of tasks is many values.
-pub(super) fn reads_back(write: &Write) -> bool {
+pub(super) fn reads_back(write: &KnobWrite) -> bool {
     let many = write.place.path.ends_with("/tasks");
     !many
-        && write.place.within != Within::Held
-        && matches!(write.after, After::Restored | After::Released)
+        && write.place.within != TargetPart::Held
+        && matches!(write.after, RestoreAction::Restored | RestoreAction::Released)
 }

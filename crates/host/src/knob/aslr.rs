@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use super::error::No;
-use super::place::Place;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::Write;
-use super::{About, Knob};
+use super::error::KnobRefusal;
+use super::target::KnobTarget;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -18,8 +18,8 @@ const LEVELS: &[&str] = &["off", "partial", "full"];
 pub struct Aslr;
 
 impl Knob for Aslr {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "aslr",
             what: "whether each process gets other addresses; partial leaves the heap in place",
             mechanism: "/proc/sys/kernel/randomize_va_space",
@@ -38,23 +38,23 @@ impl Knob for Aslr {
         Ok(LEVELS.get(number).map_or_else(|| number.to_string(), |level| (*level).to_owned()))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let number = LEVELS.iter().position(|known| *known == level);
-        let number = number.ok_or_else(|| No::Level("there is no such level here".to_owned()))?;
-        let write = Write::turn(root, Place::file(FILE), number.to_string())?;
-        Ok(Turn { writes: write.into_iter().collect(), prove: prove(number == 0) })
+        let number = number.ok_or_else(|| KnobRefusal::Level("there is no such level here".to_owned()))?;
+        let write = KnobWrite::turn(root, KnobTarget::file(FILE), number.to_string())?;
+        Ok(KnobChange { writes: write.into_iter().collect(), prove: prove(number == 0) })
     }
 }
 
 fn prove(off: bool) -> Prove {
     Box::new(move |root| {
         if !root.is_live() {
-            return Outcome::Unverified("a recorded tree starts no processes".to_owned());
+            return ProofOutcome::Unverified("a recorded tree starts no processes".to_owned());
         }
         let stacks: Result<Vec<String>, String> = (0..3).map(|_| stack()).collect();
         let stacks = match stacks {
             Ok(stacks) => stacks,
-            Err(why) => return Outcome::Unverified(why),
+            Err(why) => return ProofOutcome::Unverified(why),
         };
         let same = stacks.iter().all(|stack| *stack == stacks[0]);
         let seen = match same {
@@ -62,9 +62,9 @@ fn prove(off: bool) -> Prove {
             false => "three processes have their stacks at different addresses",
         };
         if same == off {
-            Outcome::Proven(seen.to_owned())
+            ProofOutcome::Proven(seen.to_owned())
         } else {
-            Outcome::Refuted(seen.to_owned())
+            ProofOutcome::Refuted(seen.to_owned())
         }
     })
 }

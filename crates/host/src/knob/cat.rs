@@ -1,11 +1,11 @@
 //! Cache allocation (CAT): the ways of the last-level cache into which the load may allocate.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::level::scoped;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::{About, Knob, resctrl};
-use crate::human;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::{KnobInfo, Knob, resctrl};
+use crate::format;
 use crate::parse::cache_size;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
@@ -26,8 +26,8 @@ fn ways(root: &Root) -> Result<(u64, u32), Unavailable> {
 }
 
 impl Knob for Cat {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "cat",
             what: "the ways of the last-level cache into which the load may allocate",
             mechanism: "a resctrl group kvmeter-PID: its schemata and its tasks or cpus_list",
@@ -53,16 +53,16 @@ impl Knob for Cat {
         Ok(super::level::tally(values))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (all, least) = ways(root)?;
         let (text, cpus) = scoped(level)?;
         let most = all.count_ones();
         let count = text.parse().ok().filter(|ways| (least..=most).contains(ways));
-        let count = count.ok_or_else(|| No::Level(format!("{least} to {most} ways")))?;
+        let count = count.ok_or_else(|| KnobRefusal::Level(format!("{least} to {most} ways")))?;
         // The lowest ways: devices have the highest.
         let mask = all & ((1u64 << count) - 1);
         let writes = resctrl::writes(root, RESOURCE, &format!("{mask:x}"), cpus.as_deref())?;
-        Ok(Turn { writes, prove: prove(f64::from(count) / f64::from(most)) })
+        Ok(KnobChange { writes, prove: prove(f64::from(count) / f64::from(most)) })
     }
 }
 
@@ -75,7 +75,7 @@ fn prove(share: f64) -> Prove {
         let domains = root.list(&group).unwrap_or_default();
         let caches = root.value(SIZE).ok().and_then(|text| cache_size(&text));
         let (Some(size), false) = (caches, domains.is_empty()) else {
-            return Outcome::Unverified(
+            return ProofOutcome::Unverified(
                 "the group's occupancy of the cache is not counted here".to_owned(),
             );
         };
@@ -91,12 +91,12 @@ fn prove(share: f64) -> Prove {
         }
         let text: Vec<String> = seen
             .iter()
-            .map(|(domain, bytes)| format!("{domain}: {}", human::bytes(*bytes)))
+            .map(|(domain, bytes)| format!("{domain}: {}", format::bytes(*bytes)))
             .collect();
-        let text = format!("{} of at most {}", text.join(", "), human::bytes(most as u64));
+        let text = format!("{} of at most {}", text.join(", "), format::bytes(most as u64));
         let used = seen.iter().any(|(_, bytes)| *bytes > 0);
         let within = seen.iter().all(|(_, bytes)| *bytes as f64 <= most * SLACK);
-        if used && within { Outcome::Proven(text) } else { Outcome::Unverified(text) }
+        if used && within { ProofOutcome::Proven(text) } else { ProofOutcome::Unverified(text) }
     })
 }
 

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::affinity;
-use super::error::No;
+use super::error::KnobRefusal;
 use super::level::cpu_text;
 use super::load;
-use super::place::{Place, Within};
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::{After, Write};
-use super::{About, Knob};
+use super::target::{KnobTarget, TargetPart};
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::{RestoreAction, KnobWrite};
+use super::{KnobInfo, Knob};
 use crate::facts::{numa, topology};
 use crate::parse::cpu_list;
 use crate::root::Root;
@@ -18,16 +18,16 @@ use crate::unavailable::Unavailable;
 
 pub struct Cpus;
 
-fn place(root: &Root) -> Result<Place, Unavailable> {
+fn place(root: &Root) -> Result<KnobTarget, Unavailable> {
     match root.is_live() {
-        true => Ok(Place::of(affinity::CALL, Within::Affinity)),
+        true => Ok(KnobTarget::of(affinity::CALL, TargetPart::Affinity)),
         false => Err(Unavailable::recorded("sched_setaffinity")),
     }
 }
 
 impl Knob for Cpus {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "cpus",
             what: "the CPUs of this process and of what it starts: load, server, command",
             mechanism: "sched_setaffinity(2)",
@@ -50,7 +50,7 @@ impl Knob for Cpus {
         Ok(place(root)?.read(root)?)
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let place = place(root)?;
         let online = topology::online(root)?;
         let cpus = match level {
@@ -59,20 +59,20 @@ impl Knob for Cpus {
                 let nodes = numa::nodes(root)?;
                 let node = nodes.iter().find(|node| level == format!("node{}", node.number));
                 let cpus = node.and_then(|node| cpu_list(&node.cpu_list));
-                cpus.ok_or_else(|| No::Level("there is no such node".to_owned()))?
+                cpus.ok_or_else(|| KnobRefusal::Level("there is no such node".to_owned()))?
             }
-            list => cpu_list(list).ok_or_else(|| No::Level("it is no list of CPUs".to_owned()))?,
+            list => cpu_list(list).ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
         };
         if cpus.is_empty() {
-            return Err(No::Level("no CPU is left".to_owned()));
+            return Err(KnobRefusal::Level("no CPU is left".to_owned()));
         }
         if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
-            return Err(No::Level(format!("CPU {cpu} is not online")));
+            return Err(KnobRefusal::Level(format!("CPU {cpu} is not online")));
         }
         let (old, new) = (place.read(root)?, cpu_text(&cpus));
-        let write = Write { place, old: Some(old.clone()), new, after: After::Released };
+        let write = KnobWrite { place, old: Some(old.clone()), new, after: RestoreAction::Released };
         let writes = if old == write.new { Vec::new() } else { vec![write] };
-        Ok(Turn { writes, prove: prove(cpus) })
+        Ok(KnobChange { writes, prove: prove(cpus) })
     }
 }
 
@@ -83,7 +83,7 @@ fn prove(cpus: Vec<u32>) -> Prove {
             load::spin(Duration::from_millis(1));
             match nix::sched::sched_getcpu() {
                 Ok(cpu) => seen.push(cpu as u32),
-                Err(error) => return Outcome::Unverified(error.desc().to_owned()),
+                Err(error) => return ProofOutcome::Unverified(error.desc().to_owned()),
             }
             std::thread::yield_now();
         }
@@ -91,8 +91,8 @@ fn prove(cpus: Vec<u32>) -> Prove {
         seen.dedup();
         let text = format!("a busy thread ran on {}", cpu_text(&seen));
         match seen.iter().all(|cpu| cpus.contains(cpu)) {
-            true => Outcome::Proven(text),
-            false => Outcome::Refuted(text),
+            true => ProofOutcome::Proven(text),
+            false => ProofOutcome::Refuted(text),
         }
     })
 }

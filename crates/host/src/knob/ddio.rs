@@ -1,11 +1,11 @@
 //! Direct cache access: whether what devices write goes into the last-level cache.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::models::PERFCTRLSTS_0;
-use super::place::Place;
-use super::plan::Turn;
-use super::write::Write;
-use super::{About, Knob, choice};
+use super::target::KnobTarget;
+use super::plan::KnobChange;
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob, word_file};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
@@ -39,8 +39,8 @@ fn ports(root: &Root) -> Result<Vec<String>, Unavailable> {
     Ok(ports)
 }
 
-fn place(port: &str) -> Place {
-    Place::register(format!("{DEVICES}/{port}/config"), OFFSET, 4)
+fn place(port: &str) -> KnobTarget {
+    KnobTarget::register(format!("{DEVICES}/{port}/config"), OFFSET, 4)
 }
 
 fn value(root: &Root, port: &str) -> Result<u32, Unavailable> {
@@ -56,8 +56,8 @@ fn value(root: &Root, port: &str) -> Result<u32, Unavailable> {
 }
 
 impl Knob for Ddio {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "ddio",
             what: "whether what devices write goes into the last-level cache",
             mechanism: "perfctrlsts_0 of the root ports: config +0x180, bits 7 and 3",
@@ -87,9 +87,9 @@ impl Knob for Ddio {
         Ok(texts.join(" "))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let ports = ports(root)?;
-        choice::check(level, &self.levels(root)?)?;
+        word_file::check(level, &self.levels(root)?)?;
         let (word, wanted) = match level.split_once('@') {
             Some((word, port)) => (word, Some(port)),
             None => (level, None),
@@ -101,12 +101,12 @@ impl Knob for Ddio {
                 "on" => value & !NO_SNOOP | ALLOCATE,
                 _ => value & !ALLOCATE | NO_SNOOP,
             };
-            writes.extend(Write::turn(root, place(port), format!("{new:#x}"))?);
+            writes.extend(KnobWrite::turn(root, place(port), format!("{new:#x}"))?);
         }
-        let prove = choice::unverified(
+        let prove = word_file::unverified(
             "the register read back as written, which proves nothing; watch dram.written while \
              a device writes",
         );
-        Ok(Turn { writes, prove })
+        Ok(KnobChange { writes, prove })
     }
 }

@@ -1,12 +1,12 @@
 //! How many ways of the last-level cache devices may allocate into.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::models::{IIO_LLC_WAYS, check_msr, msr};
-use super::place::Place;
-use super::plan::Turn;
+use super::target::KnobTarget;
+use super::plan::KnobChange;
 use super::uncore::first_of_packages;
-use super::write::Write;
-use super::{About, Knob, choice};
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob, word_file};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -29,8 +29,8 @@ fn here(root: &Root) -> Result<(Vec<u32>, u32), Unavailable> {
 }
 
 impl Knob for DdioWays {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "ddio_ways",
             what: "how many ways of the last-level cache devices may allocate into",
             mechanism: "MSR 0xC8B (IIO_LLC_WAYS), the highest ways first",
@@ -53,20 +53,20 @@ impl Knob for DdioWays {
         Ok(super::level::tally(values))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (cpus, all) = here(root)?;
         let ways = level.parse::<u32>().ok().filter(|ways| (1..=all).contains(ways));
-        let ways = ways.ok_or_else(|| No::Level(format!("the cache has {all} ways")))?;
+        let ways = ways.ok_or_else(|| KnobRefusal::Level(format!("the cache has {all} ways")))?;
         let mask = ((1u64 << ways) - 1) << (all - ways);
         let mut writes = Vec::new();
         for cpu in cpus {
-            let place = Place::register(msr(cpu), REGISTER, 8);
-            writes.extend(Write::turn(root, place, format!("{mask:#x}"))?);
+            let place = KnobTarget::register(msr(cpu), REGISTER, 8);
+            writes.extend(KnobWrite::turn(root, place, format!("{mask:#x}"))?);
         }
-        let prove = choice::unverified(
+        let prove = word_file::unverified(
             "the register read back as written, which proves nothing; watch dram.read and \
              dram.written while a device writes",
         );
-        Ok(Turn { writes, prove })
+        Ok(KnobChange { writes, prove })
     }
 }

@@ -1,12 +1,12 @@
 //! Dropping the page cache and the slabs: an action, not a level that stays.
 
-use super::error::No;
-use super::place::Place;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::{After, Write};
-use super::{About, Knob, choice};
-use crate::human;
+use super::error::KnobRefusal;
+use super::target::KnobTarget;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::{RestoreAction, KnobWrite};
+use super::{KnobInfo, Knob, word_file};
+use crate::format;
 use crate::parse::kilobytes;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
@@ -28,8 +28,8 @@ fn cached(root: &Root) -> Result<(u64, u64), RootError> {
 }
 
 impl Knob for DropCaches {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "drop_caches",
             what: "drops clean pages and slabs once; an action that nothing undoes",
             mechanism: "/proc/sys/vm/drop_caches, after sync(2)",
@@ -48,16 +48,16 @@ impl Knob for DropCaches {
     fn read(&self, root: &Root) -> Result<String, Unavailable> {
         self.levels(root)?;
         let (pages, slabs) = cached(root)?;
-        Ok(format!("{} of pages, {} of slabs", human::bytes(pages), human::bytes(slabs)))
+        Ok(format!("{} of pages, {} of slabs", format::bytes(pages), format::bytes(slabs)))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
-        choice::check(level, &self.levels(root)?)?;
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
+        word_file::check(level, &self.levels(root)?)?;
         let (_, number) =
             LEVELS.iter().find(|(name, _)| *name == level).copied().unwrap_or(LEVELS[2]);
-        let (place, new) = (Place::file(FILE), number.to_owned());
-        let write = Write { place, old: None, new, after: After::Lasting };
-        Ok(Turn { writes: vec![write], prove: prove(cached(root)?, level.to_owned()) })
+        let (place, new) = (KnobTarget::file(FILE), number.to_owned());
+        let write = KnobWrite { place, old: None, new, after: RestoreAction::Lasting };
+        Ok(KnobChange { writes: vec![write], prove: prove(cached(root)?, level.to_owned()) })
     }
 }
 
@@ -65,10 +65,10 @@ fn prove(before: (u64, u64), level: String) -> Prove {
     Box::new(move |root| {
         let after = match cached(root) {
             Ok(after) => after,
-            Err(error) => return Outcome::Unverified(error.to_string()),
+            Err(error) => return ProofOutcome::Unverified(error.to_string()),
         };
         let text = |(pages, slabs): (u64, u64)| {
-            format!("{} of pages and {} of slabs", human::bytes(pages), human::bytes(slabs))
+            format!("{} of pages and {} of slabs", format::bytes(pages), format::bytes(slabs))
         };
         let seen = format!("{} before, {} after", text(before), text(after));
         let (pages, slabs) = (after.0 < before.0, after.1 < before.1);
@@ -78,6 +78,6 @@ fn prove(before: (u64, u64), level: String) -> Prove {
             _ => pages && slabs,
         };
         // Others may fill the caches as fast as they are dropped.
-        if fell { Outcome::Proven(seen) } else { Outcome::Unverified(seen) }
+        if fell { ProofOutcome::Proven(seen) } else { ProofOutcome::Unverified(seen) }
     })
 }

@@ -43,7 +43,7 @@ pub enum KnobError {
         "what a journal of knobs says is done to this machine, so only this user's own is \
          followed: {0}; or name a folder of your own in KVMETER_STATE_DIR"
     )]
-    Stranger(String),
+    ForeignJournal(String),
     #[error(
         "neither HOME nor XDG_STATE_HOME says where the journal of knobs lies; name a folder of \
          your own in KVMETER_STATE_DIR"
@@ -80,7 +80,7 @@ impl KnobError {
                 | KnobError::Conflict { .. }
                 | KnobError::CannotKeep { .. }
                 | KnobError::Command { .. }
-                | KnobError::Stranger(_)
+                | KnobError::ForeignJournal(_)
                 | KnobError::NoFolder
         )
     }
@@ -88,19 +88,19 @@ impl KnobError {
 
 /// Why one knob makes no plan: the level is none of it, or the knob is not here.
 #[derive(Debug)]
-pub enum No {
+pub enum KnobRefusal {
     Level(String),
-    Here(Unavailable),
+    Unavailable(Unavailable),
 }
 
-impl From<Unavailable> for No {
-    fn from(why: Unavailable) -> No {
-        No::Here(why)
+impl From<Unavailable> for KnobRefusal {
+    fn from(why: Unavailable) -> KnobRefusal {
+        KnobRefusal::Unavailable(why)
     }
 }
 
-impl From<RootError> for No {
-    fn from(error: RootError) -> No {
-        No::Here(error.into())
+impl From<RootError> for KnobRefusal {
+    fn from(error: RootError) -> KnobRefusal {
+        KnobRefusal::Unavailable(error.into())
     }
 }

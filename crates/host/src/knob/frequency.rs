@@ -1,14 +1,14 @@
 //! The lowest and the highest frequency that the governor may choose.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::level::{common, cpu_text, frequency, scoped, span, span_text, tally};
-use super::place::Place;
-use super::plan::Turn;
+use super::target::KnobTarget;
+use super::plan::KnobChange;
 use super::policy::Policy;
-use super::proof::{Outcome, Prove};
-use super::write::Write;
-use super::{About, Knob, observed, policy};
-use crate::human;
+use super::proof::{ProofOutcome, Prove};
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob, observed_frequency, policy};
+use crate::format;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
@@ -19,8 +19,8 @@ const BASE: &str = "base_frequency";
 pub struct Frequency;
 
 impl Knob for Frequency {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "frequency",
             what: "the lowest and the highest frequency of the CPUs",
             mechanism: "/sys/devices/system/cpu/cpufreq/policy*/scaling_{min,max}_freq",
@@ -56,7 +56,7 @@ impl Knob for Frequency {
         Ok(tally(values))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (text, cpus) = scoped(level)?;
         let policies = policy::of(root, cpus.as_deref())?;
         let (mut writes, mut limits) = (Vec::new(), Vec::new());
@@ -65,7 +65,7 @@ impl Knob for Frequency {
             let (low, high) = match text {
                 "base" if !root.exists(&policy.file(BASE)) => {
                     let cpus = cpu_text(&policy.cpus);
-                    return Err(No::Level(format!("CPUs {cpus} tell no base frequency")));
+                    return Err(KnobRefusal::Level(format!("CPUs {cpus} tell no base frequency")));
                 }
                 "base" => {
                     let base = root.number(&policy.file(BASE))?;
@@ -76,7 +76,7 @@ impl Knob for Frequency {
             writes.extend(limit(root, (policy.file(MIN), policy.file(MAX)), (low, high))?);
             limits.push((policy.cpus.clone(), policy.file(BASE), low, high));
         }
-        Ok(Turn { writes, prove: prove(limits) })
+        Ok(KnobChange { writes, prove: prove(limits) })
     }
 }
 
@@ -93,11 +93,11 @@ pub(super) fn limit(
     root: &Root,
     (min, max): (String, String),
     (low, high): (u64, u64),
-) -> Result<Vec<Write>, No> {
+) -> Result<Vec<KnobWrite>, KnobRefusal> {
     let highest: u64 = root.number(&max)?;
-    let low = Write::turn(root, Place::file(min), low.to_string())?;
+    let low = KnobWrite::turn(root, KnobTarget::file(min), low.to_string())?;
     let is_above = low.as_ref().is_some_and(|write| frequency(&write.new) > Some(highest));
-    let high = Write::turn(root, Place::file(max), high.to_string())?;
+    let high = KnobWrite::turn(root, KnobTarget::file(max), high.to_string())?;
     let writes = if is_above { [high, low] } else { [low, high] };
     Ok(writes.into_iter().flatten().collect())
 }
@@ -112,23 +112,23 @@ fn prove(limits: Vec<(Vec<u32>, String, u64, u64)>) -> Prove {
             let Some(cpu) = cpus.first() else { continue };
             let base: u64 = match root.number(base) {
                 Ok(base) => base,
-                Err(error) => return Outcome::Unverified(format!("no base frequency: {error}")),
+                Err(error) => return ProofOutcome::Unverified(format!("no base frequency: {error}")),
             };
-            let ratio = match observed::ratio(root, *cpu) {
+            let ratio = match observed_frequency::ratio(root, *cpu) {
                 Ok(ratio) => ratio,
-                Err(why) => return Outcome::Unverified(why),
+                Err(why) => return ProofOutcome::Unverified(why),
             };
             let ran = ratio * base as f64;
-            let text = format!("CPU {cpu} ran at {}", human::kilohertz(ran as u64));
+            let text = format!("CPU {cpu} ran at {}", format::kilohertz(ran as u64));
             if ran > *high as f64 * (1.0 + SLACK) {
-                return Outcome::Refuted(text);
+                return ProofOutcome::Refuted(text);
             }
             if ran < *low as f64 * (1.0 - SLACK) {
                 // Heat and power limits go below any limit of ours.
-                return Outcome::Unverified(format!("{text}, below the limit"));
+                return ProofOutcome::Unverified(format!("{text}, below the limit"));
             }
             seen.push(text);
         }
-        Outcome::Proven(seen.join(", "))
+        ProofOutcome::Proven(seen.join(", "))
     })
 }

@@ -1,7 +1,7 @@
 //! What taking a CPU away loses, and what comes back with it only if somebody remembers it.
 
-use super::place::Place;
-use super::write::Write;
+use super::target::KnobTarget;
+use super::write::KnobWrite;
 use crate::parse::cpu_list;
 use crate::root::Root;
 
@@ -16,7 +16,7 @@ pub(super) fn online_file(cpu: u32) -> String {
 
 /// Values that go when these CPUs go: idle states that are disabled (some drivers register a CPU
 /// anew), and CPU sets of version 1 control groups, from which the kernel takes a CPU for good.
-pub(super) fn lost_with(root: &Root, cpus: &[u32]) -> Vec<Write> {
+pub(super) fn lost_with(root: &Root, cpus: &[u32]) -> Vec<KnobWrite> {
     let mut kept = Vec::new();
     if cpus.is_empty() {
         return kept;
@@ -24,9 +24,9 @@ pub(super) fn lost_with(root: &Root, cpus: &[u32]) -> Vec<Write> {
     for cpu in cpus {
         let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
         for state in root.numbered(&folder, "state").unwrap_or_default() {
-            let place = Place::file(format!("{folder}/state{state}/disable"));
+            let place = KnobTarget::file(format!("{folder}/state{state}/disable"));
             match place.read(root) {
-                Ok(value) if value != "0" => kept.push(Write::keep(place, value)),
+                Ok(value) if value != "0" => kept.push(KnobWrite::keep(place, value)),
                 _ => {}
             }
         }
@@ -37,14 +37,14 @@ pub(super) fn lost_with(root: &Root, cpus: &[u32]) -> Vec<Write> {
     kept
 }
 
-fn cpu_sets(root: &Root, folder: &str, depth: usize, cpus: &[u32], kept: &mut Vec<Write>) {
+fn cpu_sets(root: &Root, folder: &str, depth: usize, cpus: &[u32], kept: &mut Vec<KnobWrite>) {
     // The root group always has every CPU.
     if depth > 0 {
-        let place = Place::file(format!("{folder}/cpuset.cpus"));
+        let place = KnobTarget::file(format!("{folder}/cpuset.cpus"));
         let Ok(value) = place.read(root) else { return };
         let set = cpu_list(&value).unwrap_or_default();
         if set.iter().any(|cpu| cpus.contains(cpu)) {
-            kept.push(Write::keep(place, value));
+            kept.push(KnobWrite::keep(place, value));
         }
     }
     if depth == DEPTH {

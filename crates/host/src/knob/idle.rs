@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::hotplug::CPUS;
 use super::level::{common, cpu_text, scoped, tally};
-use super::place::{Place, Within};
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::Write;
-use super::{About, Knob, load};
+use super::target::{KnobTarget, TargetPart};
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob, load};
 use crate::facts::topology;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
@@ -20,13 +20,13 @@ const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpuidle/available_governors";
 /// Governors that enter a state although it is disabled: haltpoll never asks, ladder only when it
 /// goes deeper (`drivers/cpuidle/governors` of Linux, and seen to).
-const DEAF: &[&str] = &["haltpoll", "ladder"];
-const HEEDFUL: &[&str] = &["menu", "teo"];
+const IGNORES_DISABLED: &[&str] = &["haltpoll", "ladder"];
+const HONOURS_DISABLED: &[&str] = &["menu", "teo"];
 
 pub struct Idle;
 
 /// An idle state of one CPU, the shallowest first.
-struct State {
+struct KnobIdleState {
     number: u32,
     /// Its name, with `-` for spaces.
     name: String,
@@ -34,7 +34,7 @@ struct State {
     disabled: bool,
 }
 
-impl State {
+impl KnobIdleState {
     fn is_poll(&self) -> bool {
         self.name.eq_ignore_ascii_case("POLL")
     }
@@ -48,7 +48,7 @@ fn file(cpu: u32, state: u32, name: &str) -> String {
     format!("{CPUS}/cpu{cpu}/cpuidle/state{state}/{name}")
 }
 
-fn states(root: &Root, cpu: u32) -> Result<Vec<State>, Unavailable> {
+fn states(root: &Root, cpu: u32) -> Result<Vec<KnobIdleState>, Unavailable> {
     let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
     let numbers = root.numbered(&folder, "state").unwrap_or_default();
     if numbers.is_empty() {
@@ -58,7 +58,7 @@ fn states(root: &Root, cpu: u32) -> Result<Vec<State>, Unavailable> {
         ));
     }
     let state = |number: u32| {
-        Ok(State {
+        Ok(KnobIdleState {
             number,
             name: root.value(&file(cpu, number, "name"))?.replace(' ', "-"),
             latency_us: root.number(&file(cpu, number, "latency"))?,
@@ -69,7 +69,7 @@ fn states(root: &Root, cpu: u32) -> Result<Vec<State>, Unavailable> {
 }
 
 /// What a level asks of the states of a CPU.
-enum Wanted<'a> {
+enum IdleLevel<'a> {
     All,
     /// The CPU polls and never sleeps.
     None,
@@ -78,55 +78,55 @@ enum Wanted<'a> {
     LatencyUs(u64),
 }
 
-impl Wanted<'_> {
-    fn parse(level: &str) -> Wanted<'_> {
+impl IdleLevel<'_> {
+    fn parse(level: &str) -> IdleLevel<'_> {
         if let Some(us) = level.strip_suffix("us").and_then(|us| us.trim().parse().ok()) {
-            return Wanted::LatencyUs(us);
+            return IdleLevel::LatencyUs(us);
         }
         match (level, level.strip_prefix("no-")) {
-            ("all", _) => Wanted::All,
-            ("none", _) => Wanted::None,
-            (_, Some(name)) => Wanted::Without(name),
-            (name, _) => Wanted::Deepest(name),
+            ("all", _) => IdleLevel::All,
+            ("none", _) => IdleLevel::None,
+            (_, Some(name)) => IdleLevel::Without(name),
+            (name, _) => IdleLevel::Deepest(name),
         }
     }
 
     /// Whether each state of a CPU is to be disabled.
-    fn disables(&self, cpu: u32, states: &[State]) -> Result<Vec<bool>, No> {
+    fn disables(&self, cpu: u32, states: &[KnobIdleState]) -> Result<Vec<bool>, KnobRefusal> {
         let place = |name: &str| {
             states.iter().position(|state| state.is_called(name)).ok_or_else(|| {
                 let names: Vec<&str> = states.iter().map(|state| state.name.as_str()).collect();
                 let names = names.join(", ");
-                No::Level(format!("CPU {cpu} has no idle state of that name, but {names}"))
+                KnobRefusal::Level(format!("CPU {cpu} has no idle state of that name, but {names}"))
             })
         };
         let all = 0..states.len();
         Ok(match self {
-            Wanted::All => vec![false; states.len()],
-            Wanted::None if !states[0].is_poll() => {
+            IdleLevel::All => vec![false; states.len()],
+            IdleLevel::None if !states[0].is_poll() => {
                 let first = &states[0].name;
-                return Err(No::Level(format!(
+                return Err(KnobRefusal::Level(format!(
                     "CPU {cpu} cannot poll: {first} is its shallowest state, and a CPU always \
                      enters one"
                 )));
             }
-            Wanted::None => all.map(|at| at > 0).collect(),
-            Wanted::Deepest(name) => {
+            IdleLevel::None => all.map(|at| at > 0).collect(),
+            IdleLevel::Deepest(name) => {
                 let deepest = place(name)?;
                 all.map(|at| at > deepest).collect()
             }
-            Wanted::Without(name) => {
+            IdleLevel::Without(name) => {
                 let without = place(name)?;
                 if states.len() == 1 || states[without].is_poll() {
-                    return Err(No::Level(format!("{name} is the state that is always left")));
+                    return Err(KnobRefusal::Level(format!("{name} is the state that is always left")));
                 }
                 all.map(|at| at == without).collect()
             }
-            Wanted::LatencyUs(limit) => {
-                let deep = |state: &State| state.latency_us > *limit;
+            IdleLevel::LatencyUs(limit) => {
+                let deep = |state: &KnobIdleState| state.latency_us > *limit;
                 if states.first().is_some_and(deep) {
                     let least = states[0].latency_us;
-                    return Err(No::Level(format!("no state of CPU {cpu} is left in {least} us")));
+                    return Err(KnobRefusal::Level(format!("no state of CPU {cpu} is left in {least} us")));
                 }
                 states.iter().map(deep).collect()
             }
@@ -135,8 +135,8 @@ impl Wanted<'_> {
 }
 
 impl Knob for Idle {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "idle",
             what: "the idle states that a CPU may enter: NAME is the deepest, no-NAME leaves one \
                    out, none never sleeps",
@@ -163,10 +163,10 @@ impl Knob for Idle {
         let without = names.iter().map(|name| format!("no-{name}"));
         let all = ["all", "none"].into_iter().chain(names.iter().copied()).map(str::to_owned);
         let all: Vec<String> = all.chain(without).collect();
-        let takes = |cpu: u32, states: &[State], level: &&String| {
-            Wanted::parse(level).disables(cpu, states).is_ok()
+        let takes = |cpu: u32, states: &[KnobIdleState], level: &&String| {
+            IdleLevel::parse(level).disables(cpu, states).is_ok()
         };
-        let of = |(cpu, states): &(u32, Vec<State>)| {
+        let of = |(cpu, states): &(u32, Vec<KnobIdleState>)| {
             (all.iter().filter(|level| takes(*cpu, states, level)).cloned().collect(), vec![*cpu])
         };
         let mut levels = common(cpus.iter().map(of).collect());
@@ -184,51 +184,51 @@ impl Knob for Idle {
         Ok(tally(values))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (text, cpus) = scoped(level)?;
         let online = topology::online(root)?;
         if let Some(cpu) = cpus.iter().flatten().find(|cpu| !online.contains(cpu)) {
-            return Err(No::Level(format!("CPU {cpu} is not online")));
+            return Err(KnobRefusal::Level(format!("CPU {cpu} is not online")));
         }
-        let wanted = Wanted::parse(text);
+        let wanted = IdleLevel::parse(text);
         let everywhere = cpus.is_none();
         let (mut writes, mut shut, mut open) = (Vec::new(), Vec::new(), Vec::new());
         for cpu in cpus.unwrap_or(online) {
             let states = states(root, cpu)?;
             for (state, disable) in states.iter().zip(wanted.disables(cpu, &states)?) {
-                (if disable { &mut shut } else { &mut open }).push(Watched::new(cpu, state));
+                (if disable { &mut shut } else { &mut open }).push(WatchedState::new(cpu, state));
                 let new = if disable { "1" } else { "0" };
-                let place = Place::file(file(cpu, state.number, "disable"));
-                writes.extend(Write::turn(root, place, new)?);
+                let place = KnobTarget::file(file(cpu, state.number, "disable"));
+                writes.extend(KnobWrite::turn(root, place, new)?);
             }
         }
-        if let (true, Wanted::LatencyUs(us)) = (everywhere, &wanted) {
+        if let (true, IdleLevel::LatencyUs(us)) = (everywhere, &wanted) {
             // Open for as long as the limit holds; the kernel lets go by itself.
-            let place = Place::of(DMA_LATENCY, Within::Held);
-            writes = vec![Write::release(place, us.to_string())];
+            let place = KnobTarget::of(DMA_LATENCY, TargetPart::Held);
+            writes = vec![KnobWrite::release(place, us.to_string())];
         } else if !shut.is_empty() {
-            let governor = heedful_governor(root)?;
+            let governor = honouring_governor(root)?;
             writes.splice(0..0, governor);
         }
-        Ok(Turn { writes, prove: prove(shut, open) })
+        Ok(KnobChange { writes, prove: prove(shut, open) })
     }
 }
 
 /// A write that puts a governor in charge which heeds disabled states, if the present one does
 /// not and there is another.
-fn heedful_governor(root: &Root) -> Result<Option<Write>, RootError> {
-    let deaf = root.value(GOVERNOR).is_ok_and(|now| DEAF.contains(&now.as_str()));
+fn honouring_governor(root: &Root) -> Result<Option<KnobWrite>, RootError> {
+    let deaf = root.value(GOVERNOR).is_ok_and(|now| IGNORES_DISABLED.contains(&now.as_str()));
     let known = root.value(GOVERNORS).unwrap_or_default();
-    let other = HEEDFUL.iter().find(|name| known.split_whitespace().any(|known| known == **name));
+    let other = HONOURS_DISABLED.iter().find(|name| known.split_whitespace().any(|known| known == **name));
     match (deaf, other) {
-        (true, Some(name)) => Write::turn(root, Place::file(GOVERNOR), *name),
+        (true, Some(name)) => KnobWrite::turn(root, KnobTarget::file(GOVERNOR), *name),
         _ => Ok(None),
     }
 }
 
 /// The level at which a CPU's states are.
-fn label(states: &[State]) -> String {
-    let disabled: Vec<&State> = states.iter().filter(|state| state.disabled).collect();
+fn label(states: &[KnobIdleState]) -> String {
+    let disabled: Vec<&KnobIdleState> = states.iter().filter(|state| state.disabled).collect();
     let enabled = states.iter().rposition(|state| !state.disabled);
     match (disabled.as_slice(), enabled) {
         ([], _) => "all".to_owned(),
@@ -244,15 +244,15 @@ fn label(states: &[State]) -> String {
 }
 
 /// A state of a CPU whose entries are counted.
-struct Watched {
+struct WatchedState {
     cpu: u32,
     name: String,
     usage: String,
 }
 
-impl Watched {
-    fn new(cpu: u32, state: &State) -> Watched {
-        Watched { cpu, name: state.name.clone(), usage: file(cpu, state.number, "usage") }
+impl WatchedState {
+    fn new(cpu: u32, state: &KnobIdleState) -> WatchedState {
+        WatchedState { cpu, name: state.name.clone(), usage: file(cpu, state.number, "usage") }
     }
 }
 
@@ -265,16 +265,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// More CPUs are not woken for it.
 const MOST: usize = 64;
 
-fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
+fn prove(shut: Vec<WatchedState>, open: Vec<WatchedState>) -> Prove {
     Box::new(move |root| {
         let online: BTreeSet<u32> =
             topology::online(root).unwrap_or_default().into_iter().collect();
         let cpus: BTreeSet<u32> = shut.iter().chain(&open).map(|watched| watched.cpu).collect();
         let cpus: Vec<u32> = cpus.intersection(&online).copied().take(MOST).collect();
-        let here = |watched: &&Watched| cpus.contains(&watched.cpu);
-        let (shut, open): (Vec<&Watched>, Vec<&Watched>) =
+        let here = |watched: &&WatchedState| cpus.contains(&watched.cpu);
+        let (shut, open): (Vec<&WatchedState>, Vec<&WatchedState>) =
             (shut.iter().filter(here).collect(), open.iter().filter(here).collect());
-        let count = |of: &[&Watched]| -> Result<Vec<u64>, RootError> {
+        let count = |of: &[&WatchedState]| -> Result<Vec<u64>, RootError> {
             of.iter().map(|watched| root.number(&watched.usage)).collect()
         };
         let idle = |naps| if root.is_live() { load::nap(&cpus, naps) } else { pause() };
@@ -296,7 +296,7 @@ fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
         };
         let (shut_gained, open_gained) = match watch() {
             Ok(gained) => gained,
-            Err(error) => return Outcome::Unverified(error.to_string()),
+            Err(error) => return ProofOutcome::Unverified(error.to_string()),
         };
         let entered: Vec<String> = shut
             .iter()
@@ -307,7 +307,7 @@ fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
             })
             .collect();
         if !entered.is_empty() {
-            return Outcome::Refuted(entered.join(", "));
+            return ProofOutcome::Refuted(entered.join(", "));
         }
         let entries: u64 = open_gained.iter().sum();
         let names: BTreeSet<&str> = shut.iter().map(|watched| watched.name.as_str()).collect();
@@ -315,7 +315,7 @@ fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
         let seen = idled(&open, &open_gained);
         let missing: Vec<u32> = cpus.iter().copied().filter(|cpu| !seen.contains(cpu)).collect();
         if cpus.is_empty() || !missing.is_empty() {
-            return Outcome::Unverified(format!(
+            return ProofOutcome::Unverified(format!(
                 "CPUs {} had no idle period to look at",
                 cpu_text(&missing)
             ));
@@ -325,12 +325,12 @@ fn prove(shut: Vec<Watched>, open: Vec<Watched>) -> Prove {
             false => format!("none of them in {}", names.join(", ")),
         };
         let on = cpu_text(&cpus);
-        Outcome::Proven(format!("{entries} idle periods on CPUs {on}, {which}"))
+        ProofOutcome::Proven(format!("{entries} idle periods on CPUs {on}, {which}"))
     })
 }
 
 /// The CPUs that entered one of these states.
-fn idled(open: &[&Watched], gained: &[u64]) -> BTreeSet<u32> {
+fn idled(open: &[&WatchedState], gained: &[u64]) -> BTreeSet<u32> {
     let entered = open.iter().zip(gained).filter(|(_, gained)| **gained > 0);
     entered.map(|(watched, _)| watched.cpu).collect()
 }

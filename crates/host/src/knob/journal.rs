@@ -16,9 +16,9 @@ use safe_file::{FileError, Lock, LockError, LockOptions, LockScope};
 use serde::{Deserialize, Serialize};
 
 use super::error::KnobError;
-use super::place::Place;
-use super::restore::{Restored, restore};
-use super::write::{After, Write};
+use super::target::KnobTarget;
+use super::restore::{RestoreOutcome, restore};
+use super::write::{RestoreAction, KnobWrite};
 use crate::root::Root;
 
 /// The environment variable that names another folder for the journal.
@@ -39,11 +39,11 @@ const BEGINNING: &str = "{\"boot_id\":";
 
 /// A write as it is noted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct JournalEntry {
     pub boot_id: String,
     pub knob: String,
     pub level: String,
-    pub place: Place,
+    pub place: KnobTarget,
     /// `None`: the place comes to be, and goes.
     pub old: Option<String>,
     pub new: String,
@@ -75,7 +75,7 @@ pub struct Journal {
     pub(super) supervisor: Option<Command>,
     boot_id: String,
     file: Option<File>,
-    recovered: Vec<Restored>,
+    recovered: Vec<RestoreOutcome>,
 }
 
 impl Journal {
@@ -125,7 +125,7 @@ impl Journal {
 
     /// Puts back what a killed process had turned, if there is any and no living process is at
     /// it. For the start of a command that turns nothing itself.
-    pub fn recover(root: &Root, folder: &Path) -> Result<Vec<Restored>, KnobError> {
+    pub fn recover(root: &Root, folder: &Path) -> Result<Vec<RestoreOutcome>, KnobError> {
         if !folder.join(RUNNING).exists() {
             return Ok(Vec::new());
         }
@@ -145,12 +145,12 @@ impl Journal {
     }
 
     /// What was found of processes before this one.
-    pub fn recovered(&self) -> &[Restored] {
+    pub fn recovered(&self) -> &[RestoreOutcome] {
         &self.recovered
     }
 
     /// Puts back the knobs that were to stay turned. `None` if there are none.
-    pub fn restore_kept(&mut self) -> Result<Option<Restored>, KnobError> {
+    pub fn restore_kept(&mut self) -> Result<Option<RestoreOutcome>, KnobError> {
         self.put_back(KEPT)
     }
 
@@ -159,15 +159,15 @@ impl Journal {
         &mut self,
         knob: &str,
         level: &str,
-        writes: &[Write],
+        writes: &[KnobWrite],
     ) -> Result<(), KnobError> {
         let mut text = String::new();
         for write in writes.iter().filter(|write| is_noted(write)) {
-            if !write.place.is_of_a_knob() {
+            if !write.place.belongs_to_knob() {
                 let why = "no knob writes there, so it would not be put back".to_owned();
                 return Err(KnobError::Journal { path: write.place.to_string(), why });
             }
-            let entry = Entry {
+            let entry = JournalEntry {
                 boot_id: self.boot_id.clone(),
                 knob: knob.to_owned(),
                 level: level.to_owned(),
@@ -192,11 +192,11 @@ impl Journal {
             }
             Ok(File::open(&self.folder)?.sync_all()?)
         };
-        note().map_err(|error: Failed| error.at(&path))
+        note().map_err(|error: JournalFailure| error.at(&path))
     }
 
     /// Puts back everything that this process turned.
-    pub(super) fn put_back_running(&mut self) -> Result<Option<Restored>, KnobError> {
+    pub(super) fn put_back_running(&mut self) -> Result<Option<RestoreOutcome>, KnobError> {
         self.file = None;
         self.put_back(RUNNING)
     }
@@ -216,19 +216,19 @@ impl Journal {
             fs::remove_file(&running)?;
             Ok(File::open(&self.folder)?.sync_all()?)
         };
-        keep().map_err(|error: Failed| error.at(&kept))
+        keep().map_err(|error: JournalFailure| error.at(&kept))
     }
 
-    fn put_back(&self, name: &str) -> Result<Option<Restored>, KnobError> {
+    fn put_back(&self, name: &str) -> Result<Option<RestoreOutcome>, KnobError> {
         let path = self.folder.join(name);
-        let Some(Lines { entries, unread }) = lines(&path)? else { return Ok(None) };
+        let Some(JournalLines { entries, unread }) = lines(&path)? else { return Ok(None) };
         let mut restored = restore(&self.root, &entries, &path)?;
         if unread.is_empty() {
             remove(&path)?;
             return Ok(Some(restored));
         }
         let told = self.set_aside(name, &unread)?;
-        if let Restored::Done { unread, .. } = &mut restored {
+        if let RestoreOutcome::Done { unread, .. } = &mut restored {
             *unread = told;
         }
         Ok(Some(restored))
@@ -236,14 +236,14 @@ impl Journal {
 
     /// Keeps a journal of which not all could be followed, for a person to look at. It gets another
     /// name, which also a full disk has room for.
-    fn set_aside(&self, name: &str, unread: &[Unread]) -> Result<Vec<String>, KnobError> {
+    fn set_aside(&self, name: &str, unread: &[UnreadableLine]) -> Result<Vec<String>, KnobError> {
         let path = self.folder.join(name);
         let another = |number: u32| self.folder.join(format!("unread-{number}-{name}"));
         let aside = (1..u32::MAX).map(another).find(|aside| aside.symlink_metadata().is_err());
         let aside = aside.unwrap_or_else(|| another(0));
         fs::rename(&path, &aside).map_err(|error| failed(&path, &error))?;
-        let told = |unread: &Unread| {
-            let Unread { line, why } = unread;
+        let told = |unread: &UnreadableLine| {
+            let UnreadableLine { line, why } = unread;
             format!(
                 "line {line} of {name} {why} and was not followed: what it turned stays turned \
                  until the next boot ({} has it)",
@@ -254,35 +254,35 @@ impl Journal {
     }
 
     /// Gives a journal of an earlier boot another name.
-    fn set_aside_if_stale(&self, name: &str) -> Result<Option<Restored>, KnobError> {
+    fn set_aside_if_stale(&self, name: &str) -> Result<Option<RestoreOutcome>, KnobError> {
         let path = self.folder.join(name);
-        let Some(Lines { entries, .. }) = lines(&path)? else { return Ok(None) };
+        let Some(JournalLines { entries, .. }) = lines(&path)? else { return Ok(None) };
         let Some(entry) = entries.iter().find(|entry| entry.boot_id != self.boot_id) else {
             return Ok(None);
         };
         let boot: String = entry.boot_id.chars().filter(char::is_ascii_alphanumeric).collect();
         let aside = path.with_file_name(format!("stale-{boot}-{name}"));
         fs::rename(&path, &aside).map_err(|error| failed(&path, &error))?;
-        Ok(Some(Restored::Stale { entries: entries.len(), aside }))
+        Ok(Some(RestoreOutcome::Stale { entries: entries.len(), aside }))
     }
 }
 
 /// The knobs that stay turned until they are restored, and where that is noted.
-pub(super) fn kept(folder: &Path) -> Result<Vec<Entry>, KnobError> {
+pub(super) fn kept(folder: &Path) -> Result<Vec<JournalEntry>, KnobError> {
     Ok(lines(&folder.join(KEPT))?.map(|lines| lines.entries).unwrap_or_default())
 }
 
 /// Own places end with the process; actions have no old value.
-fn is_noted(write: &Write) -> bool {
-    let is_group = write.place.within == super::place::Within::Group;
+fn is_noted(write: &KnobWrite) -> bool {
+    let is_group = write.place.within == super::target::TargetPart::Group;
     match write.after {
-        After::Restored | After::Kept => !write.place.is_own(),
-        After::Released => is_group,
-        After::Lasting => false,
+        RestoreAction::Restored | RestoreAction::Kept => !write.place.is_own(),
+        RestoreAction::Released => is_group,
+        RestoreAction::Lasting => false,
     }
 }
 
-fn line(entry: &Entry) -> Result<String, KnobError> {
+fn line(entry: &JournalEntry) -> Result<String, KnobError> {
     let text = serde_json::to_string(entry).map_err(|error| KnobError::Journal {
         path: entry.place.to_string(),
         why: format!("it cannot be noted: {error}"),
@@ -291,27 +291,27 @@ fn line(entry: &Entry) -> Result<String, KnobError> {
 }
 
 /// A journal as it was read.
-struct Lines {
-    entries: Vec<Entry>,
-    unread: Vec<Unread>,
+struct JournalLines {
+    entries: Vec<JournalEntry>,
+    unread: Vec<UnreadableLine>,
 }
 
 /// A line that is no write of a knob, or not only one.
-struct Unread {
+struct UnreadableLine {
     line: usize,
     why: String,
 }
 
 /// The lines of a journal; `None` if there is no such file. A last line that was cut off is of a
 /// write that was never done.
-fn lines(path: &Path) -> Result<Option<Lines>, KnobError> {
+fn lines(path: &Path) -> Result<Option<JournalLines>, KnobError> {
     let Some(bytes) = read(path)? else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes);
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let mut lines = Lines { entries: Vec::new(), unread: Vec::new() };
-    let parsed = |text: &str| serde_json::from_str::<Entry>(text);
+    let mut lines = JournalLines { entries: Vec::new(), unread: Vec::new() };
+    let parsed = |text: &str| serde_json::from_str::<JournalEntry>(text);
     for (text, line) in whole.lines().zip(1..) {
-        let mut no = |why: String| lines.unread.push(Unread { line, why });
+        let mut no = |why: String| lines.unread.push(UnreadableLine { line, why });
         let entry = parsed(text).or_else(|error| {
             no(format!("cannot be read ({error})"));
             // Behind one that was cut off the next may stand whole.
@@ -319,7 +319,7 @@ fn lines(path: &Path) -> Result<Option<Lines>, KnobError> {
             starts.filter_map(|at| parsed(&text[at..]).ok()).next().ok_or(())
         });
         match entry {
-            Ok(entry) if entry.place.is_of_a_knob() => lines.entries.push(entry),
+            Ok(entry) if entry.place.belongs_to_knob() => lines.entries.push(entry),
             Ok(entry) => no(format!("names {}, where no knob writes,", entry.place)),
             Err(()) => {}
         }
@@ -341,9 +341,9 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, KnobError> {
 
 /// Adds whole lines and waits until they are on the disk, or takes back what of them is there:
 /// the next line would be glued to half of one.
-fn append(file: &mut File, text: &[u8]) -> Result<(), Failed> {
+fn append(file: &mut File, text: &[u8]) -> Result<(), JournalFailure> {
     let before = file.metadata()?.len();
-    let appended = glue(file, before).and_then(|()| {
+    let appended = end_partial_line(file, before).and_then(|()| {
         file.write_all(text)?;
         file.sync_all()
     });
@@ -354,7 +354,7 @@ fn append(file: &mut File, text: &[u8]) -> Result<(), Failed> {
 }
 
 /// Ends a line that an earlier process could neither end nor take back.
-fn glue(file: &mut File, length: u64) -> io::Result<()> {
+fn end_partial_line(file: &mut File, length: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let mut last = [b'\n'];
     if length > 0 {
@@ -365,36 +365,36 @@ fn glue(file: &mut File, length: u64) -> io::Result<()> {
 }
 
 /// What fails on the way to the disk.
-enum Failed {
+enum JournalFailure {
     Io(io::Error),
     File(FileError),
 }
 
-impl Failed {
+impl JournalFailure {
     fn at(self, path: &Path) -> KnobError {
         match self {
-            Failed::Io(error) => failed(path, &error),
-            Failed::File(error) => not_own(error),
+            JournalFailure::Io(error) => failed(path, &error),
+            JournalFailure::File(error) => not_own(error),
         }
     }
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Io(error)
+impl From<io::Error> for JournalFailure {
+    fn from(error: io::Error) -> JournalFailure {
+        JournalFailure::Io(error)
     }
 }
 
-impl From<FileError> for Failed {
-    fn from(error: FileError) -> Failed {
-        Failed::File(error)
+impl From<FileError> for JournalFailure {
+    fn from(error: FileError) -> JournalFailure {
+        JournalFailure::File(error)
     }
 }
 
 fn not_own(error: FileError) -> KnobError {
     match error {
         FileError::Io { path, source } => failed(&path, &source),
-        refused => KnobError::Stranger(refused.to_string()),
+        refused => KnobError::ForeignJournal(refused.to_string()),
     }
 }
 

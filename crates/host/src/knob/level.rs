@@ -1,15 +1,15 @@
 //! How levels are written: `LEVEL` or `LEVEL@CPUS`, frequencies, lists of CPUs.
 
-use super::error::No;
-use crate::human;
+use super::error::KnobRefusal;
+use crate::format;
 use crate::parse::cpu_list;
 
 /// The level, and the CPUs behind its `@` if it has them.
-pub(super) fn scoped(level: &str) -> Result<(&str, Option<Vec<u32>>), No> {
+pub(super) fn scoped(level: &str) -> Result<(&str, Option<Vec<u32>>), KnobRefusal> {
     let Some((level, list)) = level.rsplit_once('@') else { return Ok((level, None)) };
     match cpu_list(list).filter(|cpus| !cpus.is_empty()) {
         Some(cpus) => Ok((level, Some(cpus))),
-        None => Err(No::Level(format!("`{list}` behind the @ is no list of CPUs such as 0-3,8"))),
+        None => Err(KnobRefusal::Level(format!("`{list}` behind the @ is no list of CPUs such as 0-3,8"))),
     }
 }
 
@@ -28,12 +28,12 @@ pub(super) fn frequency(text: &str) -> Option<u64> {
 }
 
 /// The lowest and the highest kilohertz of `min`, `max`, `all`, `F` or `F..F` within a range.
-pub(super) fn span(text: &str, least: u64, most: u64) -> Result<(u64, u64), No> {
+pub(super) fn span(text: &str, least: u64, most: u64) -> Result<(u64, u64), KnobRefusal> {
     let one = |text: &str| match text {
         "min" => Ok(least),
         "max" => Ok(most),
         text => frequency(text)
-            .ok_or_else(|| No::Level(format!("`{text}` is no frequency such as 1.5GHz"))),
+            .ok_or_else(|| KnobRefusal::Level(format!("`{text}` is no frequency such as 1.5GHz"))),
     };
     let (low, high) = match text.split_once("..") {
         Some((low, high)) => (one(low)?, one(high)?),
@@ -41,11 +41,11 @@ pub(super) fn span(text: &str, least: u64, most: u64) -> Result<(u64, u64), No> 
         None => (one(text)?, one(text)?),
     };
     if low > high {
-        return Err(No::Level("the lower frequency stands first".to_owned()));
+        return Err(KnobRefusal::Level("the lower frequency stands first".to_owned()));
     }
     if low < least || high > most {
-        let (least, most) = (human::kilohertz(least), human::kilohertz(most));
-        return Err(No::Level(format!("the hardware runs from {least} to {most}")));
+        let (least, most) = (format::kilohertz(least), format::kilohertz(most));
+        return Err(KnobRefusal::Level(format!("the hardware runs from {least} to {most}")));
     }
     Ok((low, high))
 }

@@ -1,9 +1,9 @@
 //! Memory bandwidth allocation (MBA).
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::level::scoped;
-use super::plan::Turn;
-use super::{About, Knob, choice, resctrl};
+use super::plan::KnobChange;
+use super::{KnobInfo, Knob, word_file, resctrl};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -23,8 +23,8 @@ fn steps(root: &Root) -> Result<(u32, u32, u32), Unavailable> {
 }
 
 impl Knob for Mba {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "mba",
             what: "the share of the memory bandwidth that the load may take",
             mechanism: "a resctrl group kvmeter-PID: its schemata and its tasks or cpus_list",
@@ -48,7 +48,7 @@ impl Knob for Mba {
         Ok(super::level::tally(values.map(|((_, value), n)| (value, vec![n])).collect()))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (least, step, most) = steps(root)?;
         let (text, cpus) = scoped(level)?;
         let share = text
@@ -56,11 +56,11 @@ impl Knob for Mba {
             .ok()
             .filter(|share| (least..=most).contains(share) && (share - least).is_multiple_of(step));
         let share = share
-            .ok_or_else(|| No::Level(format!("a share is {least} to {most} in steps of {step}")))?;
+            .ok_or_else(|| KnobRefusal::Level(format!("a share is {least} to {most} in steps of {step}")))?;
         let writes = resctrl::writes(root, RESOURCE, &share.to_string(), cpus.as_deref())?;
-        let prove = choice::unverified(
+        let prove = word_file::unverified(
             "the delay is approximate (kernel resctrl documentation); watch dram.read",
         );
-        Ok(Turn { writes, prove })
+        Ok(KnobChange { writes, prove })
     }
 }

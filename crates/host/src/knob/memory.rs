@@ -1,22 +1,22 @@
 //! The nodes from which kvmeter and what it starts get memory.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::level::cpu_text;
 use super::numa as policy;
-use super::place::{Place, Within};
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::{After, Write};
-use super::{About, Knob};
+use super::target::{KnobTarget, TargetPart};
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::{RestoreAction, KnobWrite};
+use super::{KnobInfo, Knob};
 use crate::facts::numa;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub struct Memory;
 
-fn place(root: &Root) -> Result<Place, Unavailable> {
+fn place(root: &Root) -> Result<KnobTarget, Unavailable> {
     match root.is_live() {
-        true => Ok(Place::of(policy::CALL, Within::MemoryPolicy)),
+        true => Ok(KnobTarget::of(policy::CALL, TargetPart::MemoryPolicy)),
         false => Err(Unavailable::recorded("set_mempolicy")),
     }
 }
@@ -28,8 +28,8 @@ fn nodes(root: &Root) -> Result<Vec<u32>, Unavailable> {
 }
 
 impl Knob for Memory {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "memory",
             what: "the nodes from which this process and what it starts get memory",
             mechanism: "set_mempolicy(2)",
@@ -49,9 +49,9 @@ impl Knob for Memory {
         Ok(place(root)?.read(root)?)
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let place = place(root)?;
-        super::choice::check(level, &self.levels(root)?)?;
+        super::word_file::check(level, &self.levels(root)?)?;
         let all = nodes(root)?;
         let number = level.strip_prefix("node").and_then(|number| number.parse().ok());
         let (new, allowed) = match (level, number) {
@@ -60,9 +60,9 @@ impl Knob for Memory {
             _ => (policy::DEFAULT.to_owned(), all),
         };
         let old = place.read(root)?;
-        let write = Write { place, old: Some(old.clone()), new, after: After::Released };
+        let write = KnobWrite { place, old: Some(old.clone()), new, after: RestoreAction::Released };
         let writes = if old == write.new { Vec::new() } else { vec![write] };
-        Ok(Turn { writes, prove: prove(allowed) })
+        Ok(KnobChange { writes, prove: prove(allowed) })
     }
 }
 
@@ -71,10 +71,10 @@ fn prove(allowed: Vec<u32>) -> Prove {
         Ok(seen) => {
             let text = format!("touched pages lie on nodes {}", cpu_text(&seen));
             match seen.iter().all(|node| allowed.contains(node)) {
-                true => Outcome::Proven(text),
-                false => Outcome::Refuted(text),
+                true => ProofOutcome::Proven(text),
+                false => ProofOutcome::Refuted(text),
             }
         }
-        Err(error) => Outcome::Unverified(error.to_string()),
+        Err(error) => ProofOutcome::Unverified(error.to_string()),
     })
 }

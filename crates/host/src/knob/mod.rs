@@ -11,7 +11,7 @@ mod affinity;
 mod apply;
 mod aslr;
 mod cat;
-mod choice;
+mod word_file;
 mod cpus;
 mod ddio;
 mod ddio_ways;
@@ -27,9 +27,9 @@ mod mba;
 mod memory;
 mod models;
 mod numa;
-mod observed;
+mod observed_frequency;
 mod online;
-mod place;
+mod target;
 mod plan;
 mod policy;
 mod policy_word;
@@ -43,23 +43,23 @@ mod thp;
 mod turbo;
 mod turned;
 mod uncore;
-mod under;
+mod command;
 mod write;
 
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-pub use apply::Moment;
-pub use error::{KnobError, No};
+pub use apply::KnobEvent;
+pub use error::{KnobError, KnobRefusal};
 pub use journal::{Journal, state_folder};
-pub use place::{Place, Within};
-pub use plan::{Knobs, Plan, Turn, parse_level};
-pub use proof::{Outcome, Proof, Prove};
-pub use restore::Restored;
-pub use status::{Status, status};
-pub use turned::Turned;
-pub use under::run_under;
-pub use write::{After, Write};
+pub use target::{KnobTarget, TargetPart};
+pub use plan::{Knobs, KnobPlan, KnobChange, parse_level};
+pub use proof::{ProofOutcome, Proof, Prove};
+pub use restore::RestoreOutcome;
+pub use status::{KnobStatus, status};
+pub use turned::TurnedKnobs;
+pub use command::run_under;
+pub use write::{RestoreAction, KnobWrite};
 
 /// Every knob, in the order in which they are turned; they are put back in the other. What
 /// takes CPUs away stands behind what is set for each CPU.
@@ -85,7 +85,7 @@ pub const KNOBS: &[&dyn Knob] = &[
 
 /// What is told of a knob.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-pub struct About {
+pub struct KnobInfo {
     pub name: &'static str,
     /// What it changes.
     pub what: &'static str,
@@ -99,7 +99,7 @@ pub struct About {
 
 /// Something of the machine that can be turned.
 pub trait Knob: Sync {
-    fn about(&self) -> &'static About;
+    fn info(&self) -> &'static KnobInfo;
 
     /// The levels of this machine, as they are written; a form such as `CPUS` or `1GHz..2GHz`
     /// where there are too many to list.
@@ -109,5 +109,5 @@ pub trait Knob: Sync {
     fn read(&self, root: &Root) -> Result<String, Unavailable>;
 
     /// The writes that lead to a level, and how their effect is seen. It writes nothing.
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No>;
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal>;
 }

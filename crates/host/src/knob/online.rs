@@ -1,13 +1,13 @@
 //! The CPUs that are online.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::hotplug::{CPUS, lost_with, online_file};
 use super::level::cpu_text;
-use super::place::Place;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::Write;
-use super::{About, Knob};
+use super::target::KnobTarget;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob};
 use crate::facts::topology;
 use crate::parse::cpu_list;
 use crate::root::{Root, RootError};
@@ -35,8 +35,8 @@ fn pluggable(root: &Root) -> Result<Vec<u32>, Unavailable> {
 }
 
 impl Knob for Online {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "online",
             what: "the CPUs that the machine uses; all others are taken offline",
             mechanism: "/sys/devices/system/cpu/cpu*/online",
@@ -55,27 +55,27 @@ impl Knob for Online {
         Ok(cpu_text(&topology::online(root)?))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (pluggable, present) = (pluggable(root)?, present(root)?);
         let wanted = match level {
             "all" => present.clone(),
             list => cpu_list(list)
                 .filter(|cpus| !cpus.is_empty())
-                .ok_or_else(|| No::Level("it is no list of CPUs".to_owned()))?,
+                .ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
         };
         if let Some(cpu) = wanted.iter().find(|cpu| !present.contains(cpu)) {
-            return Err(No::Level(format!("there is no CPU {cpu}")));
+            return Err(KnobRefusal::Level(format!("there is no CPU {cpu}")));
         }
         let fixed = |cpu: &&u32| !wanted.contains(cpu) && !pluggable.contains(cpu);
         if let Some(cpu) = present.iter().find(fixed) {
-            return Err(No::Level(format!("CPU {cpu} cannot be taken offline; add it")));
+            return Err(KnobRefusal::Level(format!("CPU {cpu} cannot be taken offline; add it")));
         }
         let mut turns = Vec::new();
         let mut leaving = Vec::new();
         for &cpu in &pluggable {
             let stays = wanted.contains(&cpu);
             let new = if stays { "1" } else { "0" };
-            if let Some(write) = Write::turn(root, Place::file(online_file(cpu)), new)? {
+            if let Some(write) = KnobWrite::turn(root, KnobTarget::file(online_file(cpu)), new)? {
                 turns.push(write);
                 if !stays {
                     leaving.push(cpu);
@@ -84,7 +84,7 @@ impl Knob for Online {
         }
         let mut writes = lost_with(root, &leaving);
         writes.extend(turns);
-        Ok(Turn { writes, prove: prove(wanted) })
+        Ok(KnobChange { writes, prove: prove(wanted) })
     }
 }
 
@@ -92,7 +92,7 @@ fn prove(wanted: Vec<u32>) -> Prove {
     Box::new(move |root| {
         let online = match topology::online(root) {
             Ok(online) => online,
-            Err(error) => return Outcome::Unverified(error.to_string()),
+            Err(error) => return ProofOutcome::Unverified(error.to_string()),
         };
         // What keeps time of its own is online, whatever the list says.
         let ticking: Vec<u32> = root
@@ -107,9 +107,9 @@ fn prove(wanted: Vec<u32>) -> Prove {
             if ticking.is_empty() { "none".to_owned() } else { cpu_text(&ticking) }
         );
         match online == wanted && (ticking.is_empty() || ticking == wanted) {
-            true if ticking.is_empty() => Outcome::Unverified(seen),
-            true => Outcome::Proven(seen),
-            false => Outcome::Refuted(seen),
+            true if ticking.is_empty() => ProofOutcome::Unverified(seen),
+            true => ProofOutcome::Proven(seen),
+            false => ProofOutcome::Refuted(seen),
         }
     })
 }

@@ -1,30 +1,30 @@
 //! From levels to writes, before anything is written.
 
-use super::error::{KnobError, No};
-use super::place::{Place, Within};
+use super::error::{KnobError, KnobRefusal};
+use super::target::{KnobTarget, TargetPart};
 use super::proof::Prove;
-use super::write::{After, Write};
+use super::write::{RestoreAction, KnobWrite};
 use super::{KNOBS, Knob};
 use crate::root::{Root, RootError};
 
 /// What one knob would do: its writes, and how their effect is looked for.
-pub struct Turn {
-    pub writes: Vec<Write>,
+pub struct KnobChange {
+    pub writes: Vec<KnobWrite>,
     pub prove: Prove,
 }
 
 /// A knob of a plan.
-pub(super) struct Planned {
+pub(super) struct PlannedKnob {
     pub knob: &'static str,
     pub level: String,
-    pub writes: Vec<Write>,
+    pub writes: Vec<KnobWrite>,
     pub prove: Prove,
 }
 
 /// Every write that turns some knobs, in their order. Nothing is written yet.
-pub struct Plan {
+pub struct KnobPlan {
     pub(super) root: Root,
-    pub(super) turns: Vec<Planned>,
+    pub(super) changes: Vec<PlannedKnob>,
 }
 
 /// The knobs of this build.
@@ -33,9 +33,9 @@ pub struct Knobs;
 impl Knobs {
     /// The knob of this name.
     pub fn find(name: &str) -> Result<&'static dyn Knob, KnobError> {
-        let found = KNOBS.iter().find(|knob| knob.about().name == name);
+        let found = KNOBS.iter().find(|knob| knob.info().name == name);
         found.copied().ok_or_else(|| {
-            let names: Vec<&str> = KNOBS.iter().map(|knob| knob.about().name).collect();
+            let names: Vec<&str> = KNOBS.iter().map(|knob| knob.info().name).collect();
             KnobError::Unknown { name: name.to_owned(), known: names.join(", ") }
         })
     }
@@ -43,23 +43,23 @@ impl Knobs {
     /// Plans levels such as `("idle", "none")` on this machine. The order is that of [`KNOBS`],
     /// whatever the order asked: what takes CPUs away comes after what needs them, and is put
     /// back before it. A place that already holds its level is not written.
-    pub fn plan(root: &Root, levels: &[(&str, &str)]) -> Result<Plan, KnobError> {
+    pub fn plan(root: &Root, levels: &[(&str, &str)]) -> Result<KnobPlan, KnobError> {
         for (at, (name, _)) in levels.iter().enumerate() {
             Knobs::find(name)?;
             if levels[..at].iter().any(|(before, _)| before == name) {
                 return Err(KnobError::Twice { name: (*name).to_owned() });
             }
         }
-        let mut plan = Plan { root: root.clone(), turns: Vec::new() };
+        let mut plan = KnobPlan { root: root.clone(), changes: Vec::new() };
         for knob in KNOBS {
-            let name = knob.about().name;
+            let name = knob.info().name;
             let Some((_, level)) = levels.iter().find(|(asked, _)| *asked == name) else {
                 continue;
             };
-            let Turn { mut writes, prove } =
+            let KnobChange { mut writes, prove } =
                 knob.plan(root, level).map_err(|no| refusal(*knob, root, level, no))?;
-            plan.leave_out_what_is_planned(name, &mut writes)?;
-            plan.turns.push(Planned { knob: name, level: (*level).to_owned(), writes, prove });
+            plan.drop_planned_writes(name, &mut writes)?;
+            plan.changes.push(PlannedKnob { knob: name, level: (*level).to_owned(), writes, prove });
         }
         Ok(plan)
     }
@@ -72,40 +72,40 @@ pub fn parse_level(text: &str) -> Result<(&str, &str), KnobError> {
         .ok_or_else(|| KnobError::Form { text: text.to_owned() })
 }
 
-fn refusal(knob: &dyn Knob, root: &Root, level: &str, no: No) -> KnobError {
-    let name = knob.about().name.to_owned();
+fn refusal(knob: &dyn Knob, root: &Root, level: &str, no: KnobRefusal) -> KnobError {
+    let name = knob.info().name.to_owned();
     match no {
-        No::Here(why) => KnobError::NotHere { knob: name, why },
-        No::Level(why) => {
+        KnobRefusal::Unavailable(why) => KnobError::NotHere { knob: name, why },
+        KnobRefusal::Level(why) => {
             let levels = knob.levels(root).unwrap_or_default().join(", ");
             KnobError::NoSuchLevel { knob: name, level: level.to_owned(), why, levels }
         }
     }
 }
 
-impl Plan {
+impl KnobPlan {
     /// Every write with the knob and level it serves.
-    pub fn writes(&self) -> impl Iterator<Item = (&str, &str, &Write)> {
-        self.turns.iter().flat_map(|turn| {
+    pub fn writes(&self) -> impl Iterator<Item = (&str, &str, &KnobWrite)> {
+        self.changes.iter().flat_map(|turn| {
             turn.writes.iter().map(|write| (turn.knob, turn.level.as_str(), write))
         })
     }
 
     /// The knobs and levels in the order in which they are turned.
     pub fn levels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.turns.iter().map(|turn| (turn.knob, turn.level.as_str()))
+        self.changes.iter().map(|turn| (turn.knob, turn.level.as_str()))
     }
 
     /// The writes that this user may not do, or whose place is not there, each with its reason.
     /// Nothing is written to find out.
-    pub fn refused(&self) -> Vec<(&Write, RootError)> {
+    pub fn refused(&self) -> Vec<(&KnobWrite, RootError)> {
         let mut groups: Vec<String> = Vec::new();
         let mut refused = Vec::new();
         for (_, _, write) in self.writes() {
-            let Place { path, within } = &write.place;
+            let KnobTarget { path, within } = &write.place;
             let result = match within {
-                Within::Affinity | Within::MemoryPolicy => Ok(()),
-                Within::Group => {
+                TargetPart::Affinity | TargetPart::MemoryPolicy => Ok(()),
+                TargetPart::Group => {
                     groups.push(format!("{path}/"));
                     let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
                     self.root.may_write(above)
@@ -123,9 +123,9 @@ impl Plan {
 
     /// Whether the levels can outlive this process.
     pub fn check_keepable(&self) -> Result<(), KnobError> {
-        for turn in &self.turns {
+        for turn in &self.changes {
             // A task in a group, too, is a process that ends.
-            let ends = |write: &Write| write.place.is_own() || write.place.path.ends_with("/tasks");
+            let ends = |write: &KnobWrite| write.place.is_own() || write.place.path.ends_with("/tasks");
             if turn.writes.iter().any(ends) {
                 let (knob, level) = (turn.knob.to_owned(), turn.level.clone());
                 return Err(KnobError::CannotKeep { knob, level });
@@ -135,20 +135,20 @@ impl Plan {
     }
 
     /// Two knobs may need the same write; it is done once. A group's tasks are many values.
-    fn leave_out_what_is_planned(
+    fn drop_planned_writes(
         &self,
         knob: &str,
-        writes: &mut Vec<Write>,
+        writes: &mut Vec<KnobWrite>,
     ) -> Result<(), KnobError> {
         let mut conflict = None;
         writes.retain(|write| {
             let many = write.place.path.ends_with("/tasks");
             let other = self.writes().find(|(_, _, other)| {
-                let same = other.place == write.place && other.after != After::Kept;
+                let same = other.place == write.place && other.after != RestoreAction::Kept;
                 same && (!many || other.new == write.new)
             });
             let Some((first, _, other)) = other else { return true };
-            if other.new != write.new && write.after != After::Kept {
+            if other.new != write.new && write.after != RestoreAction::Kept {
                 conflict.get_or_insert_with(|| KnobError::Conflict {
                     first: first.to_owned(),
                     second: knob.to_owned(),
@@ -158,7 +158,7 @@ impl Plan {
                 });
             }
             // What is kept must be kept also where an earlier knob writes it.
-            write.after == After::Kept
+            write.after == RestoreAction::Kept
         });
         conflict.map_or(Ok(()), Err)
     }

@@ -1,6 +1,6 @@
 //! The cpufreq policies: groups of CPUs that share a frequency.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use crate::parse::cpu_list;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -38,19 +38,19 @@ pub(super) fn all(root: &Root) -> Result<Vec<Policy>, Unavailable> {
 }
 
 /// The policies of some CPUs. A policy is turned as a whole, so all its CPUs must be asked for.
-pub(super) fn of(root: &Root, cpus: Option<&[u32]>) -> Result<Vec<Policy>, No> {
+pub(super) fn of(root: &Root, cpus: Option<&[u32]>) -> Result<Vec<Policy>, KnobRefusal> {
     let mut policies = all(root)?;
     let Some(cpus) = cpus else { return Ok(policies) };
     for policy in &policies {
         let asked = policy.cpus.iter().filter(|cpu| cpus.contains(cpu)).count();
         if asked != 0 && asked != policy.cpus.len() {
             let list = super::level::cpu_text(&policy.cpus);
-            return Err(No::Level(format!("CPUs {list} have one frequency; name all of them")));
+            return Err(KnobRefusal::Level(format!("CPUs {list} have one frequency; name all of them")));
         }
     }
     policies.retain(|policy| policy.cpus.iter().any(|cpu| cpus.contains(cpu)));
     if policies.is_empty() {
-        return Err(No::Level("no policy is of these CPUs".to_owned()));
+        return Err(KnobRefusal::Level("no policy is of these CPUs".to_owned()));
     }
     Ok(policies)
 }

@@ -1,16 +1,16 @@
 //! Words that every cpufreq policy holds in a file of its own: the governor, the preference.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::level::{common, scoped, tally};
-use super::plan::Turn;
+use super::plan::KnobChange;
 use super::policy::Policy;
-use super::{About, Knob, choice, policy};
+use super::{KnobInfo, Knob, word_file, policy};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 /// One such file, and the one beside it that lists the words it takes.
 pub struct PolicyWord {
-    about: &'static About,
+    about: &'static KnobInfo,
     file: &'static str,
     words: &'static str,
     /// What to do where the list is missing, if that is known better than in general.
@@ -19,7 +19,7 @@ pub struct PolicyWord {
 
 /// What chooses the frequency.
 pub const GOVERNOR: PolicyWord = PolicyWord {
-    about: &About {
+    about: &KnobInfo {
         name: "governor",
         what: "what chooses the CPU's frequency",
         mechanism: "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
@@ -33,7 +33,7 @@ pub const GOVERNOR: PolicyWord = PolicyWord {
 
 /// What a CPU that chooses its own frequency leans to.
 pub const EPP: PolicyWord = PolicyWord {
-    about: &About {
+    about: &KnobInfo {
         name: "epp",
         what: "whether the CPU's own choice of frequency leans to speed or to energy",
         mechanism: "/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference",
@@ -46,7 +46,7 @@ pub const EPP: PolicyWord = PolicyWord {
 };
 
 impl Knob for PolicyWord {
-    fn about(&self) -> &'static About {
+    fn info(&self) -> &'static KnobInfo {
         self.about
     }
 
@@ -66,14 +66,14 @@ impl Knob for PolicyWord {
         Ok(tally(values))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (word, cpus) = scoped(level)?;
         let policies = policy::of(root, cpus.as_deref())?;
         for policy in &policies {
-            choice::check(word, &self.words(root, policy)?)?;
+            word_file::check(word, &self.words(root, policy)?)?;
         }
-        let prove = choice::unverified("its effect is the frequency over a run: frequency.mean");
-        choice::turn(root, policies.iter().map(|policy| policy.file(self.file)), word, prove)
+        let prove = word_file::unverified("its effect is the frequency over a run: frequency.mean");
+        word_file::plan_writes(root, policies.iter().map(|policy| policy.file(self.file)), word, prove)
     }
 }
 
@@ -84,6 +84,6 @@ impl PolicyWord {
             Some(remedy) => Unavailable::new(error.to_string(), remedy),
             None => error.into(),
         })?;
-        Ok(choice::words(&text))
+        Ok(word_file::words(&text))
     }
 }

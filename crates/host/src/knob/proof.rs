@@ -9,7 +9,7 @@ use crate::root::Root;
 /// What the machine showed after a knob was turned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ProofOutcome {
     /// The effect was observed: what was seen.
     Proven(String),
     /// The write was taken, and its effect cannot be seen here: why.
@@ -23,18 +23,18 @@ pub enum Outcome {
 pub struct Proof {
     pub knob: String,
     pub level: String,
-    pub outcome: Outcome,
+    pub outcome: ProofOutcome,
 }
 
 /// Looks for the effect of a plan's writes. It may load the machine for a fraction of a second.
-pub type Prove = Box<dyn Fn(&Root) -> Outcome + Send>;
+pub type Prove = Box<dyn Fn(&Root) -> ProofOutcome + Send>;
 
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, seen) = match &self.outcome {
-            Outcome::Proven(seen) => ("proven", seen),
-            Outcome::Unverified(why) => ("unverified", why),
-            Outcome::Refuted(seen) => ("without effect", seen),
+            ProofOutcome::Proven(seen) => ("proven", seen),
+            ProofOutcome::Unverified(why) => ("unverified", why),
+            ProofOutcome::Refuted(seen) => ("without effect", seen),
         };
         write!(f, "{}={}: {word}: {seen}", self.knob, self.level)
     }

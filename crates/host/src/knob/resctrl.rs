@@ -1,10 +1,10 @@
 //! The resctrl group in which kvmeter, what it starts, or some CPUs get their share of a cache
 //! or of the memory bandwidth. The group is made for the purpose and goes with it.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::level::cpu_text;
-use super::place::{Place, THERE, Within};
-use super::write::Write;
+use super::target::{KnobTarget, PRESENT, TargetPart};
+use super::write::KnobWrite;
 use crate::facts::topology;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
@@ -38,7 +38,7 @@ pub(super) fn info(root: &Root, resource: &str) -> Result<String, Unavailable> {
 /// What the machine's own group has of a resource, by domain.
 pub(super) fn shares(root: &Root, resource: &str) -> Result<Vec<(String, String)>, RootError> {
     let path = format!("{RESCTRL}/schemata");
-    let value = Place::line(&path, resource).read(root)?;
+    let value = KnobTarget::line(&path, resource).read(root)?;
     let pair = |part: &str| {
         let (domain, value) = part.split_once('=')?;
         Some((domain.to_owned(), value.to_owned()))
@@ -59,31 +59,31 @@ pub(super) fn writes(
     resource: &str,
     share: &str,
     cpus: Option<&[u32]>,
-) -> Result<Vec<Write>, No> {
+) -> Result<Vec<KnobWrite>, KnobRefusal> {
     let group = group();
     let domains: Vec<String> = shares(root, resource)?
         .into_iter()
         .map(|(domain, _)| format!("{domain}={share}"))
         .collect();
     let mut writes = vec![
-        Write::release(Place::of(group.clone(), Within::Group), THERE),
-        Write::release(Place::line(format!("{group}/schemata"), resource), domains.join(";")),
+        KnobWrite::release(KnobTarget::of(group.clone(), TargetPart::Group), PRESENT),
+        KnobWrite::release(KnobTarget::line(format!("{group}/schemata"), resource), domains.join(";")),
     ];
     let Some(cpus) = cpus else {
         if !root.is_live() {
             return Err(Unavailable::recorded("a list of this process's threads").into());
         }
         for thread in root.numbers(THREADS)? {
-            let place = Place::file(format!("{group}/tasks"));
-            writes.push(Write::release(place, thread.to_string()));
+            let place = KnobTarget::file(format!("{group}/tasks"));
+            writes.push(KnobWrite::release(place, thread.to_string()));
         }
         return Ok(writes);
     };
     let online = topology::online(root)?;
     if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
-        return Err(No::Level(format!("CPU {cpu} is not online")));
+        return Err(KnobRefusal::Level(format!("CPU {cpu} is not online")));
     }
-    let place = Place::file(format!("{group}/cpus_list"));
-    writes.push(Write::release(place, cpu_text(cpus)));
+    let place = KnobTarget::file(format!("{group}/cpus_list"));
+    writes.push(KnobWrite::release(place, cpu_text(cpus)));
     Ok(writes)
 }

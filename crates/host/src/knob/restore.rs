@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::error::KnobError;
-use super::journal::Entry;
-use super::place::Within;
-use crate::human;
+use super::journal::JournalEntry;
+use super::target::TargetPart;
+use crate::format;
 use crate::root::{Root, RootError};
 
 /// What became of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// Every place holds its old value.
     Done {
         /// Places that held another value and were written.
@@ -27,20 +27,20 @@ pub enum Restored {
     Stale { entries: usize, aside: PathBuf },
 }
 
-impl std::fmt::Display for Restored {
+impl std::fmt::Display for RestoreOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Restored::Done { written, foreign, unread } => {
-                write!(f, "{} restored", human::count(*written, "place"))?;
+            RestoreOutcome::Done { written, foreign, unread } => {
+                write!(f, "{} restored", format::count(*written, "place"))?;
                 for place in foreign.iter().chain(unread) {
                     write!(f, "; {place}")?;
                 }
                 Ok(())
             }
-            Restored::Stale { entries, aside } => write!(
+            RestoreOutcome::Stale { entries, aside } => write!(
                 f,
                 "{} of a boot before this one, which has reset them: set aside as {}",
-                human::count(*entries, "write"),
+                format::count(*entries, "write"),
                 aside.display()
             ),
         }
@@ -51,9 +51,9 @@ impl std::fmt::Display for Restored {
 /// end: a value may be locked by one that was turned before it.
 pub(super) fn restore(
     root: &Root,
-    entries: &[Entry],
+    entries: &[JournalEntry],
     journal: &Path,
-) -> Result<Restored, KnobError> {
+) -> Result<RestoreOutcome, KnobError> {
     let (mut written, mut foreign, mut failed) = (0, Vec::new(), Vec::new());
     for entry in entries.iter().rev() {
         match put_back(root, entry) {
@@ -76,18 +76,18 @@ pub(super) fn restore(
         }
     }
     if lost.is_empty() {
-        return Ok(Restored::Done { written, foreign, unread: Vec::new() });
+        return Ok(RestoreOutcome::Done { written, foreign, unread: Vec::new() });
     }
     let journal = journal.display().to_string();
     Err(KnobError::NotRestored { places: lost.join("; "), journal })
 }
 
 /// Writes the old value where another is; answers the value that was there.
-fn put_back(root: &Root, entry: &Entry) -> Result<Option<String>, RootError> {
+fn put_back(root: &Root, entry: &JournalEntry) -> Result<Option<String>, RootError> {
     let place = &entry.place;
     let held = place.read(root)?;
     let Some(old) = entry.old.as_deref() else {
-        if place.within != Within::Group || !root.exists(&place.path) {
+        if place.within != TargetPart::Group || !root.exists(&place.path) {
             return Ok(None);
         }
         root.remove_group(&place.path)?;

@@ -1,12 +1,12 @@
 //! Simultaneous multithreading: the second thread of each core.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::hotplug::{CPUS, lost_with, online_file};
-use super::place::Place;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::Write;
-use super::{About, Knob, choice};
+use super::target::KnobTarget;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob, word_file};
 use crate::facts::topology;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -55,13 +55,13 @@ fn switch(root: &Root) -> Result<Switch, Unavailable> {
 /// Every online thread that is not the first of its core.
 fn second_threads(root: &Root) -> Vec<u32> {
     let threads = topology::threads(root).unwrap_or_default();
-    let is_second = |thread: &&topology::Thread| thread.siblings.first() != Some(&thread.cpu);
+    let is_second = |thread: &&topology::HardwareThread| thread.siblings.first() != Some(&thread.cpu);
     threads.iter().filter(is_second).map(|thread| thread.cpu).collect()
 }
 
 impl Knob for Smt {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "smt",
             what: "the second thread of each core",
             mechanism: "/sys/devices/system/cpu/smt/control, or the siblings' online files",
@@ -82,26 +82,26 @@ impl Knob for Smt {
         })
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
-        choice::check(level, &self.levels(root)?)?;
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
+        word_file::check(level, &self.levels(root)?)?;
         let off = level == "off";
         let mut writes = Vec::new();
         if off {
             writes.extend(lost_with(root, &second_threads(root)));
         }
         match switch(root)? {
-            Switch::Control => writes.extend(Write::turn(root, Place::file(CONTROL), level)?),
+            Switch::Control => writes.extend(KnobWrite::turn(root, KnobTarget::file(CONTROL), level)?),
             Switch::Siblings(others) if off => {
                 for cpu in others {
-                    writes.extend(Write::turn(root, Place::file(online_file(cpu)), "0")?);
+                    writes.extend(KnobWrite::turn(root, KnobTarget::file(online_file(cpu)), "0")?);
                 }
             }
             Switch::Siblings(_) => {}
         }
-        if writes.iter().all(|write| write.after == super::After::Kept) {
+        if writes.iter().all(|write| write.after == super::RestoreAction::Kept) {
             writes.clear();
         }
-        Ok(Turn { writes, prove: prove(off) })
+        Ok(KnobChange { writes, prove: prove(off) })
     }
 }
 
@@ -109,7 +109,7 @@ fn prove(off: bool) -> Prove {
     Box::new(move |root| {
         let threads = match topology::threads(root) {
             Ok(threads) => threads,
-            Err(error) => return Outcome::Unverified(error.to_string()),
+            Err(error) => return ProofOutcome::Unverified(error.to_string()),
         };
         let shared = threads.iter().filter(|thread| thread.siblings.len() > 1).count();
         let seen = format!(
@@ -117,8 +117,8 @@ fn prove(off: bool) -> Prove {
             threads.len()
         );
         match (off, shared == 0) {
-            (true, true) | (false, false) => Outcome::Proven(seen),
-            _ => Outcome::Refuted(seen),
+            (true, true) | (false, false) => ProofOutcome::Proven(seen),
+            _ => ProofOutcome::Refuted(seen),
         }
     })
 }

@@ -6,15 +6,15 @@ use serde::Serialize;
 
 use super::error::KnobError;
 use super::journal::kept;
-use super::{About, KNOBS};
+use super::{KnobInfo, KNOBS};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 /// One knob on this machine.
 #[derive(Debug, Clone, Serialize)]
-pub struct Status {
+pub struct KnobStatus {
     #[serde(rename = "knob")]
-    pub about: &'static About,
+    pub about: &'static KnobInfo,
     /// The present level, or why it cannot be known.
     #[serde(serialize_with = "as_answer")]
     pub now: Result<String, Unavailable>,
@@ -27,13 +27,13 @@ pub struct Status {
 
 /// The knobs of a machine, in the order of [`KNOBS`]. `folder` is that of the journal, if there can
 /// be one.
-pub fn status(root: &Root, folder: Option<&Path>) -> Result<Vec<Status>, KnobError> {
+pub fn status(root: &Root, folder: Option<&Path>) -> Result<Vec<KnobStatus>, KnobError> {
     let kept = folder.map(kept).transpose()?.unwrap_or_default();
     let of = |knob: &&dyn super::Knob| {
-        let about = knob.about();
+        let about = knob.info();
         let last = kept.iter().rev().find(|entry| entry.knob == about.name);
         let kept = last.map(|entry| entry.level.clone());
-        Status { about, now: knob.read(root), levels: knob.levels(root), kept }
+        KnobStatus { about, now: knob.read(root), levels: knob.levels(root), kept }
     };
     Ok(KNOBS.iter().map(of).collect())
 }

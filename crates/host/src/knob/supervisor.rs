@@ -18,7 +18,7 @@ use safe_file::Lock;
 
 use super::error::KnobError;
 use super::journal::Journal;
-use super::restore::Restored;
+use super::restore::RestoreOutcome;
 use crate::root::Root;
 
 const READY: &[u8; 1] = b"r";
@@ -26,32 +26,32 @@ const GOODBYE: &[u8; 1] = b"g";
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The first process's side.
-pub(super) struct Supervisor {
+pub(super) struct KnobSupervisor {
     child: Child,
     line: UnixStream,
 }
 
-impl Supervisor {
+impl KnobSupervisor {
     /// Starts the process and waits until it watches. `lock` is shared with it, so that nobody
     /// else turns knobs before it has put them back.
-    pub(super) fn start(mut command: Command, lock: &Lock) -> Result<Supervisor, KnobError> {
+    pub(super) fn start(mut command: Command, lock: &Lock) -> Result<KnobSupervisor, KnobError> {
         let failed = |error: std::io::Error| KnobError::Supervisor { why: error.to_string() };
         let (mut line, its) = UnixStream::pair().map_err(failed)?;
         command.stdin(OwnedFd::from(its)).stdout(lock.share().map_err(failed)?);
         let child = command.stderr(Stdio::inherit()).spawn().map_err(failed)?;
         // The command holds the other end of the line; dropped, the line ends with the child.
         drop(command);
-        let mut supervisor = Supervisor { child, line: line.try_clone().map_err(failed)? };
+        let mut supervisor = KnobSupervisor { child, line: line.try_clone().map_err(failed)? };
         let mut ready = [0];
         let answer = line.set_read_timeout(Some(LIMIT)).and_then(|()| line.read_exact(&mut ready));
         match answer {
             Ok(()) if ready == *READY => Ok(supervisor),
-            Ok(()) => Err(supervisor.no("it answers something else")),
-            Err(error) => Err(supervisor.no(&error.to_string())),
+            Ok(()) => Err(supervisor.failed("it answers something else")),
+            Err(error) => Err(supervisor.failed(&error.to_string())),
         }
     }
 
-    fn no(&mut self, why: &str) -> KnobError {
+    fn failed(&mut self, why: &str) -> KnobError {
         let _ = self.child.kill();
         let _ = self.child.wait();
         KnobError::Supervisor { why: format!("the supervisor does not answer: {why}") }
@@ -73,7 +73,7 @@ impl Supervisor {
 
 /// The supervisor's side: standard input is the socket, standard output the locked file. Answers
 /// what it had to put back, if anything.
-pub fn run(root: &Root, folder: &Path) -> Result<Option<Restored>, KnobError> {
+pub fn run(root: &Root, folder: &Path) -> Result<Option<RestoreOutcome>, KnobError> {
     let failed = |why: String| KnobError::Supervisor { why };
     // Started from a terminal or a service, it must outlive the signals that end those.
     SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT])

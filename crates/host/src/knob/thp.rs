@@ -6,12 +6,12 @@ use nix::sys::mman::{MmapAdvise, madvise};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use super::error::No;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::{About, Knob, choice};
+use super::error::KnobRefusal;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::{KnobInfo, Knob, word_file};
 use crate::facts::memory::THP;
-use crate::human;
+use crate::format;
 use crate::parse::kilobytes;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -23,8 +23,8 @@ const PAGE: usize = 4096;
 pub struct Thp;
 
 impl Knob for Thp {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "thp",
             what: "transparent huge pages",
             mechanism: "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -34,41 +34,41 @@ impl Knob for Thp {
     }
 
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
-        Ok(choice::words(&root.value(THP)?))
+        Ok(word_file::words(&root.value(THP)?))
     }
 
     fn read(&self, root: &Root) -> Result<String, Unavailable> {
-        Ok(crate::facts::choice(root, THP)?)
+        Ok(crate::facts::selected(root, THP)?)
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
-        choice::check(level, &["always", "madvise", "never"].map(str::to_owned))?;
-        choice::turn(root, [THP.to_owned()], level, prove(level.to_owned()))
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
+        word_file::check(level, &["always", "madvise", "never"].map(str::to_owned))?;
+        word_file::plan_writes(root, [THP.to_owned()], level, prove(level.to_owned()))
     }
 }
 
 fn prove(level: String) -> Prove {
     Box::new(move |root| {
         if !root.is_live() {
-            return Outcome::Unverified("a recorded tree has no memory to touch".to_owned());
+            return ProofOutcome::Unverified("a recorded tree has no memory to touch".to_owned());
         }
         let (plain, asked) = match (huge(root, false), huge(root, true)) {
             (Ok(plain), Ok(asked)) => (plain, asked),
-            (Err(why), _) | (_, Err(why)) => return Outcome::Unverified(why),
+            (Err(why), _) | (_, Err(why)) => return ProofOutcome::Unverified(why),
         };
         let seen = format!(
             "of touched memory {} are huge pages, {} with madvise",
-            human::bytes(plain),
-            human::bytes(asked)
+            format::bytes(plain),
+            format::bytes(asked)
         );
         match level.as_str() {
-            "never" if plain + asked == 0 => Outcome::Proven(seen),
-            "madvise" if plain == 0 && asked > 0 => Outcome::Proven(seen),
-            "always" if plain > 0 => Outcome::Proven(seen),
+            "never" if plain + asked == 0 => ProofOutcome::Proven(seen),
+            "madvise" if plain == 0 && asked > 0 => ProofOutcome::Proven(seen),
+            "always" if plain > 0 => ProofOutcome::Proven(seen),
             "always" | "madvise" if plain == 0 => {
-                Outcome::Unverified(format!("{seen}; memory may be too fragmented"))
+                ProofOutcome::Unverified(format!("{seen}; memory may be too fragmented"))
             }
-            _ => Outcome::Refuted(seen),
+            _ => ProofOutcome::Refuted(seen),
         }
     })
 }

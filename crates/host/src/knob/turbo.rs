@@ -1,11 +1,11 @@
 //! Frequencies above the base frequency.
 
-use super::error::No;
-use super::place::Place;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::Write;
-use super::{About, Knob, choice, observed};
+use super::error::KnobRefusal;
+use super::target::KnobTarget;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob, word_file, observed_frequency};
 use crate::facts::topology;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -30,8 +30,8 @@ fn switch(root: &Root) -> Result<(&'static str, [&'static str; 2]), Unavailable>
 }
 
 impl Knob for Turbo {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "turbo",
             what: "frequencies above the base frequency",
             mechanism: "intel_pstate/no_turbo or cpufreq/boost in /sys/devices/system/cpu",
@@ -50,12 +50,12 @@ impl Knob for Turbo {
         Ok(if root.value(path)? == on { "on" } else { "off" }.to_owned())
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
-        choice::check(level, &self.levels(root)?)?;
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
+        word_file::check(level, &self.levels(root)?)?;
         let (path, [on, off]) = switch(root)?;
         let is_on = level == "on";
-        let write = Write::turn(root, Place::file(path), if is_on { on } else { off })?;
-        Ok(Turn { writes: write.into_iter().collect(), prove: prove(is_on) })
+        let write = KnobWrite::turn(root, KnobTarget::file(path), if is_on { on } else { off })?;
+        Ok(KnobChange { writes: write.into_iter().collect(), prove: prove(is_on) })
     }
 }
 
@@ -65,16 +65,16 @@ const SLACK: f64 = 0.01;
 fn prove(on: bool) -> Prove {
     Box::new(move |root| {
         let cpu = topology::online(root).ok().and_then(|cpus| cpus.first().copied()).unwrap_or(0);
-        let ratio = match observed::ratio(root, cpu) {
+        let ratio = match observed_frequency::ratio(root, cpu) {
             Ok(ratio) => ratio,
-            Err(why) => return Outcome::Unverified(why),
+            Err(why) => return ProofOutcome::Unverified(why),
         };
         let seen = format!("CPU {cpu} ran at {ratio:.3} of its base frequency under load");
         match (on, ratio > 1.0 + SLACK) {
-            (true, true) | (false, false) => Outcome::Proven(seen),
-            (false, true) => Outcome::Refuted(seen),
+            (true, true) | (false, false) => ProofOutcome::Proven(seen),
+            (false, true) => ProofOutcome::Refuted(seen),
             // Heat, power limits and wide instructions keep a CPU down, too.
-            (true, false) => Outcome::Unverified(seen),
+            (true, false) => ProofOutcome::Unverified(seen),
         }
     })
 }

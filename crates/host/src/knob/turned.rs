@@ -2,69 +2,69 @@
 
 use std::fs::File;
 
-use super::apply::{failed, reads_back};
+use super::apply::{write_failed, reads_back};
 use super::error::KnobError;
 use super::journal::Journal;
-use super::place::{Place, Within};
-use super::plan::Planned;
-use super::proof::{Outcome, Proof};
-use super::restore::Restored;
-use super::supervisor::Supervisor;
-use super::write::{After, Write};
+use super::target::{KnobTarget, TargetPart};
+use super::plan::PlannedKnob;
+use super::proof::{ProofOutcome, Proof};
+use super::restore::RestoreOutcome;
+use super::supervisor::KnobSupervisor;
+use super::write::{RestoreAction, KnobWrite};
 use crate::root::Root;
 
 /// A guard over turned knobs. They return when it is dropped; [`Turned::restore`] also says how
 /// that went.
-pub struct Turned {
+pub struct TurnedKnobs {
     root: Root,
     journal: Journal,
-    supervisor: Option<Supervisor>,
-    turns: Vec<Planned>,
+    supervisor: Option<KnobSupervisor>,
+    changes: Vec<PlannedKnob>,
     /// Devices whose values hold while they are open.
-    held: Vec<File>,
+    open_devices: Vec<File>,
     /// What this process had set for itself.
-    own: Vec<(Place, String)>,
+    own_values: Vec<(KnobTarget, String)>,
     proofs: Option<Vec<Proof>>,
     ended: bool,
 }
 
-impl Turned {
-    pub(super) fn new(root: Root, journal: Journal, supervisor: Option<Supervisor>) -> Turned {
+impl TurnedKnobs {
+    pub(super) fn new(root: Root, journal: Journal, supervisor: Option<KnobSupervisor>) -> TurnedKnobs {
         let (turns, held, own) = (Vec::new(), Vec::new(), Vec::new());
-        Turned { root, journal, supervisor, turns, held, own, proofs: None, ended: false }
+        TurnedKnobs { root, journal, supervisor, changes: turns, open_devices: held, own_values: own, proofs: None, ended: false }
     }
 
     pub(super) fn note(
         &mut self,
         knob: &str,
         level: &str,
-        writes: &[Write],
+        writes: &[KnobWrite],
     ) -> Result<(), KnobError> {
         self.journal.note(knob, level, writes)
     }
 
     /// Does one write and reads it back.
-    pub(super) fn write(&mut self, write: &Write) -> Result<(), KnobError> {
-        let Write { place, old, new, after } = write;
-        if *after == After::Kept || old.as_ref() == Some(new) {
+    pub(super) fn write(&mut self, write: &KnobWrite) -> Result<(), KnobError> {
+        let KnobWrite { place, old, new, after } = write;
+        if *after == RestoreAction::Kept || old.as_ref() == Some(new) {
             return Ok(());
         }
-        if place.within == Within::Held {
+        if place.within == TargetPart::Held {
             let number: i32 = new.parse().unwrap_or(0);
             let file = self.root.hold(&place.path, &number.to_le_bytes());
-            self.held.push(file.map_err(|why| failed(write, why))?);
+            self.open_devices.push(file.map_err(|why| write_failed(write, why))?);
             return Ok(());
         }
-        if *after == After::Lasting && self.root.is_live() {
+        if *after == RestoreAction::Lasting && self.root.is_live() {
             // Dropping caches spares dirty pages; after this there are few.
             nix::unistd::sync();
         }
         if let (true, Some(old)) = (place.is_own(), old) {
-            self.own.push((place.clone(), old.clone()));
+            self.own_values.push((place.clone(), old.clone()));
         }
-        place.write(&self.root, new).map_err(|why| failed(write, why))?;
+        place.write(&self.root, new).map_err(|why| write_failed(write, why))?;
         if reads_back(write) {
-            let found = place.read(&self.root).map_err(|why| failed(write, why))?;
+            let found = place.read(&self.root).map_err(|why| write_failed(write, why))?;
             if found != *new {
                 let (place, new) = (place.to_string(), new.clone());
                 return Err(KnobError::ReadBack { place, new, found });
@@ -73,16 +73,16 @@ impl Turned {
         Ok(())
     }
 
-    pub(super) fn add(&mut self, turn: Planned) {
-        self.turns.push(turn);
+    pub(super) fn add(&mut self, turn: PlannedKnob) {
+        self.changes.push(turn);
     }
 
     /// What is seen of each knob's effect, in the order in which they were turned. The first call
     /// looks, which may take a fraction of a second a knob; the next ones repeat what was seen.
     pub fn proofs(&mut self) -> &[Proof] {
-        let (root, turns) = (&self.root, &self.turns);
+        let (root, turns) = (&self.root, &self.changes);
         self.proofs.get_or_insert_with(|| {
-            let proof = |turn: &Planned| Proof {
+            let proof = |turn: &PlannedKnob| Proof {
                 knob: turn.knob.to_owned(),
                 level: turn.level.clone(),
                 outcome: (turn.prove)(root),
@@ -96,14 +96,14 @@ impl Turned {
         let refuted: Vec<String> = self
             .proofs()
             .iter()
-            .filter(|proof| matches!(proof.outcome, Outcome::Refuted(_)))
+            .filter(|proof| matches!(proof.outcome, ProofOutcome::Refuted(_)))
             .map(ToString::to_string)
             .collect();
         if refuted.is_empty() { Ok(()) } else { Err(KnobError::Refuted(refuted.join("; "))) }
     }
 
     /// Puts everything back and says what was done.
-    pub fn restore(mut self) -> Result<Restored, KnobError> {
+    pub fn restore(mut self) -> Result<RestoreOutcome, KnobError> {
         self.put_back()
     }
 
@@ -115,11 +115,11 @@ impl Turned {
         Ok(())
     }
 
-    fn put_back(&mut self) -> Result<Restored, KnobError> {
+    fn put_back(&mut self) -> Result<RestoreOutcome, KnobError> {
         self.ended = true;
-        let (mut lost, mut own) = (Vec::new(), self.held.len());
-        self.held.clear();
-        for (place, old) in self.own.drain(..).rev() {
+        let (mut lost, mut own) = (Vec::new(), self.open_devices.len());
+        self.open_devices.clear();
+        for (place, old) in self.own_values.drain(..).rev() {
             match place.write(&self.root, &old) {
                 Ok(()) => own += 1,
                 Err(error) => lost.push(format!("{place}: {error}")),
@@ -128,7 +128,7 @@ impl Turned {
         let restored = self.journal.put_back_running();
         // What this process could not put back, the supervisor could not either.
         self.dismiss();
-        let restored = restored?.unwrap_or(Restored::Done {
+        let restored = restored?.unwrap_or(RestoreOutcome::Done {
             written: 0,
             foreign: Vec::new(),
             unread: Vec::new(),
@@ -137,8 +137,8 @@ impl Turned {
             return Err(KnobError::OwnNotRestored { places: lost.join("; ") });
         }
         Ok(match restored {
-            Restored::Done { written, foreign, unread } => {
-                Restored::Done { written: written + own, foreign, unread }
+            RestoreOutcome::Done { written, foreign, unread } => {
+                RestoreOutcome::Done { written: written + own, foreign, unread }
             }
             stale => stale,
         })
@@ -151,7 +151,7 @@ impl Turned {
     }
 }
 
-impl Drop for Turned {
+impl Drop for TurnedKnobs {
     fn drop(&mut self) {
         if self.ended {
             return;

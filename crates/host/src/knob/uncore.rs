@@ -1,16 +1,16 @@
 //! The frequency of the uncore: the mesh, the last-level cache and the memory controllers.
 
-use super::error::No;
+use super::error::KnobRefusal;
 use super::frequency::limit;
 use super::level::{span, span_text, tally};
 use super::models::{UNCORE_RATIO_LIMIT, check_msr, msr};
-use super::place::Place;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::Write;
-use super::{About, Knob, choice};
+use super::target::KnobTarget;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::KnobWrite;
+use super::{KnobInfo, Knob, word_file};
 use crate::facts::topology;
-use crate::human;
+use crate::format;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -59,8 +59,8 @@ pub(super) fn first_of_packages(root: &Root) -> Result<Vec<u32>, Unavailable> {
     Ok(cpus)
 }
 
-fn register(cpu: u32) -> Place {
-    Place::register(msr(cpu), RATIO_LIMIT, 8)
+fn register(cpu: u32) -> KnobTarget {
+    KnobTarget::register(msr(cpu), RATIO_LIMIT, 8)
 }
 
 /// The register's value with its lowest and highest kilohertz.
@@ -86,8 +86,8 @@ fn ranges(root: &Root, limits: &Limits) -> Result<Vec<(u64, u64)>, Unavailable> 
 }
 
 impl Knob for Uncore {
-    fn about(&self) -> &'static About {
-        &About {
+    fn info(&self) -> &'static KnobInfo {
+        &KnobInfo {
             name: "uncore",
             what: "the frequency of the mesh, the last-level cache and the memory controllers",
             mechanism: "intel_uncore_frequency/*/{min,max}_freq_khz, or MSR 0x620",
@@ -124,13 +124,13 @@ impl Knob for Uncore {
         Ok(tally(values))
     }
 
-    fn plan(&self, root: &Root, level: &str) -> Result<Turn, No> {
+    fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let limits = limits(root)?;
         let mut spans = Vec::new();
         for (least, most) in ranges(root, &limits)? {
             let (low, high) = span(level, least, most)?;
             if low % STEP != 0 || high % STEP != 0 {
-                return Err(No::Level("the uncore has steps of 100 MHz".to_owned()));
+                return Err(KnobRefusal::Level("the uncore has steps of 100 MHz".to_owned()));
             }
             spans.push((low, high));
         }
@@ -141,19 +141,19 @@ impl Knob for Uncore {
                     let files = (format!("{die}/min_freq_khz"), format!("{die}/max_freq_khz"));
                     writes.extend(limit(root, files, *span)?);
                 }
-                Ok(Turn { writes, prove: prove(dies.into_iter().zip(spans).collect()) })
+                Ok(KnobChange { writes, prove: prove(dies.into_iter().zip(spans).collect()) })
             }
             Limits::Register(cpus) => {
                 for (cpu, (low, high)) in cpus.into_iter().zip(spans) {
                     let (value, _, _) = ratios(root, cpu)?;
                     let new = (value & !0x7f7f) | ((low / STEP) << 8) | (high / STEP);
-                    writes.extend(Write::turn(root, register(cpu), format!("{new:#x}"))?);
+                    writes.extend(KnobWrite::turn(root, register(cpu), format!("{new:#x}"))?);
                 }
-                let prove = choice::unverified(
+                let prove = word_file::unverified(
                     "the register read back as written, which proves nothing; the kernel's \
                      intel_uncore_frequency would show the frequency",
                 );
-                Ok(Turn { writes, prove })
+                Ok(KnobChange { writes, prove })
             }
         }
     }
@@ -168,15 +168,15 @@ fn prove(dies: Vec<(String, (u64, u64))>) -> Prove {
         for (die, (low, high)) in &dies {
             let now: u64 = match root.number(&format!("{die}/current_freq_khz")) {
                 Ok(now) => now,
-                Err(error) => return Outcome::Unverified(error.to_string()),
+                Err(error) => return ProofOutcome::Unverified(error.to_string()),
             };
-            let text = format!("{die} ran at {}", human::kilohertz(now));
+            let text = format!("{die} ran at {}", format::kilohertz(now));
             // The register shows a whole step.
             if now > high + STEP || now + STEP < *low {
-                return Outcome::Refuted(text);
+                return ProofOutcome::Refuted(text);
             }
             seen.push(text);
         }
-        Outcome::Proven(seen.join(", "))
+        ProofOutcome::Proven(seen.join(", "))
     })
 }

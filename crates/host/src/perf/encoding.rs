@@ -10,7 +10,7 @@ pub(crate) const PMUS: &str = "/sys/bus/event_source/devices";
 
 /// An event of one PMU, ready for the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Encoded {
+pub struct EncodedEvent {
     /// `cpu/event=0x2e,umask=0x41/`: as it is shown beside a number.
     pub text: String,
     /// The manual's name for it, where a table knows it.
@@ -26,7 +26,7 @@ pub struct Encoded {
     pub always: bool,
 }
 
-impl Encoded {
+impl EncodedEvent {
     /// `cpu/event=0x2e,umask=0x41/ (LONGEST_LAT_CACHE.MISS)`.
     pub fn shown(&self) -> String {
         match self.label {
@@ -38,7 +38,7 @@ impl Encoded {
     /// The event as one that happens wherever a CPU runs.
     #[must_use]
     pub fn always(self) -> Self {
-        Encoded { always: true, ..self }
+        EncodedEvent { always: true, ..self }
     }
 
     /// The event without the kernel's part.
@@ -70,7 +70,7 @@ pub fn pmus(root: &Root) -> Result<Vec<String>, RootError> {
 ///
 /// # Errors
 /// The PMU is not there, has no such term, or the value has no room in it.
-pub fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Encoded, Unavailable> {
+pub fn encode(root: &Root, pmu: &str, terms: &str) -> Result<EncodedEvent, Unavailable> {
     let kind = root.number(&format!("{PMUS}/{pmu}/type"))?;
     let mut config = [0; 3];
     for term in terms.split(',').map(str::trim).filter(|term| !term.is_empty()) {
@@ -86,14 +86,14 @@ pub fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Encoded, Unavailabl
     }
     let text = format!("{pmu}/{terms}/");
     let (only_user, only_kernel, always) = (false, false, false);
-    Ok(Encoded { text, label: None, kind, config, only_user, only_kernel, always })
+    Ok(EncodedEvent { text, label: None, kind, config, only_user, only_kernel, always })
 }
 
 /// Encodes an event that the PMU lists in sysfs by a name (`cas_count_read`).
 ///
 /// # Errors
 /// As [`encode`]; and where the PMU lists no such event.
-pub fn named(root: &Root, pmu: &str, name: &str) -> Result<Encoded, Unavailable> {
+pub fn named(root: &Root, pmu: &str, name: &str) -> Result<EncodedEvent, Unavailable> {
     let terms =
         root.value(&format!("{PMUS}/{pmu}/events/{name}")).map_err(|error| match error {
             RootError::Missing { .. } => Unavailable::new(
@@ -109,7 +109,7 @@ pub fn named(root: &Root, pmu: &str, name: &str) -> Result<Encoded, Unavailable>
 ///
 /// # Errors
 /// As [`encode`] and [`named`].
-pub fn event(root: &Root, pmu: &str, text: &str) -> Result<Encoded, Unavailable> {
+pub fn event(root: &Root, pmu: &str, text: &str) -> Result<EncodedEvent, Unavailable> {
     let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     let listed = is_word && root.exists(&format!("{PMUS}/{pmu}/events/{text}"));
     // A word may be a term without a value, too.
@@ -138,7 +138,7 @@ pub fn user_event(
     root: &Root,
     core: Result<&str, Unavailable>,
     text: &str,
-) -> Result<(String, Encoded), Unavailable> {
+) -> Result<(String, EncodedEvent), Unavailable> {
     let form = |what: &str| {
         Unavailable::new(
             format!("`{text}` is not an event: {what}"),
@@ -167,7 +167,7 @@ pub fn user_event(
     Ok((name.map_or_else(|| text.to_owned(), str::to_owned), event))
 }
 
-fn modify(event: Encoded, modifiers: &str) -> Option<Encoded> {
+fn modify(event: EncodedEvent, modifiers: &str) -> Option<EncodedEvent> {
     match modifiers {
         "" | "uk" | "ku" => Some(event),
         "u" => Some(event.user()),

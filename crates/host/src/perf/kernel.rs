@@ -12,18 +12,18 @@ use perf_event_open_sys::bindings::{
 };
 use perf_event_open_sys::{ioctls, perf_event_open};
 
-use super::encoding::Encoded;
+use super::encoding::EncodedEvent;
 
 /// An event and whether the threads that its target starts are counted too.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    pub encoded: Encoded,
+pub struct PerfEvent {
+    pub encoded: EncodedEvent,
     pub inherit: bool,
 }
 
 /// Where an event is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum PerfTarget {
     /// One thread, on whichever CPU it runs.
     Thread(u32),
     /// One CPU, whoever runs there; for a PMU outside the cores the unit of that CPU.
@@ -32,11 +32,11 @@ pub enum Target {
 
 /// An event that was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Handle(pub usize);
+pub struct PerfHandle(pub usize);
 
 /// What an event shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct PerfCount {
     pub value: u64,
     /// Nanoseconds in which it should have counted, and in which it did.
     pub enabled_ns: u64,
@@ -64,57 +64,57 @@ impl fmt::Display for Errno {
 }
 
 /// What counts: the running kernel, or a stand-in for tests.
-pub trait Kernel: Send {
+pub trait PerfKernel: Send {
     /// Opens an event, stopped, in the group of `leader` or as a new group's leader.
     ///
     /// # Errors
     /// The number with which the kernel refuses.
     fn open(
         &mut self,
-        event: &Event,
-        target: Target,
-        leader: Option<Handle>,
-    ) -> Result<Handle, Errno>;
+        event: &PerfEvent,
+        target: PerfTarget,
+        leader: Option<PerfHandle>,
+    ) -> Result<PerfHandle, Errno>;
 
     /// Starts (or stops) a leader and its group, inherited threads' too.
     ///
     /// # Errors
     /// The number with which the kernel refuses.
-    fn switch(&mut self, leader: Handle, on: bool) -> Result<(), Errno>;
+    fn switch(&mut self, leader: PerfHandle, on: bool) -> Result<(), Errno>;
 
     /// Reads an event.
     ///
     /// # Errors
     /// The number with which the kernel refuses.
-    fn read(&mut self, handle: Handle) -> Result<Count, Errno>;
+    fn read(&mut self, handle: PerfHandle) -> Result<PerfCount, Errno>;
 }
 
 /// The running kernel. Events close when it is dropped.
 #[derive(Debug, Default)]
-pub struct Live {
+pub struct RunningKernel {
     files: Vec<File>,
 }
 
-impl Live {
-    fn file(&mut self, handle: Handle) -> Result<&mut File, Errno> {
+impl RunningKernel {
+    fn file(&mut self, handle: PerfHandle) -> Result<&mut File, Errno> {
         self.files.get_mut(handle.0).ok_or(Errno(nix::errno::Errno::EBADF as i32))
     }
 }
 
-impl Kernel for Live {
+impl PerfKernel for RunningKernel {
     fn open(
         &mut self,
-        event: &Event,
-        target: Target,
-        leader: Option<Handle>,
-    ) -> Result<Handle, Errno> {
+        event: &PerfEvent,
+        target: PerfTarget,
+        leader: Option<PerfHandle>,
+    ) -> Result<PerfHandle, Errno> {
         let group = match leader {
             Some(leader) => self.file(leader)?.as_raw_fd(),
             None => -1,
         };
         let (pid, cpu) = match target {
-            Target::Thread(tid) => (tid as i32, -1),
-            Target::Cpu(cpu) => (-1, cpu as i32),
+            PerfTarget::Thread(tid) => (tid as i32, -1),
+            PerfTarget::Cpu(cpu) => (-1, cpu as i32),
         };
         let encoded = &event.encoded;
         let mut attr = perf_event_attr {
@@ -145,10 +145,10 @@ impl Kernel for Live {
         #[allow(unsafe_code)]
         let file = unsafe { File::from_raw_fd(fd) };
         self.files.push(file);
-        Ok(Handle(self.files.len() - 1))
+        Ok(PerfHandle(self.files.len() - 1))
     }
 
-    fn switch(&mut self, leader: Handle, on: bool) -> Result<(), Errno> {
+    fn switch(&mut self, leader: PerfHandle, on: bool) -> Result<(), Errno> {
         let fd = self.file(leader)?.as_raw_fd();
         let call = if on { ioctls::ENABLE } else { ioctls::DISABLE };
         // SAFETY: the descriptor is open for as long as `self.files` holds it, and
@@ -158,7 +158,7 @@ impl Kernel for Live {
         if result < 0 { Err(Errno::last()) } else { Ok(()) }
     }
 
-    fn read(&mut self, handle: Handle) -> Result<Count, Errno> {
+    fn read(&mut self, handle: PerfHandle) -> Result<PerfCount, Errno> {
         let mut bytes = [0; 24];
         let file = self.file(handle)?;
         let read = file.read(&mut bytes).map_err(|error| Errno::from(&error))?;
@@ -171,6 +171,6 @@ impl Kernel for Live {
             word.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
             u64::from_ne_bytes(word)
         };
-        Ok(Count { value: word(0), enabled_ns: word(1), running_ns: word(2) })
+        Ok(PerfCount { value: word(0), enabled_ns: word(1), running_ns: word(2) })
     }
 }

@@ -11,11 +11,11 @@ mod session;
 mod table;
 
 pub(crate) use encoding::PMUS;
-pub use encoding::{Encoded, cpumask, encode, event, named, pmus, user_event};
-pub use kernel::{Count, Errno, Event, Handle, Kernel, Live, Target};
+pub use encoding::{EncodedEvent, cpumask, encode, event, named, pmus, user_event};
+pub use kernel::{PerfCount, Errno, PerfEvent, PerfHandle, PerfKernel, RunningKernel, PerfTarget};
 pub(crate) use plan::targets;
-pub use plan::{Extra, Plan, Planned, Slot, plan};
+pub use plan::{UserEvent, CounterPlan, PlannedGroup, EventRole, plan};
 pub use privilege::Privilege;
-pub(crate) use session::still;
-pub use session::{Counted, Group, Refused, Session, Tally};
-pub use table::{Core, LastLevel, Quantity, Raw, Table, core};
+pub(crate) use session::did_not_move;
+pub use session::{CountedEvent, EventGroup, Refused, PerfSession, GroupCounts};
+pub use table::{CoreEvents, LastLevel, PerfQuantity, RawEvent, EventTable, core};

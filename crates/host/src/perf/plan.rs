@@ -3,11 +3,11 @@
 
 use model::Scope;
 
-use super::encoding::{Encoded, cpumask, encode, event, pmus, user_event};
-use super::kernel::Target;
+use super::encoding::{EncodedEvent, cpumask, encode, event, pmus, user_event};
+use super::kernel::PerfTarget;
 use super::privilege::Privilege;
-use super::session::Group;
-use super::table::{Core, LastLevel, Quantity, Raw, core};
+use super::session::EventGroup;
+use super::table::{CoreEvents, LastLevel, PerfQuantity, RawEvent, core};
 use crate::facts::topology::online;
 use crate::probe::{Context, CounterScope};
 use crate::root::Root;
@@ -15,70 +15,70 @@ use crate::unavailable::Unavailable;
 
 /// What an event of a group is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slot {
+pub enum EventRole {
     UserInstructions,
     KernelInstructions,
-    Of(Quantity),
+    Of(PerfQuantity),
     /// The user's own event of this number.
-    Extra(usize),
+    User(usize),
 }
 
 /// A group and what its events are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
-    pub slots: Vec<Slot>,
-    pub group: Group,
+pub struct PlannedGroup {
+    pub roles: Vec<EventRole>,
+    pub group: EventGroup,
     /// Counted by units outside the cores: of the whole machine, whatever the plan's scope.
-    pub apart: bool,
+    pub uncore: bool,
 }
 
 /// An event that the user named: how it is shown, and whether it can be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extra {
+pub struct UserEvent {
     pub name: String,
-    pub event: Result<Encoded, Unavailable>,
+    pub event: Result<EncodedEvent, Unavailable>,
     /// It is counted by units outside the cores.
-    pub apart: bool,
+    pub uncore: bool,
 }
 
 /// What will be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct CounterPlan {
     /// The core's PMU and table; without it only the user's own events are counted.
-    pub core: Result<Core, Unavailable>,
+    pub core: Result<CoreEvents, Unavailable>,
     pub scope: Scope,
-    pub groups: Vec<Planned>,
+    pub groups: Vec<PlannedGroup>,
     /// What is not counted, and why.
-    pub absent: Vec<(Slot, Unavailable)>,
-    pub extras: Vec<Extra>,
+    pub absent: Vec<(EventRole, Unavailable)>,
+    pub user_events: Vec<UserEvent>,
     /// Only user space is counted, and why.
     pub only_user: Option<Unavailable>,
 }
 
 /// The quantities that are counted together, so that their quotients hold. Four
 /// general counters hold each group on every CPU of the tables.
-const GROUPS: &[&[Slot]] = &[
-    &[Slot::UserInstructions, Slot::KernelInstructions, Slot::Of(Quantity::Cycles)],
+const GROUPS: &[&[EventRole]] = &[
+    &[EventRole::UserInstructions, EventRole::KernelInstructions, EventRole::Of(PerfQuantity::Cycles)],
     &[
-        Slot::Of(Quantity::Instructions),
-        Slot::Of(Quantity::Branches),
-        Slot::Of(Quantity::BranchMisses),
+        EventRole::Of(PerfQuantity::Instructions),
+        EventRole::Of(PerfQuantity::Branches),
+        EventRole::Of(PerfQuantity::BranchMisses),
     ],
     &[
-        Slot::Of(Quantity::Instructions),
-        Slot::Of(Quantity::L1dMisses),
-        Slot::Of(Quantity::L1iMisses),
+        EventRole::Of(PerfQuantity::Instructions),
+        EventRole::Of(PerfQuantity::L1dMisses),
+        EventRole::Of(PerfQuantity::L1iMisses),
     ],
     &[
-        Slot::Of(Quantity::Instructions),
-        Slot::Of(Quantity::L2Misses),
-        Slot::Of(Quantity::LlcReferences),
-        Slot::Of(Quantity::LlcMisses),
+        EventRole::Of(PerfQuantity::Instructions),
+        EventRole::Of(PerfQuantity::L2Misses),
+        EventRole::Of(PerfQuantity::LlcReferences),
+        EventRole::Of(PerfQuantity::LlcMisses),
     ],
     &[
-        Slot::Of(Quantity::Instructions),
-        Slot::Of(Quantity::DtlbMisses),
-        Slot::Of(Quantity::ItlbMisses),
+        EventRole::Of(PerfQuantity::Instructions),
+        EventRole::Of(PerfQuantity::DtlbMisses),
+        EventRole::Of(PerfQuantity::ItlbMisses),
     ],
 ];
 
@@ -87,7 +87,7 @@ const GROUPS: &[&[Slot]] = &[
 /// # Errors
 /// There is no PMU or no table for it and the user named no event, nothing may
 /// be counted, or there is nothing to count on.
-pub fn plan(root: &Root, context: &Context) -> Result<Plan, Unavailable> {
+pub fn plan(root: &Root, context: &Context) -> Result<CounterPlan, Unavailable> {
     let core = core(root);
     if let (Err(why), true) = (&core, context.counters.events.is_empty()) {
         return Err(why.clone());
@@ -95,28 +95,28 @@ pub fn plan(root: &Root, context: &Context) -> Result<Plan, Unavailable> {
     let privilege = Privilege::of(root)?;
     let (scope, targets) = targets(root, context)?;
     privilege.user_mode()?;
-    let inherit = targets.iter().any(|target| matches!(target, Target::Thread(_)));
+    let inherit = targets.iter().any(|target| matches!(target, PerfTarget::Thread(_)));
     if !inherit {
         privilege.whole_cpus()?;
     }
-    let mut plan = Plan {
+    let mut plan = CounterPlan {
         core,
         scope,
         groups: Vec::new(),
         absent: Vec::new(),
-        extras: Vec::new(),
+        user_events: Vec::new(),
         only_user: privilege.kernel_mode().err(),
     };
     for slots in GROUPS {
-        let mut planned = Planned {
-            slots: Vec::new(),
-            group: Group { events: Vec::new(), targets: targets.clone(), inherit },
-            apart: false,
+        let mut planned = PlannedGroup {
+            roles: Vec::new(),
+            group: EventGroup { events: Vec::new(), targets: targets.clone(), inherit },
+            uncore: false,
         };
         for slot in *slots {
             match plan.core_events(root, *slot) {
                 Ok(events) => {
-                    planned.slots.extend(std::iter::repeat_n(*slot, events.len()));
+                    planned.roles.extend(std::iter::repeat_n(*slot, events.len()));
                     planned.group.events.extend(events);
                 }
                 Err(None) => {}
@@ -124,44 +124,44 @@ pub fn plan(root: &Root, context: &Context) -> Result<Plan, Unavailable> {
             }
         }
         // Instructions alone are in the first group already.
-        if planned.slots.iter().any(|slot| *slot != Slot::Of(Quantity::Instructions)) {
+        if planned.roles.iter().any(|slot| *slot != EventRole::Of(PerfQuantity::Instructions)) {
             plan.groups.push(planned);
         }
     }
     plan.last_level(root, privilege);
     for (at, text) in context.counters.events.iter().enumerate() {
-        plan.extra(root, at, text, &targets, inherit, privilege);
+        plan.add_user_event(root, at, text, &targets, inherit, privilege);
     }
     Ok(plan)
 }
 
-impl Plan {
+impl CounterPlan {
     /// The core's events of a slot; `None` where it is counted elsewhere.
-    fn core_events(&self, root: &Root, slot: Slot) -> Result<Vec<Encoded>, Option<Unavailable>> {
-        use Quantity::{Instructions, LlcMisses, LlcReferences};
+    fn core_events(&self, root: &Root, slot: EventRole) -> Result<Vec<EncodedEvent>, Option<Unavailable>> {
+        use PerfQuantity::{Instructions, LlcMisses, LlcReferences};
         let core = self.core.as_ref().map_err(|why| Some(why.clone()))?;
         let apart = core.table.last_level != LastLevel::Core;
         let quantity = match slot {
-            Slot::UserInstructions | Slot::KernelInstructions => Instructions,
-            Slot::Of(LlcMisses | LlcReferences) if apart => return Err(None),
-            Slot::Of(quantity) => quantity,
-            Slot::Extra(_) => return Err(None),
+            EventRole::UserInstructions | EventRole::KernelInstructions => Instructions,
+            EventRole::Of(LlcMisses | LlcReferences) if apart => return Err(None),
+            EventRole::Of(quantity) => quantity,
+            EventRole::User(_) => return Err(None),
         };
-        if let (Slot::KernelInstructions, Some(why)) = (slot, &self.only_user) {
+        if let (EventRole::KernelInstructions, Some(why)) = (slot, &self.only_user) {
             return Err(Some(why.clone()));
         }
         let raws = core.events(root, quantity).map_err(Some)?;
-        let events: Result<Vec<Encoded>, Unavailable> = raws
+        let events: Result<Vec<EncodedEvent>, Unavailable> = raws
             .iter()
             .map(|raw| {
                 let event = shown(encode(root, &core.pmu, raw.terms)?, raw);
                 let event = match quantity {
-                    Instructions | Quantity::Cycles => event.always(),
+                    Instructions | PerfQuantity::Cycles => event.always(),
                     _ => event,
                 };
                 Ok(match slot {
-                    Slot::KernelInstructions => event.kernel(),
-                    Slot::UserInstructions => event.user(),
+                    EventRole::KernelInstructions => event.kernel(),
+                    EventRole::UserInstructions => event.user(),
                     _ if self.only_user.is_some() => event.user(),
                     _ => event,
                 })
@@ -174,8 +174,8 @@ impl Plan {
     /// X-Gene has one counter a PMU, so that its group never gets on.
     fn last_level(&mut self, root: &Root, privilege: Privilege) {
         let Ok(table) = self.core.as_ref().map(|core| core.table) else { return };
-        let LastLevel::Apart(prefix) = table.last_level else { return };
-        let quantities = [Quantity::LlcReferences, Quantity::LlcMisses];
+        let LastLevel::Uncore(prefix) = table.last_level else { return };
+        let quantities = [PerfQuantity::LlcReferences, PerfQuantity::LlcMisses];
         let groups = privilege.whole_cpus().and_then(|()| {
             let names = pmus(root)?.into_iter().filter(|name| {
                 name.strip_prefix(prefix)
@@ -186,14 +186,14 @@ impl Plan {
                 for quantity in quantities {
                     let rows = table.of(quantity).unwrap_or_default();
                     for raw in rows {
-                        slots.push(Slot::Of(quantity));
+                        slots.push(EventRole::Of(quantity));
                         events.push(shown(event(root, &pmu, raw.terms)?, raw));
                     }
                 }
-                let targets = cpumask(root, &pmu)?.into_iter().map(Target::Cpu).collect();
-                Ok(Planned { slots, group: Group { events, targets, inherit: false }, apart: true })
+                let targets = cpumask(root, &pmu)?.into_iter().map(PerfTarget::Cpu).collect();
+                Ok(PlannedGroup { roles: slots, group: EventGroup { events, targets, inherit: false }, uncore: true })
             };
-            let groups: Result<Vec<Planned>, Unavailable> = names.map(group).collect();
+            let groups: Result<Vec<PlannedGroup>, Unavailable> = names.map(group).collect();
             groups.and_then(|groups| match groups.is_empty() {
                 false => Ok(groups),
                 true => Err(Unavailable::new(
@@ -205,18 +205,18 @@ impl Plan {
         match groups {
             Ok(groups) => self.groups.extend(groups),
             Err(why) => {
-                self.absent.extend(quantities.map(|quantity| (Slot::Of(quantity), why.clone())));
+                self.absent.extend(quantities.map(|quantity| (EventRole::Of(quantity), why.clone())));
             }
         }
     }
 
     /// One event of the user's: with the instructions on the core, alone elsewhere.
-    fn extra(
+    fn add_user_event(
         &mut self,
         root: &Root,
         at: usize,
         text: &str,
-        targets: &[Target],
+        targets: &[PerfTarget],
         inherit: bool,
         privilege: Privilege,
     ) {
@@ -239,35 +239,35 @@ impl Plan {
         });
         if let Ok(event) = &event {
             let group = match units {
-                Some(cpus) => Group {
+                Some(cpus) => EventGroup {
                     events: vec![event.clone()],
-                    targets: cpus.into_iter().map(Target::Cpu).collect(),
+                    targets: cpus.into_iter().map(PerfTarget::Cpu).collect(),
                     inherit: false,
                 },
-                None => Group { events: vec![event.clone()], targets: targets.to_vec(), inherit },
+                None => EventGroup { events: vec![event.clone()], targets: targets.to_vec(), inherit },
             };
-            self.groups.push(Planned { slots: vec![Slot::Extra(at)], group, apart });
+            self.groups.push(PlannedGroup { roles: vec![EventRole::User(at)], group, uncore: apart });
         }
-        self.extras.push(Extra { name, event, apart });
+        self.user_events.push(UserEvent { name, event, uncore: apart });
     }
 }
 
 /// The event with the manual's name beside it.
-fn shown(mut event: Encoded, raw: &Raw) -> Encoded {
+fn shown(mut event: EncodedEvent, raw: &RawEvent) -> EncodedEvent {
     event.label = Some(raw.name);
     event
 }
 
 /// The threads or CPUs to count on, and the boundary that they make.
-pub(crate) fn targets(root: &Root, context: &Context) -> Result<(Scope, Vec<Target>), Unavailable> {
+pub(crate) fn targets(root: &Root, context: &Context) -> Result<(Scope, Vec<PerfTarget>), Unavailable> {
     let scope = match context.counters.scope {
         CounterScope::Auto if context.server_pids.is_empty() => CounterScope::Process,
         CounterScope::Auto => CounterScope::Servers,
         chosen => chosen,
     };
-    let threads = |process: &str| -> Result<Vec<Target>, Unavailable> {
+    let threads = |process: &str| -> Result<Vec<PerfTarget>, Unavailable> {
         let tids = root.numbers(&format!("/proc/{process}/task"))?;
-        Ok(tids.into_iter().map(Target::Thread).collect())
+        Ok(tids.into_iter().map(PerfTarget::Thread).collect())
     };
     match scope {
         CounterScope::Auto | CounterScope::Process => Ok((Scope::Process, threads("self")?)),
@@ -291,10 +291,10 @@ pub(crate) fn targets(root: &Root, context: &Context) -> Result<(Scope, Vec<Targ
                     "pin the load, or count the process or the machine",
                 ));
             }
-            Ok((Scope::Cpus, context.cpus.iter().copied().map(Target::Cpu).collect()))
+            Ok((Scope::Cpus, context.cpus.iter().copied().map(PerfTarget::Cpu).collect()))
         }
         CounterScope::Machine => {
-            Ok((Scope::Machine, online(root)?.into_iter().map(Target::Cpu).collect()))
+            Ok((Scope::Machine, online(root)?.into_iter().map(PerfTarget::Cpu).collect()))
         }
     }
 }

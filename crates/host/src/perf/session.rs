@@ -1,14 +1,14 @@
 //! Groups of events counted on several threads or CPUs over a window.
 
-use super::encoding::Encoded;
-use super::kernel::{Count, Errno, Event, Handle, Kernel, Target};
+use super::encoding::EncodedEvent;
+use super::kernel::{PerfCount, Errno, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
 use crate::unavailable::Unavailable;
 
 /// Events that share their time on the counters, so that quotients of them hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    pub events: Vec<Encoded>,
-    pub targets: Vec<Target>,
+pub struct EventGroup {
+    pub events: Vec<EncodedEvent>,
+    pub targets: Vec<PerfTarget>,
     /// Threads that a counted thread starts in the window are counted too.
     pub inherit: bool,
 }
@@ -18,7 +18,7 @@ pub type Refused = Unavailable;
 
 /// What one event gained, scaled to the whole window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Counted {
+pub struct CountedEvent {
     pub value: f64,
     /// The share of the time in which it really counted; below 1 the counters
     /// were shared with others, and `value` is scaled up by it.
@@ -28,7 +28,7 @@ pub struct Counted {
 }
 
 /// Why a count of nothing is none where there was something to count.
-pub(crate) fn still(event: &str) -> Unavailable {
+pub(crate) fn did_not_move(event: &str) -> Unavailable {
     Unavailable::new(
         format!("the counter of {event} did not move: this machine does not count it"),
         "measure on bare metal, or on an instance type that passes the counters on",
@@ -37,46 +37,46 @@ pub(crate) fn still(event: &str) -> Unavailable {
 
 /// What a group gained.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tally {
+pub struct GroupCounts {
     /// Over all targets, in the order of the group's events.
-    pub events: Vec<Result<Counted, Unavailable>>,
+    pub events: Vec<Result<CountedEvent, Unavailable>>,
     /// The same for each target.
-    pub each: Vec<(Target, Vec<Result<Counted, Unavailable>>)>,
+    pub by_target: Vec<(PerfTarget, Vec<Result<CountedEvent, Unavailable>>)>,
 }
 
 /// Opened groups. They close when it is dropped.
-pub struct Session {
-    kernel: Box<dyn Kernel>,
+pub struct PerfSession {
+    kernel: Box<dyn PerfKernel>,
     groups: Vec<Open>,
 }
 
 struct Open {
-    events: Vec<Encoded>,
+    events: Vec<EncodedEvent>,
     /// For each event, why it is not counted.
     refused: Vec<Option<Refused>>,
-    rows: Vec<Row>,
+    rows: Vec<TargetRow>,
 }
 
 /// The events of a group on one target.
-struct Row {
-    target: Target,
-    leader: Handle,
-    handles: Vec<Option<Handle>>,
-    before: Vec<Result<Count, Unavailable>>,
+struct TargetRow {
+    target: PerfTarget,
+    leader: PerfHandle,
+    handles: Vec<Option<PerfHandle>>,
+    before: Vec<Result<PerfCount, Unavailable>>,
 }
 
-impl Session {
+impl PerfSession {
     /// Opens every event of every group. An event that the kernel refuses is
     /// left out and told by [`Session::stop`]; a thread that has ended is skipped.
     ///
     /// # Errors
     /// There are no descriptors left, or no target is left to count on.
-    pub fn open(mut kernel: Box<dyn Kernel>, groups: &[Group]) -> Result<Session, Unavailable> {
+    pub fn open(mut kernel: Box<dyn PerfKernel>, groups: &[EventGroup]) -> Result<PerfSession, Unavailable> {
         let mut open = Vec::new();
         for group in groups {
             open.push(open_group(kernel.as_mut(), group)?);
         }
-        Ok(Session { kernel, groups: open })
+        Ok(PerfSession { kernel, groups: open })
     }
 
     /// Begins to count.
@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// Stops counting: what each group gained since `start`, in the groups' order.
-    pub fn stop(&mut self) -> Vec<Tally> {
+    pub fn stop(&mut self) -> Vec<GroupCounts> {
         // All stop before any is read, so that they cover the same time.
         for row in self.groups.iter().flat_map(|group| &group.rows) {
             // A leader that is gone shows in its reading.
@@ -104,7 +104,7 @@ impl Session {
     }
 }
 
-fn open_group(kernel: &mut dyn Kernel, group: &Group) -> Result<Open, Unavailable> {
+fn open_group(kernel: &mut dyn PerfKernel, group: &EventGroup) -> Result<Open, Unavailable> {
     let mut refused: Vec<Option<Refused>> = vec![None; group.events.len()];
     let mut rows = Vec::new();
     'targets: for target in &group.targets {
@@ -114,7 +114,7 @@ fn open_group(kernel: &mut dyn Kernel, group: &Group) -> Result<Open, Unavailabl
             if refused[at].is_some() {
                 continue;
             }
-            let event = Event { encoded: encoded.clone(), inherit: group.inherit };
+            let event = PerfEvent { encoded: encoded.clone(), inherit: group.inherit };
             match kernel.open(&event, *target, leader) {
                 Ok(handle) => {
                     leader.get_or_insert(handle);
@@ -130,7 +130,7 @@ fn open_group(kernel: &mut dyn Kernel, group: &Group) -> Result<Open, Unavailabl
             }
         }
         if let Some(leader) = leader {
-            rows.push(Row { target: *target, leader, handles, before: Vec::new() });
+            rows.push(TargetRow { target: *target, leader, handles, before: Vec::new() });
         }
     }
     if rows.is_empty() && refused.iter().any(Option::is_none) {
@@ -142,9 +142,9 @@ fn open_group(kernel: &mut dyn Kernel, group: &Group) -> Result<Open, Unavailabl
     Ok(Open { events: group.events.clone(), refused, rows })
 }
 
-fn read(kernel: &mut dyn Kernel, events: &[Encoded], row: &Row) -> Vec<Result<Count, Unavailable>> {
-    let look = |(handle, event): (&Option<Handle>, &Encoded)| match handle {
-        Some(handle) => kernel.read(*handle).map_err(|errno| gone(errno, &event.text)),
+fn read(kernel: &mut dyn PerfKernel, events: &[EncodedEvent], row: &TargetRow) -> Vec<Result<PerfCount, Unavailable>> {
+    let look = |(handle, event): (&Option<PerfHandle>, &EncodedEvent)| match handle {
+        Some(handle) => kernel.read(*handle).map_err(|errno| event_lost(errno, &event.text)),
         None => Err(Unavailable::new(format!("{} was not opened", event.text), "see its group")),
     };
     row.handles.iter().zip(events).map(look).collect()
@@ -153,9 +153,9 @@ fn read(kernel: &mut dyn Kernel, events: &[Encoded], row: &Row) -> Vec<Result<Co
 /// What one event gained on one target: count, enabled, running.
 fn gained(
     event: &str,
-    before: &Result<Count, Unavailable>,
-    after: &Result<Count, Unavailable>,
-) -> Result<Count, Unavailable> {
+    before: &Result<PerfCount, Unavailable>,
+    after: &Result<PerfCount, Unavailable>,
+) -> Result<PerfCount, Unavailable> {
     let (before, after) = (before.clone()?, after.clone()?);
     let back = |from: u64, to: u64| {
         to.checked_sub(from).ok_or_else(|| {
@@ -165,16 +165,16 @@ fn gained(
             )
         })
     };
-    Ok(Count {
+    Ok(PerfCount {
         value: back(before.value, after.value)?,
         enabled_ns: back(before.enabled_ns, after.enabled_ns)?,
         running_ns: back(before.running_ns, after.running_ns)?,
     })
 }
 
-fn tally(kernel: &mut dyn Kernel, group: &Open) -> Tally {
+fn tally(kernel: &mut dyn PerfKernel, group: &Open) -> GroupCounts {
     let mut each = Vec::new();
-    let mut columns: Vec<Vec<Result<Count, Unavailable>>> = vec![Vec::new(); group.events.len()];
+    let mut columns: Vec<Vec<Result<PerfCount, Unavailable>>> = vec![Vec::new(); group.events.len()];
     for row in &group.rows {
         let after = read(kernel, &group.events, row);
         let mut counted = Vec::new();
@@ -191,33 +191,33 @@ fn tally(kernel: &mut dyn Kernel, group: &Open) -> Tally {
         }
         each.push((row.target, counted));
     }
-    let sum = |(at, column): (usize, Vec<Result<Count, Unavailable>>)| {
+    let sum = |(at, column): (usize, Vec<Result<PerfCount, Unavailable>>)| {
         if let Some(why) = &group.refused[at] {
             return Err(why.clone());
         }
-        let gains: Result<Vec<Count>, Unavailable> = column.into_iter().collect();
+        let gains: Result<Vec<PerfCount>, Unavailable> = column.into_iter().collect();
         scaled(&group.events[at].text, &gains?)
     };
-    let mut events: Vec<Result<Counted, Unavailable>> =
+    let mut events: Vec<Result<CountedEvent, Unavailable>> =
         columns.into_iter().enumerate().map(sum).collect();
     // A hypervisor that shows counters and does not run them shows all of a PMU so.
     if let Some(at) = (0..events.len()).find(|at| stands_still(group, *at, &events[*at])) {
         for counted in events.iter_mut().filter(|counted| is_zero(counted)) {
-            *counted = Err(still(&group.events[at].text));
+            *counted = Err(did_not_move(&group.events[at].text));
         }
     }
-    Tally { events, each }
+    GroupCounts { events, by_target: each }
 }
 
 /// A thread that ran so long, in seconds, was in user space too.
 const IN_USER_SPACE_TOO_S: f64 = 10e-3;
 
 /// Whether an event that always happens did not, where CPUs ran.
-fn stands_still(group: &Open, at: usize, counted: &Result<Counted, Unavailable>) -> bool {
+fn stands_still(group: &Open, at: usize, counted: &Result<CountedEvent, Unavailable>) -> bool {
     let event = &group.events[at];
     let ran_s = counted.as_ref().map_or(0.0, |counted| counted.seconds);
     // A counter of a thread is on only while that runs; one of a CPU also while that sleeps.
-    let threads = group.rows.iter().all(|row| matches!(row.target, Target::Thread(_)));
+    let threads = group.rows.iter().all(|row| matches!(row.target, PerfTarget::Thread(_)));
     let ran = match event.only_user || event.only_kernel {
         false => ran_s > 0.0,
         true => event.only_user && threads && ran_s >= IN_USER_SPACE_TOO_S,
@@ -225,18 +225,18 @@ fn stands_still(group: &Open, at: usize, counted: &Result<Counted, Unavailable>)
     event.always && ran && is_zero(counted)
 }
 
-fn is_zero(counted: &Result<Counted, Unavailable>) -> bool {
+fn is_zero(counted: &Result<CountedEvent, Unavailable>) -> bool {
     counted.as_ref().is_ok_and(|counted| counted.value == 0.0)
 }
 
 /// Each target's count, scaled by its own share of time on the counters. A
 /// target that was due and never got a counter is taken to be like the others.
-fn scaled(event: &str, gains: &[Count]) -> Result<Counted, Unavailable> {
-    let sum = |of: fn(&Count) -> u64| gains.iter().map(of).sum::<u64>() as f64;
+fn scaled(event: &str, gains: &[PerfCount]) -> Result<CountedEvent, Unavailable> {
+    let sum = |of: fn(&PerfCount) -> u64| gains.iter().map(of).sum::<u64>() as f64;
     let (enabled, running) = (sum(|gain| gain.enabled_ns), sum(|gain| gain.running_ns));
     if enabled == 0.0 {
         // No thread ran: nothing happened, and all of nothing was counted.
-        return Ok(Counted { value: sum(|gain| gain.value), running: 1.0, seconds: 0.0 });
+        return Ok(CountedEvent { value: sum(|gain| gain.value), running: 1.0, seconds: 0.0 });
     }
     if running == 0.0 {
         return Err(Unavailable::new(
@@ -248,7 +248,7 @@ fn scaled(event: &str, gains: &[Count]) -> Result<Counted, Unavailable> {
     let value: f64 =
         on().map(|g| g.value as f64 * (g.enabled_ns as f64 / g.running_ns as f64)).sum();
     let seen: f64 = on().map(|gain| gain.enabled_ns as f64).sum();
-    Ok(Counted {
+    Ok(CountedEvent {
         value: value * (enabled / seen),
         running: running / enabled,
         seconds: enabled * 1e-9,
@@ -259,7 +259,7 @@ fn is(errno: Errno, known: nix::errno::Errno) -> bool {
     errno.0 == known as i32
 }
 
-fn gone(errno: Errno, event: &str) -> Unavailable {
+fn event_lost(errno: Errno, event: &str) -> Unavailable {
     Unavailable::new(
         format!("{event} could not be read any more: {errno}"),
         "keep its CPU online and other exclusive users of the counters away during a run",

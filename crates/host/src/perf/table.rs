@@ -14,7 +14,7 @@ use super::encoding::PMUS;
 
 /// What is counted, whatever a CPU calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Quantity {
+pub enum PerfQuantity {
     Instructions,
     Cycles,
     Branches,
@@ -33,7 +33,7 @@ pub enum Quantity {
 
 /// One raw event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Raw {
+pub struct RawEvent {
     /// In the PMU's own terms: `event=0x2e,umask=0x41`.
     pub terms: &'static str,
     /// The manual's name.
@@ -46,22 +46,22 @@ pub enum LastLevel {
     /// By the core: of the threads or CPUs that are counted.
     Core,
     /// By PMUs of their own, whose names begin so: of the whole machine.
-    Apart(&'static str),
+    Uncore(&'static str),
 }
 
-type Row = (Quantity, &'static [Raw]);
+type Row = (PerfQuantity, &'static [RawEvent]);
 
 /// A kind of core and its events. A quantity with two events is their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Table {
+pub struct EventTable {
     pub name: &'static str,
     rows: &'static [&'static [Row]],
     pub last_level: LastLevel,
 }
 
-impl Table {
+impl EventTable {
     /// The events of a quantity on this kind of core.
-    pub fn of(&self, quantity: Quantity) -> Option<&'static [Raw]> {
+    pub fn of(&self, quantity: PerfQuantity) -> Option<&'static [RawEvent]> {
         let mut rows = self.rows.iter().flat_map(|rows| rows.iter());
         rows.find(|(of, _)| *of == quantity).map(|(_, raws)| *raws)
     }
@@ -69,19 +69,19 @@ impl Table {
 
 /// The core of a machine: its PMU and its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Core {
+pub struct CoreEvents {
     pub pmu: String,
-    pub table: Table,
+    pub table: EventTable,
     /// Whether the PMU lists the events that it has (Arm).
-    lists: bool,
+    lists_events: bool,
 }
 
-impl Core {
+impl CoreEvents {
     /// The events of a quantity here.
     ///
     /// # Errors
     /// This kind of core has none, or the PMU does not implement it.
-    pub fn events(&self, root: &Root, quantity: Quantity) -> Result<&'static [Raw], Unavailable> {
+    pub fn events(&self, root: &Root, quantity: PerfQuantity) -> Result<&'static [RawEvent], Unavailable> {
         let Some(raws) = self.table.of(quantity) else {
             return Err(Unavailable::new(
                 format!("the event table of {} has no event for it", self.table.name),
@@ -90,7 +90,7 @@ impl Core {
         };
         let missing = raws.iter().find(|raw| {
             let file = format!("{PMUS}/{}/events/{}", self.pmu, raw.name.to_lowercase());
-            self.lists && !root.exists(&file)
+            self.lists_events && !root.exists(&file)
         });
         match missing {
             Some(raw) => Err(Unavailable::new(
@@ -102,11 +102,11 @@ impl Core {
     }
 }
 
-const fn raw(terms: &'static str, name: &'static str) -> Raw {
-    Raw { terms, name }
+const fn raw(terms: &'static str, name: &'static str) -> RawEvent {
+    RawEvent { terms, name }
 }
 
-use Quantity::{
+use PerfQuantity::{
     BranchMisses, Branches, Cycles, DtlbMisses, Instructions, ItlbMisses, L1dMisses, L1iMisses,
     L2Misses, LlcMisses, LlcReferences,
 };
@@ -241,16 +241,16 @@ const X_GENE: &[Row] = &[
     (LlcMisses, &[raw("read-miss", "read-miss")]),
 ];
 
-const fn table(name: &'static str, rows: &'static [&'static [Row]]) -> Table {
-    Table { name, rows, last_level: LastLevel::Core }
+const fn table(name: &'static str, rows: &'static [&'static [Row]]) -> EventTable {
+    EventTable { name, rows, last_level: LastLevel::Core }
 }
 
-const fn zen(name: &'static str, rows: &'static [&'static [Row]]) -> Table {
-    Table { name, rows, last_level: LastLevel::Apart("amd_l3") }
+const fn zen(name: &'static str, rows: &'static [&'static [Row]]) -> EventTable {
+    EventTable { name, rows, last_level: LastLevel::Uncore("amd_l3") }
 }
 
 /// A vendor, a family, ranges of models and their table.
-type X86 = (&'static str, u32, &'static [(u32, u32)], Table);
+type X86 = (&'static str, u32, &'static [(u32, u32)], EventTable);
 
 /// Families, models and their tables, the first that holds counts. Model
 /// numbers are those of the kernel's `intel-family.h` and of AMD's revision guides.
@@ -302,11 +302,11 @@ const X86_CORES: &[X86] = &[
 ];
 
 /// Implementer and the table of its server cores.
-const ARM: Table = table("Arm Neoverse and other PMUv3 cores", &[PMUV3, NEOVERSE]);
-const ARM_X_GENE: Table = Table {
+const ARM: EventTable = table("Arm Neoverse and other PMUv3 cores", &[PMUV3, NEOVERSE]);
+const ARM_X_GENE: EventTable = EventTable {
     name: "Applied Micro X-Gene",
     rows: &[PMUV3, X_GENE],
-    last_level: LastLevel::Apart("l3c"),
+    last_level: LastLevel::Uncore("l3c"),
 };
 const APPLIED_MICRO: u32 = 0x50;
 
@@ -315,7 +315,7 @@ const APPLIED_MICRO: u32 = 0x50;
 /// # Errors
 /// There is no PMU (a virtual machine), or no table for this vendor, or cores
 /// of two kinds whose counters cannot be added up.
-pub fn core(root: &Root) -> Result<Core, Unavailable> {
+pub fn core(root: &Root) -> Result<CoreEvents, Unavailable> {
     let devices = root.list(PMUS).map_err(|error| {
         Unavailable::new(error.to_string(), "use a kernel with CONFIG_PERF_EVENTS, and mount /sys")
     })?;
@@ -339,10 +339,10 @@ pub fn core(root: &Root) -> Result<Core, Unavailable> {
     };
     let cpuinfo = root.text(CPUINFO)?;
     let table = identify(&cpuinfo)?;
-    Ok(Core { pmu: pmu.clone(), table, lists: !arm.is_empty() })
+    Ok(CoreEvents { pmu: pmu.clone(), table, lists_events: !arm.is_empty() })
 }
 
-fn identify(cpuinfo: &str) -> Result<Table, Unavailable> {
+fn identify(cpuinfo: &str) -> Result<EventTable, Unavailable> {
     if let Some(text) = field(cpuinfo, "CPU implementer") {
         let code = text.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
         return Ok(if code == Some(APPLIED_MICRO) { ARM_X_GENE } else { ARM });

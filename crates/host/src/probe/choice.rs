@@ -10,7 +10,7 @@ const ALWAYS: [&str; 7] = ["pressure", "device", "quota", "machine", "memory", "
 
 /// The probes besides those that are always there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum ProbeChoice {
     /// Everything that works here.
     #[default]
     Auto,
@@ -28,7 +28,7 @@ pub struct UnknownProbe {
     hint: String,
 }
 
-impl Choice {
+impl ProbeChoice {
     /// Takes one word: `auto`, `off`, `energy` for all its sources, or a probe's name, which
     /// limits the choice to those that are named.
     ///
@@ -37,11 +37,11 @@ impl Choice {
     pub fn take(&mut self, word: &str) -> Result<(), UnknownProbe> {
         let add: Vec<String> = match word {
             "auto" => {
-                *self = Choice::Auto;
+                *self = ProbeChoice::Auto;
                 return Ok(());
             }
             "off" => {
-                *self = Choice::Off;
+                *self = ProbeChoice::Off;
                 return Ok(());
             }
             "energy" => energy::NAMES.iter().map(|name| (*name).to_owned()).collect(),
@@ -53,8 +53,8 @@ impl Choice {
             }
         };
         match self {
-            Choice::Only(names) => names.extend(add),
-            Choice::Auto | Choice::Off => *self = Choice::Only(add),
+            ProbeChoice::Only(names) => names.extend(add),
+            ProbeChoice::Auto | ProbeChoice::Off => *self = ProbeChoice::Only(add),
         }
         Ok(())
     }
@@ -64,9 +64,9 @@ impl Choice {
         let name = spec.name;
         let chosen = ALWAYS.contains(&name)
             || match self {
-                Choice::Auto => true,
-                Choice::Only(names) => configured || names.iter().any(|chosen| chosen == name),
-                Choice::Off => false,
+                ProbeChoice::Auto => true,
+                ProbeChoice::Only(names) => configured || names.iter().any(|chosen| chosen == name),
+                ProbeChoice::Off => false,
             };
         if chosen {
             return Ok(());
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn a_name_limits_the_choice_and_the_basics_stay() {
-        assert!(ALWAYS.iter().all(|name| Choice::Off.takes(spec(name), false).is_ok()));
-        let mut choice = Choice::Auto;
+        assert!(ALWAYS.iter().all(|name| ProbeChoice::Off.takes(spec(name), false).is_ok()));
+        let mut choice = ProbeChoice::Auto;
         assert!(PROBES.iter().all(|spec| choice.takes(spec, false).is_ok()));
         choice.take("rapl").unwrap();
         choice.take("residency").unwrap();
@@ -97,7 +97,7 @@ mod tests {
         let no = choice.takes(spec("hwmon"), false).unwrap_err();
         assert!(no.remedy.contains("--probes hwmon"), "{no:?}");
         assert!(choice.takes(spec("meter"), true).is_ok());
-        assert!(Choice::Off.takes(spec("meter"), true).is_err());
+        assert!(ProbeChoice::Off.takes(spec("meter"), true).is_err());
         choice.take("auto").unwrap();
         choice.take("energy").unwrap();
         assert!(choice.takes(spec("battery"), false).is_ok());

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use model::Reading;
 
-use super::{Covers, Probe, Signal};
+use super::{SignalWindow, Probe, Signal};
 use crate::unavailable::Unavailable;
 
 /// One look: what each signal's counter or level shows, in the signals' order.
-pub(super) type Look = Result<Vec<Result<u64, Unavailable>>, Unavailable>;
+pub(super) type CounterValues = Result<Vec<Result<u64, Unavailable>>, Unavailable>;
 
 /// A counter and how many of the signal's units one step of it is.
 #[derive(Clone, Copy)]
@@ -17,8 +17,8 @@ pub(super) struct Scale(pub f64);
 pub(super) struct Counters {
     signals: &'static [Signal],
     scales: Vec<Scale>,
-    look: Box<dyn FnMut() -> Look + Send>,
-    before: Look,
+    look: Box<dyn FnMut() -> CounterValues + Send>,
+    before: CounterValues,
 }
 
 impl Counters {
@@ -26,14 +26,14 @@ impl Counters {
     pub fn new(
         signals: &'static [Signal],
         scales: Vec<Scale>,
-        look: impl FnMut() -> Look + Send + 'static,
+        look: impl FnMut() -> CounterValues + Send + 'static,
     ) -> Self {
         let before = Err(Unavailable::new("the probe was not started", "start it first"));
         Counters { signals, scales, look: Box::new(look), before }
     }
 
     /// Counters that already count the signals' units.
-    pub fn plain(signals: &'static [Signal], look: impl FnMut() -> Look + Send + 'static) -> Self {
+    pub fn plain(signals: &'static [Signal], look: impl FnMut() -> CounterValues + Send + 'static) -> Self {
         Counters::new(signals, vec![Scale(1.0); signals.len()], look)
     }
 }
@@ -48,8 +48,8 @@ impl Probe for Counters {
         let value = |at: usize, signal: &Signal| {
             let end = pick(&after, at)?;
             let gained = match signal.covers {
-                Covers::End => end,
-                Covers::Window => gained(signal, pick(&self.before, at)?, end)?,
+                SignalWindow::End => end,
+                SignalWindow::Window => gained(signal, pick(&self.before, at)?, end)?,
             };
             Ok(gained as f64 * self.scales[at].0)
         };
@@ -84,7 +84,7 @@ impl Probe for OfDevices {
     }
 }
 
-fn pick(look: &Look, at: usize) -> Result<u64, Unavailable> {
+fn pick(look: &CounterValues, at: usize) -> Result<u64, Unavailable> {
     match look {
         Ok(values) => values[at].clone(),
         Err(why) => Err(why.clone()),

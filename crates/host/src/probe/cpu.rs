@@ -2,7 +2,7 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, Look, Scale};
+use super::counters::{Counters, CounterValues, Scale};
 use super::usage::usage;
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::parse::field;
@@ -12,7 +12,7 @@ use crate::unavailable::Unavailable;
 const STATUS: &str = "/proc/self/status";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "cpu", signals: SIGNALS, looks_at: "getrusage, /proc/self/status", init };
+    ProbeSpec { name: "cpu", signals: SIGNALS, reads: "getrusage, /proc/self/status", init };
 
 const SIGNALS: &[Signal] = &[
     process("cpu.user", Unit::Seconds, "getrusage(RUSAGE_SELF): ru_utime"),
@@ -35,7 +35,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     Ok(Box::new(Counters::new(SIGNALS, scales, move || look(&root))))
 }
 
-fn look(root: &Root) -> Look {
+fn look(root: &Root) -> CounterValues {
     let threads = threads(root).map_err(Unavailable::from);
     let usage = usage(root)?;
     Ok(vec![

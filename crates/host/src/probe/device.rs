@@ -2,7 +2,7 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, Look, OfDevices, Scale};
+use super::counters::{Counters, CounterValues, OfDevices, Scale};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::storage::disk::SECTOR;
@@ -12,7 +12,7 @@ use crate::unavailable::Unavailable;
 const DISKSTATS: &str = "/proc/diskstats";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "device", signals: SIGNALS, looks_at: DISKSTATS, init };
+    ProbeSpec { name: "device", signals: SIGNALS, reads: DISKSTATS, init };
 
 const SIGNALS: &[Signal] = &[
     device("device.read", Unit::Bytes, "/proc/diskstats: sectors read"),
@@ -70,7 +70,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
 }
 
 /// The counters of several disks, summed.
-fn look(root: &Root, disks: &[String]) -> Look {
+fn look(root: &Root, disks: &[String]) -> CounterValues {
     let text = root.text(DISKSTATS)?;
     let each: Result<Vec<Vec<u64>>, Unavailable> =
         disks.iter().map(|disk| counters(&text, disk)).collect();

@@ -8,14 +8,14 @@ use std::time::Duration;
 use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
-use crate::perf::{Group, PMUS, Session, still};
+use crate::perf::{EventGroup, PMUS, PerfSession, did_not_move};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "dram",
     signals: SIGNALS,
-    looks_at: "perf_event_open: the memory controllers' PMUs",
+    reads: "perf_event_open: the memory controllers' PMUs",
     init,
 };
 
@@ -77,7 +77,7 @@ pub(super) fn over(
         let at = steps[0].iter().position(|(one, _)| *one == way).unwrap_or_default();
         source(&groups, at)
     });
-    Ok(Box::new(Dram { session: Session::open(kernel()?, &groups)?, steps, sources }))
+    Ok(Box::new(Dram { session: PerfSession::open(kernel()?, &groups)?, steps, sources }))
 }
 
 /// The events of a controller, each with what it counts.
@@ -105,7 +105,7 @@ fn bytes(root: &Root, pmu: &str, event: &str) -> Result<f64, RootError> {
 }
 
 /// `uncore_imc_0/event=0x04,umask=0x03/ and 5 more`.
-fn source(groups: &[Group], at: usize) -> String {
+fn source(groups: &[EventGroup], at: usize) -> String {
     let first = &groups[0].events[at].text;
     match groups.len() {
         1 => format!("perf_event_open: {first}"),
@@ -114,7 +114,7 @@ fn source(groups: &[Group], at: usize) -> String {
 }
 
 struct Dram {
-    session: Session,
+    session: PerfSession,
     /// Of each PMU's events: what it counts, and the bytes of a step.
     steps: Vec<Vec<(usize, f64)>>,
     sources: [String; 2],
@@ -135,7 +135,7 @@ impl Probe for Dram {
                 .map(|(counted, (_, step))| Ok(counted.clone()?.value * step))
                 .sum::<Result<f64, Unavailable>>()?;
             // One controller may have no memory; all together are never without traffic.
-            if bytes == 0.0 { Err(still(SIGNALS[way].name)) } else { Ok(bytes) }
+            if bytes == 0.0 { Err(did_not_move(SIGNALS[way].name)) } else { Ok(bytes) }
         };
         let reading = |(at, signal): (usize, &Signal)| {
             let mut reading = signal.reading(total(at), window);

@@ -5,12 +5,12 @@ use std::time::Duration;
 use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
-use crate::perf::{Counted, Extra, Plan, Planned, Quantity, Session, Slot, Tally, Target, plan};
+use crate::perf::{CountedEvent, UserEvent, CounterPlan, PlannedGroup, PerfQuantity, PerfSession, EventRole, GroupCounts, PerfTarget, plan};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "counters", signals: SIGNALS, looks_at: CALL, init };
+    ProbeSpec { name: "counters", signals: SIGNALS, reads: CALL, init };
 
 const CALL: &str = "perf_event_open";
 
@@ -65,13 +65,13 @@ pub(super) fn over(
 ) -> Result<Box<dyn Probe>, Unavailable> {
     let plan = plan(root, context)?;
     let groups: Vec<_> = plan.groups.iter().map(|planned| planned.group.clone()).collect();
-    let session = Session::open(kernel()?, &groups)?;
+    let session = PerfSession::open(kernel()?, &groups)?;
     Ok(Box::new(Events { plan, session }))
 }
 
 struct Events {
-    plan: Plan,
-    session: Session,
+    plan: CounterPlan,
+    session: PerfSession,
 }
 
 impl Probe for Events {
@@ -81,7 +81,7 @@ impl Probe for Events {
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let tallies = self.session.stop();
-        let found = Found { plan: &self.plan, tallies };
+        let found = FoundEvents { plan: &self.plan, tallies };
         let mut readings: Vec<Reading> =
             SIGNALS.iter().map(|signal| found.reading(signal, window)).collect();
         readings.extend(found.of_each_cpu(window));
@@ -90,40 +90,40 @@ impl Probe for Events {
     }
 }
 
-struct Found<'a> {
-    plan: &'a Plan,
-    tallies: Vec<Tally>,
+struct FoundEvents<'a> {
+    plan: &'a CounterPlan,
+    tallies: Vec<GroupCounts>,
 }
 
 /// A number with where it came from.
-struct Figure {
+struct EventFigure {
     value: Result<f64, Unavailable>,
     source: String,
-    apart: bool,
+    uncore: bool,
 }
 
-impl Found<'_> {
+impl FoundEvents<'_> {
     fn reading(&self, signal: &Signal, window: Duration) -> Reading {
-        use Quantity::{
+        use PerfQuantity::{
             BranchMisses, Branches, Cycles, DtlbMisses, ItlbMisses, L1dMisses, L1iMisses, L2Misses,
             LlcMisses, LlcReferences,
         };
         let figure = match signal.name {
-            "instructions.user" => self.sum(Slot::UserInstructions),
-            "instructions.kernel" => self.sum(Slot::KernelInstructions),
-            "cycles" => self.sum(Slot::Of(Cycles)),
+            "instructions.user" => self.sum(EventRole::UserInstructions),
+            "instructions.kernel" => self.sum(EventRole::KernelInstructions),
+            "cycles" => self.sum(EventRole::Of(Cycles)),
             "ipc" => self.ipc(),
-            "branches" => self.sum(Slot::Of(Branches)),
-            "branch_misses" => self.sum(Slot::Of(BranchMisses)),
-            "branch_miss_ratio" => self.quotient(Slot::Of(BranchMisses), Slot::Of(Branches), 1.0),
-            "l1d.misses" => self.sum(Slot::Of(L1dMisses)),
-            "l1i.misses" => self.sum(Slot::Of(L1iMisses)),
-            "l2.misses" => self.sum(Slot::Of(L2Misses)),
-            "llc.references" => self.sum(Slot::Of(LlcReferences)),
-            "llc.misses" => self.sum(Slot::Of(LlcMisses)),
-            "llc.miss_ratio" => self.quotient(Slot::Of(LlcMisses), Slot::Of(LlcReferences), 1.0),
-            "dtlb.misses" => self.sum(Slot::Of(DtlbMisses)),
-            "itlb.misses" => self.sum(Slot::Of(ItlbMisses)),
+            "branches" => self.sum(EventRole::Of(Branches)),
+            "branch_misses" => self.sum(EventRole::Of(BranchMisses)),
+            "branch_miss_ratio" => self.quotient(EventRole::Of(BranchMisses), EventRole::Of(Branches), 1.0),
+            "l1d.misses" => self.sum(EventRole::Of(L1dMisses)),
+            "l1i.misses" => self.sum(EventRole::Of(L1iMisses)),
+            "l2.misses" => self.sum(EventRole::Of(L2Misses)),
+            "llc.references" => self.sum(EventRole::Of(LlcReferences)),
+            "llc.misses" => self.sum(EventRole::Of(LlcMisses)),
+            "llc.miss_ratio" => self.quotient(EventRole::Of(LlcMisses), EventRole::Of(LlcReferences), 1.0),
+            "dtlb.misses" => self.sum(EventRole::Of(DtlbMisses)),
+            "itlb.misses" => self.sum(EventRole::Of(ItlbMisses)),
             "mpki.branch" => self.per_thousand(BranchMisses),
             "mpki.l1d" => self.per_thousand(L1dMisses),
             "mpki.l1i" => self.per_thousand(L1iMisses),
@@ -134,7 +134,7 @@ impl Found<'_> {
             _ => self.running(),
         };
         let mut reading = signal.reading(figure.value, window);
-        reading.scope = if figure.apart { Scope::Machine } else { self.plan.scope };
+        reading.scope = if figure.uncore { Scope::Machine } else { self.plan.scope };
         if !figure.source.is_empty() {
             reading.source = format!("{}: {}", signal.source, figure.source);
         }
@@ -142,12 +142,12 @@ impl Found<'_> {
     }
 
     /// The groups in which a slot is, with what they counted.
-    fn groups(&self, slot: Slot) -> impl Iterator<Item = (&Planned, &Tally)> {
+    fn groups(&self, slot: EventRole) -> impl Iterator<Item = (&PlannedGroup, &GroupCounts)> {
         let pairs = self.plan.groups.iter().zip(&self.tallies);
-        pairs.filter(move |(planned, _)| planned.slots.contains(&slot))
+        pairs.filter(move |(planned, _)| planned.roles.contains(&slot))
     }
 
-    fn why_absent(&self, slot: Slot) -> Unavailable {
+    fn why_absent(&self, slot: EventRole) -> Unavailable {
         let why = self.plan.absent.iter().find(|(of, _)| *of == slot).map(|(_, why)| why.clone());
         why.unwrap_or_else(|| {
             Unavailable::new("no event was planned for it", "name a raw event yourself")
@@ -156,27 +156,27 @@ impl Found<'_> {
 
     /// All of a quantity. Groups that repeat it count the same thing, units
     /// outside the cores each their own part.
-    fn sum(&self, slot: Slot) -> Figure {
+    fn sum(&self, slot: EventRole) -> EventFigure {
         let mut groups: Vec<_> = self.groups(slot).collect();
-        let apart = groups.first().is_some_and(|(planned, _)| planned.apart);
+        let apart = groups.first().is_some_and(|(planned, _)| planned.uncore);
         if !apart {
             groups.truncate(1);
         }
         let Some((first, _)) = groups.first() else {
-            return Figure {
+            return EventFigure {
                 value: Err(self.why_absent(slot)),
                 source: String::new(),
-                apart: false,
+                uncore: false,
             };
         };
         let source = source(first, slot);
         let value = groups.iter().map(|(planned, tally)| within(planned, tally, slot)).sum();
-        Figure { value, source, apart }
+        EventFigure { value, source, uncore: apart }
     }
 
     /// A quotient of two quantities of one group.
-    fn quotient(&self, part: Slot, of: Slot, scale: f64) -> Figure {
-        let groups: Vec<_> = self.groups(part).filter(|(p, _)| p.slots.contains(&of)).collect();
+    fn quotient(&self, part: EventRole, of: EventRole, scale: f64) -> EventFigure {
+        let groups: Vec<_> = self.groups(part).filter(|(p, _)| p.roles.contains(&of)).collect();
         let Some((first, _)) = groups.first() else {
             let missing = [part, of].into_iter().find(|slot| self.groups(*slot).next().is_none());
             let why = missing.map_or_else(
@@ -189,68 +189,68 @@ impl Found<'_> {
                 },
                 |slot| self.why_absent(slot),
             );
-            return Figure { value: Err(why), source: String::new(), apart: false };
+            return EventFigure { value: Err(why), source: String::new(), uncore: false };
         };
-        let total = |slot: Slot| -> Result<f64, Unavailable> {
+        let total = |slot: EventRole| -> Result<f64, Unavailable> {
             groups.iter().map(|(planned, tally)| within(planned, tally, slot)).sum()
         };
         let value = total(part).and_then(|part| divide(part * scale, total(of)?));
         let source = format!("{} / {}", source(first, part), source(first, of));
-        Figure { value, source, apart: first.apart }
+        EventFigure { value, source, uncore: first.uncore }
     }
 
-    fn per_thousand(&self, quantity: Quantity) -> Figure {
-        self.quotient(Slot::Of(quantity), Slot::Of(Quantity::Instructions), 1000.0)
+    fn per_thousand(&self, quantity: PerfQuantity) -> EventFigure {
+        self.quotient(EventRole::Of(quantity), EventRole::Of(PerfQuantity::Instructions), 1000.0)
     }
 
     /// Instructions a cycle, in the modes that are counted.
-    fn ipc(&self) -> Figure {
-        let cycles = Slot::Of(Quantity::Cycles);
+    fn ipc(&self) -> EventFigure {
+        let cycles = EventRole::Of(PerfQuantity::Cycles);
         if self.plan.only_user.is_some() {
-            return self.quotient(Slot::UserInstructions, cycles, 1.0);
+            return self.quotient(EventRole::UserInstructions, cycles, 1.0);
         }
-        let user = self.quotient(Slot::UserInstructions, cycles, 1.0);
-        let kernel = self.quotient(Slot::KernelInstructions, cycles, 1.0);
+        let user = self.quotient(EventRole::UserInstructions, cycles, 1.0);
+        let kernel = self.quotient(EventRole::KernelInstructions, cycles, 1.0);
         let value = user.value.and_then(|user| Ok(user + kernel.value?));
         let of = |slot| self.groups(slot).next().map(|(group, _)| source(group, slot));
-        let source = [Slot::UserInstructions, Slot::KernelInstructions].into_iter().filter_map(of);
+        let source = [EventRole::UserInstructions, EventRole::KernelInstructions].into_iter().filter_map(of);
         let parts: Vec<String> = source.collect();
         let source = match of(cycles) {
             Some(cycles) => format!("({}) / {cycles}", parts.join(" + ")),
             None => String::new(),
         };
-        Figure { value, source, apart: false }
+        EventFigure { value, source, uncore: false }
     }
 
     /// The least share of the window in which a group had counters.
-    fn running(&self) -> Figure {
+    fn running(&self) -> EventFigure {
         let shares = self.tallies.iter().flat_map(|tally| &tally.events);
         let shares = shares.filter_map(|event| event.as_ref().ok()).map(|event| event.running);
         let least = shares.reduce(f64::min).ok_or_else(|| {
             Unavailable::new("no event was counted", "see the reasons of the single events")
         });
-        Figure {
+        EventFigure {
             value: least,
             source: "time running / time enabled, of the group with the least".to_owned(),
-            apart: false,
+            uncore: false,
         }
     }
 
     /// Where CPUs are counted: instructions a cycle of each of them.
     fn of_each_cpu(&self, window: Duration) -> Vec<Reading> {
-        let cycles = Slot::Of(Quantity::Cycles);
-        let Some((planned, tally)) = self.groups(cycles).find(|(planned, _)| !planned.apart) else {
+        let cycles = EventRole::Of(PerfQuantity::Cycles);
+        let Some((planned, tally)) = self.groups(cycles).find(|(planned, _)| !planned.uncore) else {
             return Vec::new();
         };
-        let of = |counted: &[Result<Counted, Unavailable>], wanted: &[Slot]| {
-            let pairs = planned.slots.iter().zip(counted);
+        let of = |counted: &[Result<CountedEvent, Unavailable>], wanted: &[EventRole]| {
+            let pairs = planned.roles.iter().zip(counted);
             let mine = pairs.filter(|(slot, _)| wanted.contains(slot));
             mine.map(|(_, counted)| counted.clone().map(|counted| counted.value))
                 .sum::<Result<f64, Unavailable>>()
         };
-        let cpu = |(target, counted): &(Target, Vec<Result<Counted, Unavailable>>)| {
-            let Target::Cpu(cpu) = target else { return None };
-            let value = of(counted, &[Slot::UserInstructions, Slot::KernelInstructions])
+        let cpu = |(target, counted): &(PerfTarget, Vec<Result<CountedEvent, Unavailable>>)| {
+            let PerfTarget::Cpu(cpu) = target else { return None };
+            let value = of(counted, &[EventRole::UserInstructions, EventRole::KernelInstructions])
                 .and_then(|instructions| divide(instructions, of(counted, &[cycles])?));
             let mut reading = ratio("ipc").reading(value, window);
             reading.signal = format!("ipc.cpu{cpu}");
@@ -258,40 +258,40 @@ impl Found<'_> {
             reading.source = format!("{CALL}: instructions / cycles of CPU {cpu}");
             Some(reading)
         };
-        tally.each.iter().filter_map(cpu).collect()
+        tally.by_target.iter().filter_map(cpu).collect()
     }
 
     /// The user's own events, under their own names.
     fn extras(&self, window: Duration) -> Vec<Reading> {
-        let extra = |(at, extra): (usize, &Extra)| {
+        let extra = |(at, extra): (usize, &UserEvent)| {
             let figure = match &extra.event {
-                Ok(_) => self.sum(Slot::Extra(at)),
+                Ok(_) => self.sum(EventRole::User(at)),
                 Err(why) => {
-                    Figure { value: Err(why.clone()), source: String::new(), apart: extra.apart }
+                    EventFigure { value: Err(why.clone()), source: String::new(), uncore: extra.uncore }
                 }
             };
             let mut reading = count("event").reading(figure.value, window);
             reading.signal = format!("event.{}", extra.name);
-            reading.scope = if extra.apart { Scope::Machine } else { self.plan.scope };
+            reading.scope = if extra.uncore { Scope::Machine } else { self.plan.scope };
             if !figure.source.is_empty() {
                 reading.source = format!("{CALL}: {}", figure.source);
             }
             reading
         };
-        self.plan.extras.iter().enumerate().map(extra).collect()
+        self.plan.user_events.iter().enumerate().map(extra).collect()
     }
 }
 
 /// The events of a slot in a group, as they are shown.
-fn source(planned: &Planned, slot: Slot) -> String {
-    let pairs = planned.slots.iter().zip(&planned.group.events);
+fn source(planned: &PlannedGroup, slot: EventRole) -> String {
+    let pairs = planned.roles.iter().zip(&planned.group.events);
     let mine = pairs.filter(|(of, _)| **of == slot).map(|(_, event)| event.shown());
     mine.collect::<Vec<String>>().join(" + ")
 }
 
 /// What a group counted of a slot, all its events together.
-fn within(planned: &Planned, tally: &Tally, slot: Slot) -> Result<f64, Unavailable> {
-    let pairs = planned.slots.iter().zip(&tally.events);
+fn within(planned: &PlannedGroup, tally: &GroupCounts, slot: EventRole) -> Result<f64, Unavailable> {
+    let pairs = planned.roles.iter().zip(&tally.events);
     let mine = pairs.filter(|(of, _)| **of == slot);
     mine.map(|(_, counted)| counted.clone().map(|counted| counted.value)).sum()
 }

@@ -8,14 +8,14 @@ use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::facts::topology::online;
-use crate::perf::{Counted, Group, Privilege, Session, Target, named};
+use crate::perf::{CountedEvent, EventGroup, Privilege, PerfSession, PerfTarget, named};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "frequency",
     signals: SIGNALS,
-    looks_at: "perf_event_open: the msr PMU",
+    reads: "perf_event_open: the msr PMU",
     init,
 };
 
@@ -58,8 +58,8 @@ pub(super) fn over(
         false => (Scope::Cpus, context.cpus.clone()),
     };
     let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
-    let targets = cpus.into_iter().map(Target::Cpu).collect();
-    let session = Session::open(kernel()?, &[Group { events, targets, inherit: false }])?;
+    let targets = cpus.into_iter().map(PerfTarget::Cpu).collect();
+    let session = PerfSession::open(kernel()?, &[EventGroup { events, targets, inherit: false }])?;
     Ok(Box::new(Frequency { session, scope, cpus: list.join(",") }))
 }
 
@@ -74,7 +74,7 @@ fn explain(why: Unavailable) -> Unavailable {
 }
 
 struct Frequency {
-    session: Session,
+    session: PerfSession,
     scope: Scope,
     cpus: String,
 }
@@ -86,7 +86,7 @@ impl Probe for Frequency {
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let tally = self.session.stop().into_iter().next();
-        let counted = |at: usize| -> Result<Counted, Unavailable> {
+        let counted = |at: usize| -> Result<CountedEvent, Unavailable> {
             let event = tally.as_ref().and_then(|tally| tally.events.get(at).cloned());
             event.unwrap_or_else(|| {
                 Err(Unavailable::new("the events were not opened", "report this"))

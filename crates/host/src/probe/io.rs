@@ -2,7 +2,7 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, Look};
+use super::counters::{Counters, CounterValues};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::parse::field;
 use crate::root::{Root, RootError};
@@ -10,7 +10,7 @@ use crate::unavailable::Unavailable;
 
 const IO: &str = "/proc/self/io";
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec { name: "io", signals: SIGNALS, looks_at: IO, init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec { name: "io", signals: SIGNALS, reads: IO, init };
 
 const SIGNALS: &[Signal] = &[
     bytes("io.read", "/proc/self/io: read_bytes"),
@@ -47,7 +47,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     Ok(Box::new(Counters::plain(SIGNALS, move || look(&root))))
 }
 
-fn look(root: &Root) -> Look {
+fn look(root: &Root) -> CounterValues {
     let text = root.text(IO)?;
     Ok(FIELDS.iter().map(|name| read(&text, name).map_err(Unavailable::from)).collect())
 }

@@ -20,7 +20,7 @@ use crate::unavailable::Unavailable;
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "limits",
     signals: SIGNALS,
-    looks_at: "getrusage, /proc/*/stat, /proc/self/cgroup, /proc/meminfo, /sys/class/net/*",
+    reads: "getrusage, /proc/*/stat, /proc/self/cgroup, /proc/meminfo, /sys/class/net/*",
     init,
 };
 

@@ -4,7 +4,7 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, Look};
+use super::counters::{Counters, CounterValues};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::cpu;
 use crate::root::{Root, RootError};
@@ -14,7 +14,7 @@ const RESCTRL: &str = "/sys/fs/resctrl";
 const DATA: &str = "/sys/fs/resctrl/mon_data";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "resctrl", signals: SIGNALS, looks_at: "/sys/fs/resctrl/mon_data", init };
+    ProbeSpec { name: "resctrl", signals: SIGNALS, reads: "/sys/fs/resctrl/mon_data", init };
 
 const SIGNALS: &[Signal] = &[
     resctrl("llc.occupancy", "/sys/fs/resctrl/mon_data/mon_L3_*/llc_occupancy").at_end(),
@@ -57,7 +57,7 @@ fn domains(root: &Root) -> Vec<String> {
     names.into_iter().filter(|name| name.starts_with("mon_L3_")).collect()
 }
 
-fn look(root: &Root, domains: &[String]) -> Look {
+fn look(root: &Root, domains: &[String]) -> CounterValues {
     let sum = |file: &&str| {
         let each = domains.iter().map(|domain| {
             let path = format!("{DATA}/{domain}/{file}");

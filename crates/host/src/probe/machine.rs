@@ -11,7 +11,7 @@ use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "machine", signals: SIGNALS, looks_at: "/proc/stat, getrusage", init };
+    ProbeSpec { name: "machine", signals: SIGNALS, reads: "/proc/stat, getrusage", init };
 
 const SIGNALS: &[Signal] = &[BUSY, STEAL, IO_WAIT, INTERRUPTS, NEIGHBOURS];
 const BUSY: Signal =
@@ -39,7 +39,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
 pub(super) fn watching(root: &Root, children: bool) -> Result<Box<dyn Probe>, Unavailable> {
     cpu_ticks(root)?;
     let not_started = Unavailable::new("the probe was not started", "start it first");
-    Ok(Box::new(Machine {
+    Ok(Box::new(MachineProbe {
         root: root.clone(),
         children,
         ticks: Err(not_started.clone()),
@@ -47,7 +47,7 @@ pub(super) fn watching(root: &Root, children: bool) -> Result<Box<dyn Probe>, Un
     }))
 }
 
-struct Machine {
+struct MachineProbe {
     root: Root,
     children: bool,
     ticks: Result<CpuTicks, Unavailable>,
@@ -55,7 +55,7 @@ struct Machine {
     own: Result<f64, Unavailable>,
 }
 
-impl Machine {
+impl MachineProbe {
     fn look(&self) -> (Result<CpuTicks, Unavailable>, Result<f64, Unavailable>) {
         let ticks = cpu_ticks(&self.root).map_err(Unavailable::from);
         let own = || -> Result<f64, Unavailable> {
@@ -69,7 +69,7 @@ impl Machine {
     }
 }
 
-impl Probe for Machine {
+impl Probe for MachineProbe {
     fn start(&mut self) {
         (self.ticks, self.own) = self.look();
     }

@@ -20,7 +20,7 @@ const SLACK: u64 = 1 << 20;
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "memory",
     signals: SIGNALS,
-    looks_at: "/proc/self/status, /proc/self/clear_refs",
+    reads: "/proc/self/status, /proc/self/clear_refs",
     init,
 };
 

@@ -39,12 +39,12 @@ use model::{Reading, Series};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-pub use choice::{Choice, UnknownProbe};
+pub use choice::{ProbeChoice, UnknownProbe};
 pub use counter_choice::{CounterChoice, CounterScope};
-pub use sampler::{Gauge, Task};
-pub use signal::{Covers, Signal};
-pub use units::{NewKernel, Over};
-pub use watch::{Observed, Prepared, Watch};
+pub use sampler::{Gauge, SamplerTask};
+pub use signal::{SignalWindow, Signal};
+pub use units::{NewKernel, PerDuration};
+pub use watch::{WatchReadings, PreparedWatch, RunWatch};
 
 /// Every probe. They start in this order and stop in the other, so the last is
 /// the innermost: what the others cost lies outside its window.
@@ -81,7 +81,7 @@ pub const PROBES: &[ProbeSpec] = &[
 
 /// The probes that count through [`Kernel`](crate::perf::Kernel), with how to
 /// make each over another one: a recorded machine can then be counted on.
-pub const COUNTING: &[(&str, Over)] = &[
+pub const COUNTING: &[(&str, PerDuration)] = &[
     (events::SPEC.name, events::over),
     (software::SPEC.name, software::over),
     (frequency::SPEC.name, frequency::over),
@@ -96,13 +96,13 @@ pub struct Context {
     /// The folder of the store that is measured, if it has one on this machine.
     pub store_path: Option<PathBuf>,
     /// The folders of further stores that are asked at the same time, on other devices.
-    pub beside: Vec<PathBuf>,
+    pub further_store_paths: Vec<PathBuf>,
     /// The CPUs on which the load runs; empty where it runs anywhere. The sampler keeps off them.
     pub cpus: Vec<u32>,
     /// The processes of the servers on this machine, empty for an embedded store.
     pub server_pids: Vec<u32>,
     /// The probes that run.
-    pub choice: Choice,
+    pub choice: ProbeChoice,
     /// How often the sampler looks, where a probe is not to say it.
     pub every: Option<Duration>,
     /// Where energy is read from.
@@ -114,7 +114,7 @@ pub struct Context {
 impl Context {
     /// The folders of all stores that are measured.
     pub(crate) fn store_paths(&self) -> Vec<PathBuf> {
-        self.store_path.iter().chain(&self.beside).cloned().collect()
+        self.store_path.iter().chain(&self.further_store_paths).cloned().collect()
     }
 
     /// How often to sample.
@@ -123,7 +123,7 @@ impl Context {
     }
 
     /// Whether a probe is to run with settings that it can work with, or why not.
-    fn wants(&self, spec: &ProbeSpec) -> Result<(), Unavailable> {
+    fn check_chosen(&self, spec: &ProbeSpec) -> Result<(), Unavailable> {
         self.choice.takes(spec, self.energy.configured(spec.name))?;
         if energy::NAMES.contains(&spec.name) {
             let broken = |error: energy::SettingError| {
@@ -146,7 +146,7 @@ pub struct ProbeSpec {
     pub signals: &'static [Signal],
     /// The files or calls of one look, two looks a run. [`Watch`] measures
     /// what they cost and reports it as `probe.NAME.cost`.
-    pub looks_at: &'static str,
+    pub reads: &'static str,
     /// Makes the probe, or says why it cannot work on this machine.
     pub init: Init,
 }
@@ -157,7 +157,7 @@ impl ProbeSpec {
     /// # Errors
     /// The reason and what to do about it.
     pub fn make(&self, root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-        context.wants(self)?;
+        context.check_chosen(self)?;
         (self.init)(root, context)
     }
 }
@@ -176,12 +176,12 @@ pub trait Probe: Send {
     /// The window of the run itself, which begins when every probe has started and ends before
     /// the first one stops; told right before `stop`. Of use to a probe that knows what was in
     /// between its looks.
-    fn narrow(&mut self, opened: Instant, closed: Instant) {
+    fn set_run_window(&mut self, opened: Instant, closed: Instant) {
         let _ = (opened, closed);
     }
 
     /// What the sampler thread shall do for this probe. Asked for once, before `start`.
-    fn tasks(&mut self) -> Vec<Task> {
+    fn tasks(&mut self) -> Vec<SamplerTask> {
         Vec::new()
     }
 

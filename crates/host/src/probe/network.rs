@@ -3,7 +3,7 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, Look, OfDevices};
+use super::counters::{Counters, CounterValues, OfDevices};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -12,7 +12,7 @@ const NET: &str = "/sys/class/net";
 const LOOPBACK: &str = "lo";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "network", signals: SIGNALS, looks_at: "/sys/class/net/*/statistics", init };
+    ProbeSpec { name: "network", signals: SIGNALS, reads: "/sys/class/net/*/statistics", init };
 
 const SIGNALS: &[Signal] = &[
     nic("nic.received", Unit::Bytes, "/sys/class/net/*/statistics: rx_bytes"),
@@ -55,7 +55,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     Ok(Box::new(OfDevices { counters, devices, except: &["nic.loopback"] }))
 }
 
-fn look(root: &Root, devices: &[String]) -> Look {
+fn look(root: &Root, devices: &[String]) -> CounterValues {
     let read = |name: &str, file: &str| {
         root.number::<u64>(&format!("{NET}/{name}/statistics/{file}")).map_err(Unavailable::from)
     };

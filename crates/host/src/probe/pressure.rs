@@ -2,13 +2,13 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, Look, Scale};
+use super::counters::{Counters, CounterValues, Scale};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "pressure", signals: SIGNALS, looks_at: "/proc/pressure/*", init };
+    ProbeSpec { name: "pressure", signals: SIGNALS, reads: "/proc/pressure/*", init };
 
 const SIGNALS: &[Signal] = &[
     stall("psi.cpu.some", "/proc/pressure/cpu: some total"),
@@ -42,7 +42,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     Ok(Box::new(Counters::new(SIGNALS, scales, move || look(&root))))
 }
 
-fn look(root: &Root) -> Look {
+fn look(root: &Root) -> CounterValues {
     Ok(LINES.iter().map(|(path, line)| read(root, path, line)).collect())
 }
 

@@ -83,7 +83,7 @@ pub fn throttled(readings: &[Reading]) -> Vec<Throttled> {
 
 /// A look at what all CPUs do, from when it is made. What was started for the measurement, and has
 /// ended before the look does, is part of it.
-pub struct Quiet {
+pub struct QuietCheck {
     probe: Result<Box<dyn Probe>, Unavailable>,
     /// None where no control group can be seen: then there is nothing to say of quotas.
     quota: Option<Box<dyn Probe>>,
@@ -92,15 +92,15 @@ pub struct Quiet {
 
 /// What was seen meanwhile.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct QuietReport {
     /// Those of the probe `machine`.
     pub readings: Vec<Reading>,
     /// Why timings of that time are doubtful; empty on a quiet machine.
     pub doubts: Vec<String>,
 }
 
-impl Quiet {
-    pub fn begin(root: &Root) -> Quiet {
+impl QuietCheck {
+    pub fn begin(root: &Root) -> QuietCheck {
         let mut probe = machine::watching(root, true);
         if let Ok(probe) = &mut probe {
             probe.start();
@@ -109,15 +109,15 @@ impl Quiet {
         if let Some(quota) = &mut quota {
             quota.start();
         }
-        Quiet { probe, quota, begun: Instant::now() }
+        QuietCheck { probe, quota, begun: Instant::now() }
     }
 
     /// Ends the look.
-    pub fn end(self) -> Seen {
+    pub fn end(self) -> QuietReport {
         let window = self.begun.elapsed();
         let mut seen = match self.probe {
-            Ok(mut probe) => seen(probe.stop(window)),
-            Err(why) => Seen { readings: Vec::new(), doubts: vec![unknown(&why.to_string())] },
+            Ok(mut probe) => report(probe.stop(window)),
+            Err(why) => QuietReport { readings: Vec::new(), doubts: vec![unknown(&why.to_string())] },
         };
         let quotas = self.quota.map(|mut quota| throttled(&quota.stop(window)));
         let words = |throttled| match throttled {
@@ -132,7 +132,7 @@ fn unknown(why: &str) -> String {
     format!("whether the machine was quiet is not known: {why}")
 }
 
-fn seen(readings: Vec<Reading>) -> Seen {
+fn report(readings: Vec<Reading>) -> QuietReport {
     let of = |signal: &str| readings.iter().find(|reading| reading.signal == signal);
     let doubt = |signal: &str, doubt: fn(f64) -> Option<String>| match &of(signal)?.answer {
         ReadingValue::Value(share) => doubt(*share),
@@ -143,7 +143,7 @@ fn seen(readings: Vec<Reading>) -> Seen {
     let doubts =
         [doubt("machine.steal", steal_doubt), doubt("machine.neighbours", neighbours_doubt)];
     let doubts = doubts.into_iter().flatten().collect();
-    Seen { readings, doubts }
+    QuietReport { readings, doubts }
 }
 
 /// A few ticks of `/proc/stat`.
@@ -172,21 +172,21 @@ mod tests {
         let doubts = |steal: f64, neighbours: f64| {
             let steal = reading("machine.steal", ReadingValue::Value(steal));
             let neighbours = reading("machine.neighbours", ReadingValue::Value(neighbours));
-            seen(vec![steal, neighbours]).doubts
+            report(vec![steal, neighbours]).doubts
         };
         assert!(doubts(0.005, 0.04).is_empty());
         assert!(doubts(0.02, 0.0)[0].contains("2.0 %"));
         assert_eq!(doubts(0.5, 0.5).len(), 2);
         let reason = "a counter went back".to_owned();
         let lost = reading("machine.steal", ReadingValue::Unavailable { reason, remedy: None });
-        assert!(seen(vec![lost]).doubts[0].contains("not known: a counter went back"));
+        assert!(report(vec![lost]).doubts[0].contains("not known: a counter went back"));
     }
 
     #[test]
     fn this_machine_answers() {
-        let seen = Quiet::begin(&Root::live()).end();
+        let seen = QuietCheck::begin(&Root::live()).end();
         assert!(seen.readings.iter().any(|reading| reading.signal == "machine.steal"));
-        let nowhere = Quiet::begin(&Root::at("/nonexistent")).end();
+        let nowhere = QuietCheck::begin(&Root::at("/nonexistent")).end();
         assert!(nowhere.doubts[0].contains("is not known"), "{nowhere:?}");
     }
 }

@@ -9,14 +9,14 @@ use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::cgroup::{self, Throttling};
-use crate::human;
+use crate::format;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "quota",
     signals: SIGNALS,
-    looks_at: "/proc/*/cgroup, cpu.stat and the quota of each control group up to the top",
+    reads: "/proc/*/cgroup, cpu.stat and the quota of each control group up to the top",
     init,
 };
 
@@ -43,8 +43,8 @@ pub(crate) const SERVER: Signal = Signal::new(
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     cgroup::cpu_throttling(root, None).map_err(unseen)?;
-    let servers = context.server_pids.iter().map(|pid| Watched::of(root, Some(*pid))).collect();
-    Ok(Box::new(Quota { own: Watched::of(root, None), servers }))
+    let servers = context.server_pids.iter().map(|pid| WatchedCgroups::of(root, Some(*pid))).collect();
+    Ok(Box::new(Quota { own: WatchedCgroups::of(root, None), servers }))
 }
 
 fn unseen(why: String) -> Unavailable {
@@ -52,28 +52,28 @@ fn unseen(why: String) -> Unavailable {
 }
 
 struct Quota {
-    own: Watched,
-    servers: Vec<Watched>,
+    own: WatchedCgroups,
+    servers: Vec<WatchedCgroups>,
 }
 
 /// The groups of one process.
-struct Watched {
+struct WatchedCgroups {
     root: Root,
     process: Option<u32>,
     before: Result<BTreeMap<String, Throttling>, Unavailable>,
 }
 
 /// What one group's quota did in a window.
-struct Held {
+struct QuotaUse {
     share: f64,
     time_s: f64,
     words: String,
 }
 
-impl Watched {
-    fn of(root: &Root, process: Option<u32>) -> Watched {
+impl WatchedCgroups {
+    fn of(root: &Root, process: Option<u32>) -> WatchedCgroups {
         let not_started = Unavailable::new("the probe was not started", "start it first");
-        Watched { root: root.clone(), process, before: Err(not_started) }
+        WatchedCgroups { root: root.clone(), process, before: Err(not_started) }
     }
 
     fn look(&self) -> Result<BTreeMap<String, Throttling>, Unavailable> {
@@ -86,9 +86,9 @@ impl Watched {
     }
 
     /// The group that was throttled in the largest share of its periods.
-    fn held(&self) -> Result<Held, Unavailable> {
+    fn most_throttled(&self) -> Result<QuotaUse, Unavailable> {
         let (before, after) = (self.before.as_ref().map_err(Clone::clone)?, self.look()?);
-        let mut most = Held { share: 0.0, time_s: 0.0, words: "no quota ran out".to_owned() };
+        let mut most = QuotaUse { share: 0.0, time_s: 0.0, words: "no quota ran out".to_owned() };
         for (file, now) in &after {
             let Some(then) = before.get(file) else { continue };
             let periods = now.periods.saturating_sub(then.periods);
@@ -100,11 +100,11 @@ impl Watched {
             let share = throttled as f64 / periods.max(throttled) as f64;
             if share > most.share {
                 let quota = match &now.quota {
-                    Some((cpus, file)) => format!("{} CPUs by {file}", human::short(*cpus)),
+                    Some((cpus, file)) => format!("{} CPUs by {file}", format::short(*cpus)),
                     None => "a quota that is gone now".to_owned(),
                 };
                 let words = format!("{quota}, used up in {throttled} of {periods} periods");
-                most = Held { share, time_s: (now.time_s - then.time_s).max(0.0), words };
+                most = QuotaUse { share, time_s: (now.time_s - then.time_s).max(0.0), words };
             }
         }
         Ok(most)
@@ -113,13 +113,13 @@ impl Watched {
 
 impl Probe for Quota {
     fn start(&mut self) {
-        self.servers.iter_mut().for_each(Watched::start);
+        self.servers.iter_mut().for_each(WatchedCgroups::start);
         self.own.start();
     }
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
-        let own = self.own.held();
-        let told = |signal: Signal, held: &Result<Held, Unavailable>, of: fn(&Held) -> f64| {
+        let own = self.own.most_throttled();
+        let told = |signal: Signal, held: &Result<QuotaUse, Unavailable>, of: fn(&QuotaUse) -> f64| {
             let answer = held.as_ref().map(of).map_err(Clone::clone);
             let mut reading = signal.reading(answer, window);
             if let Ok(held) = held {
@@ -131,7 +131,7 @@ impl Probe for Quota {
             told(THROTTLED, &own, |held| held.share),
             told(THROTTLED_TIME, &own, |held| held.time_s),
         ];
-        let servers = self.servers.iter().map(Watched::held);
+        let servers = self.servers.iter().map(WatchedCgroups::most_throttled);
         let most = servers.reduce(|one, other| match (one, other) {
             (Ok(one), Ok(other)) => Ok(if other.share > one.share { other } else { one }),
             (Err(why), _) | (_, Err(why)) => Err(why),

@@ -19,7 +19,7 @@ const USAGE: &str = "/sys/devices/system/cpu/cpu*/cpuidle/state*: usage";
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "residency",
     signals: SIGNALS,
-    looks_at: "/sys/devices/system/cpu/cpu*/cpuidle/state*",
+    reads: "/sys/devices/system/cpu/cpu*/cpuidle/state*",
     init,
 };
 
@@ -29,14 +29,14 @@ const ENTRIES: Signal = Signal::new("residency.entries", Unit::Count, Scope::Mac
 
 /// A state on one CPU: microseconds in it and times that it was entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct State {
+struct CpuStateTime {
     name: String,
     time_us: u64,
     usage: u64,
 }
 
 /// One look, by CPU and number of the state.
-type Look = BTreeMap<(u32, u32), State>;
+type ResidencySnapshot = BTreeMap<(u32, u32), CpuStateTime>;
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     if look(root)?.is_empty() {
@@ -55,7 +55,7 @@ struct Residency {
     root: Root,
     /// Those of the load, shown apart where they are known.
     cpus: Vec<u32>,
-    before: Result<Look, Unavailable>,
+    before: Result<ResidencySnapshot, Unavailable>,
 }
 
 impl Probe for Residency {
@@ -86,7 +86,7 @@ impl Probe for Residency {
         });
         let entries = all.map(|states| states.iter().map(|state| state.usage).sum::<u64>() as f64);
         let mut readings = vec![IDLE.reading(share, window), ENTRIES.reading(entries, window)];
-        let mut add = |prefix: &str, scope: Scope, whose: &str, states: &[Gain]| {
+        let mut add = |prefix: &str, scope: Scope, whose: &str, states: &[ResidencyGain]| {
             for state in states {
                 let mut reading =
                     IDLE.reading(self::share([state.time_us].into_iter(), states, window), window);
@@ -112,7 +112,7 @@ impl Probe for Residency {
 
 /// What a state gained on some CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Gain {
+struct ResidencyGain {
     name: String,
     time_us: u64,
     usage: u64,
@@ -120,8 +120,8 @@ struct Gain {
 }
 
 /// The gains of each state by name, in the order of the states.
-fn gains(before: &Look, after: &Look, of: impl Fn(u32) -> bool) -> Result<Vec<Gain>, Unavailable> {
-    let mut states: Vec<Gain> = Vec::new();
+fn gains(before: &ResidencySnapshot, after: &ResidencySnapshot, of: impl Fn(u32) -> bool) -> Result<Vec<ResidencyGain>, Unavailable> {
+    let mut states: Vec<ResidencyGain> = Vec::new();
     for ((cpu, number), end) in after.iter().filter(|((cpu, _), _)| of(*cpu)) {
         // A CPU that came online in the window has no beginning.
         let Some(start) = before.get(&(*cpu, *number)) else { continue };
@@ -143,7 +143,7 @@ fn gains(before: &Look, after: &Look, of: impl Fn(u32) -> bool) -> Result<Vec<Ga
                 state.usage += usage;
                 state.cpus += 1;
             }
-            None => states.push(Gain { name: end.name.clone(), time_us, usage, cpus: 1 }),
+            None => states.push(ResidencyGain { name: end.name.clone(), time_us, usage, cpus: 1 }),
         }
     }
     Ok(states)
@@ -153,7 +153,7 @@ fn gains(before: &Look, after: &Look, of: impl Fn(u32) -> bool) -> Result<Vec<Ga
 /// began before the window can make a little more than all of it.
 fn share(
     times_us: impl Iterator<Item = u64>,
-    states: &[Gain],
+    states: &[ResidencyGain],
     window: Duration,
 ) -> Result<f64, Unavailable> {
     let cpus = states.iter().map(|state| state.cpus).max().unwrap_or(0);
@@ -164,13 +164,13 @@ fn share(
     Ok((times_us.sum::<u64>() as f64 / all).min(1.0))
 }
 
-fn look(root: &Root) -> Result<Look, RootError> {
-    let mut look = Look::new();
+fn look(root: &Root) -> Result<ResidencySnapshot, RootError> {
+    let mut look = ResidencySnapshot::new();
     for cpu in online(root)? {
         let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
         for number in root.numbered(&folder, "state").unwrap_or_default() {
             let file = |name: &str| format!("{folder}/state{number}/{name}");
-            let state = State {
+            let state = CpuStateTime {
                 name: root.value(&file("name"))?,
                 time_us: root.number(&file("time"))?,
                 usage: root.number(&file("usage"))?,

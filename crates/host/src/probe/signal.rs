@@ -6,7 +6,7 @@ use crate::unavailable::Unavailable;
 
 /// What time a signal speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Covers {
+pub enum SignalWindow {
     /// All of the window: a difference, a share or a maximum.
     Window,
     /// The instant at the window's end.
@@ -22,7 +22,7 @@ pub struct Signal {
     pub scope: Scope,
     /// The file and field, or the call, e.g. `/proc/self/io: write_bytes`.
     pub source: &'static str,
-    pub covers: Covers,
+    pub covers: SignalWindow,
     /// How the number comes to be.
     pub origin: Origin,
 }
@@ -30,12 +30,12 @@ pub struct Signal {
 impl Signal {
     /// A signal over the whole window.
     pub const fn new(name: &'static str, unit: Unit, scope: Scope, source: &'static str) -> Self {
-        Signal { name, unit, scope, source, covers: Covers::Window, origin: Origin::Measured }
+        Signal { name, unit, scope, source, covers: SignalWindow::Window, origin: Origin::Measured }
     }
 
     /// The same signal, of the instant at the window's end.
     pub const fn at_end(mut self) -> Self {
-        self.covers = Covers::End;
+        self.covers = SignalWindow::End;
         self
     }
 
@@ -57,8 +57,8 @@ impl Signal {
             scope: self.scope,
             source: self.source.to_owned(),
             window_s: match self.covers {
-                Covers::Window => window.as_secs_f64(),
-                Covers::End => 0.0,
+                SignalWindow::Window => window.as_secs_f64(),
+                SignalWindow::End => 0.0,
             },
             origin: self.origin,
         }

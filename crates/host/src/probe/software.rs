@@ -6,12 +6,12 @@ use std::time::Duration;
 use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
-use crate::perf::{Group, Privilege, Session, Tally, Target, encode, targets};
+use crate::perf::{EventGroup, Privilege, PerfSession, GroupCounts, PerfTarget, encode, targets};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "software", signals: SIGNALS, looks_at: "perf_event_open", init };
+    ProbeSpec { name: "software", signals: SIGNALS, reads: "perf_event_open", init };
 
 const SIGNALS: &[Signal] = &[
     event("software.task_clock", Unit::Seconds, "perf_event_open: PERF_COUNT_SW_TASK_CLOCK"),
@@ -45,19 +45,19 @@ pub(super) fn over(
     // A switch happens in the kernel: without its part the count would be zero.
     Privilege::of(root)?.kernel_mode()?;
     let (scope, targets) = targets(root, context)?;
-    let inherit = targets.iter().any(|target| matches!(target, Target::Thread(_)));
+    let inherit = targets.iter().any(|target| matches!(target, PerfTarget::Thread(_)));
     // Each event alone: the kernel has as many of these counters as are asked for.
     let group = |(terms, _): &(&str, f64)| {
         let events = vec![encode(root, "software", terms)?];
-        Ok(Group { events, targets: targets.clone(), inherit })
+        Ok(EventGroup { events, targets: targets.clone(), inherit })
     };
-    let groups: Result<Vec<Group>, Unavailable> = EVENTS.iter().map(group).collect();
-    Ok(Box::new(Software { scope, session: Session::open(kernel()?, &groups?)? }))
+    let groups: Result<Vec<EventGroup>, Unavailable> = EVENTS.iter().map(group).collect();
+    Ok(Box::new(Software { scope, session: PerfSession::open(kernel()?, &groups?)? }))
 }
 
 struct Software {
     scope: Scope,
-    session: Session,
+    session: PerfSession,
 }
 
 impl Probe for Software {
@@ -67,7 +67,7 @@ impl Probe for Software {
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let tallies = self.session.stop();
-        let reading = |((signal, (_, step)), tally): ((&Signal, &(&str, f64)), Tally)| {
+        let reading = |((signal, (_, step)), tally): ((&Signal, &(&str, f64)), GroupCounts)| {
             let counted = tally.events.into_iter().next().unwrap_or_else(|| {
                 Err(Unavailable::new("the event was not opened", "report this"))
             });

@@ -7,14 +7,14 @@ use std::time::Duration;
 use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
-use crate::perf::{Counted, Group, Session, named};
+use crate::perf::{CountedEvent, EventGroup, PerfSession, named};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "cstates",
     signals: SIGNALS,
-    looks_at: "perf_event_open: the cstate_core and cstate_pkg PMUs",
+    reads: "perf_event_open: the cstate_core and cstate_pkg PMUs",
     init,
 };
 
@@ -37,7 +37,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
 }
 
 /// A state of one of the PMUs: `residency.core.c1`, `cstate_core/c1-residency/`.
-struct State {
+struct CState {
     signal: String,
     event: String,
 }
@@ -56,9 +56,9 @@ pub(super) fn over(
             // The counters stand beside the clock that measures them.
             let event = format!("{name}{SUFFIX}");
             let group = units::group(root, pmu, &[&event])?;
-            let tsc = Group { events: vec![named(root, "msr", "tsc")?], ..group.clone() };
+            let tsc = EventGroup { events: vec![named(root, "msr", "tsc")?], ..group.clone() };
             groups.extend([group, tsc]);
-            states.push(State {
+            states.push(CState {
                 signal: format!("{prefix}.{name}"),
                 event: format!("{pmu}/{event}/"),
             });
@@ -71,22 +71,22 @@ pub(super) fn over(
              (residency.*) are all that is known",
         ));
     }
-    Ok(Box::new(States { states, session: Session::open(kernel()?, &groups)? }))
+    Ok(Box::new(CStates { states, session: PerfSession::open(kernel()?, &groups)? }))
 }
 
-struct States {
-    states: Vec<State>,
-    session: Session,
+struct CStates {
+    states: Vec<CState>,
+    session: PerfSession,
 }
 
-impl Probe for States {
+impl Probe for CStates {
     fn start(&mut self) {
         self.session.start();
     }
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let tallies = self.session.stop();
-        let one = |at: usize| -> Result<Counted, Unavailable> {
+        let one = |at: usize| -> Result<CountedEvent, Unavailable> {
             let event = tallies.get(at).and_then(|tally| tally.events.first().cloned());
             event
                 .unwrap_or_else(|| Err(Unavailable::new("the event was not opened", "report this")))
@@ -131,7 +131,7 @@ impl Probe for States {
     }
 }
 
-fn named_source(mut reading: Reading, state: &State) -> Reading {
+fn named_source(mut reading: Reading, state: &CState) -> Reading {
     reading.source = format!("perf_event_open: {} / msr/tsc/", state.event);
     reading
 }

@@ -2,14 +2,14 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, Look};
+use super::counters::{Counters, CounterValues};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::stat::STAT;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "switches", signals: SIGNALS, looks_at: STAT, init };
+    ProbeSpec { name: "switches", signals: SIGNALS, reads: STAT, init };
 
 const SIGNALS: &[Signal] = &[
     machine("interrupts.hard", "/proc/stat: intr"),
@@ -31,7 +31,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     Ok(Box::new(Counters::plain(SIGNALS, move || look(&root))))
 }
 
-fn look(root: &Root) -> Look {
+fn look(root: &Root) -> CounterValues {
     let text = root.text(STAT)?;
     Ok(KEYS.iter().map(|key| read(&text, key)).collect())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use model::{Reading, Scope, Series, Unit};
 
 use super::counters::gained;
-use super::sampler::{Kind, Sampled, Sensor, Take, Task};
+use super::sampler::{Kind, Sampled, Sensor, Take, SamplerTask};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::topology::threads;
 use crate::root::{Root, RootError};
@@ -19,7 +19,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "thermal",
     signals: SIGNALS,
-    looks_at: "/sys/class/hwmon, /sys/class/thermal, /sys/devices/system/cpu/cpu*/thermal_throttle",
+    reads: "/sys/class/hwmon, /sys/class/thermal, /sys/devices/system/cpu/cpu*/thermal_throttle",
     init,
 };
 
@@ -113,11 +113,11 @@ impl Probe for Thermal {
         readings
     }
 
-    fn narrow(&mut self, opened: Instant, closed: Instant) {
-        self.temperature.narrow(opened, closed);
+    fn set_run_window(&mut self, opened: Instant, closed: Instant) {
+        self.temperature.set_run_window(opened, closed);
     }
 
-    fn tasks(&mut self) -> Vec<Task> {
+    fn tasks(&mut self) -> Vec<SamplerTask> {
         self.temperature.tasks()
     }
 

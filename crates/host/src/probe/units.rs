@@ -3,26 +3,26 @@
 
 use super::{Context, Probe};
 use crate::perf::{
-    Encoded, Group, Kernel, Live, PMUS, Privilege, Target, cpumask, encode, named, pmus,
+    EncodedEvent, EventGroup, PerfKernel, RunningKernel, PMUS, Privilege, PerfTarget, cpumask, encode, named, pmus,
 };
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
 /// Makes a kernel to count with, once all that files tell is decided.
-pub type NewKernel<'a> = &'a dyn Fn() -> Result<Box<dyn Kernel>, Unavailable>;
+pub type NewKernel<'a> = &'a dyn Fn() -> Result<Box<dyn PerfKernel>, Unavailable>;
 
 /// Makes a probe over a kernel, or says why it cannot work here.
-pub type Over = fn(&Root, &Context, NewKernel) -> Result<Box<dyn Probe>, Unavailable>;
+pub type PerDuration = fn(&Root, &Context, NewKernel) -> Result<Box<dyn Probe>, Unavailable>;
 
 /// The probe over the running kernel, which answers for the running machine alone.
 pub(super) fn live(
     root: &Root,
     context: &Context,
-    over: Over,
+    over: PerDuration,
 ) -> Result<Box<dyn Probe>, Unavailable> {
-    let kernel = || -> Result<Box<dyn Kernel>, Unavailable> {
+    let kernel = || -> Result<Box<dyn PerfKernel>, Unavailable> {
         match root.is_live() {
-            true => Ok(Box::<Live>::default()),
+            true => Ok(Box::<RunningKernel>::default()),
             false => Err(Unavailable::recorded("perf_event_open")),
         }
     };
@@ -38,22 +38,22 @@ pub(super) fn pmus_named(root: &Root, prefix: &str) -> Result<Vec<String>, RootE
 }
 
 /// A group of a PMU's own events on each of its units.
-pub(super) fn group(root: &Root, pmu: &str, names: &[&str]) -> Result<Group, Unavailable> {
-    let events: Result<Vec<Encoded>, _> = names.iter().map(|name| named(root, pmu, name)).collect();
+pub(super) fn group(root: &Root, pmu: &str, names: &[&str]) -> Result<EventGroup, Unavailable> {
+    let events: Result<Vec<EncodedEvent>, _> = names.iter().map(|name| named(root, pmu, name)).collect();
     on_units(root, pmu, events?)
 }
 
 /// The same with the terms written out, for a PMU that lists no events.
-pub(super) fn raw_group(root: &Root, pmu: &str, terms: &[&str]) -> Result<Group, Unavailable> {
-    let events: Result<Vec<Encoded>, _> =
+pub(super) fn raw_group(root: &Root, pmu: &str, terms: &[&str]) -> Result<EventGroup, Unavailable> {
+    let events: Result<Vec<EncodedEvent>, _> =
         terms.iter().map(|terms| encode(root, pmu, terms)).collect();
     on_units(root, pmu, events?)
 }
 
-fn on_units(root: &Root, pmu: &str, events: Vec<Encoded>) -> Result<Group, Unavailable> {
+fn on_units(root: &Root, pmu: &str, events: Vec<EncodedEvent>) -> Result<EventGroup, Unavailable> {
     Privilege::of(root)?.whole_cpus()?;
-    let targets = cpumask(root, pmu)?.into_iter().map(Target::Cpu).collect();
-    Ok(Group { events, targets, inherit: false })
+    let targets = cpumask(root, pmu)?.into_iter().map(PerfTarget::Cpu).collect();
+    Ok(EventGroup { events, targets, inherit: false })
 }
 
 /// The names that a PMU gives to its events.

@@ -14,7 +14,7 @@ use crate::storage::volume_of;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "volume", signals: SIGNALS, looks_at: "/sys/block/*/stat", init };
+    ProbeSpec { name: "volume", signals: SIGNALS, reads: "/sys/block/*/stat", init };
 
 const SIGNALS: &[Signal] = &[BUSY, QUEUE, READ, WRITTEN];
 const BUSY: Signal = Signal::new(
@@ -78,12 +78,12 @@ struct Volumes {
     root: Root,
     /// In the order of the first store on each.
     names: Vec<String>,
-    before: Vec<Option<Seen>>,
+    before: Vec<Option<VolumeCounters>>,
 }
 
 /// Milliseconds and bytes, since the device came.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct VolumeCounters {
     busy: u64,
     queued: u64,
     read: u64,
@@ -92,20 +92,20 @@ struct Seen {
 
 /// What a volume did in a window.
 #[derive(Debug, Clone, Copy)]
-struct Did {
+struct VolumeUse {
     busy: f64,
     queue: f64,
     read: f64,
     written: f64,
 }
 
-fn look(root: &Root, name: &str) -> Result<Seen, Unavailable> {
+fn look(root: &Root, name: &str) -> Result<VolumeCounters, Unavailable> {
     let file = format!("/sys/block/{name}/stat");
     let text = root.text(&file)?;
     let fields: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
     match fields.get(..11) {
         Some(&[_, _, read, _, _, _, written, _, _, busy, queued]) => {
-            Ok(Seen { busy, queued, read: read * SECTOR, written: written * SECTOR })
+            Ok(VolumeCounters { busy, queued, read: read * SECTOR, written: written * SECTOR })
         }
         _ => Err(RootError::malformed(&file, &text, "a line of 11 numbers or more").into()),
     }
@@ -118,7 +118,7 @@ impl Probe for Volumes {
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let window_ms = window.as_secs_f64() * 1e3;
-        let gained = |at: usize| -> Result<Did, Unavailable> {
+        let gained = |at: usize| -> Result<VolumeUse, Unavailable> {
             let name = &self.names[at];
             let after = look(&self.root, name)?;
             let gone = || {
@@ -128,11 +128,11 @@ impl Probe for Volumes {
                 )
             };
             let before = self.before[at].ok_or_else(gone)?;
-            let gained = |of: fn(&Seen) -> u64| {
+            let gained = |of: fn(&VolumeCounters) -> u64| {
                 let gained = of(&after).checked_sub(of(&before)).ok_or_else(gone)?;
                 Ok::<f64, Unavailable>(gained as f64)
             };
-            Ok(Did {
+            Ok(VolumeUse {
                 // The kernel counts in ticks, so a window may look a little more than full.
                 busy: (gained(|seen| seen.busy)? / window_ms).min(1.0),
                 queue: gained(|seen| seen.queued)? / window_ms,
@@ -141,7 +141,7 @@ impl Probe for Volumes {
             })
         };
         let each: Vec<_> = (0..self.names.len()).map(gained).collect();
-        let of_all = |first: f64, put: fn(f64, &Did) -> f64| {
+        let of_all = |first: f64, put: fn(f64, &VolumeUse) -> f64| {
             each.iter().try_fold(first, |so_far, one| match one {
                 Ok(one) => Ok(put(so_far, one)),
                 Err(why) => Err(why.clone()),
@@ -158,7 +158,7 @@ impl Probe for Volumes {
         }
         if self.names.len() > 1 {
             for (at, (name, one)) in self.names.iter().zip(&each).enumerate() {
-                let of = |signal: &Signal, pick: fn(&Did) -> f64| {
+                let of = |signal: &Signal, pick: fn(&VolumeUse) -> f64| {
                     let mut reading =
                         signal.reading(one.as_ref().map(pick).map_err(Clone::clone), window);
                     let (group, what) = signal.name.split_once('.').unwrap_or((signal.name, ""));

@@ -12,13 +12,13 @@ use crate::unavailable::Unavailable;
 
 /// Probes that are made and sampled, and whose window has not begun. Some take
 /// a while to make (a GPU's driver, a serial port): do that before the load.
-pub struct Prepared {
+pub struct PreparedWatch {
     slots: Vec<Slot>,
     sampler: Result<Sampler, Unavailable>,
 }
 
 /// The probes of a run that goes on. `end` it to get the readings.
-pub struct Watch {
+pub struct RunWatch {
     slots: Vec<Slot>,
     sampler: Result<Sampler, Unavailable>,
     opened: Instant,
@@ -26,7 +26,7 @@ pub struct Watch {
 
 /// What was read around a run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Observed {
+pub struct WatchReadings {
     /// One for each signal of every probe in the order of [`PROBES`], readings
     /// of parts behind those of their probe, then what each probe and the sampler cost.
     pub readings: Vec<Reading>,
@@ -42,7 +42,7 @@ struct Slot {
     cost: Duration,
 }
 
-impl Prepared {
+impl PreparedWatch {
     /// Whether one of these probes works here.
     pub(super) fn has(&self, names: &[&str]) -> bool {
         self.slots.iter().any(|slot| slot.probe.is_ok() && names.contains(&slot.spec.name))
@@ -50,7 +50,7 @@ impl Prepared {
 
     /// Starts every probe. Call it right before the run: the last thing it does
     /// is the first look at the process's CPU time.
-    pub fn begin(mut self) -> Watch {
+    pub fn begin(mut self) -> RunWatch {
         if let Ok(sampler) = &mut self.sampler {
             sampler.open();
         }
@@ -62,26 +62,26 @@ impl Prepared {
                 slot.cost = slot.started - before;
             }
         }
-        Watch { slots: self.slots, sampler: self.sampler, opened: Instant::now() }
+        RunWatch { slots: self.slots, sampler: self.sampler, opened: Instant::now() }
     }
 }
 
-impl Watch {
+impl RunWatch {
     /// Makes every probe and starts the sampler.
-    pub fn prepare(root: &Root, context: &Context) -> Prepared {
-        Watch::over(PROBES.iter(), root, context)
+    pub fn prepare(root: &Root, context: &Context) -> PreparedWatch {
+        RunWatch::over(PROBES.iter(), root, context)
     }
 
     /// Makes every probe, then starts them at once.
-    pub fn begin(root: &Root, context: &Context) -> Watch {
-        Watch::prepare(root, context).begin()
+    pub fn begin(root: &Root, context: &Context) -> RunWatch {
+        RunWatch::prepare(root, context).begin()
     }
 
     pub(super) fn over(
         specs: impl Iterator<Item = &'static ProbeSpec>,
         root: &Root,
         context: &Context,
-    ) -> Prepared {
+    ) -> PreparedWatch {
         let make = |spec: &'static ProbeSpec| {
             let probe = spec.make(root, context);
             Slot { spec, probe, started: Instant::now(), cost: Duration::ZERO }
@@ -89,11 +89,11 @@ impl Watch {
         let mut slots: Vec<Slot> = specs.map(make).collect();
         let probes = slots.iter_mut().filter_map(|slot| slot.probe.as_mut().ok());
         let tasks = probes.flat_map(|probe| probe.tasks()).collect();
-        Prepared { slots, sampler: Sampler::start(tasks, &context.cpus) }
+        PreparedWatch { slots, sampler: Sampler::start(tasks, &context.cpus) }
     }
 
     /// Stops every probe, the last started first.
-    pub fn end(mut self) -> Observed {
+    pub fn end(mut self) -> WatchReadings {
         let closed = Instant::now();
         let window = closed - self.opened;
         if let Ok(sampler) = &mut self.sampler {
@@ -111,7 +111,7 @@ impl Watch {
         });
         let probes = self.slots.iter().filter_map(|slot| slot.probe.as_ref().ok());
         let series = probes.flat_map(|probe| probe.series(self.opened)).collect();
-        Observed { readings, series }
+        WatchReadings { readings, series }
     }
 }
 
@@ -121,7 +121,7 @@ impl Slot {
         let window = before - self.started;
         match &mut self.probe {
             Ok(probe) => {
-                probe.narrow(opened, closed);
+                probe.set_run_window(opened, closed);
                 let readings = probe.stop(window);
                 self.cost += before.elapsed();
                 readings

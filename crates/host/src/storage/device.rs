@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::disk::BLOCK;
-use super::mount::{self, Mount, Number};
+use super::mount::{self, Mount, DeviceNumber};
 use crate::root::Root;
 
 /// Arrays on mappings on loops on arrays: nobody means more than this.
@@ -11,7 +11,7 @@ const DEEPEST: usize = 16;
 
 /// What a file system lies on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stack {
+pub(crate) struct DeviceStack {
     /// From the top: `dm-0 on nvme0n1p3 on nvme0n1`.
     pub description: String,
     /// The devices at the bottom, each once: what `/proc/diskstats` counts.
@@ -19,16 +19,16 @@ pub(crate) struct Stack {
 }
 
 /// A block device: a whole one, or a part of one.
-enum Place {
+enum DevicePosition {
     Disk(String),
     Partition { disk: String, name: String },
 }
 
 /// The devices under a mount, or why there are none here.
-pub(crate) fn under(root: &Root, mount: &Mount) -> Result<Stack, String> {
+pub(crate) fn under(root: &Root, mount: &Mount) -> Result<DeviceStack, String> {
     let mut disks = Vec::new();
     let description = below_mount(root, mount, 0, &mut disks)?;
-    Ok(Stack { description, disks })
+    Ok(DeviceStack { description, disks })
 }
 
 fn below_mount(
@@ -77,7 +77,7 @@ fn below_mount(
 
 fn below(
     root: &Root,
-    place: &Place,
+    place: &DevicePosition,
     depth: usize,
     disks: &mut Vec<String>,
 ) -> Result<String, String> {
@@ -85,11 +85,11 @@ fn below(
         return Err(format!("devices are stacked more than {DEEPEST} deep"));
     }
     let name = match place {
-        Place::Partition { disk, name } => {
-            let text = below(root, &Place::Disk(disk.clone()), depth + 1, disks)?;
+        DevicePosition::Partition { disk, name } => {
+            let text = below(root, &DevicePosition::Disk(disk.clone()), depth + 1, disks)?;
             return Ok(format!("{name} on {text}"));
         }
-        Place::Disk(name) => name,
+        DevicePosition::Disk(name) => name,
     };
     let slaves = root.list(&format!("{BLOCK}/{name}/slaves")).unwrap_or_default();
     if !slaves.is_empty() {
@@ -127,7 +127,7 @@ fn below(
 pub(crate) fn whole_disk(root: &Root, mount: &Mount) -> Result<String, String> {
     let named = || mount.source.strip_prefix("/dev/").and_then(|name| by_name(root, name));
     match by_number(root, mount.number).or_else(named) {
-        Some(Place::Disk(disk) | Place::Partition { disk, .. }) => Ok(disk),
+        Some(DevicePosition::Disk(disk) | DevicePosition::Partition { disk, .. }) => Ok(disk),
         // An overlay has none of its own; what is below it may be one disk.
         None => match under(root, mount)?.disks.as_slice() {
             [disk] => Ok(disk.clone()),
@@ -136,7 +136,7 @@ pub(crate) fn whole_disk(root: &Root, mount: &Mount) -> Result<String, String> {
     }
 }
 
-fn by_number(root: &Root, number: Number) -> Option<Place> {
+fn by_number(root: &Root, number: DeviceNumber) -> Option<DevicePosition> {
     find(root, |folder, _| {
         root.value(&format!("{folder}/dev")).ok().and_then(|text| mount::number(&text))
             == Some(number)
@@ -144,7 +144,7 @@ fn by_number(root: &Root, number: Number) -> Option<Place> {
 }
 
 /// By the kernel's name, or by the one that a mapping was given.
-fn by_name(root: &Root, name: &str) -> Option<Place> {
+fn by_name(root: &Root, name: &str) -> Option<DevicePosition> {
     let mapped = name.strip_prefix("mapper/");
     find(root, |folder, kernel_name| match mapped {
         Some(mapped) => root.value(&format!("{folder}/dm/name")).is_ok_and(|text| text == mapped),
@@ -154,11 +154,11 @@ fn by_name(root: &Root, name: &str) -> Option<Place> {
 }
 
 /// The first disk or partition that answers to `wanted(folder, name)`.
-fn find(root: &Root, wanted: impl Fn(&str, &str) -> bool) -> Option<Place> {
+fn find(root: &Root, wanted: impl Fn(&str, &str) -> bool) -> Option<DevicePosition> {
     for disk in root.list(BLOCK).ok()? {
         let folder = format!("{BLOCK}/{disk}");
         if wanted(&folder, &disk) {
-            return Some(Place::Disk(disk));
+            return Some(DevicePosition::Disk(disk));
         }
         for name in root.list(&folder).unwrap_or_default() {
             let part = format!("{folder}/{name}");
@@ -166,7 +166,7 @@ fn find(root: &Root, wanted: impl Fn(&str, &str) -> bool) -> Option<Place> {
                 && root.exists(&format!("{part}/partition"))
                 && wanted(&part, &name)
             {
-                return Some(Place::Partition { disk, name });
+                return Some(DevicePosition::Partition { disk, name });
             }
         }
     }

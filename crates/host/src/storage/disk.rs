@@ -1,7 +1,7 @@
 //! What the kernel knows of one whole disk.
 
-use crate::facts::choice;
-use crate::human;
+use crate::facts::selected;
+use crate::format;
 use crate::root::{Root, RootError};
 
 pub(crate) const BLOCK: &str = "/sys/block";
@@ -23,9 +23,9 @@ pub(crate) fn attributes(root: &Root, disk: &str) -> Vec<Attribute> {
     let attribute = |name, path: &str, value| Attribute { name, source: file(path), value };
     vec![
         attribute("model", "device/model", root.value(&file("device/model"))),
-        attribute("size", "size", size(root, disk).map(human::bytes)),
+        attribute("size", "size", size(root, disk).map(format::bytes)),
         attribute("rotational", "queue/rotational", yes_no(&file("queue/rotational"))),
-        attribute("scheduler", "queue/scheduler", choice(root, &file("queue/scheduler"))),
+        attribute("scheduler", "queue/scheduler", selected(root, &file("queue/scheduler"))),
         attribute("queue_depth", "queue/nr_requests", root.value(&file("queue/nr_requests"))),
         attribute("write_cache", "queue/write_cache", root.value(&file("queue/write_cache"))),
     ]

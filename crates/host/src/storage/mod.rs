@@ -4,14 +4,14 @@ mod device;
 pub(crate) mod disk;
 pub(crate) mod mount;
 
-pub(crate) use device::{Stack, under, whole_disk};
+pub(crate) use device::{DeviceStack, under, whole_disk};
 
 use std::path::{Component, Path, PathBuf};
 
 use model::Fact;
 
 use crate::facts::Facts;
-use crate::human;
+use crate::format;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 use mount::{MOUNTS, Mount};
@@ -31,8 +31,8 @@ pub fn storage(root: &Root, path: &Path) -> Vec<Fact> {
     facts.add("store.options", MOUNTS, options);
     match space(root, &path) {
         Ok(space) => {
-            facts.known("store.free", "statvfs", human::bytes(space.free));
-            facts.known("store.capacity", "statvfs", human::bytes(space.capacity));
+            facts.known("store.free", "statvfs", format::bytes(space.free));
+            facts.known("store.capacity", "statvfs", format::bytes(space.capacity));
         }
         Err(why) => {
             facts.unknown("store.free", "statvfs", &why.reason);
@@ -56,13 +56,13 @@ pub fn free_bytes(root: &Root, path: &Path) -> Result<u64, Unavailable> {
 }
 
 /// The mount that holds a path, and the devices below it.
-pub(crate) fn stack_of(root: &Root, path: &Path) -> Result<Stack, String> {
+pub(crate) fn stack_of(root: &Root, path: &Path) -> Result<DeviceStack, String> {
     let mount = mount_of(root, &existing(root, path))?;
     under(root, &mount)
 }
 
 /// One fact an attribute; where a store lies on several disks, each is named.
-fn disk_facts(root: &Root, stack: &Stack, facts: &mut Facts) {
+fn disk_facts(root: &Root, stack: &DeviceStack, facts: &mut Facts) {
     for name in &stack.disks {
         let prefix = match stack.disks.len() {
             1 => "store.device".to_owned(),

@@ -9,11 +9,11 @@ use crate::root::{Root, RootError};
 pub(crate) const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// Major and minor number of a block device.
-pub(crate) type Number = (u64, u64);
+pub(crate) type DeviceNumber = (u64, u64);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    pub number: Number,
+    pub number: DeviceNumber,
     /// The folder of the file system that is mounted; `/` is all of it.
     pub root: String,
     pub point: String,
@@ -64,13 +64,13 @@ fn parse(line: &str) -> Option<Mount> {
 }
 
 /// `254:0`
-pub(crate) fn number(text: &str) -> Option<Number> {
+pub(crate) fn number(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.trim().split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// The device number of the file system that holds a path of this machine.
-pub(crate) fn device_number(path: &Path) -> Option<Number> {
+pub(crate) fn device_number(path: &Path) -> Option<DeviceNumber> {
     let device = path.metadata().ok()?.dev();
     // The kernel's layout of a dev_t in user space.
     let major = ((device >> 32) & 0xffff_f000) | ((device >> 8) & 0xfff);
@@ -83,7 +83,7 @@ pub(crate) fn device_number(path: &Path) -> Option<Number> {
 pub(crate) fn holding<'a>(
     mounts: &'a [Mount],
     path: &Path,
-    device: Option<Number>,
+    device: Option<DeviceNumber>,
 ) -> Option<&'a Mount> {
     mounts
         .iter()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use host::Unavailable;
-use host::perf::{Count, Errno, Event, Handle, Kernel, Target};
+use host::perf::{PerfCount, Errno, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
 
 /// What a test says and later looks at.
 #[derive(Default)]
@@ -22,13 +22,13 @@ pub struct World {
     pub ended: Vec<u32>,
     /// How many events can be open; any number if not said.
     pub descriptors: Option<usize>,
-    pub opened: Vec<(Event, Target, Option<Handle>)>,
-    pub counts: HashMap<usize, Count>,
+    pub opened: Vec<(PerfEvent, PerfTarget, Option<PerfHandle>)>,
+    pub counts: HashMap<usize, PerfCount>,
 }
 
 impl World {
     /// The texts of the events that were opened together on a target, leader first.
-    pub fn groups(&self, target: Target) -> Vec<Vec<String>> {
+    pub fn groups(&self, target: PerfTarget) -> Vec<Vec<String>> {
         let mut groups: Vec<(usize, Vec<String>)> = Vec::new();
         for (at, (event, of, leader)) in self.opened.iter().enumerate() {
             if *of != target {
@@ -59,7 +59,7 @@ impl Fake {
         Fake(Arc::new(Mutex::new(world)))
     }
 
-    pub fn boxed(&self) -> Result<Box<dyn Kernel>, Unavailable> {
+    pub fn boxed(&self) -> Result<Box<dyn PerfKernel>, Unavailable> {
         Ok(Box::new(self.clone()))
     }
 }
@@ -68,15 +68,15 @@ fn of<T: Copy>(list: &[(&'static str, T)], text: &str) -> Option<T> {
     list.iter().find(|(part, _)| text.contains(part)).map(|(_, value)| *value)
 }
 
-impl Kernel for Fake {
+impl PerfKernel for Fake {
     fn open(
         &mut self,
-        event: &Event,
-        target: Target,
-        leader: Option<Handle>,
-    ) -> Result<Handle, Errno> {
+        event: &PerfEvent,
+        target: PerfTarget,
+        leader: Option<PerfHandle>,
+    ) -> Result<PerfHandle, Errno> {
         let mut world = self.0.lock().unwrap();
-        if matches!(target, Target::Thread(tid) if world.ended.contains(&tid)) {
+        if matches!(target, PerfTarget::Thread(tid) if world.ended.contains(&tid)) {
             return Err(Errno(3));
         }
         if let Some(errno) = of(&world.refused, &event.encoded.text) {
@@ -86,10 +86,10 @@ impl Kernel for Fake {
             return Err(Errno(24));
         }
         world.opened.push((event.clone(), target, leader));
-        Ok(Handle(world.opened.len() - 1))
+        Ok(PerfHandle(world.opened.len() - 1))
     }
 
-    fn switch(&mut self, leader: Handle, on: bool) -> Result<(), Errno> {
+    fn switch(&mut self, leader: PerfHandle, on: bool) -> Result<(), Errno> {
         let mut world = self.0.lock().unwrap();
         if on {
             return Ok(());
@@ -109,7 +109,7 @@ impl Kernel for Fake {
         Ok(())
     }
 
-    fn read(&mut self, handle: Handle) -> Result<Count, Errno> {
+    fn read(&mut self, handle: PerfHandle) -> Result<PerfCount, Errno> {
         let world = self.0.lock().unwrap();
         let text = &world.opened[handle.0].0.encoded.text;
         let mut count = world.counts.get(&handle.0).copied().unwrap_or_default();

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use host::Root;
-use host::knob::{Journal, KnobError, Restored, status};
+use host::knob::{Journal, KnobError, RestoreOutcome, status};
 use nix::sys::resource::{Resource, setrlimit};
 
 use crate::common::Recorded;
@@ -41,7 +41,7 @@ fn kept_knobs_stay_until_they_are_restored_and_others_stand_on_them() {
     let mut journal = Journal::open(&machine.root, folder.path()).unwrap();
     assert!(journal.recovered().is_empty());
     let restored = journal.restore_kept().unwrap().unwrap();
-    assert_eq!(restored, Restored::Done { written: 10, foreign: Vec::new(), unread: Vec::new() });
+    assert_eq!(restored, RestoreOutcome::Done { written: 10, foreign: Vec::new(), unread: Vec::new() });
     assert_as_before(&machine, &before);
     assert_eq!(journal.restore_kept().unwrap(), None);
 }
@@ -58,7 +58,7 @@ fn a_journal_of_an_earlier_boot_is_set_aside_and_not_replayed() {
     assert_eq!(recovered.len(), 2);
     for stale in recovered {
         match stale {
-            Restored::Stale { entries: 8, aside } => assert!(aside.exists()),
+            RestoreOutcome::Stale { entries: 8, aside } => assert!(aside.exists()),
             other => panic!("{other:?}"),
         }
     }
@@ -76,7 +76,7 @@ fn a_line_that_was_cut_off_is_of_a_write_that_was_not_done() {
     let whole = fs::read_to_string(&running).unwrap();
     fs::write(&running, format!("{whole}{{\"boot_id\":\"01")).unwrap();
     let recovered = Journal::recover(&machine.root, folder.path()).unwrap();
-    assert_eq!(recovered, [Restored::Done { written: 1, foreign: Vec::new(), unread: Vec::new() }]);
+    assert_eq!(recovered, [RestoreOutcome::Done { written: 1, foreign: Vec::new(), unread: Vec::new() }]);
 }
 
 /// The kept journal of ASLR that is off, and its one line.
@@ -107,7 +107,7 @@ fn a_line_that_cannot_be_read_is_set_aside_and_everything_else_restored() {
         assert!(status(&machine.root, Some(folder.path())).is_ok());
         let mut journal = Journal::open(&machine.root, folder.path()).unwrap();
         match journal.restore_kept().unwrap().unwrap() {
-            Restored::Done { written: 1, foreign, unread } => {
+            RestoreOutcome::Done { written: 1, foreign, unread } => {
                 assert!(foreign.is_empty(), "{foreign:?}");
                 assert_eq!(unread.len(), 1, "{unread:?}");
                 assert!(unread[0].contains(" of kept.journal cannot be read"), "{unread:?}");
@@ -129,7 +129,7 @@ fn what_follows_a_line_that_was_cut_off_stands_by_itself() {
     turn(&machine, folder.path(), &[("governor", "performance@3")]).keep().unwrap();
     let mut journal = Journal::open(&machine.root, folder.path()).unwrap();
     match journal.restore_kept().unwrap().unwrap() {
-        Restored::Done { written: 2, unread, .. } => assert_eq!(unread.len(), 1, "{unread:?}"),
+        RestoreOutcome::Done { written: 2, unread, .. } => assert_eq!(unread.len(), 1, "{unread:?}"),
         other => panic!("{other:?}"),
     }
 }
@@ -145,7 +145,7 @@ fn a_journal_names_nothing_but_places_of_knobs() {
         fs::write(&kept, format!("{hostile}{line}")).unwrap();
         let mut journal = Journal::open(&machine.root, folder.path()).unwrap();
         match journal.restore_kept().unwrap().unwrap() {
-            Restored::Done { written: 1, unread, .. } => {
+            RestoreOutcome::Done { written: 1, unread, .. } => {
                 assert!(unread[0].contains("where no knob writes"), "{unread:?}");
             }
             other => panic!("{other:?}"),
@@ -215,7 +215,7 @@ fn lines_that_do_not_fit_on_the_disk_are_taken_back() {
     assert_eq!(fs::read_to_string(&kept).unwrap(), line, "half of a line stays");
     let mut journal = Journal::open(&machine.root, folder.path()).unwrap();
     let restored = journal.restore_kept().unwrap().unwrap();
-    assert!(matches!(restored, Restored::Done { written: 1, .. }), "{restored:?}");
+    assert!(matches!(restored, RestoreOutcome::Done { written: 1, .. }), "{restored:?}");
 }
 
 /// The process of the test above.
@@ -245,7 +245,7 @@ fn a_value_that_somebody_else_set_is_put_back_and_told() {
     let turned = turn(&machine, folder.path(), &[("aslr", "off")]);
     machine.write("/proc/sys/kernel/randomize_va_space", "1\n");
     match turned.restore().unwrap() {
-        Restored::Done { written: 1, foreign, .. } => {
+        RestoreOutcome::Done { written: 1, foreign, .. } => {
             assert!(foreign[0].contains("held 1, which kvmeter had not written"), "{foreign:?}");
         }
         other => panic!("{other:?}"),
@@ -264,6 +264,6 @@ fn what_cannot_be_put_back_is_told_and_stays_in_the_journal() {
     assert_eq!(machine.root.value("/proc/sys/kernel/randomize_va_space").unwrap(), "2");
     machine.write(&path, "performance\n");
     let recovered = Journal::recover(&machine.root, folder.path()).unwrap();
-    assert_eq!(recovered, [Restored::Done { written: 1, foreign: Vec::new(), unread: Vec::new() }]);
+    assert_eq!(recovered, [RestoreOutcome::Done { written: 1, foreign: Vec::new(), unread: Vec::new() }]);
     assert_eq!(machine.root.value(&path).unwrap(), "powersave");
 }

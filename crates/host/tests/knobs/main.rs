@@ -17,7 +17,7 @@ use std::time::Duration;
 use common::Recorded;
 use host::Root;
 use host::knob::{
-    After, Journal, KNOBS, KnobError, Knobs, Outcome, Place, Plan, Restored, Turned, status,
+    RestoreAction, Journal, KNOBS, KnobError, Knobs, ProofOutcome, KnobTarget, KnobPlan, RestoreOutcome, TurnedKnobs, status,
 };
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -49,7 +49,7 @@ fn recorded(name: &str) -> (Recorded, tempfile::TempDir) {
     (machine, state())
 }
 
-fn plan(root: &Root, levels: &[(&str, &str)]) -> Plan {
+fn plan(root: &Root, levels: &[(&str, &str)]) -> KnobPlan {
     Knobs::plan(root, levels).unwrap_or_else(|error| panic!("{levels:?}: {error}"))
 }
 
@@ -62,7 +62,7 @@ fn refused(root: &Root, levels: &[(&str, &str)], words: &[&str]) {
     }
 }
 
-fn turn(machine: &Recorded, folder: &Path, levels: &[(&str, &str)]) -> Turned {
+fn turn(machine: &Recorded, folder: &Path, levels: &[(&str, &str)]) -> TurnedKnobs {
     let journal = Journal::open(&machine.root, folder).unwrap();
     plan(&machine.root, levels).apply(journal).unwrap()
 }
@@ -120,7 +120,7 @@ fn every_knob_keeps_its_word_everywhere() {
     let mut names = BTreeSet::new();
     let mut turned = BTreeSet::new();
     for knob in KNOBS {
-        let about = knob.about();
+        let about = knob.info();
         assert!(names.insert(about.name), "two knobs are called {}", about.name);
         for text in [about.what, about.mechanism, about.scope, about.proof] {
             assert!(text.len() > 5, "{about:?}");
@@ -138,7 +138,7 @@ fn every_knob_keeps_its_word_everywhere() {
     for (machine, folder) in &machines {
         let root = &machine.root;
         for knob in KNOBS {
-            let name = knob.about().name;
+            let name = knob.info().name;
             let levels = match knob.levels(root) {
                 Ok(levels) => levels,
                 Err(why) => {
@@ -161,7 +161,7 @@ fn every_knob_keeps_its_word_everywhere() {
                 let plan = plan(root, &[(name, level)]);
                 assert_as_before(machine, &before);
                 for (_, _, write) in plan.writes() {
-                    let known = matches!(write.after, After::Restored | After::Kept);
+                    let known = matches!(write.after, RestoreAction::Restored | RestoreAction::Kept);
                     assert_eq!(write.old.is_some(), known, "{write}");
                 }
                 let wrote = plan.writes().count() > 0;
@@ -191,8 +191,8 @@ fn an_empty_machine_gives_a_reason_for_each_knob() {
     let machine = Recorded::empty();
     for knob in KNOBS {
         let why = knob.read(&machine.root).unwrap_err();
-        assert!(why.reason.len() > 10 && why.remedy.len() > 3, "{}: {why}", knob.about().name);
-        assert!(knob.levels(&machine.root).is_err(), "{}", knob.about().name);
+        assert!(why.reason.len() > 10 && why.remedy.len() > 3, "{}: {why}", knob.info().name);
+        assert!(knob.levels(&machine.root).is_err(), "{}", knob.info().name);
     }
     let error = Journal::open(&machine.root, machine.path("/state").as_path()).err().unwrap();
     assert!(error.to_string().contains("boot_id"), "{error}");
@@ -356,17 +356,17 @@ fn an_idle_state_is_proven_by_its_counters_and_not_by_its_file() {
         while_counting(&machine, counting, || turned.proofs()[0].outcome.clone())
     };
     match outcome(&usage(1)) {
-        Outcome::Proven(seen) => assert!(seen.contains("none of them in C1E, C6"), "{seen}"),
+        ProofOutcome::Proven(seen) => assert!(seen.contains("none of them in C1E, C6"), "{seen}"),
         other => panic!("{other:?}"),
     }
     match outcome(&[usage(3), usage(1)].concat()) {
-        Outcome::Refuted(seen) => assert!(seen.contains(" entered C6 "), "{seen}"),
+        ProofOutcome::Refuted(seen) => assert!(seen.contains(" entered C6 "), "{seen}"),
         other => panic!("{other:?}"),
     }
     // Nobody idled: nothing was seen. One CPU of eight did not: neither.
-    assert!(matches!(outcome(&[]), Outcome::Unverified(_)));
+    assert!(matches!(outcome(&[]), ProofOutcome::Unverified(_)));
     match outcome(&usage(1)[..7]) {
-        Outcome::Unverified(why) => assert!(why.contains("CPUs 7 had no idle"), "{why}"),
+        ProofOutcome::Unverified(why) => assert!(why.contains("CPUs 7 had no idle"), "{why}"),
         other => panic!("{other:?}"),
     }
 }
@@ -378,7 +378,7 @@ fn smt_is_proven_by_the_topology() {
     machine.write(&format!("{CPUS}/cpu5/cpuidle/state3/disable"), "1\n");
     let mut turned = turn(&machine, folder.path(), &[("smt", "off")]);
     assert_eq!(machine.root.value(&format!("{CPUS}/smt/control")).unwrap(), "off");
-    assert!(matches!(turned.proofs()[0].outcome, Outcome::Refuted(_)), "the siblings are there");
+    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Refuted(_)), "the siblings are there");
     assert!(matches!(turned.check_effect(), Err(KnobError::Refuted(_))));
     drop(turned);
     let mut turned = turn(&machine, folder.path(), &[("smt", "off")]);
@@ -387,7 +387,7 @@ fn smt_is_proven_by_the_topology() {
         machine.write(&format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list"), "0\n");
     }
     machine.write(&format!("{CPUS}/cpu5/cpuidle/state3/disable"), "0\n");
-    assert!(matches!(turned.proofs()[0].outcome, Outcome::Proven(_)), "{:?}", turned.proofs());
+    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Proven(_)), "{:?}", turned.proofs());
     turned.restore().unwrap();
     assert_eq!(machine.root.value(&format!("{CPUS}/cpu5/cpuidle/state3/disable")).unwrap(), "1");
     let (neoverse, _) = recorded("neoverse");
@@ -489,11 +489,11 @@ fn turbo_is_proven_by_cycles_over_those_of_the_base_frequency() {
             outcome
         })
     };
-    assert!(matches!(ran(1, 0, "off"), Outcome::Proven(_)));
-    assert!(matches!(ran(1, 1, "off"), Outcome::Refuted(_)));
-    assert!(matches!(ran(1, 1, "on"), Outcome::Proven(_)));
-    assert!(matches!(ran(1, 0, "on"), Outcome::Unverified(_)));
-    assert!(matches!(ran(0, 0, "off"), Outcome::Unverified(why) if why.contains("stood still")));
+    assert!(matches!(ran(1, 0, "off"), ProofOutcome::Proven(_)));
+    assert!(matches!(ran(1, 1, "off"), ProofOutcome::Refuted(_)));
+    assert!(matches!(ran(1, 1, "on"), ProofOutcome::Proven(_)));
+    assert!(matches!(ran(1, 0, "on"), ProofOutcome::Unverified(_)));
+    assert!(matches!(ran(0, 0, "off"), ProofOutcome::Unverified(why) if why.contains("stood still")));
     let (epyc, folder) = recorded("epyc");
     let turned = turn(&epyc, folder.path(), &[("turbo", "off")]);
     assert_eq!(epyc.root.value(&format!("{CPUS}/cpufreq/boost")).unwrap(), "0");
@@ -508,19 +508,19 @@ fn the_uncore_is_limited_by_the_driver_or_by_the_register() {
     let mut turned = turn(&machine, folder.path(), &[("uncore", "1.5GHz")]);
     let limit = machine.root.number::<u64>(&format!("{uncore}/package_01_die_00/max_freq_khz"));
     assert_eq!(limit.unwrap(), 1_500_000);
-    assert!(matches!(turned.proofs()[0].outcome, Outcome::Refuted(_)), "it still runs at 2.4 GHz");
+    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Refuted(_)), "it still runs at 2.4 GHz");
     drop(turned);
     let mut turned = turn(&machine, folder.path(), &[("uncore", "1.5GHz")]);
     for package in 0..2 {
         let file = format!("{uncore}/package_0{package}_die_00/current_freq_khz");
         machine.write(&file, "1500000\n");
     }
-    assert!(matches!(turned.proofs()[0].outcome, Outcome::Proven(_)));
+    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Proven(_)));
     drop(turned);
     fs::remove_dir_all(machine.path(&uncore)).unwrap();
     let mut turned = turn(&machine, folder.path(), &[("uncore", "1.5GHz")]);
     assert_eq!(bytes(&machine, "/dev/cpu/1/msr", 0x620), 0x0f0fu64.to_le_bytes());
-    assert!(matches!(turned.proofs()[0].outcome, Outcome::Unverified(_)));
+    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Unverified(_)));
     drop(turned);
     assert_eq!(bytes(&machine, "/dev/cpu/1/msr", 0x620), 0x0c18u64.to_le_bytes());
     refused(&machine.root, &[("uncore", "1.55GHz")], &["steps of 100 MHz"]);
@@ -536,7 +536,7 @@ fn direct_cache_access_is_turned_at_the_processor_s_root_ports() {
     let mut turned = turn(&machine, folder.path(), &[("ddio", "off")]);
     // Bit 7 cleared, bit 3 set, the others as they were.
     assert_eq!(PORTS.map(config), [0x0010_001c; 2]);
-    assert!(matches!(turned.proofs()[0].outcome, Outcome::Unverified(_)), "a read-back is none");
+    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Unverified(_)), "a read-back is none");
     drop(turned);
     assert_eq!(PORTS.map(config), [0x0010_0094; 2]);
     let turned = turn(&machine, folder.path(), &[("ddio", "off@0000:17:00.0"), ("ddio_ways", "4")]);
@@ -589,9 +589,9 @@ fn a_group_is_made_for_cache_and_bandwidth_and_goes() {
     assert_eq!(text, "MB:0=50;1=50\nL3:0=f;1=f\n");
     assert_eq!(machine.root.value(&format!("{group}/cpus_list")).unwrap(), "0,4");
     machine.write(&format!("{group}/mon_data/mon_L3_00/llc_occupancy"), "5000000\n");
-    let outcomes: Vec<Outcome> = turned.proofs().iter().map(|p| p.outcome.clone()).collect();
-    assert!(matches!(outcomes[0], Outcome::Proven(_)), "{outcomes:?}");
-    assert!(matches!(outcomes[1], Outcome::Unverified(_)), "{outcomes:?}");
+    let outcomes: Vec<ProofOutcome> = turned.proofs().iter().map(|p| p.outcome.clone()).collect();
+    assert!(matches!(outcomes[0], ProofOutcome::Proven(_)), "{outcomes:?}");
+    assert!(matches!(outcomes[1], ProofOutcome::Unverified(_)), "{outcomes:?}");
     turned.restore().unwrap();
     assert_as_before(&machine, &before);
     refused(&machine.root, &[("cat", "12@0")], &["1 to 11 ways"]);
@@ -607,9 +607,9 @@ fn dropping_caches_is_an_action() {
     assert_eq!(machine.root.value("/proc/sys/vm/drop_caches").unwrap(), "3");
     machine.change("/proc/meminfo", "8388608", "1024");
     machine.change("/proc/meminfo", "1048576", "1024");
-    assert!(matches!(turned.proofs()[0].outcome, Outcome::Proven(_)));
+    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Proven(_)));
     let restored = turned.restore().unwrap();
-    assert_eq!(restored, Restored::Done { written: 0, foreign: Vec::new(), unread: Vec::new() });
+    assert_eq!(restored, RestoreOutcome::Done { written: 0, foreign: Vec::new(), unread: Vec::new() });
     let plan = plan(&machine.root, &[("drop_caches", "pages")]);
     let (_, _, write) = plan.writes().next().unwrap();
     assert!(write.to_string().contains("nothing undoes"), "{write}");
@@ -657,7 +657,7 @@ fn a_failure_half_way_puts_back_what_was_turned() {
     let journal = Journal::open(&machine.root, folder.path()).unwrap();
     // The file goes after eight governors were written.
     let mut moments = 0;
-    let error = plan.apply_watched(journal, &mut |_| {
+    let error = plan.apply_with_events(journal, &mut |_| {
         moments += 1;
         if moments == 10 {
             fs::remove_file(machine.path(&no_turbo)).unwrap();
@@ -690,6 +690,6 @@ fn a_place_is_told_with_its_part() {
     let (machine, _folder) = xeon();
     let plan = plan(&machine.root, &[("ddio_ways", "4")]);
     let (_, _, write) = plan.writes().next().unwrap();
-    let Place { path, .. } = &write.place;
+    let KnobTarget { path, .. } = &write.place;
     assert_eq!(write.to_string(), format!("{path} at 0xc8b: 0x600 -> 0x780"));
 }

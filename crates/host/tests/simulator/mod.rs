@@ -45,7 +45,7 @@ pub fn simulated(script: &[Play]) -> Simulated {
     cfmakeraw(&mut raw);
     tcsetattr(&slave, SetArg::TCSANOW, &raw).unwrap();
     let mut machine = Recorded::empty();
-    machine.root = machine.root.lending("/dev/ttyUSB0", ttyname(&slave).unwrap());
+    machine.root = machine.root.with_device("/dev/ttyUSB0", ttyname(&slave).unwrap());
     let (mut line, script) = (File::from(master), script.to_vec());
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();

@@ -61,7 +61,7 @@ pub fn run(args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
 fn described(
     args: &Bench,
     plan: &Plan,
-    knobs: &host::knob::Plan,
+    knobs: &host::knob::KnobPlan,
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let steps: Vec<_> = plan.steps().map(|(_, step)| step).collect();

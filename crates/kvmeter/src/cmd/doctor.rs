@@ -2,8 +2,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use host::recorded::Notes;
-use host::{Check, Context, Root, State, Watch};
+use host::recorded::RecordingNotes;
+use host::{DoctorCheck, Context, Root, CheckState, RunWatch};
 use model::{Fact, Machine};
 use store::{ADAPTERS, StoreUrl};
 
@@ -39,7 +39,7 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
         }
     };
     root.check().map_err(|error| request(format!("--root: {error}")))?;
-    let (root, notes) = root.noting();
+    let (root, notes) = root.with_notes();
     let context =
         Context { store_path: args.store.as_deref().map(place).transpose()?, ..Context::default() };
     let mut machine = host::facts(&root);
@@ -62,7 +62,7 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
         show.painted(&report::terminal::doctor(&rows, show.style()))?;
     }
     if let Some(record) = &args.record {
-        let watch = Watch::begin(&root, &context);
+        let watch = RunWatch::begin(&root, &context);
         std::thread::sleep(WATCHED);
         watch.end();
         write(record, &root, &notes, &machine)?;
@@ -89,7 +89,7 @@ fn unpack(file: &Path) -> anyhow::Result<tempfile::TempDir> {
 }
 
 /// Writes what was read of the machine, without what names it.
-fn write(record: &Path, root: &Root, notes: &Notes, machine: &Machine) -> anyhow::Result<()> {
+fn write(record: &Path, root: &Root, notes: &RecordingNotes, machine: &Machine) -> anyhow::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let mut title = format!(
         "A machine as kvmeter {version} saw it, written by `kvmeter doctor --record`.\n\
@@ -100,7 +100,7 @@ fn write(record: &Path, root: &Root, notes: &Notes, machine: &Machine) -> anyhow
             title += &format!("\n{}: {}", fact.name, value.replace('\n', " "));
         }
     }
-    let text = notes.to_text(&title, &host::recorded::names_of(root));
+    let text = notes.to_text(&title, &host::recorded::machine_names(root));
     files::write(record, text.as_bytes()).map_err(|error| request(format!("--record {error}")))
 }
 
@@ -114,7 +114,7 @@ fn place(text: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Whether a store was built in, as a check beside those of the machine.
-fn store_check(adapter: &Adapter) -> Check {
+fn store_check(adapter: &Adapter) -> DoctorCheck {
     let options: Vec<String> = adapter
         .options
         .iter()
@@ -130,21 +130,21 @@ fn store_check(adapter: &Adapter) -> Check {
         ),
     };
     let (state, found, remedy) = match adapter.available() {
-        Ok(version) => (State::Ok, version, None),
-        Err(not) => (State::Unavailable, not.reason, Some(not.remedy)),
+        Ok(version) => (CheckState::Ok, version, None),
+        Err(not) => (CheckState::Unavailable, not.reason, Some(not.remedy)),
     };
     let (name, group) = (adapter.scheme.to_owned(), "stores".to_owned());
-    Check { name, group, state, found, why, remedy }
+    DoctorCheck { name, group, state, found, why, remedy }
 }
 
-fn row(check: &Check) -> CheckRow {
+fn row(check: &DoctorCheck) -> CheckRow {
     CheckRow {
         name: check.name.clone(),
         group: check.group.clone(),
         state: match check.state {
-            State::Ok => CheckState::Ok,
-            State::Note => CheckState::Note,
-            State::Unavailable => CheckState::Unavailable,
+            CheckState::Ok => CheckState::Ok,
+            CheckState::Note => CheckState::Note,
+            CheckState::Unavailable => CheckState::Unavailable,
         },
         found: check.found.clone(),
         why: Some(check.why.clone()),

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use host::Root;
-use host::knob::{Journal, Knobs, Plan, Restored, Status, parse_level, state_folder, supervisor};
+use host::knob::{Journal, Knobs, KnobPlan, RestoreOutcome, KnobStatus, parse_level, state_folder, supervisor};
 use host::knob::{run_under, status};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 
@@ -57,7 +57,7 @@ fn root(args: &Knob) -> Root {
     args.root.as_ref().map_or_else(Root::live, Root::at)
 }
 
-fn tell(recovered: &[Restored], show: &Show) {
+fn tell(recovered: &[RestoreOutcome], show: &Show) {
     for restored in recovered {
         show.warn(&format!("an earlier kvmeter was killed while knobs were turned: {restored}"));
     }
@@ -80,7 +80,7 @@ fn list(root: &Root, json: bool, show: &Show) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn cells(status: &Status) -> Vec<Cell> {
+fn cells(status: &KnobStatus) -> Vec<Cell> {
     let now = match (&status.now, &status.kept) {
         (Ok(now), Some(_)) => Cell::new(format!("{now} (until knob restore)"), Tone::Strong),
         (Ok(now), None) => Cell::new(now, Tone::Strong),
@@ -94,7 +94,7 @@ fn cells(status: &Status) -> Vec<Cell> {
 }
 
 fn one(root: &Root, name: &str, json: bool, show: &Show) -> anyhow::Result<Outcome> {
-    let about = Knobs::find(name)?.about();
+    let about = Knobs::find(name)?.info();
     let all = status(root, state_folder().ok().as_deref())?;
     let status = all.iter().find(|status| status.about.name == about.name);
     let status = status.context("every knob has a status")?;
@@ -122,7 +122,7 @@ fn one(root: &Root, name: &str, json: bool, show: &Show) -> anyhow::Result<Outco
 }
 
 /// Every write of a plan, and what is refused.
-pub fn describe(plan: &Plan, show: &Show) -> anyhow::Result<Outcome> {
+pub fn describe(plan: &KnobPlan, show: &Show) -> anyhow::Result<Outcome> {
     let refused = plan.refused();
     for (knob, level, write) in plan.writes() {
         let why = refused.iter().find(|(other, _)| *other == write);
@@ -135,7 +135,7 @@ pub fn describe(plan: &Plan, show: &Show) -> anyhow::Result<Outcome> {
     Ok(if refused.is_empty() { Outcome::Done } else { Outcome::Invalid })
 }
 
-fn set(args: &Knob, plan: Plan, command: &[String], show: &Show) -> anyhow::Result<Outcome> {
+fn set(args: &Knob, plan: KnobPlan, command: &[String], show: &Show) -> anyhow::Result<Outcome> {
     let keep = command.is_empty();
     if keep {
         plan.check_keepable()?;

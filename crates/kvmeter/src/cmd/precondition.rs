@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use analyse::STEADY_ROUNDS;
 use micro::precondition::{
-    Consent, Ended, Job, Kind, Order, Phase, PreconditionError, Progress, Purge, Report, Rule,
-    System, Target,
+    Consent, JobEnd, PreconditionJob, TargetKind, PreconditionRequest, JobPhase, PreconditionError, JobProgress, Purge, JobReport, SteadyRule,
+    DeviceSystem, Target,
 };
 use model::{Bytes, Span};
 use serde_json::json;
@@ -18,7 +18,7 @@ use crate::interrupt::stop_flag;
 use crate::show::Show;
 
 /// The steady state of the specification.
-pub const RULE: Rule = Rule {
+pub const RULE: SteadyRule = SteadyRule {
     window: STEADY_ROUNDS,
     holds: |rounds| {
         <&[f64; STEADY_ROUNDS]>::try_from(rounds).is_ok_and(|last| analyse::steady(last).steady)
@@ -27,8 +27,8 @@ pub const RULE: Rule = Rule {
 
 pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
     let size = args.size.map(|Bytes(size)| size);
-    let target = Target::inspect(&System::live(), &args.path, size).map_err(failed)?;
-    let order = Order {
+    let target = Target::inspect(&DeviceSystem::live(), &args.path, size).map_err(failed)?;
+    let order = PreconditionRequest {
         purge: match (args.sanitize, args.format, args.no_purge) {
             (true, ..) => Purge::Sanitize,
             (_, true, _) => Purge::Format,
@@ -42,7 +42,7 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
         rate: args.rate.map(|Bytes(rate)| rate as f64),
     };
     if args.dry_run {
-        for line in Job::describe(&target, &order).map_err(failed)? {
+        for line in PreconditionJob::describe(&target, &order).map_err(failed)? {
             show.print(&line)?;
         }
         return show.print(&how_to_confirm(&target)).map(|()| Outcome::Done);
@@ -53,7 +53,7 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
     };
     let names = args.confirm.iter().cloned().collect();
     let consent = Consent { names, overwrite: args.overwrite.clone() };
-    let job = Job::new(&target, order, &consent, state.clone(), args.resume).map_err(failed)?;
+    let job = PreconditionJob::new(&target, order, &consent, state.clone(), args.resume).map_err(failed)?;
     let stop = stop_flag()?;
     let limit = args.limit.map(|Span(limit)| limit);
     let mut shown = Shown::new(show);
@@ -61,8 +61,8 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
     let report = done.map_err(failed)?;
     tell(args, &report, &state, show)?;
     Ok(match report.ended {
-        Ended::Done => Outcome::Done,
-        Ended::NotSteady | Ended::TimeLimit | Ended::Stopped => Outcome::Invalid,
+        JobEnd::Done => Outcome::Done,
+        JobEnd::NotSteady | JobEnd::TimeLimit | JobEnd::Stopped => Outcome::Invalid,
     })
 }
 
@@ -73,23 +73,23 @@ pub fn how_to_confirm(target: &Target) -> String {
     if target.content.is_empty() {
         return how;
     }
-    let held: Vec<&str> = target.content.iter().map(|found| found.words.as_str()).collect();
-    let words: Vec<&str> = target.content.iter().map(|found| found.word.as_str()).collect();
+    let held: Vec<&str> = target.content.iter().map(|found| found.description.as_str()).collect();
+    let words: Vec<&str> = target.content.iter().map(|found| found.token.as_str()).collect();
     let (held, words) = (held.join("; "), words.join(","));
     format!("it holds {held}\n{how}, and if that may be lost with --overwrite {words}")
 }
 
 fn tell(
     args: &args::Precondition,
-    report: &Report,
+    report: &JobReport,
     state: &std::path::Path,
     show: &Show,
 ) -> anyhow::Result<()> {
     let ended = match report.ended {
-        Ended::Done => "done",
-        Ended::NotSteady => "not_steady",
-        Ended::TimeLimit => "time_limit",
-        Ended::Stopped => "stopped",
+        JobEnd::Done => "done",
+        JobEnd::NotSteady => "not_steady",
+        JobEnd::TimeLimit => "time_limit",
+        JobEnd::Stopped => "stopped",
     };
     if args.json {
         let object = json!({
@@ -122,7 +122,7 @@ fn tell(
             random.rounds.len(),
         ))?;
     }
-    if matches!(report.ended, Ended::TimeLimit | Ended::Stopped) {
+    if matches!(report.ended, JobEnd::TimeLimit | JobEnd::Stopped) {
         show.note(&format!(
             "Ended early; how far it is stands in {}. Go on with the same command and --resume",
             state.display()
@@ -133,7 +133,7 @@ fn tell(
 
 /// Where it is noted how far a target is: beside a file, else in the state folder.
 pub fn state_file(target: &Target) -> anyhow::Result<PathBuf> {
-    if target.kind == Kind::File {
+    if target.kind == TargetKind::File {
         let mut name = target.path.as_os_str().to_owned();
         name.push(".precondition.json");
         return Ok(PathBuf::from(name));
@@ -169,17 +169,17 @@ impl<'a> Shown<'a> {
         Shown { show, next: Instant::now() + EVERY, begun: Instant::now() }
     }
 
-    pub fn tell(&mut self, progress: &Progress) {
+    pub fn tell(&mut self, progress: &JobProgress) {
         if Instant::now() < self.next {
             return;
         }
         self.next = Instant::now() + EVERY;
-        let Progress { phase, done, bytes, bytes_s } = progress;
+        let JobProgress { phase, done, bytes, bytes_s } = progress;
         let phase = match phase {
-            Phase::Purging => "purging".to_owned(),
-            Phase::Erasing => "erasing".to_owned(),
-            Phase::Sequential => "sequential".to_owned(),
-            Phase::Random { round, most } => format!("random, round {round} of at most {most}"),
+            JobPhase::Purging => "purging".to_owned(),
+            JobPhase::Erasing => "erasing".to_owned(),
+            JobPhase::Sequential => "sequential".to_owned(),
+            JobPhase::Random { round, most } => format!("random, round {round} of at most {most}"),
         };
         let share = done.map_or(String::new(), |done| format!("  {:5.1} %", done * 100.0));
         // Of what is left, at the present speed.

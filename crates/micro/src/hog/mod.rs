@@ -17,21 +17,21 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::fault::Fault;
-use crate::region::{Pages, Placement};
+use crate::error::MicroError;
+use crate::region::{PageSize, Placement};
 use schedule::Schedule;
 use worker::{PIECE, Tally, Worker};
 
-pub use serve::{Look, READY, serve};
+pub use serve::{HogCounters, READY, serve};
 pub use traffic::Traffic;
 
 /// Touching the buffers may take so long, a GiB a second at the very worst.
 const LONGEST_START: Duration = Duration::from_secs(120);
 /// Less than this share of the rate that was asked for is a hog that could not.
-pub const HELD: f64 = 0.99;
+pub const MIN_RATE_SHARE: f64 = 0.99;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spec {
+pub struct HogSpec {
     /// One thread is pinned to each.
     pub cpus: Vec<u32>,
     /// Bytes a second of all threads together; `None` for as many as they can move.
@@ -39,13 +39,13 @@ pub struct Spec {
     pub traffic: Traffic,
     /// Bytes of each thread's buffer: several times what the caches hold.
     pub buffer: u64,
-    pub pages: Pages,
+    pub pages: PageSize,
     pub placement: Placement,
 }
 
 /// A hog at work; it ends when this is dropped.
 pub struct Hog {
-    spec: Spec,
+    spec: HogSpec,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -66,14 +66,14 @@ impl Shared {
 
 /// A look at a hog: [`Hog::since`] says what it moved from then on.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
+pub struct HogMark {
     at: Instant,
     bytes: u64,
 }
 
 /// What a hog moved over some time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Achieved {
+pub struct AchievedTraffic {
     pub bytes: u64,
     pub seconds: f64,
     /// 10^9 bytes a second.
@@ -81,15 +81,15 @@ pub struct Achieved {
     /// What was asked for; `None` where it was as much as possible.
     pub target_gb_s: Option<f64>,
     /// Whether it came up to what was asked for, by [`HELD`].
-    pub held: bool,
+    pub reached_target: bool,
 }
 
-impl Achieved {
-    fn over(bytes: u64, seconds: f64, target: Option<f64>) -> Achieved {
+impl AchievedTraffic {
+    fn over(bytes: u64, seconds: f64, target: Option<f64>) -> AchievedTraffic {
         let gb_s = if seconds > 0.0 { bytes as f64 / seconds / 1e9 } else { 0.0 };
         let target_gb_s = target.map(|target| target / 1e9);
-        let held = target_gb_s.is_none_or(|target| gb_s >= target * HELD);
-        Achieved { bytes, seconds, gb_s, target_gb_s, held }
+        let held = target_gb_s.is_none_or(|target| gb_s >= target * MIN_RATE_SHARE);
+        AchievedTraffic { bytes, seconds, gb_s, target_gb_s, reached_target: held }
     }
 }
 
@@ -98,7 +98,7 @@ impl Hog {
     ///
     /// # Errors
     /// What was asked cannot be done.
-    pub fn start(spec: &Spec) -> Result<Hog, Fault> {
+    pub fn start(spec: &HogSpec) -> Result<Hog, MicroError> {
         check(spec)?;
         let cpus = spec.cpus.clone();
         let shared = Arc::new(Shared {
@@ -122,13 +122,13 @@ impl Hog {
                     let _ = ready.send(Err(fault));
                 }
             });
-            let failed = |error| Fault::Failed(format!("thread of the hog: {error}"));
+            let failed = |error| MicroError::Failed(format!("thread of the hog: {error}"));
             hog.threads.push(thread.map_err(failed)?);
         }
         drop(ready);
         for _ in 0..hog.threads.len() {
             when_ready.recv_timeout(LONGEST_START).map_err(|_| {
-                Fault::Failed("a thread of the hog did not get its memory in two minutes".into())
+                MicroError::Failed("a thread of the hog did not get its memory in two minutes".into())
             })??;
         }
         Ok(hog)
@@ -138,8 +138,8 @@ impl Hog {
     ///
     /// # Errors
     /// It is no rate.
-    pub fn set_rate(&mut self, bytes_s: Option<f64>) -> Result<(), Fault> {
-        let spec = Spec { bytes_s, ..self.spec.clone() };
+    pub fn set_rate(&mut self, bytes_s: Option<f64>) -> Result<(), MicroError> {
+        let spec = HogSpec { bytes_s, ..self.spec.clone() };
         check(&spec)?;
         self.spec = spec;
         self.shared.schedule.set_rate(bytes_s);
@@ -147,15 +147,15 @@ impl Hog {
     }
 
     /// Now.
-    pub fn mark(&self) -> Mark {
-        Mark { at: Instant::now(), bytes: self.shared.bytes() }
+    pub fn mark(&self) -> HogMark {
+        HogMark { at: Instant::now(), bytes: self.shared.bytes() }
     }
 
     /// What was moved since a mark.
-    pub fn since(&self, mark: &Mark) -> Achieved {
+    pub fn since(&self, mark: &HogMark) -> AchievedTraffic {
         let now = self.mark();
         let seconds = (now.at - mark.at).as_secs_f64();
-        Achieved::over(now.bytes - mark.bytes, seconds, self.spec.bytes_s)
+        AchievedTraffic::over(now.bytes - mark.bytes, seconds, self.spec.bytes_s)
     }
 
     /// Ends the threads.
@@ -174,16 +174,16 @@ impl Drop for Hog {
     }
 }
 
-fn check(spec: &Spec) -> Result<(), Fault> {
+fn check(spec: &HogSpec) -> Result<(), MicroError> {
     if spec.cpus.is_empty() {
-        return Err(Fault::request("cpus", "is an empty list; name one CPU at least"));
+        return Err(MicroError::request("cpus", "is an empty list; name one CPU at least"));
     }
     if spec.buffer < 2 * PIECE {
-        return Err(Fault::request("size", format!("must be {} B or more", 2 * PIECE)));
+        return Err(MicroError::request("size", format!("must be {} B or more", 2 * PIECE)));
     }
     match spec.bytes_s {
         Some(rate) if !(rate.is_finite() && rate >= 1.0) => {
-            Err(Fault::request("rate", "must be one byte a second or more"))
+            Err(MicroError::request("rate", "must be one byte a second or more"))
         }
         _ => Ok(()),
     }
@@ -194,13 +194,13 @@ mod tests {
     use super::*;
     use crate::pin;
 
-    fn spec() -> Spec {
-        Spec {
-            cpus: vec![pin::here().unwrap()],
+    fn spec() -> HogSpec {
+        HogSpec {
+            cpus: vec![pin::current_cpu().unwrap()],
             bytes_s: Some(50e6),
             traffic: Traffic::Read,
             buffer: 4 << 20,
-            pages: Pages::System,
+            pages: PageSize::System,
             placement: Placement::FirstTouch,
         }
     }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn it_moves_what_it_counts_until_it_is_stopped() {
         for traffic in [Traffic::Read, Traffic::Update] {
-            let hog = Hog::start(&Spec { traffic, ..spec() }).unwrap();
+            let hog = Hog::start(&HogSpec { traffic, ..spec() }).unwrap();
             let mark = hog.mark();
             let limit = Instant::now() + Duration::from_secs(20);
             while hog.since(&mark).bytes == 0 && Instant::now() < limit {
@@ -226,24 +226,24 @@ mod tests {
 
     #[test]
     fn what_was_achieved_is_bytes_over_time() {
-        let achieved = Achieved::over(2_000_000_000, 0.5, Some(4.01e9));
-        assert_eq!((achieved.gb_s, achieved.target_gb_s, achieved.held), (4.0, Some(4.01), true));
-        assert!(!Achieved::over(2_000_000_000, 0.5, Some(5e9)).held);
-        assert!(Achieved::over(2_000_000_000, 0.5, None).held);
-        assert_eq!(Achieved::over(0, 0.0, None).gb_s, 0.0);
+        let achieved = AchievedTraffic::over(2_000_000_000, 0.5, Some(4.01e9));
+        assert_eq!((achieved.gb_s, achieved.target_gb_s, achieved.reached_target), (4.0, Some(4.01), true));
+        assert!(!AchievedTraffic::over(2_000_000_000, 0.5, Some(5e9)).reached_target);
+        assert!(AchievedTraffic::over(2_000_000_000, 0.5, None).reached_target);
+        assert_eq!(AchievedTraffic::over(0, 0.0, None).gb_s, 0.0);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let key = |spec: Spec| match Hog::start(&spec).err() {
-            Some(Fault::Request { key, .. }) => key,
+        let key = |spec: HogSpec| match Hog::start(&spec).err() {
+            Some(MicroError::Request { key, .. }) => key,
             other => panic!("{other:?}"),
         };
-        assert_eq!(key(Spec { cpus: Vec::new(), ..spec() }), "cpus");
-        assert_eq!(key(Spec { cpus: vec![0, 1 << 20], ..spec() }), "cpus");
-        assert_eq!(key(Spec { bytes_s: Some(0.0), ..spec() }), "rate");
-        assert_eq!(key(Spec { bytes_s: Some(f64::NAN), ..spec() }), "rate");
-        assert_eq!(key(Spec { buffer: 1, ..spec() }), "size");
+        assert_eq!(key(HogSpec { cpus: Vec::new(), ..spec() }), "cpus");
+        assert_eq!(key(HogSpec { cpus: vec![0, 1 << 20], ..spec() }), "cpus");
+        assert_eq!(key(HogSpec { bytes_s: Some(0.0), ..spec() }), "rate");
+        assert_eq!(key(HogSpec { bytes_s: Some(f64::NAN), ..spec() }), "rate");
+        assert_eq!(key(HogSpec { buffer: 1, ..spec() }), "size");
         let mut hog = Hog::start(&spec()).unwrap();
         assert!(hog.set_rate(Some(-1.0)).is_err());
         assert!(hog.set_rate(Some(1e6)).is_ok());

@@ -11,26 +11,26 @@ pub const READY: &str = "ready";
 
 /// What a hog has done since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct HogCounters {
     pub bytes: u64,
     pub nanoseconds: u64,
     /// CPU time of its whole process.
     pub cpu_ns: u64,
 }
 
-impl std::fmt::Display for Look {
+impl std::fmt::Display for HogCounters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.bytes, self.nanoseconds, self.cpu_ns)
     }
 }
 
-impl FromStr for Look {
+impl FromStr for HogCounters {
     type Err = String;
-    fn from_str(line: &str) -> Result<Look, String> {
+    fn from_str(line: &str) -> Result<HogCounters, String> {
         let numbers: Vec<u64> =
             line.split_whitespace().map_while(|word| word.parse().ok()).collect();
         match *numbers.as_slice() {
-            [bytes, nanoseconds, cpu_ns] => Ok(Look { bytes, nanoseconds, cpu_ns }),
+            [bytes, nanoseconds, cpu_ns] => Ok(HogCounters { bytes, nanoseconds, cpu_ns }),
             _ => Err(format!("`{}` is not what a hog answers", line.trim())),
         }
     }
@@ -49,7 +49,7 @@ pub fn serve(hog: &Hog, input: impl BufRead, mut output: impl Write) -> io::Resu
         let now = hog.mark();
         let nanoseconds = (now.at - hog.shared.begun).as_nanos() as u64;
         let cpu_ns = crate::clock::process_cpu_ns().unwrap_or_default();
-        writeln!(output, "{}", Look { bytes: now.bytes, nanoseconds, cpu_ns })?;
+        writeln!(output, "{}", HogCounters { bytes: now.bytes, nanoseconds, cpu_ns })?;
         output.flush()?;
     }
     Ok(())
@@ -57,19 +57,19 @@ pub fn serve(hog: &Hog, input: impl BufRead, mut output: impl Write) -> io::Resu
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Spec, Traffic};
+    use super::super::{HogSpec, Traffic};
     use super::*;
     use crate::pin;
-    use crate::region::{Pages, Placement};
+    use crate::region::{PageSize, Placement};
 
     #[test]
     fn each_line_is_answered_with_a_look() {
-        let spec = Spec {
-            cpus: vec![pin::here().unwrap()],
+        let spec = HogSpec {
+            cpus: vec![pin::current_cpu().unwrap()],
             bytes_s: Some(20e6),
             traffic: Traffic::Read,
             buffer: 1 << 20,
-            pages: Pages::System,
+            pages: PageSize::System,
             placement: Placement::FirstTouch,
         };
         let hog = Hog::start(&spec).unwrap();
@@ -78,9 +78,9 @@ mod tests {
         let said = String::from_utf8(said).unwrap();
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!((lines.len(), lines[0]), (3, READY));
-        let looks: Vec<Look> = lines[1..].iter().map(|line| line.parse().unwrap()).collect();
+        let looks: Vec<HogCounters> = lines[1..].iter().map(|line| line.parse().unwrap()).collect();
         assert!(looks[0].nanoseconds <= looks[1].nanoseconds && looks[0].bytes <= looks[1].bytes);
         assert!(looks[0].cpu_ns > 0);
-        assert!("ready".parse::<Look>().is_err() && "1 2".parse::<Look>().is_err());
+        assert!("ready".parse::<HogCounters>().is_err() && "1 2".parse::<HogCounters>().is_err());
     }
 }

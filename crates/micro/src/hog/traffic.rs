@@ -104,11 +104,11 @@ fn write(piece: &mut [u64], word: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{Pages, Placement, Region};
+    use crate::region::{PageSize, Placement, Region};
 
     #[test]
     fn every_word_of_a_piece_is_moved() {
-        let mut region = Region::map(4096, Pages::System, Placement::FirstTouch).unwrap();
+        let mut region = Region::map(4096, PageSize::System, Placement::FirstTouch).unwrap();
         let words = region.as_mut_slice::<u64>();
         for (word, i) in words.iter_mut().zip(0..) {
             *word = i;

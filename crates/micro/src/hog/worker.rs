@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::traffic::move_piece;
-use super::{Shared, Spec, Traffic};
-use crate::fault::Fault;
+use super::{Shared, HogSpec, Traffic};
+use crate::error::MicroError;
 use crate::pin;
 use crate::region::Region;
 
@@ -40,7 +40,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Pins the calling thread and touches its buffer.
-    pub(super) fn prepare(cpu: u32, spec: &Spec) -> Result<Worker, Fault> {
+    pub(super) fn prepare(cpu: u32, spec: &HogSpec) -> Result<Worker, MicroError> {
         pin::pin(cpu)?;
         let mut region = Region::map(spec.buffer, spec.pages, spec.placement)?;
         // Zeros that were only read would all be the one page that the kernel shows for them.

@@ -33,7 +33,7 @@ impl<'a> Chain<'a> {
     ///
     /// # Panics
     /// The region is smaller than that: the caller makes both.
-    pub(super) fn lay(region: &'a mut Region, count: u32, stride: usize, seed: u64) -> Chain<'a> {
+    pub(super) fn build(region: &'a mut Region, count: u32, stride: usize, seed: u64) -> Chain<'a> {
         let step = stride / size_of::<usize>();
         let start = region.start().cast::<usize>();
         let words = region.as_mut_slice::<usize>();
@@ -62,7 +62,7 @@ impl<'a> Chain<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{LINE, Pages, Placement};
+    use crate::region::{LINE, PageSize, Placement};
 
     #[test]
     fn a_permutation_is_one_cycle() {
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn a_chain_comes_to_every_place_and_back() {
-        let mut region = Region::map(1 << 16, Pages::System, Placement::FirstTouch).unwrap();
+        let mut region = Region::map(1 << 16, PageSize::System, Placement::FirstTouch).unwrap();
         let start = region.start() as usize;
-        let mut chain = Chain::lay(&mut region, 256, LINE, 9);
+        let mut chain = Chain::build(&mut region, 256, LINE, 9);
         let mut seen = std::collections::BTreeSet::new();
         // 256 is a multiple of 32, so eight steps go once around; each lands elsewhere.
         for _ in 0..8 {

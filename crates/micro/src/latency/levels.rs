@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-use super::Point;
+use super::CurvePoint;
 
 /// Rise of the logarithm of latency an octave that is still flat.
 const FLAT: f64 = 0.22;
@@ -25,7 +25,7 @@ const NEAR: f64 = 1.0;
 
 /// A level of the memory hierarchy as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Level {
+pub struct MemoryLevel {
     /// Nanoseconds of a load: the median over the flat part.
     pub ns: f64,
     /// The largest size that it serves; `None` for the last level, which is the memory or ends
@@ -34,7 +34,7 @@ pub struct Level {
 }
 
 /// The levels of a curve, the fastest first. `points` are by size.
-pub fn find(points: &[Point]) -> Vec<Level> {
+pub fn find(points: &[CurvePoint]) -> Vec<MemoryLevel> {
     let curve: Vec<(f64, f64)> =
         points.iter().map(|point| ((point.bytes as f64).log2(), point.load.min_ns.ln())).collect();
     let risen = rising(&curve.iter().map(|(_, y)| *y).collect::<Vec<_>>());
@@ -48,28 +48,28 @@ pub fn find(points: &[Point]) -> Vec<Level> {
             (flat.0..points.len()).take_while(|at| risen[*at] <= log + WITHIN.ln_1p()).last();
         let last = i + 1 == flats.len();
         let bytes = reach.filter(|_| !last).map(|at| points[at].bytes);
-        Level { ns: log.exp(), bytes }
+        MemoryLevel { ns: log.exp(), bytes }
     };
     flats.iter().enumerate().map(level).collect()
 }
 
 /// A cache as somebody else states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stated {
+pub struct StatedCache {
     pub name: String,
     pub bytes: u64,
 }
 
 /// The stated cache that each level is, if one lies within `NEAR` octaves of it; none is two.
-pub fn matched<'s>(levels: &[Level], stated: &'s [Stated]) -> Vec<Option<&'s Stated>> {
-    let octaves = |level: &Level, cache: &Stated| {
+pub fn match_caches<'s>(levels: &[MemoryLevel], stated: &'s [StatedCache]) -> Vec<Option<&'s StatedCache>> {
+    let octaves = |level: &MemoryLevel, cache: &StatedCache| {
         level.bytes.map(|bytes| (bytes as f64 / cache.bytes as f64).log2().abs())
     };
-    let nearest = |level: &Level| {
+    let nearest = |level: &MemoryLevel| {
         let near = stated.iter().filter_map(|cache| Some((octaves(level, cache)?, cache)));
         near.filter(|(off, _)| *off <= NEAR).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, c)| c)
     };
-    let owner = |cache: &Stated| {
+    let owner = |cache: &StatedCache| {
         let near = levels.iter().filter(|level| nearest(level) == Some(cache));
         near.min_by(|a, b| {
             octaves(a, cache).unwrap_or(NEAR).total_cmp(&octaves(b, cache).unwrap_or(NEAR))
@@ -135,23 +135,23 @@ fn median(row: &[f64]) -> f64 {
 mod tests {
     use super::super::sizes;
     use super::*;
-    use crate::batches::Spread;
+    use crate::batches::BatchSpread;
 
     /// A machine: capacity and latency of each cache, and the latency of the memory.
-    struct Modelled {
+    struct ModelledMachine {
         caches: &'static [(u64, f64)],
         memory: f64,
     }
 
-    const DESKTOP: Modelled =
-        Modelled { caches: &[(48 << 10, 1.0), (1 << 20, 3.6), (32 << 20, 12.0)], memory: 110.0 };
+    const DESKTOP: ModelledMachine =
+        ModelledMachine { caches: &[(48 << 10, 1.0), (1 << 20, 3.6), (32 << 20, 12.0)], memory: 110.0 };
 
     /// What of a ring a cache serves that replaces in strict order, or at random.
     type Serves = fn(capacity: u64, size: u64) -> f64;
     const STRICT: Serves = |capacity, size| f64::from(u8::from(size <= capacity));
     const RANDOM: Serves = |capacity, size| (capacity as f64 / size as f64).min(1.0);
 
-    fn curve(machine: &Modelled, serves: Serves, noise: f64) -> Vec<Point> {
+    fn curve(machine: &ModelledMachine, serves: Serves, noise: f64) -> Vec<CurvePoint> {
         let mut draws = model::random::Draws::from(7);
         let mut ns = |size: u64| {
             let (mut left, mut mean) = (1.0, 0.0);
@@ -164,13 +164,13 @@ mod tests {
             (mean + left * machine.memory) * (1.0 + noise * (draws.unit() - 0.5))
         };
         let point = |bytes| {
-            let load = Spread::of(vec![ns(bytes)], 1).unwrap();
-            Point { bytes, load }
+            let load = BatchSpread::of(vec![ns(bytes)], 1).unwrap();
+            CurvePoint { bytes, load }
         };
         sizes(4 << 10, 512 << 20).into_iter().map(point).collect()
     }
 
-    fn assert_finds(machine: &Modelled, points: &[Point], tolerance: f64) {
+    fn assert_finds(machine: &ModelledMachine, points: &[CurvePoint], tolerance: f64) {
         let levels = find(points);
         assert_eq!(levels.len(), machine.caches.len() + 1, "{levels:?}");
         for (level, (bytes, ns)) in levels.iter().zip(machine.caches) {
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     fn other_machines() {
-        let two = Modelled { caches: &[(32 << 10, 1.4), (512 << 10, 5.0)], memory: 90.0 };
+        let two = ModelledMachine { caches: &[(32 << 10, 1.4), (512 << 10, 5.0)], memory: 90.0 };
         let server =
-            Modelled { caches: &[(32 << 10, 1.6), (5 << 18, 4.5), (24 << 20, 22.0)], memory: 95.0 };
+            ModelledMachine { caches: &[(32 << 10, 1.6), (5 << 18, 4.5), (24 << 20, 22.0)], memory: 95.0 };
         for serves in [STRICT, RANDOM] {
             assert_finds(&two, &curve(&two, serves, 0.04), 0.5);
             assert_finds(&server, &curve(&server, serves, 0.04), 0.5);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_curve_that_says_nothing_has_no_cache() {
-        let flat = Modelled { caches: &[], memory: 80.0 };
+        let flat = ModelledMachine { caches: &[], memory: 80.0 };
         let levels = find(&curve(&flat, STRICT, 0.1));
         assert_eq!(levels.len(), 1, "{levels:?}");
         assert_eq!(levels[0].bytes, None);
@@ -217,13 +217,13 @@ mod tests {
 
     #[test]
     fn levels_are_told_by_the_caches_that_are_stated() {
-        let level = |bytes: Option<u64>| Level { ns: 1.0, bytes };
-        let stated = |name: &str, bytes: u64| Stated { name: name.to_owned(), bytes };
+        let level = |bytes: Option<u64>| MemoryLevel { ns: 1.0, bytes };
+        let stated = |name: &str, bytes: u64| StatedCache { name: name.to_owned(), bytes };
         let levels = [40 << 10, 64 << 10, 1 << 20].map(|bytes| level(Some(bytes)));
         let levels = [levels.as_slice(), &[level(None)]].concat();
         let caches = [stated("l1d", 48 << 10), stated("l2", 1 << 20), stated("l3", 256 << 20)];
         let names: Vec<Option<&str>> =
-            matched(&levels, &caches).iter().map(|c| c.map(|c| c.name.as_str())).collect();
+            match_caches(&levels, &caches).iter().map(|c| c.map(|c| c.name.as_str())).collect();
         // Two levels are near the first cache; the nearer one is it. A hypervisor may state a last
         // cache of which little is to be had.
         assert_eq!(names, [Some("l1d"), None, Some("l2"), None]);

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use model::random::mix;
 use serde::Serialize;
 
-use crate::batches::{self, Spread};
-use crate::fault::Fault;
+use crate::batches::{self, BatchSpread};
+use crate::error::MicroError;
 use crate::pin;
-use crate::region::{Pages, Placement, Region};
+use crate::region::{PageSize, Placement, Region};
 use chain::Chain;
 
 /// Fewer places are no ring to speak of.
@@ -24,7 +24,7 @@ const LEAST_PLACES: u64 = 16;
 const LONGEST_SILENCE: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct LatencySpec {
     pub cpu: u32,
     /// Bytes of each ring, in any order.
     pub sizes: Vec<u64>,
@@ -32,30 +32,30 @@ pub struct Spec {
     pub stride: usize,
     /// How long each size is measured.
     pub time: Duration,
-    pub pages: Pages,
+    pub pages: PageSize,
     pub placement: Placement,
     pub seed: u64,
 }
 
 /// One size of the curve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
+pub struct CurvePoint {
     pub bytes: u64,
     /// Nanoseconds from one load to the next.
-    pub load: Spread,
+    pub load: BatchSpread,
 }
 
 /// The curve, and what it was measured on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Curve {
+pub struct LatencyCurve {
     pub cpu: u32,
     pub stride_bytes: usize,
-    pub pages: Pages,
+    pub pages: PageSize,
     pub placement: Placement,
     /// Bytes of the largest ring on huge pages, or why that is not known.
     pub huge_bytes: Result<u64, String>,
     /// By size.
-    pub points: Vec<Point>,
+    pub points: Vec<CurvePoint>,
 }
 
 /// Sizes from `least` to `most`, at each power of two and each quarter of the way to the next one:
@@ -72,28 +72,28 @@ pub fn sizes(least: u64, most: u64) -> Vec<u64> {
 /// # Errors
 /// What was asked cannot be done, or it was stopped before the first point.
 pub fn run(
-    spec: &Spec,
+    spec: &LatencySpec,
     stop: &(dyn Fn() -> bool + Sync),
-    each: &mut dyn FnMut(&Point),
-) -> Result<Curve, Fault> {
+    each: &mut dyn FnMut(&CurvePoint),
+) -> Result<LatencyCurve, MicroError> {
     let mut sizes = spec.sizes.clone();
     sizes.sort_unstable();
     let least = LEAST_PLACES * spec.stride as u64;
     let word = size_of::<usize>();
     if spec.stride == 0 || !spec.stride.is_multiple_of(word) {
-        return Err(Fault::request("stride", format!("must be a multiple of {word} B")));
+        return Err(MicroError::request("stride", format!("must be a multiple of {word} B")));
     }
     let (Some(first), Some(most)) = (sizes.first().copied(), sizes.last().copied()) else {
-        return Err(Fault::request("size", "is an empty list"));
+        return Err(MicroError::request("size", "is an empty list"));
     };
     if first < least {
-        return Err(Fault::request(
+        return Err(MicroError::request(
             "size",
             format!("{first} B is less than {LEAST_PLACES} strides; begin at {least} B"),
         ));
     }
     if most / spec.stride as u64 > u64::from(u32::MAX) {
-        return Err(Fault::request("size", "has more than 2^32 places; take a longer stride"));
+        return Err(MicroError::request("size", "has more than 2^32 places; take a longer stride"));
     }
     let (to_us, from_thread) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -103,24 +103,24 @@ pub fn run(
             let mut region = Region::map(most, spec.pages, spec.placement)?;
             for bytes in sizes {
                 let Some(load) = measure(&mut region, bytes, spec, stop) else { break };
-                if to_us.send(Point { bytes, load }).is_err() {
+                if to_us.send(CurvePoint { bytes, load }).is_err() {
                     break;
                 }
             }
             Ok(region.huge_bytes())
         });
-        let thread = thread.map_err(|error| Fault::Failed(format!("latency: {error}")))?;
+        let thread = thread.map_err(|error| MicroError::Failed(format!("latency: {error}")))?;
         let mut points = Vec::new();
         while let Ok(point) = from_thread.recv_timeout(LONGEST_SILENCE) {
             each(&point);
             points.push(point);
         }
         let huge_bytes =
-            thread.join().map_err(|_| Fault::Failed("the thread panicked".to_owned()))??;
+            thread.join().map_err(|_| MicroError::Failed("the thread panicked".to_owned()))??;
         if points.is_empty() {
-            return Err(Fault::Stopped);
+            return Err(MicroError::Stopped);
         }
-        Ok(Curve {
+        Ok(LatencyCurve {
             cpu: spec.cpu,
             stride_bytes: spec.stride,
             pages: spec.pages,
@@ -134,14 +134,14 @@ pub fn run(
 fn measure(
     region: &mut Region,
     bytes: u64,
-    spec: &Spec,
+    spec: &LatencySpec,
     stop: &dyn Fn() -> bool,
-) -> Option<Spread> {
+) -> Option<BatchSpread> {
     if stop() {
         return None;
     }
     let count = (bytes / spec.stride as u64) as u32;
-    let mut chain = Chain::lay(region, count, spec.stride, mix(spec.seed ^ bytes));
+    let mut chain = Chain::build(region, count, spec.stride, mix(spec.seed ^ bytes));
     // Once around: the caches and the page tables hold what they will hold from now on.
     let begun = Instant::now();
     let mut warmed = 0;
@@ -150,7 +150,7 @@ fn measure(
     }
     let follow = |calls: u64| {
         chain.follow(calls * chain::UNROLLED);
-        Ok::<(), Fault>(())
+        Ok::<(), MicroError>(())
     };
     let spread = batches::measure(spec.time, stop, follow).ok().flatten()?;
     Some(spread.per(chain::UNROLLED))
@@ -161,13 +161,13 @@ mod tests {
     use super::*;
     use crate::region::LINE;
 
-    fn spec(sizes: &[u64]) -> Spec {
-        Spec {
-            cpu: pin::here().unwrap(),
+    fn spec(sizes: &[u64]) -> LatencySpec {
+        LatencySpec {
+            cpu: pin::current_cpu().unwrap(),
             sizes: sizes.to_vec(),
             stride: LINE,
             time: Duration::ZERO,
-            pages: Pages::System,
+            pages: PageSize::System,
             placement: Placement::FirstTouch,
             seed: 1,
         }
@@ -198,15 +198,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let key = |spec: Spec| match run(&spec, &|| false, &mut |_| {}) {
-            Err(Fault::Request { key, .. }) => key,
+        let key = |spec: LatencySpec| match run(&spec, &|| false, &mut |_| {}) {
+            Err(MicroError::Request { key, .. }) => key,
             other => panic!("{other:?}"),
         };
         assert_eq!(key(spec(&[])), "size");
         assert_eq!(key(spec(&[512])), "size");
-        assert_eq!(key(Spec { stride: 12, ..spec(&[4096]) }), "stride");
-        assert_eq!(key(Spec { stride: 0, ..spec(&[4096]) }), "stride");
-        assert_eq!(key(Spec { cpu: 1 << 20, ..spec(&[4096]) }), "cpus");
-        assert_eq!(run(&spec(&[4096]), &|| true, &mut |_| {}), Err(Fault::Stopped));
+        assert_eq!(key(LatencySpec { stride: 12, ..spec(&[4096]) }), "stride");
+        assert_eq!(key(LatencySpec { stride: 0, ..spec(&[4096]) }), "stride");
+        assert_eq!(key(LatencySpec { cpu: 1 << 20, ..spec(&[4096]) }), "cpus");
+        assert_eq!(run(&spec(&[4096]), &|| true, &mut |_| {}), Err(MicroError::Stopped));
     }
 }

@@ -11,14 +11,14 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use socket2::{SockAddr, Socket};
 
 use super::clock::{boot_id, now_ns};
-use super::control::{Control, Hello, Ready, ToClient, ToServer, introduce};
+use super::control::{Control, Hello, Ready, ToClient, ToServer, send_hello};
 use super::error::NetError;
 use super::ether::{NoPort, Port};
-use super::job::{Job, Kind, Transport};
-use super::outcome::{End, Measured, Meter, NoMeter};
-use super::place::connect;
+use super::job::{NetJob, Kind, Transport};
+use super::outcome::{EndOutcome, MeasuredCell, EndMeter, NoMeter};
+use super::listener::connect;
 use super::sockets::{datagram, prepare};
-use super::workers::{Part, Phase, Until, run};
+use super::workers::{ThreadPart, EndPhase, SendUntil, run};
 use super::{flow, frames, pingpong};
 
 /// For what the other end does at once.
@@ -28,7 +28,7 @@ const REPORT: Duration = Duration::from_secs(60);
 
 /// How a cell is measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Manner {
+pub struct CellConfig {
     /// A phase before the measured one, which does not count; zero for none.
     pub warm_up: Duration,
     /// No message is begun later.
@@ -51,7 +51,7 @@ pub struct Client<'a, P: Port = NoPort> {
 }
 
 /// The data's way of a cell.
-enum Links {
+enum CellConnections {
     Sockets(Vec<Socket>),
     Port([u8; 6], usize),
 }
@@ -69,7 +69,7 @@ impl<'a, P: Port> Client<'a, P> {
         stop: &'a AtomicBool,
     ) -> Result<Self, NetError> {
         let socket = connect(address, &kind.to_string(), limit)?;
-        Client::greet(socket, Some(address.clone()), port, stop)
+        Client::handshake(socket, Some(address.clone()), port, stop)
     }
 
     /// A session over one end of a pair; cells go over the port.
@@ -81,15 +81,15 @@ impl<'a, P: Port> Client<'a, P> {
         port: &'a mut P,
         stop: &'a AtomicBool,
     ) -> Result<Self, NetError> {
-        Client::greet(OwnedFd::from(socket).into(), None, Some(port), stop)
+        Client::handshake(OwnedFd::from(socket).into(), None, Some(port), stop)
     }
 
     /// Cells over Ethernet go over this port from now on.
-    pub fn take_port(&mut self, port: &'a mut P) {
+    pub fn use_port(&mut self, port: &'a mut P) {
         self.port = Some(port);
     }
 
-    fn greet(
+    fn handshake(
         socket: Socket,
         address: Option<Address>,
         port: Option<&'a mut P>,
@@ -97,14 +97,14 @@ impl<'a, P: Port> Client<'a, P> {
     ) -> Result<Self, NetError> {
         let mut client =
             Client { control: Control::new(socket)?, address, port, stop, phase: now_ns() };
-        client.control.say(&Hello::CONTROL)?;
+        client.control.send(&Hello::CONTROL)?;
         let place = client.address.as_ref().map(Address::to_string).unwrap_or_default();
-        match client.hear("greeting", AT_ONCE) {
+        match client.receive("greeting", AT_ONCE) {
             Ok(ToClient::Welcome { .. }) => Ok(client),
-            Ok(other) => Err(NetError::Stranger { place, why: format!("it says {other:?}") }),
+            Ok(other) => Err(NetError::NotAServer { place, why: format!("it says {other:?}") }),
             Err(
-                error @ (NetError::Garbled(_) | NetError::Silent { .. } | NetError::Closed { .. }),
-            ) => Err(NetError::Stranger { place, why: error.to_string() }),
+                error @ (NetError::Protocol(_) | NetError::Timeout { .. } | NetError::Closed { .. }),
+            ) => Err(NetError::NotAServer { place, why: error.to_string() }),
             Err(error) => Err(error),
         }
     }
@@ -115,40 +115,40 @@ impl<'a, P: Port> Client<'a, P> {
     /// The cell makes no sense, an end failed or fell silent, or the user stopped it.
     pub fn measure(
         &mut self,
-        job: &Job,
-        manner: &Manner,
-        meter: &mut dyn Meter,
-    ) -> Result<Measured, NetError> {
+        job: &NetJob,
+        manner: &CellConfig,
+        meter: &mut dyn EndMeter,
+    ) -> Result<MeasuredCell, NetError> {
         job.check()?;
-        raise_descriptors();
-        self.control.say(&ToServer::Job { job: job.clone(), boot_id: boot_id() })?;
+        raise_descriptor_limit();
+        self.control.send(&ToServer::Job { job: job.clone(), boot_id: boot_id() })?;
         let limit = AT_ONCE + Duration::from_millis(u64::from(job.connections));
-        let ToClient::Ready(ready) = self.hear("readiness", limit)? else {
-            return Err(NetError::Garbled("readiness was due".to_owned()));
+        let ToClient::Ready(ready) = self.receive("readiness", limit)? else {
+            return Err(NetError::Protocol("readiness was due".to_owned()));
         };
         let links = self.open(job, &ready)?;
         let mut numbers = vec![0; job.connections as usize];
         if !manner.warm_up.is_zero() {
-            let short = Manner { time: manner.warm_up, messages: None, ..manner.clone() };
+            let short = CellConfig { time: manner.warm_up, messages: None, ..manner.clone() };
             self.phase(job, &links, &mut numbers, &short, &mut NoMeter)?;
         }
         let (client, server) = self.phase(job, &links, &mut numbers, manner, meter)?;
-        Ok(Measured { job: job.clone(), client, server, notes: Vec::new() })
+        Ok(MeasuredCell { job: job.clone(), client, server, notes: Vec::new() })
     }
 
-    fn hear(&mut self, what: &'static str, limit: Duration) -> Result<ToClient, NetError> {
+    fn receive(&mut self, what: &'static str, limit: Duration) -> Result<ToClient, NetError> {
         let stop = self.stop;
         let goes_on = || match stop.load(Ordering::Relaxed) {
             true => Err(NetError::Stopped),
             false => Ok(()),
         };
-        match self.control.hear(what, limit, &goes_on)? {
+        match self.control.receive(what, limit, &goes_on)? {
             ToClient::Failed { words, request } => Err(NetError::Remote { words, request }),
             other => Ok(other),
         }
     }
 
-    fn open(&mut self, job: &Job, ready: &Ready) -> Result<Links, NetError> {
+    fn open(&mut self, job: &NetJob, ready: &Ready) -> Result<CellConnections, NetError> {
         let count = job.connections;
         let links = match job.transport {
             Transport::Tcp | Transport::Unix => {
@@ -167,14 +167,14 @@ impl<'a, P: Port> Client<'a, P> {
                 let mut sockets = Vec::new();
                 for number in 0..count {
                     let socket = connect(&place, &job.kind.to_string(), AT_ONCE)?;
-                    introduce(&socket, &Hello::Data { number })?;
+                    send_hello(&socket, &Hello::Data { number })?;
                     prepare(&socket, job)?;
                     sockets.push(socket);
                 }
-                Links::Sockets(sockets)
+                CellConnections::Sockets(sockets)
             }
             Transport::Udp => {
-                let (own, peer) = ips(self.control.socket());
+                let (own, peer) = ip_addresses(self.control.socket());
                 let (mut sockets, mut ports) = (Vec::new(), Vec::new());
                 for port in &ready.udp {
                     let (socket, own) = datagram(own, job)?;
@@ -183,11 +183,11 @@ impl<'a, P: Port> Client<'a, P> {
                     sockets.push(socket);
                     ports.push(own);
                 }
-                self.control.say(&ToServer::Ports(ports))?;
-                Links::Sockets(sockets)
+                self.control.send(&ToServer::Ports(ports))?;
+                CellConnections::Sockets(sockets)
             }
             Transport::Ethernet => match (ready.mac, &self.port) {
-                (Some(mac), Some(_)) => Links::Port(mac, ready.longest_frame),
+                (Some(mac), Some(_)) => CellConnections::Port(mac, ready.longest_frame),
                 _ => return Err(no_port()),
             },
         };
@@ -196,33 +196,33 @@ impl<'a, P: Port> Client<'a, P> {
 
     fn phase(
         &mut self,
-        job: &Job,
-        links: &Links,
+        job: &NetJob,
+        links: &CellConnections,
         numbers: &mut [u64],
-        manner: &Manner,
-        meter: &mut dyn Meter,
-    ) -> Result<(End, End), NetError> {
+        manner: &CellConfig,
+        meter: &mut dyn EndMeter,
+    ) -> Result<(EndOutcome, EndOutcome), NetError> {
         self.phase += 1;
         let most_s = manner.time.as_secs_f64();
-        self.control.say(&ToServer::Phase { number: self.phase, most_s })?;
-        let ToClient::Going = self.hear("start", REPORT)? else {
-            return Err(NetError::Garbled("a start was due".to_owned()));
+        self.control.send(&ToServer::Phase { number: self.phase, most_s })?;
+        let ToClient::Going = self.receive("start", REPORT)? else {
+            return Err(NetError::Protocol("a start was due".to_owned()));
         };
-        let phase = Phase::new(self.stop, self.phase);
+        let phase = EndPhase::new(self.stop, self.phase);
         let share = |all: u64| all.div_ceil(u64::from(job.connections)).max(1);
-        let until = Until {
+        let until = SendUntil {
             instant_ns: now_ns().saturating_add(manner.time.as_nanos() as u64),
             messages: manner.messages.map_or(u64::MAX, share),
         };
         let outcome = match links {
-            Links::Sockets(sockets) => {
+            CellConnections::Sockets(sockets) => {
                 on_sockets(job, &phase, sockets, numbers, until, &manner.cpus, meter)
             }
-            Links::Port(mac, longest) => {
+            CellConnections::Port(mac, longest) => {
                 let port = self.port.as_deref_mut().ok_or_else(no_port)?;
                 let peer = (*mac, *longest);
                 let work = || match job.kind {
-                    Kind::Pingpong => frames::ask(job, &phase, port, peer, numbers, until),
+                    Kind::Pingpong => frames::run_client(job, &phase, port, peer, numbers, until),
                     Kind::Flow => frames::send_all(job, &phase, port, peer, numbers, until),
                 };
                 run(vec![work], &manner.cpus, &phase, meter, || Ok(()))
@@ -231,7 +231,7 @@ impl<'a, P: Port> Client<'a, P> {
         let client = match outcome {
             Ok(end) => end,
             // The server may have said why.
-            Err(error) => match self.hear("reason", Duration::from_secs(1)) {
+            Err(error) => match self.receive("reason", Duration::from_secs(1)) {
                 Err(remote @ NetError::Remote { .. }) => return Err(remote),
                 _ => return Err(error),
             },
@@ -240,9 +240,9 @@ impl<'a, P: Port> Client<'a, P> {
             Kind::Pingpong => vec![0; numbers.len()],
             Kind::Flow => numbers.to_vec(),
         };
-        self.control.say(&ToServer::End(sent))?;
-        let ToClient::Report(server) = self.hear("report", REPORT)? else {
-            return Err(NetError::Garbled("a report was due".to_owned()));
+        self.control.send(&ToServer::End(sent))?;
+        let ToClient::Report(server) = self.receive("report", REPORT)? else {
+            return Err(NetError::Protocol("a report was due".to_owned()));
         };
         Ok((client, *server))
     }
@@ -251,19 +251,19 @@ impl<'a, P: Port> Client<'a, P> {
 impl<P: Port> Drop for Client<'_, P> {
     fn drop(&mut self) {
         // It sees the end of the connection, too.
-        let _ = self.control.say(&ToServer::Bye);
+        let _ = self.control.send(&ToServer::Bye);
     }
 }
 
 fn on_sockets(
-    job: &Job,
-    phase: &Phase<'_>,
+    job: &NetJob,
+    phase: &EndPhase<'_>,
     sockets: &[Socket],
     numbers: &mut [u64],
-    until: Until,
+    until: SendUntil,
     cpus: &[u32],
-    meter: &mut dyn Meter,
-) -> Result<End, NetError> {
+    meter: &mut dyn EndMeter,
+) -> Result<EndOutcome, NetError> {
     let mut shares: Vec<Vec<(usize, &Socket, &mut u64)>> =
         (0..job.threads()).map(|_| Vec::new()).collect();
     for ((at, socket), number) in sockets.iter().enumerate().zip(numbers) {
@@ -271,9 +271,9 @@ fn on_sockets(
         shares[thread].push((at, socket, number));
     }
     let work = |share| {
-        move || -> Result<Part, NetError> {
+        move || -> Result<ThreadPart, NetError> {
             match job.kind {
-                Kind::Pingpong => pingpong::ask(job, phase, share, until),
+                Kind::Pingpong => pingpong::run_client(job, phase, share, until),
                 Kind::Flow => flow::send_all(job, phase, share, until),
             }
         }
@@ -282,7 +282,7 @@ fn on_sockets(
 }
 
 /// The addresses of this machine and of the other one, as the control connection has them.
-pub fn ips(control: &Socket) -> (IpAddr, IpAddr) {
+pub fn ip_addresses(control: &Socket) -> (IpAddr, IpAddr) {
     let ip = |place: std::io::Result<SockAddr>| {
         let place = place.ok().and_then(|place| place.as_socket());
         place.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |place| place.ip())
@@ -297,7 +297,7 @@ pub fn no_port() -> NetError {
 }
 
 /// As many descriptors as the system allows without asking: each connection takes one.
-pub fn raise_descriptors() {
+pub fn raise_descriptor_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // Where it is refused, opening the connections says so.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);

@@ -13,18 +13,18 @@ const WORD: usize = 8;
 
 /// The content of one connection's messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Content {
+pub struct MessageContent {
     base: u64,
     size: usize,
     /// Bytes 8 to 15 are a time stamp.
     stamped: bool,
 }
 
-impl Content {
+impl MessageContent {
     /// `stamped` messages have room for a time stamp from 16 bytes on.
-    pub fn new(connection: usize, size: u64, stamped: bool) -> Content {
+    pub fn new(connection: usize, size: u64, stamped: bool) -> MessageContent {
         let base = (connection as u64 + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(29);
-        Content { base, size: size as usize, stamped: stamped && size >= 16 }
+        MessageContent { base, size: size as usize, stamped: stamped && size >= 16 }
     }
 
     pub fn stamped(&self) -> bool {
@@ -73,13 +73,13 @@ impl Content {
     }
 
     /// Whether `bytes` are the message's from `at` on; a time stamp may be any.
-    pub fn is(&self, message: u64, at: usize, bytes: &[u8]) -> bool {
+    pub fn matches(&self, message: u64, at: usize, bytes: &[u8]) -> bool {
         let mut at = at;
         let mut rest = bytes;
         while let Some((first, others)) = rest.split_first()
             && (at < self.head() || !at.is_multiple_of(WORD))
         {
-            if !self.is_byte(message, at, *first) {
+            if !self.matches_byte(message, at, *first) {
                 return false;
             }
             at += 1;
@@ -99,14 +99,14 @@ impl Content {
     }
 
     /// Whether a single byte is right.
-    pub fn is_byte(&self, message: u64, at: usize, byte: u8) -> bool {
+    pub fn matches_byte(&self, message: u64, at: usize, byte: u8) -> bool {
         let stamp = self.stamped && (WORD..2 * WORD).contains(&at);
         stamp || byte == self.byte(message, at)
     }
 
     /// The number that a whole datagram bears, as far as it is long enough to tell it near
     /// `expected`.
-    pub fn number(&self, datagram: &[u8], expected: u64) -> u64 {
+    pub fn message_number(&self, datagram: &[u8], expected: u64) -> u64 {
         let kept = datagram.len().min(WORD);
         let mut bytes = expected.to_le_bytes();
         bytes[..kept].copy_from_slice(&datagram[..kept]);
@@ -126,21 +126,21 @@ impl Content {
 }
 
 /// Messages of one connection that are sent again and again without being written anew.
-pub struct Source {
-    content: Content,
+pub struct MessageSource {
+    content: MessageContent,
     words: Vec<u8>,
     head: [u8; 2 * WORD],
     message: u64,
 }
 
-impl Source {
-    pub fn new(content: Content) -> Source {
+impl MessageSource {
+    pub fn new(content: MessageContent) -> MessageSource {
         let words = TURNS as usize + content.size / WORD + 1;
         let mut bytes = Vec::with_capacity(words * WORD);
         for index in 0..words {
             bytes.extend_from_slice(&content.word(0, index).to_le_bytes());
         }
-        Source { content, words: bytes, head: [0; 2 * WORD], message: 0 }
+        MessageSource { content, words: bytes, head: [0; 2 * WORD], message: 0 }
     }
 
     /// Turns to a message.
@@ -175,54 +175,54 @@ mod tests {
             cut in 0_usize..300,
             flip in 0_usize..300,
         ) {
-            let content = Content::new(connection, size, stamped);
+            let content = MessageContent::new(connection, size, stamped);
             let size = size as usize;
             let (cut, flip) = (cut % size, flip % size);
             let mut bytes = vec![0; size];
             content.write(message, u64::MAX, 0, &mut bytes);
-            prop_assert!(content.is(message, 0, &bytes));
-            prop_assert!(content.is(message, cut, &bytes[cut..]));
-            prop_assert!(content.is(message, 0, &bytes[..cut]));
+            prop_assert!(content.matches(message, 0, &bytes));
+            prop_assert!(content.matches(message, cut, &bytes[cut..]));
+            prop_assert!(content.matches(message, 0, &bytes[..cut]));
             let mut part = vec![0; size - cut];
             content.write(message, u64::MAX, cut, &mut part);
             prop_assert_eq!(&part, &bytes[cut..]);
 
-            let mut source = Source::new(content);
+            let mut source = MessageSource::new(content);
             source.set(message, u64::MAX);
             let (head, body) = source.parts(cut);
             prop_assert_eq!([head, body].concat(), part);
-            prop_assert_eq!(content.number(&bytes, message), message);
+            prop_assert_eq!(content.message_number(&bytes, message), message);
 
             let in_stamp = content.stamped() && (8..16).contains(&flip);
             bytes[flip] ^= 0x40;
-            prop_assert_eq!(content.is(message, 0, &bytes), in_stamp);
-            prop_assert_eq!(content.is_byte(message, flip, bytes[flip]), in_stamp);
+            prop_assert_eq!(content.matches(message, 0, &bytes), in_stamp);
+            prop_assert_eq!(content.matches_byte(message, flip, bytes[flip]), in_stamp);
         }
 
         #[test]
         fn a_message_is_not_another_ones(
             size in 1_u64..100, message in 0_u64..1000, off in 1_u64..250, shift in 1_usize..8,
         ) {
-            let content = Content::new(3, size, false);
+            let content = MessageContent::new(3, size, false);
             let mut bytes = vec![0; size as usize];
             content.write(message, 0, 0, &mut bytes);
-            prop_assert!(!content.is(message + off, 0, &bytes));
-            let other = Content::new(4, size, false);
-            prop_assert!(size < 9 || !other.is(message, 0, &bytes));
+            prop_assert!(!content.matches(message + off, 0, &bytes));
+            let other = MessageContent::new(4, size, false);
+            prop_assert!(size < 9 || !other.matches(message, 0, &bytes));
             // A byte that is lost in the middle shows.
             let mut stream = bytes.clone();
             stream.extend(vec![0; 8]);
-            prop_assert!(size < 24 || !content.is(message, 0, &stream[shift..shift + size as usize]));
+            prop_assert!(size < 24 || !content.matches(message, 0, &stream[shift..shift + size as usize]));
         }
     }
 
     #[test]
     fn short_datagrams_tell_their_number_near_the_expected_one() {
-        let content = Content::new(0, 1, false);
+        let content = MessageContent::new(0, 1, false);
         for (message, expected) in [(255_u64, 256), (256, 255), (511, 512), (0, 0), (300, 299)] {
             let mut byte = [0];
             content.write(message, 0, 0, &mut byte);
-            assert_eq!(content.number(&byte, expected), message);
+            assert_eq!(content.message_number(&byte, expected), message);
         }
     }
 }

@@ -10,8 +10,8 @@ use socket2::Socket;
 
 use super::error::NetError;
 use super::ether::Mac;
-use super::job::Job;
-use super::outcome::End;
+use super::job::NetJob;
+use super::outcome::EndOutcome;
 
 /// Both ends speak the same version.
 const VERSION: u32 = 1;
@@ -38,7 +38,7 @@ impl Hello {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToServer {
     Job {
-        job: Job,
+        job: NetJob,
         /// Of the client's machine: ends with the same one share a clock.
         boot_id: Option<String>,
     },
@@ -75,7 +75,7 @@ pub enum ToClient {
     },
     Ready(Ready),
     Going,
-    Report(Box<End>),
+    Report(Box<EndOutcome>),
     Failed {
         words: String,
         request: bool,
@@ -105,12 +105,12 @@ impl Control {
         &self.socket
     }
 
-    pub fn say<T: Serialize>(&mut self, message: &T) -> Result<(), NetError> {
+    pub fn send<T: Serialize>(&mut self, message: &T) -> Result<(), NetError> {
         send_line(&self.socket, message)
     }
 
     /// The next line, `what` being what it is expected to be.
-    pub fn hear<T: DeserializeOwned>(
+    pub fn receive<T: DeserializeOwned>(
         &mut self,
         what: &'static str,
         limit: Duration,
@@ -123,16 +123,16 @@ impl Control {
                 return parse(&line);
             }
             if self.pending.len() > LONGEST_LINE {
-                return Err(NetError::Garbled("a line without an end".to_owned()));
+                return Err(NetError::Protocol("a line without an end".to_owned()));
             }
             goes_on()?;
             let mut bytes = [0; 16 << 10];
             match (&self.socket).read(&mut bytes) {
                 Ok(0) => return Err(NetError::Closed { doing: what }),
                 Ok(read) => self.pending.extend_from_slice(&bytes[..read]),
-                Err(error) if is_pause(&error) && Instant::now() < until => {}
-                Err(error) if is_pause(&error) => {
-                    return Err(NetError::Silent { what, seconds: limit.as_secs_f64() });
+                Err(error) if is_timeout(&error) && Instant::now() < until => {}
+                Err(error) if is_timeout(&error) => {
+                    return Err(NetError::Timeout { what, seconds: limit.as_secs_f64() });
                 }
                 Err(source) => return Err(NetError::Io { doing: what, source }),
             }
@@ -141,13 +141,13 @@ impl Control {
 }
 
 /// Nothing came yet.
-pub fn is_pause(error: &io::Error) -> bool {
+pub fn is_timeout(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 fn send_line<T: Serialize>(socket: &Socket, message: &T) -> Result<(), NetError> {
-    let mut line = serde_json::to_vec(message).map_err(|e| NetError::Garbled(e.to_string()))?;
+    let mut line = serde_json::to_vec(message).map_err(|e| NetError::Protocol(e.to_string()))?;
     line.push(b'\n');
     let mut socket: &Socket = socket;
     socket.write_all(&line).map_err(NetError::io("talking to the other end"))
@@ -156,31 +156,31 @@ fn send_line<T: Serialize>(socket: &Socket, message: &T) -> Result<(), NetError>
 fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, NetError> {
     serde_json::from_slice(line).map_err(|_| {
         let shown: String = String::from_utf8_lossy(line).trim_end().chars().take(80).collect();
-        NetError::Garbled(format!("`{}`", shown.escape_debug()))
+        NetError::Protocol(format!("`{}`", shown.escape_debug()))
     })
 }
 
 /// Introduces a connection.
-pub fn introduce(socket: &Socket, hello: &Hello) -> Result<(), NetError> {
-    send_line(socket, hello)
+pub fn send_hello(socket: &Socket, hello: &Hello) -> Result<(), NetError> {
+    send_line(socket, parse_hello)
 }
 
 /// The longest line by which a connection introduces itself.
 pub const LONGEST_HELLO: usize = 200;
 
 /// Reads such a line.
-pub fn hello(line: &[u8]) -> Result<Hello, NetError> {
+pub fn parse_hello(line: &[u8]) -> Result<Hello, NetError> {
     parse(line)
 }
 
 /// Reads who the one connection of a pair is.
-pub fn introduced(socket: &Socket, limit: Duration) -> Result<Hello, NetError> {
+pub fn read_hello(socket: &Socket, limit: Duration) -> Result<Hello, NetError> {
     socket.set_read_timeout(Some(limit)).map_err(NetError::io("a new connection"))?;
     let mut line = Vec::new();
     let mut reader = socket;
     while line.last() != Some(&b'\n') {
         if line.len() >= LONGEST_HELLO {
-            return Err(NetError::Garbled("a line without an end".to_owned()));
+            return Err(NetError::Protocol("a line without an end".to_owned()));
         }
         let mut byte = [0];
         reader.read_exact(&mut byte).map_err(NetError::io("a new connection"))?;

@@ -2,13 +2,13 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::fault::Fault;
+use crate::error::MicroError;
 
 /// Why a cell could not be measured.
 #[derive(Debug, Error)]
 pub enum NetError {
     #[error("--{flag}: {why}")]
-    Senseless { flag: &'static str, why: String },
+    InvalidSetting { flag: &'static str, why: String },
     #[error("cannot listen on {place}: {source}; name an address of this machine and a free port")]
     Listen { place: String, source: io::Error },
     #[error(
@@ -17,7 +17,7 @@ pub enum NetError {
     )]
     Connect { place: String, kind: String, why: String },
     #[error("{place} answers, but it is no server of `kvmeter micro`: {why}")]
-    Stranger { place: String, why: String },
+    NotAServer { place: String, why: String },
     #[error("the server refuses: {0}")]
     Refused(String),
     /// The server said it itself; `request` as it judged.
@@ -27,7 +27,7 @@ pub enum NetError {
         "no {what} from the other end within {seconds:.1} s; see whether it still runs and can be \
          reached, or raise --timeout"
     )]
-    Silent { what: &'static str, seconds: f64 },
+    Timeout { what: &'static str, seconds: f64 },
     #[error("the other end closed the connection while {doing}")]
     Closed { doing: &'static str },
     #[error("{doing} failed: {source}")]
@@ -35,20 +35,20 @@ pub enum NetError {
     #[error(
         "the other end says what kvmeter does not understand ({0}); use the same version on both"
     )]
-    Garbled(String),
+    Protocol(String),
     #[error("{0}")]
     Port(String),
     #[error("the measurement was stopped")]
     Stopped,
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] MicroError),
 }
 
 impl NetError {
     /// Whether the user has to change what was asked.
     pub fn is_request(&self) -> bool {
         match self {
-            NetError::Senseless { .. } | NetError::Listen { .. } | NetError::Refused(_) => true,
+            NetError::InvalidSetting { .. } | NetError::Listen { .. } | NetError::Refused(_) => true,
             NetError::Fault(fault) => fault.is_request(),
             NetError::Remote { request, .. } => *request,
             _ => false,

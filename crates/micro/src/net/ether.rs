@@ -14,10 +14,10 @@ pub trait Port: Send {
     fn address(&self) -> Mac;
 
     /// Bytes of the longest frame, header included, checksum not.
-    fn longest(&self) -> usize;
+    fn max_frame_len(&self) -> usize;
 
     /// Received frames that may be held while the port goes on receiving.
-    fn spare(&self) -> usize;
+    fn spare_frames(&self) -> usize;
 
     /// An empty frame of so many bytes; none while all are under way.
     fn frame(&mut self, length: usize) -> Option<Self::Frame>;
@@ -55,10 +55,10 @@ impl Port for NoPort {
     fn address(&self) -> Mac {
         match *self {}
     }
-    fn longest(&self) -> usize {
+    fn max_frame_len(&self) -> usize {
         match *self {}
     }
-    fn spare(&self) -> usize {
+    fn spare_frames(&self) -> usize {
         match *self {}
     }
     fn frame(&mut self, _: usize) -> Option<NoFrame> {
@@ -83,7 +83,7 @@ pub const SHORTEST: usize = 60;
 
 /// What our frames say in front of their part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct FrameHeader {
     pub to: Mac,
     pub from: Mac,
     pub connection: u32,
@@ -95,7 +95,7 @@ pub struct Head {
     pub length: u32,
 }
 
-impl Head {
+impl FrameHeader {
     /// Bytes of the frame with its part.
     pub fn frame(&self) -> usize {
         (HEAD + self.length as usize).max(SHORTEST)
@@ -120,14 +120,14 @@ impl Head {
     }
 
     /// The header of a frame of ours; none of anybody else's, or of one that is cut.
-    pub fn read(frame: &[u8]) -> Option<Head> {
+    pub fn read(frame: &[u8]) -> Option<FrameHeader> {
         if frame.len() < HEAD || frame[12..14] != ETHERTYPE || frame[14..16] != MAGIC {
             return None;
         }
         let mac = |at: usize| std::array::from_fn(|byte| frame[at + byte]);
         let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|byte| frame[at + byte]));
         let long = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| frame[at + byte]));
-        let head = Head {
+        let head = FrameHeader {
             to: mac(0),
             from: mac(6),
             connection: word(16),
@@ -150,16 +150,16 @@ mod tests {
         fn heads_read_back_and_foreign_frames_are_none(
             bytes in prop::collection::vec(any::<u8>(), 0..100), length in 0_u32..64, message: u64,
         ) {
-            prop_assert!(Head::read(&bytes).is_none());
-            let head = Head {
+            prop_assert!(FrameHeader::read(&bytes).is_none());
+            let head = FrameHeader {
                 to: [1; 6], from: [2; 6], connection: 7, phase: 9, message, offset: 3, length,
             };
             let mut frame = vec![0xFF; head.frame()];
             head.write(&mut frame);
-            prop_assert_eq!(Head::read(&frame), Some(head));
+            prop_assert_eq!(FrameHeader::read(&frame), Some(head));
             prop_assert!(frame.len() >= SHORTEST);
-            prop_assert!(Head::read(&frame[..HEAD + length as usize]).is_some());
-            prop_assert!(length == 0 || Head::read(&frame[..HEAD + length as usize - 1]).is_none());
+            prop_assert!(FrameHeader::read(&frame[..HEAD + length as usize]).is_some());
+            prop_assert!(length == 0 || FrameHeader::read(&frame[..HEAD + length as usize - 1]).is_none());
         }
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use socket2::Socket;
 
 use super::clock::now_ns;
-use super::content::{Content, Source};
+use super::content::{MessageContent, MessageSource};
 use super::error::NetError;
-use super::job::Job;
-use super::outcome::End;
-use super::sockets::{Step, receive, send};
+use super::job::NetJob;
+use super::outcome::EndOutcome;
+use super::sockets::{SocketStep, receive, send};
 use super::touch::{DatagramTouch, Delays, StreamTouch};
-use super::wait::{For, Wait};
-use super::workers::{Part, Phase, Until, tick};
+use super::wait::{WaitFor, Wait};
+use super::workers::{ThreadPart, EndPhase, SendUntil, tick};
 
 /// Messages on one connection before the next one has its turn.
 const TURN: u32 = 16;
@@ -22,11 +22,11 @@ const SHORT: Duration = Duration::from_micros(100);
 /// How long after the last datagram one more may come.
 pub const DRAIN: Duration = Duration::from_millis(200);
 
-struct Sending<'a> {
+struct FlowSender<'a> {
     socket: &'a Socket,
-    source: Source,
+    source: MessageSource,
     number: u64,
-    left: u64,
+    remaining: u64,
     /// Bytes of the message under way that are sent.
     at: usize,
 }
@@ -41,7 +41,7 @@ pub struct Pace {
 
 impl Pace {
     /// A share of the cell's rate.
-    pub fn new(job: &Job, connections: usize) -> Pace {
+    pub fn new(job: &NetJob, connections: usize) -> Pace {
         let share = connections as f64 / f64::from(job.connections);
         let rate = job.rate.map(|rate| rate * share);
         Pace { began_ns: now_ns(), rate, sent: 0, busy: job.busy_poll }
@@ -59,7 +59,7 @@ impl Pace {
         false
     }
 
-    pub fn went(&mut self) {
+    pub fn record_sent(&mut self) {
         self.sent += 1;
     }
 }
@@ -67,21 +67,21 @@ impl Pace {
 /// The client's thread for some connections: sends until the phase is over. Answers with how
 /// many messages went on each.
 pub fn send_all(
-    job: &Job,
-    phase: &Phase<'_>,
+    job: &NetJob,
+    phase: &EndPhase<'_>,
     connections: Vec<(usize, &Socket, &mut u64)>,
-    until: Until,
-) -> Result<Part, NetError> {
+    until: SendUntil,
+) -> Result<ThreadPart, NetError> {
     let tick = tick(job.timeout_s);
     let sockets: Vec<&Socket> = connections.iter().map(|c| c.1).collect();
-    let mut wait = Wait::new(sockets.iter().copied(), job.busy_poll, For::Room, tick)
+    let mut wait = Wait::new(sockets.iter().copied(), job.busy_poll, WaitFor::Room, tick)
         .map_err(NetError::io("setting up a data socket"))?;
-    let mut part = Part::new(End::default());
+    let mut part = ThreadPart::new(EndOutcome::default());
     let mut pace = Pace::new(job, connections.len());
     let (mut counts, mut sending) = (Vec::new(), Vec::new());
     for (connection, socket, count) in connections {
-        let source = Source::new(Content::new(connection, job.size, true));
-        sending.push(Sending { socket, source, number: 0, left: until.messages, at: 0 });
+        let source = MessageSource::new(MessageContent::new(connection, job.size, true));
+        sending.push(FlowSender { socket, source, number: 0, remaining: until.messages, at: 0 });
         counts.push(count);
     }
     let (mut ready, mut next_look, mut moved_ns) = (Vec::new(), 0, now_ns());
@@ -99,15 +99,15 @@ pub fn send_all(
             (moved_ns, part.last_ns) = (now, now);
         }
         // A message that was begun is ended, or the stream would be torn.
-        if sending.iter().all(|one| one.at == 0 && (over || one.left == 0)) {
+        if sending.iter().all(|one| one.at == 0 && (over || one.remaining == 0)) {
             break;
         }
         if now >= next_look {
             next_look = now + tick.as_nanos() as u64;
-            phase.goes_on()?;
+            phase.check_running()?;
             let paused = job.rate.is_some() && sending.iter().all(|one| one.at == 0);
             if !paused && now - moved_ns > timeout_ns {
-                return Err(NetError::Silent {
+                return Err(NetError::Timeout {
                     what: "room for more data",
                     seconds: job.timeout_s,
                 });
@@ -121,13 +121,13 @@ pub fn send_all(
     Ok(part)
 }
 
-impl Sending<'_> {
+impl FlowSender<'_> {
     /// Some messages, as far as there is room. Whether anything moved.
-    fn progress(&mut self, job: &Job, pace: &mut Pace, over: bool) -> Result<bool, NetError> {
+    fn progress(&mut self, job: &NetJob, pace: &mut Pace, over: bool) -> Result<bool, NetError> {
         let mut moved = false;
         for _ in 0..TURN {
             if self.at == 0 {
-                if over || self.left == 0 || !pace.allows() {
+                if over || self.remaining == 0 || !pace.allows() {
                     return Ok(moved);
                 }
                 let stamp = match self.number.is_multiple_of(job.stamp_every()) {
@@ -136,7 +136,7 @@ impl Sending<'_> {
                 };
                 self.source.set(self.number, stamp);
             }
-            let Step::Moved(count) = send(self.socket, &self.source, self.at)? else {
+            let SocketStep::Moved(count) = send(self.socket, &self.source, self.at)? else {
                 return Ok(moved);
             };
             moved = true;
@@ -146,41 +146,41 @@ impl Sending<'_> {
             }
             self.at = 0;
             self.number += 1;
-            self.left -= 1;
-            pace.went();
+            self.remaining -= 1;
+            pace.record_sent();
         }
         Ok(moved)
     }
 }
 
-enum Touch {
+enum FlowTouch {
     Stream(StreamTouch),
     Datagrams(DatagramTouch),
 }
 
-struct Receiving<'a> {
+struct FlowReceiver<'a> {
     number: usize,
     socket: &'a Socket,
-    touch: Touch,
-    end: End,
+    touch: FlowTouch,
+    end: EndOutcome,
 }
 
 /// The server's thread for some connections: receives and touches until it has all, or nothing
 /// comes any more.
 pub fn receive_all(
-    job: &Job,
-    phase: &Phase<'_>,
+    job: &NetJob,
+    phase: &EndPhase<'_>,
     connections: Vec<(usize, &Socket)>,
     shared_clock: bool,
-) -> Result<Part, NetError> {
+) -> Result<ThreadPart, NetError> {
     let tick = tick(job.timeout_s);
     let sockets: Vec<&Socket> = connections.iter().map(|c| c.1).collect();
-    let mut wait = Wait::new(sockets.iter().copied(), job.busy_poll, For::Data, tick)
+    let mut wait = Wait::new(sockets.iter().copied(), job.busy_poll, WaitFor::Data, tick)
         .map_err(NetError::io("setting up a data socket"))?;
-    let mut receiving: Vec<Receiving<'_>> =
-        connections.into_iter().map(|(n, s)| Receiving::new(job, n, s, shared_clock)).collect();
+    let mut receiving: Vec<FlowReceiver<'_>> =
+        connections.into_iter().map(|(n, s)| FlowReceiver::new(job, n, s, shared_clock)).collect();
     phase.set_up();
-    let mut part = Part::new(End::timing());
+    let mut part = ThreadPart::new(EndOutcome::timing());
     let (mut first, mut ready, mut next_look) = (None, Vec::new(), 0);
     loop {
         wait.ready(tick, &mut ready).map_err(NetError::io("waiting"))?;
@@ -195,14 +195,14 @@ pub fn receive_all(
         }
         if let Some(sent) = phase.sent.get() {
             let idle = now.saturating_sub(part.last_ns) > DRAIN.as_nanos() as u64;
-            let whole = receiving.iter().all(|one| one.has(job, sent));
-            if whole || (job.transport.loses() && idle) {
+            let whole = receiving.iter().all(|one| one.is_complete(job, sent));
+            if whole || (job.transport.is_lossy() && idle) {
                 break;
             }
-            if !job.transport.loses()
+            if !job.transport.is_lossy()
                 && now.saturating_sub(part.last_ns) > (job.timeout_s * 1e9) as u64
             {
-                return Err(NetError::Silent {
+                return Err(NetError::Timeout {
                     what: "rest of the stream",
                     seconds: job.timeout_s,
                 });
@@ -210,15 +210,15 @@ pub fn receive_all(
         }
         if now >= next_look {
             next_look = now + tick.as_nanos() as u64;
-            phase.goes_on()?;
+            phase.check_running()?;
         }
     }
     part.first_ns = first.unwrap_or(part.last_ns);
     let sent = phase.sent.get();
     for one in &mut receiving {
         match &mut one.touch {
-            Touch::Stream(touch) => touch.finish(job, &mut one.end),
-            Touch::Datagrams(touch) => touch.finish(job, &mut one.end),
+            FlowTouch::Stream(touch) => touch.finish(job, &mut one.end),
+            FlowTouch::Datagrams(touch) => touch.finish(job, &mut one.end),
         }
         let sent = sent.and_then(|sent| sent.get(one.number)).copied().unwrap_or_default();
         one.end.lost = sent.saturating_sub(one.end.messages);
@@ -227,36 +227,36 @@ pub fn receive_all(
     Ok(part)
 }
 
-impl<'a> Receiving<'a> {
-    fn new(job: &Job, number: usize, socket: &'a Socket, shared_clock: bool) -> Receiving<'a> {
-        let content = Content::new(number, job.size, true);
+impl<'a> FlowReceiver<'a> {
+    fn new(job: &NetJob, number: usize, socket: &'a Socket, shared_clock: bool) -> FlowReceiver<'a> {
+        let content = MessageContent::new(number, job.size, true);
         let delays = Delays::new(job, shared_clock);
-        let touch = match job.transport.loses() {
-            true => Touch::Datagrams(DatagramTouch::new(content, job, delays)),
-            false => Touch::Stream(StreamTouch::new(content, job, delays)),
+        let touch = match job.transport.is_lossy() {
+            true => FlowTouch::Datagrams(DatagramTouch::new(content, job, delays)),
+            false => FlowTouch::Stream(StreamTouch::new(content, job, delays)),
         };
-        Receiving { number, socket, touch, end: End::timing() }
+        FlowReceiver { number, socket, touch, end: EndOutcome::timing() }
     }
 
-    fn progress(&mut self, job: &Job) -> Result<bool, NetError> {
+    fn progress(&mut self, job: &NetJob) -> Result<bool, NetError> {
         let space = match &mut self.touch {
-            Touch::Stream(touch) => touch.space(),
-            Touch::Datagrams(touch) => touch.space(job),
+            FlowTouch::Stream(touch) => touch.space(),
+            FlowTouch::Datagrams(touch) => touch.space(job),
         };
-        let Step::Moved(count) = receive(self.socket, job, space)? else { return Ok(false) };
+        let SocketStep::Moved(count) = receive(self.socket, job, space)? else { return Ok(false) };
         match &mut self.touch {
-            Touch::Stream(touch) => touch.take(count, job, &mut self.end),
-            Touch::Datagrams(touch) => touch.take(count, job, &mut self.end),
+            FlowTouch::Stream(touch) => touch.take(count, job, &mut self.end),
+            FlowTouch::Datagrams(touch) => touch.take(count, job, &mut self.end),
         }
         Ok(true)
     }
 
     /// Whether all that was sent is here.
-    fn has(&self, job: &Job, sent: &[u64]) -> bool {
+    fn is_complete(&self, job: &NetJob, sent: &[u64]) -> bool {
         let sent = sent.get(self.number).copied().unwrap_or_default();
         match &self.touch {
-            Touch::Stream(touch) => touch.received() >= sent * job.size,
-            Touch::Datagrams(touch) => touch.arrived() >= sent,
+            FlowTouch::Stream(touch) => touch.received() >= sent * job.size,
+            FlowTouch::Datagrams(touch) => touch.arrived() >= sent,
         }
     }
 }

@@ -4,14 +4,14 @@
 use std::collections::VecDeque;
 
 use super::clock::now_ns;
-use super::content::Content;
+use super::content::MessageContent;
 use super::error::NetError;
-use super::ether::{HEAD, Head, Mac, Port};
+use super::ether::{HEAD, FrameHeader, Mac, Port};
 use super::flow::{DRAIN, Pace};
-use super::job::{Job, Kind};
-use super::outcome::End;
+use super::job::{NetJob, Kind};
+use super::outcome::EndOutcome;
 use super::touch::{Delays, touch};
-use super::workers::{Part, Phase, Until, tick};
+use super::workers::{ThreadPart, EndPhase, SendUntil, tick};
 
 /// Frames that wait to be sent at most: what a port did not take is tried again first.
 const WAITING: usize = 64;
@@ -19,19 +19,19 @@ const WAITING: usize = 64;
 const TURNS: u32 = 4096;
 
 /// Whether the server's port can hold what the cell makes it hold.
-pub fn check(job: &Job, port: &impl Port) -> Result<(), NetError> {
-    let payload = (port.longest().saturating_sub(HEAD) as u64).min(job.size).max(1);
+pub fn check(job: &NetJob, port: &impl Port) -> Result<(), NetError> {
+    let payload = (port.max_frame_len().saturating_sub(HEAD) as u64).min(job.size).max(1);
     let (flag, bytes) = match job.kind {
         Kind::Pingpong => {
             ("size", job.size.div_ceil(payload) * payload * u64::from(job.connections))
         }
         Kind::Flow => ("reuse", job.reuse),
     };
-    let spare = port.spare();
+    let spare = port.spare_frames();
     if bytes.div_ceil(payload) <= spare as u64 {
         return Ok(());
     }
-    Err(NetError::Senseless {
+    Err(NetError::InvalidSetting {
         flag,
         why: format!(
             "the server's port can hold back {spare} frames of {payload} B, and this takes              {bytes} B; give it a larger pool with --frames"
@@ -40,16 +40,16 @@ pub fn check(job: &Job, port: &impl Port) -> Result<(), NetError> {
 }
 
 /// What is between two messages of ours: flags, and courtesy where CPUs are few.
-struct Turns<'a> {
-    phase: &'a Phase<'a>,
+struct FrameYield<'a> {
+    phase: &'a EndPhase<'a>,
     empty: u32,
     next_look: u64,
     tick_ns: u64,
 }
 
-impl<'a> Turns<'a> {
-    fn new(job: &Job, phase: &'a Phase<'a>) -> Turns<'a> {
-        Turns { phase, empty: 0, next_look: 0, tick_ns: tick(job.timeout_s).as_nanos() as u64 }
+impl<'a> FrameYield<'a> {
+    fn new(job: &NetJob, phase: &'a EndPhase<'a>) -> FrameYield<'a> {
+        FrameYield { phase, empty: 0, next_look: 0, tick_ns: tick(job.timeout_s).as_nanos() as u64 }
     }
 
     /// After each poll; whether it is time to look at deadlines.
@@ -63,13 +63,13 @@ impl<'a> Turns<'a> {
             return Ok(false);
         }
         self.next_look = now + self.tick_ns;
-        self.phase.goes_on()?;
+        self.phase.check_running()?;
         Ok(true)
     }
 }
 
 /// Writes messages into frames.
-struct Writer {
+struct FrameWriter {
     /// Payload of a frame.
     room: usize,
     to: Mac,
@@ -77,27 +77,27 @@ struct Writer {
     phase: u64,
 }
 
-impl Writer {
-    fn new(port: &impl Port, peer: (Mac, usize), phase: u64) -> Result<Writer, NetError> {
-        let longest = port.longest().min(peer.1);
+impl FrameWriter {
+    fn new(port: &impl Port, peer: (Mac, usize), phase: u64) -> Result<FrameWriter, NetError> {
+        let longest = port.max_frame_len().min(peer.1);
         let room = longest.checked_sub(HEAD).filter(|room| *room > 0).ok_or_else(|| {
             NetError::Port(format!("frames of {longest} B have no room for a message"))
         })?;
-        Ok(Writer { room, to: peer.0, from: port.address(), phase })
+        Ok(FrameWriter { room, to: peer.0, from: port.address(), phase })
     }
 
     /// One part of a message, from `offset` on; none while the port has no free frame.
     fn part<P: Port>(
         &self,
         port: &mut P,
-        content: &Content,
+        content: &MessageContent,
         place: (u32, u64, u64),
         offset: u64,
         size: u64,
     ) -> Option<(P::Frame, u64)> {
         let (connection, message, stamp) = place;
         let length = (self.room as u64).min(size - offset);
-        let head = Head {
+        let head = FrameHeader {
             to: self.to,
             from: self.from,
             connection,
@@ -114,55 +114,55 @@ impl Writer {
     }
 }
 
-struct Asking<'a> {
-    content: Content,
+struct FramePinger<'a> {
+    content: MessageContent,
     number: &'a mut u64,
-    left: u64,
+    remaining: u64,
     /// Bytes of the message that are in frames, and bytes of the answer that came.
     sent: u64,
-    came: u64,
-    wrong: bool,
+    received: u64,
+    corrupt: bool,
     since_ns: u64,
     done: bool,
 }
 
-impl Asking<'_> {
-    fn begin(&mut self, until: &Until) {
-        self.done = self.left == 0 || now_ns() >= until.instant_ns;
-        self.left = self.left.saturating_sub(1);
-        (self.sent, self.came, self.wrong) = (0, 0, false);
+impl FramePinger<'_> {
+    fn begin(&mut self, until: &SendUntil) {
+        self.done = self.remaining == 0 || now_ns() >= until.instant_ns;
+        self.remaining = self.remaining.saturating_sub(1);
+        (self.sent, self.received, self.corrupt) = (0, 0, false);
         self.since_ns = now_ns();
     }
 }
 
 /// The client of a ping-pong.
-pub fn ask<P: Port>(
-    job: &Job,
-    phase: &Phase<'_>,
+pub fn run_client<P: Port>(
+    job: &NetJob,
+    phase: &EndPhase<'_>,
     port: &mut P,
     peer: (Mac, usize),
     numbers: &mut [u64],
-    until: Until,
-) -> Result<Part, NetError> {
-    let writer = Writer::new(port, peer, phase.number)?;
-    let mut part = Part::new(End::timing());
-    let mut asking: Vec<Asking<'_>> = numbers
+    until: SendUntil,
+) -> Result<ThreadPart, NetError> {
+    let writer = FrameWriter::new(port, peer, phase.number)?;
+    let mut part = ThreadPart::new(EndOutcome::timing());
+    let mut asking: Vec<FramePinger<'_>> = numbers
         .iter_mut()
         .enumerate()
-        .map(|(connection, number)| Asking {
-            content: Content::new(connection, job.size, false),
+        .map(|(connection, number)| FramePinger {
+            content: MessageContent::new(connection, job.size, false),
             number,
-            left: until.messages,
+            remaining: until.messages,
             sent: 0,
-            came: 0,
-            wrong: false,
+            received: 0,
+            corrupt: false,
             since_ns: 0,
             done: false,
         })
         .collect();
     asking.iter_mut().for_each(|one| one.begin(&until));
     let (mut out, mut came) = (VecDeque::new(), VecDeque::new());
-    let mut turns = Turns::new(job, phase);
+    let mut turns = FrameYield::new(job, phase);
     let mut turn = 0;
     let timeout_ns = (job.timeout_s * 1e9) as u64;
     while asking.iter().any(|one| !one.done) {
@@ -187,7 +187,7 @@ pub fn ask<P: Port>(
         let moved = !came.is_empty();
         let now = now_ns();
         for frame in came.drain(..) {
-            let Some(head) = Head::read(&frame).filter(|head| head.phase == phase.number) else {
+            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number) else {
                 continue;
             };
             let Some(one) = asking.get_mut(head.connection as usize) else { continue };
@@ -196,14 +196,14 @@ pub fn ask<P: Port>(
                 continue;
             }
             let bytes = &frame[HEAD..HEAD + head.length as usize];
-            one.wrong |= !one.content.is(head.message, head.offset as usize, bytes);
-            one.came += u64::from(head.length);
-            if one.came < job.size {
+            one.corrupt |= !one.content.matches(head.message, head.offset as usize, bytes);
+            one.received += u64::from(head.length);
+            if one.received < job.size {
                 continue;
             }
             part.end.latency.record(now - one.since_ns);
             part.end.messages += 1;
-            part.end.corrupt += u64::from(one.wrong || one.came > job.size);
+            part.end.corrupt += u64::from(one.corrupt || one.received > job.size);
             part.last_ns = now;
             *one.number += 1;
             one.begin(&until);
@@ -223,24 +223,24 @@ pub fn ask<P: Port>(
 
 /// The server of a ping-pong: holds the parts of a message until it is whole, then sends the
 /// same frames back.
-pub fn answer<P: Port>(job: &Job, phase: &Phase<'_>, port: &mut P) -> Result<Part, NetError> {
-    struct Held<F> {
+pub fn run_server<P: Port>(job: &NetJob, phase: &EndPhase<'_>, port: &mut P) -> Result<ThreadPart, NetError> {
+    struct PartialMessage<F> {
         message: u64,
         bytes: u64,
         frames: Vec<F>,
     }
     let own = port.address();
-    let mut part = Part::new(End::default());
-    let mut held: Vec<Held<P::Frame>> =
-        (0..job.connections).map(|_| Held { message: 0, bytes: 0, frames: Vec::new() }).collect();
+    let mut part = ThreadPart::new(EndOutcome::default());
+    let mut held: Vec<PartialMessage<P::Frame>> =
+        (0..job.connections).map(|_| PartialMessage { message: 0, bytes: 0, frames: Vec::new() }).collect();
     let (mut out, mut came) = (VecDeque::new(), VecDeque::new());
     phase.set_up();
-    let mut turns = Turns::new(job, phase);
+    let mut turns = FrameYield::new(job, phase);
     loop {
         port.receive(&mut came);
         let moved = !came.is_empty();
         for mut frame in came.drain(..) {
-            let Some(head) = Head::read(&frame).filter(|head| head.phase == phase.number) else {
+            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number) else {
                 continue;
             };
             let Some(held) = held.get_mut(head.connection as usize) else { continue };
@@ -250,7 +250,7 @@ pub fn answer<P: Port>(job: &Job, phase: &Phase<'_>, port: &mut P) -> Result<Par
                 (held.message, held.bytes) = (head.message, 0);
             }
             held.bytes += u64::from(head.length);
-            Head { to: head.from, from: own, ..head }.write(&mut frame);
+            FrameHeader { to: head.from, from: own, ..head }.write(&mut frame);
             held.frames.push(frame);
             if held.bytes >= job.size {
                 out.extend(held.frames.drain(..));
@@ -269,20 +269,20 @@ pub fn answer<P: Port>(job: &Job, phase: &Phase<'_>, port: &mut P) -> Result<Par
 
 /// The client of a flow. `numbers` are what was sent on each connection.
 pub fn send_all<P: Port>(
-    job: &Job,
-    phase: &Phase<'_>,
+    job: &NetJob,
+    phase: &EndPhase<'_>,
     port: &mut P,
     peer: (Mac, usize),
     numbers: &mut [u64],
-    until: Until,
-) -> Result<Part, NetError> {
-    let writer = Writer::new(port, peer, phase.number)?;
-    let contents: Vec<Content> =
-        (0..numbers.len()).map(|n| Content::new(n, job.size, true)).collect();
+    until: SendUntil,
+) -> Result<ThreadPart, NetError> {
+    let writer = FrameWriter::new(port, peer, phase.number)?;
+    let contents: Vec<MessageContent> =
+        (0..numbers.len()).map(|n| MessageContent::new(n, job.size, true)).collect();
     numbers.fill(0);
-    let mut part = Part::new(End::default());
+    let mut part = ThreadPart::new(EndOutcome::default());
     let mut pace = Pace::new(job, numbers.len());
-    let mut turns = Turns::new(job, phase);
+    let mut turns = FrameYield::new(job, phase);
     let mut out = VecDeque::new();
     let (mut connection, mut sent, mut stamp) = (0, 0, 0);
     let (mut over, mut moved_ns) = (false, now_ns());
@@ -306,7 +306,7 @@ pub fn send_all<P: Port>(
             if sent == job.size {
                 sent = 0;
                 numbers[connection] += 1;
-                pace.went();
+                pace.record_sent();
                 connection = (connection + 1) % numbers.len();
             }
         }
@@ -325,7 +325,7 @@ pub fn send_all<P: Port>(
             moved_ns = now;
         }
         if turns.polled(moved, now)? && now - moved_ns > timeout_ns {
-            return Err(NetError::Silent { what: "room for more frames", seconds: job.timeout_s });
+            return Err(NetError::Timeout { what: "room for more frames", seconds: job.timeout_s });
         }
     }
     part.end.messages = numbers.iter().sum();
@@ -333,8 +333,8 @@ pub fn send_all<P: Port>(
 }
 
 /// A connection at the receiver.
-struct Coming {
-    content: Content,
+struct FrameReceiver {
+    content: MessageContent,
     delays: Delays,
     message: u64,
     bytes: u64,
@@ -344,33 +344,33 @@ struct Coming {
 
 /// The server of a flow: receives, holds back for the reuse distance, and touches.
 pub fn receive_all<P: Port>(
-    job: &Job,
-    phase: &Phase<'_>,
+    job: &NetJob,
+    phase: &EndPhase<'_>,
     port: &mut P,
     shared_clock: bool,
-) -> Result<Part, NetError> {
-    let mut part = Part::new(End::timing());
-    let mut coming: Vec<Coming> = (0..job.connections as usize)
-        .map(|number| Coming {
-            content: Content::new(number, job.size, true),
+) -> Result<ThreadPart, NetError> {
+    let mut part = ThreadPart::new(EndOutcome::timing());
+    let mut coming: Vec<FrameReceiver> = (0..job.connections as usize)
+        .map(|number| FrameReceiver {
+            content: MessageContent::new(number, job.size, true),
             delays: Delays::new(job, shared_clock),
             message: 0,
             bytes: 0,
             whole: 0,
         })
         .collect();
-    let mut held: VecDeque<(P::Frame, Head)> = VecDeque::new();
+    let mut held: VecDeque<(P::Frame, FrameHeader)> = VecDeque::new();
     let mut held_bytes = 0;
     let mut came = VecDeque::new();
     phase.set_up();
     let mut first = None;
-    let mut turns = Turns::new(job, phase);
+    let mut turns = FrameYield::new(job, phase);
     loop {
         port.receive(&mut came);
         let now = now_ns();
         let moved = !came.is_empty();
         for frame in came.drain(..) {
-            let Some(head) = Head::read(&frame).filter(|head| head.phase == phase.number) else {
+            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number) else {
                 continue;
             };
             let Some(one) = coming.get_mut(head.connection as usize) else { continue };
@@ -406,9 +406,9 @@ pub fn receive_all<P: Port>(
     Ok(part)
 }
 
-impl Coming {
+impl FrameReceiver {
     /// Accounts for a part of a message.
-    fn take(&mut self, head: &Head, frame: &[u8], job: &Job, now: u64, end: &mut End) {
+    fn take(&mut self, head: &FrameHeader, frame: &[u8], job: &NetJob, now: u64, end: &mut EndOutcome) {
         if head.message < self.message {
             end.late += u64::from(head.offset == 0);
             return;
@@ -428,7 +428,7 @@ impl Coming {
         }
     }
 
-    fn touch(&self, head: &Head, frame: &[u8], job: &Job, end: &mut End) {
+    fn touch(&self, head: &FrameHeader, frame: &[u8], job: &NetJob, end: &mut EndOutcome) {
         let bytes = &frame[HEAD..HEAD + head.length as usize];
         touch(&self.content, job, head.message, head.offset as usize, bytes, end);
     }

@@ -44,7 +44,7 @@ impl Transport {
     }
 
     /// Whether messages can be lost on the way; a stream loses none or ends.
-    pub const fn loses(self) -> bool {
+    pub const fn is_lossy(self) -> bool {
         matches!(self, Transport::Udp | Transport::Ethernet)
     }
 }
@@ -89,7 +89,7 @@ const MOST_THREADS: u32 = 1024;
 
 /// One cell: both ends are given the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct NetJob {
     pub kind: Kind,
     pub transport: Transport,
     /// Bytes of a message, at least 1.
@@ -116,7 +116,7 @@ pub struct Job {
 
 /// What a server does for clients at most: it can be asked by anyone who reaches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Bytes of a message.
     pub size: u64,
     pub connections: u32,
@@ -124,19 +124,19 @@ pub struct Limits {
     pub memory: u64,
 }
 
-impl Limits {
+impl ServerLimits {
     /// Enough for what the documents show.
-    pub const USUAL: Limits = Limits { size: 64 << 20, connections: 4096, memory: 1 << 30 };
+    pub const DEFAULT: ServerLimits = ServerLimits { size: 64 << 20, connections: 4096, memory: 1 << 30 };
     /// Whatever makes sense.
-    pub const NONE: Limits =
-        Limits { size: LARGEST, connections: MOST_CONNECTIONS, memory: u64::MAX };
+    pub const NONE: ServerLimits =
+        ServerLimits { size: LARGEST, connections: MOST_CONNECTIONS, memory: u64::MAX };
 
     /// # Errors
     /// The value of the job that is too large, with its flag and the server's.
-    pub fn check(&self, job: &Job) -> Result<(), NetError> {
+    pub fn check(&self, job: &NetJob) -> Result<(), NetError> {
         let wrong = |flag, what: String, own: &str| {
             let why = format!("{what} for this server; start it with a larger --{own} there");
-            Err(NetError::Senseless { flag, why })
+            Err(NetError::InvalidSetting { flag, why })
         };
         if job.size > self.size {
             return wrong(
@@ -159,9 +159,9 @@ impl Limits {
     }
 }
 
-impl Default for Job {
+impl Default for NetJob {
     fn default() -> Self {
-        Job {
+        NetJob {
             kind: Kind::Pingpong,
             transport: Transport::Tcp,
             size: 64,
@@ -177,11 +177,11 @@ impl Default for Job {
     }
 }
 
-impl Job {
+impl NetJob {
     /// # Errors
     /// The first value that makes no sense, with its flag.
     pub fn check(&self) -> Result<(), NetError> {
-        let wrong = |flag, why: String| Err(NetError::Senseless { flag, why });
+        let wrong = |flag, why: String| Err(NetError::InvalidSetting { flag, why });
         if self.size == 0 || self.size > LARGEST {
             return wrong("size", format!("{} B; a message has 1 B to 1 GiB", self.size));
         }
@@ -257,23 +257,23 @@ mod tests {
 
     #[test]
     fn senseless_cells_are_refused_by_flag() {
-        let usual = Job::default();
+        let usual = NetJob::default();
         assert_eq!(usual.check().map_err(|error| error.to_string()), Ok(()));
-        let udp = |size| Job { transport: Transport::Udp, size, ..Job::default() };
+        let udp = |size| NetJob { transport: Transport::Udp, size, ..NetJob::default() };
         assert!(udp(LARGEST_DATAGRAM).check().is_ok());
         for (job, flag) in [
-            (Job { size: 0, ..usual.clone() }, "--size"),
-            (Job { size: (1 << 30) + 1, ..usual.clone() }, "--size"),
+            (NetJob { size: 0, ..usual.clone() }, "--size"),
+            (NetJob { size: (1 << 30) + 1, ..usual.clone() }, "--size"),
             (udp(LARGEST_DATAGRAM + 1), "--size"),
-            (Job { connections: 0, ..usual.clone() }, "--connections"),
-            (Job { threads: 0, ..usual.clone() }, "--threads"),
-            (Job { transport: Transport::Ethernet, threads: 2, ..usual.clone() }, "--threads"),
-            (Job { timeout_s: 0.0, ..usual.clone() }, "--timeout"),
-            (Job { timeout_s: f64::NAN, ..usual.clone() }, "--timeout"),
-            (Job { rate: Some(1.0), ..usual.clone() }, "--rate"),
-            (Job { kind: Kind::Flow, rate: Some(-1.0), ..usual.clone() }, "--rate"),
-            (Job { reuse: u64::MAX, ..usual.clone() }, "--reuse"),
-            (Job { socket_buffer: Some(0), ..usual }, "--socket-buffer"),
+            (NetJob { connections: 0, ..usual.clone() }, "--connections"),
+            (NetJob { threads: 0, ..usual.clone() }, "--threads"),
+            (NetJob { transport: Transport::Ethernet, threads: 2, ..usual.clone() }, "--threads"),
+            (NetJob { timeout_s: 0.0, ..usual.clone() }, "--timeout"),
+            (NetJob { timeout_s: f64::NAN, ..usual.clone() }, "--timeout"),
+            (NetJob { rate: Some(1.0), ..usual.clone() }, "--rate"),
+            (NetJob { kind: Kind::Flow, rate: Some(-1.0), ..usual.clone() }, "--rate"),
+            (NetJob { reuse: u64::MAX, ..usual.clone() }, "--reuse"),
+            (NetJob { socket_buffer: Some(0), ..usual }, "--socket-buffer"),
         ] {
             let error = job.check().unwrap_err();
             assert!(error.is_request() && error.to_string().starts_with(flag), "{error}");
@@ -282,27 +282,27 @@ mod tests {
 
     #[test]
     fn a_server_has_limits_of_its_own() {
-        let usual = Job::default();
-        let most = Limits::USUAL;
+        let usual = NetJob::default();
+        let most = ServerLimits::DEFAULT;
         // What the documents show.
         for job in [
             usual.clone(),
-            Job { size: 1 << 20, connections: 16, ..usual.clone() },
-            Job { kind: Kind::Flow, size: 16 << 10, reuse: 64 << 20, ..usual.clone() },
+            NetJob { size: 1 << 20, connections: 16, ..usual.clone() },
+            NetJob { kind: Kind::Flow, size: 16 << 10, reuse: 64 << 20, ..usual.clone() },
         ] {
             assert!(job.check().is_ok() && most.check(&job).is_ok(), "{job:?}");
         }
         for (job, flags) in [
-            (Job { size: 1 << 30, ..usual.clone() }, ["--size", "--max-size"]),
-            (Job { connections: 50_000, ..usual.clone() }, ["--connections", "--max-connections"]),
+            (NetJob { size: 1 << 30, ..usual.clone() }, ["--size", "--max-size"]),
+            (NetJob { connections: 50_000, ..usual.clone() }, ["--connections", "--max-connections"]),
             (
-                Job { size: 1 << 20, connections: 4096, ..usual.clone() },
+                NetJob { size: 1 << 20, connections: 4096, ..usual.clone() },
                 ["--connections", "--max-memory"],
             ),
-            (Job { reuse: 16 << 30, ..usual.clone() }, ["--reuse", "--max-memory"]),
-            (Job { socket_buffer: Some(1 << 30), ..usual }, ["--connections", "--max-memory"]),
+            (NetJob { reuse: 16 << 30, ..usual.clone() }, ["--reuse", "--max-memory"]),
+            (NetJob { socket_buffer: Some(1 << 30), ..usual }, ["--connections", "--max-memory"]),
         ] {
-            assert!(job.check().is_ok() && Limits::NONE.check(&job).is_ok());
+            assert!(job.check().is_ok() && ServerLimits::NONE.check(&job).is_ok());
             let error = most.check(&job).unwrap_err();
             let words = error.to_string();
             assert!(error.is_request() && flags.iter().all(|flag| words.contains(flag)), "{words}");
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn each_connection_belongs_to_one_thread() {
         for (connections, threads) in [(1, 1), (5, 2), (2, 8), (7, 7)] {
-            let job = Job { connections, threads, ..Job::default() };
+            let job = NetJob { connections, threads, ..NetJob::default() };
             let mut all: Vec<usize> = (0..job.threads()).flat_map(|t| job.share(t)).collect();
             all.sort_unstable();
             assert_eq!(all, (0..connections as usize).collect::<Vec<_>>());

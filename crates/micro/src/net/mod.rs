@@ -14,7 +14,7 @@ mod client;
 mod clock;
 mod content;
 mod control;
-mod door;
+mod acceptor;
 #[cfg(feature = "dpdk")]
 mod dpdk;
 mod error;
@@ -24,19 +24,19 @@ mod frames;
 mod job;
 mod outcome;
 mod pingpong;
-mod place;
+mod listener;
 mod server;
 mod sockets;
 mod touch;
 mod wait;
 mod workers;
 
-pub use client::{Client, Manner};
+pub use client::{Client, CellConfig};
 pub use error::NetError;
 pub use ether::{Mac, NoPort, Port};
-pub use job::{Job, Kind, LARGEST_DATAGRAM, Limits, Stack, Transport};
-pub use outcome::{End, Latency, Measured, Meter, NoMeter};
-pub use place::Listener;
+pub use job::{NetJob, Kind, LARGEST_DATAGRAM, ServerLimits, Stack, Transport};
+pub use outcome::{EndOutcome, NetLatency, MeasuredCell, EndMeter, NoMeter};
+pub use listener::Listener;
 pub use server::Server;
 
 /// Whether DPDK was built in.

@@ -8,11 +8,11 @@ use hdrhistogram::Histogram;
 use model::Reading;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::job::{Job, Kind};
+use super::job::{NetJob, Kind};
 
 /// Begun before an end's threads start and ended after they did, on the thread that starts
 /// them: counters of the process that threads inherit cover the phase.
-pub trait Meter {
+pub trait EndMeter {
     fn begin(&mut self);
     fn end(&mut self) -> Vec<Reading>;
 }
@@ -21,7 +21,7 @@ pub trait Meter {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoMeter;
 
-impl Meter for NoMeter {
+impl EndMeter for NoMeter {
     fn begin(&mut self) {}
     fn end(&mut self) -> Vec<Reading> {
         Vec::new()
@@ -30,7 +30,7 @@ impl Meter for NoMeter {
 
 /// What one end saw of one phase.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct End {
+pub struct EndOutcome {
     /// Whole messages: round trips of a ping-pong's client, those sent back by its server; sent
     /// by a flow's client, received by its server.
     pub messages: u64,
@@ -49,25 +49,25 @@ pub struct End {
     pub cpu_system_ns: Option<u64>,
     /// Nanoseconds: a ping-pong's round trips at the client, a flow's one-way delays at the
     /// server.
-    pub latency: Latency,
+    pub latency: NetLatency,
     /// Of the caller's [`Meter`].
     pub readings: Vec<Reading>,
 }
 
 /// A distribution, or why there is none.
 #[derive(Debug, Clone)]
-pub struct Latency(pub Result<Histogram<u64>, String>);
+pub struct NetLatency(pub Result<Histogram<u64>, String>);
 
-impl Default for Latency {
+impl Default for NetLatency {
     fn default() -> Self {
-        Latency(Err("this end takes no latency".to_owned()))
+        NetLatency(Err("this end takes no latency".to_owned()))
     }
 }
 
-impl Latency {
+impl NetLatency {
     /// An empty distribution from 1 ns on with 3 significant digits.
-    pub fn empty() -> Latency {
-        Latency(Histogram::new(3).map_err(|error| error.to_string()))
+    pub fn empty() -> NetLatency {
+        NetLatency(Histogram::new(3).map_err(|error| error.to_string()))
     }
 
     pub fn record(&mut self, ns: u64) {
@@ -79,7 +79,7 @@ impl Latency {
         }
     }
 
-    fn add(&mut self, other: &Latency) {
+    fn add(&mut self, other: &NetLatency) {
         match (&mut self.0, &other.0) {
             (Ok(all), Ok(more)) => {
                 if let Err(error) = all.add(more) {
@@ -108,39 +108,39 @@ impl Latency {
 }
 
 #[derive(Serialize, Deserialize)]
-enum Written {
+enum EncodedLatency {
     Histogram(String),
     Missing(String),
 }
 
-impl Serialize for Latency {
+impl Serialize for NetLatency {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         match self.encoded() {
-            Ok(text) => Written::Histogram(text),
-            Err(why) => Written::Missing(why),
+            Ok(text) => EncodedLatency::Histogram(text),
+            Err(why) => EncodedLatency::Missing(why),
         }
         .serialize(out)
     }
 }
 
-impl<'de> Deserialize<'de> for Latency {
+impl<'de> Deserialize<'de> for NetLatency {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         use serde::de::Error;
-        Ok(Latency(match Written::deserialize(from)? {
-            Written::Histogram(text) => Ok(Latency::decode(&text).map_err(D::Error::custom)?),
-            Written::Missing(why) => Err(why),
+        Ok(NetLatency(match EncodedLatency::deserialize(from)? {
+            EncodedLatency::Histogram(text) => Ok(NetLatency::decode(&text).map_err(D::Error::custom)?),
+            EncodedLatency::Missing(why) => Err(why),
         }))
     }
 }
 
-impl End {
+impl EndOutcome {
     /// Of an end that takes latencies.
-    pub(super) fn timing() -> End {
-        End { latency: Latency::empty(), ..End::default() }
+    pub(super) fn timing() -> EndOutcome {
+        EndOutcome { latency: NetLatency::empty(), ..EndOutcome::default() }
     }
 
     /// Adds another thread's part; the time is not a part.
-    pub(super) fn add(&mut self, other: &End) {
+    pub(super) fn add(&mut self, other: &EndOutcome) {
         self.messages += other.messages;
         self.lost += other.lost;
         self.late += other.late;
@@ -159,22 +159,22 @@ impl End {
 
 /// A measured cell.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Measured {
-    pub job: Job,
-    pub client: End,
-    pub server: End,
+pub struct MeasuredCell {
+    pub job: NetJob,
+    pub client: EndOutcome,
+    pub server: EndOutcome,
     /// What else one has to know to read it.
     pub notes: Vec<String>,
 }
 
-impl Measured {
+impl MeasuredCell {
     /// Messages that arrived: round trips, or messages of a flow.
     pub fn messages(&self) -> u64 {
-        self.arriving().messages
+        self.receiving_end().messages
     }
 
     /// The end at which a message's way ends.
-    fn arriving(&self) -> &End {
+    fn receiving_end(&self) -> &EndOutcome {
         match self.job.kind {
             Kind::Pingpong => &self.client,
             Kind::Flow => &self.server,
@@ -201,27 +201,27 @@ impl Measured {
     }
 
     fn per_second(&self, things: u64) -> Option<f64> {
-        let seconds = self.arriving().seconds;
+        let seconds = self.receiving_end().seconds;
         (things > 0 && seconds > 0.0).then(|| things as f64 / seconds)
     }
 
     /// CPU nanoseconds of an end for each payload byte delivered.
-    pub fn cpu_ns_per_byte(&self, end: &End) -> Option<f64> {
+    pub fn cpu_ns_per_byte(&self, end: &EndOutcome) -> Option<f64> {
         let bytes = self.bytes();
         (bytes > 0).then_some(end.cpu()?.as_nanos() as f64 / bytes as f64)
     }
 
     /// The round trips, or the one-way delays, in nanoseconds.
-    pub fn latency(&self) -> &Latency {
-        &self.arriving().latency
+    pub fn latency(&self) -> &NetLatency {
+        &self.receiving_end().latency
     }
 
     pub fn lost(&self) -> u64 {
-        self.arriving().lost
+        self.receiving_end().lost
     }
 
     pub fn late(&self) -> u64 {
-        self.arriving().late
+        self.receiving_end().late
     }
 
     pub fn corrupt(&self) -> u64 {
@@ -250,12 +250,12 @@ mod tests {
 
     #[test]
     fn a_distribution_grows_and_comes_back_as_it_was() {
-        let mut latency = Latency::empty();
+        let mut latency = NetLatency::empty();
         for ns in [0, 1, 1_500, 20_000_000, 3_600_000_000_000] {
             latency.record(ns);
         }
         let text = serde_json::to_string(&latency).unwrap();
-        let read: Latency = serde_json::from_str(&text).unwrap();
+        let read: NetLatency = serde_json::from_str(&text).unwrap();
         let (kept, read) = (latency.0.unwrap(), read.0.unwrap());
         assert_eq!(kept, read);
         assert_eq!((read.len(), read.min()), (5, 1));
@@ -267,15 +267,15 @@ mod tests {
 
     #[test]
     fn parts_of_threads_add_up_and_a_missing_latency_stays_missing() {
-        let mut whole = End { messages: 2, cpu_user_ns: Some(5), ..End::timing() };
+        let mut whole = EndOutcome { messages: 2, cpu_user_ns: Some(5), ..EndOutcome::timing() };
         whole.latency.record(1000);
-        let mut other = End { messages: 3, lost: 1, cpu_user_ns: Some(7), ..End::timing() };
+        let mut other = EndOutcome { messages: 3, lost: 1, cpu_user_ns: Some(7), ..EndOutcome::timing() };
         other.latency.record(5_000_000);
         whole.add(&other);
         assert_eq!((whole.messages, whole.lost, whole.cpu_user_ns), (5, 1, Some(12)));
         assert_eq!(whole.latency.0.as_ref().unwrap().len(), 2);
         assert!(whole.latency.0.as_ref().unwrap().max() > 4_900_000);
-        whole.add(&End::default());
+        whole.add(&EndOutcome::default());
         assert!(whole.latency.0.is_err() && whole.cpu_user_ns.is_none());
     }
 }

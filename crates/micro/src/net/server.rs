@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use model::Address;
 use socket2::{SockAddr, Socket};
 
-use super::client::{ips, no_port, raise_descriptors};
+use super::client::{ip_addresses, no_port, raise_descriptor_limit};
 use super::clock::boot_id;
-use super::control::{Control, Hello, Ready, ToClient, ToServer, introduced};
-use super::door::{Arrival, Door};
+use super::control::{Control, Hello, Ready, ToClient, ToServer, read_hello};
+use super::acceptor::{Arrival, Acceptor};
 use super::error::NetError;
 use super::ether::{NoPort, Port};
-use super::job::{Job, Kind, Limits, Transport};
-use super::outcome::{End, Meter};
-use super::place::Listener;
+use super::job::{NetJob, Kind, ServerLimits, Transport};
+use super::outcome::{EndOutcome, EndMeter};
+use super::listener::Listener;
 use super::sockets::{datagram, prepare};
-use super::workers::{Part, Phase, run};
+use super::workers::{ThreadPart, EndPhase, run};
 use super::{flow, frames, pingpong};
 
 /// For what the other end does at once.
@@ -43,22 +43,22 @@ pub struct Server<'a, P: Port = NoPort> {
     port: Option<P>,
     /// Its threads are pinned to these in turn; none are where it is empty.
     cpus: Vec<u32>,
-    limits: Limits,
+    limits: ServerLimits,
     stop: &'a AtomicBool,
 }
 
-enum Links<'l, P> {
+enum ServerConnections<'l, P> {
     Sockets(Vec<Socket>),
     Port(&'l mut P),
 }
 
 impl<'a, P: Port> Server<'a, P> {
     pub fn new(port: Option<P>, cpus: Vec<u32>, stop: &'a AtomicBool) -> Self {
-        Server { port, cpus, limits: Limits::USUAL, stop }
+        Server { port, cpus, limits: ServerLimits::DEFAULT, stop }
     }
 
     /// With other limits than the usual.
-    pub fn within(self, limits: Limits) -> Self {
+    pub fn with_limits(self, limits: ServerLimits) -> Self {
         Server { limits, ..self }
     }
 
@@ -72,11 +72,11 @@ impl<'a, P: Port> Server<'a, P> {
         &mut self,
         listener: &Listener,
         alone_for: Option<Duration>,
-        meter: &mut dyn Meter,
+        meter: &mut dyn EndMeter,
         say: &mut dyn FnMut(&NetError),
     ) -> Result<(), NetError> {
-        raise_descriptors();
-        let lobby = Lobby { door: RefCell::new(Door::new(listener)), next: RefCell::default() };
+        raise_descriptor_limit();
+        let lobby = WaitingClients { acceptor: RefCell::new(Acceptor::new(listener)), next: RefCell::default() };
         let mut until = alone_for.map(|alone| Instant::now() + alone);
         loop {
             if self.stop.load(Ordering::Relaxed)
@@ -107,21 +107,21 @@ impl<'a, P: Port> Server<'a, P> {
     pub fn serve_pair(
         &mut self,
         socket: UnixStream,
-        meter: &mut dyn Meter,
+        meter: &mut dyn EndMeter,
     ) -> Result<(), NetError> {
         let socket = Socket::from(OwnedFd::from(socket));
-        introduced(&socket, AT_ONCE)?;
+        read_hello(&socket, AT_ONCE)?;
         self.session(socket, None, meter)
     }
 
     fn session(
         &mut self,
         socket: Socket,
-        lobby: Option<&Lobby<'_>>,
-        meter: &mut dyn Meter,
+        lobby: Option<&WaitingClients<'_>>,
+        meter: &mut dyn EndMeter,
     ) -> Result<(), NetError> {
         let mut control = Control::new(socket)?;
-        control.say(&ToClient::WELCOME)?;
+        control.send(&ToClient::WELCOME)?;
         let outcome = self.cells(&mut control, lobby, meter);
         if let Err(error) = &outcome {
             let words = match error {
@@ -129,17 +129,17 @@ impl<'a, P: Port> Server<'a, P> {
                 error => error.to_string(),
             };
             // A client that is gone does not hear it.
-            let _ = control.say(&ToClient::Failed { words, request: error.is_request() });
+            let _ = control.send(&ToClient::Failed { words, request: error.is_request() });
         }
         outcome
     }
 
     /// The next of what the client wants. Others who come meanwhile are turned away, or, when this
     /// one has wanted nothing for a while, take its place.
-    fn hear_job(
+    fn receive_job(
         &self,
         control: &mut Control,
-        lobby: Option<&Lobby<'_>>,
+        lobby: Option<&WaitingClients<'_>>,
     ) -> Result<ToServer, NetError> {
         let (stop, since) = (self.stop, Instant::now());
         let goes_on = || match (stop.load(Ordering::Relaxed), lobby) {
@@ -147,21 +147,21 @@ impl<'a, P: Port> Server<'a, P> {
             (false, Some(lobby)) => lobby.turn_away(since.elapsed() > AT_ONCE),
             (false, None) => Ok(()),
         };
-        control.hear("word", BETWEEN, &goes_on)
+        control.receive("word", BETWEEN, &goes_on)
     }
 
     fn cells(
         &mut self,
         control: &mut Control,
-        lobby: Option<&Lobby<'_>>,
-        meter: &mut dyn Meter,
+        lobby: Option<&WaitingClients<'_>>,
+        meter: &mut dyn EndMeter,
     ) -> Result<(), NetError> {
-        let mut message = self.hear_job(control, lobby);
+        let mut message = self.receive_job(control, lobby);
         loop {
             let (job, client) = match message {
                 Ok(ToServer::Job { job, boot_id }) => (job, boot_id),
                 Ok(ToServer::Bye) | Err(NetError::Closed { .. }) => return Ok(()),
-                Ok(other) => return Err(NetError::Garbled(format!("{other:?}"))),
+                Ok(other) => return Err(NetError::Protocol(format!("{other:?}"))),
                 Err(error) => return Err(error),
             };
             job.check()?;
@@ -174,41 +174,41 @@ impl<'a, P: Port> Server<'a, P> {
     /// One cell; answers with the first message that is not of it.
     fn cell(
         &mut self,
-        job: &Job,
+        job: &NetJob,
         shared_clock: bool,
         control: &mut Control,
-        lobby: Option<&Lobby<'_>>,
-        meter: &mut dyn Meter,
+        lobby: Option<&WaitingClients<'_>>,
+        meter: &mut dyn EndMeter,
     ) -> Result<ToServer, NetError> {
         let (stop, cpus) = (self.stop, self.cpus.clone());
         let mut port = self.port.take();
         let links = open(job, control, lobby, port.as_mut(), stop);
         let outcome = links.and_then(|mut links| {
             loop {
-                let (number, most_s) = match self.hear_job(control, lobby)? {
+                let (number, most_s) = match self.receive_job(control, lobby)? {
                     ToServer::Phase { number, most_s } => (number, most_s),
                     other => return Ok(other),
                 };
-                let phase = Phase::new(stop, number);
+                let phase = EndPhase::new(stop, number);
                 let most = Duration::try_from_secs_f64(most_s).unwrap_or_default();
                 let limit = most.min(LONGEST_PHASE) + LATER;
                 let threads = match links {
-                    Links::Sockets(_) => job.threads(),
-                    Links::Port(_) => 1,
+                    ServerConnections::Sockets(_) => job.threads(),
+                    ServerConnections::Port(_) => 1,
                 };
                 let until_end = || {
                     phase.await_set_up(threads)?;
-                    control.say(&ToClient::Going)?;
-                    let said = control.hear("end of the phase", limit, &|| phase.goes_on())?;
+                    control.send(&ToClient::Going)?;
+                    let said = control.receive("end of the phase", limit, &|| phase.check_running())?;
                     let ToServer::End(sent) = said else {
-                        return Err(NetError::Garbled("the end of a phase was due".to_owned()));
+                        return Err(NetError::Protocol("the end of a phase was due".to_owned()));
                     };
                     // Set once.
                     let _ = phase.sent.set(sent);
                     Ok(())
                 };
                 let end = work(job, shared_clock, &phase, &mut links, &cpus, meter, until_end)?;
-                control.say(&ToClient::Report(Box::new(end)))?;
+                control.send(&ToClient::Report(Box::new(end)))?;
             }
         });
         self.port = port;
@@ -218,22 +218,22 @@ impl<'a, P: Port> Server<'a, P> {
 
 /// One phase on the server's threads; `until_end` returns when the client has sent all.
 fn work<P: Port>(
-    job: &Job,
+    job: &NetJob,
     shared_clock: bool,
-    phase: &Phase<'_>,
-    links: &mut Links<'_, P>,
+    phase: &EndPhase<'_>,
+    links: &mut ServerConnections<'_, P>,
     cpus: &[u32],
-    meter: &mut dyn Meter,
+    meter: &mut dyn EndMeter,
     until_end: impl FnOnce() -> Result<(), NetError>,
-) -> Result<End, NetError> {
+) -> Result<EndOutcome, NetError> {
     match links {
-        Links::Sockets(sockets) => {
+        ServerConnections::Sockets(sockets) => {
             let work = |thread: u32| {
                 let share: Vec<(usize, &Socket)> =
                     job.share(thread).map(|at| (at, &sockets[at])).collect();
-                move || -> Result<Part, NetError> {
+                move || -> Result<ThreadPart, NetError> {
                     match job.kind {
-                        Kind::Pingpong => pingpong::answer(job, phase, share),
+                        Kind::Pingpong => pingpong::run_server(job, phase, share),
                         Kind::Flow => flow::receive_all(job, phase, share, shared_clock),
                     }
                 }
@@ -241,9 +241,9 @@ fn work<P: Port>(
             let works = (0..job.threads()).map(work).collect();
             run(works, cpus, phase, meter, until_end)
         }
-        Links::Port(port) => {
+        ServerConnections::Port(port) => {
             let work = || match job.kind {
-                Kind::Pingpong => frames::answer(job, phase, *port),
+                Kind::Pingpong => frames::run_server(job, phase, *port),
                 Kind::Flow => frames::receive_all(job, phase, *port, shared_clock),
             };
             run(vec![work], cpus, phase, meter, until_end)
@@ -253,12 +253,12 @@ fn work<P: Port>(
 
 /// Makes the data's way, and tells the client how to take it.
 fn open<'l, P: Port>(
-    job: &Job,
+    job: &NetJob,
     control: &mut Control,
-    lobby: Option<&Lobby<'_>>,
+    lobby: Option<&WaitingClients<'_>>,
     port: Option<&'l mut P>,
     stop: &AtomicBool,
-) -> Result<Links<'l, P>, NetError> {
+) -> Result<ServerConnections<'l, P>, NetError> {
     let mut ready = Ready { boot_id: boot_id(), ..Ready::default() };
     match job.transport {
         Transport::Tcp | Transport::Unix => {
@@ -268,8 +268,8 @@ fn open<'l, P: Port>(
                 if let (true, Address::Unix(path)) = (wanted_unix, lobby.address()) {
                     ready.unix = Some(path);
                 }
-                control.say(&ToClient::Ready(ready))?;
-                return accept_all(job, &mut lobby.door.borrow_mut(), stop).map(Links::Sockets);
+                control.send(&ToClient::Ready(ready))?;
+                return accept_all(job, &mut lobby.acceptor.borrow_mut(), stop).map(ServerConnections::Sockets);
             }
             if lobby.is_none() {
                 return Err(no_port());
@@ -284,50 +284,50 @@ fn open<'l, P: Port>(
             if let Address::Unix(path) = own.address() {
                 ready.unix = Some(path.clone());
             }
-            control.say(&ToClient::Ready(ready))?;
-            accept_all(job, &mut Door::new(&own), stop).map(Links::Sockets)
+            control.send(&ToClient::Ready(ready))?;
+            accept_all(job, &mut Acceptor::new(&own), stop).map(ServerConnections::Sockets)
         }
         Transport::Udp => {
-            let (ip, peer) = ips(control.socket());
+            let (ip, peer) = ip_addresses(control.socket());
             let mut sockets = Vec::new();
             for _ in 0..job.connections {
                 let (socket, port) = datagram(ip, job)?;
                 ready.udp.push(port);
                 sockets.push(socket);
             }
-            control.say(&ToClient::Ready(ready))?;
+            control.send(&ToClient::Ready(ready))?;
             let goes_on =
                 || if stop.load(Ordering::Relaxed) { Err(NetError::Stopped) } else { Ok(()) };
-            let ToServer::Ports(ports) = control.hear("ports", AT_ONCE, &goes_on)? else {
-                return Err(NetError::Garbled("the client's ports were due".to_owned()));
+            let ToServer::Ports(ports) = control.receive("ports", AT_ONCE, &goes_on)? else {
+                return Err(NetError::Protocol("the client's ports were due".to_owned()));
             };
             for (socket, port) in sockets.iter().zip(ports) {
                 let place = SockAddr::from(SocketAddr::new(peer, port));
                 socket.connect(&place).map_err(NetError::io("connecting a UDP socket"))?;
             }
-            Ok(Links::Sockets(sockets))
+            Ok(ServerConnections::Sockets(sockets))
         }
         Transport::Ethernet => {
             let port = port.ok_or_else(no_port)?;
             frames::check(job, port)?;
             ready.mac = Some(port.address());
-            ready.longest_frame = port.longest();
-            control.say(&ToClient::Ready(ready))?;
-            Ok(Links::Port(port))
+            ready.longest_frame = port.max_frame_len();
+            control.send(&ToClient::Ready(ready))?;
+            Ok(ServerConnections::Port(port))
         }
     }
 }
 
 /// Where clients wait for their turn.
-struct Lobby<'l> {
-    door: RefCell<Door<'l>>,
+struct WaitingClients<'l> {
+    acceptor: RefCell<Acceptor<'l>>,
     /// Who takes the place of a client that wants nothing.
     next: RefCell<Option<Socket>>,
 }
 
-impl Lobby<'_> {
+impl WaitingClients<'_> {
     fn address(&self) -> Address {
-        self.door.borrow().address().clone()
+        self.acceptor.borrow().address().clone()
     }
 
     fn is_unix(&self) -> bool {
@@ -337,15 +337,15 @@ impl Lobby<'_> {
     /// The next client, if there is one. Others who come with it are turned away.
     fn client(&self, say: &mut dyn FnMut(&NetError)) -> Option<Socket> {
         let mut client = self.next.take();
-        for arrival in self.door.borrow_mut().look() {
+        for arrival in self.acceptor.borrow_mut().poll() {
             match arrival {
-                Arrival::Known(socket, Hello::Control { .. }) if client.is_none() => {
+                Arrival::Identified(socket, Hello::Control { .. }) if client.is_none() => {
                     client = Some(socket);
                 }
-                Arrival::Known(socket, Hello::Control { .. }) => turn_away(socket),
+                Arrival::Identified(socket, Hello::Control { .. }) => turn_away(socket),
                 // Left over from a client that is gone.
-                Arrival::Known(_, Hello::Data { .. }) => {}
-                Arrival::Stranger(error) => say(&error),
+                Arrival::Identified(_, Hello::Data { .. }) => {}
+                Arrival::Rejected(error) => say(&error),
             }
         }
         client
@@ -369,7 +369,7 @@ impl Lobby<'_> {
 fn turn_away(socket: Socket) {
     // Whoever it is may be gone.
     let _ = Control::new(socket).and_then(|mut other| {
-        other.say(&ToClient::Failed { words: BUSY.to_owned(), request: false })
+        other.send(&ToClient::Failed { words: BUSY.to_owned(), request: false })
     });
 }
 
@@ -381,7 +381,7 @@ fn socket_file() -> PathBuf {
 }
 
 /// The cell's connections, in the order of their numbers.
-fn accept_all(job: &Job, door: &mut Door<'_>, stop: &AtomicBool) -> Result<Vec<Socket>, NetError> {
+fn accept_all(job: &NetJob, door: &mut Acceptor<'_>, stop: &AtomicBool) -> Result<Vec<Socket>, NetError> {
     let mut sockets: Vec<Option<Socket>> = (0..job.connections).map(|_| None).collect();
     let mut missing = sockets.len();
     let until = Instant::now() + AT_ONCE + Duration::from_millis(u64::from(job.connections));
@@ -391,25 +391,25 @@ fn accept_all(job: &Job, door: &mut Door<'_>, stop: &AtomicBool) -> Result<Vec<S
         }
         if Instant::now() > until {
             let seconds = AT_ONCE.as_secs_f64();
-            let silent = NetError::Silent { what: "data connection", seconds };
-            return Err(door.trouble().unwrap_or(silent));
+            let silent = NetError::Timeout { what: "data connection", seconds };
+            return Err(door.accept_error().unwrap_or(silent));
         }
-        let arrivals = door.look();
+        let arrivals = door.poll();
         if arrivals.is_empty() {
             thread::sleep(LOOK);
         }
         for arrival in arrivals {
             match arrival {
-                Arrival::Known(socket, Hello::Data { number }) => {
+                Arrival::Identified(socket, Hello::Data { number }) => {
                     prepare(&socket, job)?;
                     if let Some(slot @ None) = sockets.get_mut(number as usize) {
                         *slot = Some(socket);
                         missing -= 1;
                     }
                 }
-                Arrival::Known(socket, Hello::Control { .. }) => turn_away(socket),
+                Arrival::Identified(socket, Hello::Control { .. }) => turn_away(socket),
                 // Who is let go.
-                Arrival::Stranger(_) => {}
+                Arrival::Rejected(_) => {}
             }
         }
     }

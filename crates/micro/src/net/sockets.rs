@@ -5,24 +5,24 @@ use std::net::{IpAddr, SocketAddr};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-use super::content::Source;
-use super::control::is_pause;
+use super::content::MessageSource;
+use super::control::is_timeout;
 use super::error::NetError;
-use super::job::{Job, Transport};
+use super::job::{NetJob, Transport};
 
 /// `MSG_NOSIGNAL`: a closed stream is an error and no signal.
 const QUIETLY: i32 = libc::MSG_NOSIGNAL;
 
 /// What a step on a socket that may not wait came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum SocketStep {
     Moved(usize),
     /// Not now.
     Pause,
 }
 
 /// Sets a data socket up as the cell wants it.
-pub fn prepare(socket: &Socket, job: &Job) -> Result<(), NetError> {
+pub fn prepare(socket: &Socket, job: &NetJob) -> Result<(), NetError> {
     let refused = NetError::io("setting up a data socket");
     let set = || -> io::Result<()> {
         if job.transport == Transport::Tcp {
@@ -38,7 +38,7 @@ pub fn prepare(socket: &Socket, job: &Job) -> Result<(), NetError> {
 }
 
 /// A socket for datagrams at any free port of this machine's `ip`.
-pub fn datagram(ip: IpAddr, job: &Job) -> Result<(Socket, u16), NetError> {
+pub fn datagram(ip: IpAddr, job: &NetJob) -> Result<(Socket, u16), NetError> {
     let open = || -> io::Result<(Socket, u16)> {
         let place = SockAddr::from(SocketAddr::new(ip, 0));
         let socket = Socket::new(
@@ -57,7 +57,7 @@ pub fn datagram(ip: IpAddr, job: &Job) -> Result<(Socket, u16), NetError> {
 }
 
 /// Sends what is left of a message from `at` on.
-pub fn send(socket: &Socket, source: &Source, at: usize) -> Result<Step, NetError> {
+pub fn send(socket: &Socket, source: &MessageSource, at: usize) -> Result<SocketStep, NetError> {
     let (head, body) = source.parts(at);
     step(
         socket.send_vectored_with_flags(&[IoSlice::new(head), IoSlice::new(body)], QUIETLY),
@@ -66,25 +66,25 @@ pub fn send(socket: &Socket, source: &Source, at: usize) -> Result<Step, NetErro
 }
 
 /// Sends bytes that were received.
-pub fn send_bytes(socket: &Socket, bytes: &[u8]) -> Result<Step, NetError> {
+pub fn send_bytes(socket: &Socket, bytes: &[u8]) -> Result<SocketStep, NetError> {
     step(socket.send_with_flags(bytes, QUIETLY), "sending")
 }
 
 /// Receives what is there, at most as much as fits. A stream's end is an error.
-pub fn receive(socket: &Socket, job: &Job, into: &mut [u8]) -> Result<Step, NetError> {
+pub fn receive(socket: &Socket, job: &NetJob, into: &mut [u8]) -> Result<SocketStep, NetError> {
     let mut reader = socket;
     let taken = step(reader.read(into), "receiving")?;
-    if taken == Step::Moved(0) && !job.transport.loses() {
+    if taken == SocketStep::Moved(0) && !job.transport.is_lossy() {
         return Err(NetError::Closed { doing: "receiving" });
     }
     Ok(taken)
 }
 
-fn step(outcome: io::Result<usize>, doing: &'static str) -> Result<Step, NetError> {
+fn step(outcome: io::Result<usize>, doing: &'static str) -> Result<SocketStep, NetError> {
     match outcome {
-        Ok(moved) => Ok(Step::Moved(moved)),
-        Err(error) if is_pause(&error) || error.raw_os_error() == Some(libc::ENOBUFS) => {
-            Ok(Step::Pause)
+        Ok(moved) => Ok(SocketStep::Moved(moved)),
+        Err(error) if is_timeout(&error) || error.raw_os_error() == Some(libc::ENOBUFS) => {
+            Ok(SocketStep::Pause)
         }
         Err(error)
             if matches!(

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use super::clock::now_ns;
-use super::content::Content;
-use super::job::Job;
-use super::outcome::End;
+use super::content::MessageContent;
+use super::job::NetJob;
+use super::outcome::EndOutcome;
 
 /// Bytes that one receiving call may take at least, and at most for large messages.
 const LEAST_CHUNK: u64 = 64 << 10;
@@ -15,7 +15,7 @@ const MOST_CHUNK: u64 = 1 << 20;
 const TELLING: u64 = 4;
 
 /// Memory whose pages are there: the first touch of one takes longer than all later ones.
-fn there(bytes: usize) -> Vec<u8> {
+fn prefaulted(bytes: usize) -> Vec<u8> {
     let mut memory = vec![0; bytes];
     for page in memory.chunks_mut(4096) {
         std::hint::black_box(page)[0] = 1;
@@ -25,13 +25,13 @@ fn there(bytes: usize) -> Vec<u8> {
 
 /// Reads the byte at each multiple of the stride in the stream of a connection's messages, and
 /// checks it. `bytes` are those of message `number` from `at` on.
-pub fn touch(content: &Content, job: &Job, number: u64, at: usize, bytes: &[u8], end: &mut End) {
+pub fn touch(content: &MessageContent, job: &NetJob, number: u64, at: usize, bytes: &[u8], end: &mut EndOutcome) {
     match job.stride {
         0 => {}
         // Eight bytes are a word, which is read at once.
         1..=8 => {
             end.touched += bytes.len() as u64 / job.stride;
-            end.corrupt += u64::from(!content.is(number, at, bytes));
+            end.corrupt += u64::from(!content.matches(number, at, bytes));
         }
         stride => {
             let from = number.wrapping_mul(job.size).wrapping_add(at as u64);
@@ -39,7 +39,7 @@ pub fn touch(content: &Content, job: &Job, number: u64, at: usize, bytes: &[u8],
             let mut right = true;
             let mut place = first as usize;
             while let Some(byte) = bytes.get(place) {
-                right &= content.is_byte(number, at + place, *byte);
+                right &= content.matches_byte(number, at + place, *byte);
                 end.touched += 1;
                 place += stride as usize;
             }
@@ -59,7 +59,7 @@ pub struct Delays {
 
 impl Delays {
     /// `shared` says whether both ends read the same clock.
-    pub fn new(job: &Job, shared: bool) -> Delays {
+    pub fn new(job: &NetJob, shared: bool) -> Delays {
         Delays { every: job.stamp_every(), stamp: None, clocks_agree: shared }
     }
 
@@ -70,7 +70,7 @@ impl Delays {
     }
 
     /// The message is whole.
-    pub fn complete(&mut self, now: u64, end: &mut End) {
+    pub fn complete(&mut self, now: u64, end: &mut EndOutcome) {
         let Some(stamp) = self.stamp.take() else { return };
         match now.checked_sub(stamp) {
             Some(delay) if self.clocks_agree => end.latency.record(delay),
@@ -83,7 +83,7 @@ impl Delays {
     }
 
     /// Says why there are no delays, where there are none.
-    pub fn explain(&self, content: &Content, end: &mut End) {
+    pub fn explain(&self, content: &MessageContent, end: &mut EndOutcome) {
         if !self.clocks_agree {
             end.latency.0 = Err("the two ends read different clocks: a one-way delay needs both \
                                  on one machine"
@@ -100,16 +100,16 @@ pub struct StreamTouch {
     ring: Vec<u8>,
     received: u64,
     touched: u64,
-    content: Content,
+    content: MessageContent,
     delays: Delays,
     /// The message whose stamp or end is next.
     stamped: u64,
 }
 
 impl StreamTouch {
-    pub fn new(content: Content, job: &Job, delays: Delays) -> StreamTouch {
+    pub fn new(content: MessageContent, job: &NetJob, delays: Delays) -> StreamTouch {
         let chunk = job.size.clamp(LEAST_CHUNK, MOST_CHUNK);
-        let ring = there((job.reuse + chunk) as usize);
+        let ring = prefaulted((job.reuse + chunk) as usize);
         StreamTouch { ring, received: 0, touched: 0, content, delays, stamped: 0 }
     }
 
@@ -127,7 +127,7 @@ impl StreamTouch {
     }
 
     /// So many came into the space.
-    pub fn take(&mut self, count: usize, job: &Job, end: &mut End) {
+    pub fn take(&mut self, count: usize, job: &NetJob, end: &mut EndOutcome) {
         self.received += count as u64;
         end.messages = self.received / job.size;
         if self.content.stamped() && self.delays.clocks_agree {
@@ -137,12 +137,12 @@ impl StreamTouch {
     }
 
     /// The stream is over: all that is left is touched.
-    pub fn finish(&mut self, job: &Job, end: &mut End) {
+    pub fn finish(&mut self, job: &NetJob, end: &mut EndOutcome) {
         self.touch_up_to(self.received, job, end);
         self.delays.explain(&self.content, end);
     }
 
-    fn stamps(&mut self, job: &Job, end: &mut End) {
+    fn stamps(&mut self, job: &NetJob, end: &mut EndOutcome) {
         let mut now = None;
         loop {
             let from = self.stamped * job.size;
@@ -164,7 +164,7 @@ impl StreamTouch {
         }
     }
 
-    fn touch_up_to(&mut self, to: u64, job: &Job, end: &mut End) {
+    fn touch_up_to(&mut self, to: u64, job: &NetJob, end: &mut EndOutcome) {
         let length = self.ring.len() as u64;
         while self.touched < to {
             let (number, at) = (self.touched / job.size, self.touched % job.size);
@@ -185,15 +185,15 @@ pub struct DatagramTouch {
     arrived: u64,
     /// One more than the highest number so far.
     next: u64,
-    content: Content,
+    content: MessageContent,
     delays: Delays,
 }
 
 impl DatagramTouch {
-    pub fn new(content: Content, job: &Job, delays: Delays) -> DatagramTouch {
+    pub fn new(content: MessageContent, job: &NetJob, delays: Delays) -> DatagramTouch {
         let held = job.reuse.div_ceil(job.size);
         DatagramTouch {
-            slots: there(((held + 1) * job.size) as usize),
+            slots: prefaulted(((held + 1) * job.size) as usize),
             waiting: VecDeque::with_capacity(held as usize + 1),
             arrived: 0,
             next: 0,
@@ -206,20 +206,20 @@ impl DatagramTouch {
         self.arrived
     }
 
-    pub fn space(&mut self, job: &Job) -> &mut [u8] {
+    pub fn space(&mut self, job: &NetJob) -> &mut [u8] {
         let from = self.slot(self.arrived, job);
         &mut self.slots[from..from + job.size as usize]
     }
 
-    fn slot(&self, arrival: u64, job: &Job) -> usize {
+    fn slot(&self, arrival: u64, job: &NetJob) -> usize {
         (arrival * job.size) as usize % self.slots.len()
     }
 
     /// So many bytes came into the space, as one datagram.
-    pub fn take(&mut self, count: usize, job: &Job, end: &mut End) {
+    pub fn take(&mut self, count: usize, job: &NetJob, end: &mut EndOutcome) {
         let from = self.slot(self.arrived, job);
         let bytes = &self.slots[from..from + count];
-        let number = self.content.number(bytes, self.next);
+        let number = self.content.message_number(bytes, self.next);
         if number >= self.next || job.size < TELLING {
             self.next = number + 1;
         } else {
@@ -240,14 +240,14 @@ impl DatagramTouch {
         }
     }
 
-    pub fn finish(&mut self, job: &Job, end: &mut End) {
+    pub fn finish(&mut self, job: &NetJob, end: &mut EndOutcome) {
         while !self.waiting.is_empty() {
             self.touch_oldest(job, end);
         }
         self.delays.explain(&self.content, end);
     }
 
-    fn touch_oldest(&mut self, job: &Job, end: &mut End) {
+    fn touch_oldest(&mut self, job: &NetJob, end: &mut EndOutcome) {
         let arrival = self.arrived - self.waiting.len() as u64;
         let Some((number, count)) = self.waiting.pop_front() else { return };
         let from = self.slot(arrival, job);

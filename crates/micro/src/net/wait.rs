@@ -24,16 +24,16 @@ pub enum Wait {
 
 /// What a socket is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum For {
+pub enum WaitFor {
     Data,
     Room,
 }
 
-impl For {
+impl WaitFor {
     fn flags(self) -> EpollFlags {
         match self {
-            For::Data => EpollFlags::EPOLLIN,
-            For::Room => EpollFlags::EPOLLOUT,
+            WaitFor::Data => EpollFlags::EPOLLIN,
+            WaitFor::Room => EpollFlags::EPOLLOUT,
         }
     }
 }
@@ -47,7 +47,7 @@ impl Wait {
     pub fn new<'a>(
         sockets: impl ExactSizeIterator<Item = &'a Socket>,
         busy: bool,
-        first: For,
+        first: WaitFor,
         tick: Duration,
     ) -> io::Result<Wait> {
         let count = sockets.len();
@@ -97,7 +97,7 @@ impl Wait {
     }
 
     /// Says what socket `at` is waited for from now on.
-    pub fn change(&mut self, socket: &Socket, at: usize, what: For) -> io::Result<()> {
+    pub fn change(&mut self, socket: &Socket, at: usize, what: WaitFor) -> io::Result<()> {
         if let Wait::Epoll { epoll, .. } = self {
             epoll.modify(socket.as_fd(), &mut EpollEvent::new(what.flags(), at as u64))?;
         }

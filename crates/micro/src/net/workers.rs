@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::clock::{CpuTime, now_ns};
 use super::error::NetError;
-use super::outcome::{End, Meter};
+use super::outcome::{EndOutcome, EndMeter};
 use crate::pin::pin;
 
 /// What the threads of an end look at.
-pub struct Phase<'a> {
+pub struct EndPhase<'a> {
     /// The user wants to stop.
     pub stop: &'a AtomicBool,
     /// A thread failed, or the other end is gone: the others need not go on.
@@ -23,9 +23,9 @@ pub struct Phase<'a> {
     pub number: u64,
 }
 
-impl<'a> Phase<'a> {
-    pub fn new(stop: &'a AtomicBool, number: u64) -> Phase<'a> {
-        Phase {
+impl<'a> EndPhase<'a> {
+    pub fn new(stop: &'a AtomicBool, number: u64) -> EndPhase<'a> {
+        EndPhase {
             stop,
             failed: AtomicBool::new(false),
             sent: OnceLock::new(),
@@ -45,7 +45,7 @@ impl<'a> Phase<'a> {
     /// One of them failed, or the user stopped it.
     pub fn await_set_up(&self, threads: u32) -> Result<(), NetError> {
         while self.ready.load(Ordering::Relaxed) < threads {
-            self.goes_on()?;
+            self.check_running()?;
             std::thread::sleep(Duration::from_micros(100));
         }
         Ok(())
@@ -53,7 +53,7 @@ impl<'a> Phase<'a> {
 
     /// # Errors
     /// It is to end at once.
-    pub fn goes_on(&self) -> Result<(), NetError> {
+    pub fn check_running(&self) -> Result<(), NetError> {
         let over = self.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed);
         if over { Err(NetError::Stopped) } else { Ok(()) }
     }
@@ -61,7 +61,7 @@ impl<'a> Phase<'a> {
 
 /// How long a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Until {
+pub struct SendUntil {
     /// On [`now_ns`].
     pub instant_ns: u64,
     /// Messages on each connection.
@@ -69,16 +69,16 @@ pub struct Until {
 }
 
 /// What a thread did, and between which instants.
-pub struct Part {
-    pub end: End,
+pub struct ThreadPart {
+    pub end: EndOutcome,
     pub first_ns: u64,
     pub last_ns: u64,
 }
 
-impl Part {
-    pub fn new(end: End) -> Part {
+impl ThreadPart {
+    pub fn new(end: EndOutcome) -> ThreadPart {
         let now = now_ns();
-        Part { end, first_ns: now, last_ns: now }
+        ThreadPart { end, first_ns: now, last_ns: now }
     }
 }
 
@@ -94,12 +94,12 @@ pub fn tick(timeout_s: f64) -> Duration {
 pub fn run<W>(
     works: Vec<W>,
     cpus: &[u32],
-    phase: &Phase<'_>,
-    meter: &mut dyn Meter,
+    phase: &EndPhase<'_>,
+    meter: &mut dyn EndMeter,
     meanwhile: impl FnOnce() -> Result<(), NetError>,
-) -> Result<End, NetError>
+) -> Result<EndOutcome, NetError>
 where
-    W: FnOnce() -> Result<Part, NetError> + Send,
+    W: FnOnce() -> Result<ThreadPart, NetError> + Send,
 {
     meter.begin();
     let outcome = std::thread::scope(|scope| {
@@ -118,21 +118,21 @@ where
         if aside.is_err() {
             phase.failed.store(true, Ordering::Relaxed);
         }
-        let parts: Vec<Result<Part, NetError>> = threads
+        let parts: Vec<Result<ThreadPart, NetError>> = threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or(Err(NetError::Port("a thread panicked".into()))))
             .collect();
         joined(parts, aside)
     });
     let readings = meter.end();
-    outcome.map(|end| End { readings, ..end })
+    outcome.map(|end| EndOutcome { readings, ..end })
 }
 
 fn joined(
-    parts: Vec<Result<Part, NetError>>,
+    parts: Vec<Result<ThreadPart, NetError>>,
     aside: Result<(), NetError>,
-) -> Result<End, NetError> {
-    let mut whole: Option<Part> = None;
+) -> Result<EndOutcome, NetError> {
+    let mut whole: Option<ThreadPart> = None;
     let mut failure = None;
     for part in parts {
         match part {
@@ -161,13 +161,13 @@ fn joined(
     }
     let Some(part) = whole else { return Err(NetError::Port("no thread was started".into())) };
     let seconds = part.last_ns.saturating_sub(part.first_ns) as f64 * 1e-9;
-    Ok(End { seconds, ..part.end })
+    Ok(EndOutcome { seconds, ..part.end })
 }
 
 fn pinned(
     cpu: Option<u32>,
-    work: impl FnOnce() -> Result<Part, NetError>,
-) -> Result<Part, NetError> {
+    work: impl FnOnce() -> Result<ThreadPart, NetError>,
+) -> Result<ThreadPart, NetError> {
     if let Some(cpu) = cpu {
         pin(cpu)?;
     }

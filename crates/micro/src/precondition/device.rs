@@ -12,18 +12,18 @@ use super::target::names_of_file;
 
 /// A machine: the running one, or one recorded in a folder.
 #[derive(Debug, Clone)]
-pub struct System {
+pub struct DeviceSystem {
     root: PathBuf,
 }
 
-impl System {
-    pub fn live() -> System {
-        System { root: PathBuf::from("/") }
+impl DeviceSystem {
+    pub fn live() -> DeviceSystem {
+        DeviceSystem { root: PathBuf::from("/") }
     }
 
     /// The machine whose `/proc` and `/sys` lie in a folder.
-    pub fn at(root: &Path) -> System {
-        System { root: root.to_owned() }
+    pub fn at(root: &Path) -> DeviceSystem {
+        DeviceSystem { root: root.to_owned() }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -74,7 +74,7 @@ impl System {
     ///
     /// # Errors
     /// Why it must not be overwritten, in words.
-    pub(super) fn block(&self, number: &str) -> Result<Block, String> {
+    pub(super) fn block(&self, number: &str) -> Result<BlockDevice, String> {
         let (folder, is_part) = self
             .folder(number)
             .ok_or_else(|| format!("/sys/block has no device {number}: a container may hide it"))?;
@@ -111,14 +111,14 @@ impl System {
         if !holders.is_empty() {
             return Err(format!("is used by {}; take it out there first", holders.join(", ")));
         }
-        let own = Backing { path: format!("/dev/{name}"), file: None, number: number_of(number) };
+        let own = LoopBacking { path: format!("/dev/{name}"), file: None, number: number_of(number) };
         if let Some(holder) = self.loop_on(&own) {
             return Err(format!("is used by {holder}; detach that first"));
         }
         let sectors: u64 = attribute("size").and_then(|size| size.parse().ok()).unwrap_or(0);
         let number = |file: &str| attribute(file).and_then(|text| text.parse::<u64>().ok());
         let (names, shared) = self.names(&name);
-        Ok(Block {
+        Ok(BlockDevice {
             bytes: sectors * super::error::SECTOR,
             logical_block: number("queue/logical_block_size").unwrap_or(512),
             can_discard: number("queue/discard_max_bytes").is_some_and(|most| most > 0),
@@ -146,7 +146,7 @@ impl System {
         }
         if own.is_empty() {
             // By where it is attached; virtual ones have no place, and their name in the kernel.
-            own.push(self.place(name).unwrap_or_else(|| name.to_owned()));
+            own.push(self.attachment(name).unwrap_or_else(|| name.to_owned()));
         }
         (own, shared)
     }
@@ -165,7 +165,7 @@ impl System {
     }
 
     /// `pci0000:00/0000:00:1f.2/ata1/...`: where a disk is attached.
-    fn place(&self, name: &str) -> Option<String> {
+    fn attachment(&self, name: &str) -> Option<String> {
         let link = fs::read_link(self.path(&format!("/sys/block/{name}"))).ok()?;
         let link = link.to_str()?.split_once("devices/")?.1.to_owned();
         let (place, _) = link.rsplit_once("/block/")?;
@@ -175,14 +175,14 @@ impl System {
     /// Why another namespace of the same NVMe controller must not be erased, if there is one that
     /// must not.
     pub fn others_in_use(&self, name: &str) -> Option<String> {
-        self.namespaces_beside(name).into_iter().find_map(|(other, _)| {
+        self.other_namespaces(name).into_iter().find_map(|(other, _)| {
             let number = self.text(&format!("/sys/block/{other}/dev"))?;
             self.check(&number).err().map(|why| format!("{other} {why}"))
         })
     }
 
     /// The other namespaces of an NVMe controller, and their bytes.
-    pub(super) fn namespaces_beside(&self, name: &str) -> Vec<(String, u64)> {
+    pub(super) fn other_namespaces(&self, name: &str) -> Vec<(String, u64)> {
         let controller = |name: &str| {
             let (controller, namespace) = name.strip_prefix("nvme")?.split_once('n')?;
             namespace.parse::<u32>().is_ok().then(|| controller.to_owned())
@@ -245,12 +245,12 @@ impl System {
     }
 
     /// The loop device that lies on a file or device, if one does, whatever path it was given.
-    pub(super) fn loop_on(&self, what: &Backing) -> Option<String> {
+    pub(super) fn loop_on(&self, what: &LoopBacking) -> Option<String> {
         self.list("/sys/block").into_iter().find(|name| {
             let Some(path) = self.text(&format!("/sys/block/{name}/loop/backing_file")) else {
                 return false;
             };
-            let behind = self.behind(name).or_else(|| {
+            let behind = self.backing_file(name).or_else(|| {
                 let metadata = fs::metadata(self.path(&path)).ok()?;
                 Some((metadata.dev(), metadata.ino(), metadata.rdev()))
             });
@@ -263,7 +263,7 @@ impl System {
 
     /// What the kernel says of the file behind a loop device: its device, its inode and, if it is
     /// a device itself, its number.
-    fn behind(&self, name: &str) -> Option<(u64, u64, u64)> {
+    fn backing_file(&self, name: &str) -> Option<(u64, u64, u64)> {
         /// Of `linux/loop.h`; `struct loop_info64` begins with these three numbers.
         const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
         let file = File::open(self.path(&format!("/dev/{name}"))).ok()?;
@@ -276,7 +276,7 @@ impl System {
 }
 
 /// What may lie behind a loop device.
-pub(super) struct Backing {
+pub(super) struct LoopBacking {
     pub(super) path: String,
     /// Device and inode of a file.
     pub(super) file: Option<(u64, u64)>,
@@ -292,7 +292,7 @@ fn number_of(text: &str) -> Option<u64> {
 
 /// A whole block device that nobody uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct BlockDevice {
     pub(super) name: String,
     pub(super) bytes: u64,
     pub(super) logical_block: u64,
@@ -331,34 +331,34 @@ mod tests {
     fn a_disk_is_called_by_what_no_other_disk_is() {
         let model = Some("Model X\n");
         let folder = machine(&[("sda", Some("S1\n"), model), ("sdb", Some("S2\n"), model)]);
-        let (names, shared) = System::at(folder.path()).names("sda");
+        let (names, shared) = DeviceSystem::at(folder.path()).names("sda");
         assert_eq!(names, ["S1"]);
         assert_eq!(shared, [("Model X".to_owned(), "sdb".to_owned())]);
         let folder = machine(&[("sda", None, model), ("sdb", Some("S2"), Some("Model Y"))]);
-        assert_eq!(System::at(folder.path()).names("sda").0, ["Model X"]);
+        assert_eq!(DeviceSystem::at(folder.path()).names("sda").0, ["Model X"]);
         // Namespaces of one controller have its serial number.
         let serial = Some("S1");
         let folder = machine(&[("nvme0n1", serial, model), ("nvme0n2", serial, model)]);
         let wwid = folder.path().join("sys/block/nvme0n1/wwid");
         fs::write(wwid, "eui.1\n").unwrap();
-        assert_eq!(System::at(folder.path()).names("nvme0n1").0, ["eui.1"]);
+        assert_eq!(DeviceSystem::at(folder.path()).names("nvme0n1").0, ["eui.1"]);
     }
 
     #[test]
     fn equal_disks_without_serial_numbers_are_told_by_where_they_are_attached() {
         let folder = machine(&[("sda", None, Some("Model X")), ("sdb", None, Some("Model X"))]);
-        let system = System::at(folder.path());
+        let system = DeviceSystem::at(folder.path());
         assert_eq!(system.names("sda").0, ["pci0000:00/ata0"]);
         assert_eq!(system.names("sdb").0, ["pci0000:00/ata1"]);
         let folder = machine(&[("vda", None, None)]);
-        assert_eq!(System::at(folder.path()).names("vda").0, ["pci0000:00/ata0"]);
+        assert_eq!(DeviceSystem::at(folder.path()).names("vda").0, ["pci0000:00/ata0"]);
     }
 
     #[test]
     fn what_cannot_be_looked_at_is_not_taken_for_free() {
         let folder = machine(&[("sda", None, None)]);
         fs::write(folder.path().join("sys/block/sda/dev"), "8:0\n").unwrap();
-        let why = System::at(folder.path()).check("8:0").unwrap_err();
+        let why = DeviceSystem::at(folder.path()).check("8:0").unwrap_err();
         assert!(why.contains("may be mounted"), "{why}");
     }
 }

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::consent::Consent;
-use super::content::Found;
+use super::content::FoundContent;
 use super::error::{PreconditionError, WriteError};
-use super::journal::Note;
+use super::journal::JournalNote;
 use super::nvme::Erasure;
-use super::random::{Rule, Scatter, Settled};
-use super::sequential::Sequence;
-use super::target::{Kind, Target};
+use super::random::{SteadyRule, RandomWrites, SteadyOutcome};
+use super::sequential::SequentialWrites;
+use super::target::{TargetKind, Target};
 use super::{purge, random, sequential};
 
 /// As the published tool and the specification have it.
@@ -37,7 +37,7 @@ pub enum Purge {
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct PreconditionRequest {
     pub purge: Purge,
     /// Of the addresses, from the first on: more than 0, at most 1.
     pub share: f64,
@@ -52,15 +52,15 @@ pub struct Order {
     pub rate: Option<f64>,
 }
 
-impl Default for Order {
+impl Default for PreconditionRequest {
     fn default() -> Self {
-        Order { purge: Purge::Discard, share: 1.0, times: 2.0, random: None, depth: 32, rate: None }
+        PreconditionRequest { purge: Purge::Discard, share: 1.0, times: 2.0, random: None, depth: 32, rate: None }
     }
 }
 
 /// Where a job stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Phase {
+pub enum JobPhase {
     Purging,
     /// A sanitize or format that the device does by itself.
     Erasing,
@@ -73,8 +73,8 @@ pub enum Phase {
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    pub phase: Phase,
+pub struct JobProgress {
+    pub phase: JobPhase,
     /// Of this phase, 0 to 1; none where the end is not known.
     pub done: Option<f64>,
     /// Bytes that this phase wrote, and so many a second since it was begun or resumed.
@@ -84,7 +84,7 @@ pub struct Progress {
 
 /// How a job came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum JobEnd {
     Done,
     /// Not steady after the most rounds.
     NotSteady,
@@ -102,8 +102,8 @@ pub struct RandomReport {
 
 /// What was done, earlier invocations included.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    pub ended: Ended,
+pub struct JobReport {
+    pub ended: JobEnd,
     /// What was taken away first, in words.
     pub purged: String,
     pub range_bytes: u64,
@@ -115,14 +115,14 @@ pub struct Report {
 
 /// A confirmed target and what is to be done to it.
 #[derive(Debug)]
-pub struct Job<'a> {
+pub struct PreconditionJob<'a> {
     target: &'a Target,
-    order: Order,
-    note: Note,
+    order: PreconditionRequest,
+    note: JournalNote,
     state: PathBuf,
 }
 
-impl<'a> Job<'a> {
+impl<'a> PreconditionJob<'a> {
     /// Nothing is written yet. `state` is the file in which it is noted how far the job is;
     /// with `resume` it goes on from there.
     ///
@@ -131,48 +131,48 @@ impl<'a> Job<'a> {
     /// resume.
     pub fn new(
         target: &'a Target,
-        order: Order,
+        order: PreconditionRequest,
         consent: &Consent,
         state: PathBuf,
         resume: bool,
-    ) -> Result<Job<'a>, PreconditionError> {
+    ) -> Result<PreconditionJob<'a>, PreconditionError> {
         check(target, &order)?;
         let mut note = match resume {
-            true => Note::read(&state, target, &order)?,
+            true => JournalNote::read(&state, target, &order)?,
             false => {
-                Note::check(&state)?;
-                Note::new(target, &order)
+                JournalNote::check(&state)?;
+                JournalNote::new(target, &order)
             }
         };
         // What was allowed to be lost before, and what is left of it: where nothing was there,
         // data of no known kind is somebody's who came later.
         let begun = note.purged || note.written > 0;
-        target.confirm_but(consent, |found: &Found| {
-            begun && found.may_be_left_of(&note.overwritten)
+        target.confirm_except(consent, |found: &FoundContent| {
+            begun && found.may_be_remainder_of(&note.overwritten)
         })?;
         note.also_overwrites(target);
-        Ok(Job { target, order, note, state })
+        Ok(PreconditionJob { target, order, note, state })
     }
 
     /// What would be done, one line each.
     ///
     /// # Errors
     /// The order makes no sense for this target.
-    pub fn describe(target: &Target, order: &Order) -> Result<Vec<String>, PreconditionError> {
+    pub fn describe(target: &Target, order: &PreconditionRequest) -> Result<Vec<String>, PreconditionError> {
         check(target, order)?;
         let path = target.path.display();
         let bytes = |bytes: u64| model::Bytes(bytes).to_string();
         let kind = match target.kind {
-            Kind::Device => "device",
-            Kind::File => "file",
+            TargetKind::Device => "device",
+            TargetKind::File => "file",
         };
         let mut lines = vec![format!("{path}: {kind} of {} B", target.bytes)];
-        lines.push(match purge_of(target, order) {
+        lines.push(match effective_purge(target, order) {
             Purge::Sanitize | Purge::Format => match erasure(target, order)? {
                 Some(erasure) => erasure.describe(),
                 None => "no purge".to_owned(),
             },
-            Purge::Discard if target.kind == Kind::File => "make one hole of it".to_owned(),
+            Purge::Discard if target.kind == TargetKind::File => "make one hole of it".to_owned(),
             Purge::Discard => "discard every block".to_owned(),
             Purge::None if order.purge == Purge::None => "no purge".to_owned(),
             Purge::None => "no purge: the device cannot discard".to_owned(),
@@ -203,17 +203,17 @@ impl<'a> Job<'a> {
     pub fn run(
         mut self,
         limit: Option<Duration>,
-        rule: Rule,
+        rule: SteadyRule,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(&Progress),
-    ) -> Result<Report, PreconditionError> {
+        told: &mut dyn FnMut(&JobProgress),
+    ) -> Result<JobReport, PreconditionError> {
         let begun = Instant::now();
         let limit = limit.and_then(|limit| begun.checked_add(limit));
         // Far away, where there is none: a century.
         let limit = limit.unwrap_or(begun + Duration::from_secs(3_200_000_000));
         let path = self.target.path.clone();
         let failed = |error| PreconditionError::Failed { path: path.clone(), error };
-        self.target.unchanged()?;
+        self.target.check_unchanged()?;
         let file = self.target.writable().map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => PreconditionError::Refused {
                 path: path.clone(),
@@ -227,8 +227,8 @@ impl<'a> Job<'a> {
         let total = total(self.target, &self.order);
         let mut ended = self.sequential(&file, limit, stop, told).map_err(failed)?;
         let mut random = None;
-        if let (Ended::Done, Some((round, most))) = (ended, self.order.random) {
-            let scatter = Scatter {
+        if let (JobEnd::Done, Some((round, most))) = (ended, self.order.random) {
+            let scatter = RandomWrites {
                 range: range(self.target, &self.order),
                 block: RANDOM_BLOCK,
                 depth: self.order.depth as usize,
@@ -243,11 +243,11 @@ impl<'a> Job<'a> {
         }
         file.sync_all()
             .map_err(|error| failed(WriteError::Call { what: "flushing its cache", error }))?;
-        if matches!(ended, Ended::Done | Ended::NotSteady) {
+        if matches!(ended, JobEnd::Done | JobEnd::NotSteady) {
             // There is nothing to go on with.
             let _ = std::fs::remove_file(&self.state);
         }
-        Ok(Report {
+        Ok(JobReport {
             ended,
             purged,
             range_bytes: range(self.target, &self.order),
@@ -264,23 +264,23 @@ impl<'a> Job<'a> {
         erasure: Option<Erasure>,
         limit: Instant,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(&Progress),
+        told: &mut dyn FnMut(&JobProgress),
     ) -> Result<String, WriteError> {
         if self.note.purged {
             return Ok("purged before".to_owned());
         }
-        let progress = |phase, done| Progress { phase, done, bytes: 0, bytes_s: 0.0 };
+        let progress = |phase, done| JobProgress { phase, done, bytes: 0, bytes_s: 0.0 };
         // From here on nobody may take what is there for what it was.
         self.note.write(&self.state)?;
-        let words = match purge_of(self.target, &self.order) {
+        let words = match effective_purge(self.target, &self.order) {
             Purge::Discard => {
-                told(&progress(Phase::Purging, None));
+                told(&progress(JobPhase::Purging, None));
                 purge::discard(file, self.target)?;
                 "discarded"
             }
             Purge::Sanitize | Purge::Format => {
-                told(&progress(Phase::Erasing, None));
-                let mut share = |done| told(&progress(Phase::Erasing, Some(done)));
+                told(&progress(JobPhase::Erasing, None));
+                let mut share = |done| told(&progress(JobPhase::Erasing, Some(done)));
                 if let Some(erasure) = erasure {
                     erasure.run(file, limit, stop, &mut share)?;
                 }
@@ -299,9 +299,9 @@ impl<'a> Job<'a> {
         file: &File,
         limit: Instant,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(&Progress),
-    ) -> Result<Ended, WriteError> {
-        let sequence = Sequence {
+        told: &mut dyn FnMut(&JobProgress),
+    ) -> Result<JobEnd, WriteError> {
+        let sequence = SequentialWrites {
             range: range(self.target, &self.order),
             total: total(self.target, &self.order),
             from: self.note.written,
@@ -310,12 +310,12 @@ impl<'a> Job<'a> {
             rate: self.order.rate,
         };
         let begun = Instant::now();
-        let Job { note, state, .. } = self;
+        let PreconditionJob { note, state, .. } = self;
         let mut look = |written: u64| {
             note.written = written;
             let gained = (written - sequence.from) as f64;
-            told(&Progress {
-                phase: Phase::Sequential,
+            told(&JobProgress {
+                phase: JobPhase::Sequential,
                 done: Some(written as f64 / sequence.total.max(1) as f64),
                 bytes: written,
                 bytes_s: gained / begun.elapsed().as_secs_f64().max(1e-9),
@@ -325,29 +325,29 @@ impl<'a> Job<'a> {
         let written = sequential::write(file, &sequence, limit, stop, &mut look)?;
         look(written)?;
         Ok(match written == sequence.total {
-            true => Ended::Done,
-            false => early(stop),
+            true => JobEnd::Done,
+            false => early_end(stop),
         })
     }
 
     fn random(
         &mut self,
         file: &File,
-        scatter: &Scatter,
+        scatter: &RandomWrites,
         limit: Instant,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(&Progress),
-    ) -> Result<Ended, WriteError> {
+        told: &mut dyn FnMut(&JobProgress),
+    ) -> Result<JobEnd, WriteError> {
         let mut rounds = std::mem::take(&mut self.note.rounds);
-        let Job { note, state, .. } = self;
+        let PreconditionJob { note, state, .. } = self;
         let begun = Instant::now();
         let before = rounds.len();
         let mut look = |rounds: &[f64], written: u64| {
             let in_round = scatter.round.as_secs_f64() * (rounds.len() - before) as f64;
             let since = (begun.elapsed().as_secs_f64() - in_round).max(1e-9);
             let bytes = written * scatter.block as u64;
-            told(&Progress {
-                phase: Phase::Random {
+            told(&JobProgress {
+                phase: JobPhase::Random {
                     round: rounds.len() as u32 + 1,
                     most: scatter.most_rounds as u32,
                 },
@@ -364,15 +364,15 @@ impl<'a> Job<'a> {
         let settled = random::write(file, scatter, &mut rounds, limit, stop, &mut look)?;
         self.note.rounds = rounds;
         Ok(match settled {
-            Settled::Steady => Ended::Done,
-            Settled::NotSteady => Ended::NotSteady,
-            Settled::Interrupted => early(stop),
+            SteadyOutcome::Steady => JobEnd::Done,
+            SteadyOutcome::NotSteady => JobEnd::NotSteady,
+            SteadyOutcome::Interrupted => early_end(stop),
         })
     }
 }
 
 /// What the device itself is told to erase, if that was asked for.
-fn erasure(target: &Target, order: &Order) -> Result<Option<Erasure>, PreconditionError> {
+fn erasure(target: &Target, order: &PreconditionRequest) -> Result<Option<Erasure>, PreconditionError> {
     let refused = |why| PreconditionError::Refused { path: target.path.clone(), why };
     let Some(device) = target.device() else { return Ok(None) };
     let found = match order.purge {
@@ -388,15 +388,15 @@ fn erasure(target: &Target, order: &Order) -> Result<Option<Erasure>, Preconditi
     }
 }
 
-fn early(stop: &AtomicBool) -> Ended {
+fn early_end(stop: &AtomicBool) -> JobEnd {
     match stop.load(std::sync::atomic::Ordering::Relaxed) {
-        true => Ended::Stopped,
-        false => Ended::TimeLimit,
+        true => JobEnd::Stopped,
+        false => JobEnd::TimeLimit,
     }
 }
 
 /// The purge that the target can do.
-fn purge_of(target: &Target, order: &Order) -> Purge {
+fn effective_purge(target: &Target, order: &PreconditionRequest) -> Purge {
     match order.purge {
         Purge::Discard if !target.can_discard => Purge::None,
         other => other,
@@ -404,17 +404,17 @@ fn purge_of(target: &Target, order: &Order) -> Purge {
 }
 
 /// Bytes of addresses that are written.
-fn range(target: &Target, order: &Order) -> u64 {
+fn range(target: &Target, order: &PreconditionRequest) -> u64 {
     let block = target.logical_block.max(RANDOM_BLOCK as u64);
     (target.bytes as f64 * order.share) as u64 / block * block
 }
 
-fn total(target: &Target, order: &Order) -> u64 {
+fn total(target: &Target, order: &PreconditionRequest) -> u64 {
     let block = target.logical_block.max(RANDOM_BLOCK as u64);
     (target.bytes as f64 * order.times) as u64 / block * block
 }
 
-fn check(target: &Target, order: &Order) -> Result<(), PreconditionError> {
+fn check(target: &Target, order: &PreconditionRequest) -> Result<(), PreconditionError> {
     let no = |why: String| Err(PreconditionError::Refused { path: target.path.clone(), why });
     if !(order.share > 0.0 && order.share <= 1.0) {
         return no(format!("a share of {} is not more than 0 and at most 100 %", order.share));
@@ -433,7 +433,7 @@ fn check(target: &Target, order: &Order) -> Result<(), PreconditionError> {
     {
         return no("a steady state takes rounds of some length".to_owned());
     }
-    if matches!(order.purge, Purge::Sanitize | Purge::Format) && target.kind == Kind::File {
+    if matches!(order.purge, Purge::Sanitize | Purge::Format) && target.kind == TargetKind::File {
         let words = "a file cannot be sanitized or formatted; leave out --sanitize or --format";
         return no(words.to_owned());
     }

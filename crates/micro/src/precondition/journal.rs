@@ -7,16 +7,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PreconditionError, WriteError};
-use super::job::Order;
+use super::job::PreconditionRequest;
 use super::target::Target;
 
 /// What is noted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Note {
+pub(super) struct JournalNote {
     pub(super) names: Vec<String>,
     pub(super) bytes: u64,
-    pub(super) order: Order,
+    pub(super) order: PreconditionRequest,
     /// Words of what was on it and was allowed to be lost.
     #[serde(default)]
     pub(super) overwritten: Vec<String>,
@@ -27,13 +27,13 @@ pub(super) struct Note {
     pub(super) rounds: Vec<f64>,
 }
 
-impl Note {
-    pub(super) fn new(target: &Target, order: &Order) -> Note {
-        Note {
+impl JournalNote {
+    pub(super) fn new(target: &Target, order: &PreconditionRequest) -> JournalNote {
+        JournalNote {
             names: target.names.clone(),
             bytes: target.bytes,
             order: order.clone(),
-            overwritten: target.content.iter().map(|found| found.word.clone()).collect(),
+            overwritten: target.content.iter().map(|found| found.token.clone()).collect(),
             purged: false,
             written: 0,
             rounds: Vec::new(),
@@ -43,8 +43,8 @@ impl Note {
     /// Adds what is on it by now and may be lost, too.
     pub(super) fn also_overwrites(&mut self, target: &Target) {
         for found in &target.content {
-            if !self.overwritten.contains(&found.word) {
-                self.overwritten.push(found.word.clone());
+            if !self.overwritten.contains(&found.token) {
+                self.overwritten.push(found.token.clone());
             }
         }
     }
@@ -81,8 +81,8 @@ impl Note {
     pub(super) fn read(
         path: &Path,
         target: &Target,
-        order: &Order,
-    ) -> Result<Note, PreconditionError> {
+        order: &PreconditionRequest,
+    ) -> Result<JournalNote, PreconditionError> {
         let refused = |why: String| PreconditionError::Refused { path: path.to_owned(), why };
         if !path.exists() {
             return Err(refused(
@@ -95,9 +95,9 @@ impl Note {
         let text = text.map_err(|error| {
             refused(format!("{error}; mend that, or leave out --resume to begin anew"))
         })?;
-        let note: Note = serde_json::from_str(&text)
+        let note: JournalNote = serde_json::from_str(&text)
             .map_err(|error| refused(format!("{error}; leave out --resume to begin anew")))?;
-        if !note.is_of(target) {
+        if !note.matches(target) {
             return Err(refused(format!(
                 "is of another device ({}); leave out --resume to begin anew",
                 note.names.join(", ")
@@ -114,7 +114,7 @@ impl Note {
 
     /// Other disks come and go, and with them which of its names are a disk's alone: all that it
     /// was called must still be its names, and one of them must be its alone.
-    fn is_of(&self, target: &Target) -> bool {
+    fn matches(&self, target: &Target) -> bool {
         let alone = |name: &String| target.names.contains(name);
         let shared = |name: &String| target.shared.iter().any(|(shared, _)| shared == name);
         self.bytes == target.bytes

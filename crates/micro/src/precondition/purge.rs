@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use super::error::WriteError;
-use super::target::{Kind, Target};
+use super::target::{TargetKind, Target};
 
 /// `_IO(0x12, 119)` of `linux/fs.h`.
 const BLKDISCARD: libc::c_ulong = 0x1277;
@@ -17,7 +17,7 @@ const BLKDISCARD: libc::c_ulong = 0x1277;
 /// Discards every block of a device, or makes one hole of a file.
 pub(super) fn discard(file: &File, target: &Target) -> Result<(), WriteError> {
     let what = "discarding all blocks";
-    if target.kind == Kind::File {
+    if target.kind == TargetKind::File {
         let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         return fallocate(file, flags, 0, target.bytes as i64)
             .map_err(|error| WriteError::Call { what, error: error.into() });

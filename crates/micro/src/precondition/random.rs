@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use model::random::{Draws, below};
 
 use super::error::WriteError;
-use super::ring::Ring;
+use super::ring::WriteRing;
 
 /// When rounds are steady.
 #[derive(Debug, Clone, Copy)]
-pub struct Rule {
+pub struct SteadyRule {
     /// Rounds that it looks back on.
     pub window: usize,
     /// Of the throughputs of so many.
     pub holds: fn(&[f64]) -> bool,
 }
 
-impl Rule {
+impl SteadyRule {
     /// Whether the last rounds are steady.
     pub(super) fn is_steady(&self, rounds: &[f64]) -> bool {
         let first = rounds.len().checked_sub(self.window);
@@ -28,20 +28,20 @@ impl Rule {
 
 /// What to write.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scatter {
+pub(super) struct RandomWrites {
     /// Bytes of addresses, from the first on.
     pub(super) range: u64,
     pub(super) block: usize,
     pub(super) depth: usize,
     pub(super) round: Duration,
     pub(super) most_rounds: usize,
-    pub(super) rule: Rule,
+    pub(super) rule: SteadyRule,
     /// Bytes per second at most.
     pub(super) rate: Option<f64>,
 }
 
 /// How it ended.
-pub(super) enum Settled {
+pub(super) enum SteadyOutcome {
     Steady,
     /// After the most rounds.
     NotSteady,
@@ -50,23 +50,23 @@ pub(super) enum Settled {
 }
 
 /// Gets the rounds so far and the writes of the present one; an error of its own ends the writing.
-pub(super) type Told<'a> = dyn FnMut(&[f64], u64) -> Result<(), WriteError> + 'a;
+pub(super) type ReportRounds<'a> = dyn FnMut(&[f64], u64) -> Result<(), WriteError> + 'a;
 
 /// Writes rounds behind those that are there, in writes per second each.
 pub(super) fn write(
     file: &File,
-    scatter: &Scatter,
+    scatter: &RandomWrites,
     rounds: &mut Vec<f64>,
     limit: Instant,
     stop: &AtomicBool,
-    told: &mut Told<'_>,
-) -> Result<Settled, WriteError> {
+    told: &mut ReportRounds<'_>,
+) -> Result<SteadyOutcome, WriteError> {
     let places = (scatter.range / scatter.block as u64).max(1);
-    let mut ring = Ring::new(file, scatter.depth, scatter.block, rounds.len() as u64 ^ 0xd1ce)?;
+    let mut ring = WriteRing::new(file, scatter.depth, scatter.block, rounds.len() as u64 ^ 0xd1ce)?;
     let mut random = Draws::from(rounds.len() as u64);
     while !scatter.rule.is_steady(rounds) {
         if rounds.len() >= scatter.most_rounds {
-            return Ok(Settled::NotSteady);
+            return Ok(SteadyOutcome::NotSteady);
         }
         let begun = Instant::now();
         let (mut handed_over, mut written) = (0_u64, 0_u64);
@@ -74,7 +74,7 @@ pub(super) fn write(
         while begun.elapsed() < scatter.round && !ring.has_failed() {
             if stop.load(Ordering::Relaxed) || Instant::now() >= limit {
                 ring.finish()?;
-                return Ok(Settled::Interrupted);
+                return Ok(SteadyOutcome::Interrupted);
             }
             let allowed = |handed_over: u64| {
                 scatter.rate.is_none_or(|rate| {
@@ -101,7 +101,7 @@ pub(super) fn write(
         rounds.push(written as f64 / scatter.block as f64 / seconds);
         told(rounds, 0)?;
     }
-    Ok(Settled::Steady)
+    Ok(SteadyOutcome::Steady)
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_last_rounds_decide() {
-        let rule = Rule { window: 3, holds: |rounds| rounds.iter().all(|round| *round == 7.0) };
+        let rule = SteadyRule { window: 3, holds: |rounds| rounds.iter().all(|round| *round == 7.0) };
         assert!(!rule.is_steady(&[7.0; 2]));
         assert!(rule.is_steady(&[1.0, 7.0, 7.0, 7.0]));
         assert!(!rule.is_steady(&[7.0, 7.0, 7.0, 1.0]));

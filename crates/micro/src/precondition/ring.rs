@@ -19,11 +19,11 @@ const ALIGNMENT: usize = 4096;
 const STAMPED: usize = 4096;
 
 /// A queue of writes to one file.
-pub(super) struct Ring<'a> {
+pub(super) struct WriteRing<'a> {
     // Dropped before the slots, whose memory it may still write.
     ring: IoUring,
     file: &'a File,
-    slots: Vec<Slot>,
+    slots: Vec<WriteSlot>,
     /// Numbers of slots that are not under way.
     idle: Vec<usize>,
     stamp: u64,
@@ -37,7 +37,7 @@ struct WriteFailure {
     error: io::Error,
 }
 
-struct Slot {
+struct WriteSlot {
     memory: Vec<u8>,
     begin: usize,
     position: u64,
@@ -46,13 +46,13 @@ struct Slot {
     done: usize,
 }
 
-impl Slot {
+impl WriteSlot {
     fn bytes(&mut self, length: usize) -> &mut [u8] {
         &mut self.memory[self.begin..self.begin + length]
     }
 }
 
-impl<'a> Ring<'a> {
+impl<'a> WriteRing<'a> {
     /// `depth` writes of `length` bytes, with content that no device can compress.
     pub(super) fn new(
         file: &'a File,
@@ -72,10 +72,10 @@ impl<'a> Ring<'a> {
                 .chunks_mut(8)
                 .for_each(|part| part.copy_from_slice(&random.next().to_le_bytes()[..part.len()]));
             let begin = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-            Slot { memory, begin, position: 0, offset: 0, done: 0 }
+            WriteSlot { memory, begin, position: 0, offset: 0, done: 0 }
         };
         let slots = (0..depth).map(slot).collect();
-        Ok(Ring { ring, file, slots, idle: (0..depth).collect(), stamp: seed, failed: None })
+        Ok(WriteRing { ring, file, slots, idle: (0..depth).collect(), stamp: seed, failed: None })
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -218,7 +218,7 @@ impl<'a> Ring<'a> {
     }
 }
 
-impl Drop for Ring<'_> {
+impl Drop for WriteRing<'_> {
     fn drop(&mut self) {
         // The kernel may still read from the slots' memory. One that hangs keeps it for good.
         if self.under_way() > 0 && self.finish().is_err() && self.under_way() > 0 {

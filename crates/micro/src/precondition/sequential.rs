@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::error::WriteError;
-use super::ring::Ring;
+use super::ring::WriteRing;
 
 /// How long one look at the answers takes at most.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// What to write.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sequence {
+pub(super) struct SequentialWrites {
     /// Bytes of addresses, from the first on: a multiple of the device's block.
     pub(super) range: u64,
     /// Bytes in all.
@@ -30,12 +30,12 @@ pub(super) struct Sequence {
 /// and an error of its own ends the writing.
 pub(super) fn write(
     file: &File,
-    sequence: &Sequence,
+    sequence: &SequentialWrites,
     limit: Instant,
     stop: &AtomicBool,
     told: &mut dyn FnMut(u64) -> Result<(), WriteError>,
 ) -> Result<u64, WriteError> {
-    let mut ring = Ring::new(file, sequence.depth, sequence.block, sequence.from ^ 0x5eed)?;
+    let mut ring = WriteRing::new(file, sequence.depth, sequence.block, sequence.from ^ 0x5eed)?;
     let begun = Instant::now();
     let mut handed_over = sequence.from;
     let mut told_at = Instant::now();
@@ -68,7 +68,7 @@ pub(super) fn write(
 }
 
 /// Whether the rate lets another write out.
-fn allowed(sequence: &Sequence, begun: Instant, handed_over: u64) -> bool {
+fn allowed(sequence: &SequentialWrites, begun: Instant, handed_over: u64) -> bool {
     sequence.rate.is_none_or(|rate| {
         (handed_over - sequence.from) as f64 <= rate * begun.elapsed().as_secs_f64()
     })

@@ -6,14 +6,14 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::consent::Consent;
-use super::content::{self, Found};
-use super::device::{Backing, System};
+use super::content::{self, FoundContent};
+use super::device::{LoopBacking, DeviceSystem};
 use super::error::PreconditionError;
-use super::held::{self, Held, past_the_page_cache, place_of, through};
+use super::held_device::{self, HeldDevice, bypass_page_cache, open_path, descriptor_path};
 
 /// A block device or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TargetKind {
     Device,
     File,
 }
@@ -23,7 +23,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Target {
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: TargetKind,
     pub bytes: u64,
     /// What writes are multiples of.
     pub logical_block: u64,
@@ -32,18 +32,18 @@ pub struct Target {
     /// and of what lies behind a loop device. No other disk has one of them.
     pub names: Vec<String>,
     /// What is on it.
-    pub content: Vec<Found>,
+    pub content: Vec<FoundContent>,
     /// Names that another disk has, too, and which.
     pub(super) shared: Vec<(String, String)>,
     /// Why no other namespace of the same NVMe controller may be erased with it, if so.
     pub(super) others_in_use: Option<String>,
-    pub(super) open: Open,
+    pub(super) open: OpenTarget,
 }
 
 /// What is held.
 #[derive(Debug)]
-pub(super) enum Open {
-    Device(Held),
+pub(super) enum OpenTarget {
+    Device(HeldDevice),
     File(File),
     /// A file that is not there yet.
     New,
@@ -56,19 +56,19 @@ impl Target {
     /// It is no device or file, is mounted, has partitions, is used by another device, as swap or
     /// by a program that wants it alone, is read-only, is too small, or cannot be read.
     pub fn inspect(
-        system: &System,
+        system: &DeviceSystem,
         path: &Path,
         size: Option<u64>,
     ) -> Result<Target, PreconditionError> {
         let refused = |why: String| PreconditionError::Refused { path: path.to_owned(), why };
-        let place = match (place_of(path), size) {
+        let place = match (open_path(path), size) {
             (Ok(place), _) => place,
             (Err(error), Some(size)) if error.kind() == io::ErrorKind::NotFound => {
                 // A link that leads nowhere would lead the file somewhere else.
                 if path.symlink_metadata().is_ok() {
                     return Err(refused("is a link to nothing; name the file itself".to_owned()));
                 }
-                return Ok(Target::file(path, size, Vec::new(), Open::New));
+                return Ok(Target::file(path, size, Vec::new(), OpenTarget::New));
             }
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(refused(
@@ -89,7 +89,7 @@ impl Target {
             return Err(refused("is neither a block device nor a file".to_owned()));
         }
         let real = path.canonicalize().map_err(|error| refused(error.to_string()))?;
-        let backing = Backing {
+        let backing = LoopBacking {
             path: real.display().to_string(),
             file: Some((metadata.dev(), metadata.ino())),
             number: None,
@@ -97,18 +97,18 @@ impl Target {
         if let Some(holder) = system.loop_on(&backing) {
             return Err(refused(format!("is used by {holder}; name that, or detach it first")));
         }
-        let file = OpenOptions::new().read(true).write(true).open(through(&place));
+        let file = OpenOptions::new().read(true).write(true).open(descriptor_path(&place));
         let file = file.map_err(|error| refused(error.to_string()))?;
-        held::lock(&file).map_err(refused)?;
-        let content = content::look(&file, metadata.len()).map_err(|error| unread(path, &error))?;
+        held_device::lock(&file).map_err(refused)?;
+        let content = content::inspect(&file, metadata.len()).map_err(|error| unread(path, &error))?;
         let bytes = size.unwrap_or(metadata.len());
-        Ok(Target::file(path, bytes, content, Open::File(file)))
+        Ok(Target::file(path, bytes, content, OpenTarget::File(file)))
     }
 
-    fn file(path: &Path, bytes: u64, content: Vec<Found>, open: Open) -> Target {
+    fn file(path: &Path, bytes: u64, content: Vec<FoundContent>, open: OpenTarget) -> Target {
         Target {
             path: path.to_owned(),
-            kind: Kind::File,
+            kind: TargetKind::File,
             bytes,
             logical_block: 4096,
             can_discard: true,
@@ -126,23 +126,23 @@ impl Target {
     /// No name was given, or another one, or something lies on it that was not allowed to be lost;
     /// the message tells which words would do.
     pub fn confirm(&self, consent: &Consent) -> Result<(), PreconditionError> {
-        self.confirm_but(consent, |_| false)
+        self.confirm_except(consent, |_| false)
     }
 
     /// The same, where some of what lies on it is known to be this program's own.
-    pub(super) fn confirm_but(
+    pub(super) fn confirm_except(
         &self,
         consent: &Consent,
-        is_own: impl Fn(&Found) -> bool,
+        is_own: impl Fn(&FoundContent) -> bool,
     ) -> Result<(), PreconditionError> {
         let given = &consent.names;
         let is_named = given.iter().any(|given| self.names.iter().any(|name| name == given.trim()));
         let allowed =
-            |found: &&Found| consent.overwrite.iter().any(|word| word.trim() == found.word);
+            |found: &&FoundContent| consent.overwrite.iter().any(|word| word.trim() == found.token);
         let missing = self.content.iter().filter(|found| !allowed(found) && !is_own(found));
-        let missing: Vec<&Found> = missing.collect();
-        let held: Vec<&str> = missing.iter().map(|found| found.words.as_str()).collect();
-        let words: Vec<&str> = missing.iter().map(|found| found.word.as_str()).collect();
+        let missing: Vec<&FoundContent> = missing.collect();
+        let held: Vec<&str> = missing.iter().map(|found| found.description.as_str()).collect();
+        let words: Vec<&str> = missing.iter().map(|found| found.token.as_str()).collect();
         let (held, words) = (held.join("; "), words.join(","));
         let why = match (is_named, missing.is_empty()) {
             (true, true) => return Ok(()),
@@ -154,7 +154,7 @@ impl Target {
                     self.names.iter().map(|name| format!("`{name}`")).collect();
                 let known = known.join(", ");
                 let how = format!("confirm it with --confirm and one of {known}");
-                let why = self.not_named(given);
+                let why = self.why_not_confirmed(given);
                 match nothing {
                     true => format!("{why}; {how}"),
                     false => format!(
@@ -168,7 +168,7 @@ impl Target {
     }
 
     /// Why none of the given names will do.
-    fn not_named(&self, given: &[String]) -> String {
+    fn why_not_confirmed(&self, given: &[String]) -> String {
         let shared = self.shared.iter().find(|(name, _)| given.iter().any(|g| g.trim() == name));
         match (given.first(), shared) {
             (_, Some((name, other))) => {
@@ -182,12 +182,12 @@ impl Target {
     /// What is written to, past the page cache. A file that was not there is made.
     pub(super) fn writable(&self) -> io::Result<File> {
         let file = match &self.open {
-            Open::Device(held) => return held.direct(),
+            OpenTarget::Device(held) => return held.direct(),
             // A description of its own: that which is looked at goes on through the page cache.
-            Open::File(file) => {
-                past_the_page_cache(OpenOptions::new().read(true).write(true).open(through(file))?)?
+            OpenTarget::File(file) => {
+                bypass_page_cache(OpenOptions::new().read(true).write(true).open(descriptor_path(file))?)?
             }
-            Open::New => OpenOptions::new()
+            OpenTarget::New => OpenOptions::new()
                 .read(true)
                 .write(true)
                 .create_new(true)
@@ -204,17 +204,17 @@ impl Target {
     ///
     /// # Errors
     /// Another program has written to it, or it cannot be read.
-    pub fn unchanged(&self) -> Result<(), PreconditionError> {
+    pub fn check_unchanged(&self) -> Result<(), PreconditionError> {
         let refused = |why: String| PreconditionError::Refused { path: self.path.clone(), why };
         let (file, bytes) = match &self.open {
-            Open::Device(held) => {
+            OpenTarget::Device(held) => {
                 held.check().map_err(refused)?;
                 (held.pin(), self.bytes)
             }
-            Open::File(file) => (file, u64::MAX),
-            Open::New => return Ok(()),
+            OpenTarget::File(file) => (file, u64::MAX),
+            OpenTarget::New => return Ok(()),
         };
-        let now = content::look(file, bytes).map_err(|error| unread(&self.path, &error))?;
+        let now = content::inspect(file, bytes).map_err(|error| unread(&self.path, &error))?;
         match now == self.content {
             true => Ok(()),
             false => Err(refused(
@@ -227,8 +227,8 @@ impl Target {
     /// The device itself, for commands that are no writes.
     pub(super) fn device(&self) -> Option<&File> {
         match &self.open {
-            Open::Device(held) => Some(held.pin()),
-            Open::File(_) | Open::New => None,
+            OpenTarget::Device(held) => Some(held.pin()),
+            OpenTarget::File(_) | OpenTarget::New => None,
         }
     }
 }
@@ -245,24 +245,24 @@ pub(super) fn names_of_file(path: &Path) -> Vec<String> {
     names
 }
 
-fn device(system: &System, path: &Path, place: &File) -> Result<Target, String> {
+fn device(system: &DeviceSystem, path: &Path, place: &File) -> Result<Target, String> {
     let number = place.metadata().map_err(|error| error.to_string())?.rdev();
     let number = format!("{}:{}", libc::major(number), libc::minor(number));
     let block = system.block(&number)?;
     if block.bytes == 0 {
         return Err("has no size: no medium is in it".to_owned());
     }
-    let held = Held::new(place)?;
+    let held = HeldDevice::new(place)?;
     // Between the look at the kernel's files and the claim something may have been there and gone.
     let again = system.block(&number)?;
     if (&again.name, again.bytes) != (&block.name, block.bytes) {
         return Err("changed while it was looked at; try again".to_owned());
     }
-    let content = content::look(held.pin(), block.bytes)
+    let content = content::inspect(held.pin(), block.bytes)
         .map_err(|error| format!("cannot be read, so what is on it is not known: {error}"))?;
     Ok(Target {
         path: path.to_owned(),
-        kind: Kind::Device,
+        kind: TargetKind::Device,
         bytes: block.bytes,
         logical_block: block.logical_block,
         can_discard: block.can_discard,
@@ -270,20 +270,20 @@ fn device(system: &System, path: &Path, place: &File) -> Result<Target, String> 
         others_in_use: others_in_use(system, &block.name),
         names: block.names,
         shared: block.shared,
-        open: Open::Device(held),
+        open: OpenTarget::Device(held),
     })
 }
 
 /// Why an erasure must not reach the other namespaces of an NVMe controller, if so.
-fn others_in_use(system: &System, name: &str) -> Option<String> {
+fn others_in_use(system: &DeviceSystem, name: &str) -> Option<String> {
     system.others_in_use(name).or_else(|| {
-        system.namespaces_beside(name).into_iter().find_map(|(other, bytes)| {
+        system.other_namespaces(name).into_iter().find_map(|(other, bytes)| {
             let looked =
-                File::open(format!("/dev/{other}")).and_then(|file| content::look(&file, bytes));
+                File::open(format!("/dev/{other}")).and_then(|file| content::inspect(&file, bytes));
             match looked {
                 Ok(found) => {
                     let found = found.first()?;
-                    Some(format!("{other} holds {}; empty that first", found.words))
+                    Some(format!("{other} holds {}; empty that first", found.description))
                 }
                 Err(error) => Some(format!("what is on {other} is not known: {error}")),
             }

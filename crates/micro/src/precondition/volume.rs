@@ -14,8 +14,8 @@ use nix::sched::{CloneFlags, unshare};
 use super::consent::Consent;
 use super::content::{self, Ext4, OWN_LABEL};
 use super::error::{PreconditionError, WriteError};
-use super::held::through;
-use super::target::{Open, Target};
+use super::held_device::descriptor_path;
+use super::target::{OpenTarget, Target};
 
 /// How long somebody may look at a device that is to be mounted.
 const LOOKED_AT: Duration = Duration::from_secs(1);
@@ -38,40 +38,40 @@ pub fn own_mounts() -> Result<(), String> {
 
 /// A file system that kvmeter made, by its UUID, on a device that is held.
 #[derive(Debug)]
-pub struct Made {
+pub struct MadeFileSystem {
     target: Target,
     uuid: String,
 }
 
-impl Made {
+impl MadeFileSystem {
     /// Makes an ext4 file system on a confirmed device: everything on it is lost.
     ///
     /// # Errors
     /// The target is a file, another program has written to it or taken it, or `mkfs.ext4` is not
     /// there or failed.
-    pub fn format(mut target: Target, consent: &Consent) -> Result<Made, PreconditionError> {
+    pub fn format(mut target: Target, consent: &Consent) -> Result<MadeFileSystem, PreconditionError> {
         target.confirm(consent)?;
         let path = target.path.clone();
         let refused = |why: String| PreconditionError::Refused { path: path.clone(), why };
         let failed = |error| PreconditionError::Failed { path: path.clone(), error };
-        let Open::Device(held) = &mut target.open else {
+        let OpenTarget::Device(held) = &mut target.open else {
             let why = "is a file; attach it with losetup, and name the loop device";
             return Err(refused(why.to_owned()));
         };
-        let looked = content::look(held.pin(), target.bytes);
+        let looked = content::inspect(held.pin(), target.bytes);
         let looked = looked.map_err(|error| failed(WriteError::Call { what: "reading", error }))?;
-        let agreed: Vec<String> = target.content.iter().map(|found| found.word.clone()).collect();
-        let is_new = |found: &&content::Found| !found.may_be_left_of(&agreed);
+        let agreed: Vec<String> = target.content.iter().map(|found| found.token.clone()).collect();
+        let is_new = |found: &&content::FoundContent| !found.may_be_remainder_of(&agreed);
         if let Some(new) = looked.iter().find(is_new) {
-            return Err(refused(format!("by now holds {}, which was not named", new.words)));
+            return Err(refused(format!("by now holds {}, which was not named", new.description)));
         }
         let uuid =
             new_uuid().map_err(|error| failed(WriteError::Call { what: "a UUID", error }))?;
         held.check().map_err(refused)?;
         // `mkfs` takes the claim itself, on what this process holds as its standard input.
-        held.hand_over();
+        held.release_claim();
         make(held.pin(), &uuid, &path)?;
-        let made = Made { target, uuid };
+        let made = MadeFileSystem { target, uuid };
         made.check()?;
         Ok(made)
     }
@@ -80,8 +80,8 @@ impl Made {
     ///
     /// # Errors
     /// The device is in use, or another file system, or none, is on it.
-    pub fn again(target: Target, uuid: &str) -> Result<Made, PreconditionError> {
-        let made = Made { target, uuid: uuid.to_owned() };
+    pub fn reopen(target: Target, uuid: &str) -> Result<MadeFileSystem, PreconditionError> {
+        let made = MadeFileSystem { target, uuid: uuid.to_owned() };
         made.check()?;
         Ok(made)
     }
@@ -98,7 +98,7 @@ impl Made {
     ///
     /// # Errors
     /// It cannot be mounted, or is no longer there.
-    pub fn mount(mut self, folder: &Path) -> Result<Volume, PreconditionError> {
+    pub fn mount(mut self, folder: &Path) -> Result<MountedVolume, PreconditionError> {
         let path = self.target.path.clone();
         let failed = |error: io::Error| PreconditionError::Failed {
             path: path.clone(),
@@ -106,12 +106,12 @@ impl Made {
         };
         std::fs::create_dir_all(folder).map_err(failed)?;
         self.check()?;
-        let Open::Device(held) = &mut self.target.open else {
+        let OpenTarget::Device(held) = &mut self.target.open else {
             return Err(failed(io::ErrorKind::InvalidInput.into()));
         };
-        held.hand_over();
+        held.release_claim();
         let flags = MsFlags::MS_NOATIME | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-        let device = through(held.pin());
+        let device = descriptor_path(held.pin());
         // A program that only looks at devices may have claimed it for a moment.
         let over = Instant::now() + LOOKED_AT;
         while let Err(error) = mount(Some(&device), folder, Some("ext4"), flags, None::<&str>) {
@@ -121,12 +121,12 @@ impl Made {
             std::thread::sleep(LOOKED_AT / 20);
         }
         let number = held.number();
-        let volume = Volume { path: folder.to_owned(), made: self };
+        let volume = MountedVolume { path: folder.to_owned(), file_system: self };
         // The claim was nobody's for a moment.
-        volume.made.check()?;
+        volume.file_system.check()?;
         match folder.metadata().map_err(failed)?.dev() == number {
             true => {
-                volume.made.unlock();
+                volume.file_system.unlock();
                 Ok(volume)
             }
             false => Err(PreconditionError::Refused {
@@ -137,7 +137,7 @@ impl Made {
     }
 
     fn unlock(&self) {
-        if let Open::Device(held) = &self.target.open {
+        if let OpenTarget::Device(held) = &self.target.open {
             held.unlock();
         }
     }
@@ -146,7 +146,7 @@ impl Made {
     fn check(&self) -> Result<(), PreconditionError> {
         let Target { path, bytes, open, .. } = &self.target;
         let refused = |why: String| PreconditionError::Refused { path: path.clone(), why };
-        let Open::Device(held) = open else {
+        let OpenTarget::Device(held) = open else {
             return Err(refused("is no device".to_owned()));
         };
         held.check().map_err(refused)?;
@@ -202,23 +202,23 @@ fn new_uuid() -> io::Result<String> {
 
 /// A mounted file system, unmounted when this is dropped.
 #[derive(Debug)]
-pub struct Volume {
+pub struct MountedVolume {
     path: PathBuf,
     /// Held as long as it is mounted.
-    made: Made,
+    file_system: MadeFileSystem,
 }
 
-impl Volume {
+impl MountedVolume {
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     pub fn uuid(&self) -> &str {
-        self.made.uuid()
+        self.file_system.uuid()
     }
 }
 
-impl Drop for Volume {
+impl Drop for MountedVolume {
     fn drop(&mut self) {
         // What still is busy goes with the process.
         let _ = umount2(&self.path, MntFlags::MNT_DETACH);

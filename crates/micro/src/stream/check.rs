@@ -30,16 +30,16 @@ pub(super) fn passes(error: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernels::{Kernel, Part, Stores, Vectors, run};
+    use super::super::kernels::{StreamKernel, ArrayPart, Stores, Vectors, run};
     use super::*;
 
     #[test]
     fn the_closed_form_is_what_a_thousand_rounds_make() {
         let [mut a, mut b, mut c] = START.map(|start| [start; 8]);
-        let mut part = Part { a: &mut a, b: &mut b, c: &mut c };
+        let mut part = ArrayPart { a: &mut a, b: &mut b, c: &mut c };
         for _ in 0..1000 {
-            for kernel in Kernel::ALL {
-                run(kernel, Stores::Plain, Vectors::here(), &mut part);
+            for kernel in StreamKernel::ALL {
+                run(kernel, Stores::Plain, Vectors::detect(), &mut part);
             }
         }
         for (elements, expected) in [&a, &b, &c].into_iter().zip(expected(1000)) {

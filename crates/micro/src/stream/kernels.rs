@@ -18,7 +18,7 @@ pub(crate) const Q: f64 = std::f64::consts::SQRT_2 - 1.0;
 /// One of STREAM's loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kernel {
+pub enum StreamKernel {
     /// `c = a`
     Copy,
     /// `b = q * c`
@@ -29,25 +29,25 @@ pub enum Kernel {
     Triad,
 }
 
-impl Kernel {
+impl StreamKernel {
     /// In STREAM's order.
-    pub const ALL: [Kernel; 4] = [Kernel::Copy, Kernel::Scale, Kernel::Add, Kernel::Triad];
+    pub const ALL: [StreamKernel; 4] = [StreamKernel::Copy, StreamKernel::Scale, StreamKernel::Add, StreamKernel::Triad];
 
     /// Arrays that the loop reads or writes. STREAM counts each once, and so does kvmeter: what
     /// a processor reads of a line only to overwrite it is not counted.
     pub const fn arrays(self) -> u64 {
         match self {
-            Kernel::Copy | Kernel::Scale => 2,
-            Kernel::Add | Kernel::Triad => 3,
+            StreamKernel::Copy | StreamKernel::Scale => 2,
+            StreamKernel::Add | StreamKernel::Triad => 3,
         }
     }
 
     pub const fn name(self) -> &'static str {
         match self {
-            Kernel::Copy => "copy",
-            Kernel::Scale => "scale",
-            Kernel::Add => "add",
-            Kernel::Triad => "triad",
+            StreamKernel::Copy => "copy",
+            StreamKernel::Scale => "scale",
+            StreamKernel::Add => "add",
+            StreamKernel::Triad => "triad",
         }
     }
 }
@@ -98,7 +98,7 @@ pub enum Vectors {
 
 impl Vectors {
     /// The widest that this processor has.
-    pub fn here() -> Vectors {
+    pub fn detect() -> Vectors {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("fma") {
@@ -113,19 +113,19 @@ impl Vectors {
 }
 
 /// A thread's part of the three arrays, of one length.
-pub(crate) struct Part<'a> {
+pub(crate) struct ArrayPart<'a> {
     pub a: &'a mut [f64],
     pub b: &'a mut [f64],
     pub c: &'a mut [f64],
 }
 
 /// Runs a kernel once over a part. `vectors` must be of this processor.
-pub(crate) fn run(kernel: Kernel, stores: Stores, vectors: Vectors, part: &mut Part<'_>) {
-    let Part { a, b, c } = part;
+pub(crate) fn run(kernel: StreamKernel, stores: Stores, vectors: Vectors, part: &mut ArrayPart<'_>) {
+    let ArrayPart { a, b, c } = part;
     if stores == Stores::Streaming {
         return streaming::run(kernel, a, b, c);
     }
-    if kernel == Kernel::Copy {
+    if kernel == StreamKernel::Copy {
         return c.copy_from_slice(a);
     }
     match vectors {
@@ -141,31 +141,31 @@ pub(crate) fn run(kernel: Kernel, stores: Stores, vectors: Vectors, part: &mut P
 
 #[inline(always)]
 fn plain(
-    kernel: Kernel,
+    kernel: StreamKernel,
     a: &mut [f64],
     b: &mut [f64],
     c: &mut [f64],
     triad: impl Fn(f64, f64) -> f64,
 ) {
     match kernel {
-        Kernel::Copy => c.copy_from_slice(a),
-        Kernel::Scale => b.iter_mut().zip(&*c).for_each(|(b, c)| *b = Q * c),
-        Kernel::Add => c.iter_mut().zip(&*a).zip(&*b).for_each(|((c, a), b)| *c = a + b),
-        Kernel::Triad => a.iter_mut().zip(&*b).zip(&*c).for_each(|((a, b), c)| *a = triad(*b, *c)),
+        StreamKernel::Copy => c.copy_from_slice(a),
+        StreamKernel::Scale => b.iter_mut().zip(&*c).for_each(|(b, c)| *b = Q * c),
+        StreamKernel::Add => c.iter_mut().zip(&*a).zip(&*b).for_each(|((c, a), b)| *c = a + b),
+        StreamKernel::Triad => a.iter_mut().zip(&*b).zip(&*c).for_each(|((a, b), c)| *a = triad(*b, *c)),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::{Kernel, Q, plain};
+    use super::{StreamKernel, Q, plain};
 
     #[target_feature(enable = "avx2,fma")]
-    pub fn avx2(kernel: Kernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
+    pub fn avx2(kernel: StreamKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
         plain(kernel, a, b, c, |b, c| f64::mul_add(Q, c, b));
     }
 
     #[target_feature(enable = "avx512f,fma")]
-    pub fn avx512(kernel: Kernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
+    pub fn avx512(kernel: StreamKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
         plain(kernel, a, b, c, |b, c| f64::mul_add(Q, c, b));
     }
 }
@@ -176,12 +176,12 @@ mod streaming {
         _mm_add_pd, _mm_load_pd, _mm_mul_pd, _mm_set1_pd, _mm_sfence, _mm_stream_pd,
     };
 
-    use super::{Kernel, Q, plain};
+    use super::{StreamKernel, Q, plain};
 
     /// Doubles of a vector.
     const WIDE: usize = 2;
 
-    pub fn run(kernel: Kernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
+    pub fn run(kernel: StreamKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
         let n = a.len().min(b.len()).min(c.len()) / WIDE * WIDE;
         for array in [&*a, &*b, &*c] {
             assert!(array.as_ptr().align_offset(16) == 0, "arrays lie on lines of the cache");
@@ -195,15 +195,15 @@ mod streaming {
             unsafe {
                 let q = _mm_set1_pd(Q);
                 match kernel {
-                    Kernel::Copy => _mm_stream_pd(pc.add(i), _mm_load_pd(pa.add(i))),
-                    Kernel::Scale => {
+                    StreamKernel::Copy => _mm_stream_pd(pc.add(i), _mm_load_pd(pa.add(i))),
+                    StreamKernel::Scale => {
                         _mm_stream_pd(pb.add(i), _mm_mul_pd(q, _mm_load_pd(pc.add(i))));
                     }
-                    Kernel::Add => {
+                    StreamKernel::Add => {
                         let sum = _mm_add_pd(_mm_load_pd(pa.add(i)), _mm_load_pd(pb.add(i)));
                         _mm_stream_pd(pc.add(i), sum);
                     }
-                    Kernel::Triad => {
+                    StreamKernel::Triad => {
                         let scaled = _mm_mul_pd(q, _mm_load_pd(pc.add(i)));
                         _mm_stream_pd(pa.add(i), _mm_add_pd(_mm_load_pd(pb.add(i)), scaled));
                     }
@@ -218,10 +218,10 @@ mod streaming {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod streaming {
-    use super::{Kernel, Q, plain};
+    use super::{StreamKernel, Q, plain};
 
     /// [`super::Stores::Streaming`] cannot be asked for here.
-    pub fn run(kernel: Kernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
+    pub fn run(kernel: StreamKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
         plain(kernel, a, b, c, |b, c| b + Q * c);
     }
 }
@@ -229,34 +229,34 @@ mod streaming {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::{Pages, Placement, Region};
+    use crate::region::{PageSize, Placement, Region};
 
     /// Each kernel with every way of doing it, against its definition.
     #[test]
     fn kernels_do_what_their_definition_says() {
-        let mut ways = vec![(Stores::Plain, Vectors::Baseline), (Stores::Plain, Vectors::here())];
+        let mut ways = vec![(Stores::Plain, Vectors::Baseline), (Stores::Plain, Vectors::detect())];
         if cfg!(target_arch = "x86_64") {
             ways.push((Stores::Streaming, Vectors::Baseline));
         }
         for (stores, vectors) in ways {
-            for kernel in Kernel::ALL {
+            for kernel in StreamKernel::ALL {
                 // 37 is no multiple of any vector.
                 let mut arrays = [(); 3]
-                    .map(|()| Region::map(37 * 8, Pages::System, Placement::FirstTouch).unwrap());
+                    .map(|()| Region::map(37 * 8, PageSize::System, Placement::FirstTouch).unwrap());
                 let [a, b, c] = &mut arrays;
                 let (a, b, c) = (a.as_mut_slice(), b.as_mut_slice(), c.as_mut_slice());
                 for i in 0..37 {
                     (a[i], b[i], c[i]) = (i as f64, 100.0 + i as f64, 1000.0 - i as f64);
                 }
                 let (old_a, old_b, old_c) = (a.to_vec(), b.to_vec(), c.to_vec());
-                run(kernel, stores, vectors, &mut Part { a, b, c });
+                run(kernel, stores, vectors, &mut ArrayPart { a, b, c });
                 for i in 0..37 {
                     let (mut x, mut y, mut z) = (old_a[i], old_b[i], old_c[i]);
                     match kernel {
-                        Kernel::Copy => z = x,
-                        Kernel::Scale => y = Q * z,
-                        Kernel::Add => z = x + y,
-                        Kernel::Triad => x = y + Q * z,
+                        StreamKernel::Copy => z = x,
+                        StreamKernel::Scale => y = Q * z,
+                        StreamKernel::Add => z = x + y,
+                        StreamKernel::Triad => x = y + Q * z,
                     }
                     for (found, wanted) in [(a[i], x), (b[i], y), (c[i], z)] {
                         assert!((found - wanted).abs() < 1e-12, "{kernel:?} {stores} {vectors:?}");

@@ -14,12 +14,12 @@ mod threads;
 
 use std::time::Duration;
 
-use crate::fault::Fault;
+use crate::error::MicroError;
 use crate::pin;
-use crate::region::{Pages, Placement, Region};
+use crate::region::{PageSize, Placement, Region};
 
-pub use kernels::{Kernel, Stores, Vectors};
-pub use point::{KernelResult, Point};
+pub use kernels::{StreamKernel, Stores, Vectors};
+pub use point::{KernelResult, StreamPoint};
 
 /// What a timed interval lasts at least: a thousand times what the barriers and the clock take.
 pub const LEAST_TIMED: Duration = Duration::from_micros(200);
@@ -34,7 +34,7 @@ const STAGGER: u64 = 21 * LINE;
 
 /// One measurement.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct StreamSpec {
     pub threads: usize,
     /// Thread `i` is pinned to the `i`-th, around again where they are fewer.
     pub cpus: Vec<u32>,
@@ -45,7 +45,7 @@ pub struct Spec {
     /// Rounds go on until they have taken so long together.
     pub time: Duration,
     pub stores: Stores,
-    pub pages: Pages,
+    pub pages: PageSize,
     pub placement: Placement,
 }
 
@@ -53,40 +53,40 @@ pub struct Spec {
 ///
 /// # Errors
 /// What was asked cannot be done, a result is wrong, or it was stopped before a round counted.
-pub fn run(spec: &Spec, stop: &(dyn Fn() -> bool + Sync)) -> Result<Point, Fault> {
+pub fn run(spec: &StreamSpec, stop: &(dyn Fn() -> bool + Sync)) -> Result<StreamPoint, MicroError> {
     let cpus = pin::spread(&spec.cpus, spec.threads)?;
     let threads = spec.threads as u64;
     let each = spec.array_bytes / 8 / LINE / threads * LINE;
     if each == 0 {
-        return Err(Fault::request(
+        return Err(MicroError::request(
             "size",
             format!("an array of {} B has no line for each of {threads} threads", spec.array_bytes),
         ));
     }
     if spec.rounds == 0 {
-        return Err(Fault::request("rounds", "must be more than zero"));
+        return Err(MicroError::request("rounds", "must be more than zero"));
     }
     let bytes = each * 8 * threads;
     let room = bytes + 2 * STAGGER * 8;
     let map = || Region::map(room, spec.pages, spec.placement);
     let mut arrays = [map()?, map()?, map()?];
     let timed = threads::run(spec, &cpus, each as usize, &mut arrays, stop)?;
-    Ok(Point::of(spec, cpus, bytes, &arrays, &timed))
+    Ok(StreamPoint::of(spec, cpus, bytes, &arrays, &timed))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn spec(threads: usize, array_bytes: u64) -> Spec {
-        Spec {
+    fn spec(threads: usize, array_bytes: u64) -> StreamSpec {
+        StreamSpec {
             threads,
-            cpus: vec![pin::here().unwrap()],
+            cpus: vec![pin::current_cpu().unwrap()],
             array_bytes,
             rounds: 3,
             time: Duration::ZERO,
             stores: Stores::Plain,
-            pages: Pages::System,
+            pages: PageSize::System,
             placement: Placement::FirstTouch,
         }
     }
@@ -99,14 +99,14 @@ mod tests {
         };
         for stores in ways {
             for threads in [1, 3] {
-                let point = run(&Spec { stores, ..spec(threads, 1 << 16) }, &|| false).unwrap();
+                let point = run(&StreamSpec { stores, ..spec(threads, 1 << 16) }, &|| false).unwrap();
                 assert_eq!(point.threads, threads);
                 // Whole lines for each thread.
                 assert!(point.array_bytes <= 1 << 16 && point.array_bytes > (1 << 16) - 64 * 3);
                 assert_eq!(point.rounds, 3);
                 assert!(point.passes >= 1);
                 assert!(point.worst_error < 1e-12);
-                for (kernel, result) in Kernel::ALL.iter().zip(&point.kernels) {
+                for (kernel, result) in StreamKernel::ALL.iter().zip(&point.kernels) {
                     assert_eq!(result.kernel, *kernel);
                     assert!(result.worst_gb_s <= result.mean_gb_s);
                     assert!(result.mean_gb_s <= result.best_gb_s);
@@ -119,19 +119,19 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let key = |spec: Spec| match run(&spec, &|| false) {
-            Err(Fault::Request { key, .. }) => key,
+        let key = |spec: StreamSpec| match run(&spec, &|| false) {
+            Err(MicroError::Request { key, .. }) => key,
             other => panic!("{other:?}"),
         };
         assert_eq!(key(spec(0, 1 << 16)), "threads");
         assert_eq!(key(spec(2, 100)), "size");
-        assert_eq!(key(Spec { rounds: 0, ..spec(1, 1 << 16) }), "rounds");
-        assert_eq!(key(Spec { cpus: Vec::new(), ..spec(1, 1 << 16) }), "cpus");
-        assert_eq!(key(Spec { cpus: vec![1 << 20], ..spec(2, 1 << 16) }), "cpus");
+        assert_eq!(key(StreamSpec { rounds: 0, ..spec(1, 1 << 16) }), "rounds");
+        assert_eq!(key(StreamSpec { cpus: Vec::new(), ..spec(1, 1 << 16) }), "cpus");
+        assert_eq!(key(StreamSpec { cpus: vec![1 << 20], ..spec(2, 1 << 16) }), "cpus");
     }
 
     #[test]
     fn a_stop_ends_it() {
-        assert!(matches!(run(&spec(2, 1 << 16), &|| true), Err(Fault::Stopped)));
+        assert!(matches!(run(&spec(2, 1 << 16), &|| true), Err(MicroError::Stopped)));
     }
 }

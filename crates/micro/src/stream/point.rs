@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Spec;
-use super::kernels::{Kernel, Stores, Vectors};
+use super::StreamSpec;
+use super::kernels::{StreamKernel, Stores, Vectors};
 use super::threads::Timed;
-use crate::region::{Pages, Placement, Region};
+use crate::region::{PageSize, Placement, Region};
 
 /// The four kernels with so many threads over arrays of one size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
+pub struct StreamPoint {
     pub threads: usize,
     /// Of each thread.
     pub cpus: Vec<u32>,
@@ -20,7 +20,7 @@ pub struct Point {
     pub stores: Stores,
     /// Of the loops with plain stores; `copy` is the C library's memcpy.
     pub vectors: Vectors,
-    pub pages: Pages,
+    pub pages: PageSize,
     pub placement: Placement,
     /// Bytes of all three arrays on huge pages, or why that is not known.
     pub huge_bytes: Result<u64, String>,
@@ -39,7 +39,7 @@ pub struct Point {
 /// pass. A GB is 10^9 bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelResult {
-    pub kernel: Kernel,
+    pub kernel: StreamKernel,
     /// Of the shortest round: what STREAM reports.
     pub best_gb_s: f64,
     /// Of the mean time.
@@ -51,20 +51,20 @@ pub struct KernelResult {
     pub max_s: f64,
 }
 
-impl Point {
+impl StreamPoint {
     pub(super) fn of(
-        spec: &Spec,
+        spec: &StreamSpec,
         cpus: Vec<u32>,
         array_bytes: u64,
         arrays: &[Region; 3],
         timed: &Timed,
-    ) -> Point {
+    ) -> StreamPoint {
         let mut pages_on_node = BTreeMap::new();
         for (node, pages) in arrays.iter().flat_map(Region::nodes) {
             *pages_on_node.entry(node).or_default() += pages;
         }
-        let kernels = Kernel::ALL.into_iter().zip(&timed.seconds);
-        Point {
+        let kernels = StreamKernel::ALL.into_iter().zip(&timed.seconds);
+        StreamPoint {
             threads: spec.threads,
             cpus,
             array_bytes,
@@ -83,7 +83,7 @@ impl Point {
 }
 
 impl KernelResult {
-    fn of(kernel: Kernel, array_bytes: u64, seconds: &[f64]) -> KernelResult {
+    fn of(kernel: StreamKernel, array_bytes: u64, seconds: &[f64]) -> KernelResult {
         let gigabytes = (kernel.arrays() * array_bytes) as f64 / 1e9;
         let min_s = seconds.iter().copied().fold(f64::INFINITY, f64::min);
         let max_s = seconds.iter().copied().fold(0.0, f64::max);
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn rates_are_bytes_as_stream_counts_them_over_time() {
-        let result = KernelResult::of(Kernel::Triad, 1_000_000_000, &[3.0, 1.0, 2.0]);
+        let result = KernelResult::of(StreamKernel::Triad, 1_000_000_000, &[3.0, 1.0, 2.0]);
         assert_eq!((result.best_gb_s, result.mean_gb_s, result.worst_gb_s), (3.0, 1.5, 1.0));
         assert_eq!((result.min_s, result.mean_s, result.max_s), (1.0, 2.0, 3.0));
-        assert_eq!(KernelResult::of(Kernel::Scale, 1 << 30, &[1.0]).best_gb_s, 2.147_483_648);
+        assert_eq!(KernelResult::of(StreamKernel::Scale, 1 << 30, &[1.0]).best_gb_s, 2.147_483_648);
     }
 }

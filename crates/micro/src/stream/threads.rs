@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::check;
-use super::kernels::{self, Kernel, Part, Vectors};
-use super::{LEAST_TIMED, STAGGER, Spec};
+use super::kernels::{self, StreamKernel, ArrayPart, Vectors};
+use super::{LEAST_TIMED, STAGGER, StreamSpec};
 use crate::barrier::Barrier;
-use crate::fault::Fault;
+use crate::error::MicroError;
 use crate::pin;
 use crate::region::Region;
 
@@ -32,21 +32,21 @@ struct Shared {
 }
 
 pub(super) fn run(
-    spec: &Spec,
+    spec: &StreamSpec,
     cpus: &[u32],
     each: usize,
     arrays: &mut [Region; 3],
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Timed, Fault> {
+) -> Result<Timed, MicroError> {
     let [a, b, c] = arrays;
     let parts = parts_of(a, 0, each).zip(parts_of(b, 1, each)).zip(parts_of(c, 2, each));
-    let parts = parts.map(|((a, b), c)| Part { a, b, c });
+    let parts = parts.map(|((a, b), c)| ArrayPart { a, b, c });
     let shared = Shared {
         barrier: Barrier::new(cpus.len()),
         more: AtomicBool::new(true),
         passes: AtomicUsize::new(1),
     };
-    let (shared, vectors) = (&shared, Vectors::here());
+    let (shared, vectors) = (&shared, Vectors::detect());
     std::thread::scope(|scope| {
         let begun: Vec<_> = parts
             .zip(cpus)
@@ -63,11 +63,11 @@ pub(super) fn run(
                 thread
             })
             .collect();
-        let mut timed = Err(Fault::Stopped);
+        let mut timed = Err(MicroError::Stopped);
         let mut worst_error: f64 = 0.0;
         let mut fault = None;
         for (i, thread) in begun.into_iter().enumerate() {
-            let thread = thread.map_err(|e| Fault::Failed(format!("thread {i}: {e}")))?;
+            let thread = thread.map_err(|e| MicroError::Failed(format!("thread {i}: {e}")))?;
             match thread.join() {
                 Ok(Ok(Some((seconds, error)))) => {
                     worst_error = worst_error.max(error);
@@ -78,7 +78,7 @@ pub(super) fn run(
                 // It left because another one did.
                 Ok(Ok(None)) => {}
                 Ok(Err(why)) => fault = Some(why),
-                Err(_) => fault = Some(Fault::Failed(format!("thread {i} panicked"))),
+                Err(_) => fault = Some(MicroError::Failed(format!("thread {i} panicked"))),
             }
         }
         if let Some(fault) = fault {
@@ -86,13 +86,13 @@ pub(super) fn run(
         }
         let seconds = timed?;
         if !check::passes(worst_error) {
-            return Err(Fault::Failed(format!(
+            return Err(MicroError::Failed(format!(
                 "the arrays hold wrong results, off by up to {worst_error:e}: the machine or the \
                  compiler computes wrongly"
             )));
         }
         if seconds[0].is_empty() {
-            return Err(Fault::Stopped);
+            return Err(MicroError::Stopped);
         }
         let passes = shared.passes.load(Ordering::Relaxed);
         Ok(Timed { seconds, passes, vectors, worst_error })
@@ -109,14 +109,14 @@ type Seconds = [Vec<f64>; 4];
 /// One thread's work; `None` where another thread is gone. The first thread's answer has the
 /// seconds, all have the error of their part.
 fn work(
-    spec: &Spec,
+    spec: &StreamSpec,
     cpu: u32,
     first: bool,
-    mut part: Part<'_>,
+    mut part: ArrayPart<'_>,
     shared: &Shared,
     vectors: Vectors,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<(Seconds, f64)>, Fault> {
+) -> Result<Option<(Seconds, f64)>, MicroError> {
     if let Err(fault) = pin::pin(cpu) {
         shared.barrier.break_up();
         return Err(fault);
@@ -145,7 +145,7 @@ fn work(
         }
         let passes = shared.passes.load(Ordering::Relaxed);
         let mut longest: f64 = 0.0;
-        for (i, kernel) in Kernel::ALL.into_iter().enumerate() {
+        for (i, kernel) in StreamKernel::ALL.into_iter().enumerate() {
             // The others wait already, or are about to.
             let before = Instant::now();
             if !shared.barrier.wait() {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use dpdk::{Config, DpdkError, Eal, Port};
 use micro::net::{
-    Client, Job, Kind, Listener, Manner, Measured, NetError, NoMeter, Server, Transport,
+    Client, NetJob, Kind, Listener, CellConfig, MeasuredCell, NetError, NoMeter, Server, Transport,
 };
 use model::Address;
 
@@ -36,28 +36,28 @@ fn a_process() {
     }
 }
 
-fn job(kind: Kind, size: u64) -> Job {
+fn job(kind: Kind, size: u64) -> NetJob {
     let transport = Transport::Ethernet;
-    Job { kind, transport, size, timeout_s: 20.0, stride: 8, ..Job::default() }
+    NetJob { kind, transport, size, timeout_s: 20.0, stride: 8, ..NetJob::default() }
 }
 
 /// From one byte to many frames, alone and with others.
-fn jobs() -> Vec<Job> {
-    let mut jobs: Vec<Job> = [1, 60, 1454, 1455, 20_000]
+fn jobs() -> Vec<NetJob> {
+    let mut jobs: Vec<NetJob> = [1, 60, 1454, 1455, 20_000]
         .into_iter()
         .flat_map(|size| [job(Kind::Pingpong, size), job(Kind::Flow, size)])
         .collect();
-    jobs.push(Job { connections: 16, ..job(Kind::Pingpong, 256) });
-    jobs.push(Job { connections: 4, stride: 64, reuse: 100_000, ..job(Kind::Flow, 1000) });
+    jobs.push(NetJob { connections: 16, ..job(Kind::Pingpong, 256) });
+    jobs.push(NetJob { connections: 4, stride: 64, reuse: 100_000, ..job(Kind::Flow, 1000) });
     jobs
 }
 
-fn manner() -> Manner {
-    Manner { warm_up: Duration::ZERO, time: LIMIT, messages: Some(400), cpus: Vec::new() }
+fn manner() -> CellConfig {
+    CellConfig { warm_up: Duration::ZERO, time: LIMIT, messages: Some(400), cpus: Vec::new() }
 }
 
 /// Says what came of a cell: nothing is wrong, and nothing is lost without being counted.
-fn judge(cell: &Measured) {
+fn judge(cell: &MeasuredCell) {
     let job = &cell.job;
     assert_eq!(cell.invalid_because(), Vec::<String>::new(), "{job:?}");
     assert_eq!(cell.messages() + cell.lost(), 400, "{job:?}");
@@ -83,7 +83,7 @@ fn rings() {
             assert_eq!(cell.lost(), 0, "{job:?}");
             judge(&cell);
         }
-        let far = Job { reuse: 1 << 30, ..job(Kind::Flow, 1000) };
+        let far = NetJob { reuse: 1 << 30, ..job(Kind::Flow, 1000) };
         let error = client.measure(&far, &manner(), &mut NoMeter).unwrap_err();
         assert!(error.is_request() && error.to_string().contains("--reuse"), "{error}");
     });
@@ -114,7 +114,7 @@ fn client(eal: &str, port: &str, socket: &str) {
     let place = Address::Unix(socket.into());
     let mut client = Client::connect(&place, Kind::Flow, LIMIT, None::<&mut Port>, &stop).unwrap();
     port.wait_up(LIMIT).unwrap();
-    client.take_port(&mut port);
+    client.use_port(&mut port);
     for job in jobs() {
         judge(&client.measure(&job, &manner(), &mut NoMeter).unwrap());
     }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use micro::net::{
-    Client, Job, Kind, Listener, Mac, Manner, Measured, NetError, NoMeter, NoPort, Port, Server,
+    Client, NetJob, Kind, Listener, Mac, CellConfig, MeasuredCell, NetError, NoMeter, NoPort, Port, Server,
     Transport,
 };
 use model::Address;
@@ -20,18 +20,18 @@ pub fn loopback() -> Address {
     Address::Tcp { host: "127.0.0.1".to_owned(), port: 0 }
 }
 
-pub fn job(kind: Kind, transport: Transport, size: u64) -> Job {
-    Job { kind, transport, size, timeout_s: 20.0, ..Job::default() }
+pub fn job(kind: Kind, transport: Transport, size: u64) -> NetJob {
+    NetJob { kind, transport, size, timeout_s: 20.0, ..NetJob::default() }
 }
 
 /// So many messages of all connections, without a warm-up.
-pub fn messages(count: u64) -> Manner {
+pub fn messages(count: u64) -> CellConfig {
     let time = Duration::from_secs(60);
-    Manner { warm_up: Duration::ZERO, time, messages: Some(count), cpus: Vec::new() }
+    CellConfig { warm_up: Duration::ZERO, time, messages: Some(count), cpus: Vec::new() }
 }
 
 /// Measures cells one after the other in one session over loopback.
-pub fn all(jobs: &[Job], manner: &Manner) -> Result<Vec<Measured>, NetError> {
+pub fn all(jobs: &[NetJob], manner: &CellConfig) -> Result<Vec<MeasuredCell>, NetError> {
     let stop = AtomicBool::new(false);
     let listener = Listener::bind(&loopback()).unwrap();
     let address = listener.address().clone();
@@ -45,7 +45,7 @@ pub fn all(jobs: &[Job], manner: &Manner) -> Result<Vec<Measured>, NetError> {
     })
 }
 
-pub fn one(job: &Job, manner: &Manner) -> Result<Measured, NetError> {
+pub fn one(job: &NetJob, manner: &CellConfig) -> Result<MeasuredCell, NetError> {
     all(std::slice::from_ref(job), manner).map(|mut all| all.remove(0))
 }
 
@@ -100,10 +100,10 @@ impl Port for Memory {
     fn address(&self) -> Mac {
         self.mac
     }
-    fn longest(&self) -> usize {
+    fn max_frame_len(&self) -> usize {
         self.longest
     }
-    fn spare(&self) -> usize {
+    fn spare_frames(&self) -> usize {
         self.spare
     }
     fn frame(&mut self, length: usize) -> Option<Frame> {
@@ -136,9 +136,9 @@ impl Port for Memory {
 /// Measures over a wire.
 pub fn over(
     (mut client, server): (Memory, Memory),
-    job: &Job,
-    manner: &Manner,
-) -> Result<Measured, NetError> {
+    job: &NetJob,
+    manner: &CellConfig,
+) -> Result<MeasuredCell, NetError> {
     let stop = AtomicBool::new(false);
     let (here, there) = UnixStream::pair().unwrap();
     thread::scope(|scope| {

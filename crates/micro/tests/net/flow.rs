@@ -1,14 +1,14 @@
 use std::time::Duration;
 
-use micro::net::{Job, Kind, Measured, Transport};
+use micro::net::{NetJob, Kind, MeasuredCell, Transport};
 
 use crate::ends::*;
 
-fn flow(transport: Transport, size: u64) -> Job {
+fn flow(transport: Transport, size: u64) -> NetJob {
     job(Kind::Flow, transport, size)
 }
 
-fn is_whole(cell: &Measured, count: u64) {
+fn is_whole(cell: &MeasuredCell, count: u64) {
     let what = &cell.job;
     assert_eq!(cell.invalid_because(), Vec::<String>::new(), "{what:?}");
     assert_eq!((cell.client.messages, cell.messages(), cell.lost()), (count, count, 0), "{what:?}");
@@ -20,7 +20,7 @@ fn every_byte_is_read_and_right_with_a_small_stride() {
         for (size, count) in
             [(1, 5000), (7, 3000), (17, 3000), (64, 5000), (70_001, 50), (9_000_000, 2)]
         {
-            let job = Job { stride: 1, ..flow(transport, size) };
+            let job = NetJob { stride: 1, ..flow(transport, size) };
             let cell = one(&job, &messages(count)).unwrap();
             is_whole(&cell, count);
             assert_eq!(cell.server.touched, size * count);
@@ -37,7 +37,7 @@ fn places_are_those_of_the_stride_whatever_the_reuse_distance() {
             for transport in [Transport::Tcp, Transport::Udp] {
                 // As many datagrams as a socket holds, so that none is dropped.
                 let count = if transport == Transport::Udp { 60 } else { 500 };
-                let job = Job { stride, reuse, ..flow(transport, size) };
+                let job = NetJob { stride, reuse, ..flow(transport, size) };
                 let cell = one(&job, &messages(count)).unwrap();
                 is_whole(&cell, count);
                 assert_eq!(
@@ -48,16 +48,16 @@ fn places_are_those_of_the_stride_whatever_the_reuse_distance() {
             }
         }
     }
-    let nothing = Job { stride: 0, ..flow(Transport::Tcp, size) };
+    let nothing = NetJob { stride: 0, ..flow(Transport::Tcp, size) };
     assert_eq!(one(&nothing, &messages(500)).unwrap().server.touched, 0);
 }
 
 #[test]
 fn several_connections_and_threads_each_have_their_own_stream() {
     for transport in [Transport::Tcp, Transport::Unix] {
-        let job = Job { connections: 7, threads: 2, stride: 8, ..flow(transport, 5001) };
+        let job = NetJob { connections: 7, threads: 2, stride: 8, ..flow(transport, 5001) };
         is_whole(&one(&job, &messages(700)).unwrap(), 700);
-        let busy = Job { busy_poll: true, ..job };
+        let busy = NetJob { busy_poll: true, ..job };
         is_whole(&one(&busy, &messages(700)).unwrap(), 700);
     }
 }
@@ -65,7 +65,7 @@ fn several_connections_and_threads_each_have_their_own_stream() {
 #[test]
 fn datagrams_that_a_slow_receiver_drops_are_counted() {
     // The receiver's buffer holds a few; the sender does not wait for it.
-    let job = Job { socket_buffer: Some(4608), stride: 8, ..flow(Transport::Udp, 2000) };
+    let job = NetJob { socket_buffer: Some(4608), stride: 8, ..flow(Transport::Udp, 2000) };
     let cell = one(&job, &messages(20_000)).unwrap();
     assert_eq!(cell.corrupt(), 0);
     assert_eq!(cell.client.messages, 20_000);
@@ -79,7 +79,7 @@ fn a_rate_is_kept_and_the_time_ends_a_flow() {
     let mut manner = messages(u64::MAX);
     manner.messages = None;
     manner.time = Duration::from_millis(300);
-    let job = Job { rate: Some(1000.0), connections: 2, ..flow(Transport::Tcp, 100) };
+    let job = NetJob { rate: Some(1000.0), connections: 2, ..flow(Transport::Tcp, 100) };
     let cell = one(&job, &manner).unwrap();
     is_whole(&cell, cell.client.messages);
     // No message goes before it is due.

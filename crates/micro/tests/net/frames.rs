@@ -1,10 +1,10 @@
-use micro::net::{Job, Kind, Transport};
+use micro::net::{NetJob, Kind, Transport};
 
 use crate::ends::*;
 
 const LONGEST: usize = 1514;
 
-fn ether(kind: Kind, size: u64) -> Job {
+fn ether(kind: Kind, size: u64) -> NetJob {
     job(kind, Transport::Ethernet, size)
 }
 
@@ -16,7 +16,7 @@ fn messages_of_one_and_of_many_frames_come_back() {
         assert_eq!((cell.messages(), cell.lost(), cell.server.messages), (100, 0, 100), "{size}");
         assert_eq!(cell.latency().0.as_ref().unwrap().len(), 100);
     }
-    let many = Job { connections: 20, ..ether(Kind::Pingpong, 3000) };
+    let many = NetJob { connections: 20, ..ether(Kind::Pingpong, 3000) };
     let cell = over(wire(LONGEST, 1000), &many, &messages(400)).unwrap();
     assert_eq!((cell.messages(), cell.corrupt()), (400, 0));
 }
@@ -25,7 +25,7 @@ fn messages_of_one_and_of_many_frames_come_back() {
 fn flows_are_touched_as_over_sockets() {
     for (size, stride, reuse) in [(1, 8, 0), (100, 64, 5000), (1468, 1, 20_000), (50_000, 4096, 1)]
     {
-        let job = Job { stride, reuse, connections: 3, ..ether(Kind::Flow, size) };
+        let job = NetJob { stride, reuse, connections: 3, ..ether(Kind::Flow, size) };
         let cell = over(wire(LONGEST, 1000), &job, &messages(300)).unwrap();
         assert_eq!(cell.invalid_because(), Vec::<String>::new());
         assert_eq!((cell.client.messages, cell.messages(), cell.lost()), (300, 300, 0));
@@ -41,7 +41,7 @@ fn flows_are_touched_as_over_sockets() {
 fn lost_frames_are_lost_messages_and_nothing_hangs() {
     let (mut client, server) = wire(LONGEST, 1000);
     client.loses = Some(10);
-    let job = Job { timeout_s: 0.02, ..ether(Kind::Pingpong, 2000) };
+    let job = NetJob { timeout_s: 0.02, ..ether(Kind::Pingpong, 2000) };
     // Two frames a message: each fifth message loses one.
     let cell = over((client, server), &job, &messages(50)).unwrap();
     assert_eq!((cell.messages(), cell.lost(), cell.corrupt()), (40, 10, 0));
@@ -57,7 +57,7 @@ fn a_spoilt_frame_makes_the_result_invalid() {
     for kind in [Kind::Pingpong, Kind::Flow] {
         let (mut client, server) = wire(LONGEST, 1000);
         client.spoils = Some(9);
-        let job = Job { stride: 8, ..ether(kind, 500) };
+        let job = NetJob { stride: 8, ..ether(kind, 500) };
         let cell = over((client, server), &job, &messages(90)).unwrap();
         assert_eq!((cell.messages(), cell.corrupt()), (90, 10), "{kind}");
         assert!(cell.invalid_because()[0].contains("10 messages were not what was sent"));
@@ -66,7 +66,7 @@ fn a_spoilt_frame_makes_the_result_invalid() {
 
 #[test]
 fn what_a_port_cannot_hold_is_refused() {
-    let far = Job { reuse: 1 << 20, ..ether(Kind::Flow, 1000) };
+    let far = NetJob { reuse: 1 << 20, ..ether(Kind::Flow, 1000) };
     let large = ether(Kind::Pingpong, 1 << 20);
     for (job, flag) in [(far, "--reuse"), (large, "--size")] {
         let error = over(wire(LONGEST, 100), &job, &messages(1)).unwrap_err();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use micro::net::{Client, Job, Kind, Listener, NetError, NoMeter, NoPort, Server, Transport};
+use micro::net::{Client, NetJob, Kind, Listener, NetError, NoMeter, NoPort, Server, Transport};
 use model::Address;
 
 use crate::ends::*;
@@ -100,7 +100,7 @@ fn a_server_outlives_clients_that_fail_or_talk_nonsense() {
             let _ = stream.read_to_string(&mut answer);
         }
         let ether = job(Kind::Pingpong, Transport::Ethernet, 64);
-        let measure = |job: &Job| {
+        let measure = |job: &NetJob| {
             let mut client = Client::<NoPort>::connect(address, job.kind, LIMIT, None, stop)?;
             client.measure(job, &messages(10), &mut NoMeter)
         };
@@ -114,15 +114,15 @@ fn a_server_outlives_clients_that_fail_or_talk_nonsense() {
 #[test]
 fn a_server_has_its_limits() {
     with_server(|address, stop| {
-        let measure = |job: &Job| {
+        let measure = |job: &NetJob| {
             let mut client = Client::<NoPort>::connect(address, job.kind, LIMIT, None, stop)?;
             client.measure(job, &messages(10), &mut NoMeter)
         };
         let usual = job(Kind::Pingpong, Transport::Tcp, 64);
         for (job, flag) in [
-            (Job { size: 1 << 30, ..usual.clone() }, "--max-size"),
-            (Job { connections: 50_000, ..usual.clone() }, "--max-connections"),
-            (Job { reuse: 16 << 30, kind: Kind::Flow, ..usual.clone() }, "--max-memory"),
+            (NetJob { size: 1 << 30, ..usual.clone() }, "--max-size"),
+            (NetJob { connections: 50_000, ..usual.clone() }, "--max-connections"),
+            (NetJob { reuse: 16 << 30, kind: Kind::Flow, ..usual.clone() }, "--max-memory"),
         ] {
             let error = measure(&job).unwrap_err();
             assert!(error.is_request() && error.to_string().contains(flag), "{error}");
@@ -230,9 +230,9 @@ fn silence_on_a_stream_ends_within_the_timeout() {
         let server = scope.spawn(|| mute(&listener, None));
         let mut client =
             Client::<NoPort>::connect(&address, Kind::Pingpong, LIMIT, None, &stop).unwrap();
-        let job = Job { timeout_s: 0.1, ..job(Kind::Pingpong, Transport::Tcp, 10) };
+        let job = NetJob { timeout_s: 0.1, ..job(Kind::Pingpong, Transport::Tcp, 10) };
         let error = client.measure(&job, &messages(1), &mut NoMeter).unwrap_err();
-        assert!(matches!(error, NetError::Silent { what: "answer", .. }), "{error}");
+        assert!(matches!(error, NetError::Timeout { what: "answer", .. }), "{error}");
         drop(server.join().unwrap());
     });
 }
@@ -267,7 +267,7 @@ fn datagrams_that_nobody_answers_are_lost_and_not_hidden() {
         });
         let mut client =
             Client::<NoPort>::connect(&address, Kind::Pingpong, LIMIT, None, &stop).unwrap();
-        let job = Job { timeout_s: 0.02, ..job(Kind::Pingpong, Transport::Udp, 10) };
+        let job = NetJob { timeout_s: 0.02, ..job(Kind::Pingpong, Transport::Udp, 10) };
         let cell = client.measure(&job, &messages(4), &mut NoMeter).unwrap();
         assert_eq!((cell.messages(), cell.lost()), (0, 4));
         assert_eq!(cell.invalid_because(), ["none of 4 messages arrived"]);

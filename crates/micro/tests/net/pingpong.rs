@@ -1,8 +1,8 @@
-use micro::net::{Job, Kind, Measured, Transport};
+use micro::net::{NetJob, Kind, MeasuredCell, Transport};
 
 use crate::ends::*;
 
-fn is_whole(cell: &Measured, count: u64) {
+fn is_whole(cell: &MeasuredCell, count: u64) {
     let what = &cell.job;
     assert_eq!(cell.invalid_because(), Vec::<String>::new(), "{what:?}");
     assert_eq!((cell.messages(), cell.lost(), cell.late()), (count, 0, 0), "{what:?}");
@@ -17,7 +17,7 @@ fn every_size_comes_back_as_it_went_over_streams() {
     // From a byte to more than any socket buffer.
     let sizes = [1, 2, 7, 8, 9, 64, 1447, 4096, 65_536, 1_000_003, 16 << 20];
     for transport in [Transport::Tcp, Transport::Unix] {
-        let jobs: Vec<Job> =
+        let jobs: Vec<NetJob> =
             sizes.iter().map(|size| job(Kind::Pingpong, transport, *size)).collect();
         let cells = all(&jobs, &messages(5)).unwrap();
         assert_eq!(cells.len(), sizes.len());
@@ -27,7 +27,7 @@ fn every_size_comes_back_as_it_went_over_streams() {
 
 #[test]
 fn datagrams_come_back_up_to_the_largest() {
-    let jobs: Vec<Job> = [1, 3, 8, 1472, 1473, 65_507]
+    let jobs: Vec<NetJob> = [1, 3, 8, 1472, 1473, 65_507]
         .iter()
         .map(|size| job(Kind::Pingpong, Transport::Udp, *size))
         .collect();
@@ -39,24 +39,24 @@ fn datagrams_come_back_up_to_the_largest() {
 #[test]
 fn small_socket_buffers_take_a_large_message_in_parts() {
     let small =
-        Job { socket_buffer: Some(65_536), ..job(Kind::Pingpong, Transport::Tcp, 3_000_001) };
+        NetJob { socket_buffer: Some(65_536), ..job(Kind::Pingpong, Transport::Tcp, 3_000_001) };
     is_whole(&one(&small, &messages(3)).unwrap(), 3);
     // With several connections nothing blocks: parts go in turn.
-    let several = Job { connections: 3, ..small };
+    let several = NetJob { connections: 3, ..small };
     is_whole(&one(&several, &messages(6)).unwrap(), 6);
 }
 
 #[test]
 fn many_connections_and_threads() {
     for transport in [Transport::Tcp, Transport::Unix, Transport::Udp] {
-        let many = Job { connections: 100, threads: 3, ..job(Kind::Pingpong, transport, 700) };
+        let many = NetJob { connections: 100, threads: 3, ..job(Kind::Pingpong, transport, 700) };
         is_whole(&one(&many, &messages(1000)).unwrap(), 1000);
     }
 }
 
 #[test]
 fn busy_polling_never_sleeps_and_loses_nothing() {
-    let busy = Job { busy_poll: true, connections: 2, ..job(Kind::Pingpong, Transport::Tcp, 100) };
+    let busy = NetJob { busy_poll: true, connections: 2, ..job(Kind::Pingpong, Transport::Tcp, 100) };
     is_whole(&one(&busy, &messages(100)).unwrap(), 100);
 }
 

@@ -6,8 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use cachesim::outcome::Outcome;
-use cachesim::{Machine, Policy, SimError, Traffic};
+use cachesim::outcome::SimOutcome;
+use cachesim::{SimulatedMachine, Policy, SimError, Traffic};
 use model::suggest::hint;
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use toml::Spanned;
@@ -38,7 +38,7 @@ const DEFAULTS: [(&str, &str); 3] =
 /// One simulation.
 #[derive(Debug, Clone)]
 pub struct DcaJob {
-    machine: Machine,
+    machine: SimulatedMachine,
     traffic: Traffic,
     policy: Policy,
     /// Seed of the first repeat; each has its own arrivals.
@@ -86,7 +86,7 @@ pub(super) fn parse(
         let found = settings.iter().find(|(known, _)| known == key);
         found.map_or("", |(_, text)| text.as_str())
     };
-    let mut machine = Machine::open(text(MACHINE)).map_err(|error| at(MACHINE, &error))?;
+    let mut machine = SimulatedMachine::open(text(MACHINE)).map_err(|error| at(MACHINE, &error))?;
     let mut traffic = Traffic::open(text(TRAFFIC), &machine).map_err(|e| at(TRAFFIC, &e))?;
     let policy = Policy::parse(text(POLICY)).map_err(|error| at(POLICY, &error))?;
     policy.start(machine.choice()).map_err(|error| at(POLICY, &error))?;
@@ -145,7 +145,7 @@ impl DcaJob {
     }
 
     /// A simulation has no operations, only readings.
-    fn figures(&self, outcome: &Outcome) -> RunFigures {
+    fn figures(&self, outcome: &SimOutcome) -> RunFigures {
         let about = format!("{}, traffic {}", outcome.machine, outcome.traffic);
         let mut readings = Vec::new();
         let mut put = |signal: &str, value: Option<f64>, unit, what: &str| {

@@ -10,8 +10,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use micro::net::{Job, Kind, NetError, Transport};
-use micro::window::{Edge, Listener};
+use micro::net::{NetJob, Kind, NetError, Transport};
+use micro::window::{WindowEdge, WindowListener};
 use model::{Bytes, Span};
 use toml::Spanned;
 
@@ -64,7 +64,7 @@ pub(super) fn parse(
     if let Some(job) = job(bench, &chosen) {
         job.check().map_err(|error| {
             let place = match &error {
-                NetError::Senseless { flag, .. } => {
+                NetError::InvalidSetting { flag, .. } => {
                     let key = flag.replace('-', "_");
                     chosen.iter().find(|(known, ..)| known.name == key).map(|(.., v)| v.span())
                 }
@@ -92,7 +92,7 @@ pub(super) fn parse(
 }
 
 /// The cell of a network benchmark; none of another.
-fn job(bench: &BenchDeclaration, chosen: &[ChosenSettings<'_>]) -> Option<Job> {
+fn job(bench: &BenchDeclaration, chosen: &[ChosenSettings<'_>]) -> Option<NetJob> {
     fn read<T: FromStr>(chosen: &[ChosenSettings<'_>], key: &str) -> Option<T> {
         text_of(chosen, key)?.parse().ok()
     }
@@ -107,9 +107,9 @@ fn job(bench: &BenchDeclaration, chosen: &[ChosenSettings<'_>]) -> Option<Job> {
         (_, Some("udp")) => Transport::Udp,
         _ => Transport::Tcp,
     };
-    let usual = Job { kind, transport, ..Job::default() };
+    let usual = NetJob { kind, transport, ..NetJob::default() };
     let bytes = |key, usual| read::<Bytes>(chosen, key).map_or(usual, |Bytes(bytes)| bytes);
-    Some(Job {
+    Some(NetJob {
         size: bytes("size", usual.size),
         stride: bytes("stride", usual.stride),
         reuse: bytes("reuse", usual.reuse),
@@ -137,11 +137,11 @@ impl MicroJob {
         &self,
         program: Option<&OsString>,
         stop: &AtomicBool,
-        edge: &mut dyn FnMut(Edge),
+        edge: &mut dyn FnMut(WindowEdge),
     ) -> Result<Option<String>, StudyError> {
         let failed = |why: String| StudyError::Failed(format!("micro {}: {why}", self.name()));
         let program = program.ok_or_else(|| failed("kvmeter's own program is not known".into()))?;
-        let listener = Listener::new().map_err(|error| failed(error.to_string()))?;
+        let listener = WindowListener::new().map_err(|error| failed(error.to_string()))?;
         let mut child = Command::new(program)
             .args(["--quiet", "micro", self.name(), "--json", "--with-parent"])
             .args(["--tell-window", listener.name()])
@@ -180,8 +180,8 @@ fn wait(
     child: &mut Child,
     limit: Duration,
     stop: &AtomicBool,
-    listener: &Listener,
-    edge: &mut dyn FnMut(Edge),
+    listener: &WindowListener,
+    edge: &mut dyn FnMut(WindowEdge),
 ) -> Result<Option<ExitStatus>, String> {
     let mut until = Instant::now() + limit;
     let mut stopped = false;
@@ -190,7 +190,7 @@ fn wait(
             Ok(Some(_)) if stopped => return Ok(None),
             Ok(Some(status)) => {
                 // The last events may still be queued.
-                while let Some(event) = listener.hear(Duration::from_millis(1)) {
+                while let Some(event) = listener.wait_for_edge(Duration::from_millis(1)) {
                     edge(event);
                 }
                 return Ok(Some(status));
@@ -212,7 +212,7 @@ fn wait(
                 false => Err(format!("it did not end within {:.0} s", limit.as_secs_f64())),
             };
         }
-        if let Some(event) = listener.hear(LOOK) {
+        if let Some(event) = listener.wait_for_edge(LOOK) {
             edge(event);
         }
     }

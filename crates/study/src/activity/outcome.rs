@@ -1,7 +1,7 @@
 //! Reads the JSON of a microbenchmark as the figures of a run.
 
 use hdrhistogram::Histogram;
-use micro::net::Latency;
+use micro::net::NetLatency;
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use serde::Deserialize;
 
@@ -163,7 +163,7 @@ fn of_cell(cell: &Cell) -> Result<RunFigures, String> {
     let what = "messages that came late, twice or out of order";
     put("micro.late", ReadingValue::Value(cell.late as f64), Unit::Count, arrives, what);
     let latency = match &cell.latency_histogram {
-        Some(text) => Some(Latency::decode(text)?).filter(|histogram| !histogram.is_empty()),
+        Some(text) => Some(NetLatency::decode(text)?).filter(|histogram| !histogram.is_empty()),
         None => None,
     };
     let mut warnings = cell.notes.clone();

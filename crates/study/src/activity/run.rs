@@ -2,8 +2,8 @@
 
 use analyse::{IdleContext, efficiency};
 use hdrhistogram::Histogram;
-use host::{Observed, Prepared, Watch};
-use micro::window::Edge;
+use host::{WatchReadings, PreparedWatch, RunWatch};
+use micro::window::WindowEdge;
 use model::{Reading, Scope};
 use record::{Failures, LatencyClock, LatencyScope, LoopKind, Run, RunLatency, RunSettings};
 
@@ -41,7 +41,7 @@ impl RunContext<'_> {
                 Activity::Micro(job) => {
                     let program = self.probes.pass.first();
                     let context = self.probes.context(&[], Vec::new(), Vec::new());
-                    probes.prepared = Some(Watch::prepare(&self.probes.root, &context));
+                    probes.prepared = Some(RunWatch::prepare(&self.probes.root, &context));
                     let output = job.run(program, self.stop, &mut |edge| probes.on_edge(edge))?;
                     let read = |text: String| {
                         let failed = |why| StudyError::Failed(format!("{}: {why}", step.label));
@@ -71,7 +71,7 @@ impl RunContext<'_> {
     }
 
     /// Machine-wide readings around the window of another process, and derived figures.
-    fn of_the_machine(&self, observed: Observed, operations: u64) -> Vec<Reading> {
+    fn of_the_machine(&self, observed: WatchReadings, operations: u64) -> Vec<Reading> {
         let mut readings = observed.readings;
         readings.retain(|reading| is_of_the_machine(reading.scope) && reading.signal != NEIGHBOURS);
         let probes = IdleContext { idle: self.idle, here: true };
@@ -141,16 +141,16 @@ impl RunContext<'_> {
 /// The probes around the window of a microbenchmark, which is that of another process.
 #[derive(Default)]
 struct WindowProbes {
-    prepared: Option<Prepared>,
-    watch: Option<Watch>,
-    observed: Option<Observed>,
+    prepared: Option<PreparedWatch>,
+    watch: Option<RunWatch>,
+    observed: Option<WatchReadings>,
 }
 
 impl WindowProbes {
-    fn on_edge(&mut self, edge: Edge) {
+    fn on_edge(&mut self, edge: WindowEdge) {
         match edge {
-            Edge::Opens => self.watch = self.prepared.take().map(Prepared::begin),
-            Edge::Closes => self.observed = self.watch.take().map(Watch::end),
+            WindowEdge::Opens => self.watch = self.prepared.take().map(PreparedWatch::begin),
+            WindowEdge::Closes => self.observed = self.watch.take().map(RunWatch::end),
         }
     }
 }

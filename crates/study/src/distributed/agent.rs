@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use agents::{AgentTask, PreparedTask, TaskProgress};
 use drive::{Network, Observer, PhaseOutcome, PhaseStage, Ticks};
-use host::{Choice, Context, Root, Watch};
+use host::{ProbeChoice, Context, Root, RunWatch};
 use model::Reading;
 use workload::Workload;
 
@@ -176,7 +176,7 @@ struct ProgressReporter<'a> {
     sender: &'a Sender<AgentNews>,
     begins: Receiver<Instant>,
     stop: Arc<AtomicBool>,
-    watch: Option<Watch>,
+    watch: Option<RunWatch>,
     readings: Vec<Reading>,
 }
 
@@ -196,7 +196,7 @@ impl Observer for ProgressReporter<'_> {
     }
 
     fn window_opens(&mut self) {
-        self.watch = Some(Watch::begin(&Root::live(), &own_use()));
+        self.watch = Some(RunWatch::begin(&Root::live(), &own_use()));
     }
 
     fn window_closes(&mut self) {
@@ -224,7 +224,7 @@ impl Observer for ProgressReporter<'_> {
 
 /// Only CPU time and the like: the energy of an agent's machine is not the store's.
 fn own_use() -> Context {
-    Context { choice: Choice::Off, ..Context::default() }
+    Context { choice: ProbeChoice::Off, ..Context::default() }
 }
 
 /// Returns false after a stop.

@@ -96,7 +96,7 @@ fn scope(text: &str) -> Result<CounterScope, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::Choice;
+    use host::ProbeChoice;
     use std::time::Duration;
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         probes.take("rapl,model=40:120,every=200ms,scope=machine").unwrap();
         probes.take("event=cpu/event=0x2e,umask=0x41/").unwrap();
         probes.take("command=ipmitool sensor, raw").unwrap();
-        assert_eq!(probes.choice, Choice::Only(vec!["rapl".to_owned()]));
+        assert_eq!(probes.choice, ProbeChoice::Only(vec!["rapl".to_owned()]));
         assert_eq!(probes.every, Some(Duration::from_millis(200)));
         assert_eq!(probes.counters.events, ["cpu/event=0x2e,umask=0x41/"]);
         assert_eq!(probes.counters.scope, CounterScope::Machine);

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use host::{Choice, Context, CounterChoice, EnergySettings, Root};
+use host::{ProbeChoice, Context, CounterChoice, EnergySettings, Root};
 
 use crate::error::StudyError;
 use crate::simulation::Simulation;
@@ -31,7 +31,7 @@ pub const IDLE_TIME: Duration = Duration::from_secs(5);
 pub struct ProbesConfig {
     /// The machine; a recorded one in tests.
     pub root: Root,
-    pub choice: Choice,
+    pub choice: ProbeChoice,
     /// Interval of the sampler; each probe's own where it is not given.
     pub every: Option<Duration>,
     pub energy: EnergySettings,
@@ -51,7 +51,7 @@ impl Default for ProbesConfig {
     fn default() -> Self {
         ProbesConfig {
             root: Root::live(),
-            choice: Choice::default(),
+            choice: ProbeChoice::default(),
             every: None,
             energy: EnergySettings::default(),
             counters: CounterChoice::default(),
@@ -78,7 +78,7 @@ impl ProbesConfig {
     ) -> Context {
         Context {
             store_path: stores.first().cloned(),
-            beside: stores.iter().skip(1).cloned().collect(),
+            further_store_paths: stores.iter().skip(1).cloned().collect(),
             cpus,
             server_pids,
             choice: self.choice.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use host::{Context, PROBES, Watch};
+use host::{Context, PROBES, RunWatch};
 use model::suggest::hint;
 use model::{Reading, ReadingValue};
 
@@ -68,7 +68,7 @@ pub(crate) fn check(
     if of_probes.is_empty() {
         return Ok(());
     }
-    let watch = Watch::begin(&probes.root, context);
+    let watch = RunWatch::begin(&probes.root, context);
     std::thread::sleep(TRIAL);
     let readings = watch.end().readings;
     match missing(&of_probes, &readings) {

@@ -7,7 +7,7 @@ use host::probe::energy::{
     CommandSettings, DcmiSettings, EnergySettings, MeterSettings, ModelSettings, PlugSettings,
     SettingError,
 };
-use host::{Choice, CounterChoice};
+use host::{ProbeChoice, CounterChoice};
 use model::Span;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -81,7 +81,7 @@ pub(crate) fn of_study(source: &StudyText, spec: &StudySpec) -> Result<ProbesCon
     let mut probes = ProbesConfig::default();
     let Some(table) = &spec.probes else { return Ok(probes) };
     if let Some(names) = &table.chosen {
-        probes.choice = Choice::Off;
+        probes.choice = ProbeChoice::Off;
         for name in &names.get_ref().0 {
             if name == "cachegrind" {
                 probes.simulation = Some(Simulation::default());
@@ -165,14 +165,14 @@ mod tests {
              [probes.cachegrind]\noperations = [\"10k\", \"110k\"]\n",
         )
         .unwrap();
-        assert!(matches!(&made.choice, Choice::Only(names) if names.contains(&"rapl".to_owned())));
+        assert!(matches!(&made.choice, ProbeChoice::Only(names) if names.contains(&"rapl".to_owned())));
         assert_eq!(made.require, ["energy.total", "ipc"]);
         assert_eq!(made.counters.events, ["r412e"]);
         assert_eq!(made.energy.meter.unwrap().port, "/dev/ttyUSB0");
         assert_eq!(made.idle.as_secs(), 10);
         assert_eq!(made.simulation.unwrap().operations, (10_000, 110_000));
-        assert_eq!(probes("[probes]\nuse = \"off\"\n").unwrap().choice, Choice::Off);
-        assert_eq!(probes("").unwrap().choice, Choice::Auto);
+        assert_eq!(probes("[probes]\nuse = \"off\"\n").unwrap().choice, ProbeChoice::Off);
+        assert_eq!(probes("").unwrap().choice, ProbeChoice::Auto);
     }
 
     #[test]

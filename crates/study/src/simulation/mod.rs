@@ -5,7 +5,7 @@ mod pass;
 
 use std::time::Duration;
 
-use host::cachegrind::{Cache, Geometry};
+use host::cachegrind::{SimulatedCache, CacheGeometry};
 use model::{Bytes, Count, Span};
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ pub struct Simulation {
     /// Of each pass.
     pub limit: Duration,
     /// Level 1 for instructions and data, and the last level; those of the machine if not given.
-    pub caches: Option<(Cache, Cache, Cache)>,
+    pub caches: Option<(SimulatedCache, SimulatedCache, SimulatedCache)>,
 }
 
 impl Default for Simulation {
@@ -74,14 +74,14 @@ impl Simulation {
         }
         let limit = table.limit.map_or(LIMIT, |limit| limit.0);
         let cache =
-            |cache: CacheTable| Cache { bytes: cache.size.0, ways: cache.ways, line: cache.line.0 };
+            |cache: CacheTable| SimulatedCache { bytes: cache.size.0, ways: cache.ways, line: cache.line.0 };
         let caches = match (table.i1, table.d1, table.ll) {
             (None, None, None) => None,
             (Some(i1), Some(d1), Some(ll)) => Some((cache(i1), cache(d1), cache(ll))),
             _ => return Err("give all of `i1`, `d1` and `ll`, or none of them".to_owned()),
         };
         if let Some((i1, d1, ll)) = caches {
-            Geometry::new(i1, d1, ll).map_err(|why| why.to_string())?;
+            CacheGeometry::new(i1, d1, ll).map_err(|why| why.to_string())?;
         }
         Ok(Simulation { operations, limit, caches })
     }

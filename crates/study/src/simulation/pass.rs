@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use drive::{Network, NoObserver, PhaseKind, StopCondition, Target, Ticks};
-use host::cachegrind::{Cachegrind, Geometry, Simulated, Totals};
+use host::cachegrind::{Cachegrind, CacheGeometry, SimulatedEvents, EventTotals};
 use host::{Root, Unavailable};
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use record::Phase;
@@ -122,7 +122,7 @@ fn of_step(
     program: &[OsString],
     (segment, step): (&Segment, &Step),
     stop: &Arc<AtomicBool>,
-) -> Result<(Simulated, Scope), Unavailable> {
+) -> Result<(SimulatedEvents, Scope), Unavailable> {
     if step.phase == Phase::Load || step.trace.is_some() {
         return Err(Unavailable::new(
             "a load and a trace are not simulated: only their number of operations would change",
@@ -130,8 +130,8 @@ fn of_step(
         ));
     }
     let geometry = match simulation.caches {
-        Some((i1, d1, ll)) => Geometry::new(i1, d1, ll)?,
-        None => Geometry::of(root)?,
+        Some((i1, d1, ll)) => CacheGeometry::new(i1, d1, ll)?,
+        None => CacheGeometry::of(root)?,
     };
     let cachegrind = Cachegrind::find(&Root::live(), geometry)?;
     let folder = PassFolder::make(segment).map_err(|why| {
@@ -176,7 +176,7 @@ fn embedded(
     (segment, step): (&Segment, &Step),
     folder: &Path,
     stop: &AtomicBool,
-) -> Result<Simulated, Unavailable> {
+) -> Result<SimulatedEvents, Unavailable> {
     let mut store = segment.store.clone();
     if !store.path.as_os_str().is_empty() {
         store.path = folder.join("data");
@@ -220,18 +220,18 @@ struct ServedPass<'a> {
 }
 
 impl ServedPass<'_> {
-    fn per_operation(&self, simulation: &Simulation) -> Result<Simulated, Unavailable> {
+    fn per_operation(&self, simulation: &Simulation) -> Result<SimulatedEvents, Unavailable> {
         let (few, many) = simulation.operations;
         let totals = |operations| {
             self.pass(operations, simulation.limit).map_err(|error| failed(&error.to_string()))
         };
         let (first, again, more) = (totals(few)?, totals(few)?, totals(many)?);
         let geometry = self.cachegrind.geometry().clone();
-        Simulated::steady((&first, &again, few), (&more, many), geometry)
+        SimulatedEvents::steady((&first, &again, few), (&more, many), geometry)
             .map_err(|error| failed(&error.to_string()))
     }
 
-    fn pass(&self, operations: u64, limit: Duration) -> Result<Totals, StudyError> {
+    fn pass(&self, operations: u64, limit: Duration) -> Result<EventTotals, StudyError> {
         let prefix = self.cachegrind.prefix(self.folder);
         // On an early return it is dropped, which kills the server.
         let started = self.server.start_behind(prefix, limit, self.stop)?;

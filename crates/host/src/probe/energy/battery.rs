@@ -10,7 +10,7 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "battery", signals: SIGNALS, looks_at: "/sys/class/power_supply/*", init };
+    ProbeSpec { name: "battery", signals: SIGNALS, reads: "/sys/class/power_supply/*", init };
 
 const SUPPLIES: &str = "/sys/class/power_supply";
 

@@ -12,7 +12,7 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "command", signals: SIGNALS, looks_at: "a program of the user's", init };
+    ProbeSpec { name: "command", signals: SIGNALS, reads: "a program of the user's", init };
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.command", Unit::Watts, Scope::External, "program");

@@ -13,7 +13,7 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "dcmi", signals: SIGNALS, looks_at: "ipmitool dcmi power reading", init };
+    ProbeSpec { name: "dcmi", signals: SIGNALS, reads: "ipmitool dcmi power reading", init };
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.dcmi", Unit::Watts, Scope::Node, "DCMI power reading");

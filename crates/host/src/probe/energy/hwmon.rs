@@ -13,7 +13,7 @@ use crate::unavailable::Unavailable;
 const CHIPS: &str = "/sys/class/hwmon";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "hwmon", signals: SIGNALS, looks_at: "/sys/class/hwmon/*", init };
+    ProbeSpec { name: "hwmon", signals: SIGNALS, reads: "/sys/class/hwmon/*", init };
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.hwmon", Unit::Watts, Scope::Component, CHIPS);
@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// One input of a chip.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Input {
+struct HwmonInput {
     /// `CHIP.LABEL`, e.g. `power_meter.power1`.
     name: String,
     platform: bool,
@@ -62,7 +62,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
 }
 
 /// The sensor that stands for the probe. They cover different parts, so they are not added.
-fn chosen(inputs: &[Input], wanted: Option<&str>) -> Result<usize, Unavailable> {
+fn chosen(inputs: &[HwmonInput], wanted: Option<&str>) -> Result<usize, Unavailable> {
     let at = match wanted {
         Some(wanted) => inputs.iter().position(|input| input.name == wanted),
         None if inputs.len() == 1 => Some(0),
@@ -78,7 +78,7 @@ fn chosen(inputs: &[Input], wanted: Option<&str>) -> Result<usize, Unavailable> 
     })
 }
 
-fn add(sampled: &mut Sampled, root: &Root, input: &Input, every: Duration) -> Handle {
+fn add(sampled: &mut Sampled, root: &Root, input: &HwmonInput, every: Duration) -> Handle {
     let which = format!("{} ({})", input.path.trim_start_matches(CHIPS), input.name);
     let kind = if input.counts { Kind::Counter } else { Kind::Level };
     let sensor = Sensor { signal: POWER, part: &input.name, which: &which, kind, every };
@@ -90,8 +90,8 @@ fn add(sampled: &mut Sampled, root: &Root, input: &Input, every: Duration) -> Ha
 }
 
 /// Every sensor that can be read, in the order of the chips.
-fn inputs(root: &Root) -> Result<Vec<Input>, RootError> {
-    let mut inputs: Vec<Input> = Vec::new();
+fn inputs(root: &Root) -> Result<Vec<HwmonInput>, RootError> {
+    let mut inputs: Vec<HwmonInput> = Vec::new();
     for number in root.numbered(CHIPS, "hwmon")? {
         let folder = format!("{CHIPS}/hwmon{number}");
         let chip = root.value(&format!("{folder}/name")).unwrap_or_else(|_| "chip".to_owned());
@@ -111,7 +111,7 @@ fn inputs(root: &Root) -> Result<Vec<Input>, RootError> {
                 name = format!("{name}.hwmon{number}");
             }
             let (platform, counts) = (chip == PLATFORM, sensor.starts_with("energy"));
-            inputs.push(Input { name, platform, path, counts });
+            inputs.push(HwmonInput { name, platform, path, counts });
         }
     }
     Ok(inputs)

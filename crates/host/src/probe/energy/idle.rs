@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use model::{Origin, Reading, ReadingValue, Unit};
 
 use crate::probe::energy::{MODEL, NAMES, Quantity};
-use crate::probe::watch::{Prepared, Watch};
+use crate::probe::watch::{PreparedWatch, RunWatch};
 use crate::probe::{Context, PROBES};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -38,7 +38,7 @@ pub fn idle_power(
     mut stop: impl FnMut() -> bool,
 ) -> IdlePower {
     let used = |name: &str| name == "machine" || NAMES.contains(&name);
-    let prepare = || Watch::over(PROBES.iter().filter(|spec| used(spec.name)), root, context);
+    let prepare = || RunWatch::over(PROBES.iter().filter(|spec| used(spec.name)), root, context);
     let measures: Vec<&str> = NAMES.into_iter().filter(|name| *name != MODEL.name).collect();
     let prepared = prepare();
     let trial = if prepared.has(&measures) { trial_of(context).min(time) } else { Duration::ZERO };
@@ -61,7 +61,7 @@ pub fn idle_power(
     IdlePower { readings }
 }
 
-fn watched(prepared: Prepared, time: Duration, stop: &mut dyn FnMut() -> bool) -> Vec<Reading> {
+fn watched(prepared: PreparedWatch, time: Duration, stop: &mut dyn FnMut() -> bool) -> Vec<Reading> {
     let watch = prepared.begin();
     let until = Instant::now() + time;
     while let left = until.saturating_duration_since(Instant::now())

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use model::{Reading, Scope, Series, Unit};
 
 use super::settings::ModelSettings;
-use crate::probe::sampler::{Kind, Sampled, Sensor, Task};
+use crate::probe::sampler::{Kind, Sampled, Sensor, SamplerTask};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "model", signals: SIGNALS, looks_at: STAT, init };
+    ProbeSpec { name: "model", signals: SIGNALS, reads: STAT, init };
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const SOURCE: &str = "idle + (full - idle) x the busy share of /proc/stat";
@@ -106,7 +106,7 @@ impl Probe for Model {
         readings
     }
 
-    fn tasks(&mut self) -> Vec<Task> {
+    fn tasks(&mut self) -> Vec<SamplerTask> {
         self.series.tasks()
     }
 

@@ -14,7 +14,7 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "nvml", signals: SIGNALS, looks_at: "libnvidia-ml.so.1", init };
+    ProbeSpec { name: "nvml", signals: SIGNALS, reads: "libnvidia-ml.so.1", init };
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.gpu", Unit::Watts, Scope::Accelerator, "NVML");

@@ -13,7 +13,7 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "plug", signals: SIGNALS, looks_at: "an HTTP address of the user's", init };
+    ProbeSpec { name: "plug", signals: SIGNALS, reads: "an HTTP address of the user's", init };
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.wall", Unit::Watts, Scope::Wall, "HTTP");

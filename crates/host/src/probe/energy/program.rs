@@ -37,17 +37,17 @@ pub(super) fn run(words: &[String], limit: Duration) -> Result<String, Unavailab
         };
         Unavailable::new(format!("`{name}` could not be started: {error}"), remedy)
     })?;
-    let answer = Running { child }.finish(limit);
+    let answer = RunningProgram { child }.finish(limit);
     let (status, out, err) = answer.map_err(|why| match why {
-        Failed::Late => Unavailable::new(
+        ProgramFailure::Late => Unavailable::new(
             format!("`{name}` was not done within {limit:?}"),
             "make it faster, or raise its limit where it has one",
         ),
-        Failed::Flood => Unavailable::new(
+        ProgramFailure::Flood => Unavailable::new(
             format!("`{name}` printed more than {} KiB", MOST >> 10),
             "let it print the answer alone",
         ),
-        Failed::Io(error) => Unavailable::new(
+        ProgramFailure::Io(error) => Unavailable::new(
             format!("`{name}` could not be read: {error}"),
             "run it by hand and see what it does",
         ),
@@ -63,25 +63,25 @@ pub(super) fn run(words: &[String], limit: Duration) -> Result<String, Unavailab
     Ok(out)
 }
 
-enum Failed {
+enum ProgramFailure {
     Late,
     Flood,
     Io(io::Error),
 }
 
-impl From<io::Error> for Failed {
+impl From<io::Error> for ProgramFailure {
     fn from(error: io::Error) -> Self {
-        Failed::Io(error)
+        ProgramFailure::Io(error)
     }
 }
 
 /// A program that is killed with all that it started, unless it has ended.
-struct Running {
+struct RunningProgram {
     child: Child,
 }
 
-impl Running {
-    fn finish(mut self, limit: Duration) -> Result<(ExitStatus, String, String), Failed> {
+impl RunningProgram {
+    fn finish(mut self, limit: Duration) -> Result<(ExitStatus, String, String), ProgramFailure> {
         let until = Instant::now() + limit;
         let mut out = Pipe::new(self.child.stdout.take())?;
         let mut err = Pipe::new(self.child.stderr.take())?;
@@ -94,14 +94,14 @@ impl Running {
                 return Ok((status, out.text(), err.text()));
             }
             if Instant::now() >= until {
-                return Err(Failed::Late);
+                return Err(ProgramFailure::Late);
             }
             thread::sleep(LOOK);
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         // Children in the background would hold the pipes and the CPU; where there are none,
         // the group is gone and this does nothing.
@@ -118,14 +118,14 @@ struct Pipe<R> {
 }
 
 impl<R: Read + AsFd> Pipe<R> {
-    fn new(end: Option<R>) -> Result<Self, Failed> {
+    fn new(end: Option<R>) -> Result<Self, ProgramFailure> {
         if let Some(end) = &end {
             fcntl(end.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
         }
         Ok(Pipe { end, bytes: Vec::new() })
     }
 
-    fn drain(&mut self) -> Result<(), Failed> {
+    fn drain(&mut self) -> Result<(), ProgramFailure> {
         let Some(end) = &mut self.end else { return Ok(()) };
         let mut part = [0; 4096];
         loop {
@@ -140,7 +140,7 @@ impl<R: Read + AsFd> Pipe<R> {
                 Err(error) => return Err(error.into()),
             }
             if self.bytes.len() > MOST {
-                return Err(Failed::Flood);
+                return Err(ProgramFailure::Flood);
             }
         }
     }

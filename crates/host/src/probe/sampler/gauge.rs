@@ -2,18 +2,18 @@ use std::time::{Duration, Instant};
 
 use model::Series;
 
-use super::summary::{Summary, summary};
+use super::summary::{SampleSummary, summary};
 use crate::probe::signal::Signal;
 use crate::unavailable::Unavailable;
 
 /// Something whose value at this instant can be asked for: watts, degrees, hertz.
 pub trait Gauge: Send {
     /// Must answer or give up within a second or two.
-    fn look(&mut self) -> Result<f64, Unavailable>;
+    fn read(&mut self) -> Result<f64, Unavailable>;
 }
 
 impl<F: FnMut() -> Result<f64, Unavailable> + Send> Gauge for F {
-    fn look(&mut self) -> Result<f64, Unavailable> {
+    fn read(&mut self) -> Result<f64, Unavailable> {
         self()
     }
 }
@@ -47,7 +47,7 @@ pub(super) struct Track {
     /// Why the last look failed, if it did.
     failed: Option<Unavailable>,
     /// Why there is a hole in the window that is too large.
-    hole: Option<Unavailable>,
+    gap: Option<Unavailable>,
     opened: Option<Instant>,
     closed: Option<Instant>,
     /// The window that a level is told of, where it lies within those two.
@@ -72,7 +72,7 @@ impl Track {
             samples: Vec::new(),
             failures: 0,
             failed: None,
-            hole: None,
+            gap: None,
             opened: None,
             closed: None,
             narrow: None,
@@ -81,26 +81,26 @@ impl Track {
 
     /// Of a level, the window of the run: the samples around it are joined by lines, so any part
     /// of their time can be told apart.
-    pub fn narrow(&mut self, opened: Instant, closed: Instant) {
+    pub fn set_run_window(&mut self, opened: Instant, closed: Instant) {
         self.narrow = Some((opened, closed)).filter(|_| self.kind == Kind::Level);
     }
 
     /// How long the window is that the summary is of, where it was narrowed.
-    pub fn narrowed(&self) -> Option<Duration> {
+    pub fn run_window(&self) -> Option<Duration> {
         self.narrow.map(|(opened, closed)| closed - opened)
     }
 
     /// One more sample, unless the sensor was given up.
-    pub fn look(&mut self) {
+    pub fn sample(&mut self) {
         if self.failures >= GIVE_UP || self.closed.is_some() {
             return;
         }
-        self.ask();
+        self.read_gauge();
     }
 
-    fn ask(&mut self) {
+    fn read_gauge(&mut self) {
         let before = Instant::now();
-        let value = self.gauge.look().and_then(|value| match value.is_finite() {
+        let value = self.gauge.read().and_then(|value| match value.is_finite() {
             true => Ok(value),
             false => Err(Unavailable::new(
                 format!("{} answered {value}, which is no number", self.source),
@@ -116,7 +116,7 @@ impl Track {
                 if let Some(why) = self.failed.take()
                     && gap > self.every * LARGEST_HOLE
                 {
-                    self.hole = Some(why);
+                    self.gap = Some(why);
                 }
                 self.failures = 0;
                 self.samples.push((at, value));
@@ -130,7 +130,7 @@ impl Track {
 
     /// The window begins: a sample before it is there when this returns, or the reason why not.
     pub fn open(&mut self) {
-        (self.failures, self.hole, self.closed, self.narrow) = (0, None, None, None);
+        (self.failures, self.gap, self.closed, self.narrow) = (0, None, None, None);
         let last = self.samples.last().copied();
         self.samples.clear();
         match last {
@@ -145,7 +145,7 @@ impl Track {
             }
             _ => {
                 self.failed = None;
-                self.ask();
+                self.read_gauge();
             }
         }
         self.opened = Some(Instant::now());
@@ -155,14 +155,14 @@ impl Track {
     pub fn close(&mut self) {
         let now = Instant::now();
         if self.failures < GIVE_UP && self.samples.last().is_none_or(|(at, _)| *at < now) {
-            self.ask();
+            self.read_gauge();
         }
         self.closed = Some(now);
     }
 
     /// Of the window between `open` and `close`; of a level interpolated at both edges.
-    pub fn summary(&self) -> Result<Summary, Unavailable> {
-        if let Some(why) = self.failed.clone().or_else(|| self.hole.clone()) {
+    pub fn summary(&self) -> Result<SampleSummary, Unavailable> {
+        if let Some(why) = self.failed.clone().or_else(|| self.gap.clone()) {
             return Err(why);
         }
         let none = || Unavailable::new("the gauge was not sampled", "start the probe first");
@@ -240,7 +240,7 @@ mod tests {
     fn a_window_is_framed_by_two_samples() {
         let mut track = track(Duration::from_secs(1), vec![Ok(100.0), Ok(200.0), Ok(100.0)]);
         track.open();
-        track.look();
+        track.sample();
         track.close();
         let seen = track.summary().unwrap();
         assert!(seen.minimum >= 100.0 && seen.maximum <= 200.0, "{seen:?}");
@@ -272,8 +272,8 @@ mod tests {
         let mut strict = track(Duration::from_nanos(1), answers());
         for track in [&mut patient, &mut strict] {
             track.open();
-            track.look();
-            track.look();
+            track.sample();
+            track.sample();
             track.close();
         }
         assert!(patient.summary().is_ok());
@@ -288,7 +288,7 @@ mod tests {
         let mut track = track(Duration::from_secs(1), answers);
         track.open();
         for _ in 0..50 {
-            track.look();
+            track.sample();
         }
         track.close();
         assert_eq!(track.summary().unwrap_err().reason, "the sensor is gone");

@@ -14,7 +14,7 @@ pub(super) use thread::{COST, Sampler};
 use std::time::{Duration, Instant};
 
 /// Something that the sampler thread does every now and then.
-pub struct Task {
+pub struct SamplerTask {
     every: Duration,
     look: Box<dyn FnMut(Instant) + Send>,
 }
@@ -22,10 +22,10 @@ pub struct Task {
 /// More often than this, sampling would be a load of its own.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-impl Task {
+impl SamplerTask {
     /// `look` is called about every `every`, with the time of the call. It must
     /// return within a second or two: all tasks share the thread.
     pub fn new(every: Duration, look: impl FnMut(Instant) + Send + 'static) -> Self {
-        Task { every: every.max(SHORTEST), look: Box::new(look) }
+        SamplerTask { every: every.max(SHORTEST), look: Box::new(look) }
     }
 }

@@ -3,9 +3,9 @@ use std::time::{Duration, Instant};
 
 use model::{Origin, Reading, Series, Unit};
 
-use super::Task;
+use super::SamplerTask;
 use super::gauge::{Gauge, Kind, Track};
-use super::summary::Summary;
+use super::summary::SampleSummary;
 use crate::probe::Probe;
 use crate::probe::signal::Signal;
 use crate::unavailable::Unavailable;
@@ -43,12 +43,12 @@ pub(in crate::probe) struct Handle(usize);
 pub(in crate::probe) struct Sampled {
     tracks: Vec<Arc<Mutex<Track>>>,
     which: Vec<String>,
-    wanted: Vec<Wanted>,
+    requests: Vec<SampleRequest>,
     /// Over less than this the gauges say nothing, and whose they are.
     shortest: Option<(Duration, &'static str)>,
 }
 
-struct Wanted {
+struct SampleRequest {
     signal: Signal,
     /// The signal's own name, or a part's.
     name: String,
@@ -81,27 +81,27 @@ impl Sampled {
     pub fn part(&mut self, signal: Signal, part: &str, of: &[Handle], take: Take) {
         let which: Vec<&str> = of.iter().map(|handle| self.which[handle.0].as_str()).collect();
         let (name, source) = (named(&signal, part), sourced(&signal, &which.join(", ")));
-        self.wanted.push(Wanted { signal, name, source, value: Ok((of.to_vec(), take)) });
+        self.requests.push(SampleRequest { signal, name, source, value: Ok((of.to_vec(), take)) });
     }
 
     /// Adds the reading of a signal that no gauge here can give.
     pub fn absent(&mut self, signal: Signal, why: Unavailable) {
         let (name, source) = (signal.name.to_owned(), signal.source.to_owned());
-        self.wanted.push(Wanted { signal, name, source, value: Err(why) });
+        self.requests.push(SampleRequest { signal, name, source, value: Err(why) });
     }
 }
 
 /// What a gauge showed over a window.
-struct Seen {
+struct SampledWindow {
     kind: Kind,
-    summary: Result<Summary, Unavailable>,
+    summary: Result<SampleSummary, Unavailable>,
     /// Where it is not the probe's own window.
     window: Option<Duration>,
 }
 
-impl Seen {
-    fn of(track: &Track) -> Seen {
-        Seen { kind: track.kind, summary: track.summary(), window: track.narrowed() }
+impl SampledWindow {
+    fn of(track: &Track) -> SampledWindow {
+        SampledWindow { kind: track.kind, summary: track.summary(), window: track.run_window() }
     }
 }
 
@@ -121,7 +121,7 @@ fn locked(track: &Mutex<Track>) -> MutexGuard<'_, Track> {
 /// Why a source of power that showed nothing for a whole window is none: no machine that runs
 /// draws nothing. A hypervisor's counter counts nothing, a plug has nothing plugged in, a program
 /// has lost its sensor.
-fn nothing_drawn(seen: &Summary, kind: Kind, window: Duration, which: &str) -> Option<Unavailable> {
+fn nothing_drawn(seen: &SampleSummary, kind: Kind, window: Duration, which: &str) -> Option<Unavailable> {
     let what = match kind {
         Kind::Level if seen.minimum == 0.0 && seen.maximum == 0.0 => "showed 0 W",
         Kind::Counter if seen.gain == 0.0 => "stood still",
@@ -135,7 +135,7 @@ fn nothing_drawn(seen: &Summary, kind: Kind, window: Duration, which: &str) -> O
 }
 
 /// What one gauge's window is for a reading. `which` names the gauge.
-fn taken(seen: &Summary, kind: Kind, take: Take, which: &str) -> Result<f64, Unavailable> {
+fn window_value(seen: &SampleSummary, kind: Kind, take: Take, which: &str) -> Result<f64, Unavailable> {
     let gain = || match seen.falls {
         false => Ok(seen.gain),
         true => Err(Unavailable::new(
@@ -167,17 +167,17 @@ impl Probe for Sampled {
         for track in self.tracks.iter().rev() {
             locked(track).close();
         }
-        let seen: Vec<Seen> = self.tracks.iter().map(|track| Seen::of(&locked(track))).collect();
-        let value = |wanted: &Wanted| {
+        let seen: Vec<SampledWindow> = self.tracks.iter().map(|track| SampledWindow::of(&locked(track))).collect();
+        let value = |wanted: &SampleRequest| {
             let (of, take) = wanted.value.clone()?;
             let mut still = None;
             let each = of.iter().map(|Handle(at)| {
-                let Seen { kind, summary, .. } = &seen[*at];
+                let SampledWindow { kind, summary, .. } = &seen[*at];
                 let (summary, which) = (summary.as_ref().map_err(Clone::clone)?, &self.which[*at]);
                 if take != Take::Maximum && still.is_none() {
                     still = nothing_drawn(summary, *kind, window, which);
                 }
-                taken(summary, *kind, take, which)
+                window_value(summary, *kind, take, which)
             });
             let sum = each.sum::<Result<f64, Unavailable>>()?;
             if let Some((shortest, whose)) = self.shortest.filter(|(least, _)| window < *least) {
@@ -189,7 +189,7 @@ impl Probe for Sampled {
             // A sum that lacks one of its parts is not the sum.
             still.map_or(Ok(sum), Err)
         };
-        let reading = |wanted: &Wanted| {
+        let reading = |wanted: &SampleRequest| {
             let of = wanted.value.as_ref().map(|(of, _)| of.as_slice()).unwrap_or_default();
             let narrowed = of.first().and_then(|Handle(at)| seen[*at].window);
             let window = narrowed.unwrap_or(window);
@@ -198,19 +198,19 @@ impl Probe for Sampled {
             reading.source.clone_from(&wanted.source);
             reading
         };
-        self.wanted.iter().map(reading).collect()
+        self.requests.iter().map(reading).collect()
     }
 
-    fn narrow(&mut self, opened: Instant, closed: Instant) {
+    fn set_run_window(&mut self, opened: Instant, closed: Instant) {
         for track in &self.tracks {
-            locked(track).narrow(opened, closed);
+            locked(track).set_run_window(opened, closed);
         }
     }
 
-    fn tasks(&mut self) -> Vec<Task> {
+    fn tasks(&mut self) -> Vec<SamplerTask> {
         let task = |track: &Arc<Mutex<Track>>| {
             let (every, track) = (locked(track).every, track.clone());
-            Task::new(every, move |_| locked(&track).look())
+            SamplerTask::new(every, move |_| locked(&track).sample())
         };
         self.tracks.iter().map(task).collect()
     }

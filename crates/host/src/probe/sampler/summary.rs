@@ -2,7 +2,7 @@
 
 /// Of a gauge over a window, from samples joined by straight lines.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Summary {
+pub(super) struct SampleSummary {
     pub mean: f64,
     /// Of the samples in the window and the two next to its edges.
     pub minimum: f64,
@@ -19,7 +19,7 @@ pub(super) struct Summary {
 
 /// Samples as (time in s, value) with rising times. `from` and `to` must lie within them
 /// and are interpolated; a window of no length has the value at its instant as its mean.
-pub(super) fn summary(samples: &[(f64, f64)], from: f64, to: f64) -> Option<Summary> {
+pub(super) fn summary(samples: &[(f64, f64)], from: f64, to: f64) -> Option<SampleSummary> {
     let inner = samples.iter().copied().filter(|(at, _)| *at > from && *at < to);
     let line: Vec<(f64, f64)> = std::iter::once((from, value_at(samples, from)?))
         .chain(inner)
@@ -34,7 +34,7 @@ pub(super) fn summary(samples: &[(f64, f64)], from: f64, to: f64) -> Option<Summ
     let maximum = values().fold(f64::NEG_INFINITY, f64::max);
     // Rounding must not put the mean outside of what was seen.
     let mean = |seconds: f64| (integral / seconds).max(minimum).min(maximum);
-    Some(Summary {
+    Some(SampleSummary {
         mean: if to > from { mean(to - from) } else { line[0].1 },
         minimum,
         maximum,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use model::{Reading, Scope, Unit};
 use nix::time::{ClockId, clock_gettime};
 
-use super::Task;
+use super::SamplerTask;
 use crate::affinity::{cpus_of, pin_current_to};
 use crate::probe::signal::Signal;
 use crate::unavailable::Unavailable;
@@ -25,13 +25,13 @@ pub(in crate::probe) const COST: Signal = Signal::new(
 pub(in crate::probe) struct Sampler {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    shared: Arc<SamplerShared>,
     /// CPU time of the thread when the window began.
     before_ns: u64,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SamplerShared {
     /// CPU time of the thread so far, as it says itself between two rounds.
     cpu_ns: AtomicU64,
     /// Where it runs, in words.
@@ -40,14 +40,14 @@ struct Shared {
 
 impl Sampler {
     /// Starts the thread, off the CPUs of the load where this process may use others.
-    pub fn start(tasks: Vec<Task>, load: &[u32]) -> Result<Sampler, Unavailable> {
+    pub fn start(tasks: Vec<SamplerTask>, load: &[u32]) -> Result<Sampler, Unavailable> {
         if tasks.is_empty() {
             return Err(Unavailable::new(
                 "no probe here has anything to sample, so no sampler ran",
                 "nothing to do: it costs nothing",
             ));
         }
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SamplerShared::default());
         let (stop, stopped) = mpsc::channel();
         let (own, load) = (shared.clone(), load.to_vec());
         let thread = thread::Builder::new()
@@ -101,9 +101,9 @@ impl Drop for Sampler {
     }
 }
 
-fn run(tasks: Vec<Task>, stop: &Receiver<()>, shared: &Shared) {
+fn run(tasks: Vec<SamplerTask>, stop: &Receiver<()>, shared: &SamplerShared) {
     let began = Instant::now();
-    let mut tasks: Vec<(Instant, Task)> = tasks.into_iter().map(|task| (began, task)).collect();
+    let mut tasks: Vec<(Instant, SamplerTask)> = tasks.into_iter().map(|task| (began, task)).collect();
     loop {
         for (due, task) in &mut tasks {
             let now = Instant::now();
@@ -166,7 +166,7 @@ mod tests {
         let (told, looks) = mpsc::channel();
         let task = |name: &'static str| {
             let told = told.clone();
-            Task::new(Duration::from_millis(20), move |_| {
+            SamplerTask::new(Duration::from_millis(20), move |_| {
                 black_box((0..20_000u64).fold(0, |sum, n| black_box(sum ^ n)));
                 let _ = told.send(name);
             })

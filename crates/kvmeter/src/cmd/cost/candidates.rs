@@ -3,7 +3,7 @@
 use analyse::cost::{PowerCurve, ServerCandidate};
 use analyse::{RunWork, WorkDifference, work_differences};
 use model::{Origin, Scope};
-use platform::{Platform, Want};
+use platform::{Platform, PlatformValue};
 use record::{Execution, Run, RunSelection};
 use report::cells::{Cell, cells};
 
@@ -133,7 +133,7 @@ fn of_numbers(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Sourced> {
             return Err(request(format!(
                 "--platform {}: its power is not known{}; add `watts=W`",
                 flag.text,
-                absent(platform.as_ref(), Want::FullLoadW)
+                absent(platform.as_ref(), PlatformValue::FullLoadW)
             )));
         }
     };
@@ -146,7 +146,7 @@ fn of_numbers(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Sourced> {
 }
 
 /// What the platform says of why it lacks a value.
-fn absent(platform: Option<&Platform>, want: Want) -> String {
+fn absent(platform: Option<&Platform>, want: PlatformValue) -> String {
     platform.map_or(String::new(), |platform| {
         let absence = platform.absence(want);
         format!(" (platform {}: {})", absence.platform, absence.reason)
@@ -319,7 +319,7 @@ pub(super) fn sourced(
     (throughput_ops_s, throughput_from): (f64, String),
     mut power: Power,
 ) -> anyhow::Result<Sourced> {
-    let from_platform = |of: fn(&Platform) -> &Option<platform::Given>| {
+    let from_platform = |of: fn(&Platform) -> &Option<platform::GivenValue>| {
         platform.as_ref().and_then(|platform| of(platform).as_ref()).map(|given| given.value)
     };
     let price = flag.and_then(|f| f.price).or_else(|| from_platform(|p| &p.price_usd));
@@ -330,7 +330,7 @@ pub(super) fn sourced(
             return Err(request(format!(
                 "{name}: its price is not known{}; add `price=USD` to its --platform, or ask for \
                  energy and break-even prices alone with --energy-only",
-                absent(platform.as_ref(), Want::PriceUsd)
+                absent(platform.as_ref(), PlatformValue::PriceUsd)
             )));
         }
     };
@@ -356,7 +356,7 @@ pub(super) fn sourced(
         return Err(request(format!(
             "--utilisation: the idle power of {name} is not known{}; add `idle=W` to its \
              --platform",
-            absent(platform.as_ref(), Want::IdleW)
+            absent(platform.as_ref(), PlatformValue::IdleW)
         )));
     }
     let rack_units = flag.and_then(|f| f.rack_units).or_else(|| from_platform(|p| &p.rack_units));
@@ -364,7 +364,7 @@ pub(super) fn sourced(
         return Err(request(format!(
             "--rack-rent: the height of {name} is not known{}; add `rack_units=N` to its \
              --platform",
-            absent(platform.as_ref(), Want::RackUnits)
+            absent(platform.as_ref(), PlatformValue::RackUnits)
         )));
     }
     let candidate = ServerCandidate {

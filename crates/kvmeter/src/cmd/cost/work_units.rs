@@ -5,7 +5,7 @@ use analyse::cost::{
     watts_per_mbwu,
 };
 use platform::published::WorkUnits;
-use platform::{Platform, Want};
+use platform::{Platform, PlatformValue};
 use report::cost::{UnitFigure, UnitRow, saved, work_units};
 use report::format;
 use report::table::{ALWAYS, Align, Cell, Table};
@@ -108,12 +108,12 @@ fn unit(volts: Option<f64>, without_money: bool, flag: &PlatformFlag) -> anyhow:
     let mbwus = flag.mbwus.ok_or_else(|| {
         request(format!("--platform {}: `mbwus=` is missing, and another one has it", flag.text))
     })?;
-    let from = |of: fn(&Platform) -> &Option<platform::Given>| {
+    let from = |of: fn(&Platform) -> &Option<platform::GivenValue>| {
         platform.as_ref().and_then(|platform| of(platform).as_ref()).map(|given| given.value)
     };
     let price_usd = flag.price.or_else(|| from(|p| &p.price_usd));
     if price_usd.is_none() && !without_money {
-        let why = platform.as_ref().map(|p| p.absence(Want::PriceUsd).reason);
+        let why = platform.as_ref().map(|p| p.absence(PlatformValue::PriceUsd).reason);
         return Err(request(format!(
             "{name}: its price is not known{}; add `price=USD` to its --platform, or leave money \
              out with --energy-only",

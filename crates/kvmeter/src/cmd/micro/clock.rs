@@ -2,21 +2,21 @@ use report::format::{NONE, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::to_value;
 
-use super::{Session, flagged, one};
+use super::{MicroRun, name_flag, one};
 use crate::exit::Outcome;
 use crate::micro_args::Costs;
 use crate::show::Show;
 
 pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
-    let session = Session::begin("clock", &args.at, show)?;
-    micro::pin::pin(session.first_cpu()).map_err(flagged)?;
+    let session = MicroRun::begin("clock", &args.at, show)?;
+    micro::pin::pin(session.first_cpu()).map_err(name_flag)?;
     let bar = show.parts(8);
     bar.set_prefix("clock");
     let mut heard = |clock: &micro::clock::Clock| {
         bar.inc(1);
         bar.set_message(clock.name);
     };
-    let found = micro::clock::run(args.time.0, &session.stop(), &mut heard).map_err(flagged)?;
+    let found = micro::clock::run(args.time.0, &session.stop(), &mut heard).map_err(name_flag)?;
     bar.finish_and_clear();
     let mut table = Table::new("Reading a clock, ns")
         .column("clock", Align::Left, ALWAYS)

@@ -1,12 +1,12 @@
 use std::time::{Duration, Instant};
 
-use micro::hog::{Achieved, Hog, Spec};
+use micro::hog::{AchievedTraffic, Hog, HogSpec};
 use model::ByteRate;
 use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{Map, Value, json};
 
-use super::{Session, flagged, one, size};
+use super::{MicroRun, name_flag, one, size};
 use crate::exit::Outcome;
 use crate::micro_args;
 use crate::show::Show;
@@ -17,10 +17,10 @@ const OUTSIDE_CACHES: u64 = 4;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
-    let session = Session::begin("hog", &args.at, show)?;
+    let session = MicroRun::begin("hog", &args.at, show)?;
     let buffer = args.size.map_or_else(|| session.last_level_bytes() * OUTSIDE_CACHES, |s| s.0);
-    session.has_room(buffer.saturating_mul(session.cpus.len() as u64))?;
-    let spec = Spec {
+    session.check_memory(buffer.saturating_mul(session.cpus.len() as u64))?;
+    let spec = HogSpec {
         cpus: session.cpus.clone(),
         bytes_s: args.rate.map(|ByteRate(rate)| rate),
         traffic: args.traffic,
@@ -28,7 +28,7 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
         pages: args.memory.pages,
         placement: args.memory.place,
     };
-    let hog = Hog::start(&spec).map_err(flagged)?;
+    let hog = Hog::start(&spec).map_err(name_flag)?;
     if args.serve {
         micro::hog::serve(&hog, std::io::stdin().lock(), std::io::stdout().lock())?;
         return Ok(Outcome::Done);
@@ -42,14 +42,14 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
             size(buffer)
         ));
     }
-    if let (false, Some(target)) = (whole.held, whole.target_gb_s) {
+    if let (false, Some(target)) = (whole.reached_target, whole.target_gb_s) {
         warnings.push(format!(
             "{} GB/s were asked for: these CPUs could not move so much meanwhile; name more with \
              --cpus",
             significant(target, 3)
         ));
     }
-    let held = whole.held;
+    let held = whole.reached_target;
     let outcome = session.end(
         object(&spec, &whole, &intervals)?,
         &[table(&spec, &whole, &intervals)],
@@ -59,7 +59,7 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
 }
 
 /// The whole time, and the rate of each interval in GB/s.
-fn watch(hog: &Hog, time: Duration, session: &Session<'_>, show: &Show) -> (Achieved, Vec<f64>) {
+fn watch(hog: &Hog, time: Duration, session: &MicroRun<'_>, show: &Show) -> (AchievedTraffic, Vec<f64>) {
     let bar = show.parts(time.as_millis() as u64);
     bar.set_prefix("hog");
     let begun = Instant::now();
@@ -82,7 +82,7 @@ fn watch(hog: &Hog, time: Duration, session: &Session<'_>, show: &Show) -> (Achi
     (whole, intervals)
 }
 
-fn object(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> anyhow::Result<Map<String, Value>> {
+fn object(spec: &HogSpec, whole: &AchievedTraffic, sorted: &[f64]) -> anyhow::Result<Map<String, Value>> {
     let mut hog = serde_json::to_value(whole)?;
     if let Value::Object(object) = &mut hog {
         let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
@@ -99,7 +99,7 @@ fn object(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> anyhow::Result<Map<S
     one("hog", Ok(hog))
 }
 
-fn table(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> Table {
+fn table(spec: &HogSpec, whole: &AchievedTraffic, sorted: &[f64]) -> Table {
     let mut table = Table::new("Memory traffic, GB/s")
         .column("asked", Align::Decimal, ALWAYS)
         .column("achieved", Align::Decimal, ALWAYS)
@@ -110,7 +110,7 @@ fn table(spec: &Spec, whole: &Achieved, sorted: &[f64]) -> Table {
         .column("time", Align::Right, 10);
     let rate =
         |gb_s: Option<&f64>| gb_s.map_or(report::format::NONE.into(), |r| significant(*r, 4));
-    let tone = if whole.held { Tone::Strong } else { Tone::Warning };
+    let tone = if whole.reached_target { Tone::Strong } else { Tone::Warning };
     table.row(vec![
         whole.target_gb_s.map_or("all".to_owned(), |target| significant(target, 4)).into(),
         Cell::new(significant(whole.gb_s, 4), tone),

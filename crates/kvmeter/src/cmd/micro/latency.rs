@@ -1,11 +1,11 @@
-use micro::latency::levels::{Level, Stated, find, matched};
-use micro::latency::{Curve, Spec, sizes};
-use micro::window::Edge;
+use micro::latency::levels::{MemoryLevel, StatedCache, find, match_caches};
+use micro::latency::{LatencyCurve, LatencySpec, sizes};
+use micro::window::WindowEdge;
 use report::format::{NONE, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{json, to_value};
 
-use super::{Session, flagged, huge_words, one, size};
+use super::{MicroRun, name_flag, huge_words, one, size};
 use crate::exit::{Outcome, request};
 use crate::micro_args::Latency;
 use crate::show::Show;
@@ -16,7 +16,7 @@ const LEAST: u64 = 4 << 10;
 const BEYOND_CACHES: u64 = 8;
 
 pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
-    let session = Session::begin("latency", &args.at, show)?;
+    let session = MicroRun::begin("latency", &args.at, show)?;
     let cpu = session.first_cpu();
     let stated = stated(&session, cpu);
     let last = stated.iter().map(|cache| cache.bytes).max().unwrap_or(32 << 20);
@@ -25,10 +25,10 @@ pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
     let Some(most) = asked.last().copied() else {
         return Err(request("--size: there is no size of four an octave in that range"));
     };
-    session.has_room(most)?;
+    session.check_memory(most)?;
     let bar = show.parts(asked.len() as u64);
     bar.set_prefix("latency");
-    let spec = Spec {
+    let spec = LatencySpec {
         cpu,
         sizes: asked,
         stride: usize::try_from(args.stride.0).unwrap_or(usize::MAX),
@@ -37,17 +37,17 @@ pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
         placement: args.memory.place,
         seed: args.seed,
     };
-    let mut heard = |point: &micro::latency::Point| {
+    let mut heard = |point: &micro::latency::CurvePoint| {
         bar.inc(1);
         bar.set_message(format!("{}  {} ns", size(point.bytes), significant(point.load.min_ns, 3)));
     };
-    session.tell(Edge::Opens);
-    let curve = micro::latency::run(&spec, &session.stop(), &mut heard).map_err(flagged)?;
-    session.tell(Edge::Closes);
+    session.report_edge(WindowEdge::Opens);
+    let curve = micro::latency::run(&spec, &session.stop(), &mut heard).map_err(name_flag)?;
+    session.report_edge(WindowEdge::Closes);
     bar.finish_and_clear();
     let levels = find(&curve.points);
-    let caches = matched(&levels, &stated);
-    let object = |(level, cache): (&Level, &Option<&Stated>)| {
+    let caches = match_caches(&levels, &stated);
+    let object = |(level, cache): (&MemoryLevel, &Option<&StatedCache>)| {
         json!({
             "load_ns": level.ns,
             "bytes": level.bytes,
@@ -62,21 +62,21 @@ pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
 }
 
 /// The data caches of a CPU as the kernel or the hypervisor states them, the smallest first.
-fn stated(session: &Session<'_>, cpu: u32) -> Vec<Stated> {
+fn stated(session: &MicroRun<'_>, cpu: u32) -> Vec<StatedCache> {
     let caches = host::caches(&session.root).unwrap_or_default();
-    let mut stated: Vec<Stated> = caches
+    let mut stated: Vec<StatedCache> = caches
         .into_iter()
         .filter(|(name, _)| !name.ends_with('i'))
         .filter_map(|(name, caches)| {
             let cache = caches.into_iter().find(|cache| cache.shared.contains(&cpu))?;
-            Some(Stated { name, bytes: cache.size? })
+            Some(StatedCache { name, bytes: cache.size? })
         })
         .collect();
     stated.sort_by_key(|cache| cache.bytes);
     stated
 }
 
-fn curve_table(curve: &Curve) -> Table {
+fn curve_table(curve: &LatencyCurve) -> Table {
     let mut table = Table::new("Latency of a dependent load, ns")
         .column("size", Align::Right, ALWAYS)
         .column("min", Align::Decimal, ALWAYS)
@@ -104,7 +104,7 @@ fn curve_table(curve: &Curve) -> Table {
     table
 }
 
-fn levels_table(levels: &[Level], caches: &[Option<&Stated>]) -> Table {
+fn levels_table(levels: &[MemoryLevel], caches: &[Option<&StatedCache>]) -> Table {
     let mut table = Table::new("Levels found in the curve")
         .column("level", Align::Left, ALWAYS)
         .column("load ns", Align::Decimal, ALWAYS)

@@ -11,8 +11,8 @@ mod syscall;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use host::{Quiet, Root};
-use micro::window::{Edge, Teller};
+use host::{QuietCheck, Root};
+use micro::window::{WindowEdge, WindowReporter};
 use model::{Bytes, ReadingValue};
 use report::table::Table;
 use serde_json::{Map, Value};
@@ -36,21 +36,21 @@ pub fn run(args: &Micro, show: &Show) -> anyhow::Result<Outcome> {
 }
 
 /// A microbenchmark that begins.
-struct Session<'a> {
+struct MicroRun<'a> {
     name: &'static str,
     show: &'a Show,
     json: bool,
     root: Root,
     /// In the order for threads.
     cpus: Vec<u32>,
-    quiet: Quiet,
+    quiet: QuietCheck,
     stop: Arc<AtomicBool>,
     started_at: String,
-    teller: Option<Teller>,
+    reporter: Option<WindowReporter>,
 }
 
-impl<'a> Session<'a> {
-    fn begin(name: &'static str, at: &Where, show: &'a Show) -> anyhow::Result<Session<'a>> {
+impl<'a> MicroRun<'a> {
+    fn begin(name: &'static str, at: &Where, show: &'a Show) -> anyhow::Result<MicroRun<'a>> {
         if at.with_parent {
             // A study may be killed.
             micro::net::end_with_parent();
@@ -66,23 +66,23 @@ impl<'a> Session<'a> {
                 "--cpus: CPU {cpu} cannot be used; kvmeter may use {allowed:?}"
             )));
         }
-        Ok(Session {
+        Ok(MicroRun {
             name,
             show,
             json: at.json,
-            quiet: Quiet::begin(&root),
+            quiet: QuietCheck::begin(&root),
             root,
             cpus,
             stop: stop_flag()?,
             started_at: study::now(),
-            teller: teller(at),
+            reporter: window_reporter(at),
         })
     }
 
     /// Tells of the measured window who wants to know.
-    fn tell(&self, edge: Edge) {
-        if let Some(teller) = &self.teller {
-            teller.say(edge);
+    fn report_edge(&self, edge: WindowEdge) {
+        if let Some(teller) = &self.reporter {
+            teller.report(edge);
         }
     }
 
@@ -102,7 +102,7 @@ impl<'a> Session<'a> {
     }
 
     /// Refuses what would drive the machine out of memory.
-    fn has_room(&self, bytes: u64) -> anyhow::Result<()> {
+    fn check_memory(&self, bytes: u64) -> anyhow::Result<()> {
         let Ok(there) = host::memory_available_bytes(&self.root) else { return Ok(()) };
         if bytes > there {
             return Err(request(format!(
@@ -171,8 +171,8 @@ impl<'a> Session<'a> {
 }
 
 /// Whoever wants to know of the window, if he is still there.
-fn teller(at: &Where) -> Option<Teller> {
-    at.tell_window.as_ref().and_then(|name| Teller::to(name).ok())
+fn window_reporter(at: &Where) -> Option<WindowReporter> {
+    at.tell_window.as_ref().and_then(|name| WindowReporter::connect(name).ok())
 }
 
 /// An object with one entry.
@@ -181,9 +181,9 @@ fn one(key: &str, value: serde_json::Result<Value>) -> anyhow::Result<Map<String
 }
 
 /// The flag of the setting that a fault names.
-fn flagged(fault: micro::Fault) -> anyhow::Error {
+fn name_flag(fault: micro::MicroError) -> anyhow::Error {
     match fault {
-        micro::Fault::Request { key, why } => request(format!("--{key}: {why}")),
+        micro::MicroError::Request { key, why } => request(format!("--{key}: {why}")),
         other => other.into(),
     }
 }

@@ -1,11 +1,11 @@
-use micro::Fault;
-use micro::stream::{Kernel, Point, Spec};
-use micro::window::Edge;
+use micro::MicroError;
+use micro::stream::{StreamKernel, StreamPoint, StreamSpec};
+use micro::window::WindowEdge;
 use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::to_value;
 
-use super::{Session, flagged, huge_words, one, size};
+use super::{MicroRun, name_flag, huge_words, one, size};
 use crate::exit::{Outcome, request};
 use crate::micro_args::Stream;
 use crate::show::Show;
@@ -14,7 +14,7 @@ use crate::show::Show;
 const OUTSIDE_CACHES: u64 = 4;
 
 pub fn run(args: &Stream, show: &Show) -> anyhow::Result<Outcome> {
-    let session = Session::begin("stream", &args.at, show)?;
+    let session = MicroRun::begin("stream", &args.at, show)?;
     let threads = match args.threads.is_empty() {
         true => vec![session.cpus.len()],
         false => args.threads.clone(),
@@ -25,17 +25,17 @@ pub fn run(args: &Stream, show: &Show) -> anyhow::Result<Outcome> {
     if sizes.is_empty() {
         return Err(request("--size: no power of two lies in that range; name sizes"));
     }
-    session.has_room(most.saturating_mul(3))?;
+    session.check_memory(most.saturating_mul(3))?;
 
     let stop = session.stop();
     let bar = show.parts((threads.len() * sizes.len()) as u64);
     bar.set_prefix("stream");
-    let mut points: Vec<Point> = Vec::new();
-    session.tell(Edge::Opens);
+    let mut points: Vec<StreamPoint> = Vec::new();
+    session.report_edge(WindowEdge::Opens);
     for array_bytes in &sizes {
         for threads in &threads {
             bar.set_message(format!("{threads} threads, {}", size(*array_bytes)));
-            let spec = Spec {
+            let spec = StreamSpec {
                 threads: *threads,
                 cpus: session.cpus.clone(),
                 array_bytes: *array_bytes,
@@ -47,13 +47,13 @@ pub fn run(args: &Stream, show: &Show) -> anyhow::Result<Outcome> {
             };
             match micro::stream::run(&spec, &stop) {
                 Ok(point) => points.push(point),
-                Err(Fault::Stopped) if !points.is_empty() => break,
-                Err(fault) => return Err(flagged(fault)),
+                Err(MicroError::Stopped) if !points.is_empty() => break,
+                Err(fault) => return Err(name_flag(fault)),
             }
             bar.inc(1);
         }
     }
-    session.tell(Edge::Closes);
+    session.report_edge(WindowEdge::Closes);
     bar.finish_and_clear();
     let mut warnings = Vec::new();
     if args.size.is_some() && most < usual {
@@ -75,7 +75,7 @@ fn powers(from: u64, to: u64) -> Vec<u64> {
     (0..u64::BITS).map(|shift| 1 << shift).filter(|size| (from..=to).contains(size)).collect()
 }
 
-fn table(points: &[Point]) -> Table {
+fn table(points: &[StreamPoint]) -> Table {
     let mut table = Table::new("Memory bandwidth, GB/s")
         .column("threads", Align::Right, ALWAYS)
         .column("each array", Align::Right, ALWAYS)
@@ -88,7 +88,7 @@ fn table(points: &[Point]) -> Table {
         .column("max ms", Align::Decimal, 8);
     for point in points {
         for result in &point.kernels {
-            let first = result.kernel == Kernel::Copy;
+            let first = result.kernel == StreamKernel::Copy;
             let once = |text: String| Cell::from(if first { text } else { String::new() });
             let ms = |seconds: f64| Cell::from(significant(seconds * 1e3, 3));
             let rate = |gb_s: f64| significant(gb_s, 4);

@@ -2,13 +2,13 @@ use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::to_value;
 
-use super::{Session, flagged, one};
+use super::{MicroRun, name_flag, one};
 use crate::exit::Outcome;
 use crate::micro_args::Costs;
 use crate::show::Show;
 
 pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
-    let session = Session::begin("switch", &args.at, show)?;
+    let session = MicroRun::begin("switch", &args.at, show)?;
     let bar = show.parts(4);
     bar.set_prefix("switch");
     let mut heard = |switch: &micro::switch::Switch| {
@@ -16,7 +16,7 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
         bar.set_message(switch.means.to_string());
     };
     let found = micro::switch::run(&session.cpus, args.time.0, &session.stop(), &mut heard)
-        .map_err(flagged)?;
+        .map_err(name_flag)?;
     bar.finish_and_clear();
     let mut table = Table::new("Handing over to another thread, ns")
         .column("over", Align::Left, ALWAYS)

@@ -2,21 +2,21 @@ use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::to_value;
 
-use super::{Session, flagged, one};
+use super::{MicroRun, name_flag, one};
 use crate::exit::Outcome;
 use crate::micro_args::Costs;
 use crate::show::Show;
 
 pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
-    let session = Session::begin("syscall", &args.at, show)?;
-    micro::pin::pin(session.first_cpu()).map_err(flagged)?;
+    let session = MicroRun::begin("syscall", &args.at, show)?;
+    micro::pin::pin(session.first_cpu()).map_err(name_flag)?;
     let bar = show.parts(7);
     bar.set_prefix("syscall");
     let mut heard = |call: &micro::syscall::Call| {
         bar.inc(1);
         bar.set_message(call.name);
     };
-    let found = micro::syscall::run(args.time.0, &session.stop(), &mut heard).map_err(flagged)?;
+    let found = micro::syscall::run(args.time.0, &session.stop(), &mut heard).map_err(name_flag)?;
     bar.finish_and_clear();
     let mut table = Table::new("What the kernel's services cost, ns")
         .column("call", Align::Left, ALWAYS)

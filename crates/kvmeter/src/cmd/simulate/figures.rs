@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cachesim::Outcome;
-use cachesim::thesis::{Figure, Shown};
+use cachesim::SimOutcome;
+use cachesim::thesis::{ThesisFigure, FigureMetric};
 use cachesim::validate::{Metric, Validation};
 use report::figure::{Axis, Chart, Entry, Line, LineChart, Panel, Point as Mark, Scale, Shape};
 use report::format;
@@ -21,7 +21,7 @@ const SIMULATED: &str = "Every number is simulated, none is measured; see docs/c
 struct Measure {
     name: &'static str,
     label: &'static str,
-    of: fn(&Outcome) -> Option<f64>,
+    of: fn(&SimOutcome) -> Option<f64>,
     log: bool,
 }
 
@@ -69,7 +69,7 @@ const NEIGHBOURS: Measure = Measure {
 /// A line: its name and its values over the axis, several measures of each.
 struct Series {
     label: String,
-    points: Vec<(f64, String, Outcome)>,
+    points: Vec<(f64, String, SimOutcome)>,
     hollow: bool,
 }
 
@@ -81,7 +81,7 @@ pub fn write(path: &Path, title: &str, drawings: Vec<Drawing>) -> anyhow::Result
 }
 
 /// One figure over the first key that was swept over several values.
-pub fn swept(sweep: &Sweep, points: &[Point], outcomes: &[Outcome]) -> Vec<Drawing> {
+pub fn swept(sweep: &Sweep, points: &[Point], outcomes: &[SimOutcome]) -> Vec<Drawing> {
     let key = sweep.varied().first().map(|key| (*key).to_owned());
     let mut series: Vec<Series> = Vec::new();
     for (i, (point, outcome)) in points.iter().zip(outcomes).enumerate() {
@@ -172,7 +172,7 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
 }
 
 /// The seed's figures.
-pub fn thesis(plans: &[Figure], outcomes: &[Outcome]) -> Vec<Drawing> {
+pub fn thesis(plans: &[ThesisFigure], outcomes: &[SimOutcome]) -> Vec<Drawing> {
     let mut rest = outcomes.iter();
     let mut drawings = Vec::new();
     for plan in plans {
@@ -184,10 +184,10 @@ pub fn thesis(plans: &[Figure], outcomes: &[Outcome]) -> Vec<Drawing> {
             });
             all.push(Series { label: line.label.clone(), points: points.collect(), hollow: false });
         }
-        let measures = match plan.shown {
-            Shown::MissRate => vec![WORKER_MISSES],
-            Shown::Latency => vec![MEAN, P99],
-            Shown::Both => vec![MEAN, WORKER_MISSES],
+        let measures = match plan.metric {
+            FigureMetric::MissRate => vec![WORKER_MISSES],
+            FigureMetric::Latency => vec![MEAN, P99],
+            FigureMetric::Both => vec![MEAN, WORKER_MISSES],
         };
         let id = format!("figure-{}", plan.id.replace('.', "-"));
         let title = format!("Figure {}: {}", plan.id, plan.title);

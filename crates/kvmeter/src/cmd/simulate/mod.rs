@@ -7,9 +7,9 @@ mod tables;
 
 use std::io::BufReader;
 
-use cachesim::sweep::{Job, run_all};
+use cachesim::sweep::{SweepJob, run_all};
 use cachesim::validate::validate_series;
-use cachesim::{Machine, Outcome as Simulation, Policy, Traffic};
+use cachesim::{SimulatedMachine, SimOutcome as Simulation, Policy, Traffic};
 use serde_json::{Value, json};
 
 use crate::args::{Simulate, SimulateDca, Simulated};
@@ -28,7 +28,7 @@ pub fn run(args: &Simulate, show: &Show) -> anyhow::Result<Outcome> {
 }
 
 fn dca(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
-    let machine = Machine::open(args.machine.as_deref().unwrap_or("xeon-gold-6140"))?;
+    let machine = SimulatedMachine::open(args.machine.as_deref().unwrap_or("xeon-gold-6140"))?;
     if let Some(path) = &args.trace {
         return trace(args, &machine, path, show);
     }
@@ -103,9 +103,9 @@ fn seed_figures(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
     let path = args.figures.as_ref();
     let path =
         path.ok_or_else(|| request("--seed-figures: name the page with `--figures FILE`"))?;
-    let machine = Machine::open(args.machine.as_deref().unwrap_or("xeon-e5-2697-v2"))?;
+    let machine = SimulatedMachine::open(args.machine.as_deref().unwrap_or("xeon-e5-2697-v2"))?;
     let plans = cachesim::thesis::figures(&machine)?;
-    let jobs: Vec<Job> = plans.iter().flat_map(|plan| plan.jobs()).collect();
+    let jobs: Vec<SweepJob> = plans.iter().flat_map(|plan| plan.jobs()).collect();
     show.note(&format!("{} simulations", jobs.len()));
     let outcomes = run_all(&jobs)?;
     figures::write(
@@ -124,7 +124,7 @@ fn seed_figures(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
 
 fn trace(
     args: &SimulateDca,
-    machine: &Machine,
+    machine: &SimulatedMachine,
     path: &std::path::Path,
     show: &Show,
 ) -> anyhow::Result<Outcome> {

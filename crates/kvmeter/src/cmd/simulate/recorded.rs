@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cachesim::{Recorded, Traffic};
+use cachesim::{RecordedArrivals, Traffic};
 use model::random::{Draws, mix};
 use record::{LoopKind, RunSelection};
 
@@ -47,7 +47,7 @@ pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
         }
     }
     arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
-    traffic.port.recording = Some(Arc::new(Recorded::of(arrivals, most)?));
+    traffic.port.recording = Some(Arc::new(RecordedArrivals::of(arrivals, most)?));
     traffic.name = format!("{} as in {text}", traffic.name);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Every combination of what was swept.
 
-use cachesim::sweep::Job;
-use cachesim::{Machine, Policy, SimError, Traffic};
+use cachesim::sweep::SweepJob;
+use cachesim::{SimulatedMachine, Policy, SimError, Traffic};
 
 use crate::exit::request;
 
@@ -54,10 +54,10 @@ impl Sweep {
     /// Simulations in order: the last key changes first, policies before it.
     pub fn jobs(
         &self,
-        machine: &Machine,
+        machine: &SimulatedMachine,
         traffic: &Traffic,
         policies: &[Policy],
-    ) -> anyhow::Result<(Vec<Point>, Vec<Job>)> {
+    ) -> anyhow::Result<(Vec<Point>, Vec<SweepJob>)> {
         let lengths = self.keys.iter().map(|(_, values)| values.len());
         let combinations = lengths.fold(1, usize::saturating_mul);
         if combinations.saturating_mul(policies.len()) > MOST {
@@ -83,7 +83,7 @@ impl Sweep {
             traffic.recheck(&machine).map_err(place)?;
             for policy in policies {
                 points.push(Point { at: at.clone(), policy: policy.name() });
-                jobs.push(Job {
+                jobs.push(SweepJob {
                     machine: machine.clone(),
                     traffic: traffic.clone(),
                     policy: *policy,

@@ -1,6 +1,6 @@
 //! What was simulated, as tables.
 
-use cachesim::Outcome;
+use cachesim::SimOutcome;
 use cachesim::trace::TraceOutcome;
 use cachesim::validate::Validation;
 use report::format;
@@ -11,7 +11,7 @@ use super::sweep::Point;
 const SIMULATED: &str = "Every number is simulated.";
 
 /// A row an outcome.
-pub fn outcomes(points: &[Point], outcomes: &[Outcome]) -> Table {
+pub fn outcomes(points: &[Point], outcomes: &[SimOutcome]) -> Table {
     let mut table = Table::new("Direct cache access");
     let swept = points.first().map(|point| point.at.as_slice()).unwrap_or_default();
     for (key, _) in swept {

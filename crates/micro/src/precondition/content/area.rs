@@ -8,15 +8,15 @@ use super::BLOCK;
 
 /// How much is read at both ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct AreaEnds {
     head: u64,
     tail: u64,
 }
 
 /// Of a whole device.
-pub(super) const WHOLE: Ends = Ends { head: 2 << 20, tail: 1 << 20 };
+pub(super) const WHOLE: AreaEnds = AreaEnds { head: 2 << 20, tail: 1 << 20 };
 /// Of a partition.
-pub(super) const PART: Ends = Ends { head: 512 << 10, tail: 1 << 20 };
+pub(super) const PART: AreaEnds = AreaEnds { head: 512 << 10, tail: 1 << 20 };
 
 /// A device, a file, or a partition of one.
 pub(super) struct Area {
@@ -26,7 +26,7 @@ pub(super) struct Area {
 }
 
 impl Area {
-    pub(super) fn read(file: &File, begin: u64, bytes: u64, ends: Ends) -> io::Result<Area> {
+    pub(super) fn read(file: &File, begin: u64, bytes: u64, ends: AreaEnds) -> io::Result<Area> {
         // A new or short file has nothing behind its end.
         let there = file.metadata().ok().filter(std::fs::Metadata::is_file);
         let bytes = there.map_or(bytes, |there| bytes.min(there.len().saturating_sub(begin)));

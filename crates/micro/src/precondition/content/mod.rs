@@ -29,21 +29,21 @@ const UNKNOWN: &str = "data";
 
 /// Something that would be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundContent {
     /// What is on it, with an article.
-    pub words: String,
+    pub description: String,
     /// By this word it is allowed to be lost: `ext4:3f2a91c0`, the kind and the first digits of an
     /// identifier, so that the word for one device is not that for another.
-    pub word: String,
+    pub token: String,
     /// The digits are of the content, for want of an identifier: whatever is written changes them.
     by_content: bool,
 }
 
-impl Found {
-    fn new(kind: &str, digits: Option<String>, area: &Area, words: String) -> Found {
+impl FoundContent {
+    fn new(kind: &str, digits: Option<String>, area: &Area, words: String) -> FoundContent {
         let by_content = digits.is_none();
         let digits = digits.unwrap_or_else(|| area.digits());
-        Found { words, word: format!("{kind}:{digits}"), by_content }
+        FoundContent { description: words, token: format!("{kind}:{digits}"), by_content }
     }
 
     fn kind(word: &str) -> &str {
@@ -52,14 +52,14 @@ impl Found {
 
     /// Data of no known kind.
     fn is_unknown(&self) -> bool {
-        Found::kind(&self.word) == UNKNOWN
+        FoundContent::kind(&self.token) == UNKNOWN
     }
 
     /// Whether it may be what is left of what had these words before a part of it was overwritten:
     /// the same, or data of no known kind, which whatever lost its signature is.
-    pub(super) fn may_be_left_of(&self, words: &[String]) -> bool {
-        let same_kind = |word: &String| Found::kind(word) == Found::kind(&self.word);
-        words.contains(&self.word)
+    pub(super) fn may_be_remainder_of(&self, words: &[String]) -> bool {
+        let same_kind = |word: &String| FoundContent::kind(word) == FoundContent::kind(&self.token);
+        words.contains(&self.token)
             || (self.by_content && words.iter().any(same_kind))
             || (self.is_unknown() && !words.is_empty())
     }
@@ -69,7 +69,7 @@ impl Found {
 ///
 /// # Errors
 /// It cannot be read: then it is not known what is on it.
-pub(super) fn look(file: &File, bytes: u64) -> io::Result<Vec<Found>> {
+pub(super) fn inspect(file: &File, bytes: u64) -> io::Result<Vec<FoundContent>> {
     let area = Area::read(file, 0, bytes, area::WHOLE)?;
     let mut found = signature::all(&area);
     if let Some(table) = partitions::table(file, &area, &found)? {
@@ -80,7 +80,7 @@ pub(super) fn look(file: &File, bytes: u64) -> io::Result<Vec<Found>> {
         && let Some(at) = first_foreign(file, &area)?
     {
         let words = format!("data of no known kind (the first of it in the block at byte {at})");
-        found.push(Found::new(UNKNOWN, None, &area, words));
+        found.push(FoundContent::new(UNKNOWN, None, &area, words));
     }
     Ok(found)
 }

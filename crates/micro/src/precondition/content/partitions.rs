@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use super::area::{Area, PART, plain};
-use super::{Found, digits_of, signature};
+use super::{FoundContent, digits_of, signature};
 
 /// So many partitions are looked into and told of.
 const TOLD: usize = 16;
@@ -16,7 +16,7 @@ struct Partition {
 }
 
 /// The table of a device, if it has one.
-pub(super) fn table(file: &File, area: &Area, file_systems: &[Found]) -> io::Result<Option<Found>> {
+pub(super) fn table(file: &File, area: &Area, file_systems: &[FoundContent]) -> io::Result<Option<FoundContent>> {
     let (kind, name, digits, partitions) = match (gpt(area), mbr(area, file_systems)) {
         (Some((digits, partitions)), _) => ("gpt", "a GPT partition table", digits, partitions),
         (None, Some((digits, partitions))) => ("mbr", "an MBR partition table", digits, partitions),
@@ -35,7 +35,7 @@ pub(super) fn table(file: &File, area: &Area, file_systems: &[Found]) -> io::Res
         1 => format!("{name} with 1 partition: {}", held.join("; ")),
         _ => format!("{name} with {count} partitions: {}", held.join("; ")),
     };
-    Ok(Some(Found::new(kind, Some(digits), area, words)))
+    Ok(Some(FoundContent::new(kind, Some(digits), area, words)))
 }
 
 impl Partition {
@@ -43,7 +43,7 @@ impl Partition {
         let held = match self.begin.checked_add(self.bytes) {
             Some(end) if end <= device && self.bytes > 0 => {
                 let area = Area::read(file, self.begin, self.bytes, PART)?;
-                signature::all(&area).into_iter().map(|found| found.words).collect()
+                signature::all(&area).into_iter().map(|found| found.description).collect()
             }
             _ => vec!["beyond the end of the device".to_owned()],
         };
@@ -91,10 +91,10 @@ fn name(bytes: &[u8]) -> Option<String> {
 }
 
 /// The boot sectors of FAT, NTFS and their like end as a table does.
-fn mbr(area: &Area, file_systems: &[Found]) -> Option<(String, Vec<Partition>)> {
+fn mbr(area: &Area, file_systems: &[FoundContent]) -> Option<(String, Vec<Partition>)> {
     const ENTRIES: u64 = 446;
     let boots = ["vfat:", "ntfs:", "exfat:", "bitlocker:"];
-    let is_boot = |found: &Found| boots.iter().any(|kind| found.word.starts_with(kind));
+    let is_boot = |found: &FoundContent| boots.iter().any(|kind| found.token.starts_with(kind));
     if !area.is_at(510, b"\x55\xaa") || file_systems.iter().any(is_boot) {
         return None;
     }

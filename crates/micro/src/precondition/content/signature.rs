@@ -2,11 +2,11 @@
 //! one from another.
 
 use super::area::Area;
-use super::{Found, OWN_LABEL, digits_of};
+use super::{FoundContent, OWN_LABEL, digits_of};
 
 /// Where something stands.
 #[derive(Debug, Clone, Copy)]
-enum At {
+enum SignatureOffset {
     Begin(u64),
     /// Before the end of the device, whose size is rounded down to a multiple of the second.
     End(u64, u64),
@@ -14,7 +14,7 @@ enum At {
 
 /// Where an identifier stands, from the signature's own base.
 #[derive(Debug, Clone, Copy)]
-enum Id {
+enum IdentifierOffset {
     /// 16 bytes.
     Uuid(u64),
     /// So many letters.
@@ -28,34 +28,34 @@ struct Signature {
     /// With an article, for a sentence.
     name: &'static str,
     /// Bases of the structure, of which any may be there.
-    bases: &'static [At],
+    bases: &'static [SignatureOffset],
     /// From the base.
     magic_at: u64,
     magic: &'static [u8],
-    id: Id,
+    id: IdentifierOffset,
     label: Option<(u64, usize)>,
 }
 
 const fn signature(
     (kind, name): (&'static str, &'static str),
-    bases: &'static [At],
+    bases: &'static [SignatureOffset],
     (magic_at, magic): (u64, &'static [u8]),
-    id: Id,
+    id: IdentifierOffset,
     label: Option<(u64, usize)>,
 ) -> Signature {
     Signature { kind, name, bases, magic_at, magic, id, label }
 }
 
-use At::{Begin, End};
+use SignatureOffset::{Begin, End};
 
 const BCACHE: &[u8] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
 const BCACHEFS: &[u8] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef";
 const MD: &[u8] = &0xa92b_4efc_u32.to_le_bytes();
 const MD_BIG: &[u8] = &0xa92b_4efc_u32.to_be_bytes();
-const PAGES: &[At] = &[Begin(4096), Begin(8192), Begin(16384), Begin(65536)];
-const LVM: &[At] = &[Begin(0), Begin(512), Begin(1024), Begin(1536)];
+const PAGES: &[SignatureOffset] = &[Begin(4096), Begin(8192), Begin(16384), Begin(65536)];
+const LVM: &[SignatureOffset] = &[Begin(0), Begin(512), Begin(1024), Begin(1536)];
 /// Second headers of LUKS 2.
-const LUKS: &[At] =
+const LUKS: &[SignatureOffset] =
     &[Begin(0x4000), Begin(0x8000), Begin(0x1_0000), Begin(0x2_0000), Begin(0x4_0000)];
 
 /// Formats as their programs write them. `ext` and partition tables are looked at apart: their
@@ -65,174 +65,174 @@ const ALL: &[Signature] = &[
         ("xfs", "an XFS file system"),
         &[Begin(0)],
         (0, b"XFSB"),
-        Id::Uuid(32),
+        IdentifierOffset::Uuid(32),
         Some((108, 12)),
     ),
     signature(
         ("btrfs", "a member of a btrfs file system"),
         &[Begin(65536)],
         (64, b"_BHRfS_M"),
-        Id::Uuid(32),
+        IdentifierOffset::Uuid(32),
         Some((299, 64)),
     ),
     signature(
         ("bcachefs", "a member of a bcachefs file system"),
         &[Begin(4096)],
         (24, BCACHEFS),
-        Id::Uuid(56),
+        IdentifierOffset::Uuid(56),
         Some((72, 32)),
     ),
     signature(
         ("bcache", "a bcache device"),
         &[Begin(4096)],
         (24, BCACHE),
-        Id::Uuid(40),
+        IdentifierOffset::Uuid(40),
         Some((72, 32)),
     ),
     signature(
         ("f2fs", "an F2FS file system"),
         &[Begin(1024), Begin(5120)],
         (0, &0xF2F5_2010_u32.to_le_bytes()),
-        Id::Uuid(108),
+        IdentifierOffset::Uuid(108),
         None,
     ),
-    signature(("jfs", "a JFS file system"), &[Begin(32768)], (0, b"JFS1"), Id::Uuid(136), None),
+    signature(("jfs", "a JFS file system"), &[Begin(32768)], (0, b"JFS1"), IdentifierOffset::Uuid(136), None),
     signature(
         ("reiserfs", "a ReiserFS file system"),
         &[Begin(65536), Begin(8192)],
         (52, b"ReIsEr"),
-        Id::Uuid(84),
+        IdentifierOffset::Uuid(84),
         Some((100, 16)),
     ),
     signature(
         ("ocfs2", "an OCFS2 file system"),
         &[Begin(1024), Begin(2048), Begin(4096), Begin(8192)],
         (0, b"OCFSV2"),
-        Id::None,
+        IdentifierOffset::None,
         None,
     ),
     signature(
         ("gfs2", "a GFS2 file system"),
         &[Begin(65536)],
         (0, b"\x01\x16\x19\x70\0\0\0\x01"),
-        Id::None,
+        IdentifierOffset::None,
         None,
     ),
     signature(
         ("erofs", "an EROFS file system"),
         &[Begin(1024)],
         (0, &0xE0F5_E1E2_u32.to_le_bytes()),
-        Id::Uuid(48),
+        IdentifierOffset::Uuid(48),
         None,
     ),
-    signature(("squashfs", "a SquashFS image"), &[Begin(0)], (0, b"hsqs"), Id::None, None),
-    signature(("iso9660", "an ISO 9660 image"), &[Begin(32768)], (1, b"CD001"), Id::None, None),
-    signature(("ntfs", "an NTFS file system"), &[Begin(0)], (3, b"NTFS    "), Id::None, None),
-    signature(("exfat", "an exFAT file system"), &[Begin(0)], (3, b"EXFAT   "), Id::None, None),
+    signature(("squashfs", "a SquashFS image"), &[Begin(0)], (0, b"hsqs"), IdentifierOffset::None, None),
+    signature(("iso9660", "an ISO 9660 image"), &[Begin(32768)], (1, b"CD001"), IdentifierOffset::None, None),
+    signature(("ntfs", "an NTFS file system"), &[Begin(0)], (3, b"NTFS    "), IdentifierOffset::None, None),
+    signature(("exfat", "an exFAT file system"), &[Begin(0)], (3, b"EXFAT   "), IdentifierOffset::None, None),
     signature(
         ("bitlocker", "a volume encrypted by BitLocker"),
         &[Begin(0)],
         (3, b"-FVE-FS-"),
-        Id::None,
+        IdentifierOffset::None,
         None,
     ),
-    signature(("vfat", "a FAT file system"), &[Begin(0)], (82, b"FAT32"), Id::None, Some((71, 11))),
-    signature(("vfat", "a FAT file system"), &[Begin(0)], (54, b"FAT1"), Id::None, Some((43, 11))),
-    signature(("apfs", "an APFS container"), &[Begin(0)], (32, b"NXSB"), Id::None, None),
-    signature(("hfsplus", "an HFS+ file system"), &[Begin(1024)], (0, b"H+\0\x04"), Id::None, None),
-    signature(("swap", "swap space"), PAGES, (0, b""), Id::None, None),
+    signature(("vfat", "a FAT file system"), &[Begin(0)], (82, b"FAT32"), IdentifierOffset::None, Some((71, 11))),
+    signature(("vfat", "a FAT file system"), &[Begin(0)], (54, b"FAT1"), IdentifierOffset::None, Some((43, 11))),
+    signature(("apfs", "an APFS container"), &[Begin(0)], (32, b"NXSB"), IdentifierOffset::None, None),
+    signature(("hfsplus", "an HFS+ file system"), &[Begin(1024)], (0, b"H+\0\x04"), IdentifierOffset::None, None),
+    signature(("swap", "swap space"), PAGES, (0, b""), IdentifierOffset::None, None),
     signature(
         ("luks", "a volume encrypted by LUKS"),
         &[Begin(0)],
         (0, b"LUKS\xba\xbe"),
-        Id::Text(168, 36),
+        IdentifierOffset::Text(168, 36),
         Some((24, 40)),
     ),
     signature(
         ("luks", "the second header of a volume encrypted by LUKS"),
         LUKS,
         (0, b"SKUL\xba\xbe"),
-        Id::Text(168, 36),
+        IdentifierOffset::Text(168, 36),
         None,
     ),
-    signature(("lvm", "a physical volume of LVM"), LVM, (24, b"LVM2 001"), Id::Text(32, 32), None),
+    signature(("lvm", "a physical volume of LVM"), LVM, (24, b"LVM2 001"), IdentifierOffset::Text(32, 32), None),
     signature(
         ("md", "a member of an md array"),
         &[Begin(0), Begin(4096), End(8192, 4096)],
         (0, MD),
-        Id::Uuid(16),
+        IdentifierOffset::Uuid(16),
         Some((32, 32)),
     ),
     signature(
         ("md", "a member of an md array (0.90)"),
         &[End(65536, 65536)],
         (0, MD),
-        Id::None,
+        IdentifierOffset::None,
         None,
     ),
     signature(
         ("md", "a member of an md array (0.90)"),
         &[End(65536, 65536)],
         (0, MD_BIG),
-        Id::None,
+        IdentifierOffset::None,
         None,
     ),
     signature(
         ("imsm", "a member of an Intel RAID"),
         &[End(1024, 512), End(8192, 4096)],
         (0, b"Intel Raid ISM Cfg Sig. "),
-        Id::None,
+        IdentifierOffset::None,
         None,
     ),
     signature(
         ("ddf", "a member of a DDF RAID"),
         &[End(512, 512)],
         (0, b"\xde\x11\xde\x11"),
-        Id::None,
+        IdentifierOffset::None,
         None,
     ),
-    signature(("drbd", "a DRBD device"), &[End(4096, 4096)], (60, b"\x83\x74\x02"), Id::None, None),
+    signature(("drbd", "a DRBD device"), &[End(4096, 4096)], (60, b"\x83\x74\x02"), IdentifierOffset::None, None),
     signature(
         ("stratis", "a Stratis device"),
         &[Begin(512), Begin(4608)],
         (4, b"!Stra0tis\x86\xff\x02^\x41rh"),
-        Id::Text(32, 32),
+        IdentifierOffset::Text(32, 32),
         None,
     ),
     signature(
         ("bluestore", "a Ceph BlueStore device"),
         &[Begin(0)],
         (0, b"bluestore block device"),
-        Id::Text(23, 36),
+        IdentifierOffset::Text(23, 36),
         None,
     ),
     signature(
         ("verity", "hashes of dm-verity"),
         &[Begin(0)],
         (0, b"verity\0\0"),
-        Id::Uuid(16),
+        IdentifierOffset::Uuid(16),
         None,
     ),
     signature(
         ("integrity", "a dm-integrity device"),
         &[Begin(0)],
         (0, b"integrt\0"),
-        Id::None,
+        IdentifierOffset::None,
         None,
     ),
-    signature(("vdo", "a VDO volume"), &[Begin(0)], (0, b"dmvdo001"), Id::None, None),
+    signature(("vdo", "a VDO volume"), &[Begin(0)], (0, b"dmvdo001"), IdentifierOffset::None, None),
     signature(
         ("asm", "a disk of Oracle ASM"),
         &[Begin(0)],
         (32, b"ORCLDISK"),
-        Id::None,
+        IdentifierOffset::None,
         Some((40, 24)),
     ),
 ];
 
 /// All that is known by its signature.
-pub(super) fn all(area: &Area) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+pub(super) fn all(area: &Area) -> Vec<FoundContent> {
+    let mut found: Vec<FoundContent> = Vec::new();
     found.extend(Ext4::of(area).map(|ext| ext.found(area)));
     found.extend(zfs(area));
     for signature in ALL {
@@ -241,14 +241,14 @@ pub(super) fn all(area: &Area) -> Vec<Found> {
     // A structure and its copy are one thing.
     let mut seen: Vec<String> = Vec::new();
     found.retain(|one| {
-        let new = !seen.contains(&one.word);
-        seen.push(one.word.clone());
+        let new = !seen.contains(&one.token);
+        seen.push(one.token.clone());
         new
     });
     found
 }
 
-impl At {
+impl SignatureOffset {
     fn offset(self, area: &Area) -> Option<u64> {
         match self {
             Begin(offset) => Some(offset),
@@ -258,7 +258,7 @@ impl At {
 }
 
 impl Signature {
-    fn found(&self, area: &Area, base: At) -> Option<Found> {
+    fn found(&self, area: &Area, base: SignatureOffset) -> Option<FoundContent> {
         let base = base.offset(area)?;
         if self.kind == "swap" {
             return swap(area, base);
@@ -267,13 +267,13 @@ impl Signature {
             return None;
         }
         let (digits, uuid) = match self.id {
-            Id::Uuid(at) => of_uuid(area.at(base + at, 16)?),
-            Id::Text(at, length) => of_text(area.text(base + at, length)),
-            Id::None => (None, None),
+            IdentifierOffset::Uuid(at) => of_uuid(area.at(base + at, 16)?),
+            IdentifierOffset::Text(at, length) => of_text(area.text(base + at, length)),
+            IdentifierOffset::None => (None, None),
         };
         let label = self.label.and_then(|(at, length)| area.text(base + at, length));
         let words = described(self.name, label.as_deref(), uuid.as_deref(), None);
-        Some(Found::new(self.kind, digits, area, words))
+        Some(FoundContent::new(self.kind, digits, area, words))
     }
 }
 
@@ -316,7 +316,7 @@ fn uuid(bytes: &[u8]) -> String {
 }
 
 /// `end` is that of the first page, whose size is the machine's that made it.
-fn swap(area: &Area, end: u64) -> Option<Found> {
+fn swap(area: &Area, end: u64) -> Option<FoundContent> {
     let is = |magic: &[u8; 10]| area.is_at(end - 10, magic);
     if !is(b"SWAPSPACE2") && !is(b"SWAP-SPACE") {
         return None;
@@ -324,12 +324,12 @@ fn swap(area: &Area, end: u64) -> Option<Found> {
     let (digits, uuid) = of_uuid(area.at(1036, 16)?);
     let label = area.text(1052, 16);
     let words = described("swap space", label.as_deref(), uuid.as_deref(), None);
-    Some(Found::new("swap", digits, area, words))
+    Some(FoundContent::new("swap", digits, area, words))
 }
 
 /// Labels of ZFS stand twice at each end; the uberblocks in them have the magic number, in the
 /// order of bytes of the machine that wrote them.
-fn zfs(area: &Area) -> Option<Found> {
+fn zfs(area: &Area) -> Option<FoundContent> {
     const LABEL: u64 = 256 << 10;
     let end = area.bytes / LABEL * LABEL;
     let bases = [Some(0), Some(LABEL), end.checked_sub(2 * LABEL), end.checked_sub(LABEL)];
@@ -351,7 +351,7 @@ fn zfs(area: &Area) -> Option<Found> {
         super::area::plain(&String::from_utf8_lossy(text))
     });
     let words = described("a member of a ZFS pool", name.as_deref(), None, None);
-    Some(Found::new("zfs", None, area, words))
+    Some(FoundContent::new("zfs", None, area, words))
 }
 
 /// The superblock of ext2, ext3 or ext4.
@@ -397,14 +397,14 @@ impl Ext4 {
         Ok(Ext4::of(&Area::read(file, 0, bytes.min(1 << 16), super::area::PART)?))
     }
 
-    fn found(&self, area: &Area) -> Found {
+    fn found(&self, area: &Area) -> FoundContent {
         let name = format!("an {} file system", self.kind);
         let mounted = self.mounted.as_ref().map(|place| format!("last mounted at {place}"));
         let words = described(&name, self.label.as_deref(), Some(&self.uuid), mounted);
-        let mut found = Found::new(self.kind, self.digits.clone(), area, words);
+        let mut found = FoundContent::new(self.kind, self.digits.clone(), area, words);
         if self.label.as_deref() == Some(OWN_LABEL) {
             // Of no value beyond the evaluation, so that a script may name it.
-            found.word = OWN_LABEL.to_owned();
+            found.token = OWN_LABEL.to_owned();
         }
         found
     }

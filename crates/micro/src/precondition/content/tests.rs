@@ -15,15 +15,15 @@ fn blank(bytes: u64) -> File {
 type Part<'a> = (u64, &'a [u8]);
 
 /// What is found on a disk of so many bytes with this at these places.
-fn found(bytes: u64, content: &[Part<'_>]) -> Vec<Found> {
+fn found(bytes: u64, content: &[Part<'_>]) -> Vec<FoundContent> {
     let file = blank(bytes);
     for (at, part) in content {
         file.write_all_at(part, *at).unwrap();
     }
-    look(&file, bytes).unwrap()
+    inspect(&file, bytes).unwrap()
 }
 
-fn only(bytes: u64, content: &[Part<'_>]) -> Found {
+fn only(bytes: u64, content: &[Part<'_>]) -> FoundContent {
     let found = found(bytes, content);
     assert_eq!(found.len(), 1, "{found:?}");
     found.into_iter().next().unwrap()
@@ -53,14 +53,14 @@ fn nothing_is_nothing() {
 #[test]
 fn what_is_known_is_named_with_what_tells_it_from_others() {
     let ext = only(64 * MIB, &[(1024, &ext4(b"home", UUID))]);
-    assert_eq!(ext.word, "ext4:3f2a91c0");
+    assert_eq!(ext.token, "ext4:3f2a91c0");
     assert_eq!(
-        ext.words,
+        ext.description,
         "an ext4 file system `home` (UUID 3f2a91c0-1122-3344-5566-778899aabbcc, last mounted at \
          /srv)"
     );
     let own = only(64 * MIB, &[(1024, &ext4(OWN_LABEL.as_bytes(), UUID))]);
-    assert_eq!(own.word, OWN_LABEL);
+    assert_eq!(own.token, OWN_LABEL);
     // Something else that ends in the same two bytes.
     let mut other = ext4(b"", UUID);
     other[24] = 99;
@@ -88,7 +88,7 @@ fn what_is_known_is_named_with_what_tells_it_from_others() {
     ];
     for (word, content) in cases {
         let one = only(64 * MIB, content);
-        assert_eq!(one.word, *word, "{one:?}");
+        assert_eq!(one.token, *word, "{one:?}");
     }
     let kinds: &[(&str, &[Part<'_>])] = &[
         ("md", &[(64 * MIB - 65536, &0xa92b_4efc_u32.to_le_bytes())]),
@@ -104,12 +104,12 @@ fn what_is_known_is_named_with_what_tells_it_from_others() {
     ];
     for (kind, content) in kinds {
         let one = only(64 * MIB, content);
-        assert_eq!(Found::kind(&one.word), *kind, "{one:?}");
+        assert_eq!(FoundContent::kind(&one.token), *kind, "{one:?}");
         assert!(one.by_content, "{one:?}");
     }
     let pool = b"\0\0\0\x04name\0\0\0\x09\0\0\0\x01\0\0\0\x04tank";
     let zfs = only(64 * MIB, &[(128 << 10, &0x00ba_b10c_u64.to_le_bytes()), (17 << 10, pool)]);
-    assert_eq!(zfs.words, "a member of a ZFS pool `tank`");
+    assert_eq!(zfs.description, "a member of a ZFS pool `tank`");
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn a_partition_table_says_what_is_in_its_partitions() {
     entry(462, 4096, 1 << 20);
     mbr[510..].copy_from_slice(b"\x55\xaa");
     let table = only(64 * MIB, &[(0, &mbr), (2 * MIB + 1024, &ext4(b"home", UUID))]);
-    assert_eq!(table.word, "mbr:deadbeef");
+    assert_eq!(table.token, "mbr:deadbeef");
     for words in ["2 partitions", "an ext4 file system `home`", "beyond the end of the device"] {
-        assert!(table.words.contains(words), "{words}: {table:?}");
+        assert!(table.description.contains(words), "{words}: {table:?}");
     }
     // The copy at the end alone, as it is left where only the beginning was wiped.
     let mut header = vec![0; 512];
@@ -162,23 +162,23 @@ fn a_partition_table_says_what_is_in_its_partitions() {
         (2 * MIB + 1024, &ext4(b"home", UUID)),
     ];
     let table = only(64 * MIB, content);
-    assert_eq!(table.word, "gpt:3f2a91c0");
-    assert!(table.words.contains("1 partition: `rt`: an ext4 file system `home`"), "{table:?}");
+    assert_eq!(table.token, "gpt:3f2a91c0");
+    assert!(table.description.contains("1 partition: `rt`: an ext4 file system `home`"), "{table:?}");
 }
 
 #[test]
 fn tables_that_lie_end() {
     let mut header = vec![0xff; 512];
     header[..8].copy_from_slice(b"EFI PART");
-    assert!(only(4 * MIB, &[(512, &header)]).words.contains("without partitions"));
+    assert!(only(4 * MIB, &[(512, &header)]).description.contains("without partitions"));
     header[72..80].copy_from_slice(&2_u64.to_le_bytes());
     let many = vec![0xff; 256 * 128];
     header[84..88].copy_from_slice(&128_u32.to_le_bytes());
     let table = only(4 * MIB, &[(512, &header), (1024, &many)]);
-    assert!(table.words.contains("256 partitions"), "{table:?}");
+    assert!(table.description.contains("256 partitions"), "{table:?}");
     // Names of strangers do not reach the terminal raw.
     let named = only(64 * MIB, &[(1024, &ext4(b"\x1b[31mred", UUID))]);
-    assert!(named.words.contains("`?[31mred`"), "{named:?}");
+    assert!(named.description.contains("`?[31mred`"), "{named:?}");
 }
 
 #[test]
@@ -190,13 +190,13 @@ fn what_a_preconditioning_wrote_is_no_content_until_something_lies_on_it() {
         block[..8].copy_from_slice(&at.to_le_bytes());
         file.write_all_at(&block, at).unwrap();
     }
-    assert_eq!(look(&file, bytes).unwrap(), []);
+    assert_eq!(inspect(&file, bytes).unwrap(), []);
     file.write_all_at(b"hello", 3 * MIB).unwrap();
-    assert!(look(&file, bytes).unwrap()[0].is_unknown());
+    assert!(inspect(&file, bytes).unwrap()[0].is_unknown());
     file.write_all_at(&[0; 5], 3 * MIB).unwrap();
     // Swap leaves the first 1 KiB as it was.
     file.write_all_at(b"SWAPSPACE2", 4086).unwrap();
-    assert_eq!(Found::kind(&look(&file, bytes).unwrap()[0].word), "swap");
+    assert_eq!(FoundContent::kind(&inspect(&file, bytes).unwrap()[0].token), "swap");
 }
 
 #[test]
@@ -207,5 +207,5 @@ fn a_disk_is_looked_at_between_its_ends_too() {
     for at in (8 * MIB..200 * MIB).step_by(64 << 10) {
         file.write_all_at(&[7; 64 << 10], at).unwrap();
     }
-    assert!(look(&file, bytes).unwrap()[0].is_unknown());
+    assert!(inspect(&file, bytes).unwrap()[0].is_unknown());
 }

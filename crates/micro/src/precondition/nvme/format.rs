@@ -1,7 +1,7 @@
 //! Format: the user data of a namespace is erased, and its blocks stay as long as they are.
 
 use super::super::error::WriteError;
-use super::{Admin, Command, Erasure, OF_CONTROLLER, OF_NAMESPACE, identify};
+use super::{NvmeAdmin, NvmeCommand, Erasure, OF_CONTROLLER, OF_NAMESPACE, identify};
 
 const FORMAT: u8 = 0x80;
 /// The controller's identification: optional commands (OACS, bytes 256 and 257), and how formats
@@ -18,7 +18,7 @@ const USER_DATA: u32 = 1;
 /// The device answers when it has ended.
 const TIMEOUT_MS: u32 = 3_600_000;
 
-pub(super) fn plan(admin: &dyn Admin) -> Result<Erasure, String> {
+pub(super) fn plan(admin: &dyn NvmeAdmin) -> Result<Erasure, String> {
     let controller = identify(admin, OF_CONTROLLER, 0)?;
     if controller[COMMANDS] & CAN_FORMAT == 0 {
         return Err("its controller declares no format; leave out --format".to_owned());
@@ -37,13 +37,13 @@ pub(super) fn how(blocks: u8, protection: u8) -> u32 {
     index | metadata << 4 | kind << 5 | first << 8 | USER_DATA << 9 | upper << 12
 }
 
-pub(super) fn run(admin: &dyn Admin, namespace: u32, how: u32) -> Result<(), WriteError> {
-    let format = Command {
+pub(super) fn run(admin: &dyn NvmeAdmin, namespace: u32, how: u32) -> Result<(), WriteError> {
+    let format = NvmeCommand {
         opcode: FORMAT,
         namespace,
         cdw10: how,
         timeout_ms: TIMEOUT_MS,
-        ..Command::default()
+        ..NvmeCommand::default()
     };
     let call = |error| WriteError::Call { what: "formatting the namespace", error };
     admin.submit(format, &mut []).map_err(call)

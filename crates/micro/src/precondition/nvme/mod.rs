@@ -30,7 +30,7 @@ const PAGE: usize = 4096;
 /// `struct nvme_admin_cmd`.
 #[repr(C)]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Command {
+struct NvmeCommand {
     opcode: u8,
     flags: u8,
     reserved: u16,
@@ -52,15 +52,15 @@ struct Command {
 }
 
 /// Who takes commands.
-trait Admin {
+trait NvmeAdmin {
     /// Sends one; what it answers is written to `into`.
-    fn submit(&self, command: Command, into: &mut [u8]) -> io::Result<()>;
+    fn submit(&self, command: NvmeCommand, into: &mut [u8]) -> io::Result<()>;
     /// The number of the namespace behind the device that is to be erased.
     fn namespace(&self) -> io::Result<u32>;
 }
 
-impl Admin for File {
-    fn submit(&self, mut command: Command, into: &mut [u8]) -> io::Result<()> {
+impl NvmeAdmin for File {
+    fn submit(&self, mut command: NvmeCommand, into: &mut [u8]) -> io::Result<()> {
         command.address = into.as_mut_ptr() as u64;
         command.data_len = into.len() as u32;
         // SAFETY: the structure is the kernel's, and the memory that it names is borrowed for the
@@ -154,9 +154,9 @@ impl Erasure {
 }
 
 /// One page of 4 KiB that tells of the controller or of a namespace.
-fn identify(admin: &dyn Admin, of: u32, namespace: u32) -> Result<Vec<u8>, String> {
+fn identify(admin: &dyn NvmeAdmin, of: u32, namespace: u32) -> Result<Vec<u8>, String> {
     let mut page = vec![0; PAGE];
-    let command = Command { opcode: IDENTIFY, namespace, cdw10: of, ..Command::default() };
+    let command = NvmeCommand { opcode: IDENTIFY, namespace, cdw10: of, ..NvmeCommand::default() };
     admin.submit(command, &mut page).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOTTY | libc::EINVAL) => "is no NVMe device".to_owned(),
         _ => format!("does not identify itself as an NVMe device: {error}"),

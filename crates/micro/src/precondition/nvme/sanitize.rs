@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::error::WriteError;
-use super::{Admin, Command, Erasure, OF_CONTROLLER, identify};
+use super::{NvmeAdmin, NvmeCommand, Erasure, OF_CONTROLLER, identify};
 
 const GET_LOG_PAGE: u8 = 0x02;
 const SANITIZE: u8 = 0x84;
@@ -27,7 +27,7 @@ pub(super) fn name(action: u32) -> &'static str {
 }
 
 /// Blocks before keys: where the keys alone are gone, blocks may stay mapped.
-pub(super) fn plan(admin: &dyn Admin) -> Result<Erasure, String> {
+pub(super) fn plan(admin: &dyn NvmeAdmin) -> Result<Erasure, String> {
     let page = identify(admin, OF_CONTROLLER, 0)?;
     let bytes = page.get(CAPABILITIES).and_then(|bytes| bytes.try_into().ok());
     let capabilities = u32::from_le_bytes(bytes.unwrap_or_default());
@@ -45,7 +45,7 @@ pub(super) fn plan(admin: &dyn Admin) -> Result<Erasure, String> {
 
 /// What the log page says (SSTAT, SPROG).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum State {
+pub(super) enum SanitizeState {
     /// The share that is done.
     Running(f64),
     Done,
@@ -54,23 +54,23 @@ pub(super) enum State {
 }
 
 /// Progress in 1/65536, then the status.
-pub(super) fn state(page: &[u8]) -> State {
+pub(super) fn state(page: &[u8]) -> SanitizeState {
     let word = |at: usize| {
         let bytes = page.get(at..at + 2).and_then(|bytes| bytes.try_into().ok());
         u16::from_le_bytes(bytes.unwrap_or_default())
     };
     match word(2) & 0b111 {
         // Done, with the blocks deallocated or not.
-        1 | 4 => State::Done,
-        2 => State::Running(f64::from(word(0)) / 65536.0),
-        3 => State::Failed("the device says that its sanitize failed"),
-        0 => State::Failed("the device took the sanitize and knows of none"),
-        _ => State::Failed("the device tells a state of its sanitize that is not specified"),
+        1 | 4 => SanitizeState::Done,
+        2 => SanitizeState::Running(f64::from(word(0)) / 65536.0),
+        3 => SanitizeState::Failed("the device says that its sanitize failed"),
+        0 => SanitizeState::Failed("the device took the sanitize and knows of none"),
+        _ => SanitizeState::Failed("the device tells a state of its sanitize that is not specified"),
     }
 }
 
 pub(super) fn run(
-    admin: &dyn Admin,
+    admin: &dyn NvmeAdmin,
     action: u32,
     every: Duration,
     limit: Instant,
@@ -79,24 +79,24 @@ pub(super) fn run(
 ) -> Result<(), WriteError> {
     let call = |what| move |error| WriteError::Call { what, error };
     let erase =
-        Command { opcode: SANITIZE, cdw10: action, timeout_ms: 60_000, ..Command::default() };
+        NvmeCommand { opcode: SANITIZE, cdw10: action, timeout_ms: 60_000, ..NvmeCommand::default() };
     admin.submit(erase, &mut []).map_err(call("starting the sanitize"))?;
     let mut page = [0; STATUS_LEN];
     loop {
         std::thread::sleep(every);
         // Their number less one stands in the command.
         let dwords = STATUS_LEN as u32 / 4 - 1;
-        let log = Command {
+        let log = NvmeCommand {
             opcode: GET_LOG_PAGE,
             namespace: u32::MAX,
             cdw10: STATUS | dwords << 16,
-            ..Command::default()
+            ..NvmeCommand::default()
         };
         admin.submit(log, &mut page).map_err(call("asking how far the sanitize is"))?;
         match state(&page) {
-            State::Done => return Ok(()),
-            State::Failed(words) => return Err(WriteError::Other(words.to_owned())),
-            State::Running(share) => told(share),
+            SanitizeState::Done => return Ok(()),
+            SanitizeState::Failed(words) => return Err(WriteError::Other(words.to_owned())),
+            SanitizeState::Running(share) => told(share),
         }
         if stop.load(Ordering::Relaxed) || Instant::now() > limit {
             return Err(WriteError::Other(

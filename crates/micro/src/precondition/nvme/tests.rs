@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::{Admin, Command, Erasure, format, sanitize};
+use super::{NvmeAdmin, NvmeCommand, Erasure, format, sanitize};
 
 /// A controller that writes down what it is told.
 #[derive(Default)]
@@ -16,12 +16,12 @@ struct Fake {
     /// Progress and status, one for each look.
     states: RefCell<VecDeque<(u16, u16)>>,
     fails: Option<i32>,
-    told: RefCell<Vec<Command>>,
+    commands: RefCell<Vec<NvmeCommand>>,
 }
 
-impl Admin for Fake {
-    fn submit(&self, command: Command, into: &mut [u8]) -> io::Result<()> {
-        self.told.borrow_mut().push(command.clone());
+impl NvmeAdmin for Fake {
+    fn submit(&self, command: NvmeCommand, into: &mut [u8]) -> io::Result<()> {
+        self.commands.borrow_mut().push(command.clone());
         if let Some(code) = self.fails {
             return Err(io::Error::from_raw_os_error(code));
         }
@@ -56,9 +56,9 @@ fn sanitized(fake: &Fake, action: u32, stop: bool) -> (Result<(), String>, Vec<f
 
 #[test]
 fn the_structure_is_the_kernels() {
-    assert_eq!(size_of::<Command>(), 72);
-    assert_eq!(std::mem::offset_of!(Command, cdw10), 40);
-    assert_eq!(std::mem::offset_of!(Command, timeout_ms), 64);
+    assert_eq!(size_of::<NvmeCommand>(), 72);
+    assert_eq!(std::mem::offset_of!(NvmeCommand, cdw10), 40);
+    assert_eq!(std::mem::offset_of!(NvmeCommand, timeout_ms), 64);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_sanitize_is_what_the_controller_declares() {
     }
     let other = Fake { fails: Some(libc::ENOTTY), ..Fake::default() };
     assert_eq!(sanitize::plan(&other).unwrap_err(), "is no NVMe device");
-    assert_eq!(other.told.borrow().len(), 1, "nothing but the question was sent");
+    assert_eq!(other.commands.borrow().len(), 1, "nothing but the question was sent");
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn a_sanitize_is_started_once_and_waited_for() {
     let (done, shares) = sanitized(&fake, 2, false);
     done.unwrap();
     assert_eq!(shares, [0.0, 0.5]);
-    let told = fake.told.borrow();
-    let words = |c: &Command| (c.opcode, c.namespace, c.cdw10);
+    let told = fake.commands.borrow();
+    let words = |c: &NvmeCommand| (c.opcode, c.namespace, c.cdw10);
     // SANACT 2; log page 0x81 of 128 dwords (127 as they are counted), of the whole subsystem.
     assert_eq!(words(&told[0]), (0x84, 0, 2));
     for look in &told[1..] {
@@ -108,7 +108,7 @@ fn a_sanitize_that_did_not_succeed_says_so() {
     assert!(sanitized(&fake, 4, true).0.unwrap_err().contains("goes on inside the device"));
     let refuses = Fake { fails: Some(libc::EIO), ..Fake::default() };
     assert!(sanitized(&refuses, 4, false).0.unwrap_err().contains("starting the sanitize"));
-    assert_eq!(refuses.told.borrow().len(), 1, "it is not tried again");
+    assert_eq!(refuses.commands.borrow().len(), 1, "it is not tried again");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_format_keeps_the_blocks_as_they_are() {
     assert_eq!(plan, Erasure::Format { namespace: 7, how, all_namespaces: false });
     assert!(!plan.reaches_others() && plan.describe().contains("namespace 7"));
     format::run(&fake, 7, how).unwrap();
-    let told = fake.told.borrow();
+    let told = fake.commands.borrow();
     let last = told.last().unwrap();
     assert_eq!((last.opcode, last.namespace, last.cdw10), (0x80, 7, 0x353));
     // The 2 upper bits of more than 16 formats stand elsewhere in the command.
@@ -135,7 +135,7 @@ fn a_format_keeps_the_blocks_as_they_are() {
 fn a_format_is_refused_where_none_is_declared_and_told_where_it_reaches_further() {
     let none = Fake { controller: vec![(256, 0xfd)], ..Fake::default() };
     assert!(format::plan(&none).unwrap_err().contains("declares no format"));
-    assert_eq!(none.told.borrow().len(), 1, "nothing but the question was sent");
+    assert_eq!(none.commands.borrow().len(), 1, "nothing but the question was sent");
     let all = Fake { controller: vec![(256, 2), (524, 2)], ..Fake::default() };
     let plan = format::plan(&all).unwrap();
     assert!(plan.reaches_others() && plan.describe().contains("every namespace"));

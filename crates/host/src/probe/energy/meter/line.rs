@@ -19,20 +19,20 @@ const LIMIT: Duration = Duration::from_millis(150);
 /// For a single read, so that the limit is seen.
 const READ: Duration = Duration::from_millis(10);
 
-pub(super) struct Line {
+pub(super) struct SerialLine {
     port: TTYPort,
     name: String,
 }
 
-impl Line {
+impl SerialLine {
     /// Opens the port for this process alone.
-    pub fn open(root: &Root, settings: &MeterSettings) -> Result<Line, Unavailable> {
+    pub fn open(root: &Root, settings: &MeterSettings) -> Result<SerialLine, Unavailable> {
         let path = root.device(&settings.port).map_err(|_| missing(&settings.port))?;
         let port = serialport::new(path.to_string_lossy(), settings.baud)
             .timeout(READ)
             .open_native()
             .map_err(|error| refused(&settings.port, &error))?;
-        Ok(Line { port, name: settings.port.clone() })
+        Ok(SerialLine { port, name: settings.port.clone() })
     }
 
     /// The meter's output registers.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{Scope, Unit};
 
 use self::frame::Registers;
-use self::line::Line;
+use self::line::SerialLine;
 use super::settings::MeterSettings;
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
@@ -16,7 +16,7 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "meter", signals: SIGNALS, looks_at: "a serial port of the user's", init };
+    ProbeSpec { name: "meter", signals: SIGNALS, reads: "a serial port of the user's", init };
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.meter", Unit::Watts, Scope::Wall, "MCP39F511");
@@ -32,7 +32,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
             "name its serial port: `--probes meter=/dev/ttyUSB0`",
         )
     })?;
-    let mut meter = Meter { line: Line::open(root, &settings)?, settings };
+    let mut meter = Meter { line: SerialLine::open(root, &settings)?, settings };
     meter.watts()?;
     let which = format!("on {}", meter.settings.port);
     let every = context.every(EVERY);
@@ -45,7 +45,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
 }
 
 struct Meter {
-    line: Line,
+    line: SerialLine,
     settings: MeterSettings,
 }
 

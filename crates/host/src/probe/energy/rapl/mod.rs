@@ -21,7 +21,7 @@ use crate::unavailable::Unavailable;
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "rapl",
     signals: SIGNALS,
-    looks_at: "the perf PMU `power`, or /sys/class/powercap/intel-rapl*/energy_uj",
+    reads: "the perf PMU `power`, or /sys/class/powercap/intel-rapl*/energy_uj",
     init,
 };
 
@@ -44,7 +44,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// What a counter covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Domain {
+enum RaplDomain {
     Package,
     Dram,
     Core,
@@ -52,22 +52,22 @@ enum Domain {
     Psys,
 }
 
-impl Domain {
+impl RaplDomain {
     /// The series of a domain.
     const fn power(self) -> Signal {
         let (name, scope) = match self {
-            Domain::Package => ("power.package", Scope::Package),
-            Domain::Dram => ("power.dram", Scope::Memory),
-            Domain::Core => ("power.core", Scope::Package),
-            Domain::Psys => ("power.psys", Scope::Node),
+            RaplDomain::Package => ("power.package", Scope::Package),
+            RaplDomain::Dram => ("power.dram", Scope::Memory),
+            RaplDomain::Core => ("power.core", Scope::Package),
+            RaplDomain::Psys => ("power.psys", Scope::Node),
         };
         Signal::new(name, Unit::Watts, scope, "RAPL")
     }
 }
 
 /// One counter of one domain of one package.
-struct Counter {
-    domain: Domain,
+struct RaplCounter {
+    domain: RaplDomain,
     /// Which package, die or platform it is of: `0`, `1-die-0`.
     part: String,
     source: String,
@@ -107,13 +107,13 @@ fn is_amd(root: &Root) -> bool {
 }
 
 fn sampled(
-    counters: Vec<Counter>,
+    counters: Vec<RaplCounter>,
     sockets: &BTreeSet<String>,
     amd: bool,
     every: Duration,
 ) -> Sampled {
     let mut sampled = Sampled::over_at_least(SHORTEST_WINDOW, "RAPL");
-    let mut found: Vec<(Domain, String, Handle)> = Vec::new();
+    let mut found: Vec<(RaplDomain, String, Handle)> = Vec::new();
     for counter in counters {
         let (domain, part) = (counter.domain, counter.part.clone());
         let which = counter.source.clone();
@@ -131,24 +131,24 @@ fn sampled(
         let gauge = move || unwrapped.joules(read()?, Instant::now());
         found.push((domain, part.clone(), sampled.gauge(sensor, gauge)));
     }
-    let parts = |domain: Domain| -> Vec<&str> {
+    let parts = |domain: RaplDomain| -> Vec<&str> {
         let of = found.iter().filter(|(of, ..)| *of == domain);
         of.map(|(_, part, _)| part.as_str()).collect()
     };
-    let of = |domain: Domain, name: &str| -> Result<Vec<Handle>, Unavailable> {
+    let of = |domain: RaplDomain, name: &str| -> Result<Vec<Handle>, Unavailable> {
         let of = found.iter().filter(|(of, ..)| *of == domain);
         let handles: Vec<Handle> = of.map(|(_, _, handle)| *handle).collect();
         if handles.is_empty() {
             return Err(no_domain(name, amd));
         }
         // Each package has memory of its own; its cores may be one zone or one counter each.
-        let packages = if domain == Domain::Dram { parts(Domain::Package) } else { Vec::new() };
+        let packages = if domain == RaplDomain::Dram { parts(RaplDomain::Package) } else { Vec::new() };
         match lacking(&parts(domain), &packages, sockets) {
-            lacks if domain == Domain::Psys || lacks.is_empty() => Ok(handles),
+            lacks if domain == RaplDomain::Psys || lacks.is_empty() => Ok(handles),
             lacks => Err(counted_in_part(name, &parts(domain), &lacks)),
         }
     };
-    let (package, dram) = (of(Domain::Package, "package"), of(Domain::Dram, "DRAM"));
+    let (package, dram) = (of(RaplDomain::Package, "package"), of(RaplDomain::Dram, "DRAM"));
     let total = match (&package, &dram) {
         (Err(why), _) => Err(why.clone()),
         (Ok(packages), Ok(dram)) => Ok((TOTAL, packages.iter().chain(dram).copied().collect())),
@@ -163,15 +163,15 @@ fn sampled(
     for (signal, handles) in [
         (PACKAGE, package),
         (DRAM, dram),
-        (CORE, of(Domain::Core, "core")),
-        (PSYS, of(Domain::Psys, "psys")),
+        (CORE, of(RaplDomain::Core, "core")),
+        (PSYS, of(RaplDomain::Psys, "psys")),
     ] {
         match handles {
             Ok(handles) => sampled.reading(signal, &handles, Take::Joules),
             Err(why) => sampled.absent(signal, why),
         }
     }
-    for (domain, signal) in [(Domain::Package, PACKAGE), (Domain::Dram, DRAM)] {
+    for (domain, signal) in [(RaplDomain::Package, PACKAGE), (RaplDomain::Dram, DRAM)] {
         let parts: Vec<_> = found.iter().filter(|(of, ..)| *of == domain).collect();
         // One that is not all of them has its name too.
         let several = parts.len() > 1 || sockets.len() > 1;

@@ -3,26 +3,26 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Counter, Domain};
-use crate::perf::{Encoded, Errno, Event, Kernel, PMUS, Privilege, Target, cpumask, named};
+use super::{RaplCounter, RaplDomain};
+use crate::perf::{EncodedEvent, Errno, PerfEvent, PerfKernel, PMUS, Privilege, PerfTarget, cpumask, named};
 use crate::probe::units::NewKernel;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
 /// PMU, event and what it covers. AMD's cores are a PMU of their own since Linux 6.14.
-const EVENTS: [(&str, &str, Domain); 5] = [
-    ("power", "energy-pkg", Domain::Package),
-    ("power", "energy-ram", Domain::Dram),
-    ("power", "energy-cores", Domain::Core),
-    ("power", "energy-psys", Domain::Psys),
-    ("power_core", "energy-core", Domain::Core),
+const EVENTS: [(&str, &str, RaplDomain); 5] = [
+    ("power", "energy-pkg", RaplDomain::Package),
+    ("power", "energy-ram", RaplDomain::Dram),
+    ("power", "energy-cores", RaplDomain::Core),
+    ("power", "energy-psys", RaplDomain::Psys),
+    ("power_core", "energy-core", RaplDomain::Core),
 ];
 
-pub(super) fn counters(root: &Root, kernel: NewKernel) -> Result<Vec<Counter>, Unavailable> {
+pub(super) fn counters(root: &Root, kernel: NewKernel) -> Result<Vec<RaplCounter>, Unavailable> {
     let mut sources = Vec::new();
     for (pmu, event, domain) in EVENTS {
         if root.exists(&format!("{PMUS}/{pmu}/events/{event}")) {
-            sources.push((domain, Source::read(root, pmu, event)?));
+            sources.push((domain, PerfSource::read(root, pmu, event)?));
         }
     }
     if sources.is_empty() {
@@ -42,12 +42,12 @@ pub(super) fn counters(root: &Root, kernel: NewKernel) -> Result<Vec<Counter>, U
     Ok(counters)
 }
 
-type Shared = Arc<Mutex<Box<dyn Kernel>>>;
+type Shared = Arc<Mutex<Box<dyn PerfKernel>>>;
 
 /// An event as its PMU describes it (`Documentation/ABI/testing/sysfs-bus-event_source-devices-events`).
 #[derive(Debug, Clone, PartialEq)]
-struct Source {
-    event: Encoded,
+struct PerfSource {
+    event: EncodedEvent,
     name: String,
     /// Joules of one count: 2^-32 on every kernel so far.
     scale: f64,
@@ -55,14 +55,14 @@ struct Source {
     cpus: Vec<u32>,
 }
 
-impl Source {
-    fn read(root: &Root, pmu: &str, name: &str) -> Result<Source, Unavailable> {
+impl PerfSource {
+    fn read(root: &Root, pmu: &str, name: &str) -> Result<PerfSource, Unavailable> {
         let unit_path = format!("{PMUS}/{pmu}/events/{name}.unit");
         let unit = root.value(&unit_path)?;
         if unit != "Joules" {
             return Err(RootError::malformed(&unit_path, &unit, "Joules").into());
         }
-        Ok(Source {
+        Ok(PerfSource {
             event: named(root, pmu, name)?,
             name: format!("{pmu}/{name}/"),
             scale: root.number(&format!("{PMUS}/{pmu}/events/{name}.scale"))?,
@@ -75,17 +75,17 @@ impl Source {
         &self,
         kernel: &Shared,
         root: &Root,
-        domain: Domain,
+        domain: RaplDomain,
         cpu: u32,
-    ) -> Result<Counter, Unavailable> {
+    ) -> Result<RaplCounter, Unavailable> {
         // Not every machine has the files, and the number of the CPU stands for its package.
         let package = format!("/sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
         let part = root.value(&package).unwrap_or_else(|_| format!("cpu{cpu}"));
         let source = format!("perf {} on CPU {cpu}", self.name);
-        let event = Event { encoded: self.event.clone(), inherit: false };
+        let event = PerfEvent { encoded: self.event.clone(), inherit: false };
         let mut own = kernel.lock().unwrap_or_else(PoisonError::into_inner);
         let handle = own
-            .open(&event, Target::Cpu(cpu), None)
+            .open(&event, PerfTarget::Cpu(cpu), None)
             .and_then(|handle| own.switch(handle, true).map(|()| handle))
             .map_err(|errno| self.refused(errno))?;
         drop(own);
@@ -100,7 +100,7 @@ impl Source {
             })
         };
         let joules_per_step = self.scale;
-        Ok(Counter { domain, part, source, joules_per_step, range: None, read: Box::new(read) })
+        Ok(RaplCounter { domain, part, source, joules_per_step, range: None, read: Box::new(read) })
     }
 
     fn refused(&self, errno: Errno) -> Unavailable {
@@ -131,10 +131,10 @@ mod tests {
         write("events/energy-pkg.unit", "Joules\n");
         write("events/energy-pkg.scale", "2.3283064365386962890625e-10\n");
         let root = Root::at(dir.path());
-        let source = Source::read(&root, "power", "energy-pkg").unwrap();
+        let source = PerfSource::read(&root, "power", "energy-pkg").unwrap();
         assert_eq!((source.event.kind, source.event.config[0]), (21, 2));
         assert_eq!((source.scale, source.cpus), (2f64.powi(-32), vec![0, 10]));
         write("events/energy-pkg.unit", "Btu\n");
-        assert!(Source::read(&root, "power", "energy-pkg").unwrap_err().reason.contains("Btu"));
+        assert!(PerfSource::read(&root, "power", "energy-pkg").unwrap_err().reason.contains("Btu"));
     }
 }

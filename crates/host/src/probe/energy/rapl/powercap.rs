@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Counter, Domain, is_amd};
+use super::{RaplCounter, RaplDomain, is_amd};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
@@ -15,16 +15,16 @@ const CONTROLS: [&str; 2] = ["intel-rapl", "intel-rapl-mmio"];
 /// Microjoules.
 const JOULES_PER_STEP: f64 = 1e-6;
 
-pub(super) fn counters(root: &Root) -> Result<Vec<Counter>, Unavailable> {
+pub(super) fn counters(root: &Root) -> Result<Vec<RaplCounter>, Unavailable> {
     let names = root.list(ZONES).map_err(|error| absent(&error.to_string()))?;
     let mut counters = Vec::new();
-    let mut seen: BTreeSet<(Domain, String)> = BTreeSet::new();
+    let mut seen: BTreeSet<(RaplDomain, String)> = BTreeSet::new();
     for control in CONTROLS {
         let mut own = BTreeSet::new();
         for zone in names.iter().filter(|name| is_zone(name, control)) {
             let Some((domain, part)) = covers(root, zone)? else { continue };
             // An AMD `core` zone is the counter of one core.
-            if seen.contains(&(domain, part.clone())) || (domain == Domain::Core && is_amd(root)) {
+            if seen.contains(&(domain, part.clone())) || (domain == RaplDomain::Core && is_amd(root)) {
                 continue;
             }
             counters.push(counter(root, zone, domain, part.clone())?);
@@ -53,17 +53,17 @@ fn is_zone(name: &str, control: &str) -> bool {
 
 /// What a zone covers and of which package; none for a domain that is part of another
 /// and is not read (the integrated GPU).
-fn covers(root: &Root, zone: &str) -> Result<Option<(Domain, String)>, RootError> {
+fn covers(root: &Root, zone: &str) -> Result<Option<(RaplDomain, String)>, RootError> {
     let name = |zone: &str| root.value(&format!("{ZONES}/{zone}/name"));
     let own = name(zone)?;
     if let Some(package) = own.strip_prefix("package-") {
-        return Ok(Some((Domain::Package, package.to_owned())));
+        return Ok(Some((RaplDomain::Package, package.to_owned())));
     }
     let domain = match own.as_str() {
-        "dram" => Domain::Dram,
-        "core" => Domain::Core,
+        "dram" => RaplDomain::Dram,
+        "core" => RaplDomain::Core,
         // Where there are several, each stands for itself.
-        "psys" => return Ok(Some((Domain::Psys, zone.rsplit(':').next().unwrap_or(zone).into()))),
+        "psys" => return Ok(Some((RaplDomain::Psys, zone.rsplit(':').next().unwrap_or(zone).into()))),
         _ => return Ok(None),
     };
     // A subzone is of its parent's package.
@@ -73,7 +73,7 @@ fn covers(root: &Root, zone: &str) -> Result<Option<(Domain, String)>, RootError
     Ok(Some((domain, package.to_owned())))
 }
 
-fn counter(root: &Root, zone: &str, domain: Domain, part: String) -> Result<Counter, Unavailable> {
+fn counter(root: &Root, zone: &str, domain: RaplDomain, part: String) -> Result<RaplCounter, Unavailable> {
     let path = format!("{ZONES}/{zone}/energy_uj");
     let range = root.number::<u64>(&format!("{ZONES}/{zone}/max_energy_range_uj"))?;
     let read = {
@@ -90,7 +90,7 @@ fn counter(root: &Root, zone: &str, domain: Domain, part: String) -> Result<Coun
         }
     };
     read()?;
-    Ok(Counter {
+    Ok(RaplCounter {
         domain,
         part,
         source: path,

@@ -1,6 +1,6 @@
 //! Which cells are measured, side by side what is to be compared.
 
-use micro::net::{Job, Kind, LARGEST_DATAGRAM, Stack, Transport};
+use micro::net::{NetJob, Kind, LARGEST_DATAGRAM, Stack, Transport};
 use model::Bytes;
 
 use super::verb;
@@ -13,18 +13,18 @@ const USUAL: (u64, u64) = (1, 1 << 20);
 /// The cells in the order in which they are shown.
 pub struct Cells {
     pub kind: Kind,
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<NetJob>,
 }
 
 impl Cells {
     pub fn pingpong(args: &Pingpong) -> anyhow::Result<Cells> {
-        let job = Job { kind: Kind::Pingpong, stride: 0, ..usual(&args.net) };
+        let job = NetJob { kind: Kind::Pingpong, stride: 0, ..usual(&args.net) };
         Cells::new(&args.net, &job, &[(0, 0)])
     }
 
     pub fn flow(args: &Flow) -> anyhow::Result<Cells> {
         let rate = args.rate.map(|rate| rate.0);
-        let job = Job { kind: Kind::Flow, rate, ..usual(&args.net) };
+        let job = NetJob { kind: Kind::Flow, rate, ..usual(&args.net) };
         let touches: Vec<(u64, u64)> = args
             .stride
             .iter()
@@ -33,7 +33,7 @@ impl Cells {
         Cells::new(&args.net, &job, &touches)
     }
 
-    fn new(flags: &NetFlags, usual: &Job, touches: &[(u64, u64)]) -> anyhow::Result<Cells> {
+    fn new(flags: &NetFlags, usual: &NetJob, touches: &[(u64, u64)]) -> anyhow::Result<Cells> {
         let sizes = match &flags.size {
             Some(sizes) => sizes.all(quarters),
             None => quarters(USUAL.0, USUAL.1),
@@ -48,11 +48,11 @@ impl Cells {
                     for transport in transports(flags) {
                         // A default that a transport cannot carry is left out; what was named
                         // is refused.
-                        let most = most_usual(transport);
+                        let most = default_max_size(transport);
                         if flags.size.is_none() && size > most {
                             continue;
                         }
-                        let job = Job {
+                        let job = NetJob {
                             size,
                             transport,
                             connections: *connections,
@@ -78,23 +78,23 @@ impl Cells {
         verb(self.kind)
     }
 
-    pub fn of(&self, stack: Stack) -> Vec<&Job> {
+    pub fn of(&self, stack: Stack) -> Vec<&NetJob> {
         self.jobs.iter().filter(|job| job.transport.stack() == stack).collect()
     }
 
     /// Where a cell stands in the order.
-    pub fn place(&self, job: &Job) -> usize {
+    pub fn position(&self, job: &NetJob) -> usize {
         self.jobs.iter().position(|other| other == job).unwrap_or(self.jobs.len())
     }
 }
 
-fn usual(flags: &NetFlags) -> Job {
-    Job {
+fn usual(flags: &NetFlags) -> NetJob {
+    NetJob {
         threads: flags.threads,
         busy_poll: flags.busy_poll,
         timeout_s: flags.timeout.0.as_secs_f64(),
         socket_buffer: flags.socket_buffer.map(|Bytes(bytes)| bytes),
-        ..Job::default()
+        ..NetJob::default()
     }
 }
 
@@ -112,8 +112,8 @@ fn transports(flags: &NetFlags) -> Vec<Transport> {
 }
 
 /// The largest message that is sent where no size was named.
-fn most_usual(transport: Transport) -> u64 {
-    if transport.loses() { LARGEST_DATAGRAM } else { u64::MAX }
+fn default_max_size(transport: Transport) -> u64 {
+    if transport.is_lossy() { LARGEST_DATAGRAM } else { u64::MAX }
 }
 
 /// Every fourth power of two in a range.

@@ -19,7 +19,7 @@ pub use self::absent::{check, guarded_client, guarded_server, inner_client, inne
 mod absent {
     use std::sync::atomic::AtomicBool;
 
-    use micro::net::{Kind, Measured, Stack};
+    use micro::net::{Kind, MeasuredCell, Stack};
 
     use super::super::cells::Cells;
     use crate::exit::{Outcome, request};
@@ -42,7 +42,7 @@ mod absent {
         _: Kind,
         _: &[u32],
         _: &AtomicBool,
-    ) -> anyhow::Result<Vec<Measured>> {
+    ) -> anyhow::Result<Vec<MeasuredCell>> {
         not_built()
     }
 

@@ -1,11 +1,11 @@
 //! The hardware counters around one end.
 
-use host::{Choice, Context, Root, Watch};
-use micro::net::Meter;
-use micro::window::{Edge, Teller};
+use host::{ProbeChoice, Context, Root, RunWatch};
+use micro::net::EndMeter;
+use micro::window::{WindowEdge, WindowReporter};
 use model::Reading;
 
-use super::super::teller;
+use super::super::window_reporter;
 use crate::micro_args::Where;
 
 /// What the counters tell of data movement, of the probe's many signals.
@@ -23,33 +23,33 @@ const SIGNALS: [&str; 8] = [
 /// Counts this process with all its threads.
 #[derive(Default)]
 pub struct Counters {
-    watch: Option<Watch>,
-    teller: Option<Teller>,
+    watch: Option<RunWatch>,
+    reporter: Option<WindowReporter>,
 }
 
 impl Counters {
     /// Of the end whose phase is the measured window: tells of it who wants to know.
-    pub fn telling(at: &Where) -> Counters {
-        Counters { watch: None, teller: teller(at) }
+    pub fn with_reporter(at: &Where) -> Counters {
+        Counters { watch: None, reporter: window_reporter(at) }
     }
 
-    fn tell(&self, edge: Edge) {
-        if let Some(teller) = &self.teller {
-            teller.say(edge);
+    fn report_edge(&self, edge: WindowEdge) {
+        if let Some(teller) = &self.reporter {
+            teller.report(edge);
         }
     }
 }
 
-impl Meter for Counters {
+impl EndMeter for Counters {
     fn begin(&mut self) {
-        let choice = Choice::Only(vec!["counters".to_owned()]);
+        let choice = ProbeChoice::Only(vec!["counters".to_owned()]);
         let context = Context { choice, ..Context::default() };
-        self.watch = Some(Watch::begin(&Root::live(), &context));
-        self.tell(Edge::Opens);
+        self.watch = Some(RunWatch::begin(&Root::live(), &context));
+        self.report_edge(WindowEdge::Opens);
     }
 
     fn end(&mut self) -> Vec<Reading> {
-        self.tell(Edge::Closes);
+        self.report_edge(WindowEdge::Closes);
         let readings = self.watch.take().map(|watch| watch.end().readings).unwrap_or_default();
         readings.into_iter().filter(|r| SIGNALS.contains(&r.signal.as_str())).collect()
     }

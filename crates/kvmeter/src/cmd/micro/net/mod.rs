@@ -4,18 +4,18 @@ mod cells;
 mod dpdk;
 mod meter;
 mod server;
-mod shown;
+mod results;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use micro::net::{Client, Job, Kind, Manner, Measured, NetError, NoPort, Stack};
+use micro::net::{Client, NetJob, Kind, CellConfig, MeasuredCell, NetError, NoPort, Stack};
 use model::Address;
 
 use self::cells::Cells;
 use self::meter::Counters;
-use self::server::Started;
-use super::Session;
+use self::server::StartedServer;
+use super::MicroRun;
 use crate::exit::{Outcome, request};
 use crate::micro_net_args::{Flow, NetFlags, PORT, Pingpong};
 use crate::show::Show;
@@ -47,16 +47,16 @@ fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> 
         return dpdk::inner_client(flags, cells, show);
     }
     dpdk::check(flags)?;
-    let session = Session::begin(cells.name(), &flags.at, show)?;
+    let session = MicroRun::begin(cells.name(), &flags.at, show)?;
     let (own, servers) = ends(flags, &session.cpus);
-    let manner = manner(flags, own)?;
+    let manner = cell_config(flags, own)?;
     let bar = show.parts(cells.jobs.len() as u64);
     bar.set_prefix(cells.name());
     let mut measured = Measurements { all: Vec::new(), failure: None };
     let stop = session.stop.as_ref();
-    let kernel: Vec<&Job> = cells.of(Stack::Kernel);
+    let kernel: Vec<&NetJob> = cells.of(Stack::Kernel);
     if !kernel.is_empty() {
-        let mut done = |cell: Measured| {
+        let mut done = |cell: MeasuredCell| {
             bar.inc(1);
             measured.all.push(cell);
         };
@@ -75,9 +75,9 @@ fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> 
         Some(error) if measured.all.is_empty() => return Err(error),
         _ => {}
     }
-    measured.all.sort_by_key(|cell| cells.place(&cell.job));
+    measured.all.sort_by_key(|cell| cells.position(&cell.job));
     let invalid = measured.all.iter().any(|cell| !cell.invalid_because().is_empty());
-    let shown = shown::all(cells, &measured.all);
+    let shown = results::all(cells, &measured.all);
     let outcome = session.end(shown.results, &[shown.table], shown.warnings)?;
     match measured.failure {
         Some(error) => Err(error),
@@ -87,7 +87,7 @@ fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> 
 }
 
 struct Measurements {
-    all: Vec<Measured>,
+    all: Vec<MeasuredCell>,
     failure: Option<anyhow::Error>,
 }
 
@@ -108,7 +108,7 @@ fn ends(flags: &NetFlags, cpus: &[u32]) -> (Vec<u32>, Vec<u32>) {
     (own.to_vec(), servers)
 }
 
-fn manner(flags: &NetFlags, cpus: Vec<u32>) -> anyhow::Result<Manner> {
+fn cell_config(flags: &NetFlags, cpus: Vec<u32>) -> anyhow::Result<CellConfig> {
     let messages = flags.messages.map(|count| count.0);
     if messages == Some(0) {
         return Err(request("--messages: at least 1"));
@@ -118,7 +118,7 @@ fn manner(flags: &NetFlags, cpus: Vec<u32>) -> anyhow::Result<Manner> {
     if time.is_zero() {
         return Err(request("--time: more than 0 s"));
     }
-    Ok(Manner { warm_up: flags.warm_up.0, time, messages, cpus })
+    Ok(CellConfig { warm_up: flags.warm_up.0, time, messages, cpus })
 }
 
 /// HOST, HOST:PORT or /PATH; port 0 is any free one.
@@ -137,30 +137,30 @@ fn address(flag: &str, text: &str) -> anyhow::Result<Address> {
 /// Cells over the kernel's stack, with a server that is there or with one started for them.
 fn on_kernel(
     flags: &NetFlags,
-    jobs: &[&Job],
+    jobs: &[&NetJob],
     server_cpus: &[u32],
-    manner: &Manner,
+    manner: &CellConfig,
     stop: &AtomicBool,
-    done: &mut dyn FnMut(Measured),
+    done: &mut dyn FnMut(MeasuredCell),
 ) -> anyhow::Result<()> {
     let Some(kind) = jobs.first().map(|job| job.kind) else { return Ok(()) };
     let (place, _started) = match &flags.connect {
         Some(text) => (address("connect", text)?, None),
         None => {
-            let started = Started::kernel(kind, server_cpus, stop)?;
+            let started = StartedServer::kernel(kind, server_cpus, stop)?;
             (started.address.clone(), Some(started))
         }
     };
-    let mut client = Client::<NoPort>::connect(&place, kind, CONNECT, None, stop).map_err(found)?;
+    let mut client = Client::<NoPort>::connect(&place, kind, CONNECT, None, stop).map_err(user_error)?;
     for job in jobs {
-        let mut counters = Counters::telling(&flags.at);
-        done(client.measure(job, manner, &mut counters).map_err(found)?);
+        let mut counters = Counters::with_reporter(&flags.at);
+        done(client.measure(job, manner, &mut counters).map_err(user_error)?);
     }
     Ok(())
 }
 
 /// An end's failure, as a mistake of the user's where it is one.
-fn found(error: NetError) -> anyhow::Error {
+fn user_error(error: NetError) -> anyhow::Error {
     match error.is_request() {
         true => request(error.to_string()),
         false => error.into(),

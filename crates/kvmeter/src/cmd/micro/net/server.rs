@@ -13,7 +13,7 @@ use micro::net::{Kind, Listener, NetError, NoPort, Port, Server};
 use model::Address;
 
 use super::meter::Counters;
-use super::{address, found, verb};
+use super::{address, user_error, verb};
 use crate::exit::{Outcome, request};
 use crate::interrupt::stop_flag;
 use crate::micro_net_args::NetFlags;
@@ -41,26 +41,26 @@ pub fn serve<P: Port>(
     show: &Show,
 ) -> anyhow::Result<Outcome> {
     let stop = stop_flag()?;
-    let listener = Listener::bind(&address("listen", place)?).map_err(found)?;
+    let listener = Listener::bind(&address("listen", place)?).map_err(user_error)?;
     let cpus = flags.at.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default();
-    let mut server = Server::new(port, cpus, &stop).within(flags.limits());
+    let mut server = Server::new(port, cpus, &stop).with_limits(flags.limits());
     show.print(&format!("{LISTENING}{}", listener.address()))?;
     let mut say = |error: &NetError| show.note(&format!("a session failed: {error}"));
     let alone = flags.alone_for.map(|span| span.0);
-    server.serve(&listener, alone, &mut Counters::default(), &mut say).map_err(found)?;
+    server.serve(&listener, alone, &mut Counters::default(), &mut say).map_err(user_error)?;
     Ok(Outcome::Done)
 }
 
 /// A server that was started here. It is ended when this is dropped.
-pub struct Started {
+pub struct StartedServer {
     child: Child,
     pub address: Address,
 }
 
-impl Started {
+impl StartedServer {
     /// A server for the kernel's stack on loopback.
-    pub fn kernel(kind: Kind, cpus: &[u32], stop: &AtomicBool) -> anyhow::Result<Started> {
-        Started::with(kind, cpus, &[], stop)
+    pub fn kernel(kind: Kind, cpus: &[u32], stop: &AtomicBool) -> anyhow::Result<StartedServer> {
+        StartedServer::with(kind, cpus, &[], stop)
     }
 
     /// The same with more arguments.
@@ -69,7 +69,7 @@ impl Started {
         cpus: &[u32],
         more: &[String],
         stop: &AtomicBool,
-    ) -> anyhow::Result<Started> {
+    ) -> anyhow::Result<StartedServer> {
         let program = std::env::current_exe().context("kvmeter does not find itself")?;
         let mut command = Command::new(program);
         command
@@ -86,7 +86,7 @@ impl Started {
         let mut child = command.spawn().context("the server's end cannot be started")?;
         let said = lines(child.stdout.take());
         let failed = text(child.stderr.take());
-        let mut started = Started { child, address: Address::Unix("/".into()) };
+        let mut started = StartedServer { child, address: Address::Unix("/".into()) };
         let until = Instant::now() + START;
         loop {
             match said.recv_timeout(Duration::from_millis(50)) {
@@ -116,7 +116,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedServer {
     fn drop(&mut self) {
         // It ends by itself when its client is gone.
         let until = Instant::now() + END;

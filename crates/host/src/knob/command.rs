@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::error::KnobError;
-use super::turned::Turned;
+use super::turned::TurnedKnobs;
 
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a command may take to end after it was asked to.
@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// goes on for ten seconds. A knob that is seen to have no effect is an error, and nothing is
 /// run. The knobs stay turned until the guard goes.
 pub fn run_under(
-    turned: &mut Turned,
+    turned: &mut TurnedKnobs,
     command: &[String],
     stop: &AtomicBool,
 ) -> Result<u8, KnobError> {

@@ -7,19 +7,19 @@ use crate::error::SimError;
 
 /// Arrivals in order; they begin again when they end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedArrivals {
     arrivals: Vec<(Picos, u32)>,
     /// From the first arrival to the first of the next round.
     round: Picos,
 }
 
-impl Recorded {
+impl RecordedArrivals {
     /// Arrivals in seconds from any beginning, in order, with their bytes; `most` is the longest
     /// packet that fits a buffer. The error names the arrival.
     pub fn of(
         arrivals: impl IntoIterator<Item = (f64, u32)>,
         most: u64,
-    ) -> Result<Recorded, SimError> {
+    ) -> Result<RecordedArrivals, SimError> {
         let mut kept: Vec<(Picos, u32)> = Vec::new();
         for (i, (at, bytes)) in arrivals.into_iter().enumerate() {
             let late = kept.last().is_some_and(|(last, _)| *last > of_seconds(at));
@@ -32,20 +32,20 @@ impl Recorded {
             }
             kept.push((of_seconds(at), bytes));
         }
-        Recorded::kept(kept, "the recorded run")
+        RecordedArrivals::from_parts(kept, "the recorded run")
     }
 
     /// Reads a file; `most` is the longest packet that fits a buffer.
-    pub fn read(path: &Path, most: u64) -> Result<Recorded, SimError> {
+    pub fn read(path: &Path, most: u64) -> Result<RecordedArrivals, SimError> {
         let origin = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|error| SimError::File { path: origin.clone(), why: error.to_string() })?;
-        Recorded::parse(&origin, &text, most)
+        RecordedArrivals::parse(&origin, &text, most)
     }
 
     /// Lines that are empty or begin with `#` are left out, and so is a head that names the two
     /// columns.
-    pub fn parse(origin: &str, text: &str, most: u64) -> Result<Recorded, SimError> {
+    pub fn parse(origin: &str, text: &str, most: u64) -> Result<RecordedArrivals, SimError> {
         let mut arrivals: Vec<(Picos, u32)> = Vec::new();
         for (i, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -72,10 +72,10 @@ impl Recorded {
             }
             arrivals.push((at, bytes));
         }
-        Recorded::kept(arrivals, origin)
+        RecordedArrivals::from_parts(arrivals, origin)
     }
 
-    fn kept(mut arrivals: Vec<(Picos, u32)>, origin: &str) -> Result<Recorded, SimError> {
+    fn from_parts(mut arrivals: Vec<(Picos, u32)>, origin: &str) -> Result<RecordedArrivals, SimError> {
         let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else {
             return Err(SimError::Place(format!("{origin}: no arrival is in it")));
         };
@@ -89,7 +89,7 @@ impl Recorded {
         for arrival in &mut arrivals {
             arrival.0 -= begin;
         }
-        Ok(Recorded { arrivals, round })
+        Ok(RecordedArrivals { arrivals, round })
     }
 
     /// Seconds between two packets on average.
@@ -109,8 +109,8 @@ impl Recorded {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Recorded, SimError> {
-        Recorded::parse("a.csv", text, 2048)
+    fn parse(text: &str) -> Result<RecordedArrivals, SimError> {
+        RecordedArrivals::parse("a.csv", text, 2048)
     }
 
     #[test]

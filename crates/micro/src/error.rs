@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum MicroError {
     /// What was asked cannot be done; `key` is the setting to change.
     #[error("{key}: {why}")]
     Request { key: &'static str, why: String },
@@ -15,13 +15,13 @@ pub enum Fault {
     Stopped,
 }
 
-impl Fault {
-    pub(crate) fn request(key: &'static str, why: impl Into<String>) -> Fault {
-        Fault::Request { key, why: why.into() }
+impl MicroError {
+    pub(crate) fn request(key: &'static str, why: impl Into<String>) -> MicroError {
+        MicroError::Request { key, why: why.into() }
     }
 
     /// Whether the mistake is the asker's.
     pub fn is_request(&self) -> bool {
-        matches!(self, Fault::Request { .. })
+        matches!(self, MicroError::Request { .. })
     }
 }

@@ -24,15 +24,15 @@ const LOOKUPS: usize = 1000;
 
 /// The folder, held open: what its name leads to later does not matter.
 #[derive(Debug)]
-pub(crate) struct Beneath {
+pub(crate) struct ConfinedDir {
     dir: Result<Root, Errno>,
 }
 
-impl Beneath {
+impl ConfinedDir {
     /// A folder that is not there, or cannot be used, answers that to every question.
-    pub fn new(dir: &Path) -> Beneath {
+    pub fn new(dir: &Path) -> ConfinedDir {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        Beneath { dir: nix::fcntl::open(dir, flags, Mode::empty()).map(Root::from_fd) }
+        ConfinedDir { dir: nix::fcntl::open(dir, flags, Mode::empty()).map(Root::from_fd) }
     }
 
     /// Why nothing in it can be reached, if so.
@@ -72,7 +72,7 @@ impl Beneath {
 
     fn find_folder(&self, path: &str) -> io::Result<OwnedFd> {
         let found = self.find(path)?;
-        match fs::metadata(again(&found))?.is_dir() {
+        match fs::metadata(descriptor_path(&found))?.is_dir() {
             true => Ok(found),
             false => Err(Errno::ENOTDIR.into()),
         }
@@ -94,7 +94,7 @@ impl Beneath {
     /// The names in a folder and whether each is a plain file.
     pub fn list(&self, path: &str) -> io::Result<Vec<(String, bool)>> {
         let dir = self.find_folder(path)?;
-        let entries = fs::read_dir(again(&dir))?.filter_map(Result::ok);
+        let entries = fs::read_dir(descriptor_path(&dir))?.filter_map(Result::ok);
         let entry = |entry: fs::DirEntry| {
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
             (entry.file_name().to_string_lossy().into_owned(), is_file)
@@ -106,7 +106,7 @@ impl Beneath {
     pub fn open(&self, path: &str, options: &mut OpenOptions) -> io::Result<File> {
         let (place, metadata) = self.file(path)?;
         // The same file by its descriptor: nothing is resolved again.
-        let file = options.custom_flags(libc_flags()).open(again(&place))?;
+        let file = options.custom_flags(libc_flags()).open(descriptor_path(&place))?;
         debug_assert!(file.metadata().is_ok_and(|there| there.ino() == metadata.ino()));
         Ok(file)
     }
@@ -122,7 +122,7 @@ impl Beneath {
 
     fn file(&self, path: &str) -> io::Result<(OwnedFd, Metadata)> {
         let place = self.find(path)?;
-        let metadata = fs::metadata(again(&place))?;
+        let metadata = fs::metadata(descriptor_path(&place))?;
         match metadata.is_file() {
             true => Ok((place, metadata)),
             false if metadata.is_dir() => Err(Errno::EISDIR.into()),
@@ -133,7 +133,7 @@ impl Beneath {
     /// Whether this user may write to it (`access(2)`).
     pub fn may_write(&self, path: &str) -> io::Result<()> {
         let place = self.find(path)?;
-        Ok(nix::unistd::access(&again(&place), nix::unistd::AccessFlags::W_OK)?)
+        Ok(nix::unistd::access(&descriptor_path(&place), nix::unistd::AccessFlags::W_OK)?)
     }
 
     /// Makes a folder and those above it, and says how many it made.
@@ -156,16 +156,16 @@ impl Beneath {
 
     /// Makes one folder.
     pub fn make_folder(&self, path: &str) -> io::Result<()> {
-        let (above, name) = parted(path)?;
+        let (above, name) = split_last(path)?;
         let above = self.find_folder(above)?;
         Ok(mkdirat(above, name, Mode::from_bits_truncate(0o777))?)
     }
 
     /// Removes a folder and what is in it.
     pub fn remove_folder(&self, path: &str) -> io::Result<()> {
-        let (above, name) = parted(path)?;
+        let (above, name) = split_last(path)?;
         let above = self.find_folder(above)?;
-        fs::remove_dir_all(again(&above).join(name))
+        fs::remove_dir_all(descriptor_path(&above).join(name))
     }
 
     /// Makes a file, or opens the one that is there; its content stays.
@@ -174,14 +174,14 @@ impl Beneath {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             there => return there,
         }
-        let (above, name) = parted(path)?;
+        let (above, name) = split_last(path)?;
         let above = self.find_folder(above)?;
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         Ok(openat(above, name, flags, Mode::from_bits_truncate(0o666))?.into())
     }
 
     /// Makes a file with this content, in place of what it held.
-    pub fn put(&self, path: &str, content: &[u8]) -> io::Result<()> {
+    pub fn write_file(&self, path: &str, content: &[u8]) -> io::Result<()> {
         let mut file = self.make_file(path)?;
         file.set_len(0)?;
         file.write_all(content)
@@ -189,7 +189,7 @@ impl Beneath {
 
     /// Makes a symbolic link; where it leads is a matter of following it.
     pub fn make_link(&self, path: &str, target: &str) -> io::Result<()> {
-        let (above, name) = parted(path)?;
+        let (above, name) = split_last(path)?;
         let above = self.find_folder(above)?;
         Ok(symlinkat(target, above.as_fd(), name)?)
     }
@@ -201,7 +201,7 @@ impl Beneath {
 }
 
 /// A path's last name and what is before it. The name is one that can be made.
-fn parted(path: &str) -> io::Result<(&str, &str)> {
+fn split_last(path: &str) -> io::Result<(&str, &str)> {
     let path = path.trim_end_matches('/');
     match path.rsplit_once('/').unwrap_or(("", path)) {
         (_, "" | "." | "..") => Err(Errno::EINVAL.into()),
@@ -210,7 +210,7 @@ fn parted(path: &str) -> io::Result<(&str, &str)> {
 }
 
 /// A way to what a descriptor is of.
-fn again(descriptor: &impl AsRawFd) -> PathBuf {
+fn descriptor_path(descriptor: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 

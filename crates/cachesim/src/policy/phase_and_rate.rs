@@ -5,7 +5,7 @@
 //! before they were used; if that goes on at its largest share, it is turned off, as the seed
 //! measured it to help at high request rates. The proposal names no thresholds; these are ours.
 
-use super::{Choice, Controller, Observed, Setting};
+use super::{PolicyOptions, Controller, WindowObservation, WayMask};
 
 /// Share of the card's lines among all that reach the cache, below which computing dominates.
 const COMPUTING: f64 = 0.05;
@@ -20,18 +20,18 @@ const PAUSE: u32 = 8;
 
 #[derive(Debug)]
 pub struct PhaseAndRate {
-    choice: Choice,
+    choice: PolicyOptions,
     ways: u32,
     pause: u32,
 }
 
 impl PhaseAndRate {
-    pub fn new(choice: Choice) -> Self {
+    pub fn new(choice: PolicyOptions) -> Self {
         PhaseAndRate { choice, ways: choice.usual, pause: 0 }
     }
 
-    fn setting(&self) -> Setting {
-        Setting { card: self.choice.highest(self.ways), ..self.choice.usual() }
+    fn setting(&self) -> WayMask {
+        WayMask { card: self.choice.highest(self.ways), ..self.choice.usual() }
     }
 }
 
@@ -40,13 +40,13 @@ impl Controller for PhaseAndRate {
         5e-4
     }
 
-    fn begin(&self) -> Setting {
+    fn begin(&self) -> WayMask {
         self.setting()
     }
 
-    fn next(&mut self, seen: &Observed) -> Setting {
+    fn next(&mut self, seen: &WindowObservation) -> WayMask {
         let card = seen.write_hits + seen.write_misses + seen.read_hits + seen.read_misses;
-        let cores = seen.worker_reached + seen.neighbour_reached;
+        let cores = seen.worker_reached + seen.co_runner_reached;
         let share = card as f64 / (card + cores).max(1) as f64;
         let gone = seen.read_misses as f64 / (seen.read_hits + seen.read_misses).max(1) as f64;
         let most = (f64::from(self.choice.ways) * MOST) as u32;
@@ -72,15 +72,15 @@ impl Controller for PhaseAndRate {
 mod tests {
     use super::*;
 
-    const CHOICE: Choice = Choice { ways: 11, usual: 2, workers: 0x7ff, neighbours: 0x7ff };
+    const CHOICE: PolicyOptions = PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
-    fn seen(card: u64, gone: u64, cores: u64) -> Observed {
-        Observed {
+    fn seen(card: u64, gone: u64, cores: u64) -> WindowObservation {
+        WindowObservation {
             write_misses: card,
             read_hits: card - gone,
             read_misses: gone,
-            neighbour_reached: cores,
-            ..Observed::default()
+            co_runner_reached: cores,
+            ..WindowObservation::default()
         }
     }
 

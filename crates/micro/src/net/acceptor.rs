@@ -9,9 +9,9 @@ use model::Address;
 use nix::sys::socket::{MsgFlags, recv};
 use socket2::Socket;
 
-use super::control::{Hello, LONGEST_HELLO, hello};
+use super::control::{Hello, LONGEST_HELLO, parse_hello};
 use super::error::NetError;
-use super::place::Listener;
+use super::listener::Listener;
 
 /// From the first to the last byte of a greeting, which is one line.
 const GREETING: Duration = Duration::from_secs(10);
@@ -21,23 +21,23 @@ const MOST_WAITING: usize = 1024;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A listener, and those who have connected and are not known yet.
-pub(super) struct Door<'l> {
+pub(super) struct Acceptor<'l> {
     listener: &'l Listener,
     waiting: VecDeque<(Socket, Instant)>,
     paused: Option<Instant>,
     /// What the system said when it could take none, until it can again.
-    trouble: Option<io::Error>,
+    accept_error: Option<io::Error>,
 }
 
 /// Who came in.
 pub(super) enum Arrival {
-    Known(Socket, Hello),
-    Stranger(NetError),
+    Identified(Socket, Hello),
+    Rejected(NetError),
 }
 
-impl<'l> Door<'l> {
-    pub(super) fn new(listener: &'l Listener) -> Door<'l> {
-        Door { listener, waiting: VecDeque::new(), paused: None, trouble: None }
+impl<'l> Acceptor<'l> {
+    pub(super) fn new(listener: &'l Listener) -> Acceptor<'l> {
+        Acceptor { listener, waiting: VecDeque::new(), paused: None, accept_error: None }
     }
 
     pub(super) fn address(&self) -> &Address {
@@ -45,27 +45,27 @@ impl<'l> Door<'l> {
     }
 
     /// Who has come by now; waits for nobody.
-    pub(super) fn look(&mut self) -> Vec<Arrival> {
+    pub(super) fn poll(&mut self) -> Vec<Arrival> {
         let mut arrivals = Vec::new();
         self.accept(&mut arrivals);
         let now = Instant::now();
         for (socket, until) in std::mem::take(&mut self.waiting) {
             match greeting(&socket) {
-                Ok(Some(hello)) => arrivals.push(Arrival::Known(socket, hello)),
+                Ok(Some(hello)) => arrivals.push(Arrival::Identified(socket, parse_hello)),
                 Ok(None) if now < until => self.waiting.push_back((socket, until)),
-                Ok(None) => arrivals.push(Arrival::Stranger(NetError::Silent {
+                Ok(None) => arrivals.push(Arrival::Rejected(NetError::Timeout {
                     what: "greeting",
                     seconds: GREETING.as_secs_f64(),
                 })),
-                Err(error) => arrivals.push(Arrival::Stranger(error)),
+                Err(error) => arrivals.push(Arrival::Rejected(error)),
             }
         }
         arrivals
     }
 
     /// Why nobody can come in, where that is so.
-    pub(super) fn trouble(&mut self) -> Option<NetError> {
-        self.trouble.take().map(|source| NetError::Io { doing: "accepting", source })
+    pub(super) fn accept_error(&mut self) -> Option<NetError> {
+        self.accept_error.take().map(|source| NetError::Io { doing: "accepting", source })
     }
 
     fn accept(&mut self, arrivals: &mut Vec<Arrival>) {
@@ -76,7 +76,7 @@ impl<'l> Door<'l> {
         loop {
             match self.listener.accept() {
                 Ok(Some(socket)) => {
-                    self.trouble = None;
+                    self.accept_error = None;
                     if self.waiting.len() >= MOST_WAITING {
                         self.waiting.pop_front();
                     }
@@ -90,12 +90,12 @@ impl<'l> Door<'l> {
                     // Most likely no descriptor is left. Strangers hold some.
                     self.waiting.drain(..self.waiting.len().div_ceil(2));
                     self.paused = Some(Instant::now());
-                    if self.trouble.is_none() {
+                    if self.accept_error.is_none() {
                         let source = io::Error::from(source.kind());
                         arrivals
-                            .push(Arrival::Stranger(NetError::Io { doing: "accepting", source }));
+                            .push(Arrival::Rejected(NetError::Io { doing: "accepting", source }));
                     }
-                    self.trouble = Some(source);
+                    self.accept_error = Some(source);
                     return;
                 }
             }
@@ -120,11 +120,11 @@ fn greeting(socket: &Socket) -> Result<Option<Hello>, NetError> {
     let Some(end) = bytes[..length].iter().position(|byte| *byte == b'\n') else {
         return match length < LONGEST_HELLO {
             true => Ok(None),
-            false => Err(NetError::Garbled("a line without an end".to_owned())),
+            false => Err(NetError::Protocol("a line without an end".to_owned())),
         };
     };
     let line = &mut bytes[..=end];
     let mut reader = socket;
     reader.read_exact(line).map_err(failed)?;
-    hello(line).map(Some)
+    parse_hello(line).map(Some)
 }

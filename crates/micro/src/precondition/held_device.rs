@@ -22,35 +22,35 @@ const BLKGETDISKSEQ: libc::c_ulong = 0x8008_1280;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a path names, without opening it for reading or writing yet.
-pub(super) fn place_of(path: &Path) -> io::Result<File> {
+pub(super) fn open_path(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)
 }
 
 /// The path by which this process opens what a descriptor has, whatever its path names by now.
-pub(super) fn through(file: &File) -> PathBuf {
+pub(super) fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// A block device.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldDevice {
     pin: File,
-    alone: Option<File>,
+    exclusive: Option<File>,
     number: u64,
     sequence: Option<u64>,
 }
 
-impl Held {
+impl HeldDevice {
     /// Holds the device at a place, for this process alone.
     ///
     /// # Errors
     /// In words: another one has it, or it cannot be opened.
-    pub(super) fn new(place: &File) -> Result<Held, String> {
+    pub(super) fn new(place: &File) -> Result<HeldDevice, String> {
         let words = |error: io::Error| error.to_string();
         let number = place.metadata().map_err(words)?.rdev();
-        let pin = File::open(through(place)).map_err(words)?;
+        let pin = File::open(descriptor_path(place)).map_err(words)?;
         let sequence = sequence_of(&pin);
-        let mut held = Held { pin, alone: None, number, sequence };
+        let mut held = HeldDevice { pin, exclusive: None, number, sequence };
         held.claim()?;
         lock(&held.pin)?;
         Ok(held)
@@ -62,7 +62,7 @@ impl Held {
             .read(true)
             .write(true)
             .custom_flags(libc::O_EXCL)
-            .open(through(&self.pin));
+            .open(descriptor_path(&self.pin));
         let alone = open.map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY) => {
                 "is in use: a file system of another namespace, an array or a program has it"
@@ -71,13 +71,13 @@ impl Held {
             _ => error.to_string(),
         })?;
         self.is_same(&alone)?;
-        self.alone = Some(alone);
+        self.exclusive = Some(alone);
         Ok(())
     }
 
     /// Gives the claim back, for whoever is to take it next.
-    pub(super) fn hand_over(&mut self) {
-        self.alone = None;
+    pub(super) fn release_claim(&mut self) {
+        self.exclusive = None;
     }
 
     /// For reading.
@@ -87,8 +87,8 @@ impl Held {
 
     /// The descriptor that has the claim, past the page cache.
     pub(super) fn direct(&self) -> io::Result<File> {
-        let alone = self.alone.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EBUSY))?;
-        past_the_page_cache(alone.try_clone()?)
+        let alone = self.exclusive.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EBUSY))?;
+        bypass_page_cache(alone.try_clone()?)
     }
 
     /// As `st_dev` of what is mounted from it.
@@ -136,7 +136,7 @@ pub(super) fn lock(file: &File) -> Result<(), String> {
 }
 
 /// Makes a descriptor, and those that were made of it, read and write past the page cache.
-pub(super) fn past_the_page_cache(file: File) -> io::Result<File> {
+pub(super) fn bypass_page_cache(file: File) -> io::Result<File> {
     let flags = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
     fcntl(&file, FcntlArg::F_SETFL(flags | OFlag::O_DIRECT))?;
     Ok(file)

@@ -1,31 +1,31 @@
 //! Files that hold one word of a few.
 
-use super::error::No;
-use super::place::Place;
-use super::plan::Turn;
-use super::proof::{Outcome, Prove};
-use super::write::Write;
+use super::error::KnobRefusal;
+use super::target::KnobTarget;
+use super::plan::KnobChange;
+use super::proof::{ProofOutcome, Prove};
+use super::write::KnobWrite;
 use crate::root::Root;
 
 /// Writes the same word to every place.
-pub(super) fn turn(
+pub(super) fn plan_writes(
     root: &Root,
     places: impl IntoIterator<Item = String>,
     word: &str,
     prove: Prove,
-) -> Result<Turn, No> {
+) -> Result<KnobChange, KnobRefusal> {
     let mut writes = Vec::new();
     for path in places {
-        writes.extend(Write::turn(root, Place::file(path), word)?);
+        writes.extend(KnobWrite::turn(root, KnobTarget::file(path), word)?);
     }
-    Ok(Turn { writes, prove })
+    Ok(KnobChange { writes, prove })
 }
 
 /// An error for a word that is none of the levels.
-pub(super) fn check(level: &str, levels: &[String]) -> Result<(), No> {
+pub(super) fn check(level: &str, levels: &[String]) -> Result<(), KnobRefusal> {
     match levels.iter().any(|known| known == level) {
         true => Ok(()),
-        false => Err(No::Level("there is no such level here".to_owned())),
+        false => Err(KnobRefusal::Level("there is no such level here".to_owned())),
     }
 }
 
@@ -36,5 +36,5 @@ pub(super) fn words(text: &str) -> Vec<String> {
 
 /// For a knob whose effect no single look can show.
 pub(super) fn unverified(why: &'static str) -> Prove {
-    Box::new(move |_| Outcome::Unverified(why.to_owned()))
+    Box::new(move |_| ProofOutcome::Unverified(why.to_owned()))
 }

@@ -92,7 +92,7 @@ fn listen(place: &SockAddr) -> io::Result<Socket> {
     }
     if let Err(error) = socket.bind(place) {
         let path = place.as_pathname().filter(|_| error.kind() == io::ErrorKind::AddrInUse);
-        let Some(path) = path.filter(|_| is_left_over(place)) else { return Err(error) };
+        let Some(path) = path.filter(|_| is_stale(place)) else { return Err(error) };
         std::fs::remove_file(path)?;
         socket.bind(place)?;
     }
@@ -102,7 +102,7 @@ fn listen(place: &SockAddr) -> io::Result<Socket> {
 }
 
 /// The socket file of a server that is gone.
-fn is_left_over(place: &SockAddr) -> bool {
+fn is_stale(place: &SockAddr) -> bool {
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None);
     let answer = probe.and_then(|probe| probe.connect(place));
     answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)

@@ -6,13 +6,13 @@ use super::regions::{Region, Regions};
 use super::socket::Socket;
 use super::tally::Levels;
 use super::time::{Picos, of_span};
-use crate::describe::traffic::{Neighbour as Described, Pattern};
+use crate::describe::traffic::{CoRunnerSpec as Described, Pattern};
 
 /// Accesses in one turn.
 const TURN: u32 = 64;
 
 #[derive(Debug)]
-pub struct Neighbour {
+pub struct CoRunner {
     core: usize,
     /// Which of the described neighbours it is a core of.
     pub of: usize,
@@ -29,16 +29,16 @@ pub struct Neighbour {
     pub levels: Levels,
 }
 
-impl Neighbour {
+impl CoRunner {
     pub fn new(
         core: usize,
         of: usize,
         described: &Described,
         regions: &mut Regions,
         seed: u64,
-    ) -> Neighbour {
+    ) -> CoRunner {
         let share = described.writes.as_ref().map_or(0.0, |share| *share.get_ref());
-        Neighbour {
+        CoRunner {
             core,
             of,
             region: regions.take(described.working_set.get_ref().0),
@@ -54,7 +54,7 @@ impl Neighbour {
     }
 
     /// The ways of all neighbours that are its own too; its own where there are none.
-    fn within(&self, all: u32) -> u32 {
+    fn own_ways(&self, all: u32) -> u32 {
         match self.ways & all {
             0 => self.ways,
             both => both,
@@ -68,7 +68,7 @@ impl Neighbour {
         {
             return (now / phase + 1) * phase;
         }
-        let ways = self.within(socket.setting.neighbours);
+        let ways = self.own_ways(socket.setting.co_runners);
         let mut spent = 0;
         for _ in 0..TURN {
             let random = self.draws.next();
@@ -89,20 +89,20 @@ impl Neighbour {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Machine, Traffic};
+    use crate::{SimulatedMachine, Traffic};
 
     #[test]
     fn each_neighbour_stays_in_its_own_mask() {
-        let machine = Machine::open("xeon-gold-6140").unwrap();
+        let machine = SimulatedMachine::open("xeon-gold-6140").unwrap();
         let traffic = Traffic::open("co-run", &machine).unwrap();
         let mut described = traffic.neighbours[0].clone();
         let mut regions = Regions::default();
         described.ways = Some(toml::Spanned::new(0..0, 0b0110));
-        let confined = Neighbour::new(1, 0, &described, &mut regions, 1);
-        assert_eq!(confined.within(0x7ff), 0b0110);
-        assert_eq!(confined.within(0b0011), 0b0010);
-        assert_eq!(confined.within(0b1000), 0b0110, "it has to fill some way");
+        let confined = CoRunner::new(1, 0, &described, &mut regions, 1);
+        assert_eq!(confined.own_ways(0x7ff), 0b0110);
+        assert_eq!(confined.own_ways(0b0011), 0b0010);
+        assert_eq!(confined.own_ways(0b1000), 0b0110, "it has to fill some way");
         described.ways = None;
-        assert_eq!(Neighbour::new(1, 0, &described, &mut regions, 1).within(0b1000), 0b1000);
+        assert_eq!(CoRunner::new(1, 0, &described, &mut regions, 1).own_ways(0b1000), 0b1000);
     }
 }

@@ -5,22 +5,22 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{affinity, numa};
-use crate::parse::chosen;
+use crate::parse::bracketed;
 use crate::root::{Root, RootError};
 
 /// A place that holds a value as text. What is read is in the form in which it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct KnobTarget {
     /// The file, folder or device; for this process the system call.
     pub path: String,
     #[serde(default, skip_serializing_if = "Within::is_file")]
-    pub within: Within,
+    pub within: TargetPart,
 }
 
 /// Which part of the path holds the value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Within {
+pub enum TargetPart {
     /// The whole file; of `always [madvise] never` the word in brackets.
     #[default]
     File,
@@ -38,9 +38,9 @@ pub enum Within {
     MemoryPolicy,
 }
 
-impl Within {
+impl TargetPart {
     fn is_file(&self) -> bool {
-        *self == Within::File
+        *self == TargetPart::File
     }
 }
 
@@ -55,89 +55,89 @@ const FILES: [&str; 4] = [
 const GROUPS: &str = "/sys/fs/resctrl/";
 
 /// What a group's place holds.
-pub(super) const THERE: &str = "there";
+pub(super) const PRESENT: &str = "there";
 const ABSENT: &str = "absent";
 
-impl Place {
-    pub(super) fn file(path: impl Into<String>) -> Place {
-        Place { path: path.into(), within: Within::File }
+impl KnobTarget {
+    pub(super) fn file(path: impl Into<String>) -> KnobTarget {
+        KnobTarget { path: path.into(), within: TargetPart::File }
     }
 
-    pub(super) fn line(path: impl Into<String>, key: &str) -> Place {
-        Place { path: path.into(), within: Within::Line(key.to_owned()) }
+    pub(super) fn line(path: impl Into<String>, key: &str) -> KnobTarget {
+        KnobTarget { path: path.into(), within: TargetPart::Line(key.to_owned()) }
     }
 
-    pub(super) fn register(path: impl Into<String>, offset: u64, bytes: u8) -> Place {
-        Place { path: path.into(), within: Within::Register { offset, bytes } }
+    pub(super) fn register(path: impl Into<String>, offset: u64, bytes: u8) -> KnobTarget {
+        KnobTarget { path: path.into(), within: TargetPart::Register { offset, bytes } }
     }
 
-    pub(super) fn of(path: impl Into<String>, within: Within) -> Place {
-        Place { path: path.into(), within }
+    pub(super) fn of(path: impl Into<String>, within: TargetPart) -> KnobTarget {
+        KnobTarget { path: path.into(), within }
     }
 
     /// Whether some knob could have written here.
-    pub(super) fn is_of_a_knob(&self) -> bool {
+    pub(super) fn belongs_to_knob(&self) -> bool {
         let path = self.path.as_str();
         if path.split('/').any(|part| part == ".." || part == ".") {
             return false;
         }
         match &self.within {
-            Within::File => {
+            TargetPart::File => {
                 FILES.iter().any(|known| match known.ends_with('/') {
                     true => path.starts_with(known),
                     false => path == *known,
                 }) || path.starts_with(GROUPS)
             }
-            Within::Line(_) | Within::Group => path.starts_with(GROUPS),
-            Within::Register { .. } => {
+            TargetPart::Line(_) | TargetPart::Group => path.starts_with(GROUPS),
+            TargetPart::Register { .. } => {
                 (path.starts_with("/dev/cpu/") && path.ends_with("/msr"))
                     || (path.starts_with("/sys/bus/pci/devices/") && path.ends_with("/config"))
             }
             // Of a process: it ends with it and is in no journal.
-            Within::Held | Within::Affinity | Within::MemoryPolicy => false,
+            TargetPart::Held | TargetPart::Affinity | TargetPart::MemoryPolicy => false,
         }
     }
 
     /// Of this process: it ends with it, and no other process can put it back.
     pub(super) fn is_own(&self) -> bool {
-        matches!(self.within, Within::Affinity | Within::MemoryPolicy | Within::Held)
+        matches!(self.within, TargetPart::Affinity | TargetPart::MemoryPolicy | TargetPart::Held)
     }
 
     pub(super) fn read(&self, root: &Root) -> Result<String, RootError> {
         match &self.within {
-            Within::File => {
+            TargetPart::File => {
                 let text = root.text(&self.path)?;
-                Ok(chosen(&text).unwrap_or(&text).trim().to_owned())
+                Ok(bracketed(&text).unwrap_or(&text).trim().to_owned())
             }
-            Within::Line(key) => {
+            TargetPart::Line(key) => {
                 let text = root.text(&self.path)?;
                 let line = text.lines().find_map(|line| value_of(line, key));
                 line.map(plain)
                     .ok_or_else(|| RootError::malformed(&self.path, &text, "a schemata with it"))
             }
-            Within::Register { offset, bytes: 4 } => {
+            TargetPart::Register { offset, bytes: 4 } => {
                 let value = u32::from_le_bytes(root.bytes_at(&self.path, *offset)?);
                 Ok(format!("{value:#x}"))
             }
-            Within::Register { offset, .. } => {
+            TargetPart::Register { offset, .. } => {
                 let value = u64::from_le_bytes(root.bytes_at(&self.path, *offset)?);
                 Ok(format!("{value:#x}"))
             }
-            Within::Group => Ok(if root.exists(&self.path) { THERE } else { ABSENT }.to_owned()),
-            Within::Held => {
+            TargetPart::Group => Ok(if root.exists(&self.path) { PRESENT } else { ABSENT }.to_owned()),
+            TargetPart::Held => {
                 let value = i32::from_le_bytes(root.bytes_at(&self.path, 0)?);
                 Ok(value.to_string())
             }
-            Within::Affinity => affinity::read(&self.path),
-            Within::MemoryPolicy => numa::read(&self.path),
+            TargetPart::Affinity => affinity::read(&self.path),
+            TargetPart::MemoryPolicy => numa::read(&self.path),
         }
     }
 
     /// Writes a value in the form in which [`Place::read`] answers one.
     pub(super) fn write(&self, root: &Root, value: &str) -> Result<(), RootError> {
         match &self.within {
-            Within::File => root.write(&self.path, value),
-            Within::Line(key) => {
+            TargetPart::File => root.write(&self.path, value),
+            TargetPart::Line(key) => {
                 // The whole text with one line changed: the kernel takes it, and so does a
                 // recorded file.
                 let text = root.text(&self.path)?;
@@ -150,28 +150,28 @@ impl Place {
                     .collect();
                 root.write(&self.path, &format!("{}\n", lines.join("\n")))
             }
-            Within::Register { offset, bytes } => {
+            TargetPart::Register { offset, bytes } => {
                 let digits = value.trim_start_matches("0x");
                 let number = u64::from_str_radix(digits, 16)
                     .map_err(|_| RootError::malformed(&self.path, value, "a register's value"))?;
                 let all = number.to_le_bytes();
                 root.write_bytes_at(&self.path, *offset, &all[..usize::from(*bytes).min(8)])
             }
-            Within::Group if value == THERE => root.make_group(&self.path),
-            Within::Group if root.exists(&self.path) => root.remove_group(&self.path),
+            TargetPart::Group if value == PRESENT => root.make_group(&self.path),
+            TargetPart::Group if root.exists(&self.path) => root.remove_group(&self.path),
             // Held values are let go by closing, not by writing.
-            Within::Group | Within::Held => Ok(()),
-            Within::Affinity => affinity::write(&self.path, value),
-            Within::MemoryPolicy => numa::write(&self.path, value),
+            TargetPart::Group | TargetPart::Held => Ok(()),
+            TargetPart::Affinity => affinity::write(&self.path, value),
+            TargetPart::MemoryPolicy => numa::write(&self.path, value),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for KnobTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.within {
-            Within::Line(key) => write!(f, "{} {key}", self.path),
-            Within::Register { offset, .. } => write!(f, "{} at {offset:#x}", self.path),
+            TargetPart::Line(key) => write!(f, "{} {key}", self.path),
+            TargetPart::Register { offset, .. } => write!(f, "{} at {offset:#x}", self.path),
             _ => f.write_str(&self.path),
         }
     }
@@ -208,33 +208,33 @@ mod tests {
         let (dir, root) = machine();
         std::fs::write(dir.path().join("schemata"), "    MB:0= 100;1= 100\n    L3:0=07ff;1=07ff\n")
             .unwrap();
-        let place = Place::line("/schemata", "L3");
+        let place = KnobTarget::line("/schemata", "L3");
         assert_eq!(place.read(&root).unwrap(), "0=7ff;1=7ff");
         place.write(&root, "0=f;1=f").unwrap();
         assert_eq!(root.text("/schemata").unwrap(), "MB:0= 100;1= 100\nL3:0=f;1=f\n");
-        assert_eq!(Place::line("/schemata", "MB").read(&root).unwrap(), "0=100;1=100");
-        assert!(Place::line("/schemata", "L2").read(&root).is_err());
+        assert_eq!(KnobTarget::line("/schemata", "MB").read(&root).unwrap(), "0=100;1=100");
+        assert!(KnobTarget::line("/schemata", "L2").read(&root).is_err());
     }
 
     #[test]
     fn a_register_leaves_its_neighbours_alone() {
         let (dir, root) = machine();
         std::fs::write(dir.path().join("config"), [0x11; 16]).unwrap();
-        let place = Place::register("/config", 4, 4);
+        let place = KnobTarget::register("/config", 4, 4);
         place.write(&root, "0x1234abcd").unwrap();
         assert_eq!(place.read(&root).unwrap(), "0x1234abcd");
         let bytes = std::fs::read(dir.path().join("config")).unwrap();
         assert_eq!((&bytes[..4], &bytes[8..]), (&[0x11; 4][..], &[0x11; 8][..]));
-        assert!(Place::register("/config", 14, 4).read(&root).is_err());
+        assert!(KnobTarget::register("/config", 14, 4).read(&root).is_err());
     }
 
     #[test]
     fn a_place_that_no_knob_has_is_none() {
-        let msr = Place::register("/dev/cpu/3/msr", 0x620, 8);
-        let aslr = Place::file("/proc/sys/kernel/randomize_va_space");
-        let group = Place::of("/sys/fs/resctrl/kvmeter-7", Within::Group);
+        let msr = KnobTarget::register("/dev/cpu/3/msr", 0x620, 8);
+        let aslr = KnobTarget::file("/proc/sys/kernel/randomize_va_space");
+        let group = KnobTarget::of("/sys/fs/resctrl/kvmeter-7", TargetPart::Group);
         for place in [msr, aslr, group] {
-            assert!(place.is_of_a_knob(), "{place}");
+            assert!(place.belongs_to_knob(), "{place}");
         }
         for path in [
             "/etc/passwd",
@@ -244,19 +244,19 @@ mod tests {
             "/dev/sda",
             "/dev/cpu/0/msr",
         ] {
-            assert!(!Place::file(path).is_of_a_knob(), "{path}");
+            assert!(!KnobTarget::file(path).belongs_to_knob(), "{path}");
         }
-        assert!(!Place::register("/dev/sda", 0, 8).is_of_a_knob());
-        assert!(!Place::of("/home", Within::Group).is_of_a_knob());
+        assert!(!KnobTarget::register("/dev/sda", 0, 8).belongs_to_knob());
+        assert!(!KnobTarget::of("/home", TargetPart::Group).belongs_to_knob());
     }
 
     #[test]
     fn the_journal_s_form_has_no_more_than_is_needed() {
-        let text = serde_json::to_string(&Place::file("/a")).unwrap();
+        let text = serde_json::to_string(&KnobTarget::file("/a")).unwrap();
         assert_eq!(text, r#"{"path":"/a"}"#);
-        for place in [Place::register("/m", 8, 4), Place::line("/s", "L3"), Place::file("/b")] {
+        for place in [KnobTarget::register("/m", 8, 4), KnobTarget::line("/s", "L3"), KnobTarget::file("/b")] {
             let text = serde_json::to_string(&place).unwrap();
-            assert_eq!(serde_json::from_str::<Place>(&text).unwrap(), place);
+            assert_eq!(serde_json::from_str::<KnobTarget>(&text).unwrap(), place);
         }
     }
 }

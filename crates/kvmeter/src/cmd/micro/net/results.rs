@@ -1,6 +1,6 @@
 //! What was measured, as a table and as JSON.
 
-use micro::net::{End, Kind, Measured, Stack};
+use micro::net::{EndOutcome, Kind, MeasuredCell, Stack};
 use model::{Reading, ReadingValue};
 use record::figures::{FIGURES, figures_us};
 use report::format::{count, micros, percent, significant};
@@ -13,14 +13,14 @@ use super::cells::Cells;
 const MISSES: &str = "llc.miss_ratio";
 
 /// What is shown of all cells.
-pub struct Shown {
+pub struct CellResults {
     /// For JSON, by name.
     pub results: Map<String, Value>,
     pub table: Table,
     pub warnings: Vec<String>,
 }
 
-pub fn all(cells: &Cells, measured: &[Measured]) -> Shown {
+pub fn all(cells: &Cells, measured: &[MeasuredCell]) -> CellResults {
     let objects: Vec<Value> = measured.iter().map(object).collect();
     let mut warnings = Vec::new();
     for cell in measured {
@@ -35,15 +35,15 @@ pub fn all(cells: &Cells, measured: &[Measured]) -> Shown {
     }
     let table = table(cells.kind, measured);
     let results = Map::from_iter([("cells".to_owned(), objects.into())]);
-    Shown { results, table, warnings }
+    CellResults { results, table, warnings }
 }
 
-fn title(cell: &Measured) -> String {
+fn title(cell: &MeasuredCell) -> String {
     let job = &cell.job;
     format!("{} {}, {}", job.transport.stack(), job.transport, size(job.size))
 }
 
-fn table(kind: Kind, measured: &[Measured]) -> Table {
+fn table(kind: Kind, measured: &[MeasuredCell]) -> Table {
     let (title, latency, ops) = match kind {
         Kind::Pingpong => ("Round trips, µs", "p50", "kops/s"),
         Kind::Flow => ("Flow; one-way delays, µs", "p50", "kmsg/s"),
@@ -79,7 +79,7 @@ fn table(kind: Kind, measured: &[Measured]) -> Table {
             }
             _ => "-".to_owned(),
         };
-        let lost = match (job.transport.loses(), cell.lost()) {
+        let lost = match (job.transport.is_lossy(), cell.lost()) {
             (false, _) => Cell::from(""),
             (true, 0) => Cell::from("0"),
             (true, lost) => {
@@ -112,7 +112,7 @@ fn table(kind: Kind, measured: &[Measured]) -> Table {
 }
 
 /// The LLC miss ratio of the end at which data arrives.
-fn arriving(cell: &Measured) -> Option<&Reading> {
+fn arriving(cell: &MeasuredCell) -> Option<&Reading> {
     let end = match cell.job.kind {
         Kind::Pingpong => &cell.client,
         Kind::Flow => &cell.server,
@@ -120,12 +120,12 @@ fn arriving(cell: &Measured) -> Option<&Reading> {
     reading(end, MISSES)
 }
 
-fn reading<'a>(end: &'a End, signal: &str) -> Option<&'a Reading> {
+fn reading<'a>(end: &'a EndOutcome, signal: &str) -> Option<&'a Reading> {
     end.readings.iter().find(|reading| reading.signal == signal)
 }
 
 /// Why there are dashes, once each.
-fn notes(kind: Kind, measured: &[Measured], table: &mut Table) {
+fn notes(kind: Kind, measured: &[MeasuredCell], table: &mut Table) {
     table.note(match kind {
         Kind::Pingpong => {
             "MB/s and ns/B (CPU time of an end) are of the payload of both ways; every byte that \
@@ -163,9 +163,9 @@ fn notes(kind: Kind, measured: &[Measured], table: &mut Table) {
 }
 
 /// One cell under the names that results have everywhere.
-fn object(cell: &Measured) -> Value {
+fn object(cell: &MeasuredCell) -> Value {
     let job = &cell.job;
-    let ends = |of: &dyn Fn(&End) -> Option<f64>| json!({ "client": of(&cell.client), "server": of(&cell.server) });
+    let ends = |of: &dyn Fn(&EndOutcome) -> Option<f64>| json!({ "client": of(&cell.client), "server": of(&cell.server) });
     let signal = |name: &'static str| ends(&|end| reading(end, name).and_then(Reading::value));
     let way = match job.kind {
         Kind::Pingpong => "round_trip",
@@ -182,7 +182,7 @@ fn object(cell: &Measured) -> Value {
     };
     let messages = cell.messages();
     let cpu_s_per_mop =
-        |end: &End| (messages > 0).then_some(end.cpu()?.as_secs_f64() / messages as f64 * 1e6);
+        |end: &EndOutcome| (messages > 0).then_some(end.cpu()?.as_secs_f64() / messages as f64 * 1e6);
     json!({
         "stack": job.transport.stack(),
         "transport": job.transport,

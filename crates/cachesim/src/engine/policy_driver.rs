@@ -1,20 +1,20 @@
 //! Shows a controller what happened and turns what it wants turned.
 
-use super::neighbour::Neighbour;
+use super::co_runner::CoRunner;
 use super::socket::Socket;
 use super::tally::{Levels, Tally};
 use super::time::{Picos, of_seconds, seconds};
-use crate::policy::{Controller, Observed, Setting};
+use crate::policy::{Controller, WindowObservation, WayMask};
 
 /// A setting and when it began to hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     pub at_s: f64,
-    pub setting: Setting,
+    pub setting: WayMask,
 }
 
 #[derive(Debug)]
-pub struct Overseer {
+pub struct PolicyDriver {
     controller: Option<Box<dyn Controller>>,
     before: Totals,
     since: Picos,
@@ -30,11 +30,11 @@ struct Totals {
     busy: u64,
     dropped: u64,
     workers: Levels,
-    neighbours: Levels,
+    co_runners: Levels,
 }
 
 impl Totals {
-    fn of(tally: &Tally, neighbours: &[Neighbour]) -> Totals {
+    fn of(tally: &Tally, neighbours: &[CoRunner]) -> Totals {
         let mut all = Levels::default();
         for neighbour in neighbours {
             all.add(neighbour.levels);
@@ -46,15 +46,15 @@ impl Totals {
             busy: tally.busy,
             dropped: tally.no_descriptor + tally.card_full,
             workers: tally.workers,
-            neighbours: all,
+            co_runners: all,
         }
     }
 }
 
-impl Overseer {
-    pub fn new(controller: Option<Box<dyn Controller>>, setting: Setting) -> Overseer {
+impl PolicyDriver {
+    pub fn new(controller: Option<Box<dyn Controller>>, setting: WayMask) -> PolicyDriver {
         let changes = vec![Change { at_s: 0.0, setting }];
-        Overseer { controller, before: Totals::default(), since: 0, changes }
+        PolicyDriver { controller, before: Totals::default(), since: 0, changes }
     }
 
     /// The window of the controller, if there is one.
@@ -63,7 +63,7 @@ impl Overseer {
     }
 
     /// The counters were set to nothing.
-    pub fn counters_begin_again(&mut self, now: Picos) {
+    pub fn reset_counters(&mut self, now: Picos) {
         (self.before, self.since) = (Totals::default(), now);
     }
 
@@ -72,7 +72,7 @@ impl Overseer {
         &mut self,
         now: Picos,
         socket: &mut Socket,
-        neighbours: &[Neighbour],
+        neighbours: &[CoRunner],
     ) -> Option<Picos> {
         let window = self.window()?;
         let controller = self.controller.as_mut()?;
@@ -83,8 +83,8 @@ impl Overseer {
         }
         let before = std::mem::replace(&mut self.before, totals);
         let workers = totals.workers.since(before.workers);
-        let others = totals.neighbours.since(before.neighbours);
-        let setting = controller.next(&Observed {
+        let others = totals.co_runners.since(before.co_runners);
+        let setting = controller.next(&WindowObservation {
             seconds: seconds(now - self.since),
             write_hits: totals.write.0 - before.write.0,
             write_misses: totals.write.1 - before.write.1,
@@ -95,9 +95,9 @@ impl Overseer {
             dropped: totals.dropped - before.dropped,
             worker_reached: workers.beyond_private(),
             worker_misses: workers.memory,
-            neighbour_accesses: others.total(),
-            neighbour_reached: others.beyond_private(),
-            neighbour_misses: others.memory,
+            co_runner_accesses: others.total(),
+            co_runner_reached: others.beyond_private(),
+            co_runner_misses: others.memory,
         });
         self.since = now;
         if setting != socket.setting {

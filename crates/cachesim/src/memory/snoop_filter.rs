@@ -8,7 +8,7 @@ pub type Cores = u64;
 /// A set-associative table of lines and their holders. A line that has to leave it has to leave
 /// the private caches too, as in processors with a non-inclusive last-level cache.
 #[derive(Debug, Clone)]
-pub struct Directory {
+pub struct SnoopFilter {
     table: Cache,
     holders: Vec<Cores>,
     /// Entries in each set, so that most questions need not look at the table.
@@ -22,12 +22,12 @@ pub struct Displaced {
     pub holders: Cores,
 }
 
-impl Directory {
+impl SnoopFilter {
     /// Sets as the last-level cache has them, so that one set number serves both.
-    pub fn new(geometry: Geometry, seed: u64) -> Directory {
+    pub fn new(geometry: Geometry, seed: u64) -> SnoopFilter {
         let table = Cache::new(geometry, Replacement::Lru, seed);
         let holders = vec![0; table.slots()];
-        Directory { table, holders, taken: vec![0; geometry.all_sets()] }
+        SnoopFilter { table, holders, taken: vec![0; geometry.all_sets()] }
     }
 
     #[inline(always)]
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn holders_come_and_go_and_a_full_set_displaces_one() {
         let geometry = Geometry { slices: 1, sets: 1, ways: 2 };
-        let mut directory = Directory::new(geometry, 0);
+        let mut directory = SnoopFilter::new(geometry, 0);
         assert_eq!(directory.holders(0, 7), 0);
         assert_eq!(directory.add(0, 7, 0), None);
         assert_eq!(directory.add(0, 7, 40), None);
