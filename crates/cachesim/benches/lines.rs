@@ -1,7 +1,7 @@
 //! Simulated line accesses a second on one core.
 
 use cachesim::cache::{Geometry, Replacement};
-use cachesim::memory::{Caches, ConsumedPolicy, CacheShape};
+use cachesim::memory::{CacheShape, Caches, ConsumedPolicy};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 

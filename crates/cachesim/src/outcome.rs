@@ -106,13 +106,22 @@ pub struct SettingOutcome {
 }
 
 /// Runs one simulation from its beginning to its end.
-pub fn simulate(machine: &SimulatedMachine, traffic: &Traffic, policy: Policy) -> Result<SimOutcome, SimError> {
+pub fn simulate(
+    machine: &SimulatedMachine,
+    traffic: &Traffic,
+    policy: Policy,
+) -> Result<SimOutcome, SimError> {
     let counted = Simulation::new(machine, traffic, policy)?.run();
     Ok(SimOutcome::of(machine, traffic, policy, &counted))
 }
 
 impl SimOutcome {
-    fn of(machine: &SimulatedMachine, traffic: &Traffic, policy: Policy, counted: &Counted) -> SimOutcome {
+    fn of(
+        machine: &SimulatedMachine,
+        traffic: &Traffic,
+        policy: Policy,
+        counted: &Counted,
+    ) -> SimOutcome {
         let tally = &counted.tally;
         let window = counted.window;
         let rate = |count: u64| count as f64 / window;

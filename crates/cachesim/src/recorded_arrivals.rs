@@ -75,7 +75,10 @@ impl RecordedArrivals {
         RecordedArrivals::from_parts(arrivals, origin)
     }
 
-    fn from_parts(mut arrivals: Vec<(Picos, u32)>, origin: &str) -> Result<RecordedArrivals, SimError> {
+    fn from_parts(
+        mut arrivals: Vec<(Picos, u32)>,
+        origin: &str,
+    ) -> Result<RecordedArrivals, SimError> {
         let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else {
             return Err(SimError::Place(format!("{origin}: no arrival is in it")));
         };

@@ -56,7 +56,11 @@ impl ThesisFigure {
                         traffic.run.warm_up = span(WARM_UP).ok().map(Span);
                         traffic.run.measure = span(MEASURED).ok().map(Span);
                     }
-                    jobs.push(SweepJob { machine: self.machine.clone(), traffic, policy: line.policy });
+                    jobs.push(SweepJob {
+                        machine: self.machine.clone(),
+                        traffic,
+                        policy: line.policy,
+                    });
                 }
             }
         }

@@ -147,7 +147,13 @@ fn parse(line: &str, cores: usize) -> Result<Option<TraceAccess>, String> {
     let end = end.ok_or_else(|| format!("`{address}`: addresses must be below 256 GiB"))?;
     let (first, last) = (begin / LINE, (end - 1) / LINE);
     let part = end % LINE != 0;
-    Ok(Some(TraceAccess { core, write, first: first as u32, lines: (last - first + 1) as u32, part }))
+    Ok(Some(TraceAccess {
+        core,
+        write,
+        first: first as u32,
+        lines: (last - first + 1) as u32,
+        part,
+    }))
 }
 
 #[cfg(test)]

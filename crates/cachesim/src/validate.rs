@@ -140,7 +140,8 @@ pub fn validate_series(names: &[String]) -> Result<Validation, SimError> {
     published.series.retain(|series| names.is_empty() || names.contains(&series.id));
     let machine = SimulatedMachine::open("xeon-gold-6140")?;
     let traffic = Traffic::open("forward", &machine)?;
-    let mut points: Vec<ValidationPoint> = published.series.iter().flat_map(PublishedSeries::points).collect();
+    let mut points: Vec<ValidationPoint> =
+        published.series.iter().flat_map(PublishedSeries::points).collect();
     // Points of writes and of reads share their experiments.
     let mut experiments: Vec<Experiment> = points.iter().map(ValidationPoint::experiment).collect();
     experiments.sort_unstable();
@@ -158,7 +159,11 @@ pub fn validate_series(names: &[String]) -> Result<Validation, SimError> {
     }
     let of = |series: &PublishedSeries| {
         let own = points.iter().filter(|point| point.series == series.id);
-        ValidationErrors { metric: series.metric, seen: series.seen, ..ValidationErrors::of(&series.id, own) }
+        ValidationErrors {
+            metric: series.metric,
+            seen: series.seen,
+            ..ValidationErrors::of(&series.id, own)
+        }
     };
     let series = published.series.iter().map(of).collect();
     let all = ValidationErrors::of("all", points.iter());

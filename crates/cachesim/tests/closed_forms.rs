@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use cachesim::cache::{Cache, Geometry, Replacement};
-use cachesim::memory::{Caches, ConsumedPolicy, Hits, Level, CacheShape};
+use cachesim::memory::{CacheShape, Caches, ConsumedPolicy, Hits, Level};
 use proptest::prelude::*;
 
 const KINDS: [Replacement; 4] =

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use cachesim::describe::text::DescriptionText;
-use cachesim::{SimulatedMachine, SimOutcome, Policy, Traffic, simulate};
+use cachesim::{Policy, SimOutcome, SimulatedMachine, Traffic, simulate};
 
 fn machine() -> SimulatedMachine {
     SimulatedMachine::open("xeon-gold-6140").unwrap()
@@ -179,7 +179,9 @@ fn wrong_descriptions_are_shown_in_their_place() {
     let says = traffic(&format!("{base}1").replace("1500", "4000"));
     assert!(says.contains("`port.packet` must be 1 to 2048 B"), "{says}");
     assert!(Policy::parse("iatt").unwrap_err().to_string().contains("did you mean `iat`?"));
-    assert!(SimulatedMachine::open("xeon-gold").unwrap_err().to_string().contains("xeon-gold-6140"));
+    assert!(
+        SimulatedMachine::open("xeon-gold").unwrap_err().to_string().contains("xeon-gold-6140")
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::error::DpdkError;
 use crate::ffi;
 use crate::port::{Port, find, start};
 
-/// What all ports share.
+/// Settings that all ports share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Frames of the pool, for all ports together.
@@ -25,16 +25,16 @@ impl Default for Config {
 
 /// Ethernet's header.
 pub(crate) const HEADER: u32 = 14;
-/// A frame has room for so much at least, as many drivers want it.
-const LEAST_ROOM: u32 = 2048;
-/// What a frame takes beside its room: its head and what the pool adds.
+/// Smallest data room of a frame that many drivers accept.
+const MIN_ROOM: u32 = 2048;
+/// Bytes of a frame beyond its data room: header, headroom and the pool's overhead.
 const OVERHEAD: u32 = 128 + 128 + 64;
 /// Frames in the caches of threads: two threads with one and a half times the size of theirs.
 const CACHED: u32 = 768;
 const RING: u32 = 1024;
 
-/// An argument that says where the environment keeps its files, so that ours is left out.
-const OWN_PLACE: [&str; 5] =
+/// Arguments that choose the place of the environment's files; with one of them, none is added.
+const PLACE_ARGUMENTS: [&str; 5] =
     ["--in-memory", "--file-prefix", "--no-shconf", "--proc-type", "--huge-dir"];
 
 /// The running environment. It runs until the process ends.
@@ -57,7 +57,7 @@ impl Eal {
         }
         let mut all = vec!["kvmeter".to_owned()];
         let given = |word: &str| arguments.iter().any(|own| own == word);
-        if !arguments.iter().any(|word| OWN_PLACE.iter().any(|own| word.starts_with(own))) {
+        if !arguments.iter().any(|word| PLACE_ARGUMENTS.iter().any(|own| word.starts_with(own))) {
             // Nothing is left on disk, and two environments do not meet. Ordinary memory is
             // DPDK's legacy mode, which has another word for it.
             let ordinary = arguments.is_empty() || given("--no-huge");
@@ -146,13 +146,13 @@ impl Eal {
     }
 }
 
-/// Frames that a port with these queues may hold back, of a pool that `ports` share.
+/// Frames that the caller of a port with these queues may hold, of a pool that `ports` share.
 pub(crate) fn spare(config: Config, queues: u32, ports: u32) -> Option<u32> {
     config.frames.checked_sub(queues * ports + CACHED * 2).filter(|spare| *spare > 0)
 }
 
 fn room(config: Config) -> u32 {
-    (u32::from(config.mtu) + HEADER).max(LEAST_ROOM)
+    (u32::from(config.mtu) + HEADER).max(MIN_ROOM)
 }
 
 /// Memory of the pool.
@@ -160,7 +160,7 @@ fn bytes(config: Config) -> u64 {
     u64::from(config.frames) * u64::from(room(config) + OVERHEAD)
 }
 
-/// What DPDK calls an error.
+/// DPDK's text for an error number.
 pub(crate) fn text(number: c_int) -> String {
     // SAFETY: DPDK answers with a string of this thread that lasts until the next call.
     #[allow(unsafe_code)]

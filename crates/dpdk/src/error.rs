@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why DPDK does not do what was asked.
+/// Errors of DPDK.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DpdkError {
     #[error("DPDK's environment does not start: {why}")]

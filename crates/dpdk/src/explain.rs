@@ -1,6 +1,6 @@
-//! What DPDK's messages mean, and what to do.
+//! Explains DPDK's log messages.
 
-/// What a message holds, and what it means.
+/// Parts of messages, and their explanation.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &[
@@ -56,11 +56,11 @@ const MEANINGS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Lines of the log that are shown beside the meaning.
+/// Lines of the log that are shown with the explanation.
 const SHOWN: usize = 6;
 
-/// What to say of an environment that did not start, or that ended its process: the meaning of
-/// what it wrote, and its last lines.
+/// Explains an environment that did not start or that ended its process, and quotes the last lines
+/// of its log.
 pub fn explain(log: &str) -> String {
     let meaning = MEANINGS
         .iter()
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_dpdk_get_their_meaning() {
+    fn explains_messages_of_dpdk() {
         for (log, meaning) in [
             ("EAL: Cannot get hugepage information.\n", "there are no huge pages"),
             ("EAL: Detected CPU lcores: 2\nkvmeter: unrecognized option '--nohuge'\n", "--eal"),
@@ -88,8 +88,8 @@ mod tests {
             ("vdev_probe(): failed to initialize net_nosuch0 device\n", "could not be made"),
             ("EAL: failed to open VFIO container: Permission denied", "permission"),
         ] {
-            let said = explain(log);
-            assert!(said.contains(meaning) && said.contains(log.lines().last().unwrap()), "{said}");
+            let text = explain(log);
+            assert!(text.contains(meaning) && text.contains(log.lines().last().unwrap()), "{text}");
         }
         assert_eq!(explain("\n"), "DPDK says nothing of the reason");
     }

@@ -18,7 +18,7 @@ pub struct Mempool {
 /// `struct kvm_facts`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Facts {
+pub struct RawFacts {
     pub mac: [u8; 6],
     pub mtu: u16,
     pub receive_descriptors: u16,
@@ -49,7 +49,7 @@ unsafe extern "C" {
     pub fn kvm_ring_pair(entries: c_uint, ports: *mut u16) -> c_int;
     pub fn kvm_pool(frames: c_uint, room: c_uint) -> *mut Mempool;
     pub fn kvm_port_limits(port: u16, least: *mut u16, most: *mut u16) -> c_int;
-    pub fn kvm_port_start(port: u16, pool: *mut Mempool, mtu: u16, facts: *mut Facts) -> c_int;
+    pub fn kvm_port_start(port: u16, pool: *mut Mempool, mtu: u16, facts: *mut RawFacts) -> c_int;
     pub fn kvm_port_is_up(port: u16) -> c_int;
     pub fn kvm_port_close(port: u16);
     pub fn kvm_port_counts(port: u16, counts: *mut RawCounts) -> c_int;

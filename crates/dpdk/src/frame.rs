@@ -3,7 +3,7 @@ use std::ptr::NonNull;
 
 use crate::ffi::{self, Mbuf};
 
-/// A frame of a pool, without its checksum. It goes back when it is dropped.
+/// A frame of a pool, without its checksum. Dropping it returns it to the pool.
 #[derive(Debug)]
 pub struct Frame {
     mbuf: NonNull<Mbuf>,
@@ -19,7 +19,7 @@ impl Frame {
     /// None for null pointers.
     ///
     /// # Safety
-    /// `mbuf` is a frame of one piece that nobody else has, with `length` bytes at `data`.
+    /// `mbuf` is a frame of one segment with no other owner, and has `length` bytes at `data`.
     #[allow(unsafe_code)]
     pub(crate) unsafe fn new(mbuf: *mut Mbuf, data: *mut u8, length: u32) -> Option<Frame> {
         Some(Frame { mbuf: NonNull::new(mbuf)?, data: NonNull::new(data)?, length })
@@ -45,7 +45,7 @@ impl Deref for Frame {
 
 impl DerefMut for Frame {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and nobody else has the frame.
+        // SAFETY: as above, and the frame has no other owner.
         #[allow(unsafe_code)]
         unsafe {
             std::slice::from_raw_parts_mut(self.data.as_ptr(), self.length as usize)

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::eal::{Config, HEADER, spare, text};
 use crate::error::DpdkError;
-use crate::ffi::{self, Facts, Mempool, RawCounts};
+use crate::ffi::{self, Mempool, RawCounts, RawFacts};
 use crate::frame::Frame;
 use crate::thread::enter;
 
-/// Frames that are received or sent at once.
+/// Frames of one burst.
 const BURST: usize = 32;
 const LONGEST_NAME: usize = 64;
 
@@ -22,7 +22,7 @@ pub struct Port {
     number: u16,
     name: String,
     pool: NonNull<Mempool>,
-    facts: Facts,
+    facts: RawFacts,
     spare: u32,
 }
 
@@ -31,16 +31,16 @@ pub struct Port {
 #[allow(unsafe_code)]
 unsafe impl Send for Port {}
 
-/// What a port counted since it was started.
+/// Counters of a port since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub received: u64,
     pub sent: u64,
-    /// Frames that came while there was no room in the queue.
+    /// Frames that arrived while the queue was full.
     pub missed: u64,
     pub receive_errors: u64,
     pub send_errors: u64,
-    /// Frames that came while the pool was empty.
+    /// Frames that arrived while the pool was empty.
     pub no_frames: u64,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn start(
     if mtu < least || mtu > most {
         return Err(DpdkError::Mtu { mtu, name: name.to_owned(), least, most });
     }
-    let mut facts = Facts::default();
+    let mut facts = RawFacts::default();
     // SAFETY: the port exists and is not started, the pool lives as long as the process, and
     // the shim fills the facts.
     #[allow(unsafe_code)]
@@ -115,7 +115,7 @@ pub(crate) fn start(
 }
 
 impl Port {
-    /// Waits until the link is up.
+    /// Waits until the link is up, `limit` at most.
     ///
     /// # Errors
     /// It is not within `limit`.
@@ -140,16 +140,16 @@ impl Port {
     }
 
     /// Bytes of the longest frame, header included, checksum not.
-    pub fn longest(&self) -> usize {
+    pub fn max_frame_len(&self) -> usize {
         usize::from(self.facts.mtu) + HEADER as usize
     }
 
-    /// Frames that may be held back while the port goes on.
-    pub fn spare(&self) -> usize {
+    /// Frames that the caller may hold while the port goes on receiving.
+    pub fn spare_frames(&self) -> usize {
         self.spare as usize
     }
 
-    /// A frame of so many bytes of anything; none where the pool is empty.
+    /// A frame of `length` bytes with any content; none if the pool is empty.
     pub fn frame(&mut self, length: usize) -> Option<Frame> {
         enter();
         let mut data = null_mut();
@@ -187,7 +187,7 @@ impl Port {
         }
     }
 
-    /// Sends from the front as many as the queue takes; the others stay.
+    /// Sends as many frames from the front as the queue takes; the others stay.
     pub fn send(&mut self, frames: &mut VecDeque<Frame>) {
         while !frames.is_empty() {
             let mut mbufs = [null_mut(); BURST];
@@ -208,7 +208,7 @@ impl Port {
         }
     }
 
-    /// What it counted, where the driver counts.
+    /// The counters, if the driver has them.
     pub fn counts(&self) -> Option<Counts> {
         let mut raw = RawCounts::default();
         // SAFETY: the shim fills the structure.

@@ -1,11 +1,12 @@
-//! DPDK keeps frames for each thread that it knows; others take the slow way to the pool.
+//! Registers threads with DPDK, which caches frames per registered thread; others use the pool
+//! directly, which is slower.
 
 use crate::ffi;
 
-/// Made known while it lives.
-struct Known(bool);
+/// The registration of a thread while this lives.
+struct RegisteredThread(bool);
 
-impl Drop for Known {
+impl Drop for RegisteredThread {
     fn drop(&mut self) {
         if self.0 {
             // SAFETY: this thread registered itself, and ends.
@@ -18,17 +19,17 @@ impl Drop for Known {
 }
 
 thread_local! {
-    static KNOWN: Known = {
+    static REGISTERED: RegisteredThread = {
         // SAFETY: the environment runs, for a port exists. DPDK's own threads and those that
         // it already knows are left as they are; where there is no room for one more, the
         // thread works without.
         #[allow(unsafe_code)]
         let known = unsafe { ffi::kvm_thread_register() } == 0;
-        Known(known)
+        RegisteredThread(known)
     };
 }
 
-/// Makes the calling thread known, once.
+/// Registers the calling thread, once.
 pub fn enter() {
-    KNOWN.with(|_| ());
+    REGISTERED.with(|_| ());
 }

@@ -1,4 +1,4 @@
-//! Where load threads may run, and in which order to use the CPUs.
+//! The CPUs of load threads, and the order in which to use them.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub enum AffinityError {
 /// The CPUs that this process may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuOrder {
-    /// In the order in which threads should be pinned to them: one hardware
-    /// thread of each physical core first, then the cores' other threads.
+    /// In the order for pinning threads: one hardware thread of each physical
+    /// core first, then the cores' other threads.
     pub cpus: Vec<u32>,
-    /// How many physical cores those are; as many as CPUs where the kernel
-    /// does not show which share a core.
+    /// Physical cores of these CPUs; the number of CPUs where the kernel does
+    /// not show which share a core.
     pub cores: usize,
     /// Whether the kernel says which CPUs share a core. Where it does not, the
     /// order is the CPUs' own.
@@ -63,7 +63,7 @@ pub fn cpus_of(process: u32) -> Result<Vec<u32>, AffinityError> {
     allowed_to(Pid::from_raw(process as i32))
 }
 
-/// Lets the calling thread run on any of some CPUs, and on no other.
+/// Restricts the calling thread to these CPUs.
 pub(crate) fn pin_current_to(cpus: &[u32]) -> Result<(), AffinityError> {
     let unusable = |error: nix::Error| AffinityError::Unreadable(error.desc().to_owned());
     let mut set = CpuSet::new();
@@ -85,7 +85,7 @@ fn allowed_to(process: Pid) -> Result<Vec<u32>, AffinityError> {
 }
 
 fn order(allowed: &[u32], threads: &[HardwareThread]) -> CpuOrder {
-    // A core is named by its lowest thread, whether we may use that or not.
+    // A core is identified by its lowest thread, allowed or not.
     let core_of = |cpu: u32| {
         let thread = threads.iter().find(|thread| thread.cpu == cpu);
         thread.and_then(|thread| thread.siblings.first().copied()).unwrap_or(cpu)
@@ -115,27 +115,28 @@ mod tests {
         // Neighbouring numbers share a core.
         let paired: Vec<HardwareThread> =
             (0..4).map(|cpu| thread(cpu, &[cpu / 2 * 2, cpu / 2 * 2 + 1])).collect();
-        let found = order(&[0, 1, 2, 3], &paired);
-        assert_eq!((found.cpus.as_slice(), found.cores), ([0, 2, 1, 3].as_slice(), 2));
-        // The other thread of core 0 is not ours: thread 1 stands for its core.
+        let order_found = order(&[0, 1, 2, 3], &paired);
+        assert_eq!((order_found.cpus.as_slice(), order_found.cores), ([0, 2, 1, 3].as_slice(), 2));
+        // Thread 0 is not allowed, so thread 1 stands for its core.
         assert_eq!(order(&[1, 2, 3], &paired).cpus, [1, 2, 3]);
         // Numbers of the same core lie far apart.
-        let split: Vec<HardwareThread> = (0..4).map(|cpu| thread(cpu, &[cpu % 2, cpu % 2 + 2])).collect();
+        let split: Vec<HardwareThread> =
+            (0..4).map(|cpu| thread(cpu, &[cpu % 2, cpu % 2 + 2])).collect();
         assert_eq!(order(&[0, 1, 2, 3], &split).cpus, [0, 1, 2, 3]);
     }
 
     #[test]
     fn a_thread_runs_where_it_was_pinned() {
         let cpu = *cpus(&Root::live()).unwrap().cpus.last().unwrap();
-        let seen = std::thread::spawn(move || {
+        let cpu_seen = std::thread::spawn(move || {
             pin_current(cpu).unwrap();
             allowed().unwrap()
         });
-        assert_eq!(seen.join().unwrap(), [cpu]);
+        assert_eq!(cpu_seen.join().unwrap(), [cpu]);
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_refused_by_name() {
+    fn refuses_an_absent_cpu_by_number() {
         for cpu in [1023, 1_000_000] {
             let error = std::thread::spawn(move || pin_current(cpu)).join().unwrap().unwrap_err();
             let text = error.to_string();

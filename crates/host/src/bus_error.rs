@@ -1,5 +1,5 @@
-//! The end of a process that reads mapped memory which its device no longer gives: stores that
-//! map their files learn of an I/O error by the signal SIGBUS and by nothing else.
+//! Ends a process whose mapped file cannot be read any more: stores that map their files learn of
+//! an I/O error by SIGBUS only.
 
 #![allow(unsafe_code)]
 
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-static IS_TOLD: AtomicBool = AtomicBool::new(false);
+static REPORTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on, mapped memory that cannot be read ends the process with code 1 and a sentence that
-/// names the file and the byte, where the kernel alone would end it without a word.
+/// From now on, mapped memory that cannot be read ends the process with code 1 and a message that
+/// names the file and the byte.
 ///
 /// # Errors
 /// In words, why the kernel refused.
@@ -26,10 +26,10 @@ pub fn report_bus_errors() -> Result<(), String> {
     }
 }
 
-/// A signal may come in the middle of an allocation: nothing here takes memory or a lock.
+/// The signal may arrive during an allocation, so nothing here allocates or locks.
 extern "C" fn handle_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // A device that fails does so for all threads at once: one of them tells, and ends the process.
-    while IS_TOLD.swap(true, Ordering::Relaxed) {
+    // A failing device affects all threads at once: the first one reports and ends the process.
+    while REPORTED.swap(true, Ordering::Relaxed) {
         // SAFETY: a call without arguments.
         unsafe { libc::pause() };
     }
@@ -66,18 +66,20 @@ extern "C" fn handle_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut 
         }
         None => write_stderr(b"mapped memory"),
     }
-    write_stderr(b" cannot be read: the device failed, or the file was cut (SIGBUS). What was finished is \
-         kept; the kernel's log (dmesg) names the sector\n");
+    write_stderr(
+        b" cannot be read: the device failed, or the file was cut (SIGBUS). What was finished is \
+         kept; the kernel's log (dmesg) names the sector\n",
+    );
     // SAFETY: ends the process without running anything of it.
     unsafe { libc::_exit(1) }
 }
 
 fn write_stderr(text: &[u8]) {
-    // SAFETY: the text is as long as it is said to be. What cannot be written is not heard.
+    // SAFETY: the text has the given length. A failed write is ignored.
     unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
 }
 
-/// A number in `digits`, from their end.
+/// Writes a number into the end of `digits`.
 fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut from = digits.len();
     loop {
@@ -103,7 +105,7 @@ impl Default for MapsLine {
 }
 
 impl MapsLine {
-    /// What is longer than a path here is cut.
+    /// A line that is too long is truncated.
     fn push(&mut self, byte: u8) {
         if let Some(place) = self.text.get_mut(self.length) {
             *place = byte;
@@ -115,7 +117,7 @@ impl MapsLine {
         self.text.get(..self.length).unwrap_or_default()
     }
 
-    /// The byte of the file behind an address, if this line has it.
+    /// The file offset of an address, if it lies in this mapping.
     fn place_of(&self, address: u64) -> Option<u64> {
         let mut words = self.text().split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         let mut ends = words.next()?.split(|byte| *byte == b'-');
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_file_and_byte() {
+    fn a_line_gives_file_and_byte() {
         let line = line("7f12e000-7f132000 rw-s 00001000 07:01 12      /mnt/a b/data.mdb");
         assert_eq!(line.place_of(0x7f12_e010), Some(0x1010));
         assert_eq!(line.place_of(0x7f13_2000), None);
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_of_no_use() {
+    fn other_lines_give_nothing() {
         assert_eq!(line("").place_of(0), None);
         assert_eq!(line("55d0-55e0").place_of(0x55d1), None);
         assert_eq!(line("zz-yy r--p 0 00:00 0").place_of(1), None);
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_without_memory() {
+    fn numbers_are_written_without_allocation() {
         assert_eq!(decimal(0, &mut [0; 20]), b"0");
         assert_eq!(decimal(u64::MAX, &mut [0; 20]), b"18446744073709551615");
     }

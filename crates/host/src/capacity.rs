@@ -1,11 +1,11 @@
-//! How much CPU time this process may have at most.
+//! The CPU time that this process may use.
 
 use crate::affinity::{self, AffinityError};
 use crate::facts::cgroup;
 use crate::format;
 use crate::root::Root;
 
-/// CPUs' worth of time, and what allows no more.
+/// A limit in CPUs, and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capacity {
     pub cpus: f64,
@@ -13,8 +13,8 @@ pub struct Capacity {
     pub words: String,
 }
 
-/// What the CPU mask, which holds the control group's CPUs too, and the tightest CPU quota allow.
-/// `named`: the CPUs that its threads are pinned to, where they were named.
+/// The tighter of the CPU mask, which includes the control group's CPUs, and the CPU quotas.
+/// `named`: the CPUs that its threads are pinned to, if any.
 ///
 /// # Errors
 /// The mask cannot be read.
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tightest_of_mask_names_and_quota_counts() {
+    fn the_tightest_limit_counts() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join(path);

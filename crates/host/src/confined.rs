@@ -1,10 +1,10 @@
-//! A folder out of which no path leads: neither `..` nor a link, whoever made them.
+//! A folder whose paths cannot leave it, neither by `..` nor by links.
 //!
 //! Recorded machines are made to be sent around. Their paths are resolved as if the folder were the
 //! root of the file system: an absolute link begins at the folder, and `..` ends there. libpathrs
 //! does it with `openat2(2)`, and step by step on kernels before 5.6 and where a filter of system
-//! calls refuses that. Only files and folders are opened, so that a pipe or a device that somebody
-//! put there is neither waited for nor touched.
+//! calls refuses that. Only files and folders are opened, so that a planted pipe or device neither
+//! blocks nor takes effect.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -18,34 +18,34 @@ use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::symlinkat;
 use pathrs::{Root, error::ErrorKind};
 
-/// How often a path is looked up anew. The kernel gives up at a `..` (`EAGAIN`) whenever something
-/// is renamed or mounted anywhere on the machine meanwhile, and leaves it to the caller to retry.
-const LOOKUPS: usize = 1000;
+/// Limit on retries of a lookup: the kernel gives up at a `..` (`EAGAIN`) when something is renamed
+/// or mounted anywhere on the machine meanwhile.
+const MAX_LOOKUPS: usize = 1000;
 
-/// The folder, held open: what its name leads to later does not matter.
+/// The folder, held open, so that a later change of its path has no effect.
 #[derive(Debug)]
 pub(crate) struct ConfinedDir {
     dir: Result<Root, Errno>,
 }
 
 impl ConfinedDir {
-    /// A folder that is not there, or cannot be used, answers that to every question.
+    /// Opens the folder; if that fails, every later call returns the error.
     pub fn new(dir: &Path) -> ConfinedDir {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         ConfinedDir { dir: nix::fcntl::open(dir, flags, Mode::empty()).map(Root::from_fd) }
     }
 
-    /// Why nothing in it can be reached, if so.
+    /// The error of opening the folder, if there was one.
     pub fn check(&self) -> io::Result<()> {
         self.dir.as_ref().map(drop).map_err(|error| (*error).into())
     }
 
-    /// What a path names, not opened for anything yet. Links are followed.
+    /// Resolves a path (`O_PATH`), following links.
     fn find(&self, path: &str) -> io::Result<OwnedFd> {
         self.look_up(path, |root, path| root.resolve(path))
     }
 
-    /// The same, but a last link itself.
+    /// Resolves a path, but a final link to the link itself.
     fn find_link(&self, path: &str) -> io::Result<OwnedFd> {
         self.look_up(path, |root, path| root.resolve_nofollow(path))
     }
@@ -57,23 +57,23 @@ impl ConfinedDir {
     ) -> io::Result<OwnedFd> {
         let dir = self.dir.as_ref().map_err(|error| io::Error::from(*error))?;
         let path = if path.is_empty() { "/" } else { path };
-        let mut found = resolve(dir, path);
-        for _ in 1..LOOKUPS {
-            if !found.as_ref().is_err_and(|error| error.can_retry()) {
+        let mut handle = resolve(dir, path);
+        for _ in 1..MAX_LOOKUPS {
+            if !handle.as_ref().is_err_and(|error| error.can_retry()) {
                 break;
             }
-            found = resolve(dir, path);
+            handle = resolve(dir, path);
         }
-        found.map(OwnedFd::from).map_err(|error| match error.kind() {
+        handle.map(OwnedFd::from).map_err(|error| match error.kind() {
             ErrorKind::OsError(Some(number)) => io::Error::from_raw_os_error(number),
             _ => io::Error::other(error.to_string()),
         })
     }
 
     fn find_folder(&self, path: &str) -> io::Result<OwnedFd> {
-        let found = self.find(path)?;
-        match fs::metadata(descriptor_path(&found))?.is_dir() {
-            true => Ok(found),
+        let handle = self.find(path)?;
+        match fs::metadata(descriptor_path(&handle))?.is_dir() {
+            true => Ok(handle),
             false => Err(Errno::ENOTDIR.into()),
         }
     }
@@ -105,13 +105,14 @@ impl ConfinedDir {
     /// Opens a file that exists.
     pub fn open(&self, path: &str, options: &mut OpenOptions) -> io::Result<File> {
         let (place, metadata) = self.file(path)?;
-        // The same file by its descriptor: nothing is resolved again.
+        // Reopened by its descriptor, so that nothing is resolved again.
         let file = options.custom_flags(libc_flags()).open(descriptor_path(&place))?;
         debug_assert!(file.metadata().is_ok_and(|there| there.ino() == metadata.ino()));
         Ok(file)
     }
 
-    /// Opens a file that exists to write to it. One that has a second name could be anybody's.
+    /// Opens an existing file to write to it. A file with a second hard link is refused, as it may lie
+    /// outside of the folder, too.
     pub fn open_to_write(&self, path: &str, options: &mut OpenOptions) -> io::Result<File> {
         let (_, metadata) = self.file(path)?;
         if metadata.nlink() > 1 {
@@ -136,22 +137,22 @@ impl ConfinedDir {
         Ok(nix::unistd::access(&descriptor_path(&place), nix::unistd::AccessFlags::W_OK)?)
     }
 
-    /// Makes a folder and those above it, and says how many it made.
+    /// Makes a folder and those above it; returns how many were made.
     pub fn make_folders(&self, path: &str) -> io::Result<u64> {
-        let mut made = 0;
+        let mut count = 0;
         if self.is_dir(path) {
-            return Ok(made);
+            return Ok(count);
         }
         let mut above = String::from("/");
         for name in path.split('/').filter(|name| !name.is_empty()) {
             let here = format!("{above}{name}/");
             if !self.is_dir(&here) {
                 self.make_folder(here.trim_end_matches('/'))?;
-                made += 1;
+                count += 1;
             }
             above = here;
         }
-        Ok(made)
+        Ok(count)
     }
 
     /// Makes one folder.
@@ -180,27 +181,27 @@ impl ConfinedDir {
         Ok(openat(above, name, flags, Mode::from_bits_truncate(0o666))?.into())
     }
 
-    /// Makes a file with this content, in place of what it held.
+    /// Creates or replaces a file with this content.
     pub fn write_file(&self, path: &str, content: &[u8]) -> io::Result<()> {
         let mut file = self.make_file(path)?;
         file.set_len(0)?;
         file.write_all(content)
     }
 
-    /// Makes a symbolic link; where it leads is a matter of following it.
+    /// Makes a symbolic link; its target is confined when it is followed.
     pub fn make_link(&self, path: &str, target: &str) -> io::Result<()> {
         let (above, name) = split_last(path)?;
         let above = self.find_folder(above)?;
         Ok(symlinkat(target, above.as_fd(), name)?)
     }
 
-    /// Whether something is there, be it a link that leads nowhere.
+    /// Whether something exists, even a dangling link.
     pub fn is_taken(&self, path: &str) -> bool {
         self.find_link(path).is_ok()
     }
 }
 
-/// A path's last name and what is before it. The name is one that can be made.
+/// A path's parent and last name; the name must be a valid file name.
 fn split_last(path: &str) -> io::Result<(&str, &str)> {
     let path = path.trim_end_matches('/');
     match path.rsplit_once('/').unwrap_or(("", path)) {
@@ -209,12 +210,12 @@ fn split_last(path: &str) -> io::Result<(&str, &str)> {
     }
 }
 
-/// A way to what a descriptor is of.
+/// The path by which a descriptor can be reopened.
 fn descriptor_path(descriptor: &impl AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 
-/// Opening never waits and never makes a terminal this process's own.
+/// Opening neither blocks nor takes a controlling terminal.
 fn libc_flags() -> i32 {
     (OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits()
 }

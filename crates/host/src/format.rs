@@ -1,4 +1,4 @@
-//! Numbers as a person reads them.
+//! Formats numbers for people.
 
 /// A size with a binary suffix and three digits at the most behind the comma.
 pub(crate) fn bytes(value: u64) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// Two decimals without the zeros that say nothing.
+/// Two decimals without trailing zeros.
 pub(crate) fn short(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,5 +1,5 @@
-//! What the kernel says of block devices that fail: it knows the sector, which no answer to a
-//! program tells. `/dev/kmsg`, `Documentation/ABI/testing/dev-kmsg`.
+//! The kernel's messages about failing block devices, which have the sector that no system call
+//! returns. `/dev/kmsg`, `Documentation/ABI/testing/dev-kmsg`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,9 +8,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use nix::fcntl::OFlag;
 
 const LOG: &str = "/dev/kmsg";
-/// Bytes that one message may have.
+/// Longest message in bytes.
 const LONGEST: usize = 8192;
-/// Messages that are looked at: a failing device fills the log.
+/// Limit on messages read: a failing device fills the log.
 const MOST_MESSAGES: usize = 100_000;
 
 /// The kernel's log from a point in time on.
@@ -31,8 +31,8 @@ impl KernelLog {
         KernelLog { file: open() }
     }
 
-    /// What the kernel has said of I/O errors of these devices since then or the last call: the
-    /// first of each device with its sector (of 512 B), and how many more there were.
+    /// I/O errors of these devices since [`KernelLog::from_now`] or the last call: the first of each
+    /// device with its sector (of 512 B), and the number of further ones.
     ///
     /// # Errors
     /// In words, why the log cannot be read.
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sectors_are_found_in_the_kernels_words() {
+    fn finds_sectors_in_messages() {
         let devices = ["loop1".to_owned()];
         let record = "3,812,6129,-;I/O error, dev loop1, sector 2056 op 0x0:(READ) flags 0x0 \
                       phys_seg 1 prio class 2\n SUBSYSTEM=block\n";
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_this_machine_is_read_or_says_why_not() {
+    fn reads_the_log_of_this_machine_or_gives_a_reason() {
         match KernelLog::from_now().errors_of(&["nothing".to_owned()]) {
             Ok(found) => assert!(found.is_empty(), "{found:?}"),
             Err(why) => assert!(why.starts_with(LOG), "{why}"),

@@ -1,4 +1,4 @@
-//! The few shapes in which the kernel writes things.
+//! Parsers of the kernel's text formats.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
         match part.split_once('-') {
             Some((first, last)) => {
                 let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-                // A corrupt file must not make a list that fills the memory.
+                // Bounded, so that a corrupt file cannot exhaust memory.
                 if first > last || last > 1 << 16 {
                     return None;
                 }
@@ -39,7 +39,7 @@ pub(crate) fn kilobytes(text: &str, key: &str) -> Option<u64> {
     value.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The choice in brackets of `always [madvise] never`.
+/// The word in brackets of `always [madvise] never`.
 pub(crate) fn bracketed(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     let (choice, _) = rest.split_once(']')?;

@@ -1,5 +1,5 @@
-//! Recorded machines: what was read of one, as a text that people can look through before they
-//! send it, and as a folder that stands in for the machine.
+//! Recorded machines: the files read from one, as a text that people can review before they send
+//! it, and as a folder that stands in for the machine.
 //!
 //! The text has one entry after the other:
 //!
@@ -23,24 +23,24 @@ use crate::confined::ConfinedDir;
 use crate::facts::identity;
 use crate::root::{Root, RootError};
 
-/// What was read of a machine.
+/// The recording of what was read from a machine.
 #[derive(Debug, Default)]
 pub struct RecordingNotes(Mutex<BTreeMap<String, TreeEntry>>);
 
 #[derive(Debug, Clone, PartialEq)]
 enum TreeEntry {
     Folder,
-    /// It is there; nobody has read it.
+    /// It exists; its content was not read.
     File,
     Text(String),
-    /// Offsets and what lies there.
+    /// Bytes by offset.
     Bytes(BTreeMap<u64, Vec<u8>>),
     Link(String),
     Failure(String),
 }
 
 impl TreeEntry {
-    /// Of two that say something of one path the more telling one stays.
+    /// Of two entries for one path the one with the higher rank stays.
     fn rank(&self) -> u8 {
         match self {
             TreeEntry::Folder | TreeEntry::File | TreeEntry::Failure(_) => 0,
@@ -86,7 +86,7 @@ impl RecordingNotes {
         }
         let path = path.trim_end_matches('/');
         let mut notes = self.lock();
-        // The first reading of a text stays: one moment of the machine.
+        // The first reading stays, so that the recording is of one moment.
         if notes.get(path).is_none_or(|before| before.rank() < entry.rank()) {
             notes.insert(path.to_owned(), entry);
         }
@@ -133,12 +133,12 @@ fn write_text(text: &mut String, path: &str, content: &str) -> std::fmt::Result 
     content.lines().try_for_each(|line| writeln!(text, "|{line}"))
 }
 
-/// What tells a machine from every other one: its identity and its name.
+/// The identifying texts of a machine: its identity and its name.
 pub fn machine_names(root: &Root) -> Vec<String> {
     identity::SOURCES.iter().filter_map(|path| root.value(path).ok()).collect()
 }
 
-/// What other processes do is nobody's business, and another one's at the next moment.
+/// Files of other processes are private and short-lived, so they are not recorded.
 fn is_of_a_process(path: &str) -> bool {
     path.strip_prefix("/proc/").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -156,8 +156,8 @@ pub enum TreeError {
     Unpacked { origin: String, line: usize, path: String, source: io::Error },
 }
 
-/// What a recording may come to, and no machine does: the files and folders that it makes, the
-/// names in a path, the bytes in files, and the offset of a register.
+/// Limits that no real recording reaches: files and folders, names in a path, bytes in files, and
+/// the offset of a register.
 const FILES: u64 = 500_000;
 const NAMES: usize = 64;
 const BYTES: u64 = 256 << 20;
@@ -170,7 +170,7 @@ const OFFSET: u64 = u32::MAX as u64;
 /// A line that is no entry, with its number; one that makes more than a machine has; what the file
 /// system refuses.
 pub fn unpack(text: &str, origin: &str, dir: &Path) -> Result<(), TreeError> {
-    let mut made = RecordedTree { folder: ConfinedDir::new(dir), files: 0, bytes: 0 };
+    let mut tree = RecordedTree { folder: ConfinedDir::new(dir), files: 0, bytes: 0 };
     let mut lines = text.lines().zip(1..).peekable();
     while let Some((line, number)) = lines.next() {
         if line.is_empty() || line.starts_with('#') {
@@ -185,7 +185,7 @@ pub fn unpack(text: &str, origin: &str, dir: &Path) -> Result<(), TreeError> {
             }
         }
         let origin = || origin.to_owned();
-        made.entry(line, content).map_err(|no| match no {
+        tree.entry(line, content).map_err(|no| match no {
             TreeRefusal::Entry => TreeError::NoEntry {
                 origin: origin(),
                 line: number,
@@ -202,14 +202,14 @@ pub fn unpack(text: &str, origin: &str, dir: &Path) -> Result<(), TreeError> {
     Ok(())
 }
 
-/// Why a line makes nothing.
+/// Why a line is refused.
 enum TreeRefusal {
     Entry,
     TooMuch(&'static str, String),
     Io(String, io::Error),
 }
 
-/// The folder and what is in it by now.
+/// The folder, and the totals of its content.
 struct RecordedTree {
     folder: ConfinedDir,
     files: u64,
@@ -217,7 +217,7 @@ struct RecordedTree {
 }
 
 impl RecordedTree {
-    /// Makes what a line says; `content` are the lines that follow a `PATH:`.
+    /// Makes the entry of a line; `content` are the lines that follow a `PATH:`.
     fn entry(&mut self, line: &str, content: Option<String>) -> Result<(), TreeRefusal> {
         if let Some(content) = content {
             let paths = line.strip_suffix(':').ok_or(TreeRefusal::Entry)?;
@@ -247,10 +247,16 @@ impl RecordedTree {
         self.files = self.files.saturating_add(files);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.files > FILES {
-            return Err(TreeRefusal::TooMuch("too many files", format!("{FILES} files and folders")));
+            return Err(TreeRefusal::TooMuch(
+                "too many files",
+                format!("{FILES} files and folders"),
+            ));
         }
         if self.bytes > BYTES {
-            return Err(TreeRefusal::TooMuch("too much text", format!("{} MiB of text", BYTES >> 20)));
+            return Err(TreeRefusal::TooMuch(
+                "too much text",
+                format!("{} MiB of text", BYTES >> 20),
+            ));
         }
         Ok(())
     }
@@ -285,7 +291,10 @@ impl RecordedTree {
     fn bytes(&mut self, path: &str, offset: &str, text: &str) -> Result<(), TreeRefusal> {
         let offset: u64 = offset.parse().map_err(|_| TreeRefusal::Entry)?;
         if offset > OFFSET {
-            return Err(TreeRefusal::TooMuch("too far an offset", format!("{OFFSET} as an offset")));
+            return Err(TreeRefusal::TooMuch(
+                "too far an offset",
+                format!("{OFFSET} as an offset"),
+            ));
         }
         let bytes: Result<Vec<u8>, _> =
             text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16)).collect();
@@ -325,7 +334,7 @@ impl RecordedTree {
     }
 }
 
-/// A path that can be made. One with `..` has another one that says the same plainly.
+/// Checks a path; `..` is refused, as a plain path can replace it.
 fn checked(path: &str) -> Result<&str, TreeRefusal> {
     let is_plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
     not_too_deep(is_plain.then_some(path).ok_or(TreeRefusal::Entry)?)
@@ -350,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_of_a_machine_is_read_of_its_recording_again() {
+    fn a_recording_reads_back_as_the_machine() {
         let machine = tempfile::tempdir().unwrap();
         let text = "/sys/cpu{0-1}/online = 1\n/sys/cpu0/seen\n".replace("/seen\n", "/seen =\n");
         let text = format!(
@@ -385,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_entry_is_named() {
+    fn refuses_lines_that_are_no_entry() {
         let dir = tempfile::tempdir().unwrap();
         for (text, line) in [
             ("# a\n\nsys/x = 1", 3),
@@ -403,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_outside_of_the_folder() {
+    fn makes_nothing_outside_of_the_folder() {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("a/machine");
         fs::create_dir_all(&dir).unwrap();
@@ -419,7 +428,7 @@ mod tests {
             format!("/r -> {out}\n/r/keys @7 = 00\n/r/folder/\n"),
         ];
         for text in hostile {
-            // Made within, or refused with its line: both are well.
+            // Either made within the folder, or refused with its line.
             let made = unpack(&text, "text", &dir).map_err(|error| error.to_string());
             assert!(made.is_ok() || made.as_ref().unwrap_err().starts_with("text:"), "{made:?}");
             assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{text}");
@@ -434,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_makes_more_than_a_machine_has_is_named() {
+    fn refuses_lines_that_exceed_the_limits() {
         let dir = tempfile::tempdir().unwrap();
         let long = "x".repeat(2000);
         for (text, words) in [
@@ -459,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_count_as_files_do() {
+    fn folders_count_like_files() {
         let dir = tempfile::tempdir().unwrap();
         let made = |files| RecordedTree { folder: ConfinedDir::new(dir.path()), files, bytes: 0 };
         let deep = "/b".repeat(50);
@@ -502,15 +511,15 @@ mod tests {
             for number in 0..2 {
                 scope.spawn(move || rename(number));
             }
-            let found = (0..LOOKED_UP).filter(|_| root.exists("/x/y/link/f")).count();
+            let successes = (0..LOOKED_UP).filter(|_| root.exists("/x/y/link/f")).count();
             let read = root.text("/x/y/link/f");
             ended.store(true, std::sync::atomic::Ordering::Relaxed);
-            assert_eq!((found, read), (LOOKED_UP, Ok("1\n".to_owned())));
+            assert_eq!((successes, read), (LOOKED_UP, Ok("1\n".to_owned())));
         });
     }
 
     #[test]
-    fn a_folder_that_somebody_else_prepared_leads_nowhere_else() {
+    fn a_planted_folder_does_not_lead_outside() {
         let home = tempfile::tempdir().unwrap();
         let secret = home.path().join("secret");
         fs::write(&secret, "secret").unwrap();
@@ -531,7 +540,7 @@ mod tests {
         }
         assert!(!root.exists("/absolute") && !root.exists("/relative"));
         assert_eq!(root.link("/relative"), Ok("../secret".to_owned()));
-        // A second name of somebody's file may be read, as any copy may; it is not written.
+        // A hard link to an outside file may be read, as a copy may, but it is not written.
         assert!(root.write("/same", "changed").is_err());
         assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
         assert_eq!(root.list("/root").unwrap(), root.list("/").unwrap());

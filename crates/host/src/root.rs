@@ -1,4 +1,4 @@
-//! The one door to `/proc`, `/sys` and `/etc`: the machine's own, or a recorded tree.
+//! The only access to `/proc`, `/sys` and `/etc`: the machine's own, or a recorded tree.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,8 +13,8 @@ use thiserror::Error;
 use crate::confined::ConfinedDir;
 use crate::recorded::RecordingNotes;
 
-/// Why something of the machine could not be read. Paths are those of the
-/// machine, without the folder of a recorded tree.
+/// Errors of reading the machine. Paths are those of the machine, without the
+/// folder of a recorded tree.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RootError {
     #[error("{path} does not exist")]
@@ -51,23 +51,23 @@ impl RootError {
     }
 }
 
-/// What a file of a recorded machine may hold to be read as a whole; no text of a machine does.
+/// Longest file of a recorded machine that is read as a whole; no real file reaches it.
 const CONTENT: u64 = 64 << 20;
 
-/// Where the machine is read from: `/`, or the folder of a recorded machine, which nothing that is
-/// read or written through this one ever leaves.
+/// Where the machine is read from: `/`, or the folder of a recorded machine, which no access
+/// through this leaves.
 #[derive(Debug, Clone)]
 pub struct Root {
     dir: PathBuf,
     /// `None` on the running machine.
     recorded: Option<Arc<ConfinedDir>>,
-    /// Devices of the running machine that stand in for those of a recorded one.
+    /// Devices of the running machine that substitute those of a recorded one.
     substitutes: BTreeMap<String, PathBuf>,
-    /// What is read through this one and its clones, where that is recorded.
+    /// The recording of reads through this and its clones, if enabled.
     notes: Option<Arc<RecordingNotes>>,
 }
 
-/// Equal are two ways to the same machine.
+/// Roots are equal if they are of the same machine.
 impl PartialEq for Root {
     fn eq(&self, other: &Root) -> bool {
         self.dir == other.dir
@@ -95,21 +95,21 @@ impl Root {
         Root { dir, recorded, substitutes: BTreeMap::new(), notes: None }
     }
 
-    /// The same machine; everything that is read through it is noted.
+    /// The same machine with everything that is read through it recorded.
     pub fn with_notes(self) -> (Self, Arc<RecordingNotes>) {
         let notes = Arc::new(RecordingNotes::default());
         (Root { notes: Some(Arc::clone(&notes)), ..self }, notes)
     }
 
-    /// The same recorded machine with a device of the running one, at a path of the former.
+    /// The same recorded machine with a device of the running one at `path`.
     #[must_use]
     pub fn with_device(mut self, path: &str, device: impl Into<PathBuf>) -> Self {
         self.substitutes.insert(path.to_owned(), device.into());
         self
     }
 
-    /// Whether it can be read at all: a recorded machine needs its folder. Else each single file
-    /// would be told as missing.
+    /// Checks that the folder of a recorded machine exists; else every single file would be reported
+    /// as missing.
     pub fn check(&self) -> Result<(), RootError> {
         let folder = self.recorded.as_ref().map_or(Ok(()), |folder| folder.check());
         folder.map_err(|error| RootError::io(&self.dir.display().to_string(), &error))
@@ -121,14 +121,14 @@ impl Root {
         }
     }
 
-    /// Whether this is the running machine. Only then do system calls, which
-    /// no folder can answer, speak of the same machine as the files.
+    /// Whether this is the running machine. Only then do system calls answer for the
+    /// same machine as the files.
     pub fn is_live(&self) -> bool {
         self.recorded.is_none()
     }
 
-    /// Where a device can be opened that is spoken to and not read as a file: never through the
-    /// folder of a recorded machine, where its name could be a link to any device.
+    /// The path of a device that is not read as a file: never in the folder of a recorded machine,
+    /// where its name could be a link to any device.
     pub fn device(&self, path: &str) -> Result<PathBuf, RootError> {
         match (self.substitutes.get(path), self.is_live()) {
             (Some(device), _) => Ok(device.clone()),
@@ -209,7 +209,7 @@ impl Root {
         let file = self.open(path)?;
         match self.recorded {
             None => drop((&file).read_to_end(&mut bytes)?),
-            // One line of a recording can make a file of gigabytes that takes no place on a disk.
+            // One line of a recording can make a sparse file of gigabytes.
             Some(_) => {
                 file.take(CONTENT + 1).read_to_end(&mut bytes)?;
                 if bytes.len() as u64 > CONTENT {
@@ -277,8 +277,8 @@ impl Root {
         Ok(numbers.collect())
     }
 
-    /// Writes to a file that exists; never makes one. What it held is gone, as it is
-    /// with `echo TEXT > FILE`.
+    /// Writes to an existing file, truncating it like `echo TEXT > FILE`; never
+    /// creates one.
     pub fn write(&self, path: &str, text: &str) -> Result<(), RootError> {
         self.open_to_write(path, OpenOptions::new().truncate(true))
             .and_then(|mut file| file.write_all(text.as_bytes()))
@@ -302,7 +302,7 @@ impl Root {
             .map_err(|error| RootError::io(path, &error))
     }
 
-    /// Opens a device for as long as what is written to it is to hold.
+    /// Opens a device and writes to it; the value holds while the file is open.
     pub fn hold(&self, path: &str, bytes: &[u8]) -> Result<File, RootError> {
         let hold = || {
             let mut file = self.open_to_write(path, &mut OpenOptions::new())?;
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_listed_as_people_count() {
+    fn folders_are_listed_in_numeric_order() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["cpu10", "cpu2", "cpu0", "cpufreq"] {
             fs::create_dir(dir.path().join(name)).unwrap();
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_told_and_no_empty_machine() {
+    fn a_missing_folder_is_an_error_and_no_empty_machine() {
         let dir = tempfile::tempdir().unwrap();
         Root::live().check().unwrap();
         Root::at(dir.path()).check().unwrap();

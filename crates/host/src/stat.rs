@@ -14,7 +14,7 @@ pub(crate) struct CpuTicks {
     pub idle: u64,
     /// Idle while a request to a device was open. The kernel lets it go down.
     pub io_wait: u64,
-    /// Wanted to run while the hypervisor ran something else.
+    /// Runnable while the hypervisor ran something else.
     pub steal: u64,
 }
 
@@ -24,7 +24,7 @@ impl CpuTicks {
     }
 }
 
-/// Why two looks at the ticks give no share.
+/// Why two readings of the ticks give no share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoShare {
     Backwards,
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_of_the_time_between_two_looks() {
+    fn shares_of_the_time_between_two_readings() {
         let before = parse("cpu  100 0 50 800 10 0 40 0 60 0\ncpu0 1 2\n").unwrap();
         let after = parse("cpu  150 0 60 900 10 10 50 20 90 0\n").unwrap();
         assert_eq!(before.total(), 1000);

@@ -1,4 +1,4 @@
-//! How promptly the kernel wakes a thread that sleeps.
+//! Timer slack: how promptly the kernel wakes sleeping threads.
 
 /// Asks the kernel to end the calling thread's sleeps when they are due. By default it may let
 /// each run on for 50 us (the timer slack) to wake several threads at once. Says why it could not.

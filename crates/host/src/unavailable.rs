@@ -2,7 +2,7 @@ use model::ReadingValue;
 
 use crate::root::RootError;
 
-/// Why a number cannot be had here, and what to do about it.
+/// Why a value is unavailable here, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct Unavailable {
@@ -15,7 +15,7 @@ impl Unavailable {
         Unavailable { reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// For what only the running kernel answers.
+    /// For calls that only the running kernel answers.
     pub(crate) fn recorded(call: &str) -> Self {
         Unavailable::new(
             format!("{call} answers for the running system, and this root is a recorded tree"),

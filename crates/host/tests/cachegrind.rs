@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use common::Recorded;
 use host::Root;
-use host::cachegrind::{SimulatedCache, Cachegrind, CachegrindError, CacheGeometry, SimulatedEvents, EventTotals};
+use host::cachegrind::{
+    CacheGeometry, Cachegrind, CachegrindError, EventTotals, SimulatedCache, SimulatedEvents,
+};
 use model::{Origin, Scope};
 
 const LIMIT: Duration = Duration::from_secs(60);

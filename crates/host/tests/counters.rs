@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 use common::Recorded;
 use common::kernel::{Fake, World};
 use common::readings::{find, near, value, why};
-use host::perf::{PerfCount, EventGroup, PerfKernel, RunningKernel, CounterPlan, PerfQuantity, PerfSession, EventRole, PerfTarget, encode, plan};
+use host::perf::{
+    CounterPlan, EventGroup, EventRole, PerfCount, PerfKernel, PerfQuantity, PerfSession,
+    PerfTarget, RunningKernel, encode, plan,
+};
 use host::probe::COUNTING;
-use host::{Context, CounterChoice, CounterScope, Root, Unavailable, RunWatch};
+use host::{Context, CounterChoice, CounterScope, Root, RunWatch, Unavailable};
 use model::{Reading, Scope};
 
 const WINDOW: Duration = Duration::from_secs(1);
@@ -325,7 +328,9 @@ fn an_arm_pmu_says_which_events_it_has() {
     let made: CounterPlan = plan(&arm.root, &Context::default()).unwrap();
     let text = |of: PerfQuantity| -> Vec<String> {
         let all = made.groups.iter().flat_map(|p| p.roles.iter().zip(&p.group.events));
-        all.filter(|(slot, _)| **slot == EventRole::Of(of)).map(|(_, event)| event.shown()).collect()
+        all.filter(|(slot, _)| **slot == EventRole::Of(of))
+            .map(|(_, event)| event.shown())
+            .collect()
     };
     assert_eq!(text(PerfQuantity::LlcMisses), ["armv8_pmuv3_0/event=0x37/ (LL_CACHE_MISS_RD)"]);
     assert_eq!(text(PerfQuantity::Branches), ["armv8_pmuv3_0/event=0x21/ (BR_RETIRED)"]);
@@ -572,7 +577,8 @@ fn the_running_kernel_refuses_what_it_does_not_know() {
         panic!("the software PMU is in every kernel")
     };
     let tid = nix::unistd::gettid().as_raw() as u32;
-    let groups = [EventGroup { events: vec![event], targets: vec![PerfTarget::Thread(tid)], inherit: true }];
+    let groups =
+        [EventGroup { events: vec![event], targets: vec![PerfTarget::Thread(tid)], inherit: true }];
     let mut session = PerfSession::open(Box::<RunningKernel>::default(), &groups).unwrap();
     session.start();
     let tally = session.stop().remove(0);

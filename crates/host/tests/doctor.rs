@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use common::Recorded;
-use host::{DoctorCheck, Context, PROBES, Root, CheckState, doctor};
+use host::{CheckState, Context, DoctorCheck, PROBES, Root, doctor};
 
 fn look(root: &Root) -> Vec<DoctorCheck> {
     doctor(root, &Context { store_path: Some(PathBuf::from("/store")), ..Context::default() })
@@ -139,7 +139,11 @@ fn servers_with_all_their_counters() {
         let checks = look(&recorded.root);
         states(
             &checks,
-            &[("counters", CheckState::Ok), ("residency", CheckState::Ok), ("network", CheckState::Ok)],
+            &[
+                ("counters", CheckState::Ok),
+                ("residency", CheckState::Ok),
+                ("network", CheckState::Ok),
+            ],
         );
         assert!(check(&checks, "counters").found.contains(table));
         assert!(check(&checks, "cachegrind").found.contains("valgrind is not in PATH"));

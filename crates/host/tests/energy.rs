@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::Recorded;
 use host::probe::energy::{CommandSettings, DcmiSettings, ModelSettings, Quantity};
-use host::{ProbeChoice, Context, EnergySettings, WatchReadings, Root, RunWatch, idle_power};
+use host::{Context, EnergySettings, ProbeChoice, Root, RunWatch, WatchReadings, idle_power};
 use model::{Origin, Reading, ReadingValue, Scope, Series, Unit};
 use plug::Plug;
 

@@ -244,7 +244,10 @@ fn settings_of_the_kernel_show_in_new_memory_and_new_processes() {
         turned.restore().unwrap();
         // Memory may be too fragmented for huge pages; the other effects always show.
         let may_hide = level == "madvise" && matches!(outcome, ProofOutcome::Unverified(_));
-        assert!(matches!(outcome, ProofOutcome::Proven(_)) || may_hide, "{knob}={level}: {outcome:?}");
+        assert!(
+            matches!(outcome, ProofOutcome::Proven(_)) || may_hide,
+            "{knob}={level}: {outcome:?}"
+        );
         assert_eq!(Knobs::find(knob).unwrap().read(&live).unwrap(), before);
     }
 }

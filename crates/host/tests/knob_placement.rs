@@ -18,7 +18,11 @@ fn this_process_runs_on_the_cpus_and_the_memory_it_is_given() {
         };
         assert!(plan.check_keepable().is_err() || plan.writes().count() == 0);
         let mut turned = plan.apply(Journal::open(&live, state.path()).unwrap()).unwrap();
-        assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Proven(_)), "{:?}", turned.proofs());
+        assert!(
+            matches!(turned.proofs()[0].outcome, ProofOutcome::Proven(_)),
+            "{:?}",
+            turned.proofs()
+        );
         assert!(matches!(turned.restore(), Ok(RestoreOutcome::Done { .. })));
         assert_eq!(knob_here.read(&live).unwrap(), before);
     }

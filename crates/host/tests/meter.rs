@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use host::probe::energy::{Channels, MeterSettings, MeterVariant};
-use host::{Context, EnergySettings, WatchReadings, RunWatch};
+use host::{Context, EnergySettings, RunWatch, WatchReadings};
 use model::{Reading, ReadingValue, Scope};
 use simulator::{Play, Simulated, simulated};
 

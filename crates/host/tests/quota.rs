@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use common::Recorded;
-use host::{ProbeChoice, Context, PROBES, Probe, QuietCheck, Root, Throttled, throttled};
+use host::{Context, PROBES, Probe, ProbeChoice, QuietCheck, Root, Throttled, throttled};
 use model::Reading;
 
 fn probe(root: &Root, server_pids: Vec<u32>) -> Box<dyn Probe> {

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use micro::precondition::volume::{MadeFileSystem, MountedVolume, own_mounts};
-use micro::precondition::{Consent, JobEnd, PreconditionJob, PreconditionRequest, DeviceSystem, Target};
+use micro::precondition::{
+    Consent, DeviceSystem, JobEnd, PreconditionJob, PreconditionRequest, Target,
+};
 use model::Fact;
 use study::MbwuTable;
 
@@ -96,7 +98,9 @@ impl Devices {
             named.push(match args.resume {
                 true => {
                     let uuid = made_before(out, device, at + 1)?;
-                    Named::Prepared(Box::new(MadeFileSystem::reopen(target, &uuid).map_err(failed)?))
+                    Named::Prepared(Box::new(
+                        MadeFileSystem::reopen(target, &uuid).map_err(failed)?,
+                    ))
                 }
                 false => {
                     if !args.dry_run {
@@ -169,7 +173,8 @@ impl Devices {
                 Named::Prepared(made) => lines.push(format!("{}: mounted", made.path().display())),
                 Named::Block(target) => {
                     let path = target.path.display();
-                    let steps = self.order.as_ref().map(|order| PreconditionJob::describe(target, order));
+                    let steps =
+                        self.order.as_ref().map(|order| PreconditionJob::describe(target, order));
                     match steps {
                         Some(Ok(steps)) => lines.extend(steps),
                         _ => lines.push(format!("{path}: not preconditioned")),

@@ -1,7 +1,7 @@
 //! What the doctor says of stores behind a network: what can be asked, how, and what can be
 //! seen of the servers.
 
-use host::{DoctorCheck, CheckState};
+use host::{CheckState, DoctorCheck};
 use reactor::Engine;
 use server::launch::{LaunchError, PROGRAMS, installed};
 use server::tap::Tap;

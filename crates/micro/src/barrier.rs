@@ -1,8 +1,8 @@
-//! A barrier that spins: threads leave it within a cache line's travel of each other.
+//! A spinning barrier: threads leave it within one cache-line transfer of each other.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Looks at the barrier before the thread lets another one run, where threads are more than CPUs.
+/// Spins before the thread yields, for when there are more threads than CPUs.
 const SPINS: u32 = 10_000;
 
 pub(crate) struct Barrier {
@@ -18,7 +18,7 @@ impl Barrier {
         Barrier { parties, arrived, generation, broken: AtomicBool::new(false) }
     }
 
-    /// Waits for all parties. `false`: one of them is gone, and none shall go on.
+    /// Waits for all parties. `false`: a party has ended, and none may go on.
     pub(crate) fn wait(&self) -> bool {
         let generation = self.generation.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parties {
@@ -44,7 +44,7 @@ impl Barrier {
         self.broken.store(true, Ordering::Relaxed);
     }
 
-    /// Breaks the barrier when it is dropped in a panic, so that nobody waits for this thread.
+    /// Breaks the barrier when it is dropped in a panic, so that no thread waits for this one.
     pub(crate) fn guard(&self) -> Guard<'_> {
         Guard(self)
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_passes_before_all_are_there() {
+    fn no_thread_passes_before_all_have_arrived() {
         let (barrier, count) = (Barrier::new(3), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..3 {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_one_holds_nobody() {
+    fn a_broken_barrier_releases_waiting_threads() {
         let barrier = Barrier::new(2);
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| barrier.wait());

@@ -1,15 +1,15 @@
-//! What one call costs: it is done in batches, and each batch is one sample.
+//! The cost of one call, measured in batches; each batch is one sample.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// A batch lasts at least so long: the clock's own cost and resolution are then below 0.1 %.
-const LEAST_BATCH: Duration = Duration::from_micros(200);
-/// Fewer samples have no median to speak of.
-pub(crate) const LEAST_BATCHES: usize = 11;
-/// No call that is measured here lasts so long that doubling could go on for ever.
-const MOST_CALLS: u64 = 1 << 32;
+/// Shortest batch: the clock's own cost and resolution are then below 0.1 %.
+const MIN_BATCH_TIME: Duration = Duration::from_micros(200);
+/// Fewer samples give no useful median.
+pub(crate) const MIN_BATCHES: usize = 11;
+/// Bounds the doubling of calls in a batch.
+const MAX_CALLS: u64 = 1 << 32;
 
 /// Nanoseconds a call over several batches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -44,7 +44,7 @@ impl BatchSpread {
         })
     }
 
-    /// The same for each of `parts` equal parts of a call.
+    /// The cost of each of `parts` equal parts of a call.
     pub(crate) fn per(self, parts: u64) -> BatchSpread {
         let of = |value: f64| value / parts as f64;
         BatchSpread {
@@ -57,7 +57,7 @@ impl BatchSpread {
         }
     }
 
-    /// The same less a cost that was in every call, not below zero.
+    /// The cost less one that every call contains, not below zero.
     pub(crate) fn less(self, cost_ns: f64) -> BatchSpread {
         let less = |value: f64| (value - cost_ns).max(0.0);
         BatchSpread {
@@ -70,12 +70,12 @@ impl BatchSpread {
     }
 }
 
-/// Measures `call`, which makes as many calls as it is told, in batches until `time` has passed
-/// and there are [`LEAST_BATCHES`]. `stop` is asked between batches; once it says so, what there
-/// is counts. `None`: stopped before the first batch ended.
+/// Measures `call`, which makes the number of calls it is given, in batches until `time` has
+/// passed and there are [`MIN_BATCHES`]. `stop` is checked between batches; the batches until
+/// then count. `None`: stopped before the first batch ended.
 ///
 /// # Errors
-/// The first one of `call`.
+/// The first error of `call`.
 pub(crate) fn measure<E>(
     time: Duration,
     stop: &dyn Fn() -> bool,
@@ -87,12 +87,12 @@ pub(crate) fn measure<E>(
         Ok(before.elapsed())
     };
     let mut calls = 1;
-    while !stop() && calls < MOST_CALLS && timed(calls)? < LEAST_BATCH {
+    while !stop() && calls < MAX_CALLS && timed(calls)? < MIN_BATCH_TIME {
         calls *= 2;
     }
     let mut samples = Vec::new();
     let begun = Instant::now();
-    while !stop() && (begun.elapsed() < time || samples.len() < LEAST_BATCHES) {
+    while !stop() && (begun.elapsed() < time || samples.len() < MIN_BATCHES) {
         samples.push(timed(calls)?.as_nanos() as f64 / calls as f64);
     }
     Ok(BatchSpread::of(samples, calls))
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_summed_up() {
+    fn samples_are_summarised() {
         let spread = BatchSpread::of(vec![4.0, 1.0, 3.0, 2.0], 8).unwrap();
         assert_eq!((spread.min_ns, spread.max_ns), (1.0, 4.0));
         assert_eq!((spread.median_ns, spread.mean_ns), (2.5, 2.5));
@@ -116,18 +116,18 @@ mod tests {
     }
 
     #[test]
-    fn every_call_is_made_and_a_stop_is_obeyed() {
-        let mut made = 0;
+    fn makes_every_call_and_obeys_a_stop() {
+        let mut total = 0;
         let mut batches = 0;
         let measured = measure(Duration::ZERO, &|| false, |calls| {
-            made += calls;
+            total += calls;
             batches += 1;
-            std::thread::sleep(LEAST_BATCH);
+            std::thread::sleep(MIN_BATCH_TIME);
             Ok::<(), ()>(())
         });
         let spread = measured.unwrap().unwrap();
         assert_eq!(spread.calls, 1);
-        assert_eq!((spread.batches, made, batches), (LEAST_BATCHES, 12, 12));
+        assert_eq!((spread.batches, total, batches), (MIN_BATCHES, 12, 12));
         assert_eq!(measure(Duration::ZERO, &|| true, |_| Ok::<(), ()>(())), Ok(None));
         assert_eq!(measure(Duration::ZERO, &|| false, |_| Err("no")), Err("no"));
     }

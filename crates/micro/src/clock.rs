@@ -1,4 +1,4 @@
-//! What reading a clock costs, and how fine its answers are.
+//! The cost of reading a clock, and its resolution.
 #![allow(unsafe_code, reason = "clocks that the standard library does not read")]
 
 use std::time::{Duration, Instant};
@@ -8,24 +8,24 @@ use serde::Serialize;
 use crate::batches::{self, BatchSpread};
 use crate::error::MicroError;
 
-/// Answers that are looked at to find the finest step of a clock.
-const STEPS: usize = 2000;
-/// A clock that stands still is given up after so long.
-const LONGEST_STEP: Duration = Duration::from_millis(200);
-/// The processor's counter is compared with the kernel's clock for so long.
-const CALIBRATED: Duration = Duration::from_millis(50);
+/// Readings from which the smallest step of a clock is found.
+const STEP_SAMPLES: usize = 2000;
+/// A clock that does not move is given up after this time.
+const MAX_STEP: Duration = Duration::from_millis(200);
+/// How long the processor's counter is compared with the kernel's clock.
+const CALIBRATION_TIME: Duration = Duration::from_millis(50);
 
 /// One clock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Clock {
     pub name: &'static str,
     pub read: BatchSpread,
-    /// The smallest difference between two answers that differ, in nanoseconds; `None` where it
-    /// did not move while it was watched.
+    /// The smallest difference between two readings that differ, in nanoseconds; `None` where the
+    /// clock did not move.
     pub step_ns: Option<f64>,
-    /// What the kernel says its resolution is.
+    /// The resolution that the kernel states, in nanoseconds.
     pub stated_ns: Option<f64>,
-    /// Whether no answer was smaller than the one before it.
+    /// Whether no reading was smaller than the one before it.
     pub monotonic: bool,
 }
 
@@ -40,8 +40,8 @@ const KERNEL: [(&str, libc::clockid_t); 7] = [
     ("process-cpu", libc::CLOCK_PROCESS_CPUTIME_ID),
 ];
 
-/// Measures every clock for `time` each, on the calling thread; `each` hears of every one as it is
-/// found. `stop` is asked all the time: what there is then counts.
+/// Measures every clock for `time` each, on the calling thread, and calls `each` with every
+/// result. When `stop` returns true, the results until then count.
 ///
 /// # Errors
 /// It was stopped before the first clock was measured.
@@ -73,7 +73,7 @@ pub fn run(
     if clocks.is_empty() { Err(MicroError::Stopped) } else { Ok(clocks) }
 }
 
-/// `tick_ns`: nanoseconds of one unit of the answers.
+/// `tick_ns`: nanoseconds of one unit of `read`.
 fn measure(
     name: &'static str,
     time: Duration,
@@ -99,7 +99,7 @@ fn steps(read: &impl Fn() -> u64) -> (Option<u64>, bool) {
     let begun = Instant::now();
     let (mut last, mut seen) = (read(), 0);
     let (mut least, mut monotonic) = (None::<u64>, true);
-    while seen < STEPS && begun.elapsed() < LONGEST_STEP {
+    while seen < STEP_SAMPLES && begun.elapsed() < MAX_STEP {
         let next = read();
         monotonic &= next >= last;
         if next > last {
@@ -141,7 +141,7 @@ fn stated(id: libc::clockid_t) -> Option<f64> {
 /// there is no counter.
 pub fn counter_tick_ns() -> Option<f64> {
     let (begun, before) = (Instant::now(), counter()?);
-    std::thread::sleep(CALIBRATED);
+    std::thread::sleep(CALIBRATION_TIME);
     let (after, elapsed) = (counter()?, begun.elapsed());
     let ticks = after.checked_sub(before).filter(|ticks| *ticks > 0)?;
     Some(elapsed.as_nanos() as f64 / ticks as f64)
@@ -180,10 +180,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_clock_answers() {
-        let mut heard = 0;
-        let clocks = run(Duration::ZERO, &|| false, &mut |_| heard += 1).unwrap();
-        assert_eq!(clocks.len(), heard);
+    fn every_clock_is_measured() {
+        let mut reported = 0;
+        let clocks = run(Duration::ZERO, &|| false, &mut |_| reported += 1).unwrap();
+        assert_eq!(clocks.len(), reported);
         let of = |name: &str| clocks.iter().find(|clock| clock.name == name).unwrap();
         for name in ["monotonic", "monotonic-raw", "thread-cpu"] {
             let clock = of(name);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_step_is_found_and_a_clock_that_goes_back_too() {
+    fn finds_the_smallest_step_and_a_clock_that_goes_back() {
         let script = |row: Vec<u64>| {
             let (row, at) = (row, Cell::new(0));
             move || {

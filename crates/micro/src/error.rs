@@ -1,16 +1,16 @@
-//! Why a microbenchmark gave no result.
+//! Errors of microbenchmarks.
 
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MicroError {
-    /// What was asked cannot be done; `key` is the setting to change.
+    /// A setting cannot be met; `key` names it.
     #[error("{key}: {why}")]
     Request { key: &'static str, why: String },
-    /// It began and went wrong.
+    /// The measurement failed.
     #[error("{0}")]
     Failed(String),
-    /// It was told to stop before there was a result.
+    /// The measurement was stopped before there was a result.
     #[error("stopped before there was a result")]
     Stopped,
 }
@@ -20,7 +20,7 @@ impl MicroError {
         MicroError::Request { key, why: why.into() }
     }
 
-    /// Whether the mistake is the asker's.
+    /// Whether the user can mend it by another setting.
     pub fn is_request(&self) -> bool {
         matches!(self, MicroError::Request { .. })
     }

@@ -1,7 +1,7 @@
-//! Microbenchmarks: what the machine itself can do, without a store.
+//! Microbenchmarks of the machine, without a store.
 //!
-//! Memory: [`stream`] (bandwidth), [`latency`] (a dependent chain of loads), [`hog`] (takes
-//! bandwidth away from others at a given rate). The kernel: [`clock`], [`syscall`], [`switch`].
+//! Memory: [`stream`] (bandwidth), [`latency`] (a chain of dependent loads), [`hog`] (a co-runner
+//! that takes bandwidth at a given rate). The kernel: [`clock`], [`syscall`], [`switch`].
 //! The network: [`net`] (ping-pong and flow). Devices: [`precondition`].
 //! Nothing here but [`precondition`], which must know what is in use, reads `/sys`: CPUs and sizes
 //! are given.

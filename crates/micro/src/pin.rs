@@ -1,4 +1,4 @@
-//! On which CPU a thread runs.
+//! Pins threads to CPUs.
 #![allow(unsafe_code, reason = "the affinity calls have no safe form in libc")]
 
 use crate::error::MicroError;
@@ -26,26 +26,28 @@ pub fn pin(cpu: u32) -> Result<(), MicroError> {
     }
 }
 
-/// The CPU on which the calling thread runs at this instant.
+/// The CPU on which the calling thread runs now.
 pub fn current_cpu() -> Option<u32> {
     // SAFETY: a question that takes no pointer.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// More threads than these are a slip.
-const MOST_THREADS: usize = 10_000;
+/// More threads are taken for a mistake.
+const MAX_THREADS: usize = 10_000;
 
-/// The CPUs for `threads` threads: the given ones in their order, around again where they are
-/// fewer.
+/// The CPUs for `threads` threads: the given ones in order, repeated where they are fewer.
 ///
 /// # Errors
-/// There are none, or `threads` is zero or more than any machine has use for.
+/// There are no CPUs, or `threads` is zero or too large.
 pub fn spread(cpus: &[u32], threads: usize) -> Result<Vec<u32>, MicroError> {
     if threads == 0 {
         return Err(MicroError::request("threads", "must be more than zero"));
     }
-    if threads > MOST_THREADS {
-        return Err(MicroError::request("threads", format!("is at most {MOST_THREADS}, not {threads}")));
+    if threads > MAX_THREADS {
+        return Err(MicroError::request(
+            "threads",
+            format!("is at most {MAX_THREADS}, not {threads}"),
+        ));
     }
     if cpus.is_empty() {
         return Err(MicroError::request("cpus", "is an empty list; name one CPU at least"));
@@ -60,15 +62,15 @@ mod tests {
     #[test]
     fn a_thread_runs_where_it_was_pinned() {
         let cpu = current_cpu().unwrap();
-        let seen = std::thread::spawn(move || {
+        let ran_on = std::thread::spawn(move || {
             pin(cpu).unwrap();
             current_cpu().unwrap()
         });
-        assert_eq!(seen.join().unwrap(), cpu);
+        assert_eq!(ran_on.join().unwrap(), cpu);
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_refused_by_name() {
+    fn refuses_an_absent_cpu_by_number() {
         for cpu in [1023, 1_000_000] {
             let fault = std::thread::spawn(move || pin(cpu)).join().unwrap().unwrap_err();
             assert!(fault.is_request());

@@ -1,5 +1,4 @@
-//! Memory whose pages and place are known: mapped fresh, huge or not, on a node or where it is
-//! first touched.
+//! Memory with chosen page size and NUMA placement.
 #![allow(unsafe_code, reason = "mappings and memory policies have no safe form")]
 
 use std::collections::BTreeMap;
@@ -16,20 +15,20 @@ use crate::error::MicroError;
 pub const LINE: usize = 64;
 /// A transparent huge page of x86-64 and of Arm with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// At most so many pages are asked for their node.
-const ASKED_PAGES: usize = 4096;
+/// Pages whose node is looked up at most.
+const MAX_SAMPLED_PAGES: usize = 4096;
 const MPOL_MF_STRICT_OFF: libc::c_uint = 0;
 
 /// The pages under a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PageSize {
-    /// As the system gives them to a program that asks for nothing.
+    /// The system's default.
     #[default]
     System,
-    /// Huge pages are asked for (`madvise`); what came of it is looked up.
+    /// Huge pages by `madvise`; whether the kernel gave them is looked up.
     Huge,
-    /// Huge pages are refused (`madvise`).
+    /// Small pages by `madvise`.
     Small,
     /// From the pool of huge pages that the administrator reserved.
     Reserved,
@@ -59,7 +58,7 @@ impl fmt::Display for PageSize {
     }
 }
 
-/// On which NUMA node the pages come to lie.
+/// The NUMA node of the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
@@ -127,7 +126,7 @@ impl Region {
         };
         let mut flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         if pages == PageSize::Reserved {
-            // Reserved pages are promised at once: a touch that finds none would kill the process.
+            // Reserved pages are claimed at once: a touch that finds none would kill the process.
             flags |= libc::MAP_HUGETLB;
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -227,7 +226,7 @@ impl Region {
         }
     }
 
-    /// The region as numbers of a type.
+    /// The region as a slice.
     pub(crate) fn as_mut_slice<T: PlainData>(&mut self) -> &mut [T] {
         let count = self.bytes / size_of::<T>();
         // SAFETY: the mapping is at least so long, page-aligned, zeroed, and borrowed as a whole;
@@ -244,10 +243,10 @@ impl Region {
         self.at.as_ptr()
     }
 
-    /// How many of the touched pages lie on each NUMA node, in a sample of them.
+    /// Touched pages on each NUMA node, in a sample.
     pub fn nodes(&self) -> BTreeMap<u32, usize> {
         let page = page_size();
-        let step = (self.bytes / page / ASKED_PAGES).max(1) * page;
+        let step = (self.bytes / page / MAX_SAMPLED_PAGES).max(1) * page;
         let addresses: Vec<*const u8> = (0..self.bytes)
             .step_by(step)
             .map(|offset| self.at.as_ptr().wrapping_add(offset).cast_const())
@@ -274,9 +273,9 @@ impl Region {
         nodes
     }
 
-    /// Bytes of the region that are on huge pages now, as `/proc/self/smaps` says of the mapping
-    /// that it lies in. The kernel may have joined several regions to one mapping: then those of
-    /// the neighbours count too, up to the size of the region.
+    /// Bytes of the region that are on huge pages now, from `/proc/self/smaps`. The kernel may have
+    /// merged several regions into one mapping: then those of the others count too, up to the size of
+    /// the region.
     ///
     /// # Errors
     /// That file cannot be read, or says nothing of the region.
@@ -305,7 +304,7 @@ mod sealed {
     impl Sealed for usize {}
 }
 
-/// Numbers of which every pattern of bits is one.
+/// Number types for which every bit pattern is valid.
 pub(crate) trait PlainData: sealed::Sealed {}
 impl PlainData for f64 {}
 impl PlainData for u64 {}
@@ -347,22 +346,22 @@ fn page_size() -> usize {
 /// The bytes on huge pages of the mappings that overlap `range`; `None` where there are none.
 fn huge_bytes_in(smaps: &str, range: &std::ops::Range<u64>) -> Option<u64> {
     let mut inside = false;
-    let mut found = None;
+    let mut total = None;
     for line in smaps.lines() {
         if let Some((start, end)) = bounds(line) {
             inside = start < range.end && end > range.start;
             if inside {
-                found.get_or_insert(0);
+                total.get_or_insert(0);
             }
         } else if inside
             && let Some((name, value)) = line.split_once(':')
             && ["AnonHugePages", "Private_Hugetlb"].contains(&name)
         {
             let kib: u64 = value.trim().trim_end_matches("kB").trim().parse().ok()?;
-            *found.get_or_insert(0) += kib * 1024;
+            *total.get_or_insert(0) += kib * 1024;
         }
     }
-    found
+    total
 }
 
 /// The bounds at the head of a mapping in smaps: `7f00-7f10 rw-p ...`.
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_refused_with_its_key() {
+    fn refuses_impossible_settings_by_key() {
         let key = |fault: Option<MicroError>| match fault {
             Some(MicroError::Request { key, .. }) => key,
             other => panic!("{other:?}"),
@@ -404,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_counted_of_the_mappings_in_question() {
+    fn huge_pages_are_counted_in_the_overlapping_mappings() {
         let smaps = "1000-3000 rw-p 00000000 00:00 0\nSize: 8 kB\nAnonHugePages:      2048 kB\n\
                      3000-4000 rw-p 0 00:00 0 [heap]\nAnonHugePages:      4096 kB\n\
                      VmFlags: rd wr\n";
@@ -414,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn words_read_back() {
+    fn settings_parse_as_displayed() {
         for pages in [PageSize::System, PageSize::Huge, PageSize::Small, PageSize::Reserved] {
             assert_eq!(pages.to_string().parse(), Ok(pages));
         }

@@ -13,15 +13,15 @@ use crate::batches::{self, BatchSpread};
 use crate::error::MicroError;
 use crate::pin;
 
-/// A thread that waits longer for its peer gives up.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Limit on waiting for the peer.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SwitchMethod {
     /// One byte each way.
     Pipe,
-    /// A word that the peer waits for.
+    /// A word that the peer waits on.
     Futex,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for SwitchMethod {
     }
 }
 
-/// Two threads that hand a turn to and fro.
+/// The cost of handing a turn between two threads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Switch {
     pub means: SwitchMethod,
@@ -42,7 +42,7 @@ pub struct Switch {
     /// One hand-over: half of there and back. On one CPU it has one context switch; between two
     /// it has a wake-up of the other CPU.
     pub hand_over: BatchSpread,
-    /// What the system calls of a hand-over cost where nobody waits for them.
+    /// The cost of a hand-over's system calls where no thread waits.
     pub calls: BatchSpread,
     /// The hand-over without them.
     pub switch: BatchSpread,
@@ -102,9 +102,8 @@ fn measure(
         SwitchMethod::Futex => {
             let words = [AtomicU32::new(0), AtomicU32::new(0)];
             let [there, back] = &words;
-            let ends =
-                [FutexEnd { own: back, peer: there }, FutexEnd { own: there, peer: back }];
-            // Waking nobody, and waiting for what has happened already.
+            let ends = [FutexEnd { own: back, peer: there }, FutexEnd { own: there, peer: back }];
+            // Wakes no thread, and waits for a value that is there already.
             let own = AtomicU32::new(0);
             let alone = || -> io::Result<()> {
                 wake(&own);
@@ -115,10 +114,10 @@ fn measure(
     }
 }
 
-/// One thread's end: tells the other one, and waits to be told.
+/// One thread's end: wakes its peer, and waits for its own turn.
 trait SwitchEnd: Send {
     fn wake_peer(&mut self) -> io::Result<()>;
-    /// `false`: the other one is gone.
+    /// `false`: the peer has ended.
     fn await_turn(&mut self, gone: &AtomicBool) -> io::Result<bool>;
 }
 
@@ -130,7 +129,7 @@ impl SwitchEnd for PipeEnd {
     }
 
     fn await_turn(&mut self, _: &AtomicBool) -> io::Result<bool> {
-        // The end of the pipe says that the other one dropped it.
+        // End of file: the peer dropped its end.
         Ok(self.1.read(&mut [0])? == 1)
     }
 }
@@ -160,7 +159,7 @@ impl SwitchEnd for FutexEnd<'_> {
 
 impl Drop for FutexEnd<'_> {
     fn drop(&mut self) {
-        // Whoever waits looks whether this one is gone.
+        // A waiting peer checks whether this thread has ended.
         wake(self.peer);
     }
 }
@@ -207,7 +206,7 @@ fn between<E: SwitchEnd>(
                 turns += n;
                 Ok(())
             });
-            let left = switches() - left_before;
+            let switches_gained = switches() - left_before;
             let Some(hand_over) = hand_over.map_err(failed)? else { return Ok(None) };
             let hand_over = hand_over.per(2);
             Ok(Some(Switch {
@@ -216,18 +215,18 @@ fn between<E: SwitchEnd>(
                 hand_over,
                 calls,
                 switch: hand_over.less(calls.median_ns),
-                switches: left as f64 / turns as f64,
+                switches: switches_gained as f64 / turns as f64,
             }))
         });
         let panicked = |_| MicroError::Failed(format!("{means}: a thread panicked"));
-        let found = first.map_err(failed)?.join().map_err(panicked)?;
-        // What the other one says is why the first one failed, if it did.
+        let result = first.map_err(failed)?.join().map_err(panicked)?;
+        // The peer's error is the cause of the first thread's, if both failed.
         peer.map_err(failed)?.join().map_err(panicked)??;
-        found
+        result
     })
 }
 
-/// Says that a thread is gone before its end is let go.
+/// Marks a thread as ended before its end is dropped.
 struct ExitGuard<'a>(&'a AtomicBool);
 
 impl Drop for ExitGuard<'_> {
@@ -236,7 +235,7 @@ impl Drop for ExitGuard<'_> {
     }
 }
 
-/// Times that the calling thread has left its CPU so far, to sleep or for another one.
+/// Context switches of the calling thread so far, voluntary or not.
 fn switches() -> i64 {
     // SAFETY: plain numbers, of which zero is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -253,7 +252,7 @@ fn wake(word: &AtomicU32) {
 
 /// Sleeps while the word holds a value, until it is woken.
 fn wait_while(word: &AtomicU32, value: u32) -> io::Result<()> {
-    let limit = libc::timespec { tv_sec: LONGEST_WAIT.as_secs() as libc::time_t, tv_nsec: 0 };
+    let limit = libc::timespec { tv_sec: MAX_WAIT.as_secs() as libc::time_t, tv_nsec: 0 };
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the word and the time live through the call, which writes neither.
     let answer = unsafe {
@@ -261,7 +260,7 @@ fn wait_while(word: &AtomicU32, value: u32) -> io::Result<()> {
     };
     let error = io::Error::last_os_error();
     match (answer, error.raw_os_error()) {
-        // Another value already, or a signal: the caller looks again.
+        // Another value already, or a signal: the caller checks again.
         (0, _) | (_, Some(libc::EAGAIN | libc::EINTR)) => Ok(()),
         _ => Err(error),
     }
@@ -272,12 +271,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_handed_to_and_fro_and_each_is_a_switch() {
-        let mut heard = 0;
+    fn each_hand_over_is_a_switch() {
+        let mut reported = 0;
         let cpu = pin::current_cpu().unwrap();
-        let found = run(&[cpu], Duration::ZERO, &|| false, &mut |_| heard += 1).unwrap();
-        assert_eq!((found.len(), heard), (2, 2));
-        for (switch, means) in found.iter().zip([SwitchMethod::Pipe, SwitchMethod::Futex]) {
+        let results = run(&[cpu], Duration::ZERO, &|| false, &mut |_| reported += 1).unwrap();
+        assert_eq!((results.len(), reported), (2, 2));
+        for (switch, means) in results.iter().zip([SwitchMethod::Pipe, SwitchMethod::Futex]) {
             assert_eq!((switch.means, switch.cpus), (means, [cpu, cpu]));
             assert!(switch.hand_over.min_ns > 0.0);
             // On one CPU the other thread can only answer while this one does not run.
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_and_a_stop_is_obeyed() {
+    fn refuses_impossible_settings_and_obeys_a_stop() {
         let run = |cpus: &[u32], stop: bool| run(cpus, Duration::ZERO, &|| stop, &mut |_| {});
         assert!(run(&[], false).is_err_and(|fault| fault.is_request()));
         let cpu = pin::current_cpu().unwrap();

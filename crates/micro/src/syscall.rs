@@ -1,5 +1,5 @@
-//! What the kernel's simplest services cost a program: the calls of LMBench's `lat_syscall`, and
-//! the first touch of a page.
+//! The cost of the kernel's simplest services: the calls of LMBench's `lat_syscall`, and the first
+//! touch of a page.
 #![allow(unsafe_code, reason = "calls past the C library's caches")]
 
 use std::fs::File;
@@ -12,8 +12,8 @@ use crate::batches::{self, BatchSpread};
 use crate::error::MicroError;
 use crate::region::{PageSize, Placement, Region};
 
-/// Pages that are touched in one call of `fault`: the cost is of one of them.
-const TOUCHED: u64 = 64;
+/// Pages that one call of `fault` touches; the cost is that of one page.
+const TOUCHED_PAGES: u64 = 64;
 const PAGE: u64 = 4096;
 
 /// One service.
@@ -26,8 +26,8 @@ pub struct Call {
 
 type Once<'a> = Box<dyn FnMut() -> io::Result<()> + 'a>;
 
-/// Measures every call for `time` each, on the calling thread; `each` hears of every one as it is
-/// found. `stop` is asked all the time: what there is then counts.
+/// Measures every call for `time` each, on the calling thread, and calls `each` with every
+/// result. When `stop` returns true, the results until then count.
 ///
 /// # Errors
 /// A call failed, or it was stopped before the first was measured.
@@ -59,7 +59,7 @@ pub fn run(
         (
             "fault",
             "touches a fresh page of 4 KiB, its share of mapping 64 of them included",
-            TOUCHED,
+            TOUCHED_PAGES,
             Box::new(touch),
         ),
     ];
@@ -80,7 +80,7 @@ fn failed_at(name: &str) -> impl Fn(io::Error) -> MicroError {
     move |error| MicroError::Failed(format!("{name}: {error}"))
 }
 
-/// The C library may remember a process's own number, but not its parent's.
+/// The C library may cache a process's own number, but not its parent's.
 fn parent() -> io::Result<()> {
     // SAFETY: a question that takes no pointer and cannot fail.
     std::hint::black_box(unsafe { libc::syscall(libc::SYS_getppid) });
@@ -88,7 +88,7 @@ fn parent() -> io::Result<()> {
 }
 
 fn touch() -> io::Result<()> {
-    let region = Region::map(TOUCHED * PAGE, PageSize::Small, Placement::FirstTouch);
+    let region = Region::map(TOUCHED_PAGES * PAGE, PageSize::Small, Placement::FirstTouch);
     let mut region = region.map_err(|fault| io::Error::other(fault.to_string()))?;
     let words = region.as_mut_slice::<u64>();
     for page in words.chunks_mut(PAGE as usize / 8) {
@@ -105,14 +105,14 @@ mod tests {
 
     #[test]
     fn every_call_has_a_cost() {
-        let mut heard = Vec::new();
-        let calls = run(Duration::ZERO, &|| false, &mut |call| heard.push(call.name)).unwrap();
-        assert_eq!(calls.iter().map(|call| call.name).collect::<Vec<_>>(), heard);
-        assert_eq!(heard, ["null", "read", "write", "fstat", "stat", "open", "fault"]);
+        let mut reported = Vec::new();
+        let calls = run(Duration::ZERO, &|| false, &mut |call| reported.push(call.name)).unwrap();
+        assert_eq!(calls.iter().map(|call| call.name).collect::<Vec<_>>(), reported);
+        assert_eq!(reported, ["null", "read", "write", "fstat", "stat", "open", "fault"]);
         for call in &calls {
             assert!(call.cost.min_ns > 0.0 && call.cost.min_ns <= call.cost.median_ns, "{call:?}");
         }
-        assert!(calls[6].cost.calls.is_multiple_of(TOUCHED));
+        assert!(calls[6].cost.calls.is_multiple_of(TOUCHED_PAGES));
         assert_eq!(run(Duration::ZERO, &|| true, &mut |_| {}), Err(MicroError::Stopped));
     }
 }

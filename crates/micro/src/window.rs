@@ -1,7 +1,7 @@
-//! The window of a microbenchmark, told to the process that watches the machine meanwhile.
+//! Reports the window of a microbenchmark to the process that watches the machine meanwhile.
 //!
-//! A datagram to a socket with an abstract name (unix(7)): it wakes the listener at once, takes some
-//! microseconds, needs no file, and is gone with the processes.
+//! Each edge is a datagram to a socket with an abstract name (unix(7)): it wakes the listener at
+//! once, takes some microseconds and needs no file.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -28,7 +28,7 @@ impl WindowEdge {
     }
 }
 
-/// Hears of the window of a process that is told its name.
+/// Receives the window of a process that knows its name.
 #[derive(Debug)]
 pub struct WindowListener {
     socket: UnixDatagram,
@@ -46,12 +46,12 @@ impl WindowListener {
         Ok(WindowListener { socket, name })
     }
 
-    /// For [`Teller::to`].
+    /// For [`WindowReporter::connect`].
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What is told next; none within `limit`, which is not zero.
+    /// Waits for the next edge; none within `limit`, which is not zero.
     pub fn wait_for_edge(&self, limit: Duration) -> Option<WindowEdge> {
         self.socket.set_read_timeout(Some(limit)).ok()?;
         let mut word = [0; 16];
@@ -60,20 +60,20 @@ impl WindowListener {
     }
 }
 
-/// Tells of its window.
+/// Reports the edges of a window.
 #[derive(Debug)]
 pub struct WindowReporter(UnixDatagram);
 
 impl WindowReporter {
     /// # Errors
-    /// Nobody listens by this name.
+    /// Nothing listens by this name.
     pub fn connect(name: &str) -> io::Result<WindowReporter> {
         let socket = UnixDatagram::unbound()?;
         socket.connect_addr(&SocketAddr::from_abstract_name(name)?)?;
         Ok(WindowReporter(socket))
     }
 
-    /// A listener that has gone is not told.
+    /// Reports an edge, unless the listener has ended.
     pub fn report(&self, edge: WindowEdge) {
         let _ = self.0.send(edge.word());
     }
@@ -86,7 +86,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(5);
 
     #[test]
-    fn both_edges_are_heard_in_their_order() {
+    fn both_edges_arrive_in_order() {
         let listener = WindowListener::new().unwrap();
         let other = WindowListener::new().unwrap();
         let teller = WindowReporter::connect(listener.name()).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_one_that_has_gone() {
+    fn an_ended_listener_is_not_waited_for() {
         let listener = WindowListener::new().unwrap();
         let teller = WindowReporter::connect(listener.name()).unwrap();
         let name = listener.name().to_owned();

@@ -1,5 +1,4 @@
-//! What is refused, and what is written to, on real devices: loop devices, which need root. A test
-//! that cannot have one says that it is skipped.
+//! Refusals and writes on loop devices, which need root. A test without one says that it is skipped.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use micro::precondition::volume::{MadeFileSystem, own_mounts};
 use micro::precondition::{
-    Consent, JobEnd, PreconditionJob, PreconditionRequest, PreconditionError, Purge, JobReport, SteadyRule, DeviceSystem, Target,
+    Consent, DeviceSystem, JobEnd, JobReport, PreconditionError, PreconditionJob,
+    PreconditionRequest, Purge, SteadyRule, Target,
 };
 
 const MIB: u64 = 1 << 20;
@@ -78,14 +78,19 @@ fn consent(target: &Target, words: &[&str]) -> Consent {
     Consent { names: target.names[..1].to_vec(), overwrite }
 }
 
-fn write(target: &Target, consent: &Consent, state: PathBuf) -> Result<JobReport, PreconditionError> {
-    let order = PreconditionRequest { purge: Purge::None, times: 0.5, ..PreconditionRequest::default() };
+fn write(
+    target: &Target,
+    consent: &Consent,
+    state: PathBuf,
+) -> Result<JobReport, PreconditionError> {
+    let order =
+        PreconditionRequest { purge: Purge::None, times: 0.5, ..PreconditionRequest::default() };
     let job = PreconditionJob::new(target, order, consent, state, false)?;
     job.run(None, RULE, &AtomicBool::new(false), &mut |_| {})
 }
 
 #[test]
-fn a_file_system_that_is_not_mounted_wants_a_word_of_its_own() {
+fn an_unmounted_file_system_needs_its_token() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let uuid = ["-q", "-F", "-L", "home", "-U", "3f2a91c0-1122-3344-5566-778899aabbcc"];
@@ -110,7 +115,7 @@ fn a_file_system_that_is_not_mounted_wants_a_word_of_its_own() {
 }
 
 #[test]
-fn what_was_looked_at_is_what_is_written_whatever_the_path_names_by_then() {
+fn writes_the_inspected_device_whatever_its_path_names() {
     let folder = tempfile::tempdir().unwrap();
     let disks = (Disk::new(folder.path(), "a.img"), Disk::new(folder.path(), "b.img"));
     let (Some(first), Some(second)) = disks else { return };
@@ -135,7 +140,7 @@ fn what_was_looked_at_is_what_is_written_whatever_the_path_names_by_then() {
 }
 
 #[test]
-fn nobody_else_has_it_from_the_check_to_the_end() {
+fn the_device_is_claimed_from_check_to_end() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
     let target = disk.look();
@@ -150,10 +155,14 @@ fn nobody_else_has_it_from_the_check_to_the_end() {
 }
 
 #[test]
-fn what_somebody_put_on_a_blank_disk_is_not_left_of_anything() {
+fn new_content_on_a_blank_disk_needs_consent() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
-    let order = PreconditionRequest { rate: Some(20e6), purge: Purge::None, ..PreconditionRequest::default() };
+    let order = PreconditionRequest {
+        rate: Some(20e6),
+        purge: Purge::None,
+        ..PreconditionRequest::default()
+    };
     let state = folder.path().join("state");
     let start = |target: &Target, words: &[&str], resume| {
         let (order, state) = (order.clone(), state.clone());
@@ -195,7 +204,7 @@ fn what_somebody_put_on_a_blank_disk_is_not_left_of_anything() {
 }
 
 #[test]
-fn the_file_behind_a_loop_device_is_known_by_any_of_its_names() {
+fn a_loop_device_is_named_by_its_backing_file() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
     let (hard, soft) = (folder.path().join("hard"), folder.path().join("soft"));
@@ -227,7 +236,7 @@ fn the_file_behind_a_loop_device_is_known_by_any_of_its_names() {
 }
 
 #[test]
-fn two_files_of_one_name_behind_loop_devices_are_told_by_their_paths() {
+fn backing_files_of_one_name_are_named_by_path() {
     let folder = tempfile::tempdir().unwrap();
     let other = folder.path().join("other");
     fs::create_dir(&other).unwrap();
@@ -242,7 +251,7 @@ fn two_files_of_one_name_behind_loop_devices_are_told_by_their_paths() {
 }
 
 #[test]
-fn only_the_file_system_that_was_made_is_mounted() {
+fn mounts_only_the_file_system_it_made() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::new(folder.path(), "a.img") else { return };
     // Mounts are a thread's own, and end with it.

@@ -1,4 +1,4 @@
-//! What is refused, what is written, and what is said of a device that fails.
+//! Refusals, writes, and reports of failing devices.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use micro::precondition::{
-    Consent, JobEnd, PreconditionJob, TargetKind, PreconditionRequest, JobPhase, PreconditionError, Purge, SteadyRule, DeviceSystem, Target,
+    Consent, DeviceSystem, JobEnd, JobPhase, PreconditionError, PreconditionJob,
+    PreconditionRequest, Purge, SteadyRule, Target, TargetKind,
 };
 
 const MIB: u64 = 1 << 20;
-/// Two rounds that are alike within a factor of a hundred: what is tested is the order of things.
+/// Steady within a factor of a hundred: these tests check the sequence, not the throughput.
 const RULE: SteadyRule = SteadyRule { window: 2, holds: |rounds| rounds[0] < 100.0 * rounds[1] };
 const NEVER: SteadyRule = SteadyRule { window: 2, holds: |_| false };
 
@@ -25,7 +26,11 @@ fn named(names: &[String]) -> Consent {
     Consent { names: names.to_vec(), overwrite: Vec::new() }
 }
 
-fn job<'a>(target: &'a Target, order: &PreconditionRequest, resume: bool) -> Result<PreconditionJob<'a>, PreconditionError> {
+fn job<'a>(
+    target: &'a Target,
+    order: &PreconditionRequest,
+    resume: bool,
+) -> Result<PreconditionJob<'a>, PreconditionError> {
     let mut state = target.path.clone();
     state.set_extension("json");
     PreconditionJob::new(target, order.clone(), &named(&target.names[..1]), state, resume)
@@ -51,7 +56,7 @@ fn no_direct_io(folder: &Path) -> bool {
 }
 
 #[test]
-fn the_first_part_is_written_and_no_block_is_like_another() {
+fn writes_the_share_with_unique_blocks() {
     let folder = tempfile::tempdir().unwrap();
     if no_direct_io(folder.path()) {
         return;
@@ -80,13 +85,18 @@ fn the_first_part_is_written_and_no_block_is_like_another() {
 }
 
 #[test]
-fn what_was_ended_early_goes_on_where_it_was() {
+fn an_interrupted_job_resumes_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
     if no_direct_io(folder.path()) {
         return;
     }
     let target = file(folder.path(), 16 * MIB);
-    let order = PreconditionRequest { times: 4.0, rate: Some(40e6), purge: Purge::None, ..PreconditionRequest::default() };
+    let order = PreconditionRequest {
+        times: 4.0,
+        rate: Some(40e6),
+        purge: Purge::None,
+        ..PreconditionRequest::default()
+    };
     let stop = AtomicBool::new(false);
     let mut told = |progress: &micro::precondition::JobProgress| {
         stop.store(progress.bytes > 4 * MIB, Ordering::Relaxed);
@@ -101,7 +111,7 @@ fn what_was_ended_early_goes_on_where_it_was() {
     let other = PreconditionRequest { share: 0.5, ..order.clone() };
     let error = job(&target, &other, true).unwrap_err();
     assert!(error.to_string().contains("other settings"), "{error}");
-    // A note says what may be lost: one that others could have written is not obeyed.
+    // A record lists allowed losses: one that others could have written is not followed.
     let note = target.path.with_extension("json");
     let mode = |mode| fs::set_permissions(&note, fs::Permissions::from_mode(mode)).unwrap();
     mode(0o666);
@@ -126,7 +136,7 @@ fn what_was_ended_early_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_note_that_cannot_be_replaced_is_refused_before_anything() {
+fn an_irreplaceable_record_is_refused_first() {
     let folder = tempfile::tempdir().unwrap();
     if no_direct_io(folder.path()) {
         return;
@@ -168,7 +178,7 @@ fn a_note_that_cannot_be_replaced_is_refused_before_anything() {
 }
 
 #[test]
-fn a_limit_ends_it() {
+fn a_time_limit_ends_the_job() {
     let folder = tempfile::tempdir().unwrap();
     if no_direct_io(folder.path()) {
         return;
@@ -182,13 +192,14 @@ fn a_limit_ends_it() {
 }
 
 #[test]
-fn random_writes_end_steady_or_after_the_most_rounds() {
+fn random_writes_end_steady_or_after_the_last_round() {
     let folder = tempfile::tempdir().unwrap();
     if no_direct_io(folder.path()) {
         return;
     }
     let random = Some((Duration::from_millis(100), 4));
-    let order = PreconditionRequest { share: 0.5, times: 0.0, random, ..PreconditionRequest::default() };
+    let order =
+        PreconditionRequest { share: 0.5, times: 0.0, random, ..PreconditionRequest::default() };
     let run = |rule| {
         let target = file(folder.path(), 16 * MIB);
         let job = job(&target, &order, false).unwrap();
@@ -207,7 +218,7 @@ fn random_writes_end_steady_or_after_the_most_rounds() {
 }
 
 #[test]
-fn nothing_is_written_that_was_not_confirmed() {
+fn an_unconfirmed_target_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.img");
     fs::write(&path, vec![7; MIB as usize]).unwrap();
@@ -215,7 +226,8 @@ fn nothing_is_written_that_was_not_confirmed() {
     assert_eq!((target.kind, target.bytes), (TargetKind::File, MIB));
     let state = folder.path().join("state");
     let new = |consent: &Consent| {
-        PreconditionJob::new(&target, PreconditionRequest::default(), consent, state.clone(), false).map(drop)
+        PreconditionJob::new(&target, PreconditionRequest::default(), consent, state.clone(), false)
+            .map(drop)
     };
     for given in [vec![], vec!["another.img".to_owned()]] {
         let error = new(&named(&given)).unwrap_err();
@@ -230,12 +242,15 @@ fn nothing_is_written_that_was_not_confirmed() {
     new(&consent).unwrap_err();
     consent.overwrite = vec![target.content[0].token.clone()];
     new(&consent).unwrap();
-    assert!(PreconditionJob::describe(&target, &PreconditionRequest::default()).unwrap()[2].contains("2MiB sequentially"));
+    assert!(
+        PreconditionJob::describe(&target, &PreconditionRequest::default()).unwrap()[2]
+            .contains("2MiB sequentially")
+    );
     assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 7) && !state.exists());
 }
 
 #[test]
-fn orders_that_make_no_sense_are_refused() {
+fn refuses_invalid_settings() {
     let folder = tempfile::tempdir().unwrap();
     let target = file(folder.path(), 16 * MIB);
     let orders = [
@@ -244,9 +259,21 @@ fn orders_that_make_no_sense_are_refused() {
         (PreconditionRequest { times: -1.0, ..PreconditionRequest::default() }, "-1 times"),
         (PreconditionRequest { depth: 0, ..PreconditionRequest::default() }, "0 writes under way"),
         (PreconditionRequest { rate: Some(0.0), ..PreconditionRequest::default() }, "never ends"),
-        (PreconditionRequest { random: Some((Duration::ZERO, 25)), ..PreconditionRequest::default() }, "of some length"),
-        (PreconditionRequest { purge: Purge::Sanitize, ..PreconditionRequest::default() }, "cannot be sanitized"),
-        (PreconditionRequest { purge: Purge::Format, ..PreconditionRequest::default() }, "cannot be sanitized or formatted"),
+        (
+            PreconditionRequest {
+                random: Some((Duration::ZERO, 25)),
+                ..PreconditionRequest::default()
+            },
+            "of some length",
+        ),
+        (
+            PreconditionRequest { purge: Purge::Sanitize, ..PreconditionRequest::default() },
+            "cannot be sanitized",
+        ),
+        (
+            PreconditionRequest { purge: Purge::Format, ..PreconditionRequest::default() },
+            "cannot be sanitized or formatted",
+        ),
     ];
     for (order, words) in orders {
         let error = job(&target, &order, false).unwrap_err();
@@ -259,7 +286,7 @@ fn orders_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn paths_that_are_no_target_are_refused() {
+fn refuses_paths_that_are_no_target() {
     let folder = tempfile::tempdir().unwrap();
     let system = DeviceSystem::live();
     let refused = |path: &str, size| {
@@ -334,7 +361,7 @@ fn a_device_in_use_is_refused() {
 }
 
 #[test]
-fn other_namespaces_of_a_controller_are_looked_at() {
+fn other_namespaces_of_a_controller_are_checked() {
     let one = Recorded::new();
     for (name, number) in [("nvme0n1", "259:0"), ("nvme0n2", "259:1"), ("nvme1n1", "259:2")] {
         one.write(&format!("sys/block/{name}/dev"), &format!("{number}\n"));
@@ -370,7 +397,7 @@ fn on_a_full_disk(script: &str) -> Option<std::process::Output> {
 }
 
 #[test]
-fn an_error_is_reported_with_its_sector_and_not_tried_again() {
+fn an_error_is_reported_with_its_sector_and_not_retried() {
     let Some(output) = on_a_full_disk(
         "FULL=\"$1\" exec \"$TEST\" --ignored --exact in_a_full_file_system --nocapture",
     ) else {
@@ -386,7 +413,8 @@ fn an_error_is_reported_with_its_sector_and_not_tried_again() {
 fn in_a_full_file_system() {
     let folder = PathBuf::from(std::env::var("FULL").unwrap());
     let target = file(&folder, 64 * MIB);
-    let order = PreconditionRequest { purge: Purge::None, depth: 4, ..PreconditionRequest::default() };
+    let order =
+        PreconditionRequest { purge: Purge::None, depth: 4, ..PreconditionRequest::default() };
     let done =
         job(&target, &order, false).unwrap().run(None, RULE, &AtomicBool::new(false), &mut |_| {});
     let error = done.unwrap_err();

@@ -14,5 +14,5 @@ mod spec;
 
 pub use built_in::{BUILT_IN, BuiltIn};
 pub use error::PlatformError;
-pub use given::{GivenValue, GivenLevels};
+pub use given::{GivenLevels, GivenValue};
 pub use spec::{Absence, LoadPoint, Platform, PlatformValue};

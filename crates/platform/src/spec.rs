@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::built_in::BUILT_IN;
 use crate::error::PlatformError;
-use crate::given::{GivenValue, GivenLevels};
+use crate::given::{GivenLevels, GivenValue};
 use crate::read::read;
 
 /// A machine as its file describes it. Every value is absent where the source does not give it.

@@ -243,7 +243,11 @@ impl Drop for RunningHog {
 }
 
 impl CoRunner {
-    fn readings(&self, opened: Result<HogCounters, String>, closed: Result<HogCounters, String>) -> Vec<Reading> {
+    fn readings(
+        &self,
+        opened: Result<HogCounters, String>,
+        closed: Result<HogCounters, String>,
+    ) -> Vec<Reading> {
         let between = opened.and_then(|opened| Ok((opened, closed?)));
         let window_s = match &between {
             Ok((a, b)) => b.nanoseconds.saturating_sub(a.nanoseconds) as f64 / 1e9,

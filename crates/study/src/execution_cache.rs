@@ -36,7 +36,8 @@ impl ProbeCheck {
         check: impl FnOnce() -> Result<(), StudyError>,
     ) -> Result<(), StudyError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let folders = context.store_path.iter().chain(&context.further_store_paths).cloned().collect();
+        let folders =
+            context.store_path.iter().chain(&context.further_store_paths).cloned().collect();
         let watched = (folders, context.cpus.clone(), context.server_pids.clone());
         if !known
             .iter()

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use host::Root;
-use host::knob::{Journal, KnobError, ProofOutcome, KnobPlan, Proof, RestoreOutcome, state_folder};
+use host::knob::{Journal, KnobError, KnobPlan, Proof, ProofOutcome, RestoreOutcome, state_folder};
 use model::Fact;
 use record::RunSettings;
 use toml::Spanned;

@@ -2,7 +2,7 @@
 
 use drive::PhaseProgress;
 use drive::Target;
-use host::{WatchReadings, PreparedWatch, RunWatch};
+use host::{PreparedWatch, RunWatch, WatchReadings};
 use model::Reading;
 use store::Statistic;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
-use host::{ProbeChoice, Context, WatchReadings, RunWatch};
+use host::{Context, ProbeChoice, RunWatch, WatchReadings};
 use model::{Op, Reading};
 use record::{Execution, Phase, Run, RunSettings};
 use store::{Store, StoreError, StoreUrl, StoreVisitor};

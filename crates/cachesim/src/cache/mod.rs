@@ -9,7 +9,7 @@ mod geometry;
 mod lanes;
 mod order;
 
-pub use geometry::{Geometry, LINE, LineNumber, GeometryError};
+pub use geometry::{Geometry, GeometryError, LINE, LineNumber};
 pub use order::Replacement;
 pub(crate) use order::ways_of;
 

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::text::DescriptionText;
-use crate::cache::{Geometry, Replacement, GeometryError};
+use crate::cache::{Geometry, GeometryError, Replacement};
 use crate::error::SimError;
-use crate::memory::{ConsumedPolicy, CacheShape};
+use crate::memory::{CacheShape, ConsumedPolicy};
 use crate::policy::PolicyOptions;
 
 /// A machine as its file describes it.

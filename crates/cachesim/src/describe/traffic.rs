@@ -260,7 +260,10 @@ impl Traffic {
         Traffic::parse(&super::open(name, BUILT_IN, "traffic")?, machine)
     }
 
-    pub fn parse(source: &DescriptionText, machine: &SimulatedMachine) -> Result<Traffic, SimError> {
+    pub fn parse(
+        source: &DescriptionText,
+        machine: &SimulatedMachine,
+    ) -> Result<Traffic, SimError> {
         let mut traffic: Traffic = source.parse()?;
         traffic.check(source, machine)?;
         if let Some(recorded) = &mut traffic.port.recorded {

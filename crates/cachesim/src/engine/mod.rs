@@ -7,8 +7,8 @@
 
 mod arrivals;
 mod card;
-mod dram;
 mod co_runner;
+mod dram;
 mod policy_driver;
 mod regions;
 mod socket;
@@ -29,7 +29,7 @@ use crate::describe::machine::SimulatedMachine;
 use crate::describe::traffic::{CoRunnerSpec as Described, Traffic};
 use crate::error::SimError;
 use crate::memory::Caches;
-use crate::policy::{PolicyOptions, Policy};
+use crate::policy::{Policy, PolicyOptions};
 use crate::pool::Pool;
 use crate::recorded_arrivals::RecordedArrivals;
 use arrivals::{Arrival, Arrivals};
@@ -41,7 +41,7 @@ use regions::Regions;
 use socket::Socket;
 pub use tally::{Levels, Tally};
 use time::{Picos, of_seconds, of_span, seconds};
-use worker::{WorkerNext, Worker};
+use worker::{Worker, WorkerNext};
 
 /// Packets that are measured where nothing is said.
 const MEASURED: f64 = 200_000.0;
@@ -130,7 +130,9 @@ impl Simulation {
         let stride = traffic.pool.stride.get_ref().0 - traffic.pool.offset.get_ref().0;
         let recorded = match (&traffic.port.recording, &traffic.port.recorded) {
             (Some(recording), _) => Some(recording.clone()),
-            (None, Some(path)) => Some(RecordedArrivals::read(Path::new(path.get_ref()), stride)?.into()),
+            (None, Some(path)) => {
+                Some(RecordedArrivals::read(Path::new(path.get_ref()), stride)?.into())
+            }
             (None, None) => None,
         };
         let carried = machine.card.line_rate.get_ref().0 * machine.card.filled.get_ref();

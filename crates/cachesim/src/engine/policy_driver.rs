@@ -4,7 +4,7 @@ use super::co_runner::CoRunner;
 use super::socket::Socket;
 use super::tally::{Levels, Tally};
 use super::time::{Picos, of_seconds, seconds};
-use crate::policy::{Controller, WindowObservation, WayMask};
+use crate::policy::{Controller, WayMask, WindowObservation};
 
 /// A setting and when it began to hold.
 #[derive(Debug, Clone, Copy, PartialEq)]

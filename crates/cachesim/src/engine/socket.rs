@@ -34,7 +34,12 @@ pub struct Socket {
 }
 
 impl Socket {
-    pub fn new(caches: Caches, machine: &SimulatedMachine, tally: Tally, setting: WayMask) -> Socket {
+    pub fn new(
+        caches: Caches,
+        machine: &SimulatedMachine,
+        tally: Tally,
+        setting: WayMask,
+    ) -> Socket {
         Socket {
             caches,
             dram: Dram::new(&machine.memory),

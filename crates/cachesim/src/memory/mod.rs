@@ -314,7 +314,13 @@ impl Caches {
         self.core_miss(core, line, access, ways)
     }
 
-    fn core_miss(&mut self, core: usize, line: LineNumber, access: AccessReason, ways: u32) -> Level {
+    fn core_miss(
+        &mut self,
+        core: usize,
+        line: LineNumber,
+        access: AccessReason,
+        ways: u32,
+    ) -> Level {
         let write = access == AccessReason::Write;
         let set = self.shared.set_of(line);
         let others = self.snoop_filter.holders(set, line);

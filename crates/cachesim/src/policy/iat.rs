@@ -8,7 +8,7 @@
 //! IAT would call best-effort, share the others with the card. IAT polls each second; simulated runs
 //! last tens of milliseconds, so the window is shorter here.
 
-use super::{PolicyOptions, Controller, WindowObservation, WayMask};
+use super::{Controller, PolicyOptions, WayMask, WindowObservation};
 
 /// Changes below this share are none (IAT's threshold of stability).
 const STABLE: f64 = 0.03;
@@ -111,10 +111,16 @@ impl Controller for Iat {
 mod tests {
     use super::*;
 
-    const CHOICE: PolicyOptions = PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
+    const CHOICE: PolicyOptions =
+        PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
     fn seen(write_misses: u64) -> WindowObservation {
-        WindowObservation { seconds: 1e-3, write_hits: 1000, write_misses, ..WindowObservation::default() }
+        WindowObservation {
+            seconds: 1e-3,
+            write_hits: 1000,
+            write_misses,
+            ..WindowObservation::default()
+        }
     }
 
     #[test]

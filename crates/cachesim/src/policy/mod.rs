@@ -153,7 +153,10 @@ impl Policy {
     }
 
     /// The setting it begins with, and the controller that changes it.
-    pub fn start(self, choice: PolicyOptions) -> Result<(WayMask, Option<Box<dyn Controller>>), SimError> {
+    pub fn start(
+        self,
+        choice: PolicyOptions,
+    ) -> Result<(WayMask, Option<Box<dyn Controller>>), SimError> {
         let usual = choice.usual();
         let fixed = |card| Ok((WayMask { card, ..usual }, None));
         let controlled =

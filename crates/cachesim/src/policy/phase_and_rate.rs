@@ -5,7 +5,7 @@
 //! before they were used; if that goes on at its largest share, it is turned off, as the seed
 //! measured it to help at high request rates. The proposal names no thresholds; these are ours.
 
-use super::{PolicyOptions, Controller, WindowObservation, WayMask};
+use super::{Controller, PolicyOptions, WayMask, WindowObservation};
 
 /// Share of the card's lines among all that reach the cache, below which computing dominates.
 const COMPUTING: f64 = 0.05;
@@ -72,7 +72,8 @@ impl Controller for PhaseAndRate {
 mod tests {
     use super::*;
 
-    const CHOICE: PolicyOptions = PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
+    const CHOICE: PolicyOptions =
+        PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
     fn seen(card: u64, gone: u64, cores: u64) -> WindowObservation {
         WindowObservation {

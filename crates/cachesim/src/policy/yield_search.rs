@@ -11,7 +11,7 @@
 //! read: everywhere else it costs what no other knob can. When no neighbouring setting is better it stays,
 //! and it begins again when what it sees departs from what it had.
 
-use super::{PolicyOptions, Controller, WindowObservation, WayMask};
+use super::{Controller, PolicyOptions, WayMask, WindowObservation};
 
 /// Gains below this are noise.
 const NOISE: f64 = 0.01;
@@ -159,7 +159,8 @@ impl Controller for YieldSearch {
 mod tests {
     use super::*;
 
-    const CHOICE: PolicyOptions = PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
+    const CHOICE: PolicyOptions =
+        PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
     /// A world in which the neighbours gain by each way that they have alone, and the store needs
     /// one way for its card and three for itself.

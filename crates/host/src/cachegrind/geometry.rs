@@ -18,9 +18,9 @@ pub struct SimulatedCache {
 }
 
 impl SimulatedCache {
-    /// The same size and line with a number of sets that is a power of two, as
-    /// cachegrind demands: where the real one's is not (an LLC of eleven
-    /// slices), the ways become more. `None` where no such cache exists.
+    /// A cache of the same size and line whose number of sets is a power of
+    /// two, as cachegrind demands: where it is not (an LLC of eleven slices),
+    /// the ways are increased. `None` where no such cache exists.
     pub fn simulable(self) -> Option<SimulatedCache> {
         let lines = self.bytes.checked_div(self.line)?;
         if !self.line.is_power_of_two() || self.line < 16 || self.ways == 0 || lines < self.ways {
@@ -56,7 +56,11 @@ impl CacheGeometry {
     ///
     /// # Errors
     /// One of them cannot be simulated.
-    pub fn new(i1: SimulatedCache, d1: SimulatedCache, ll: SimulatedCache) -> Result<CacheGeometry, Unavailable> {
+    pub fn new(
+        i1: SimulatedCache,
+        d1: SimulatedCache,
+        ll: SimulatedCache,
+    ) -> Result<CacheGeometry, Unavailable> {
         let checked = |name: &str, cache: SimulatedCache| {
             cache.simulable().ok_or_else(|| {
                 Unavailable::new(
@@ -69,15 +73,15 @@ impl CacheGeometry {
         Ok(CacheGeometry { i1: checked("I1", i1)?, d1: checked("D1", d1)?, ll: checked("LL", ll)? })
     }
 
-    /// Those of the first CPU. A hypervisor may state what it likes: then give
-    /// the real ones to [`Geometry::new`].
+    /// The caches of the first CPU. If a hypervisor states wrong ones, give the
+    /// real ones to [`CacheGeometry::new`].
     ///
     /// # Errors
     /// The machine does not state one of them.
     pub fn of(root: &Root) -> Result<CacheGeometry, Unavailable> {
         let cpu = online(root)?.first().copied().unwrap_or(0);
         let folder = format!("{CPUS}/cpu{cpu}/cache");
-        let mut found: Vec<(u32, String, Result<SimulatedCache, RootError>)> = Vec::new();
+        let mut caches: Vec<(u32, String, Result<SimulatedCache, RootError>)> = Vec::new();
         for index in root.numbered(&folder, "index")? {
             let file = |name: &str| format!("{folder}/index{index}/{name}");
             let cache = || {
@@ -88,20 +92,21 @@ impl CacheGeometry {
                 let ways = root.number(&file("ways_of_associativity"))?;
                 Ok(SimulatedCache { bytes, ways, line: root.number(&file("coherency_line_size"))? })
             };
-            found.push((root.number(&file("level"))?, root.value(&file("type"))?, cache()));
+            caches.push((root.number(&file("level"))?, root.value(&file("type"))?, cache()));
         }
-        let pick = |what: &str, cache: Option<&(u32, String, Result<SimulatedCache, RootError>)>| {
-            let remedy = "give the cache's bytes, ways and line yourself";
-            match cache {
-                Some((.., Ok(cache))) => Ok(*cache),
-                Some((.., Err(error))) => Err(Unavailable::new(error.to_string(), remedy)),
-                None => Err(Unavailable::new(format!("{folder} states no {what}"), remedy)),
-            }
-        };
-        let first = |kind: &str| found.iter().find(|(level, of, _)| *level == 1 && of == kind);
+        let pick =
+            |what: &str, cache: Option<&(u32, String, Result<SimulatedCache, RootError>)>| {
+                let remedy = "give the cache's bytes, ways and line yourself";
+                match cache {
+                    Some((.., Ok(cache))) => Ok(*cache),
+                    Some((.., Err(error))) => Err(Unavailable::new(error.to_string(), remedy)),
+                    None => Err(Unavailable::new(format!("{folder} states no {what}"), remedy)),
+                }
+            };
+        let first = |kind: &str| caches.iter().find(|(level, of, _)| *level == 1 && of == kind);
         let i1 = pick("first-level instruction cache", first("Instruction"))?;
         let d1 = pick("first-level data cache", first("Data"))?;
-        let last = found.iter().filter(|(level, ..)| *level > 1).max_by_key(|(level, ..)| *level);
+        let last = caches.iter().filter(|(level, ..)| *level > 1).max_by_key(|(level, ..)| *level);
         CacheGeometry::new(i1, d1, pick("last-level cache", last)?)
     }
 
@@ -132,9 +137,9 @@ mod tests {
             (cache(14_080 << 10, 11), 55),
             (cache(384 << 20, 1), 3),
         ] {
-            let made = real.simulable().unwrap();
-            assert_eq!((made.bytes, made.ways), (real.bytes, ways));
-            assert!((made.bytes / made.line / made.ways).is_power_of_two());
+            let simulated = real.simulable().unwrap();
+            assert_eq!((simulated.bytes, simulated.ways), (real.bytes, ways));
+            assert!((simulated.bytes / simulated.line / simulated.ways).is_power_of_two());
         }
         assert_eq!(cache(32 << 10, 0).simulable(), None);
         assert_eq!(SimulatedCache { bytes: 1000, ways: 1, line: 64 }.simulable(), None);

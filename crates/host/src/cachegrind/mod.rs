@@ -1,8 +1,8 @@
-//! A PMU in software: the same workload under valgrind's cachegrind, which
-//! counts instructions and branches exactly and simulates two levels of cache
-//! and a branch predictor (Cachegrind manual). Its figures are simulated: a
-//! simple cache with a textbook predictor, one thread at a time, no
-//! prefetching, no TLB, nothing of the kernel.
+//! Simulated event counts: the same workload under valgrind's cachegrind,
+//! which counts instructions and branches exactly and simulates two levels of
+//! cache and a branch predictor (Cachegrind manual). The model has a simple
+//! cache and predictor, one thread at a time, no prefetching, no TLB and no
+//! kernel code.
 
 mod geometry;
 mod totals;
@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-pub use geometry::{SimulatedCache, CacheGeometry};
+pub use geometry::{CacheGeometry, SimulatedCache};
 pub use totals::EventTotals;
 
 /// Why a simulation gave no figures.
@@ -64,21 +64,21 @@ pub enum CachegrindError {
 pub struct SimulatedEvents {
     pub instructions_per_op: f64,
     pub branches_per_op: f64,
-    /// These three can be so few that start-up, which is not quite the same each time, hides them.
+    /// These three can be so few that the variation of start-up hides them.
     pub mispredicts_per_op: Result<f64, Unavailable>,
     /// Reads and writes that missed the first level's data cache.
     pub d1_misses_per_op: Result<f64, Unavailable>,
     /// Reads, writes and instruction fetches that missed the last level.
     pub ll_misses_per_op: Result<f64, Unavailable>,
-    /// How far two runs of the same length differ in instructions, as a share
-    /// of the difference that the figures are made of; 0 where it was not tried.
+    /// Difference in instructions of two runs of the same length, as a share of
+    /// the difference that the figures are computed from; 0 where unknown.
     pub unsteadiness: f64,
     pub geometry: CacheGeometry,
 }
 
 impl SimulatedEvents {
-    /// What `many` operations took beyond `few`, for each operation more. What
-    /// does not depend on their number (start-up, loading records) cancels.
+    /// Events per operation, from the difference between `many` and `few`
+    /// operations: a constant part (start-up, loading records) cancels.
     ///
     /// # Errors
     /// `many` is not more than `few`, or took fewer instructions or branches.
@@ -113,7 +113,7 @@ impl SimulatedEvents {
         })
     }
 
-    /// [`Simulated::between`] of the first of two short runs and a long one.
+    /// [`SimulatedEvents::between`] of the first of two short runs and a long one.
     ///
     /// # Errors
     /// As there; and where the two short runs differ by more than [`STEADY`] of the difference.
@@ -170,10 +170,10 @@ pub struct Cachegrind {
 /// Where a recorded machine would have it; the running one is asked for its `PATH`.
 const USUAL: [&str; 2] = ["/usr/local/bin/valgrind", "/usr/bin/valgrind"];
 
-/// How much of the difference between a short and a long run two short ones may differ.
+/// Largest difference of two short runs, as a share of that between a short and a long one.
 pub const MAX_UNSTEADINESS: f64 = 0.05;
 
-/// How often a run is asked whether it has ended.
+/// How often a run is polled for its end.
 const POLL: Duration = Duration::from_millis(10);
 
 impl Cachegrind {
@@ -190,9 +190,9 @@ impl Cachegrind {
         &self.geometry
     }
 
-    /// What stands before a server's own command so that it runs under
-    /// cachegrind; `folder` exists and takes its file. Read it with
-    /// [`Cachegrind::totals`] after the server has ended, by itself or by SIGTERM.
+    /// The command prefix that runs a server under cachegrind; `folder` exists
+    /// and receives its file. Read it with [`Cachegrind::totals`] after the
+    /// server has ended, by itself or by SIGTERM.
     pub fn prefix(&self, folder: &Path) -> Vec<OsString> {
         let file = |option: &str, name: &str| {
             let mut text = OsString::from(option);
@@ -212,7 +212,7 @@ impl Cachegrind {
         words
     }
 
-    /// What the process `pid` did, from the file that it left in `folder`.
+    /// The event totals of the process `pid`, from its file in `folder`.
     ///
     /// # Errors
     /// There is no file, or not one of cachegrind.
@@ -240,7 +240,7 @@ impl Cachegrind {
         let start =
             |why| CachegrindError::Start { program: self.program.display().to_string(), why };
         let words = self.prefix(folder);
-        // Into a file, not a pipe: a command that says much must not wait for us.
+        // Into a file, not a pipe, so that a command with much output does not block.
         let said = folder.join("stderr");
         let child = Command::new(&words[0])
             .args(&words[1..])
@@ -272,13 +272,13 @@ impl Cachegrind {
     }
 
     /// Runs a command with `few` operations twice and with `many` once, and
-    /// takes the difference. `limit` is that of each run. A program that
-    /// measures its clock at the start takes another number of instructions
-    /// each time: that must be small beside the difference.
+    /// takes the difference. `limit` is that of each run. Start-up may vary (a
+    /// program that calibrates its clock): that must be small compared with the
+    /// difference.
     ///
     /// # Errors
-    /// As [`Cachegrind::run`] and [`Simulated::between`]; and where the two
-    /// short runs differ by more than [`STEADY`] of the difference.
+    /// As [`Cachegrind::run`] and [`SimulatedEvents::between`]; and where the two
+    /// short runs differ by more than [`MAX_UNSTEADINESS`] of the difference.
     pub fn per_operation(
         &self,
         command: impl Fn(u64) -> Vec<OsString>,
@@ -294,15 +294,15 @@ impl Cachegrind {
     }
 }
 
-/// Where valgrind lies.
+/// The path of valgrind.
 fn program(root: &Root) -> Result<PathBuf, Unavailable> {
-    let found = match root.is_live() {
+    let located = match root.is_live() {
         true => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
             .map(|folder| folder.join("valgrind"))
             .find(|path| path.is_file()),
         false => USUAL.into_iter().find(|path| root.exists(path)).map(PathBuf::from),
     };
-    found.ok_or_else(|| {
+    located.ok_or_else(|| {
         Unavailable::new(
             "valgrind is not in PATH",
             "install it (apt-get install valgrind): its cachegrind simulates the counters",
@@ -310,7 +310,7 @@ fn program(root: &Root) -> Result<PathBuf, Unavailable> {
     })
 }
 
-/// How a child ended: by itself, or it had to be killed.
+/// How a child ended: by itself, or killed.
 enum ChildEnd {
     Ended(ExitStatus),
     TooLong,

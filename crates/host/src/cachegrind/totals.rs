@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-/// What a whole run did, from cachegrind's file.
+/// Event totals of a whole run, from cachegrind's file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventTotals {
     pub instructions: u64,
@@ -13,7 +13,7 @@ pub struct EventTotals {
 }
 
 impl EventTotals {
-    /// Reads the line of event names and the summary; says what is wrong else.
+    /// Parses the line of event names and the summary; an error says what is wrong.
     pub(super) fn parse(text: &str) -> Result<EventTotals, &'static str> {
         let line = |key: &str| text.lines().rev().find_map(|line| line.strip_prefix(key));
         let names = line("events:").ok_or("names no events")?.split_whitespace();
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_by_the_names_of_its_events() {
+    fn reads_the_summary_by_event_names() {
         let text = "desc: I1 cache: 32768 B\ncmd: true\n\
                     events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim\n\
                     fl=a.c\nfn=main\n1 2 3 4 5 6 7 8 9 10 11 12 13 14\n\

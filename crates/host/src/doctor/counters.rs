@@ -1,9 +1,9 @@
-//! What the CPU's counters can count here, and what stands in for them.
+//! Checks of the CPU's event counters, and of cachegrind as a substitute.
 
 use super::CheckGroup;
-use crate::cachegrind::{Cachegrind, CacheGeometry};
+use crate::cachegrind::{CacheGeometry, Cachegrind};
 use crate::format;
-use crate::perf::{CounterPlan, PerfQuantity, EventRole, plan};
+use crate::perf::{CounterPlan, EventRole, PerfQuantity, plan};
 use crate::probe::Context;
 use crate::root::Root;
 
@@ -80,7 +80,7 @@ fn name(slot: EventRole) -> &'static str {
 fn software(root: &Root, group: &mut CheckGroup) {
     let why = "where the CPU's counters are out of reach, cachegrind simulates instructions, \
                branches and cache misses an operation";
-    // The caches are looked up apart: they can be given where they are not known.
+    // The caches are looked up separately: the user can give them where they are not known.
     let geometry = CacheGeometry::of(root);
     let found = match &geometry {
         Ok(geometry) => Cachegrind::find(root, geometry.clone()).map(|_| geometry.to_string()),

@@ -1,4 +1,4 @@
-//! How fast the CPUs run, and what slows their way into the kernel.
+//! Checks of frequency, SMT, mitigations, idle states and clock source.
 
 use super::CheckGroup;
 use crate::facts::{clock, cpu, frequency, idle, mitigations, topology};

@@ -1,4 +1,4 @@
-//! What the machine offers to measure with.
+//! Checks of energy sources and probes.
 
 use std::time::Instant;
 
@@ -48,7 +48,7 @@ fn energy(root: &Root, group: &mut CheckGroup) {
     }
 }
 
-/// Each probe of a run: is it available, and what does one look cost here?
+/// Each probe of a run: whether it is available, and the cost of reading it.
 pub(super) fn add_probes(root: &Root, context: &Context, group: &mut CheckGroup) {
     for spec in PROBES {
         let names: Vec<&str> = spec.signals.iter().map(|signal| signal.name).collect();

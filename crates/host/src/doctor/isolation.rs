@@ -1,13 +1,13 @@
-//! Who else is on this machine, and what of it this process may use.
+//! Checks of virtualisation, stolen time, and limits of control groups.
 
 use super::CheckGroup;
 use crate::facts::cgroup;
-use crate::facts::virtualisation::{Virtualisation, hypervisor, container};
+use crate::facts::virtualisation::{Virtualisation, container, hypervisor};
 use crate::format;
 use crate::root::Root;
 use crate::stat::cpu_ticks;
 
-/// More than this share of stolen time since boot is worth a word.
+/// A larger share of stolen time since boot gives a note.
 const MUCH_STEAL: f64 = 0.005;
 
 pub(super) fn add(root: &Root, group: &mut CheckGroup) {

@@ -1,4 +1,4 @@
-//! What of the machine can be turned.
+//! The knobs and their levels.
 
 use super::CheckGroup;
 use crate::knob::KNOBS;

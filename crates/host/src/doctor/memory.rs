@@ -1,7 +1,7 @@
-//! Pages, swap and nodes.
+//! Checks of huge pages, swap and NUMA nodes.
 
 use super::CheckGroup;
-use crate::facts::{selected, memory, numa};
+use crate::facts::{memory, numa, selected};
 use crate::format;
 use crate::root::Root;
 
@@ -71,7 +71,8 @@ fn nodes(root: &Root, group: &mut CheckGroup) {
     let mut found = format!("{} nodes", nodes.len());
     // A tenth is what firmware and the first node's kernel take.
     if least < most - most / 10 {
-        found += &format!(" of unequal memory ({} to {})", format::bytes(least), format::bytes(most));
+        found +=
+            &format!(" of unequal memory ({} to {})", format::bytes(least), format::bytes(most));
     }
     if nodes.iter().any(|node| node.cpus == 0) {
         found += ", one of them without CPUs";

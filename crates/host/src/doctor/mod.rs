@@ -1,5 +1,5 @@
-//! What makes a measurement on this machine doubtful, and what cannot be
-//! measured on it at all. Data only: rendering is done elsewhere.
+//! Checks for what makes a measurement on this machine doubtful or impossible.
+//! Data only: rendering is done elsewhere.
 
 mod counters;
 mod cpu;
@@ -16,19 +16,19 @@ use serde::{Deserialize, Serialize};
 use crate::probe::Context;
 use crate::root::Root;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
-    /// As a measurement wants it.
+    /// In order for a measurement.
     Ok,
-    /// It changes what is measured; results should be read with it in mind.
+    /// It affects measurements; keep it in mind when reading results.
     Note,
-    /// It cannot be measured, or found out, here.
+    /// It cannot be measured or found out here.
     Unavailable,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoctorCheck {
     /// Unique within its group: `governor`.
@@ -36,11 +36,11 @@ pub struct DoctorCheck {
     /// `cpu`, `isolation`, `memory`, `storage`, `instruments`, `signals` or `knobs`.
     pub group: String,
     pub state: CheckState,
-    /// What is so on this machine, or why that is not known.
+    /// The state of this machine, or why it is not known.
     pub found: String,
     /// Why it matters to a measurement.
     pub why: String,
-    /// What to do about it, unless it is in order.
+    /// A way to mend it, unless it is in order.
     pub remedy: Option<String>,
 }
 
@@ -81,12 +81,19 @@ impl<'a> CheckGroup<'a> {
         self.push(name, CheckState::Unavailable, reason.to_string(), why, Some(remedy));
     }
 
-    /// In order where `good`, else worth a note.
+    /// In order if `good`, else a note.
     fn judge(&mut self, name: &str, good: bool, found: impl Into<String>, why: &str, remedy: &str) {
         if good { self.ok(name, found, why) } else { self.note(name, found, why, remedy) }
     }
 
-    fn push(&mut self, name: &str, state: CheckState, found: String, why: &str, remedy: Option<&str>) {
+    fn push(
+        &mut self,
+        name: &str,
+        state: CheckState,
+        found: String,
+        why: &str,
+        remedy: Option<&str>,
+    ) {
         self.checks.push(DoctorCheck {
             name: name.to_owned(),
             group: self.name.to_owned(),

@@ -1,4 +1,4 @@
-//! The disk under the store, and what this process may open.
+//! Checks of the disk under the store, and of the limit on open files.
 
 use super::CheckGroup;
 use crate::format;
@@ -6,9 +6,9 @@ use crate::probe::Context;
 use crate::root::Root;
 use crate::storage::{free_bytes, stack_of};
 
-/// A load of a few gigabytes and its compactions fit into this.
+/// Enough for a load of a few gigabytes and its compactions.
 const LITTLE_SPACE: u64 = 10 << 30;
-/// A store keeps one descriptor a table file.
+/// A store holds one descriptor per table file.
 const FEW_FILES: u64 = 4096;
 
 const LIMITS: &str = "/proc/self/limits";

@@ -2,8 +2,8 @@ use super::Facts;
 use crate::root::Root;
 use crate::storage::disk::{self, BLOCK};
 
-/// Devices that are memory or files in disguise; they come up under a store
-/// that uses them.
+/// Devices backed by memory or files; they are listed for a store that uses
+/// them.
 const NOT_DISKS: &[&str] = &["loop", "ram", "zram"];
 
 pub(super) fn add(root: &Root, facts: &mut Facts) {

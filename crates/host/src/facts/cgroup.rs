@@ -1,5 +1,5 @@
-//! The limits that control groups set on this process: the tightest of its
-//! own group and of every group above, in both versions of the interface.
+//! Limits of control groups on this process: the tightest of its own group and
+//! every group above, in both versions of the interface.
 
 use super::Facts;
 use crate::format;
@@ -23,13 +23,13 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
     facts.add("cgroup.memory_limit", OWN, memory);
 }
 
-/// CPUs' worth of time that this process may use, with the file that says so.
+/// The CPU quota of this process in CPUs, with its file.
 pub(crate) fn cpu_limit(root: &Root) -> Result<Option<(f64, String)>, String> {
     let limits = groups(root, "cpu", None)?.into_iter().filter_map(|group| group.quota(root));
     Ok(limits.min_by(|a, b| a.0.total_cmp(&b.0)))
 }
 
-/// What the CPU quota of one group has done so far.
+/// Throttling by the CPU quota of one group so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Throttling {
     /// `cpu.stat` of the group.
@@ -38,14 +38,14 @@ pub(crate) struct Throttling {
     /// out. Both 0 in a group that never had a quota.
     pub(crate) periods: u64,
     pub(crate) throttled: u64,
-    /// How long its CPUs were held back, summed over them.
+    /// Time throttled, summed over the CPUs.
     pub(crate) time_s: f64,
-    /// CPUs' worth of time, with the file that says so.
+    /// The quota in CPUs, with its file.
     pub(crate) quota: Option<(f64, String)>,
 }
 
-/// What quotas did to this process, or to another one, by group from the top down to its own. A
-/// quota above the top that a container sees is not among them.
+/// Throttling of this process, or another one, by group from the top down to its own. A quota
+/// above the top that a container sees is not included.
 pub(crate) fn cpu_throttling(root: &Root, process: Option<u32>) -> Result<Vec<Throttling>, String> {
     let groups = groups(root, "cpu", process)?;
     let throttling = |group: &Cgroup| {
@@ -67,14 +67,14 @@ pub(crate) fn cpu_throttling(root: &Root, process: Option<u32>) -> Result<Vec<Th
             file,
         })
     };
-    let found: Vec<Throttling> = groups.iter().filter_map(throttling).collect();
-    match (found.is_empty(), groups.first()) {
+    let throttlings: Vec<Throttling> = groups.iter().filter_map(throttling).collect();
+    match (throttlings.is_empty(), groups.first()) {
         (true, Some(group)) => Err(format!("{}/cpu.stat cannot be read", group.folder)),
-        _ => Ok(found),
+        _ => Ok(throttlings),
     }
 }
 
-/// Bytes of memory that this process may use, with the file that says so.
+/// The memory limit of this process in bytes, with its file.
 pub(crate) fn memory_limit(root: &Root) -> Result<Option<(u64, String)>, String> {
     let limits = groups(root, "memory", None)?.into_iter().filter_map(|group| {
         let name = match group.version {
@@ -88,8 +88,8 @@ pub(crate) fn memory_limit(root: &Root) -> Result<Option<(u64, String)>, String>
     Ok(limits.min_by_key(|(bytes, _)| *bytes))
 }
 
-/// The largest share of its limit that a group of this process holds, without the page cache
-/// that it would give back first; none without a limit.
+/// The largest use of a group of this process as a share of its limit, without reclaimable page
+/// cache; none without a limit.
 pub(crate) fn memory_use(root: &Root) -> Option<f64> {
     let shares = groups(root, "memory", None).ok()?.into_iter().filter_map(|group| {
         let (limit, used, inactive) = match group.version {
@@ -119,7 +119,7 @@ struct Cgroup {
 }
 
 impl Cgroup {
-    /// CPUs' worth of time that the group may use, with the file that says so.
+    /// The group's CPU quota in CPUs, with its file.
     fn quota(&self, root: &Root) -> Option<(f64, String)> {
         let (quota, period, file) = match self.version {
             CgroupVersion::Two => {
@@ -139,7 +139,7 @@ impl Cgroup {
     }
 }
 
-/// The groups of this process, or of another one, that a controller may sit in, from the top down.
+/// The groups of a controller that hold this process, or another one, from the top down.
 fn groups(root: &Root, controller: &str, process: Option<u32>) -> Result<Vec<Cgroup>, String> {
     let file = process.map_or(OWN.to_owned(), |process| format!("/proc/{process}/cgroup"));
     let own = root.text(&file).map_err(|error| error.to_string())?;
@@ -164,7 +164,7 @@ fn groups(root: &Root, controller: &str, process: Option<u32>) -> Result<Vec<Cgr
         });
         let Some(mounted) = mounted else { continue };
         if path.split('/').any(|name| name == "..") {
-            // Outside of what this container sees.
+            // Outside of this container's view.
             continue;
         }
         for folder in folders(mounted, path) {

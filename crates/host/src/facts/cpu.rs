@@ -29,7 +29,7 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
     facts.add("cpu.microcode", CPUINFO, microcode);
 }
 
-/// The CPU's name: as `cpuinfo` has it, or decoded where it has only numbers.
+/// The CPU's name: from `cpuinfo`, or decoded from its numbers.
 pub(crate) fn model(root: &Root) -> Result<String, String> {
     let text = root.text(CPUINFO).map_err(|error| error.to_string())?;
     field(&text, "model name")

@@ -1,10 +1,10 @@
-//! An identity of the machine that says nothing about its owner.
+//! An anonymous identifier of the machine.
 
 use super::{Facts, cpu};
 use crate::root::Root;
 
-/// Where an identity may come from, the most stable first. The host name is
-/// the weakest: it changes with its owner's mind.
+/// Sources of an identity, the most stable first. The host name is the
+/// weakest, as users change it.
 pub(crate) const SOURCES: &[&str] = &[
     "/etc/machine-id",
     "/var/lib/dbus/machine-id",
@@ -15,12 +15,12 @@ pub(crate) const SOURCES: &[&str] = &[
 /// The id: 16 hexadecimal digits that hash the first source that answers
 /// together with the CPU's name, or `unknown`.
 pub(super) fn add(root: &Root, facts: &mut Facts) -> String {
-    let found = SOURCES.iter().find_map(|path| {
+    let source = SOURCES.iter().find_map(|path| {
         let value = root.value(path).ok()?;
         // systemd's word for an image that was never booted.
         (value != "uninitialized").then_some((*path, value))
     });
-    let Some((path, private)) = found else {
+    let Some((path, private)) = source else {
         let reason = format!("none of {} is readable", SOURCES.join(", "));
         facts.unknown("machine.id", SOURCES[0], reason);
         return "unknown".to_owned();

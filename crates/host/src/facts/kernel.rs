@@ -5,8 +5,8 @@ use crate::root::Root;
 const CMDLINE: &str = "/proc/cmdline";
 const OS_RELEASE: &str = "/etc/os-release";
 
-/// Boot parameters that change what is measured. The others stay unnamed:
-/// a command line also carries addresses, identities and secrets.
+/// Boot parameters that affect measurements. Others are not recorded, as a
+/// command line also holds addresses, identifiers and secrets.
 const RECORDED_PARAMETERS: &[&str] = &[
     "amd_pstate",
     "audit",
@@ -66,11 +66,12 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
     facts.add("os.distribution", OS_RELEASE, distribution);
 }
 
-/// The telling parameters in their order, and how many others there are.
+/// The recorded parameters in order, and the number of others.
 fn parameters(cmdline: &str) -> String {
     // What follows `--` is for init, not for the kernel.
     let words: Vec<&str> = cmdline.split_whitespace().take_while(|word| *word != "--").collect();
-    let (telling, others): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| is_recorded(word));
+    let (telling, others): (Vec<&str>, Vec<&str>) =
+        words.iter().partition(|word| is_recorded(word));
     let mut text = if telling.is_empty() { "none of note".to_owned() } else { telling.join(" ") };
     if !others.is_empty() {
         text += &format!(" ({} not shown)", format::count(others.len(), "other"));
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identities_on_the_command_line_are_not_kept() {
+    fn identifiers_on_the_command_line_are_not_recorded() {
         let line = "root=UUID=0a1b mitigations=off isolcpus=2-3 quiet \
                     processor.max_cstate=1 token=secret -- --addr 10.0.0.1\n";
         assert_eq!(

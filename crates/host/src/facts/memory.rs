@@ -43,7 +43,7 @@ pub fn total_bytes(root: &Root) -> Result<u64, RootError> {
         .ok_or_else(|| RootError::malformed(MEMINFO, &text, "a list with a MemTotal in kB"))
 }
 
-/// The memory that programs could still have without swapping, in bytes
+/// The memory that is available without swapping, in bytes
 /// (`/proc/meminfo: MemAvailable`).
 ///
 /// # Errors
@@ -62,8 +62,8 @@ fn huge_pages(root: &Root) -> Result<String, String> {
     Ok(format!("{total} of {}", format::bytes(size)))
 }
 
-/// The virtio device by which free memory goes back to the host, if there is one: the next use of
-/// such a page waits for the host to give one, in the time of whoever touches it.
+/// The virtio device that reports free pages to the host, if there is one: the next use of such a
+/// page is a fault in the host.
 pub(crate) fn free_page_reporting(root: &Root) -> Result<Option<String>, RootError> {
     let devices = match root.list(VIRTIO) {
         // A machine without such devices.

@@ -3,7 +3,7 @@ use crate::root::{Root, RootError};
 
 const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
 
-/// A flaw of the CPU and what the kernel does about it.
+/// A vulnerability of the CPU and its mitigation.
 pub(crate) struct CpuVulnerability {
     pub name: String,
     /// The kernel's words: `Not affected`, `Mitigation: ...`, `Vulnerable ...`.
@@ -33,7 +33,8 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
         Ok(flaws) => flaws,
         Err(error) => return facts.unknown("mitigations", FOLDER, error),
     };
-    let (affecting, others): (Vec<CpuVulnerability>, Vec<CpuVulnerability>) = flaws.into_iter().partition(CpuVulnerability::affects);
+    let (affecting, others): (Vec<CpuVulnerability>, Vec<CpuVulnerability>) =
+        flaws.into_iter().partition(CpuVulnerability::affects);
     for flaw in affecting {
         let name = format!("mitigations.{}", flaw.name);
         facts.known(name, format!("{FOLDER}/{}", flaw.name), flaw.state);

@@ -1,5 +1,5 @@
-//! What the machine is: one file a subject, each adds its facts to one list.
-//! A fact that cannot be known carries the reason in place of its value.
+//! Facts about the machine: one file per subject, each adds its facts to one
+//! list. A fact that is not known has a reason instead of a value.
 
 mod arm;
 mod block;
@@ -42,7 +42,7 @@ const SUBJECTS: &[fn(&Root, &mut Facts)] = &[
     toolchain::add,
 ];
 
-/// The machine under `root`: its id, and every fact with the file that says so.
+/// The machine under `root`: its id, and every fact with its source.
 pub fn facts(root: &Root) -> Machine {
     let mut list = Facts::default();
     let id = identity::add(root, &mut list);
@@ -63,7 +63,7 @@ impl Facts {
         source: impl Into<String>,
         value: Result<impl Into<String>, impl Display>,
     ) {
-        // An empty value would read as a fact; it is one more thing not known.
+        // An empty value counts as not known.
         let value = match value {
             Ok(text) => match text.into() {
                 text if text.trim().is_empty() => Err("it is written as empty text".to_owned()),
@@ -97,29 +97,29 @@ impl Facts {
         self.add(name, path, root.value(path));
     }
 
-    /// A fact that is the choice in brackets of a file.
+    /// A fact that is the selected word, in brackets, of a file.
     pub fn selected(&mut self, root: &Root, name: &str, path: &str) {
         self.add(name, path, selected(root, path));
     }
 }
 
-/// The choice in brackets of a file; the whole file where nothing is in brackets.
+/// The selected word, in brackets, of a file; the whole file where nothing is in brackets.
 pub(crate) fn selected(root: &Root, path: &str) -> Result<String, RootError> {
     let text = root.value(path)?;
     Ok(crate::parse::bracketed(&text).unwrap_or(&text).to_owned())
 }
 
-/// Distinct values in their order, each with how many have it: `a (12), b (4)`;
-/// one that all share stands alone.
+/// Distinct values in order, each with its count: `a (12), b (4)`; a single
+/// value stands alone.
 pub(crate) fn tally(values: impl IntoIterator<Item = String>) -> String {
-    let mut seen: Vec<(String, usize)> = Vec::new();
+    let mut counts: Vec<(String, usize)> = Vec::new();
     for value in values {
-        match seen.iter_mut().find(|(known, _)| *known == value) {
+        match counts.iter_mut().find(|(known, _)| *known == value) {
             Some((_, times)) => *times += 1,
-            None => seen.push((value, 1)),
+            None => counts.push((value, 1)),
         }
     }
-    match seen.as_slice() {
+    match counts.as_slice() {
         [(only, _)] => only.clone(),
         many => {
             let parts: Vec<String> = many.iter().map(|(v, n)| format!("{v} ({n})")).collect();

@@ -7,8 +7,8 @@ use crate::root::{Root, RootError};
 const CPUS: &str = "/sys/devices/system/cpu";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// Where one hardware thread sits. A virtual machine states what its
-/// hypervisor chose to show.
+/// The place of one hardware thread. A virtual machine shows what its
+/// hypervisor chose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HardwareThread {
     pub cpu: u32,
@@ -58,7 +58,7 @@ pub(super) fn add(root: &Root, facts: &mut Facts) {
         }
     }
     facts.add("topology.smt", format!("{CPUS}/smt/active"), smt(root));
-    // An empty list is the usual case and says that nothing is set apart.
+    // Usually empty: no CPU is isolated.
     let isolated = format!("{CPUS}/isolated");
     let value = root.text(&isolated).map(|text| match text.trim() {
         "" => "none".to_owned(),
@@ -76,7 +76,7 @@ fn cores(threads: &[HardwareThread]) -> usize {
     cores.len()
 }
 
-/// `on`, or `off` with how it came to be off.
+/// `on`, or `off` with the reason.
 pub(crate) fn smt(root: &Root) -> Result<String, RootError> {
     let active: u8 = root.number(&format!("{CPUS}/smt/active"))?;
     if active == 1 {

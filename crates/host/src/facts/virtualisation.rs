@@ -21,7 +21,7 @@ const VIRTUAL_PRODUCTS: &[&str] = &[
     "firecracker",
 ];
 
-/// Whether a hypervisor lies below, with what says so.
+/// Whether the machine is virtual, with the evidence.
 pub(crate) enum Virtualisation {
     Yes(String),
     NoSign(String),
@@ -46,7 +46,7 @@ pub(crate) fn hypervisor(root: &Root) -> Virtualisation {
             signs.push(format!("the firmware's product: {name}"));
         }
     }
-    // A paravirtual clock or idle driver names the hypervisor where nothing else does.
+    // A paravirtual clock or idle driver is evidence where nothing else is.
     for path in [
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
         "/sys/devices/system/cpu/cpuidle/current_driver",

@@ -1,4 +1,4 @@
-//! The CPUs of the calling thread as a place that a knob writes.
+//! The CPU affinity of the calling thread as a target of knobs.
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;

@@ -1,34 +1,34 @@
-//! Turning: note, write, read back.
+//! Applying a plan: journal, write, read back.
 
 use super::error::KnobError;
 use super::journal::Journal;
-use super::target::TargetPart;
 use super::plan::KnobPlan;
 use super::supervisor::KnobSupervisor;
+use super::target::TargetPart;
 use super::turned::TurnedKnobs;
-use super::write::{RestoreAction, KnobWrite};
+use super::write::{KnobWrite, RestoreAction};
 use crate::root::{Root, RootError};
 
-/// A step of turning, for whoever watches it.
+/// A step of applying a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobEvent {
-    /// The supervisor watches; nothing is noted yet.
+    /// The supervisor runs; nothing is journalled yet.
     Watched,
-    /// A knob's writes are on the disk; none of them is done.
+    /// A knob's writes are in the journal; none of them is done.
     Noted,
-    /// So many writes are done, all knobs together.
+    /// This many writes of all knobs are done.
     Written(usize),
 }
 
 impl KnobPlan {
-    /// Turns the knobs. Whatever fails, what was turned before is put back.
+    /// Turns the knobs. On a failure, what was turned before is put back.
     ///
     /// CPU sets and memory nodes hold for the calling thread and for what it starts afterwards.
     pub fn apply(self, journal: Journal) -> Result<TurnedKnobs, KnobError> {
         self.apply_with_events(journal, &mut |_| {})
     }
 
-    /// [`Plan::apply`], and tells each step.
+    /// [`KnobPlan::apply`] with a callback at each step.
     pub fn apply_with_events(
         mut self,
         mut journal: Journal,
@@ -47,9 +47,9 @@ impl KnobPlan {
         watch(KnobEvent::Watched);
         let turns = std::mem::take(&mut self.changes);
         let mut turned = TurnedKnobs::new(self.root.clone(), journal, supervisor);
-        let mut done = 0;
+        let mut writes_done = 0;
         for mut turn in turns {
-            // The machine may have moved since the plan: what is put back is what is there now.
+            // The machine may have changed since the plan: the present value is the one to put back.
             for write in &mut turn.writes {
                 refresh_old_value(&self.root, write)?;
             }
@@ -57,8 +57,8 @@ impl KnobPlan {
             watch(KnobEvent::Noted);
             for write in &turn.writes {
                 turned.write(write)?;
-                done += 1;
-                watch(KnobEvent::Written(done));
+                writes_done += 1;
+                watch(KnobEvent::Written(writes_done));
             }
             turned.add(turn);
         }
@@ -79,8 +79,8 @@ pub(super) fn write_failed(write: &KnobWrite, why: RootError) -> KnobError {
     KnobError::Write { write: write.to_string(), why }
 }
 
-/// Whether a place can be read back at once. A task leaves its group when it ends, and a list
-/// of tasks is many values.
+/// Whether a value can be read back at once. A list of tasks cannot: it has many values, and a task
+/// leaves its group when it ends.
 pub(super) fn reads_back(write: &KnobWrite) -> bool {
     let many = write.place.path.ends_with("/tasks");
     !many

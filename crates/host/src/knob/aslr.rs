@@ -3,16 +3,16 @@
 use std::process::Command;
 
 use super::error::KnobRefusal;
-use super::target::KnobTarget;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
+use super::target::KnobTarget;
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob};
+use super::{Knob, KnobInfo};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 const FILE: &str = "/proc/sys/kernel/randomize_va_space";
-/// By the number that stands for them.
+/// Indexed by the kernel's number.
 const LEVELS: &[&str] = &["off", "partial", "full"];
 
 pub struct Aslr;
@@ -40,7 +40,8 @@ impl Knob for Aslr {
 
     fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let number = LEVELS.iter().position(|known| *known == level);
-        let number = number.ok_or_else(|| KnobRefusal::Level("there is no such level here".to_owned()))?;
+        let number =
+            number.ok_or_else(|| KnobRefusal::Level("there is no such level here".to_owned()))?;
         let write = KnobWrite::turn(root, KnobTarget::file(FILE), number.to_string())?;
         Ok(KnobChange { writes: write.into_iter().collect(), prove: prove(number == 0) })
     }
@@ -57,19 +58,19 @@ fn prove(off: bool) -> Prove {
             Err(why) => return ProofOutcome::Unverified(why),
         };
         let same = stacks.iter().all(|stack| *stack == stacks[0]);
-        let seen = match same {
+        let observed = match same {
             true => "three processes have their stacks at the same addresses",
             false => "three processes have their stacks at different addresses",
         };
         if same == off {
-            ProofOutcome::Proven(seen.to_owned())
+            ProofOutcome::Proven(observed.to_owned())
         } else {
-            ProofOutcome::Refuted(seen.to_owned())
+            ProofOutcome::Refuted(observed.to_owned())
         }
     })
 }
 
-/// Where a new process has its stack.
+/// The address range of a new process's stack.
 fn stack() -> Result<String, String> {
     let output = Command::new("cat")
         .arg("/proc/self/maps")

@@ -4,7 +4,7 @@ use super::error::KnobRefusal;
 use super::level::scoped;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
-use super::{KnobInfo, Knob, resctrl};
+use super::{Knob, KnobInfo, resctrl};
 use crate::format;
 use crate::parse::cache_size;
 use crate::root::{Root, RootError};
@@ -15,7 +15,7 @@ const SIZE: &str = "/sys/devices/system/cpu/cpu0/cache/index3/size";
 
 pub struct Cat;
 
-/// The mask of all ways, and the fewest that a group may have.
+/// The mask of all ways, and the minimum of a group.
 fn ways(root: &Root) -> Result<(u64, u32), Unavailable> {
     let info = resctrl::info(root, RESOURCE)?;
     let path = format!("{info}/cbm_mask");
@@ -59,15 +59,15 @@ impl Knob for Cat {
         let most = all.count_ones();
         let count = text.parse().ok().filter(|ways| (least..=most).contains(ways));
         let count = count.ok_or_else(|| KnobRefusal::Level(format!("{least} to {most} ways")))?;
-        // The lowest ways: devices have the highest.
+        // The lowest ways, as devices use the highest.
         let mask = all & ((1u64 << count) - 1);
         let writes = resctrl::writes(root, RESOURCE, &format!("{mask:x}"), cpus.as_deref())?;
         Ok(KnobChange { writes, prove: prove(f64::from(count) / f64::from(most)) })
     }
 }
 
-/// What a measured occupancy may be off by.
-const SLACK: f64 = 1.1;
+/// Factor by which a measured occupancy may be too high.
+const TOLERANCE: f64 = 1.1;
 
 fn prove(share: f64) -> Prove {
     Box::new(move |root| {
@@ -83,19 +83,19 @@ fn prove(share: f64) -> Prove {
             fill(size);
         }
         let most = size as f64 * share;
-        let mut seen = Vec::new();
+        let mut observed = Vec::new();
         for domain in domains.iter().filter(|name| name.starts_with("mon_L3")) {
             let path = format!("{group}/{domain}/llc_occupancy");
             let Ok(bytes) = root.number::<u64>(&path) else { continue };
-            seen.push((domain.clone(), bytes));
+            observed.push((domain.clone(), bytes));
         }
-        let text: Vec<String> = seen
+        let text: Vec<String> = observed
             .iter()
             .map(|(domain, bytes)| format!("{domain}: {}", format::bytes(*bytes)))
             .collect();
         let text = format!("{} of at most {}", text.join(", "), format::bytes(most as u64));
-        let used = seen.iter().any(|(_, bytes)| *bytes > 0);
-        let within = seen.iter().all(|(_, bytes)| *bytes as f64 <= most * SLACK);
+        let used = observed.iter().any(|(_, bytes)| *bytes > 0);
+        let within = observed.iter().all(|(_, bytes)| *bytes as f64 <= most * TOLERANCE);
         if used && within { ProofOutcome::Proven(text) } else { ProofOutcome::Unverified(text) }
     })
 }

@@ -1,4 +1,4 @@
-//! A command that runs while knobs are turned.
+//! Runs a command while knobs are turned.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
@@ -12,14 +12,14 @@ use nix::unistd::Pid;
 use super::error::KnobError;
 use super::turned::TurnedKnobs;
 
-const LOOK: Duration = Duration::from_millis(10);
-/// How long a command may take to end after it was asked to.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a command may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Runs a command to its end and answers its exit code as a shell would: 128 and the signal's
-/// number if one ended it. When `stop` is raised the command gets SIGTERM, and SIGKILL if it
-/// goes on for ten seconds. A knob that is seen to have no effect is an error, and nothing is
-/// run. The knobs stay turned until the guard goes.
+/// Runs a command to its end and returns its exit code as a shell would: 128 plus the signal's
+/// number if a signal ended it. When `stop` is set the command gets SIGTERM, and SIGKILL ten
+/// seconds later. If a knob has no effect, that is an error and nothing is run. The knobs stay
+/// turned until the guard is dropped.
 pub fn run_under(
     turned: &mut TurnedKnobs,
     command: &[String],
@@ -40,16 +40,16 @@ pub fn run_under(
 }
 
 fn wait(child: &mut Child, stop: &AtomicBool) -> std::io::Result<ExitStatus> {
-    let mut asked: Option<Instant> = None;
+    let mut terminated_at: Option<Instant> = None;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        match asked {
+        match terminated_at {
             None if stop.load(Ordering::Relaxed) => {
-                // It is our child and not waited for, so the number is still its own.
+                // The child is not reaped yet, so its number is still valid.
                 let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
-                asked = Some(Instant::now());
+                terminated_at = Some(Instant::now());
             }
             Some(since) if since.elapsed() > GRACE => {
                 child.kill()?;
@@ -57,6 +57,6 @@ fn wait(child: &mut Child, stop: &AtomicBool) -> std::io::Result<ExitStatus> {
             }
             _ => {}
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }

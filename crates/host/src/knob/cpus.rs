@@ -6,11 +6,11 @@ use super::affinity;
 use super::error::KnobRefusal;
 use super::level::cpu_text;
 use super::load;
-use super::target::{KnobTarget, TargetPart};
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
-use super::write::{RestoreAction, KnobWrite};
-use super::{KnobInfo, Knob};
+use super::target::{KnobTarget, TargetPart};
+use super::write::{KnobWrite, RestoreAction};
+use super::{Knob, KnobInfo};
 use crate::facts::{numa, topology};
 use crate::parse::cpu_list;
 use crate::root::Root;
@@ -61,7 +61,8 @@ impl Knob for Cpus {
                 let cpus = node.and_then(|node| cpu_list(&node.cpu_list));
                 cpus.ok_or_else(|| KnobRefusal::Level("there is no such node".to_owned()))?
             }
-            list => cpu_list(list).ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
+            list => cpu_list(list)
+                .ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
         };
         if cpus.is_empty() {
             return Err(KnobRefusal::Level("no CPU is left".to_owned()));
@@ -70,7 +71,8 @@ impl Knob for Cpus {
             return Err(KnobRefusal::Level(format!("CPU {cpu} is not online")));
         }
         let (old, new) = (place.read(root)?, cpu_text(&cpus));
-        let write = KnobWrite { place, old: Some(old.clone()), new, after: RestoreAction::Released };
+        let write =
+            KnobWrite { place, old: Some(old.clone()), new, after: RestoreAction::Released };
         let writes = if old == write.new { Vec::new() } else { vec![write] };
         Ok(KnobChange { writes, prove: prove(cpus) })
     }
@@ -78,19 +80,19 @@ impl Knob for Cpus {
 
 fn prove(cpus: Vec<u32>) -> Prove {
     Box::new(move |_| {
-        let mut seen = Vec::new();
+        let mut cpus_seen = Vec::new();
         for _ in 0..20 {
             load::spin(Duration::from_millis(1));
             match nix::sched::sched_getcpu() {
-                Ok(cpu) => seen.push(cpu as u32),
+                Ok(cpu) => cpus_seen.push(cpu as u32),
                 Err(error) => return ProofOutcome::Unverified(error.desc().to_owned()),
             }
             std::thread::yield_now();
         }
-        seen.sort_unstable();
-        seen.dedup();
-        let text = format!("a busy thread ran on {}", cpu_text(&seen));
-        match seen.iter().all(|cpu| cpus.contains(cpu)) {
+        cpus_seen.sort_unstable();
+        cpus_seen.dedup();
+        let text = format!("a busy thread ran on {}", cpu_text(&cpus_seen));
+        match cpus_seen.iter().all(|cpu| cpus.contains(cpu)) {
             true => ProofOutcome::Proven(text),
             false => ProofOutcome::Refuted(text),
         }

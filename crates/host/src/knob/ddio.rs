@@ -2,10 +2,10 @@
 
 use super::error::KnobRefusal;
 use super::models::PERFCTRLSTS_0;
-use super::target::KnobTarget;
 use super::plan::KnobChange;
+use super::target::KnobTarget;
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob, word_file};
+use super::{Knob, KnobInfo, word_file};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
@@ -95,7 +95,7 @@ impl Knob for Ddio {
             None => (level, None),
         };
         let mut writes = Vec::new();
-        for port in ports.iter().filter(|port| wanted.is_none_or(|wanted| wanted == *port)) {
+        for port in ports.iter().filter(|port| wanted.is_none_or(|address| address == *port)) {
             let value = value(root, port)?;
             let new = match word {
                 "on" => value & !NO_SNOOP | ALLOCATE,

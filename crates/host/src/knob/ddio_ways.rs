@@ -2,11 +2,11 @@
 
 use super::error::KnobRefusal;
 use super::models::{IIO_LLC_WAYS, check_msr, msr};
-use super::target::KnobTarget;
 use super::plan::KnobChange;
+use super::target::KnobTarget;
 use super::uncore::first_of_packages;
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob, word_file};
+use super::{Knob, KnobInfo, word_file};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 

@@ -1,11 +1,11 @@
-//! Dropping the page cache and the slabs: an action, not a level that stays.
+//! Dropping the page cache and the slabs: an action, not a lasting level.
 
 use super::error::KnobRefusal;
-use super::target::KnobTarget;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
-use super::write::{RestoreAction, KnobWrite};
-use super::{KnobInfo, Knob, word_file};
+use super::target::KnobTarget;
+use super::write::{KnobWrite, RestoreAction};
+use super::{Knob, KnobInfo, word_file};
 use crate::format;
 use crate::parse::kilobytes;
 use crate::root::{Root, RootError};
@@ -70,14 +70,14 @@ fn prove(before: (u64, u64), level: String) -> Prove {
         let text = |(pages, slabs): (u64, u64)| {
             format!("{} of pages and {} of slabs", format::bytes(pages), format::bytes(slabs))
         };
-        let seen = format!("{} before, {} after", text(before), text(after));
+        let observed = format!("{} before, {} after", text(before), text(after));
         let (pages, slabs) = (after.0 < before.0, after.1 < before.1);
         let fell = match level.as_str() {
             "pages" => pages,
             "slabs" => slabs,
             _ => pages && slabs,
         };
-        // Others may fill the caches as fast as they are dropped.
-        if fell { ProofOutcome::Proven(seen) } else { ProofOutcome::Unverified(seen) }
+        // Other processes may fill the caches as fast as they are dropped.
+        if fell { ProofOutcome::Proven(observed) } else { ProofOutcome::Unverified(observed) }
     })
 }

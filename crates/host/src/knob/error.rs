@@ -1,4 +1,4 @@
-//! Why a knob is not turned, or not put back.
+//! Errors of knobs.
 
 use thiserror::Error;
 
@@ -68,7 +68,7 @@ pub enum KnobError {
 }
 
 impl KnobError {
-    /// Whether the mistake is in what was asked, and not on the machine's side.
+    /// Whether the user can mend it by another request.
     pub fn is_request(&self) -> bool {
         matches!(
             self,
@@ -86,7 +86,7 @@ impl KnobError {
     }
 }
 
-/// Why one knob makes no plan: the level is none of it, or the knob is not here.
+/// Why a knob makes no plan: the level is not valid, or the knob is unavailable.
 #[derive(Debug)]
 pub enum KnobRefusal {
     Level(String),

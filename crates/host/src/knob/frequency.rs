@@ -2,12 +2,12 @@
 
 use super::error::KnobRefusal;
 use super::level::{common, cpu_text, frequency, scoped, span, span_text, tally};
-use super::target::KnobTarget;
 use super::plan::KnobChange;
 use super::policy::Policy;
 use super::proof::{ProofOutcome, Prove};
+use super::target::KnobTarget;
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob, observed_frequency, policy};
+use super::{Knob, KnobInfo, observed_frequency, policy};
 use crate::format;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
@@ -87,8 +87,8 @@ fn hardware(root: &Root, policy: &Policy) -> Result<(u64, u64), RootError> {
     ))
 }
 
-/// Two limits in the order in which the lower never stands above the higher; put back in reverse,
-/// it does not either.
+/// Writes of two limits in an order in which the lower never exceeds the higher, neither now nor
+/// when they are put back in reverse.
 pub(super) fn limit(
     root: &Root,
     (min, max): (String, String),
@@ -102,17 +102,19 @@ pub(super) fn limit(
     Ok(writes.into_iter().flatten().collect())
 }
 
-/// What a busy CPU may run off its limits by the coarseness of its steps.
-const SLACK: f64 = 0.03;
+/// Share by which a busy CPU may exceed its limits, because frequencies have steps.
+const TOLERANCE: f64 = 0.03;
 
 fn prove(limits: Vec<(Vec<u32>, String, u64, u64)>) -> Prove {
     Box::new(move |root| {
-        let mut seen = Vec::new();
+        let mut observed = Vec::new();
         for (cpus, base, low, high) in &limits {
             let Some(cpu) = cpus.first() else { continue };
             let base: u64 = match root.number(base) {
                 Ok(base) => base,
-                Err(error) => return ProofOutcome::Unverified(format!("no base frequency: {error}")),
+                Err(error) => {
+                    return ProofOutcome::Unverified(format!("no base frequency: {error}"));
+                }
             };
             let ratio = match observed_frequency::ratio(root, *cpu) {
                 Ok(ratio) => ratio,
@@ -120,15 +122,15 @@ fn prove(limits: Vec<(Vec<u32>, String, u64, u64)>) -> Prove {
             };
             let ran = ratio * base as f64;
             let text = format!("CPU {cpu} ran at {}", format::kilohertz(ran as u64));
-            if ran > *high as f64 * (1.0 + SLACK) {
+            if ran > *high as f64 * (1.0 + TOLERANCE) {
                 return ProofOutcome::Refuted(text);
             }
-            if ran < *low as f64 * (1.0 - SLACK) {
-                // Heat and power limits go below any limit of ours.
+            if ran < *low as f64 * (1.0 - TOLERANCE) {
+                // Heat and power limits may force a lower frequency.
                 return ProofOutcome::Unverified(format!("{text}, below the limit"));
             }
-            seen.push(text);
+            observed.push(text);
         }
-        ProofOutcome::Proven(seen.join(", "))
+        ProofOutcome::Proven(observed.join(", "))
     })
 }

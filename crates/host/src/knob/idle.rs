@@ -1,4 +1,4 @@
-//! Idle states: which of them a CPU may enter.
+//! The idle states that a CPU may enter.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use super::error::KnobRefusal;
 use super::hotplug::CPUS;
 use super::level::{common, cpu_text, scoped, tally};
-use super::target::{KnobTarget, TargetPart};
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
+use super::target::{KnobTarget, TargetPart};
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob, load};
+use super::{Knob, KnobInfo, load};
 use crate::facts::topology;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
@@ -18,8 +18,8 @@ use crate::unavailable::Unavailable;
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
 const GOVERNORS: &str = "/sys/devices/system/cpu/cpuidle/available_governors";
-/// Governors that enter a state although it is disabled: haltpoll never asks, ladder only when it
-/// goes deeper (`drivers/cpuidle/governors` of Linux, and seen to).
+/// Governors that may enter a disabled state: haltpoll never checks, ladder only when it goes
+/// deeper (`drivers/cpuidle/governors` of Linux).
 const IGNORES_DISABLED: &[&str] = &["haltpoll", "ladder"];
 const HONOURS_DISABLED: &[&str] = &["menu", "teo"];
 
@@ -68,7 +68,7 @@ fn states(root: &Root, cpu: u32) -> Result<Vec<KnobIdleState>, Unavailable> {
     Ok(numbers.into_iter().map(state).collect::<Result<_, RootError>>()?)
 }
 
-/// What a level asks of the states of a CPU.
+/// A parsed level.
 enum IdleLevel<'a> {
     All,
     /// The CPU polls and never sleeps.
@@ -118,7 +118,9 @@ impl IdleLevel<'_> {
             IdleLevel::Without(name) => {
                 let without = place(name)?;
                 if states.len() == 1 || states[without].is_poll() {
-                    return Err(KnobRefusal::Level(format!("{name} is the state that is always left")));
+                    return Err(KnobRefusal::Level(format!(
+                        "{name} is the state that is always left"
+                    )));
                 }
                 all.map(|at| at == without).collect()
             }
@@ -126,7 +128,9 @@ impl IdleLevel<'_> {
                 let deep = |state: &KnobIdleState| state.latency_us > *limit;
                 if states.first().is_some_and(deep) {
                     let least = states[0].latency_us;
-                    return Err(KnobRefusal::Level(format!("no state of CPU {cpu} is left in {least} us")));
+                    return Err(KnobRefusal::Level(format!(
+                        "no state of CPU {cpu} is left in {least} us"
+                    )));
                 }
                 states.iter().map(deep).collect()
             }
@@ -153,7 +157,7 @@ impl Knob for Idle {
         for cpu in topology::online(root)? {
             cpus.push((cpu, states(root, cpu)?));
         }
-        // Where CPUs differ, each level is of those that take it.
+        // Where CPUs differ, each level names the CPUs that have it.
         let mut names: Vec<&str> = Vec::new();
         for state in cpus.iter().flat_map(|(_, states)| states).filter(|state| !state.is_poll()) {
             if !names.iter().any(|name| state.is_called(name)) {
@@ -203,7 +207,7 @@ impl Knob for Idle {
             }
         }
         if let (true, IdleLevel::LatencyUs(us)) = (everywhere, &wanted) {
-            // Open for as long as the limit holds; the kernel lets go by itself.
+            // The limit holds while the file is open.
             let place = KnobTarget::of(DMA_LATENCY, TargetPart::Held);
             writes = vec![KnobWrite::release(place, us.to_string())];
         } else if !shut.is_empty() {
@@ -214,26 +218,27 @@ impl Knob for Idle {
     }
 }
 
-/// A write that puts a governor in charge which heeds disabled states, if the present one does
-/// not and there is another.
+/// A write that selects a governor which honours disabled states, if the present one does not and
+/// there is one.
 fn honouring_governor(root: &Root) -> Result<Option<KnobWrite>, RootError> {
     let deaf = root.value(GOVERNOR).is_ok_and(|now| IGNORES_DISABLED.contains(&now.as_str()));
     let known = root.value(GOVERNORS).unwrap_or_default();
-    let other = HONOURS_DISABLED.iter().find(|name| known.split_whitespace().any(|known| known == **name));
+    let other =
+        HONOURS_DISABLED.iter().find(|name| known.split_whitespace().any(|known| known == **name));
     match (deaf, other) {
         (true, Some(name)) => KnobWrite::turn(root, KnobTarget::file(GOVERNOR), *name),
         _ => Ok(None),
     }
 }
 
-/// The level at which a CPU's states are.
+/// The present level of a CPU.
 fn label(states: &[KnobIdleState]) -> String {
     let disabled: Vec<&KnobIdleState> = states.iter().filter(|state| state.disabled).collect();
     let enabled = states.iter().rposition(|state| !state.disabled);
     match (disabled.as_slice(), enabled) {
         ([], _) => "all".to_owned(),
         (_, Some(0)) if states[0].is_poll() => "none".to_owned(),
-        // Those that are disabled are the deepest.
+        // The disabled ones are the deepest.
         (all, Some(deepest)) if deepest + all.len() + 1 == states.len() => {
             states[deepest].name.clone()
         }
@@ -243,7 +248,7 @@ fn label(states: &[KnobIdleState]) -> String {
     }
 }
 
-/// A state of a CPU whose entries are counted.
+/// An idle state of a CPU and its usage counter.
 struct WatchedState {
     cpu: u32,
     name: String,
@@ -256,21 +261,21 @@ impl WatchedState {
     }
 }
 
-/// How often each CPU idles for the proof, and first to leave the state that it is in: an entry
-/// is counted when it ends.
-const NAPS: u32 = 100;
+/// Idle periods of each CPU for the proof, and before it to leave the present state: an entry is
+/// counted when it ends.
+const IDLE_PERIODS: u32 = 100;
 const SETTLE: u32 = 10;
-/// How long to wait for an idle period where neighbours keep the CPUs busy.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// More CPUs are not woken for it.
-const MOST: usize = 64;
+/// How long to wait for an idle period where other processes keep the CPUs busy.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// CPUs that are woken for the proof at most.
+const MAX_CPUS: usize = 64;
 
 fn prove(shut: Vec<WatchedState>, open: Vec<WatchedState>) -> Prove {
     Box::new(move |root| {
         let online: BTreeSet<u32> =
             topology::online(root).unwrap_or_default().into_iter().collect();
         let cpus: BTreeSet<u32> = shut.iter().chain(&open).map(|watched| watched.cpu).collect();
-        let cpus: Vec<u32> = cpus.intersection(&online).copied().take(MOST).collect();
+        let cpus: Vec<u32> = cpus.intersection(&online).copied().take(MAX_CPUS).collect();
         let here = |watched: &&WatchedState| cpus.contains(&watched.cpu);
         let (shut, open): (Vec<&WatchedState>, Vec<&WatchedState>) =
             (shut.iter().filter(here).collect(), open.iter().filter(here).collect());
@@ -281,10 +286,10 @@ fn prove(shut: Vec<WatchedState>, open: Vec<WatchedState>) -> Prove {
         let watch = || -> Result<(Vec<u64>, Vec<u64>), RootError> {
             idle(SETTLE);
             let before = (count(&shut)?, count(&open)?);
-            let limit = Instant::now() + PATIENCE;
+            let limit = Instant::now() + IDLE_TIMEOUT;
             loop {
-                idle(NAPS);
-                // The disabled ones are looked at last: no entry of theirs goes unseen.
+                idle(IDLE_PERIODS);
+                // The disabled states are read last, so that no entry is missed.
                 let open_gained = since(&before.1, count(&open)?);
                 let gained = (since(&before.0, count(&shut)?), open_gained);
                 let entered = gained.0.iter().any(|gained| *gained > 0);
@@ -312,8 +317,9 @@ fn prove(shut: Vec<WatchedState>, open: Vec<WatchedState>) -> Prove {
         let entries: u64 = open_gained.iter().sum();
         let names: BTreeSet<&str> = shut.iter().map(|watched| watched.name.as_str()).collect();
         let names: Vec<&str> = names.into_iter().collect();
-        let seen = idled(&open, &open_gained);
-        let missing: Vec<u32> = cpus.iter().copied().filter(|cpu| !seen.contains(cpu)).collect();
+        let observed = idled(&open, &open_gained);
+        let missing: Vec<u32> =
+            cpus.iter().copied().filter(|cpu| !observed.contains(cpu)).collect();
         if cpus.is_empty() || !missing.is_empty() {
             return ProofOutcome::Unverified(format!(
                 "CPUs {} had no idle period to look at",
@@ -339,7 +345,7 @@ fn since(before: &[u64], now: Vec<u64>) -> Vec<u64> {
     now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
 }
 
-/// A recorded tree changes only if a test changes it.
+/// Lets a test change a recorded tree.
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }

@@ -1,10 +1,10 @@
-//! What was turned, on disk before it is turned.
+//! The journal: writes of knobs, on disk before they are made.
 //!
-//! A line of JSON for each write: the boot, the place, the old and the new value. The lines of a
-//! knob are on the disk (file and folder) before its first write. `running.journal` belongs to a
-//! process that puts its knobs back when it ends; `kept.journal` to knobs that stay turned until
-//! `kvmeter knob restore`. Registers and `/sys` are new after a boot, so a journal of an earlier
-//! one is stale: it is set aside and never replayed.
+//! A line of JSON for each write: the boot, the target, the old and the new value. The lines of a
+//! knob are synced (file and folder) before its first write. `running.journal` belongs to a process
+//! that puts its knobs back when it ends; `kept.journal` to knobs that stay turned until `kvmeter
+//! knob restore`. Registers and `/sys` are reset by a boot, so a journal of an earlier boot is
+//! stale: it is set aside and never replayed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -16,9 +16,9 @@ use safe_file::{FileError, Lock, LockError, LockOptions, LockScope};
 use serde::{Deserialize, Serialize};
 
 use super::error::KnobError;
-use super::target::KnobTarget;
 use super::restore::{RestoreOutcome, restore};
-use super::write::{RestoreAction, KnobWrite};
+use super::target::KnobTarget;
+use super::write::{KnobWrite, RestoreAction};
 use crate::root::Root;
 
 /// The environment variable that names another folder for the journal.
@@ -26,10 +26,10 @@ const FOLDER: &str = "KVMETER_STATE_DIR";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const RUNNING: &str = "running.journal";
 const KEPT: &str = "kept.journal";
-/// Only one process turns knobs. The supervisor of a killed one has its lock, too, until it has put
-/// the knobs back.
+/// Only one process turns knobs. The supervisor shares the lock, and holds it after a kill until it
+/// has put the knobs back.
 const LOCK: &str = "lock";
-const TERMS: LockOptions = LockOptions {
+const LOCK_OPTIONS: LockOptions = LockOptions {
     scope: LockScope::OneUser,
     timeout: Duration::from_secs(10),
     leaves_nothing: false,
@@ -37,23 +37,23 @@ const TERMS: LockOptions = LockOptions {
 /// How every line begins.
 const BEGINNING: &str = "{\"boot_id\":";
 
-/// A write as it is noted.
+/// A journalled write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalEntry {
     pub boot_id: String,
     pub knob: String,
     pub level: String,
     pub place: KnobTarget,
-    /// `None`: the place comes to be, and goes.
+    /// `None`: the target exists for the time of the plan only.
     pub old: Option<String>,
     pub new: String,
 }
 
-/// Where the journal is: `KVMETER_STATE_DIR`, or `/var/lib/kvmeter` for root, or
-/// `$XDG_STATE_HOME/kvmeter`. Never a folder that everybody has: others would prepare it.
+/// The folder of the journal: `KVMETER_STATE_DIR`, or `/var/lib/kvmeter` for root, or
+/// `$XDG_STATE_HOME/kvmeter`. Never a shared folder, in which others could plant a journal.
 ///
 /// # Errors
-/// Nothing says where.
+/// No variable names a folder.
 pub fn state_folder() -> Result<PathBuf, KnobError> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(folder) = named(FOLDER) {
@@ -79,12 +79,12 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Locks the journal in a folder, which is made if it is not there, and puts back what a
-    /// process that was killed had turned ([`Journal::recovered`]).
+    /// Locks the journal in a folder, which is created if needed, and puts back what a killed process
+    /// had turned ([`Journal::recovered`]).
     pub fn open(root: &Root, folder: &Path) -> Result<Journal, KnobError> {
         let boot_id = boot_id(root)?;
         safe_file::make_private_folder(folder).map_err(not_own)?;
-        let lock = Lock::take(&folder.join(LOCK), &TERMS).map_err(|error| match error {
+        let lock = Lock::take(&folder.join(LOCK), &LOCK_OPTIONS).map_err(|error| match error {
             LockError::Held { path, holder } => {
                 KnobError::Busy { who: holder.to_string(), lock: path.display().to_string() }
             }
@@ -110,7 +110,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The journal of another process, whose lock came with a descriptor.
+    /// The journal of another process, with the lock that this one inherited.
     pub(super) fn inherited(root: &Root, folder: &Path, lock: Lock) -> Result<Journal, KnobError> {
         Ok(Journal {
             root: root.clone(),
@@ -123,8 +123,8 @@ impl Journal {
         })
     }
 
-    /// Puts back what a killed process had turned, if there is any and no living process is at
-    /// it. For the start of a command that turns nothing itself.
+    /// Puts back what a killed process had turned, unless another process holds the journal. For the
+    /// start of a command that turns no knobs itself.
     pub fn recover(root: &Root, folder: &Path) -> Result<Vec<RestoreOutcome>, KnobError> {
         if !folder.join(RUNNING).exists() {
             return Ok(Vec::new());
@@ -136,25 +136,25 @@ impl Journal {
         }
     }
 
-    /// Has a process watch over what is turned: `command` must end in [`super::supervisor::run`].
-    /// Without one, a killed process leaves its knobs turned until the next start.
+    /// Starts a supervisor with `command`, which must end in [`super::supervisor::run`]. Without one, a
+    /// killed process leaves its knobs turned until the next start.
     #[must_use]
     pub fn supervised_by(mut self, command: Command) -> Journal {
         self.supervisor = Some(command);
         self
     }
 
-    /// What was found of processes before this one.
+    /// What was put back of earlier processes.
     pub fn recovered(&self) -> &[RestoreOutcome] {
         &self.recovered
     }
 
-    /// Puts back the knobs that were to stay turned. `None` if there are none.
+    /// Puts back the knobs that were left turned. `None` if there are none.
     pub fn restore_kept(&mut self) -> Result<Option<RestoreOutcome>, KnobError> {
         self.put_back(KEPT)
     }
 
-    /// Notes writes and waits until they are on the disk.
+    /// Journals writes and syncs them.
     pub(super) fn note(
         &mut self,
         knob: &str,
@@ -201,7 +201,7 @@ impl Journal {
         self.put_back(RUNNING)
     }
 
-    /// Makes what this process turned stay: its lines go behind those that are kept already.
+    /// Leaves this process's knobs turned: appends its lines to those that are kept already.
     pub(super) fn keep(&mut self) -> Result<(), KnobError> {
         self.file = None;
         let (running, kept) = (self.folder.join(RUNNING), self.folder.join(KEPT));
@@ -212,7 +212,7 @@ impl Journal {
                 safe_file::open_private(&kept, options.read(true).append(true).create(true))?;
             append(&mut file, &text)?;
             File::open(&self.folder)?.sync_all()?;
-            // Killed here, the lines stand in both files: putting them back twice is the same.
+            // After a kill here the lines are in both files; putting them back twice does no harm.
             fs::remove_file(&running)?;
             Ok(File::open(&self.folder)?.sync_all()?)
         };
@@ -234,8 +234,7 @@ impl Journal {
         Ok(Some(restored))
     }
 
-    /// Keeps a journal of which not all could be followed, for a person to look at. It gets another
-    /// name, which also a full disk has room for.
+    /// Keeps a journal with unreadable lines for inspection, by a rename, which works on a full disk.
     fn set_aside(&self, name: &str, unread: &[UnreadableLine]) -> Result<Vec<String>, KnobError> {
         let path = self.folder.join(name);
         let another = |number: u32| self.folder.join(format!("unread-{number}-{name}"));
@@ -253,7 +252,7 @@ impl Journal {
         Ok(unread.iter().map(told).collect())
     }
 
-    /// Gives a journal of an earlier boot another name.
+    /// Renames a journal of an earlier boot.
     fn set_aside_if_stale(&self, name: &str) -> Result<Option<RestoreOutcome>, KnobError> {
         let path = self.folder.join(name);
         let Some(JournalLines { entries, .. }) = lines(&path)? else { return Ok(None) };
@@ -267,12 +266,12 @@ impl Journal {
     }
 }
 
-/// The knobs that stay turned until they are restored, and where that is noted.
+/// The journal entries of knobs that stay turned until they are restored.
 pub(super) fn kept(folder: &Path) -> Result<Vec<JournalEntry>, KnobError> {
     Ok(lines(&folder.join(KEPT))?.map(|lines| lines.entries).unwrap_or_default())
 }
 
-/// Own places end with the process; actions have no old value.
+/// Settings of the process end with it, and actions have no old value.
 fn is_noted(write: &KnobWrite) -> bool {
     let is_group = write.place.within == super::target::TargetPart::Group;
     match write.after {
@@ -290,20 +289,20 @@ fn line(entry: &JournalEntry) -> Result<String, KnobError> {
     Ok(text + "\n")
 }
 
-/// A journal as it was read.
+/// A parsed journal.
 struct JournalLines {
     entries: Vec<JournalEntry>,
     unread: Vec<UnreadableLine>,
 }
 
-/// A line that is no write of a knob, or not only one.
+/// A line that is not exactly one write of a knob.
 struct UnreadableLine {
     line: usize,
     why: String,
 }
 
-/// The lines of a journal; `None` if there is no such file. A last line that was cut off is of a
-/// write that was never done.
+/// The lines of a journal; `None` if there is no such file. A truncated last line is of a write
+/// that was never made.
 fn lines(path: &Path) -> Result<Option<JournalLines>, KnobError> {
     let Some(bytes) = read(path)? else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes);
@@ -314,7 +313,7 @@ fn lines(path: &Path) -> Result<Option<JournalLines>, KnobError> {
         let mut no = |why: String| lines.unread.push(UnreadableLine { line, why });
         let entry = parsed(text).or_else(|error| {
             no(format!("cannot be read ({error})"));
-            // Behind one that was cut off the next may stand whole.
+            // A whole line may follow a truncated one.
             let starts = text.match_indices(BEGINNING).map(|(at, _)| at);
             starts.filter_map(|at| parsed(&text[at..]).ok()).next().ok_or(())
         });
@@ -327,7 +326,7 @@ fn lines(path: &Path) -> Result<Option<JournalLines>, KnobError> {
     Ok(Some(lines))
 }
 
-/// A journal that is this user's own.
+/// Reads a journal, which must be owned by this user.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, KnobError> {
     let mut file = match safe_file::open_private(path, OpenOptions::new().read(true)) {
         Ok(file) => file,
@@ -339,8 +338,8 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, KnobError> {
     Ok(Some(bytes))
 }
 
-/// Adds whole lines and waits until they are on the disk, or takes back what of them is there:
-/// the next line would be glued to half of one.
+/// Appends whole lines and syncs them; on a failure truncates the file again, so that the next line
+/// does not continue a partial one.
 fn append(file: &mut File, text: &[u8]) -> Result<(), JournalFailure> {
     let before = file.metadata()?.len();
     let appended = end_partial_line(file, before).and_then(|()| {
@@ -353,18 +352,18 @@ fn append(file: &mut File, text: &[u8]) -> Result<(), JournalFailure> {
     })
 }
 
-/// Ends a line that an earlier process could neither end nor take back.
+/// Ends a partial line that an earlier process left.
 fn end_partial_line(file: &mut File, length: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let mut last = [b'\n'];
     if length > 0 {
-        // A file that is only appended to was made by this process and has whole lines.
+        // A file without read access was created by this process and has whole lines.
         let _ = file.read_at(&mut last, length - 1);
     }
     if last == *b"\n" { Ok(()) } else { file.write_all(b"\n") }
 }
 
-/// What fails on the way to the disk.
+/// A failed write of the journal.
 enum JournalFailure {
     Io(io::Error),
     File(FileError),
@@ -400,7 +399,7 @@ fn not_own(error: FileError) -> KnobError {
 
 fn remove(path: &Path) -> Result<(), KnobError> {
     fs::remove_file(path).map_err(|error| failed(path, &error))?;
-    // That it is gone need not survive a power cut: after that it would be stale.
+    // No sync: after a power failure the journal would be stale.
     Ok(())
 }
 

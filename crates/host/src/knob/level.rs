@@ -1,15 +1,17 @@
-//! How levels are written: `LEVEL` or `LEVEL@CPUS`, frequencies, lists of CPUs.
+//! The syntax of levels: `LEVEL` or `LEVEL@CPUS`, frequencies, lists of CPUs.
 
 use super::error::KnobRefusal;
 use crate::format;
 use crate::parse::cpu_list;
 
-/// The level, and the CPUs behind its `@` if it has them.
+/// The level, and the CPUs behind its `@` if there are any.
 pub(super) fn scoped(level: &str) -> Result<(&str, Option<Vec<u32>>), KnobRefusal> {
     let Some((level, list)) = level.rsplit_once('@') else { return Ok((level, None)) };
     match cpu_list(list).filter(|cpus| !cpus.is_empty()) {
         Some(cpus) => Ok((level, Some(cpus))),
-        None => Err(KnobRefusal::Level(format!("`{list}` behind the @ is no list of CPUs such as 0-3,8"))),
+        None => Err(KnobRefusal::Level(format!(
+            "`{list}` behind the @ is no list of CPUs such as 0-3,8"
+        ))),
     }
 }
 
@@ -75,7 +77,7 @@ pub(super) fn cpu_text(cpus: &[u32]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join(",")
 }
 
-/// What each CPU, policy or package holds, told once where all hold the same.
+/// The values of each CPU, policy or package; a single value if all are the same.
 pub(super) fn tally(values: Vec<(String, Vec<u32>)>) -> String {
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for (value, of) in values {
@@ -94,8 +96,8 @@ pub(super) fn tally(values: Vec<(String, Vec<u32>)>) -> String {
     groups.iter_mut().map(text).collect::<Vec<_>>().join(" ")
 }
 
-/// The levels of CPUs that do not all have the same ones, as on hybrid machines: `LEVEL` where each
-/// of them has it, else `LEVEL@CPUS`. Every one is a level that can be asked for as it stands.
+/// The levels of CPUs that differ, as on hybrid machines: `LEVEL` if every CPU has it, else
+/// `LEVEL@CPUS`. Each can be used as it stands.
 pub(super) fn common(tables: Vec<(Vec<String>, Vec<u32>)>) -> Vec<String> {
     let mut known: Vec<(String, usize, Vec<u32>)> = Vec::new();
     let count = tables.len();

@@ -1,4 +1,4 @@
-//! Short loads under which the effect of a knob shows.
+//! Short loads that show the effect of a knob.
 
 use std::hint::black_box;
 use std::thread;
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use crate::affinity::pin_current;
 
-/// A pause that is shorter than a tick and longer than any idle state's exit.
+/// Shorter than a tick and longer than the exit of any idle state.
 const NAP: Duration = Duration::from_micros(500);
 
-/// Lets every CPU idle so many times, all at once. A CPU on which this process may not run gets
-/// no wake-ups of ours.
+/// Lets every CPU idle `naps` times, all at once. CPUs on which this process may not run are not
+/// woken.
 pub(super) fn nap(cpus: &[u32], naps: u32) {
     thread::scope(|scope| {
         for &cpu in cpus {
             scope.spawn(move || {
-                // Not allowed there, it naps elsewhere: the period still passes.
+                // If it may not run there, it sleeps elsewhere: the time passes all the same.
                 let _ = pin_current(cpu);
                 for _ in 0..naps {
                     thread::sleep(NAP);
@@ -25,7 +25,7 @@ pub(super) fn nap(cpus: &[u32], naps: u32) {
     });
 }
 
-/// Keeps a CPU busy for a while, between two looks. `None` if it cannot run there.
+/// Keeps a CPU busy for `time` between two calls of `look`. `None` if it cannot run there.
 pub(super) fn busy<T: Send>(
     cpu: u32,
     time: Duration,

@@ -3,7 +3,7 @@
 use super::error::KnobRefusal;
 use super::level::scoped;
 use super::plan::KnobChange;
-use super::{KnobInfo, Knob, word_file, resctrl};
+use super::{Knob, KnobInfo, resctrl, word_file};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -55,8 +55,9 @@ impl Knob for Mba {
             .parse::<u32>()
             .ok()
             .filter(|share| (least..=most).contains(share) && (share - least).is_multiple_of(step));
-        let share = share
-            .ok_or_else(|| KnobRefusal::Level(format!("a share is {least} to {most} in steps of {step}")))?;
+        let share = share.ok_or_else(|| {
+            KnobRefusal::Level(format!("a share is {least} to {most} in steps of {step}"))
+        })?;
         let writes = resctrl::writes(root, RESOURCE, &share.to_string(), cpus.as_deref())?;
         let prove = word_file::unverified(
             "the delay is approximate (kernel resctrl documentation); watch dram.read",

@@ -3,11 +3,11 @@
 use super::error::KnobRefusal;
 use super::level::cpu_text;
 use super::numa as policy;
-use super::target::{KnobTarget, TargetPart};
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
-use super::write::{RestoreAction, KnobWrite};
-use super::{KnobInfo, Knob};
+use super::target::{KnobTarget, TargetPart};
+use super::write::{KnobWrite, RestoreAction};
+use super::{Knob, KnobInfo};
 use crate::facts::numa;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -60,7 +60,8 @@ impl Knob for Memory {
             _ => (policy::DEFAULT.to_owned(), all),
         };
         let old = place.read(root)?;
-        let write = KnobWrite { place, old: Some(old.clone()), new, after: RestoreAction::Released };
+        let write =
+            KnobWrite { place, old: Some(old.clone()), new, after: RestoreAction::Released };
         let writes = if old == write.new { Vec::new() } else { vec![write] };
         Ok(KnobChange { writes, prove: prove(allowed) })
     }

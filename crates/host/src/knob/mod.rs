@@ -1,17 +1,17 @@
-//! What of the machine can be turned, and how it always comes back. A knob is one file here and
+//! Knobs: settings of the machine that are turned and always put back. A knob is one file here and
 //! one line in [`KNOBS`].
 //!
-//! A knob says which levels it has here, which one it is at, and which writes lead to another:
-//! it writes nothing itself. [`Plan::apply`] notes every write in a [`Journal`] before it is
-//! done, does it, reads it back, and answers a guard, [`Turned`]. The old values return when the
-//! guard goes; when its process is killed, a [`supervisor`] writes them back; when that is
-//! killed, too, the next [`Journal::open`] does.
+//! A knob gives its levels, its present level, and the writes that lead to another level; it writes
+//! nothing itself. [`KnobPlan::apply`] notes every write in a [`Journal`] before it is made, reads
+//! it back, and returns a guard, [`TurnedKnobs`]. The old values are written back when the guard is
+//! dropped; when its process is killed, by a [`supervisor`]; when that is killed, too, by the next
+//! [`Journal::open`].
 
 mod affinity;
 mod apply;
 mod aslr;
 mod cat;
-mod word_file;
+mod command;
 mod cpus;
 mod ddio;
 mod ddio_ways;
@@ -29,7 +29,6 @@ mod models;
 mod numa;
 mod observed_frequency;
 mod online;
-mod target;
 mod plan;
 mod policy;
 mod policy_word;
@@ -39,30 +38,31 @@ mod restore;
 mod smt;
 mod status;
 pub mod supervisor;
+mod target;
 mod thp;
 mod turbo;
 mod turned;
 mod uncore;
-mod command;
+mod word_file;
 mod write;
 
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
 pub use apply::KnobEvent;
+pub use command::run_under;
 pub use error::{KnobError, KnobRefusal};
 pub use journal::{Journal, state_folder};
-pub use target::{KnobTarget, TargetPart};
-pub use plan::{Knobs, KnobPlan, KnobChange, parse_level};
-pub use proof::{ProofOutcome, Proof, Prove};
+pub use plan::{KnobChange, KnobPlan, Knobs, parse_level};
+pub use proof::{Proof, ProofOutcome, Prove};
 pub use restore::RestoreOutcome;
 pub use status::{KnobStatus, status};
+pub use target::{KnobTarget, TargetPart};
 pub use turned::TurnedKnobs;
-pub use command::run_under;
-pub use write::{RestoreAction, KnobWrite};
+pub use write::{KnobWrite, RestoreAction};
 
-/// Every knob, in the order in which they are turned; they are put back in the other. What
-/// takes CPUs away stands behind what is set for each CPU.
+/// Every knob, in the order in which they are turned; they are put back in reverse. Knobs that take
+/// CPUs offline follow those that are set for each CPU.
 pub const KNOBS: &[&dyn Knob] = &[
     &thp::Thp,
     &aslr::Aslr,
@@ -83,7 +83,7 @@ pub const KNOBS: &[&dyn Knob] = &[
     &drop_caches::DropCaches,
 ];
 
-/// What is told of a knob.
+/// The description of a knob.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct KnobInfo {
     pub name: &'static str,
@@ -93,21 +93,21 @@ pub struct KnobInfo {
     pub mechanism: &'static str,
     /// What a level holds for.
     pub scope: &'static str,
-    /// What is looked at to see its effect.
+    /// How its effect is verified.
     pub proof: &'static str,
 }
 
-/// Something of the machine that can be turned.
+/// A setting of the machine that can be turned.
 pub trait Knob: Sync {
     fn info(&self) -> &'static KnobInfo;
 
-    /// The levels of this machine, as they are written; a form such as `CPUS` or `1GHz..2GHz`
-    /// where there are too many to list.
+    /// The levels on this machine; a form such as `CPUS` or `1GHz..2GHz` where there are too many to
+    /// list.
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable>;
 
     /// The present level.
     fn read(&self, root: &Root) -> Result<String, Unavailable>;
 
-    /// The writes that lead to a level, and how their effect is seen. It writes nothing.
+    /// The writes that lead to a level, and the proof of their effect. It writes nothing.
     fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal>;
 }

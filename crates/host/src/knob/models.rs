@@ -1,5 +1,5 @@
-//! The CPU models whose registers kvmeter writes. A register is written only where a document
-//! says what its bits do on that model; a neighbour in the same family may do anything.
+//! The CPU models whose registers kvmeter writes. A register is written only where its bits are
+//! documented for the model; other models of the same family may differ.
 
 use crate::facts::cpu;
 use crate::parse::field;
@@ -40,7 +40,7 @@ pub(super) const PERFCTRLSTS_0: Register = Register {
 };
 
 impl Register {
-    /// Whether this machine's CPU is on the list, and is the machine's own.
+    /// Checks that this machine's CPU is on the list, and that the machine is not virtual.
     pub(super) fn check(&self, root: &Root) -> Result<(), Unavailable> {
         let names: Vec<&str> = self.models.iter().map(|(_, _, name)| *name).collect();
         let remedy = format!("use a machine with {} ({})", names.join(" or "), self.document);
@@ -70,12 +70,12 @@ impl Register {
     }
 }
 
-/// The registers of one CPU.
+/// The file of one CPU's registers.
 pub(super) fn msr(cpu: u32) -> String {
     format!("/dev/cpu/{cpu}/msr")
 }
 
-/// An error that says how to get the device.
+/// Checks that the file exists; the error says how to get it.
 pub(super) fn check_msr(root: &Root, cpu: u32) -> Result<(), Unavailable> {
     let path = msr(cpu);
     if root.exists(&path) {

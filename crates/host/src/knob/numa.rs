@@ -1,4 +1,4 @@
-//! The memory policy of the calling thread as a place that a knob writes.
+//! The memory policy of the calling thread as a target of knobs.
 
 #![allow(unsafe_code, reason = "the memory policy calls have no safe form")]
 
@@ -12,7 +12,7 @@ use crate::root::RootError;
 pub(super) const CALL: &str = "set_mempolicy(2) of this process";
 pub(super) const DEFAULT: &str = "default";
 
-/// The policies of `linux/mempolicy.h`, by their number.
+/// The policies of `linux/mempolicy.h`, indexed by number.
 const MODES: &[&str] =
     &[DEFAULT, "preferred", "bind", "interleave", "local", "preferred-many", "weighted-interleave"];
 /// Flags in the upper bits of a mode.
@@ -62,14 +62,14 @@ pub(super) fn write(path: &str, value: &str) -> Result<(), RootError> {
         let word = mask.get_mut(node as usize / WORD).ok_or_else(bad)?;
         *word |= 1 << (node as usize % WORD);
     }
-    // A policy without nodes wants no mask at all, not an empty one.
+    // A policy without nodes needs a null mask, not an empty one.
     let mask = if list.is_empty() { std::ptr::null() } else { mask.as_ptr() };
     // SAFETY: the kernel only reads the mask, which is null or has as many bits as is said.
     let result = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, WORDS * WORD) };
     Errno::result(result).map(drop).map_err(|error| failed(path, error))
 }
 
-/// Touches a megabyte and answers the nodes on which it lies.
+/// Touches a megabyte and returns its nodes.
 pub(super) fn nodes_of_new_memory() -> Result<Vec<u32>, RootError> {
     let memory = vec![1u8; 1 << 20];
     let mut nodes = Vec::new();
@@ -102,14 +102,14 @@ mod tests {
     #[test]
     fn a_policy_is_set_and_put_back() {
         // A thread of its own: the policy is the thread's.
-        let seen = std::thread::spawn(|| {
+        let policies = std::thread::spawn(|| {
             let before = read(CALL)?;
             write(CALL, "bind:0")?;
             let during = (read(CALL)?, nodes_of_new_memory()?);
             write(CALL, &before)?;
             Ok::<_, RootError>((before, during, read(CALL)?))
         });
-        match seen.join().unwrap() {
+        match policies.join().unwrap() {
             Ok((before, (policy, nodes), after)) => {
                 assert_eq!((policy.as_str(), nodes.as_slice()), ("bind:0", &[0][..]));
                 assert_eq!(before, after);

@@ -1,5 +1,5 @@
-//! The frequency at which a CPU really ran: APERF counts its cycles, MPERF those of the base
-//! frequency, both only while it is not idle (Intel SDM volume 3, "Hardware feedback").
+//! The effective frequency of a CPU: APERF counts its cycles, MPERF those at the base frequency,
+//! both only while it is not idle (Intel SDM volume 3, "Hardware feedback").
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use crate::root::{Root, RootError};
 
 const MPERF: u64 = 0xe7;
 const APERF: u64 = 0xe8;
-const TIME: Duration = Duration::from_millis(60);
-const PATIENCE: Duration = Duration::from_secs(1);
+const LOAD_TIME: Duration = Duration::from_millis(60);
+const SAMPLE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The ratio of the frequency of a busy CPU to its base frequency, or why it cannot be seen.
+/// The ratio of the frequency of a busy CPU to its base frequency, or why it is not known.
 pub(super) fn ratio(root: &Root, cpu: u32) -> Result<f64, String> {
     let flags = cpu::flags(root)?;
     if !flags.iter().any(|flag| flag == "aperfmperf") {
@@ -27,7 +27,8 @@ pub(super) fn ratio(root: &Root, cpu: u32) -> Result<f64, String> {
         Ok((read(APERF)?, read(MPERF)?))
     };
     let pair = if root.is_live() {
-        load::busy(cpu, TIME, look).ok_or_else(|| format!("this process may not run on {cpu}"))?
+        load::busy(cpu, LOAD_TIME, look)
+            .ok_or_else(|| format!("this process may not run on {cpu}"))?
     } else {
         recorded(look)
     };
@@ -39,12 +40,12 @@ pub(super) fn ratio(root: &Root, cpu: u32) -> Result<f64, String> {
     }
 }
 
-/// A recorded machine counts only if somebody plays it: waits for that.
+/// On a recorded machine, waits until a test changes the counters.
 fn recorded<T: PartialEq>(look: impl Fn() -> T) -> (T, T) {
     let before = look();
-    let limit = Instant::now() + PATIENCE;
+    let limit = Instant::now() + SAMPLE_TIMEOUT;
     loop {
-        thread::sleep(TIME / 4);
+        thread::sleep(LOAD_TIME / 4);
         let after = look();
         if after != before || Instant::now() > limit {
             return (before, after);

@@ -3,11 +3,11 @@
 use super::error::KnobRefusal;
 use super::hotplug::{CPUS, lost_with, online_file};
 use super::level::cpu_text;
-use super::target::KnobTarget;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
+use super::target::KnobTarget;
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob};
+use super::{Knob, KnobInfo};
 use crate::facts::topology;
 use crate::parse::cpu_list;
 use crate::root::{Root, RootError};
@@ -21,7 +21,7 @@ fn present(root: &Root) -> Result<Vec<u32>, RootError> {
     cpu_list(&text).ok_or_else(|| RootError::malformed(&path, &text, "a list of CPUs"))
 }
 
-/// The CPUs that can be taken offline. The boot CPU often cannot.
+/// The CPUs that can be taken offline, often all but the boot CPU.
 fn pluggable(root: &Root) -> Result<Vec<u32>, Unavailable> {
     let mut cpus = present(root)?;
     cpus.retain(|cpu| root.exists(&online_file(*cpu)));
@@ -57,23 +57,23 @@ impl Knob for Online {
 
     fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (pluggable, present) = (pluggable(root)?, present(root)?);
-        let wanted = match level {
+        let online = match level {
             "all" => present.clone(),
             list => cpu_list(list)
                 .filter(|cpus| !cpus.is_empty())
                 .ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
         };
-        if let Some(cpu) = wanted.iter().find(|cpu| !present.contains(cpu)) {
+        if let Some(cpu) = online.iter().find(|cpu| !present.contains(cpu)) {
             return Err(KnobRefusal::Level(format!("there is no CPU {cpu}")));
         }
-        let fixed = |cpu: &&u32| !wanted.contains(cpu) && !pluggable.contains(cpu);
+        let fixed = |cpu: &&u32| !online.contains(cpu) && !pluggable.contains(cpu);
         if let Some(cpu) = present.iter().find(fixed) {
             return Err(KnobRefusal::Level(format!("CPU {cpu} cannot be taken offline; add it")));
         }
         let mut turns = Vec::new();
         let mut leaving = Vec::new();
         for &cpu in &pluggable {
-            let stays = wanted.contains(&cpu);
+            let stays = online.contains(&cpu);
             let new = if stays { "1" } else { "0" };
             if let Some(write) = KnobWrite::turn(root, KnobTarget::file(online_file(cpu)), new)? {
                 turns.push(write);
@@ -84,32 +84,32 @@ impl Knob for Online {
         }
         let mut writes = lost_with(root, &leaving);
         writes.extend(turns);
-        Ok(KnobChange { writes, prove: prove(wanted) })
+        Ok(KnobChange { writes, prove: prove(online) })
     }
 }
 
-fn prove(wanted: Vec<u32>) -> Prove {
+fn prove(expected: Vec<u32>) -> Prove {
     Box::new(move |root| {
         let online = match topology::online(root) {
             Ok(online) => online,
             Err(error) => return ProofOutcome::Unverified(error.to_string()),
         };
-        // What keeps time of its own is online, whatever the list says.
+        // A CPU with its own line in /proc/stat is online, whatever the list says.
         let ticking: Vec<u32> = root
             .text("/proc/stat")
             .unwrap_or_default()
             .lines()
             .filter_map(|line| line.split_whitespace().next()?.strip_prefix("cpu")?.parse().ok())
             .collect();
-        let seen = format!(
+        let observed = format!(
             "online: {}; in /proc/stat: {}",
             cpu_text(&online),
             if ticking.is_empty() { "none".to_owned() } else { cpu_text(&ticking) }
         );
-        match online == wanted && (ticking.is_empty() || ticking == wanted) {
-            true if ticking.is_empty() => ProofOutcome::Unverified(seen),
-            true => ProofOutcome::Proven(seen),
-            false => ProofOutcome::Refuted(seen),
+        match online == expected && (ticking.is_empty() || ticking == expected) {
+            true if ticking.is_empty() => ProofOutcome::Unverified(observed),
+            true => ProofOutcome::Proven(observed),
+            false => ProofOutcome::Refuted(observed),
         }
     })
 }

@@ -1,13 +1,13 @@
-//! From levels to writes, before anything is written.
+//! Plans: from levels to writes.
 
 use super::error::{KnobError, KnobRefusal};
-use super::target::{KnobTarget, TargetPart};
 use super::proof::Prove;
-use super::write::{RestoreAction, KnobWrite};
+use super::target::{KnobTarget, TargetPart};
+use super::write::{KnobWrite, RestoreAction};
 use super::{KNOBS, Knob};
 use crate::root::{Root, RootError};
 
-/// What one knob would do: its writes, and how their effect is looked for.
+/// The writes of one knob, and the proof of their effect.
 pub struct KnobChange {
     pub writes: Vec<KnobWrite>,
     pub prove: Prove,
@@ -21,7 +21,7 @@ pub(super) struct PlannedKnob {
     pub prove: Prove,
 }
 
-/// Every write that turns some knobs, in their order. Nothing is written yet.
+/// Every write of some knobs, in order; nothing is written yet.
 pub struct KnobPlan {
     pub(super) root: Root,
     pub(super) changes: Vec<PlannedKnob>,
@@ -33,16 +33,16 @@ pub struct Knobs;
 impl Knobs {
     /// The knob of this name.
     pub fn find(name: &str) -> Result<&'static dyn Knob, KnobError> {
-        let found = KNOBS.iter().find(|knob| knob.info().name == name);
-        found.copied().ok_or_else(|| {
+        let knob_found = KNOBS.iter().find(|knob| knob.info().name == name);
+        knob_found.copied().ok_or_else(|| {
             let names: Vec<&str> = KNOBS.iter().map(|knob| knob.info().name).collect();
             KnobError::Unknown { name: name.to_owned(), known: names.join(", ") }
         })
     }
 
-    /// Plans levels such as `("idle", "none")` on this machine. The order is that of [`KNOBS`],
-    /// whatever the order asked: what takes CPUs away comes after what needs them, and is put
-    /// back before it. A place that already holds its level is not written.
+    /// Plans levels such as `("idle", "none")` on this machine. The order is that of [`KNOBS`], whatever
+    /// the order given: CPUs are taken offline after the knobs that need them, and put back before
+    /// them. A target that already holds its value is not written.
     pub fn plan(root: &Root, levels: &[(&str, &str)]) -> Result<KnobPlan, KnobError> {
         for (at, (name, _)) in levels.iter().enumerate() {
             Knobs::find(name)?;
@@ -59,7 +59,12 @@ impl Knobs {
             let KnobChange { mut writes, prove } =
                 knob.plan(root, level).map_err(|no| refusal(*knob, root, level, no))?;
             plan.drop_planned_writes(name, &mut writes)?;
-            plan.changes.push(PlannedKnob { knob: name, level: (*level).to_owned(), writes, prove });
+            plan.changes.push(PlannedKnob {
+                knob: name,
+                level: (*level).to_owned(),
+                writes,
+                prove,
+            });
         }
         Ok(plan)
     }
@@ -84,7 +89,7 @@ fn refusal(knob: &dyn Knob, root: &Root, level: &str, no: KnobRefusal) -> KnobEr
 }
 
 impl KnobPlan {
-    /// Every write with the knob and level it serves.
+    /// Every write with its knob and level.
     pub fn writes(&self) -> impl Iterator<Item = (&str, &str, &KnobWrite)> {
         self.changes.iter().flat_map(|turn| {
             turn.writes.iter().map(|write| (turn.knob, turn.level.as_str(), write))
@@ -96,7 +101,7 @@ impl KnobPlan {
         self.changes.iter().map(|turn| (turn.knob, turn.level.as_str()))
     }
 
-    /// The writes that this user may not do, or whose place is not there, each with its reason.
+    /// The writes that this user may not make, or whose target does not exist, each with its reason.
     /// Nothing is written to find out.
     pub fn refused(&self) -> Vec<(&KnobWrite, RootError)> {
         let mut groups: Vec<String> = Vec::new();
@@ -110,7 +115,7 @@ impl KnobPlan {
                     let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
                     self.root.may_write(above)
                 }
-                // It comes to be with its group.
+                // It is created with its group.
                 _ if groups.iter().any(|group| path.starts_with(group)) => Ok(()),
                 _ => self.root.may_write(path),
             };
@@ -124,8 +129,9 @@ impl KnobPlan {
     /// Whether the levels can outlive this process.
     pub fn check_keepable(&self) -> Result<(), KnobError> {
         for turn in &self.changes {
-            // A task in a group, too, is a process that ends.
-            let ends = |write: &KnobWrite| write.place.is_own() || write.place.path.ends_with("/tasks");
+            // A task in a group ends with its process, too.
+            let ends =
+                |write: &KnobWrite| write.place.is_own() || write.place.path.ends_with("/tasks");
             if turn.writes.iter().any(ends) {
                 let (knob, level) = (turn.knob.to_owned(), turn.level.clone());
                 return Err(KnobError::CannotKeep { knob, level });
@@ -134,7 +140,8 @@ impl KnobPlan {
         Ok(())
     }
 
-    /// Two knobs may need the same write; it is done once. A group's tasks are many values.
+    /// Drops writes that another knob has planned already, as two knobs may need the same one. A
+    /// group's task list is exempt, as it has many values.
     fn drop_planned_writes(
         &self,
         knob: &str,
@@ -157,7 +164,7 @@ impl KnobPlan {
                     b: write.new.clone(),
                 });
             }
-            // What is kept must be kept also where an earlier knob writes it.
+            // A value that is lost must be written back even where an earlier knob writes it.
             write.after == RestoreAction::Kept
         });
         conflict.map_or(Ok(()), Err)

@@ -29,7 +29,7 @@ pub(super) fn all(root: &Root) -> Result<Vec<Policy>, Unavailable> {
     }
     let policy = |number: u32| {
         let path = format!("{POLICIES}/policy{number}");
-        // Without the file a policy is of the CPU that it is named after.
+        // Without the file, a policy is that of the CPU it is named after.
         let cpus = root.text(&format!("{path}/affected_cpus")).ok();
         let cpus = cpus.and_then(|text| cpu_list(&text.trim().replace(' ', ",")));
         Policy { path, cpus: cpus.unwrap_or_else(|| vec![number]) }
@@ -37,15 +37,17 @@ pub(super) fn all(root: &Root) -> Result<Vec<Policy>, Unavailable> {
     Ok(numbers.into_iter().map(policy).collect())
 }
 
-/// The policies of some CPUs. A policy is turned as a whole, so all its CPUs must be asked for.
+/// The policies of some CPUs. A policy is turned as a whole, so all its CPUs must be named.
 pub(super) fn of(root: &Root, cpus: Option<&[u32]>) -> Result<Vec<Policy>, KnobRefusal> {
     let mut policies = all(root)?;
     let Some(cpus) = cpus else { return Ok(policies) };
     for policy in &policies {
-        let asked = policy.cpus.iter().filter(|cpu| cpus.contains(cpu)).count();
-        if asked != 0 && asked != policy.cpus.len() {
+        let named = policy.cpus.iter().filter(|cpu| cpus.contains(cpu)).count();
+        if named != 0 && named != policy.cpus.len() {
             let list = super::level::cpu_text(&policy.cpus);
-            return Err(KnobRefusal::Level(format!("CPUs {list} have one frequency; name all of them")));
+            return Err(KnobRefusal::Level(format!(
+                "CPUs {list} have one frequency; name all of them"
+            )));
         }
     }
     policies.retain(|policy| policy.cpus.iter().any(|cpu| cpus.contains(cpu)));

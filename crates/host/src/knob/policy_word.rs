@@ -1,23 +1,23 @@
-//! Words that every cpufreq policy holds in a file of its own: the governor, the preference.
+//! Words that every cpufreq policy has in a file: the governor, the energy preference.
 
 use super::error::KnobRefusal;
 use super::level::{common, scoped, tally};
 use super::plan::KnobChange;
 use super::policy::Policy;
-use super::{KnobInfo, Knob, word_file, policy};
+use super::{Knob, KnobInfo, policy, word_file};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-/// One such file, and the one beside it that lists the words it takes.
+/// One such file, and the file that lists its words.
 pub struct PolicyWord {
     about: &'static KnobInfo,
     file: &'static str,
     words: &'static str,
-    /// What to do where the list is missing, if that is known better than in general.
+    /// A specific remedy where the list is missing.
     remedy: Option<&'static str>,
 }
 
-/// What chooses the frequency.
+/// The frequency governor.
 pub const GOVERNOR: PolicyWord = PolicyWord {
     about: &KnobInfo {
         name: "governor",
@@ -31,7 +31,7 @@ pub const GOVERNOR: PolicyWord = PolicyWord {
     remedy: None,
 };
 
-/// What a CPU that chooses its own frequency leans to.
+/// The preference of a CPU that chooses its own frequency.
 pub const EPP: PolicyWord = PolicyWord {
     about: &KnobInfo {
         name: "epp",
@@ -73,12 +73,17 @@ impl Knob for PolicyWord {
             word_file::check(word, &self.words(root, policy)?)?;
         }
         let prove = word_file::unverified("its effect is the frequency over a run: frequency.mean");
-        word_file::plan_writes(root, policies.iter().map(|policy| policy.file(self.file)), word, prove)
+        word_file::plan_writes(
+            root,
+            policies.iter().map(|policy| policy.file(self.file)),
+            word,
+            prove,
+        )
     }
 }
 
 impl PolicyWord {
-    /// What one policy takes: on hybrid machines not all take the same.
+    /// The words of one policy, which differ on hybrid machines.
     fn words(&self, root: &Root, policy: &Policy) -> Result<Vec<String>, Unavailable> {
         let text = root.value(&policy.file(self.words)).map_err(|error| match self.remedy {
             Some(remedy) => Unavailable::new(error.to_string(), remedy),

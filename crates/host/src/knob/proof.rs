@@ -1,4 +1,4 @@
-//! What was seen of a knob's effect. That a file reads back as it was written is no proof.
+//! Observations of a knob's effect. That a file reads back as written is no proof.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use serde::Serialize;
 
 use crate::root::Root;
 
-/// What the machine showed after a knob was turned.
+/// The outcome of verifying a knob's effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofOutcome {
-    /// The effect was observed: what was seen.
+    /// The effect was observed; the observation.
     Proven(String),
-    /// The write was taken, and its effect cannot be seen here: why.
+    /// The write was accepted, and its effect cannot be observed here; the reason.
     Unverified(String),
-    /// The write was taken and read back, and the machine does otherwise: what was seen.
+    /// The write was accepted and read back, but has no effect; the observation.
     Refuted(String),
 }
 
@@ -26,7 +26,7 @@ pub struct Proof {
     pub outcome: ProofOutcome,
 }
 
-/// Looks for the effect of a plan's writes. It may load the machine for a fraction of a second.
+/// Verifies the effect of a plan's writes. It may load the machine for a fraction of a second.
 pub type Prove = Box<dyn Fn(&Root) -> ProofOutcome + Send>;
 
 impl fmt::Display for Proof {

@@ -1,5 +1,5 @@
-//! The resctrl group in which kvmeter, what it starts, or some CPUs get their share of a cache
-//! or of the memory bandwidth. The group is made for the purpose and goes with it.
+//! The resctrl group that gives kvmeter, its children, or some CPUs a share of a cache or of the
+//! memory bandwidth. It is created for a plan and removed after it.
 
 use super::error::KnobRefusal;
 use super::level::cpu_text;
@@ -35,7 +35,7 @@ pub(super) fn info(root: &Root, resource: &str) -> Result<String, Unavailable> {
     Err(Unavailable::new(format!("{RESCTRL} is not mounted"), remedy))
 }
 
-/// What the machine's own group has of a resource, by domain.
+/// The default group's shares of a resource, by domain.
 pub(super) fn shares(root: &Root, resource: &str) -> Result<Vec<(String, String)>, RootError> {
     let path = format!("{RESCTRL}/schemata");
     let value = KnobTarget::line(&path, resource).read(root)?;
@@ -52,8 +52,8 @@ pub(super) fn group() -> String {
     format!("{RESCTRL}/kvmeter-{}", std::process::id())
 }
 
-/// Makes the group, gives it the same share of a resource in each domain, and puts these CPUs
-/// into it; without CPUs, this process and what it will start.
+/// The writes that make the group, give it the same share of a resource in each domain, and put
+/// these CPUs into it; without CPUs, this process and its future children.
 pub(super) fn writes(
     root: &Root,
     resource: &str,
@@ -67,7 +67,10 @@ pub(super) fn writes(
         .collect();
     let mut writes = vec![
         KnobWrite::release(KnobTarget::of(group.clone(), TargetPart::Group), PRESENT),
-        KnobWrite::release(KnobTarget::line(format!("{group}/schemata"), resource), domains.join(";")),
+        KnobWrite::release(
+            KnobTarget::line(format!("{group}/schemata"), resource),
+            domains.join(";"),
+        ),
     ];
     let Some(cpus) = cpus else {
         if !root.is_live() {

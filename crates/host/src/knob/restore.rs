@@ -1,4 +1,4 @@
-//! Putting old values back, the last turned first.
+//! Putting old values back, in reverse order.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use super::target::TargetPart;
 use crate::format;
 use crate::root::{Root, RootError};
 
-/// What became of a journal.
+/// The outcome of restoring a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreOutcome {
-    /// Every place holds its old value.
+    /// Every target holds its old value.
     Done {
-        /// Places that held another value and were written.
+        /// Targets that held another value and were written.
         written: usize,
-        /// Places that held what neither the knob nor the machine before had set.
+        /// Targets that held neither the knob's value nor the old one.
         foreign: Vec<String>,
-        /// Lines of the journal that could not be followed, and where they are now.
+        /// Lines of the journal that could not be applied, and where they are now.
         unread: Vec<String>,
     },
-    /// It was of an earlier boot, which has set everything anew; it lies here now.
+    /// It was of an earlier boot, so everything is reset already; it was renamed to this.
     Stale { entries: usize, aside: PathBuf },
 }
 
@@ -47,8 +47,8 @@ impl std::fmt::Display for RestoreOutcome {
     }
 }
 
-/// Writes the old values of a journal back in reverse order. What fails is tried once more at the
-/// end: a value may be locked by one that was turned before it.
+/// Writes the old values of a journal back in reverse order. Failures are retried once at the end,
+/// as a value may be locked by one that was turned before it.
 pub(super) fn restore(
     root: &Root,
     entries: &[JournalEntry],
@@ -58,11 +58,11 @@ pub(super) fn restore(
     for entry in entries.iter().rev() {
         match put_back(root, entry) {
             Ok(None) => {}
-            Ok(Some(held)) => {
+            Ok(Some(replaced)) => {
                 written += 1;
-                if held != entry.new {
+                if replaced != entry.new {
                     let place = &entry.place;
-                    foreign.push(format!("{place} held {held}, which kvmeter had not written"));
+                    foreign.push(format!("{place} held {replaced}, which kvmeter had not written"));
                 }
             }
             Err(_) => failed.push(entry),
@@ -71,7 +71,7 @@ pub(super) fn restore(
     let mut lost = Vec::new();
     for entry in failed {
         match put_back(root, entry) {
-            Ok(held) => written += usize::from(held.is_some()),
+            Ok(replaced) => written += usize::from(replaced.is_some()),
             Err(error) => lost.push(format!("{}: {error}", entry.place)),
         }
     }
@@ -82,18 +82,18 @@ pub(super) fn restore(
     Err(KnobError::NotRestored { places: lost.join("; "), journal })
 }
 
-/// Writes the old value where another is; answers the value that was there.
+/// Writes the old value if the target holds another; returns the value that it held.
 fn put_back(root: &Root, entry: &JournalEntry) -> Result<Option<String>, RootError> {
     let place = &entry.place;
-    let held = place.read(root)?;
+    let present = place.read(root)?;
     let Some(old) = entry.old.as_deref() else {
         if place.within != TargetPart::Group || !root.exists(&place.path) {
             return Ok(None);
         }
         root.remove_group(&place.path)?;
-        return Ok(Some(held));
+        return Ok(Some(present));
     };
-    if held == old {
+    if present == old {
         return Ok(None);
     }
     place.write(root, old)?;
@@ -102,5 +102,5 @@ fn put_back(root: &Root, entry: &JournalEntry) -> Result<Option<String>, RootErr
         let why = format!("it took {old} and holds {now}");
         return Err(RootError::Io { path: place.path.clone(), why });
     }
-    Ok(Some(held))
+    Ok(Some(present))
 }

@@ -2,11 +2,11 @@
 
 use super::error::KnobRefusal;
 use super::hotplug::{CPUS, lost_with, online_file};
-use super::target::KnobTarget;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
+use super::target::KnobTarget;
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob, word_file};
+use super::{Knob, KnobInfo, word_file};
 use crate::facts::topology;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -18,7 +18,7 @@ pub struct Smt;
 enum Switch {
     /// The kernel's own.
     Control,
-    /// Older kernels: the other threads of each core are taken offline.
+    /// On older kernels the other threads of each core are taken offline.
     Siblings(Vec<u32>),
 }
 
@@ -55,7 +55,8 @@ fn switch(root: &Root) -> Result<Switch, Unavailable> {
 /// Every online thread that is not the first of its core.
 fn second_threads(root: &Root) -> Vec<u32> {
     let threads = topology::threads(root).unwrap_or_default();
-    let is_second = |thread: &&topology::HardwareThread| thread.siblings.first() != Some(&thread.cpu);
+    let is_second =
+        |thread: &&topology::HardwareThread| thread.siblings.first() != Some(&thread.cpu);
     threads.iter().filter(is_second).map(|thread| thread.cpu).collect()
 }
 
@@ -90,7 +91,9 @@ impl Knob for Smt {
             writes.extend(lost_with(root, &second_threads(root)));
         }
         match switch(root)? {
-            Switch::Control => writes.extend(KnobWrite::turn(root, KnobTarget::file(CONTROL), level)?),
+            Switch::Control => {
+                writes.extend(KnobWrite::turn(root, KnobTarget::file(CONTROL), level)?)
+            }
             Switch::Siblings(others) if off => {
                 for cpu in others {
                     writes.extend(KnobWrite::turn(root, KnobTarget::file(online_file(cpu)), "0")?);
@@ -112,13 +115,13 @@ fn prove(off: bool) -> Prove {
             Err(error) => return ProofOutcome::Unverified(error.to_string()),
         };
         let shared = threads.iter().filter(|thread| thread.siblings.len() > 1).count();
-        let seen = format!(
+        let observed = format!(
             "{} CPUs are online, {shared} of them share a core ({CPUS}/cpu*/topology)",
             threads.len()
         );
         match (off, shared == 0) {
-            (true, true) | (false, false) => ProofOutcome::Proven(seen),
-            _ => ProofOutcome::Refuted(seen),
+            (true, true) | (false, false) => ProofOutcome::Proven(observed),
+            _ => ProofOutcome::Refuted(observed),
         }
     })
 }

@@ -1,4 +1,4 @@
-//! Every knob as it is here and now.
+//! The present status of every knob.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::error::KnobError;
 use super::journal::kept;
-use super::{KnobInfo, KNOBS};
+use super::{KNOBS, KnobInfo};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -15,18 +15,17 @@ use crate::unavailable::Unavailable;
 pub struct KnobStatus {
     #[serde(rename = "knob")]
     pub about: &'static KnobInfo,
-    /// The present level, or why it cannot be known.
+    /// The present level, or why it is not known.
     #[serde(serialize_with = "as_answer")]
     pub now: Result<String, Unavailable>,
-    /// The levels that can be set, or why none can.
+    /// The levels that can be set, or why there are none.
     #[serde(serialize_with = "as_answer")]
     pub levels: Result<Vec<String>, Unavailable>,
-    /// The level that `kvmeter knob set` left it at until `kvmeter knob restore`.
+    /// The level at which `kvmeter knob set` left it until `kvmeter knob restore`.
     pub kept: Option<String>,
 }
 
-/// The knobs of a machine, in the order of [`KNOBS`]. `folder` is that of the journal, if there can
-/// be one.
+/// The knobs of a machine, in the order of [`KNOBS`]. `folder` is that of the journal, if any.
 pub fn status(root: &Root, folder: Option<&Path>) -> Result<Vec<KnobStatus>, KnobError> {
     let kept = folder.map(kept).transpose()?.unwrap_or_default();
     let of = |knob: &&dyn super::Knob| {

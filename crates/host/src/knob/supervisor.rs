@@ -1,8 +1,8 @@
-//! A second process that puts the knobs back when the first is killed.
+//! A second process that puts the knobs back when the first one is killed.
 //!
-//! It is the same program, started before the first write, in a session of its own, where no
-//! Ctrl-C reaches it. It shares the lock of the journal and one end of a socket. When the socket
-//! ends without a goodbye, the first process is gone, and the journal says what to put back.
+//! It is the same program, started before the first write in a session of its own, which Ctrl-C
+//! does not reach. It shares the lock of the journal and has one end of a socket. When the socket
+//! closes without a goodbye, the first process has died, and the supervisor follows the journal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ use crate::root::Root;
 
 const READY: &[u8; 1] = b"r";
 const GOODBYE: &[u8; 1] = b"g";
-const LIMIT: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first process's side.
 pub(super) struct KnobSupervisor {
@@ -32,18 +32,19 @@ pub(super) struct KnobSupervisor {
 }
 
 impl KnobSupervisor {
-    /// Starts the process and waits until it watches. `lock` is shared with it, so that nobody
-    /// else turns knobs before it has put them back.
+    /// Starts the process and waits until it is ready. `lock` is shared with it, so that no other
+    /// process turns knobs before it has put them back.
     pub(super) fn start(mut command: Command, lock: &Lock) -> Result<KnobSupervisor, KnobError> {
         let failed = |error: std::io::Error| KnobError::Supervisor { why: error.to_string() };
         let (mut line, its) = UnixStream::pair().map_err(failed)?;
         command.stdin(OwnedFd::from(its)).stdout(lock.share().map_err(failed)?);
         let child = command.stderr(Stdio::inherit()).spawn().map_err(failed)?;
-        // The command holds the other end of the line; dropped, the line ends with the child.
+        // The command holds the other end of the socket; dropped, the socket closes with the child.
         drop(command);
         let mut supervisor = KnobSupervisor { child, line: line.try_clone().map_err(failed)? };
         let mut ready = [0];
-        let answer = line.set_read_timeout(Some(LIMIT)).and_then(|()| line.read_exact(&mut ready));
+        let answer =
+            line.set_read_timeout(Some(START_TIMEOUT)).and_then(|()| line.read_exact(&mut ready));
         match answer {
             Ok(()) if ready == *READY => Ok(supervisor),
             Ok(()) => Err(supervisor.failed("it answers something else")),
@@ -57,12 +58,12 @@ impl KnobSupervisor {
         KnobError::Supervisor { why: format!("the supervisor does not answer: {why}") }
     }
 
-    /// Lets it go: everything is put back, or is to stay.
+    /// Dismisses it: everything is put back, or is to stay.
     pub(super) fn dismiss(mut self) {
-        // One that was killed hears nothing; there is nothing left for it to do.
+        // If it was killed, there is nothing left for it to do.
         let _ = self.line.write_all(GOODBYE);
         let _ = self.line.shutdown(std::net::Shutdown::Both);
-        let limit = Instant::now() + LIMIT;
+        let limit = Instant::now() + START_TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < limit {
             thread::sleep(Duration::from_millis(1));
         }
@@ -71,15 +72,15 @@ impl KnobSupervisor {
     }
 }
 
-/// The supervisor's side: standard input is the socket, standard output the locked file. Answers
+/// The supervisor's side: standard input is the socket, standard output the locked file. Returns
 /// what it had to put back, if anything.
 pub fn run(root: &Root, folder: &Path) -> Result<Option<RestoreOutcome>, KnobError> {
     let failed = |why: String| KnobError::Supervisor { why };
-    // Started from a terminal or a service, it must outlive the signals that end those.
+    // It must outlive the signals that end its terminal or service.
     SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT])
         .thread_block()
         .map_err(|error| failed(error.to_string()))?;
-    // A process that already leads its session is as well off.
+    // Fails if it leads a session already, which is as good.
     let _ = nix::unistd::setsid();
     let own = |fd: std::os::fd::BorrowedFd<'_>| {
         fd.try_clone_to_owned().map_err(|error| failed(error.to_string()))
@@ -87,8 +88,8 @@ pub fn run(root: &Root, folder: &Path) -> Result<Option<RestoreOutcome>, KnobErr
     let lock = File::from(own(std::io::stdout().as_fd())?);
     let mut line = UnixStream::from(own(std::io::stdin().as_fd())?);
     line.write_all(READY).map_err(|error| failed(error.to_string()))?;
-    let mut said = [0];
-    if matches!(line.read(&mut said), Ok(1)) && said == *GOODBYE {
+    let mut message = [0];
+    if matches!(line.read(&mut message), Ok(1)) && message == *GOODBYE {
         return Ok(None);
     }
     Journal::inherited(root, folder, Lock::inherited(lock))?.put_back_running()

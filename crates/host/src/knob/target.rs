@@ -1,4 +1,4 @@
-//! Where a knob writes: a file, a line of one, a register, a group, or this process itself.
+//! The targets of knobs: a file, a line of one, a register, a group, or this process itself.
 
 use std::fmt;
 
@@ -8,29 +8,29 @@ use super::{affinity, numa};
 use crate::parse::bracketed;
 use crate::root::{Root, RootError};
 
-/// A place that holds a value as text. What is read is in the form in which it is written.
+/// A target that holds a value as text, in the same form for reading and writing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnobTarget {
-    /// The file, folder or device; for this process the system call.
+    /// The file, folder or device; for a setting of this process the system call.
     pub path: String,
-    #[serde(default, skip_serializing_if = "Within::is_file")]
+    #[serde(default, skip_serializing_if = "TargetPart::is_file")]
     pub within: TargetPart,
 }
 
-/// Which part of the path holds the value.
+/// The part of the path that holds the value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetPart {
-    /// The whole file; of `always [madvise] never` the word in brackets.
+    /// The whole file; in `always [madvise] never` the word in brackets.
     #[default]
     File,
     /// The line `KEY:...` of a resctrl `schemata`.
     Line(String),
     /// A little-endian register of 4 or 8 bytes at this offset, in hexadecimal.
     Register { offset: u64, bytes: u8 },
-    /// A resctrl group: the folder is there, or it is not.
+    /// A resctrl group: the folder exists or not.
     Group,
-    /// A device whose value holds for as long as it is open.
+    /// A device whose value holds while it is open.
     Held,
     /// The CPUs on which the calling thread and its children may run.
     Affinity,
@@ -44,8 +44,7 @@ impl TargetPart {
     }
 }
 
-/// Where knobs write files: nothing outside of these is noted, and nothing outside of them is put
-/// back, whatever a journal says.
+/// The files that knobs write. No other file is journalled or put back, whatever a journal says.
 const FILES: [&str; 4] = [
     "/proc/sys/kernel/randomize_va_space",
     "/sys/kernel/mm/transparent_hugepage/",
@@ -54,7 +53,7 @@ const FILES: [&str; 4] = [
 ];
 const GROUPS: &str = "/sys/fs/resctrl/";
 
-/// What a group's place holds.
+/// The values of a group.
 pub(super) const PRESENT: &str = "there";
 const ABSENT: &str = "absent";
 
@@ -75,7 +74,7 @@ impl KnobTarget {
         KnobTarget { path: path.into(), within }
     }
 
-    /// Whether some knob could have written here.
+    /// Whether a knob can have this target.
     pub(super) fn belongs_to_knob(&self) -> bool {
         let path = self.path.as_str();
         if path.split('/').any(|part| part == ".." || part == ".") {
@@ -93,12 +92,13 @@ impl KnobTarget {
                 (path.starts_with("/dev/cpu/") && path.ends_with("/msr"))
                     || (path.starts_with("/sys/bus/pci/devices/") && path.ends_with("/config"))
             }
-            // Of a process: it ends with it and is in no journal.
+            // A setting of a process ends with it and is in no journal.
             TargetPart::Held | TargetPart::Affinity | TargetPart::MemoryPolicy => false,
         }
     }
 
-    /// Of this process: it ends with it, and no other process can put it back.
+    /// Whether it is a setting of this process, which ends with it and which no other process can put
+    /// back.
     pub(super) fn is_own(&self) -> bool {
         matches!(self.within, TargetPart::Affinity | TargetPart::MemoryPolicy | TargetPart::Held)
     }
@@ -123,7 +123,9 @@ impl KnobTarget {
                 let value = u64::from_le_bytes(root.bytes_at(&self.path, *offset)?);
                 Ok(format!("{value:#x}"))
             }
-            TargetPart::Group => Ok(if root.exists(&self.path) { PRESENT } else { ABSENT }.to_owned()),
+            TargetPart::Group => {
+                Ok(if root.exists(&self.path) { PRESENT } else { ABSENT }.to_owned())
+            }
             TargetPart::Held => {
                 let value = i32::from_le_bytes(root.bytes_at(&self.path, 0)?);
                 Ok(value.to_string())
@@ -133,12 +135,12 @@ impl KnobTarget {
         }
     }
 
-    /// Writes a value in the form in which [`Place::read`] answers one.
+    /// Writes a value in the form that [`KnobTarget::read`] returns.
     pub(super) fn write(&self, root: &Root, value: &str) -> Result<(), RootError> {
         match &self.within {
             TargetPart::File => root.write(&self.path, value),
             TargetPart::Line(key) => {
-                // The whole text with one line changed: the kernel takes it, and so does a
+                // Writes the whole text with one line changed, which works for the kernel and for a
                 // recorded file.
                 let text = root.text(&self.path)?;
                 let lines: Vec<String> = text
@@ -159,7 +161,7 @@ impl KnobTarget {
             }
             TargetPart::Group if value == PRESENT => root.make_group(&self.path),
             TargetPart::Group if root.exists(&self.path) => root.remove_group(&self.path),
-            // Held values are let go by closing, not by writing.
+            // Held values end by closing the device.
             TargetPart::Group | TargetPart::Held => Ok(()),
             TargetPart::Affinity => affinity::write(&self.path, value),
             TargetPart::MemoryPolicy => numa::write(&self.path, value),
@@ -181,7 +183,7 @@ fn value_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     Some(line.trim().strip_prefix(key)?.strip_prefix(':')?.trim())
 }
 
-/// `0=000f;1= 100` as `0=f;1=100`: the kernel pads what it shows.
+/// `0=000f;1= 100` as `0=f;1=100`, without the kernel's padding.
 fn plain(value: &str) -> String {
     let part = |part: &str| match part.split_once('=') {
         Some((domain, value)) => {
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_changed_and_the_others_stay() {
+    fn a_line_changes_and_the_others_stay() {
         let (dir, root) = machine();
         std::fs::write(dir.path().join("schemata"), "    MB:0= 100;1= 100\n    L3:0=07ff;1=07ff\n")
             .unwrap();
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_register_leaves_its_neighbours_alone() {
+    fn a_register_write_leaves_other_bytes_alone() {
         let (dir, root) = machine();
         std::fs::write(dir.path().join("config"), [0x11; 16]).unwrap();
         let place = KnobTarget::register("/config", 4, 4);
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_no_knob_has_is_none() {
+    fn rejects_targets_of_no_knob() {
         let msr = KnobTarget::register("/dev/cpu/3/msr", 0x620, 8);
         let aslr = KnobTarget::file("/proc/sys/kernel/randomize_va_space");
         let group = KnobTarget::of("/sys/fs/resctrl/kvmeter-7", TargetPart::Group);
@@ -251,10 +253,12 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_s_form_has_no_more_than_is_needed() {
+    fn targets_serialise_compactly() {
         let text = serde_json::to_string(&KnobTarget::file("/a")).unwrap();
         assert_eq!(text, r#"{"path":"/a"}"#);
-        for place in [KnobTarget::register("/m", 8, 4), KnobTarget::line("/s", "L3"), KnobTarget::file("/b")] {
+        for place in
+            [KnobTarget::register("/m", 8, 4), KnobTarget::line("/s", "L3"), KnobTarget::file("/b")]
+        {
             let text = serde_json::to_string(&place).unwrap();
             assert_eq!(serde_json::from_str::<KnobTarget>(&text).unwrap(), place);
         }

@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use super::error::KnobRefusal;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
-use super::{KnobInfo, Knob, word_file};
+use super::{Knob, KnobInfo, word_file};
 use crate::facts::memory::THP;
 use crate::format;
 use crate::parse::kilobytes;
@@ -52,28 +52,28 @@ fn prove(level: String) -> Prove {
         if !root.is_live() {
             return ProofOutcome::Unverified("a recorded tree has no memory to touch".to_owned());
         }
-        let (plain, asked) = match (huge(root, false), huge(root, true)) {
-            (Ok(plain), Ok(asked)) => (plain, asked),
+        let (plain, advised) = match (huge(root, false), huge(root, true)) {
+            (Ok(plain), Ok(advised)) => (plain, advised),
             (Err(why), _) | (_, Err(why)) => return ProofOutcome::Unverified(why),
         };
-        let seen = format!(
+        let observed = format!(
             "of touched memory {} are huge pages, {} with madvise",
             format::bytes(plain),
-            format::bytes(asked)
+            format::bytes(advised)
         );
         match level.as_str() {
-            "never" if plain + asked == 0 => ProofOutcome::Proven(seen),
-            "madvise" if plain == 0 && asked > 0 => ProofOutcome::Proven(seen),
-            "always" if plain > 0 => ProofOutcome::Proven(seen),
+            "never" if plain + advised == 0 => ProofOutcome::Proven(observed),
+            "madvise" if plain == 0 && advised > 0 => ProofOutcome::Proven(observed),
+            "always" if plain > 0 => ProofOutcome::Proven(observed),
             "always" | "madvise" if plain == 0 => {
-                ProofOutcome::Unverified(format!("{seen}; memory may be too fragmented"))
+                ProofOutcome::Unverified(format!("{observed}; memory may be too fragmented"))
             }
-            _ => ProofOutcome::Refuted(seen),
+            _ => ProofOutcome::Refuted(observed),
         }
     })
 }
 
-/// Touches memory and answers how many bytes of it lie on huge pages.
+/// Touches memory and returns how many bytes of it lie on huge pages.
 fn huge(root: &Root, advise: bool) -> Result<u64, String> {
     let mut memory: Vec<u8> = Vec::with_capacity(6 * HUGE);
     let spare = memory.spare_capacity_mut();

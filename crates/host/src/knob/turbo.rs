@@ -1,11 +1,11 @@
 //! Frequencies above the base frequency.
 
 use super::error::KnobRefusal;
-use super::target::KnobTarget;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
+use super::target::KnobTarget;
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob, word_file, observed_frequency};
+use super::{Knob, KnobInfo, observed_frequency, word_file};
 use crate::facts::topology;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
@@ -15,7 +15,7 @@ const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
 
 pub struct Turbo;
 
-/// The file, and what it holds when turbo is on and off.
+/// The file, and its values for on and off.
 fn switch(root: &Root) -> Result<(&'static str, [&'static str; 2]), Unavailable> {
     if root.exists(NO_TURBO) {
         return Ok((NO_TURBO, ["0", "1"]));
@@ -59,8 +59,9 @@ impl Knob for Turbo {
     }
 }
 
-/// Steps of the counters and of the clock that a CPU at its base may show above it.
-const SLACK: f64 = 0.01;
+/// Share by which a CPU at its base frequency may seem to exceed it, because counters and clock
+/// have steps.
+const TOLERANCE: f64 = 0.01;
 
 fn prove(on: bool) -> Prove {
     Box::new(move |root| {
@@ -69,12 +70,12 @@ fn prove(on: bool) -> Prove {
             Ok(ratio) => ratio,
             Err(why) => return ProofOutcome::Unverified(why),
         };
-        let seen = format!("CPU {cpu} ran at {ratio:.3} of its base frequency under load");
-        match (on, ratio > 1.0 + SLACK) {
-            (true, true) | (false, false) => ProofOutcome::Proven(seen),
-            (false, true) => ProofOutcome::Refuted(seen),
-            // Heat, power limits and wide instructions keep a CPU down, too.
-            (true, false) => ProofOutcome::Unverified(seen),
+        let observed = format!("CPU {cpu} ran at {ratio:.3} of its base frequency under load");
+        match (on, ratio > 1.0 + TOLERANCE) {
+            (true, true) | (false, false) => ProofOutcome::Proven(observed),
+            (false, true) => ProofOutcome::Refuted(observed),
+            // Heat, power limits and wide instructions limit the frequency, too.
+            (true, false) => ProofOutcome::Unverified(observed),
         }
     })
 }

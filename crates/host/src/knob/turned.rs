@@ -1,37 +1,50 @@
-//! Knobs that are turned, for as long as this lives.
+//! The guard over turned knobs.
 
 use std::fs::File;
 
-use super::apply::{write_failed, reads_back};
+use super::apply::{reads_back, write_failed};
 use super::error::KnobError;
 use super::journal::Journal;
-use super::target::{KnobTarget, TargetPart};
 use super::plan::PlannedKnob;
-use super::proof::{ProofOutcome, Proof};
+use super::proof::{Proof, ProofOutcome};
 use super::restore::RestoreOutcome;
 use super::supervisor::KnobSupervisor;
-use super::write::{RestoreAction, KnobWrite};
+use super::target::{KnobTarget, TargetPart};
+use super::write::{KnobWrite, RestoreAction};
 use crate::root::Root;
 
-/// A guard over turned knobs. They return when it is dropped; [`Turned::restore`] also says how
-/// that went.
+/// A guard over turned knobs, which are put back when it is dropped; [`TurnedKnobs::restore`] also
+/// returns the outcome.
 pub struct TurnedKnobs {
     root: Root,
     journal: Journal,
     supervisor: Option<KnobSupervisor>,
     changes: Vec<PlannedKnob>,
-    /// Devices whose values hold while they are open.
+    /// Open devices, whose values hold while they are open.
     open_devices: Vec<File>,
-    /// What this process had set for itself.
+    /// The old values of this process's own settings.
     own_values: Vec<(KnobTarget, String)>,
     proofs: Option<Vec<Proof>>,
     ended: bool,
 }
 
 impl TurnedKnobs {
-    pub(super) fn new(root: Root, journal: Journal, supervisor: Option<KnobSupervisor>) -> TurnedKnobs {
+    pub(super) fn new(
+        root: Root,
+        journal: Journal,
+        supervisor: Option<KnobSupervisor>,
+    ) -> TurnedKnobs {
         let (turns, held, own) = (Vec::new(), Vec::new(), Vec::new());
-        TurnedKnobs { root, journal, supervisor, changes: turns, open_devices: held, own_values: own, proofs: None, ended: false }
+        TurnedKnobs {
+            root,
+            journal,
+            supervisor,
+            changes: turns,
+            open_devices: held,
+            own_values: own,
+            proofs: None,
+            ended: false,
+        }
     }
 
     pub(super) fn note(
@@ -43,7 +56,7 @@ impl TurnedKnobs {
         self.journal.note(knob, level, writes)
     }
 
-    /// Does one write and reads it back.
+    /// Makes one write and reads it back.
     pub(super) fn write(&mut self, write: &KnobWrite) -> Result<(), KnobError> {
         let KnobWrite { place, old, new, after } = write;
         if *after == RestoreAction::Kept || old.as_ref() == Some(new) {
@@ -56,7 +69,7 @@ impl TurnedKnobs {
             return Ok(());
         }
         if *after == RestoreAction::Lasting && self.root.is_live() {
-            // Dropping caches spares dirty pages; after this there are few.
+            // Dirty pages are not dropped, so write them out first.
             nix::unistd::sync();
         }
         if let (true, Some(old)) = (place.is_own(), old) {
@@ -64,10 +77,10 @@ impl TurnedKnobs {
         }
         place.write(&self.root, new).map_err(|why| write_failed(write, why))?;
         if reads_back(write) {
-            let found = place.read(&self.root).map_err(|why| write_failed(write, why))?;
-            if found != *new {
+            let read_back = place.read(&self.root).map_err(|why| write_failed(write, why))?;
+            if read_back != *new {
                 let (place, new) = (place.to_string(), new.clone());
-                return Err(KnobError::ReadBack { place, new, found });
+                return Err(KnobError::ReadBack { place, new, found: read_back });
             }
         }
         Ok(())
@@ -77,8 +90,8 @@ impl TurnedKnobs {
         self.changes.push(turn);
     }
 
-    /// What is seen of each knob's effect, in the order in which they were turned. The first call
-    /// looks, which may take a fraction of a second a knob; the next ones repeat what was seen.
+    /// The proof of each knob's effect, in the order in which they were turned. The first call
+    /// observes, for up to a fraction of a second per knob; later calls return the same.
     pub fn proofs(&mut self) -> &[Proof] {
         let (root, turns) = (&self.root, &self.changes);
         self.proofs.get_or_insert_with(|| {
@@ -91,7 +104,7 @@ impl TurnedKnobs {
         })
     }
 
-    /// An error if a knob is without effect.
+    /// An error if a knob has no effect.
     pub fn check_effect(&mut self) -> Result<(), KnobError> {
         let refuted: Vec<String> = self
             .proofs()
@@ -102,12 +115,12 @@ impl TurnedKnobs {
         if refuted.is_empty() { Ok(()) } else { Err(KnobError::Refuted(refuted.join("; "))) }
     }
 
-    /// Puts everything back and says what was done.
+    /// Puts everything back and returns the outcome.
     pub fn restore(mut self) -> Result<RestoreOutcome, KnobError> {
         self.put_back()
     }
 
-    /// Leaves the knobs turned when this process ends, until `Journal::restore_kept`.
+    /// Leaves the knobs turned after this process ends, until `Journal::restore_kept`.
     pub fn keep(mut self) -> Result<(), KnobError> {
         self.journal.keep()?;
         self.ended = true;
@@ -126,7 +139,7 @@ impl TurnedKnobs {
             }
         }
         let restored = self.journal.put_back_running();
-        // What this process could not put back, the supervisor could not either.
+        // If this process fails to put a value back, the supervisor would fail, too.
         self.dismiss();
         let restored = restored?.unwrap_or(RestoreOutcome::Done {
             written: 0,
@@ -156,7 +169,7 @@ impl Drop for TurnedKnobs {
         if self.ended {
             return;
         }
-        // Nobody is left to whom an error could be returned.
+        // Errors cannot be returned from `drop`.
         if let Err(error) = self.put_back() {
             eprintln!("warning: {error}");
         }

@@ -4,11 +4,11 @@ use super::error::KnobRefusal;
 use super::frequency::limit;
 use super::level::{span, span_text, tally};
 use super::models::{UNCORE_RATIO_LIMIT, check_msr, msr};
-use super::target::KnobTarget;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
+use super::target::KnobTarget;
 use super::write::KnobWrite;
-use super::{KnobInfo, Knob, word_file};
+use super::{Knob, KnobInfo, word_file};
 use crate::facts::topology;
 use crate::format;
 use crate::root::Root;
@@ -21,7 +21,7 @@ const STEP: u64 = 100_000;
 
 pub struct Uncore;
 
-/// Where the limits are.
+/// The mechanism that sets the limits.
 enum Limits {
     /// One folder a package and die, of the kernel's driver.
     Driver(Vec<String>),
@@ -48,11 +48,11 @@ fn limits(root: &Root) -> Result<Limits, Unavailable> {
 
 /// The first online CPU of each package.
 pub(super) fn first_of_packages(root: &Root) -> Result<Vec<u32>, Unavailable> {
-    let mut seen = Vec::new();
+    let mut packages = Vec::new();
     let mut cpus = Vec::new();
     for thread in topology::threads(root)? {
-        if !seen.contains(&thread.socket) {
-            seen.push(thread.socket);
+        if !packages.contains(&thread.socket) {
+            packages.push(thread.socket);
             cpus.push(thread.cpu);
         }
     }
@@ -69,8 +69,7 @@ fn ratios(root: &Root, cpu: u32) -> Result<(u64, u64, u64), Unavailable> {
     Ok((value, (value >> 8 & 0x7f) * STEP, (value & 0x7f) * STEP))
 }
 
-/// The range within which the limit of each die or package may be set: not all dies need have the
-/// same one.
+/// The range of the limits of each die or package; dies may differ.
 fn ranges(root: &Root, limits: &Limits) -> Result<Vec<(u64, u64)>, Unavailable> {
     let of_die = |die: &String| {
         let least = root.number(&format!("{die}/initial_min_freq_khz"))?;
@@ -78,7 +77,7 @@ fn ranges(root: &Root, limits: &Limits) -> Result<Vec<(u64, u64)>, Unavailable> 
     };
     match limits {
         Limits::Driver(dies) => dies.iter().map(of_die).collect(),
-        // The firmware's range is the only one that the register knows.
+        // The register holds no other range than the firmware's.
         Limits::Register(cpus) => {
             cpus.iter().map(|cpu| ratios(root, *cpu).map(|(_, low, high)| (low, high))).collect()
         }
@@ -164,19 +163,19 @@ fn prove(dies: Vec<(String, (u64, u64))>) -> Prove {
         if root.is_live() {
             super::load::spin(std::time::Duration::from_millis(60));
         }
-        let mut seen = Vec::new();
+        let mut observed = Vec::new();
         for (die, (low, high)) in &dies {
             let now: u64 = match root.number(&format!("{die}/current_freq_khz")) {
                 Ok(now) => now,
                 Err(error) => return ProofOutcome::Unverified(error.to_string()),
             };
             let text = format!("{die} ran at {}", format::kilohertz(now));
-            // The register shows a whole step.
+            // The register has whole steps.
             if now > high + STEP || now + STEP < *low {
                 return ProofOutcome::Refuted(text);
             }
-            seen.push(text);
+            observed.push(text);
         }
-        ProofOutcome::Proven(seen.join(", "))
+        ProofOutcome::Proven(observed.join(", "))
     })
 }

@@ -1,13 +1,13 @@
-//! Files that hold one word of a few.
+//! Files that hold one of a few words.
 
 use super::error::KnobRefusal;
-use super::target::KnobTarget;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
+use super::target::KnobTarget;
 use super::write::KnobWrite;
 use crate::root::Root;
 
-/// Writes the same word to every place.
+/// The change that writes the same word to every file.
 pub(super) fn plan_writes(
     root: &Root,
     places: impl IntoIterator<Item = String>,
@@ -21,7 +21,7 @@ pub(super) fn plan_writes(
     Ok(KnobChange { writes, prove })
 }
 
-/// An error for a word that is none of the levels.
+/// Refuses a word that is not a level.
 pub(super) fn check(level: &str, levels: &[String]) -> Result<(), KnobRefusal> {
     match levels.iter().any(|known| known == level) {
         true => Ok(()),
@@ -29,12 +29,12 @@ pub(super) fn check(level: &str, levels: &[String]) -> Result<(), KnobRefusal> {
     }
 }
 
-/// The words of a file, without the brackets of the chosen one.
+/// The words of a file, without the brackets of the selected one.
 pub(super) fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned()).collect()
 }
 
-/// For a knob whose effect no single look can show.
+/// The proof of a knob whose effect cannot be observed at once.
 pub(super) fn unverified(why: &'static str) -> Prove {
     Box::new(move |_| ProofOutcome::Unverified(why.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! One write of a plan, and what becomes of it afterwards.
+//! One write of a plan, and what undoes it.
 
 use std::fmt;
 
@@ -7,32 +7,32 @@ use serde::Serialize;
 use super::target::KnobTarget;
 use crate::root::{Root, RootError};
 
-/// What becomes of a write when the knobs are put back.
+/// How a write is undone when the knobs are put back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreAction {
     /// The old value is written back.
     Restored,
-    /// Nothing is written, but another write of the plan loses this value: it is written back.
+    /// Nothing is written, but another write of the plan loses this value, so it is written back.
     Kept,
-    /// It goes with the group, the descriptor or the process that kvmeter made for it.
+    /// It ends with the group, the descriptor or the process that kvmeter made for it.
     Released,
     /// An action; nothing undoes it.
     Lasting,
 }
 
-/// One write: where, what is there, what will be there.
+/// One write: target, old value, new value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KnobWrite {
     pub place: KnobTarget,
-    /// `None` where the place comes to be with the plan, or holds nothing that can be read.
+    /// `None` where the target is created by the plan, or cannot be read.
     pub old: Option<String>,
     pub new: String,
     pub after: RestoreAction,
 }
 
 impl KnobWrite {
-    /// Turns a place that holds another value; `None` where it already holds this one.
+    /// A write to a target that holds another value; `None` where it already holds this one.
     pub(super) fn turn(
         root: &Root,
         place: KnobTarget,
@@ -45,12 +45,12 @@ impl KnobWrite {
         Ok(Some(KnobWrite { place, old: Some(old), new, after: RestoreAction::Restored }))
     }
 
-    /// Remembers what a place holds.
+    /// Remembers the value of a target.
     pub(super) fn keep(place: KnobTarget, value: String) -> KnobWrite {
         KnobWrite { place, old: Some(value.clone()), new: value, after: RestoreAction::Kept }
     }
 
-    /// Writes to what this process or a group of it holds.
+    /// A write to a setting of this process or its group.
     pub(super) fn release(place: KnobTarget, new: impl Into<String>) -> KnobWrite {
         KnobWrite { place, old: None, new: new.into(), after: RestoreAction::Released }
     }
@@ -61,7 +61,9 @@ impl fmt::Display for KnobWrite {
         let KnobWrite { place, old, new, after } = self;
         match after {
             RestoreAction::Kept => return write!(f, "{place}: {new} is remembered"),
-            RestoreAction::Lasting => return write!(f, "{place}: {new} (an action that nothing undoes)"),
+            RestoreAction::Lasting => {
+                return write!(f, "{place}: {new} (an action that nothing undoes)");
+            }
             RestoreAction::Restored | RestoreAction::Released => {}
         }
         match old {

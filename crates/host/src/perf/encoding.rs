@@ -1,5 +1,5 @@
-//! From an event as people write it (`event=0x2e,umask=0x41`) to the numbers
-//! that the kernel wants, by the layout that each PMU states in sysfs
+//! Encodes an event (`event=0x2e,umask=0x41`) for the kernel by the layout that
+//! each PMU states in sysfs
 //! (`Documentation/ABI/testing/sysfs-bus-event_source-devices-format`).
 
 use crate::parse::cpu_list;
@@ -11,7 +11,7 @@ pub(crate) const PMUS: &str = "/sys/bus/event_source/devices";
 /// An event of one PMU, ready for the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedEvent {
-    /// `cpu/event=0x2e,umask=0x41/`: as it is shown beside a number.
+    /// `cpu/event=0x2e,umask=0x41/`: the source of a reading.
     pub text: String,
     /// The manual's name for it, where a table knows it.
     pub label: Option<&'static str>,
@@ -22,7 +22,7 @@ pub struct EncodedEvent {
     /// Only what happens in user space (`u`), or in the kernel (`k`).
     pub only_user: bool,
     pub only_kernel: bool,
-    /// It happens wherever a CPU runs, so that a counter of it that stands still counts nothing.
+    /// It happens whenever a CPU runs, so a counter that does not move does not work.
     pub always: bool,
 }
 
@@ -35,7 +35,7 @@ impl EncodedEvent {
         }
     }
 
-    /// The event as one that happens wherever a CPU runs.
+    /// Marks the event as one that happens whenever a CPU runs.
     #[must_use]
     pub fn always(self) -> Self {
         EncodedEvent { always: true, ..self }

@@ -34,11 +34,11 @@ pub enum PerfTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PerfHandle(pub usize);
 
-/// What an event shows.
+/// The count of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerfCount {
     pub value: u64,
-    /// Nanoseconds in which it should have counted, and in which it did.
+    /// Nanoseconds for which it was enabled, and for which it really counted.
     pub enabled_ns: u64,
     pub running_ns: u64,
 }
@@ -63,12 +63,12 @@ impl fmt::Display for Errno {
     }
 }
 
-/// What counts: the running kernel, or a stand-in for tests.
+/// The running kernel, or a fake for tests.
 pub trait PerfKernel: Send {
     /// Opens an event, stopped, in the group of `leader` or as a new group's leader.
     ///
     /// # Errors
-    /// The number with which the kernel refuses.
+    /// The kernel's error number.
     fn open(
         &mut self,
         event: &PerfEvent,
@@ -79,13 +79,13 @@ pub trait PerfKernel: Send {
     /// Starts (or stops) a leader and its group, inherited threads' too.
     ///
     /// # Errors
-    /// The number with which the kernel refuses.
+    /// The kernel's error number.
     fn switch(&mut self, leader: PerfHandle, on: bool) -> Result<(), Errno>;
 
     /// Reads an event.
     ///
     /// # Errors
-    /// The number with which the kernel refuses.
+    /// The kernel's error number.
     fn read(&mut self, handle: PerfHandle) -> Result<PerfCount, Errno>;
 }
 

@@ -1,7 +1,7 @@
-//! Events of the kernel's performance counters (`perf_event_open(2)`): how an
-//! event is written for a machine ([`encode`], [`user_event`]), which events a
-//! CPU has ([`Table`]), what may be counted ([`Privilege`]), and how groups of
-//! them are counted ([`Session`]) through a [`Kernel`] that tests can replace.
+//! Events of the kernel's performance counters (`perf_event_open(2)`): encoding
+//! an event for a machine ([`encode`], [`user_event`]), the events of a CPU
+//! ([`EventTable`]), privileges ([`Privilege`]), and counting groups of events
+//! ([`PerfSession`]) through a [`PerfKernel`] that tests can replace.
 
 mod encoding;
 mod kernel;
@@ -12,10 +12,10 @@ mod table;
 
 pub(crate) use encoding::PMUS;
 pub use encoding::{EncodedEvent, cpumask, encode, event, named, pmus, user_event};
-pub use kernel::{PerfCount, Errno, PerfEvent, PerfHandle, PerfKernel, RunningKernel, PerfTarget};
+pub use kernel::{Errno, PerfCount, PerfEvent, PerfHandle, PerfKernel, PerfTarget, RunningKernel};
 pub(crate) use plan::targets;
-pub use plan::{UserEvent, CounterPlan, PlannedGroup, EventRole, plan};
+pub use plan::{CounterPlan, EventRole, PlannedGroup, UserEvent, plan};
 pub use privilege::Privilege;
 pub(crate) use session::did_not_move;
-pub use session::{CountedEvent, EventGroup, Refused, PerfSession, GroupCounts};
-pub use table::{CoreEvents, LastLevel, PerfQuantity, RawEvent, EventTable, core};
+pub use session::{CountedEvent, EventGroup, GroupCounts, PerfSession, Refused};
+pub use table::{CoreEvents, EventTable, LastLevel, PerfQuantity, RawEvent, core};

@@ -1,5 +1,5 @@
-//! What to count on this machine for this run: events, groups and targets.
-//! Decided from files alone, so a recorded machine decides as the real one.
+//! The events, groups and targets to count for a run. Decided from files alone,
+//! so that a recorded machine gives the same plan as the real one.
 
 use model::Scope;
 
@@ -13,7 +13,7 @@ use crate::probe::{Context, CounterScope};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-/// What an event of a group is for.
+/// The role of an event in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventRole {
     UserInstructions,
@@ -23,7 +23,7 @@ pub enum EventRole {
     User(usize),
 }
 
-/// A group and what its events are for.
+/// A group and the roles of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedGroup {
     pub roles: Vec<EventRole>,
@@ -41,14 +41,14 @@ pub struct UserEvent {
     pub uncore: bool,
 }
 
-/// What will be counted.
+/// The events to be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterPlan {
     /// The core's PMU and table; without it only the user's own events are counted.
     pub core: Result<CoreEvents, Unavailable>,
     pub scope: Scope,
     pub groups: Vec<PlannedGroup>,
-    /// What is not counted, and why.
+    /// Events that are not counted, and why.
     pub absent: Vec<(EventRole, Unavailable)>,
     pub user_events: Vec<UserEvent>,
     /// Only user space is counted, and why.
@@ -58,7 +58,11 @@ pub struct CounterPlan {
 /// The quantities that are counted together, so that their quotients hold. Four
 /// general counters hold each group on every CPU of the tables.
 const GROUPS: &[&[EventRole]] = &[
-    &[EventRole::UserInstructions, EventRole::KernelInstructions, EventRole::Of(PerfQuantity::Cycles)],
+    &[
+        EventRole::UserInstructions,
+        EventRole::KernelInstructions,
+        EventRole::Of(PerfQuantity::Cycles),
+    ],
     &[
         EventRole::Of(PerfQuantity::Instructions),
         EventRole::Of(PerfQuantity::Branches),
@@ -82,7 +86,7 @@ const GROUPS: &[&[EventRole]] = &[
     ],
 ];
 
-/// Decides what is counted.
+/// Makes the plan.
 ///
 /// # Errors
 /// There is no PMU or no table for it and the user named no event, nothing may
@@ -137,7 +141,11 @@ pub fn plan(root: &Root, context: &Context) -> Result<CounterPlan, Unavailable> 
 
 impl CounterPlan {
     /// The core's events of a slot; `None` where it is counted elsewhere.
-    fn core_events(&self, root: &Root, slot: EventRole) -> Result<Vec<EncodedEvent>, Option<Unavailable>> {
+    fn core_events(
+        &self,
+        root: &Root,
+        slot: EventRole,
+    ) -> Result<Vec<EncodedEvent>, Option<Unavailable>> {
         use PerfQuantity::{Instructions, LlcMisses, LlcReferences};
         let core = self.core.as_ref().map_err(|why| Some(why.clone()))?;
         let apart = core.table.last_level != LastLevel::Core;
@@ -191,7 +199,11 @@ impl CounterPlan {
                     }
                 }
                 let targets = cpumask(root, &pmu)?.into_iter().map(PerfTarget::Cpu).collect();
-                Ok(PlannedGroup { roles: slots, group: EventGroup { events, targets, inherit: false }, uncore: true })
+                Ok(PlannedGroup {
+                    roles: slots,
+                    group: EventGroup { events, targets, inherit: false },
+                    uncore: true,
+                })
             };
             let groups: Result<Vec<PlannedGroup>, Unavailable> = names.map(group).collect();
             groups.and_then(|groups| match groups.is_empty() {
@@ -205,7 +217,8 @@ impl CounterPlan {
         match groups {
             Ok(groups) => self.groups.extend(groups),
             Err(why) => {
-                self.absent.extend(quantities.map(|quantity| (EventRole::Of(quantity), why.clone())));
+                self.absent
+                    .extend(quantities.map(|quantity| (EventRole::Of(quantity), why.clone())));
             }
         }
     }
@@ -244,9 +257,15 @@ impl CounterPlan {
                     targets: cpus.into_iter().map(PerfTarget::Cpu).collect(),
                     inherit: false,
                 },
-                None => EventGroup { events: vec![event.clone()], targets: targets.to_vec(), inherit },
+                None => {
+                    EventGroup { events: vec![event.clone()], targets: targets.to_vec(), inherit }
+                }
             };
-            self.groups.push(PlannedGroup { roles: vec![EventRole::User(at)], group, uncore: apart });
+            self.groups.push(PlannedGroup {
+                roles: vec![EventRole::User(at)],
+                group,
+                uncore: apart,
+            });
         }
         self.user_events.push(UserEvent { name, event, uncore: apart });
     }
@@ -259,7 +278,10 @@ fn shown(mut event: EncodedEvent, raw: &RawEvent) -> EncodedEvent {
 }
 
 /// The threads or CPUs to count on, and the boundary that they make.
-pub(crate) fn targets(root: &Root, context: &Context) -> Result<(Scope, Vec<PerfTarget>), Unavailable> {
+pub(crate) fn targets(
+    root: &Root,
+    context: &Context,
+) -> Result<(Scope, Vec<PerfTarget>), Unavailable> {
     let scope = match context.counters.scope {
         CounterScope::Auto if context.server_pids.is_empty() => CounterScope::Process,
         CounterScope::Auto => CounterScope::Servers,

@@ -1,5 +1,6 @@
-//! Who may count what: `perf_event_paranoid` and the capabilities of the
-//! process (`Documentation/admin-guide/sysctl/kernel.rst`, `perf-security.rst`).
+//! The privilege to count events: `perf_event_paranoid` and the capabilities of
+//! the process (`Documentation/admin-guide/sysctl/kernel.rst`,
+//! `perf-security.rst`).
 
 use crate::parse::field;
 use crate::root::{Root, RootError};
@@ -38,7 +39,7 @@ impl Privilege {
         Ok(Privilege { level, capable: mask.is_some_and(|mask| mask & CAPABILITIES != 0) })
     }
 
-    /// What happens on a CPU, whoever runs there; PMUs outside the cores too.
+    /// Whole CPUs, and PMUs outside the cores.
     pub fn whole_cpus(self) -> Result<(), Unavailable> {
         self.up_to(0, "only root may count whole CPUs and units outside the cores")
     }
@@ -54,12 +55,12 @@ impl Privilege {
         self.up_to(2, "only root may count anything")
     }
 
-    fn up_to(self, level: i32, who: &str) -> Result<(), Unavailable> {
+    fn up_to(self, level: i32, permitted: &str) -> Result<(), Unavailable> {
         if self.capable || self.level <= level {
             return Ok(());
         }
         Err(Unavailable::new(
-            format!("{PARANOID} is {}: {who}", self.level),
+            format!("{PARANOID} is {}: {permitted}", self.level),
             format!(
                 "run as root, give kvmeter CAP_PERFMON (setcap cap_perfmon+ep), or sysctl \
                  kernel.perf_event_paranoid={level}"

@@ -1,7 +1,7 @@
 //! Groups of events counted on several threads or CPUs over a window.
 
 use super::encoding::EncodedEvent;
-use super::kernel::{PerfCount, Errno, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
+use super::kernel::{Errno, PerfCount, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
 use crate::unavailable::Unavailable;
 
 /// Events that share their time on the counters, so that quotients of them hold.
@@ -16,18 +16,18 @@ pub struct EventGroup {
 /// An event that the kernel would not open, and why.
 pub type Refused = Unavailable;
 
-/// What one event gained, scaled to the whole window.
+/// The count of one event, scaled to the whole window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CountedEvent {
     pub value: f64,
-    /// The share of the time in which it really counted; below 1 the counters
-    /// were shared with others, and `value` is scaled up by it.
+    /// The share of the time in which it really counted. Below 1 the counters
+    /// were multiplexed, and `value` is scaled up.
     pub running: f64,
     /// The time that it covers, summed over the targets.
     pub seconds: f64,
 }
 
-/// Why a count of nothing is none where there was something to count.
+/// Why a zero count is unavailable where there was something to count.
 pub(crate) fn did_not_move(event: &str) -> Unavailable {
     Unavailable::new(
         format!("the counter of {event} did not move: this machine does not count it"),
@@ -35,7 +35,7 @@ pub(crate) fn did_not_move(event: &str) -> Unavailable {
     )
 }
 
-/// What a group gained.
+/// The counts of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupCounts {
     /// Over all targets, in the order of the group's events.
@@ -66,12 +66,15 @@ struct TargetRow {
 }
 
 impl PerfSession {
-    /// Opens every event of every group. An event that the kernel refuses is
-    /// left out and told by [`Session::stop`]; a thread that has ended is skipped.
+    /// Opens every event of every group. An event that the kernel refuses is left
+    /// out and reported by [`PerfSession::stop`]; a thread that has ended is skipped.
     ///
     /// # Errors
     /// There are no descriptors left, or no target is left to count on.
-    pub fn open(mut kernel: Box<dyn PerfKernel>, groups: &[EventGroup]) -> Result<PerfSession, Unavailable> {
+    pub fn open(
+        mut kernel: Box<dyn PerfKernel>,
+        groups: &[EventGroup],
+    ) -> Result<PerfSession, Unavailable> {
         let mut open = Vec::new();
         for group in groups {
             open.push(open_group(kernel.as_mut(), group)?);
@@ -92,11 +95,11 @@ impl PerfSession {
         }
     }
 
-    /// Stops counting: what each group gained since `start`, in the groups' order.
+    /// Stops counting and returns the counts of each group since `start`, in order.
     pub fn stop(&mut self) -> Vec<GroupCounts> {
         // All stop before any is read, so that they cover the same time.
         for row in self.groups.iter().flat_map(|group| &group.rows) {
-            // A leader that is gone shows in its reading.
+            // A lost leader shows when it is read.
             let _ = self.kernel.switch(row.leader, false);
         }
         let kernel = self.kernel.as_mut();
@@ -142,7 +145,11 @@ fn open_group(kernel: &mut dyn PerfKernel, group: &EventGroup) -> Result<Open, U
     Ok(Open { events: group.events.clone(), refused, rows })
 }
 
-fn read(kernel: &mut dyn PerfKernel, events: &[EncodedEvent], row: &TargetRow) -> Vec<Result<PerfCount, Unavailable>> {
+fn read(
+    kernel: &mut dyn PerfKernel,
+    events: &[EncodedEvent],
+    row: &TargetRow,
+) -> Vec<Result<PerfCount, Unavailable>> {
     let look = |(handle, event): (&Option<PerfHandle>, &EncodedEvent)| match handle {
         Some(handle) => kernel.read(*handle).map_err(|errno| event_lost(errno, &event.text)),
         None => Err(Unavailable::new(format!("{} was not opened", event.text), "see its group")),
@@ -150,7 +157,7 @@ fn read(kernel: &mut dyn PerfKernel, events: &[EncodedEvent], row: &TargetRow) -
     row.handles.iter().zip(events).map(look).collect()
 }
 
-/// What one event gained on one target: count, enabled, running.
+/// The difference of one event on one target: count, enabled, running.
 fn gained(
     event: &str,
     before: &Result<PerfCount, Unavailable>,
@@ -174,7 +181,8 @@ fn gained(
 
 fn tally(kernel: &mut dyn PerfKernel, group: &Open) -> GroupCounts {
     let mut each = Vec::new();
-    let mut columns: Vec<Vec<Result<PerfCount, Unavailable>>> = vec![Vec::new(); group.events.len()];
+    let mut columns: Vec<Vec<Result<PerfCount, Unavailable>>> =
+        vec![Vec::new(); group.events.len()];
     for row in &group.rows {
         let after = read(kernel, &group.events, row);
         let mut counted = Vec::new();
@@ -200,7 +208,7 @@ fn tally(kernel: &mut dyn PerfKernel, group: &Open) -> GroupCounts {
     };
     let mut events: Vec<Result<CountedEvent, Unavailable>> =
         columns.into_iter().enumerate().map(sum).collect();
-    // A hypervisor that shows counters and does not run them shows all of a PMU so.
+    // A hypervisor that offers counters without running them leaves all of a PMU at zero.
     if let Some(at) = (0..events.len()).find(|at| stands_still(group, *at, &events[*at])) {
         for counted in events.iter_mut().filter(|counted| is_zero(counted)) {
             *counted = Err(did_not_move(&group.events[at].text));
@@ -210,17 +218,17 @@ fn tally(kernel: &mut dyn PerfKernel, group: &Open) -> GroupCounts {
 }
 
 /// A thread that ran so long, in seconds, was in user space too.
-const IN_USER_SPACE_TOO_S: f64 = 10e-3;
+const MIN_USER_SPACE_S: f64 = 10e-3;
 
-/// Whether an event that always happens did not, where CPUs ran.
+/// Whether an event that always happens counted zero while CPUs ran.
 fn stands_still(group: &Open, at: usize, counted: &Result<CountedEvent, Unavailable>) -> bool {
     let event = &group.events[at];
     let ran_s = counted.as_ref().map_or(0.0, |counted| counted.seconds);
-    // A counter of a thread is on only while that runs; one of a CPU also while that sleeps.
+    // A thread's counter is on only while the thread runs, a CPU's also while the CPU sleeps.
     let threads = group.rows.iter().all(|row| matches!(row.target, PerfTarget::Thread(_)));
     let ran = match event.only_user || event.only_kernel {
         false => ran_s > 0.0,
-        true => event.only_user && threads && ran_s >= IN_USER_SPACE_TOO_S,
+        true => event.only_user && threads && ran_s >= MIN_USER_SPACE_S,
     };
     event.always && ran && is_zero(counted)
 }
@@ -235,7 +243,7 @@ fn scaled(event: &str, gains: &[PerfCount]) -> Result<CountedEvent, Unavailable>
     let sum = |of: fn(&PerfCount) -> u64| gains.iter().map(of).sum::<u64>() as f64;
     let (enabled, running) = (sum(|gain| gain.enabled_ns), sum(|gain| gain.running_ns));
     if enabled == 0.0 {
-        // No thread ran: nothing happened, and all of nothing was counted.
+        // No thread ran, so zero is the whole count.
         return Ok(CountedEvent { value: sum(|gain| gain.value), running: 1.0, seconds: 0.0 });
     }
     if running == 0.0 {
@@ -247,9 +255,9 @@ fn scaled(event: &str, gains: &[PerfCount]) -> Result<CountedEvent, Unavailable>
     let on = || gains.iter().filter(|gain| gain.running_ns > 0);
     let value: f64 =
         on().map(|g| g.value as f64 * (g.enabled_ns as f64 / g.running_ns as f64)).sum();
-    let seen: f64 = on().map(|gain| gain.enabled_ns as f64).sum();
+    let counted_ns: f64 = on().map(|gain| gain.enabled_ns as f64).sum();
     Ok(CountedEvent {
-        value: value * (enabled / seen),
+        value: value * (enabled / counted_ns),
         running: running / enabled,
         seconds: enabled * 1e-9,
     })
@@ -266,7 +274,7 @@ fn event_lost(errno: Errno, event: &str) -> Unavailable {
     )
 }
 
-/// What the kernel's refusal means (`perf_event_open(2)`, ERRORS).
+/// Explains the kernel's refusal (`perf_event_open(2)`, ERRORS).
 fn explain(errno: Errno, event: &str, group: usize) -> Unavailable {
     use nix::errno::Errno as E;
     let (what, remedy) = match E::from_raw(errno.0) {

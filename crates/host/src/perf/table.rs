@@ -1,4 +1,4 @@
-//! Which raw event of which CPU stands for which quantity.
+//! The raw events of each quantity by CPU.
 //!
 //! The kernel's generic events are not used: `cache-misses` is the last level
 //! on Intel, the L2 on Zen and the L1D on Arm. Codes and names are those of
@@ -12,7 +12,7 @@ use crate::unavailable::Unavailable;
 
 use super::encoding::PMUS;
 
-/// What is counted, whatever a CPU calls it.
+/// A quantity, independent of a CPU's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PerfQuantity {
     Instructions,
@@ -40,7 +40,7 @@ pub struct RawEvent {
     pub name: &'static str,
 }
 
-/// Where the last level is counted.
+/// Which PMU counts the last level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastLevel {
     /// By the core: of the threads or CPUs that are counted.
@@ -72,7 +72,7 @@ impl EventTable {
 pub struct CoreEvents {
     pub pmu: String,
     pub table: EventTable,
-    /// Whether the PMU lists the events that it has (Arm).
+    /// Whether the PMU lists its events (Arm).
     lists_events: bool,
 }
 
@@ -81,7 +81,11 @@ impl CoreEvents {
     ///
     /// # Errors
     /// This kind of core has none, or the PMU does not implement it.
-    pub fn events(&self, root: &Root, quantity: PerfQuantity) -> Result<&'static [RawEvent], Unavailable> {
+    pub fn events(
+        &self,
+        root: &Root,
+        quantity: PerfQuantity,
+    ) -> Result<&'static [RawEvent], Unavailable> {
         let Some(raws) = self.table.of(quantity) else {
             return Err(Unavailable::new(
                 format!("the event table of {} has no event for it", self.table.name),
@@ -378,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_by_family_and_model() {
+    fn finds_tables_by_family_and_model() {
         for (vendor, family, model, expected) in [
             ("GenuineIntel", 6, 63, "Intel Haswell and Broadwell"),
             ("GenuineIntel", 6, 79, "Intel Haswell and Broadwell"),

@@ -1,26 +1,26 @@
-//! Which probes a run has.
+//! The choice of probes of a run.
 
 use thiserror::Error;
 
 use super::{PROBES, ProbeSpec, energy};
 use crate::unavailable::Unavailable;
 
-/// What a run cannot be told without: they read a few files of `/proc` and are always there.
+/// Probes that every run needs: they read a few files of `/proc`.
 const ALWAYS: [&str; 7] = ["pressure", "device", "quota", "machine", "memory", "io", "cpu"];
 
-/// The probes besides those that are always there.
+/// The probes besides those that always run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ProbeChoice {
-    /// Everything that works here.
+    /// Every probe that works here.
     #[default]
     Auto,
-    /// These, and energy sources that are configured.
+    /// These, and configured energy sources.
     Only(Vec<String>),
     /// None.
     Off,
 }
 
-/// A name that no probe has.
+/// An unknown probe name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("there is no probe `{name}`; {hint}")]
 pub struct UnknownProbe {
@@ -59,7 +59,7 @@ impl ProbeChoice {
         Ok(())
     }
 
-    /// Whether a probe is among them; `configured` says that settings of its own were given.
+    /// Whether a probe is chosen; `configured`: it was given settings of its own.
     pub(super) fn takes(&self, spec: &ProbeSpec, configured: bool) -> Result<(), Unavailable> {
         let name = spec.name;
         let chosen = ALWAYS.contains(&name)
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_limits_the_choice_and_the_basics_stay() {
+    fn naming_a_probe_keeps_the_basic_ones() {
         assert!(ALWAYS.iter().all(|name| ProbeChoice::Off.takes(spec(name), false).is_ok()));
         let mut choice = ProbeChoice::Auto;
         assert!(PROBES.iter().all(|spec| choice.takes(spec, false).is_ok()));

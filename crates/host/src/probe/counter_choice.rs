@@ -1,4 +1,4 @@
-//! What a study or a flag asks of the hardware counters; by default nothing.
+//! The hardware counters that a study or a flag chooses.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,18 +12,18 @@ pub struct CounterChoice {
     pub events: Vec<String>,
 }
 
-/// Whose events are counted.
+/// The scope of the counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CounterScope {
-    /// The servers where there are some on this machine, else this process.
+    /// The servers if there are some on this machine, else this process.
     #[default]
     Auto,
     /// This process with all its threads.
     Process,
     /// The processes of [`Context::server_pids`](super::Context::server_pids).
     Servers,
-    /// The CPUs of [`Context::cpus`](super::Context::cpus), whoever runs there.
+    /// The CPUs of [`Context::cpus`](super::Context::cpus), whatever runs there.
     Cpus,
     /// Every CPU.
     Machine,

@@ -1,16 +1,16 @@
-//! Probes whose signals are what counters gained between two looks.
+//! Probes that read counters at both ends of a window.
 
 use std::time::Duration;
 
 use model::Reading;
 
-use super::{SignalWindow, Probe, Signal};
+use super::{Probe, Signal, SignalWindow};
 use crate::unavailable::Unavailable;
 
-/// One look: what each signal's counter or level shows, in the signals' order.
+/// The values of each signal's counter or level, in the signals' order.
 pub(super) type CounterValues = Result<Vec<Result<u64, Unavailable>>, Unavailable>;
 
-/// A counter and how many of the signal's units one step of it is.
+/// Units of the signal in one step of the counter.
 #[derive(Clone, Copy)]
 pub(super) struct Scale(pub f64);
 
@@ -22,7 +22,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// `look` reads as many counters as there are `signals` and `scales`.
+    /// `look` must return one value for each of `signals` and `scales`.
     pub fn new(
         signals: &'static [Signal],
         scales: Vec<Scale>,
@@ -32,8 +32,11 @@ impl Counters {
         Counters { signals, scales, look: Box::new(look), before }
     }
 
-    /// Counters that already count the signals' units.
-    pub fn plain(signals: &'static [Signal], look: impl FnMut() -> CounterValues + Send + 'static) -> Self {
+    /// Counters in the signals' own units.
+    pub fn plain(
+        signals: &'static [Signal],
+        look: impl FnMut() -> CounterValues + Send + 'static,
+    ) -> Self {
         Counters::new(signals, vec![Scale(1.0); signals.len()], look)
     }
 }
@@ -58,12 +61,12 @@ impl Probe for Counters {
     }
 }
 
-/// Counters of devices, which its readings name.
+/// Counters of devices; the readings name the devices.
 pub(super) struct OfDevices {
     pub(super) counters: Counters,
     /// Empty: none.
     pub(super) devices: String,
-    /// Signals that are of something else.
+    /// Signals that are not of these devices.
     pub(super) except: &'static [&'static str],
 }
 
@@ -91,7 +94,7 @@ fn pick(look: &CounterValues, at: usize) -> Result<u64, Unavailable> {
     }
 }
 
-/// What a counter gained; one that went down has no meaning over the window.
+/// The gain of a counter; an error if it went down.
 pub(super) fn gained(signal: &Signal, before: u64, after: u64) -> Result<u64, Unavailable> {
     after.checked_sub(before).ok_or_else(|| {
         Unavailable::new(

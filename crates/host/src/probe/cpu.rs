@@ -2,7 +2,7 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, CounterValues, Scale};
+use super::counters::{CounterValues, Counters, Scale};
 use super::usage::usage;
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::parse::field;

@@ -1,8 +1,8 @@
-//! The disks under the store, whoever used them.
+//! Counters of the disks under the store.
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, CounterValues, OfDevices, Scale};
+use super::counters::{CounterValues, Counters, OfDevices, Scale};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::storage::disk::SECTOR;
@@ -23,7 +23,7 @@ const SIGNALS: &[Signal] = &[
     device("device.busy", Unit::Seconds, "/proc/diskstats: time spent doing I/O"),
 ];
 
-/// Where each signal stands behind the device's name, and its unit there.
+/// Field of each signal behind the device's name, and its unit.
 const FIELDS: [(usize, f64); 6] = [
     (2, SECTOR as f64),
     (6, SECTOR as f64),

@@ -24,7 +24,7 @@ const SIGNALS: &[Signal] = &[
     Signal::new("dram.written", Unit::Bytes, Scope::Machine, "perf_event_open"),
 ];
 
-/// What an event counts: positions in [`SIGNALS`].
+/// Positions in [`SIGNALS`].
 const READ: usize = 0;
 const WRITTEN: usize = 1;
 
@@ -80,7 +80,7 @@ pub(super) fn over(
     Ok(Box::new(Dram { session: PerfSession::open(kernel()?, &groups)?, steps, sources }))
 }
 
-/// The events of a controller, each with what it counts.
+/// The events of a controller, each with its position in [`SIGNALS`].
 fn intel_events(root: &Root, pmu: &str) -> Vec<(usize, String)> {
     let listed = |name: &str| root.exists(&format!("{PMUS}/{pmu}/events/{name}"));
     let mut events = Vec::new();
@@ -115,7 +115,7 @@ fn source(groups: &[EventGroup], at: usize) -> String {
 
 struct Dram {
     session: PerfSession,
-    /// Of each PMU's events: what it counts, and the bytes of a step.
+    /// Of each PMU's events: the position in [`SIGNALS`], and the bytes of a step.
     steps: Vec<Vec<(usize, f64)>>,
     sources: [String; 2],
 }
@@ -134,7 +134,7 @@ impl Probe for Dram {
                 .filter(|(_, (one, _))| *one == way)
                 .map(|(counted, (_, step))| Ok(counted.clone()?.value * step))
                 .sum::<Result<f64, Unavailable>>()?;
-            // One controller may have no memory; all together are never without traffic.
+            // One controller may have no memory, but all together always have traffic.
             if bytes == 0.0 { Err(did_not_move(SIGNALS[way].name)) } else { Ok(bytes) }
         };
         let reading = |(at, signal): (usize, &Signal)| {

@@ -5,7 +5,10 @@ use std::time::Duration;
 use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
-use crate::perf::{CountedEvent, UserEvent, CounterPlan, PlannedGroup, PerfQuantity, PerfSession, EventRole, GroupCounts, PerfTarget, plan};
+use crate::perf::{
+    CountedEvent, CounterPlan, EventRole, GroupCounts, PerfQuantity, PerfSession, PerfTarget,
+    PlannedGroup, UserEvent, plan,
+};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
@@ -95,7 +98,7 @@ struct FoundEvents<'a> {
     tallies: Vec<GroupCounts>,
 }
 
-/// A number with where it came from.
+/// A number with its source.
 struct EventFigure {
     value: Result<f64, Unavailable>,
     source: String,
@@ -115,13 +118,17 @@ impl FoundEvents<'_> {
             "ipc" => self.ipc(),
             "branches" => self.sum(EventRole::Of(Branches)),
             "branch_misses" => self.sum(EventRole::Of(BranchMisses)),
-            "branch_miss_ratio" => self.quotient(EventRole::Of(BranchMisses), EventRole::Of(Branches), 1.0),
+            "branch_miss_ratio" => {
+                self.quotient(EventRole::Of(BranchMisses), EventRole::Of(Branches), 1.0)
+            }
             "l1d.misses" => self.sum(EventRole::Of(L1dMisses)),
             "l1i.misses" => self.sum(EventRole::Of(L1iMisses)),
             "l2.misses" => self.sum(EventRole::Of(L2Misses)),
             "llc.references" => self.sum(EventRole::Of(LlcReferences)),
             "llc.misses" => self.sum(EventRole::Of(LlcMisses)),
-            "llc.miss_ratio" => self.quotient(EventRole::Of(LlcMisses), EventRole::Of(LlcReferences), 1.0),
+            "llc.miss_ratio" => {
+                self.quotient(EventRole::Of(LlcMisses), EventRole::Of(LlcReferences), 1.0)
+            }
             "dtlb.misses" => self.sum(EventRole::Of(DtlbMisses)),
             "itlb.misses" => self.sum(EventRole::Of(ItlbMisses)),
             "mpki.branch" => self.per_thousand(BranchMisses),
@@ -141,7 +148,7 @@ impl FoundEvents<'_> {
         reading
     }
 
-    /// The groups in which a slot is, with what they counted.
+    /// The groups that have a role, with their counts.
     fn groups(&self, slot: EventRole) -> impl Iterator<Item = (&PlannedGroup, &GroupCounts)> {
         let pairs = self.plan.groups.iter().zip(&self.tallies);
         pairs.filter(move |(planned, _)| planned.roles.contains(&slot))
@@ -213,7 +220,8 @@ impl FoundEvents<'_> {
         let kernel = self.quotient(EventRole::KernelInstructions, cycles, 1.0);
         let value = user.value.and_then(|user| Ok(user + kernel.value?));
         let of = |slot| self.groups(slot).next().map(|(group, _)| source(group, slot));
-        let source = [EventRole::UserInstructions, EventRole::KernelInstructions].into_iter().filter_map(of);
+        let source =
+            [EventRole::UserInstructions, EventRole::KernelInstructions].into_iter().filter_map(of);
         let parts: Vec<String> = source.collect();
         let source = match of(cycles) {
             Some(cycles) => format!("({}) / {cycles}", parts.join(" + ")),
@@ -239,7 +247,8 @@ impl FoundEvents<'_> {
     /// Where CPUs are counted: instructions a cycle of each of them.
     fn of_each_cpu(&self, window: Duration) -> Vec<Reading> {
         let cycles = EventRole::Of(PerfQuantity::Cycles);
-        let Some((planned, tally)) = self.groups(cycles).find(|(planned, _)| !planned.uncore) else {
+        let Some((planned, tally)) = self.groups(cycles).find(|(planned, _)| !planned.uncore)
+        else {
             return Vec::new();
         };
         let of = |counted: &[Result<CountedEvent, Unavailable>], wanted: &[EventRole]| {
@@ -266,9 +275,11 @@ impl FoundEvents<'_> {
         let extra = |(at, extra): (usize, &UserEvent)| {
             let figure = match &extra.event {
                 Ok(_) => self.sum(EventRole::User(at)),
-                Err(why) => {
-                    EventFigure { value: Err(why.clone()), source: String::new(), uncore: extra.uncore }
-                }
+                Err(why) => EventFigure {
+                    value: Err(why.clone()),
+                    source: String::new(),
+                    uncore: extra.uncore,
+                },
             };
             let mut reading = count("event").reading(figure.value, window);
             reading.signal = format!("event.{}", extra.name);
@@ -289,8 +300,12 @@ fn source(planned: &PlannedGroup, slot: EventRole) -> String {
     mine.collect::<Vec<String>>().join(" + ")
 }
 
-/// What a group counted of a slot, all its events together.
-fn within(planned: &PlannedGroup, tally: &GroupCounts, slot: EventRole) -> Result<f64, Unavailable> {
+/// The count of a role in a group, over all its events.
+fn within(
+    planned: &PlannedGroup,
+    tally: &GroupCounts,
+    slot: EventRole,
+) -> Result<f64, Unavailable> {
     let pairs = planned.roles.iter().zip(&tally.events);
     let mine = pairs.filter(|(of, _)| **of == slot);
     mine.map(|(_, counted)| counted.clone().map(|counted| counted.value)).sum()

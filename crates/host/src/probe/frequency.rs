@@ -8,19 +8,15 @@ use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::facts::topology::online;
-use crate::perf::{CountedEvent, EventGroup, Privilege, PerfSession, PerfTarget, named};
+use crate::perf::{CountedEvent, EventGroup, PerfSession, PerfTarget, Privilege, named};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "frequency",
-    signals: SIGNALS,
-    reads: "perf_event_open: the msr PMU",
-    init,
-};
+pub(super) const SPEC: ProbeSpec =
+    ProbeSpec { name: "frequency", signals: SIGNALS, reads: "perf_event_open: the msr PMU", init };
 
 const SIGNALS: &[Signal] = &[MEAN, AWAKE];
-/// Of the time in which a CPU was awake.
+/// Over the time in which a CPU was not idle.
 const MEAN: Signal = Signal::new(
     "frequency.mean",
     Unit::Hertz,

@@ -1,8 +1,8 @@
-//! What this process asked of files, and what of it reached storage.
+//! I/O of this process: on files, and on storage.
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, CounterValues};
+use super::counters::{CounterValues, Counters};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::parse::field;
 use crate::root::{Root, RootError};

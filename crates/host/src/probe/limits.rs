@@ -1,6 +1,6 @@
-//! How much of what it may use this process has used, with what the kernel did for it: CPU time,
-//! memory and the network links. Shares of 1 mean that there is no more. What other programs used
-//! of the CPUs is not in it: that is `machine.neighbours`.
+//! Use of CPU time, memory and network links as shares of their limits, with the kernel's work for
+//! this process. At 1 a limit is reached. CPU time of other programs is not included: that is
+//! `machine.neighbours`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,7 +87,7 @@ impl Probe for Limits {
 }
 
 impl Limits {
-    /// The share, and what it is a share of.
+    /// The share, and its limit in words.
     fn cpu(&self, window: Duration) -> Result<(f64, String), Unavailable> {
         let not_started = || Unavailable::new("the probe was not started", "start it first");
         let used_s = usage(&self.root)?.cpu_seconds() - self.used_s.ok_or_else(not_started)?;
@@ -97,9 +97,9 @@ impl Limits {
         let mask = affinity::cpus(&self.root).map_err(unreadable)?.cpus.len() as f64;
         let Capacity { cpus: allowed, words } = capacity(&self.root, &[]).map_err(unreadable)?;
         let own = used_s / (allowed * window.as_secs_f64()).max(1e-9);
-        // What the kernel does in the process's name is under no quota but on the same CPUs.
+        // Kernel threads are under no quota but use the same CPUs.
         let with_kernel = used_s / (mask * window.as_secs_f64()).max(1e-9) + self.kernel();
-        // A quota is refilled in periods, so a window may hold a little more than its part.
+        // A quota is refilled in periods, so a window may contain a little more than its share.
         Ok((own.max(with_kernel).min(1.0), words))
     }
 
@@ -169,7 +169,7 @@ fn links(root: &Root) -> Vec<(String, f64, [u64; 2])> {
     names.into_iter().filter_map(link).collect()
 }
 
-/// What cannot be given back, of the machine or of the tightest group.
+/// Memory that cannot be reclaimed, as a share of the machine's or the tightest group's limit.
 fn memory(root: &Root) -> Result<f64, Unavailable> {
     let of_machine = || -> Result<f64, Unavailable> {
         let (available, total) = (available_bytes(root)?, total_bytes(root)?);

@@ -1,10 +1,10 @@
-//! The last level as resctrl sees it: what lies in it and what passed between
-//! it and memory (`Documentation/filesystems/resctrl.rst`). Of the default
-//! group: tasks that were put into another group are not in it.
+//! Occupancy of the last level and traffic between it and memory, from resctrl
+//! (`Documentation/filesystems/resctrl.rst`). Of the default group: tasks in
+//! another group are not counted.
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, CounterValues};
+use super::counters::{CounterValues, Counters};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::cpu;
 use crate::root::{Root, RootError};

@@ -1,4 +1,4 @@
-//! What all CPUs of the machine did, and what others took from it.
+//! CPU time of the whole machine, and the share of other processes.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     watching(root, false)
 }
 
-/// The probe; with `children`, whatever children use that end and are waited for within its window
-/// is not the neighbours' either.
+/// The probe; with `children`, CPU time of children that end and are reaped within its window
+/// does not count as other processes', either.
 pub(super) fn watching(root: &Root, children: bool) -> Result<Box<dyn Probe>, Unavailable> {
     cpu_ticks(root)?;
     let not_started = Unavailable::new("the probe was not started", "start it first");
@@ -143,11 +143,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_are_what_is_left_of_the_busy_time() {
+    fn neighbours_are_the_rest_of_the_busy_time() {
         assert!((neighbours(0.75, 0.0, 1.0, 2.0).unwrap() - 0.25).abs() < 1e-12);
         // A sampling error is no negative neighbour.
         assert_eq!(neighbours(0.49, 0.0, 1.0, 2.0), Ok(0.0));
-        // Nor is what was stolen from this process.
+        // Nor is time that was stolen from this process.
         assert_eq!(neighbours(0.4, 0.1, 1.0, 2.0), Ok(0.0));
         let why = neighbours(0.1, 0.1, 1.0, 2.0).unwrap_err();
         assert!(why.reason.contains("another machine's"), "{}", why.reason);

@@ -1,4 +1,4 @@
-//! The memory of this process that really lies in RAM.
+//! Resident memory of this process.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::unavailable::Unavailable;
 
 const STATUS: &str = "/proc/self/status";
 const CLEAR: &str = "/proc/self/clear_refs";
-/// What the kernel documents to set the peak back to the present size.
+/// The documented value that resets the peak to the present size.
 const CLEAR_PEAK: &str = "5";
 
 /// The kernel counts pages in batches, so both sizes are a little off.
@@ -39,7 +39,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
 
 struct Memory {
     root: Root,
-    /// Whether the peak was seen to be set back when the window began.
+    /// Whether the peak was reset when the window began.
     reset: bool,
     before: Result<u64, Unavailable>,
 }
@@ -50,7 +50,7 @@ impl Probe for Memory {
         self.before = read(&self.root, "VmHWM");
         let resident = read(&self.root, "VmRSS");
         self.reset = match (&self.before, resident) {
-            // A sandbox may take the write and do nothing: only the effect counts.
+            // A sandbox may accept the write without effect, so check it.
             (Ok(peak), Ok(now)) => written && *peak <= now + now / 16 + SLACK,
             _ => false,
         };
@@ -69,7 +69,7 @@ impl Memory {
     fn peak(&self) -> Result<u64, Unavailable> {
         let before = self.before.clone()?;
         let after = read(&self.root, "VmHWM")?;
-        // Where the peak cannot be set back, only a new one is of this window.
+        // Without a reset, only a new peak is of this window.
         if self.reset || after > before {
             return Ok(after);
         }

@@ -1,5 +1,5 @@
-//! What happens on the machine around a run. A probe is one file here and one
-//! line in [`PROBES`].
+//! Probes read signals around a run. A probe is one file here and one line in
+//! [`PROBES`].
 
 mod choice;
 mod counter_choice;
@@ -42,12 +42,12 @@ use crate::unavailable::Unavailable;
 pub use choice::{ProbeChoice, UnknownProbe};
 pub use counter_choice::{CounterChoice, CounterScope};
 pub use sampler::{Gauge, SamplerTask};
-pub use signal::{SignalWindow, Signal};
+pub use signal::{Signal, SignalWindow};
 pub use units::{NewKernel, PerDuration};
-pub use watch::{WatchReadings, PreparedWatch, RunWatch};
+pub use watch::{PreparedWatch, RunWatch, WatchReadings};
 
-/// Every probe. They start in this order and stop in the other, so the last is
-/// the innermost: what the others cost lies outside its window.
+/// Every probe. They start in this order and stop in reverse, so that the last
+/// one is the innermost and its window excludes the cost of the others.
 pub const PROBES: &[ProbeSpec] = &[
     energy::COMMAND,
     energy::PLUG,
@@ -79,8 +79,8 @@ pub const PROBES: &[ProbeSpec] = &[
     cpu::SPEC,
 ];
 
-/// The probes that count through [`Kernel`](crate::perf::Kernel), with how to
-/// make each over another one: a recorded machine can then be counted on.
+/// The probes that count through [`PerfKernel`](crate::perf::PerfKernel), with a
+/// constructor over another kernel, for tests on recorded machines.
 pub const COUNTING: &[(&str, PerDuration)] = &[
     (events::SPEC.name, events::over),
     (software::SPEC.name, software::over),
@@ -90,24 +90,24 @@ pub const COUNTING: &[(&str, PerDuration)] = &[
     (energy::RAPL.name, energy::rapl_over),
 ];
 
-/// What a probe needs to know of the run.
+/// What probes need to know about the run.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     /// The folder of the store that is measured, if it has one on this machine.
     pub store_path: Option<PathBuf>,
-    /// The folders of further stores that are asked at the same time, on other devices.
+    /// The folders of further stores of the same run, on other devices.
     pub further_store_paths: Vec<PathBuf>,
-    /// The CPUs on which the load runs; empty where it runs anywhere. The sampler keeps off them.
+    /// The CPUs on which the load runs; empty where it runs anywhere. The sampler avoids them.
     pub cpus: Vec<u32>,
     /// The processes of the servers on this machine, empty for an embedded store.
     pub server_pids: Vec<u32>,
     /// The probes that run.
     pub choice: ProbeChoice,
-    /// How often the sampler looks, where a probe is not to say it.
+    /// The sampling interval, instead of each probe's own.
     pub every: Option<Duration>,
-    /// Where energy is read from.
+    /// Settings of energy sources.
     pub energy: energy::EnergySettings,
-    /// What the hardware counters shall count.
+    /// What the hardware counters count.
     pub counters: CounterChoice,
 }
 
@@ -122,7 +122,7 @@ impl Context {
         self.every.unwrap_or(otherwise)
     }
 
-    /// Whether a probe is to run with settings that it can work with, or why not.
+    /// Checks that a probe is chosen and that its settings are valid.
     fn check_chosen(&self, spec: &ProbeSpec) -> Result<(), Unavailable> {
         self.choice.takes(spec, self.energy.configured(spec.name))?;
         if energy::NAMES.contains(&spec.name) {
@@ -138,21 +138,21 @@ impl Context {
 /// Makes a probe, or says why it cannot work here.
 pub type Init = fn(&Root, &Context) -> Result<Box<dyn Probe>, Unavailable>;
 
-/// A probe as it is listed: what it would say, and how to make it.
+/// The description of a probe, and its constructor.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeSpec {
     pub name: &'static str,
     /// Every signal that it reads, whether it is available here or not.
     pub signals: &'static [Signal],
-    /// The files or calls of one look, two looks a run. [`Watch`] measures
-    /// what they cost and reports it as `probe.NAME.cost`.
+    /// The files or calls that it reads at both ends of a run. [`RunWatch`] measures
+    /// their cost and reports it as `probe.NAME.cost`.
     pub reads: &'static str,
     /// Makes the probe, or says why it cannot work on this machine.
     pub init: Init,
 }
 
 impl ProbeSpec {
-    /// The probe for a run, or why there is none: it was not asked for, or cannot work here.
+    /// The probe for a run, or why there is none: it is not chosen, or cannot work here.
     ///
     /// # Errors
     /// The reason and what to do about it.
@@ -164,28 +164,26 @@ impl ProbeSpec {
 
 /// Something that can be read around a run.
 pub trait Probe: Send {
-    /// The first look. What fails here is told by `stop`.
+    /// Begins the window. `stop` reports failures of this call.
     fn start(&mut self);
 
-    /// The second look: one reading for each signal of the probe's
-    /// [`ProbeSpec`], in its order, and behind them those that only this machine
-    /// can name (a part such as one package, an idle state, a raw event).
-    /// `window` is the time since `start`.
+    /// Ends the window: one reading for each signal of the probe's [`ProbeSpec`], in
+    /// order, followed by those whose names depend on the machine (one package, an
+    /// idle state, a raw event). `window` is the time since `start`.
     fn stop(&mut self, window: Duration) -> Vec<Reading>;
 
-    /// The window of the run itself, which begins when every probe has started and ends before
-    /// the first one stops; told right before `stop`. Of use to a probe that knows what was in
-    /// between its looks.
+    /// Sets the window of the run itself, which begins when every probe has started and ends before
+    /// the first one stops; called right before `stop`. For probes that sample in between.
     fn set_run_window(&mut self, opened: Instant, closed: Instant) {
         let _ = (opened, closed);
     }
 
-    /// What the sampler thread shall do for this probe. Asked for once, before `start`.
+    /// The sampler's tasks for this probe. Called once, before `start`.
     fn tasks(&mut self) -> Vec<SamplerTask> {
         Vec::new()
     }
 
-    /// What was sampled, after `stop`. `opened` is time zero.
+    /// The sampled series, after `stop`. `opened` is time zero.
     fn series(&self, opened: Instant) -> Vec<Series> {
         let _ = opened;
         Vec::new()

@@ -1,9 +1,9 @@
-//! What the network interfaces carried, whoever sent it
+//! Traffic of the network interfaces
 //! (`Documentation/ABI/testing/sysfs-class-net-statistics`).
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, CounterValues, OfDevices};
+use super::counters::{CounterValues, Counters, OfDevices};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::unavailable::Unavailable;

@@ -1,8 +1,8 @@
-//! How long work stood still for want of CPU, memory or I/O (PSI).
+//! Pressure stall information (PSI): time in which work waited for CPU, memory or I/O.
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, CounterValues, Scale};
+use super::counters::{CounterValues, Counters, Scale};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;

@@ -1,4 +1,4 @@
-//! Whether the machine was left alone while something short was measured.
+//! Checks that the machine was otherwise quiet during a short measurement.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const NOTABLE_STEAL: f64 = 0.01;
 /// A larger share of the machine taken by others makes timings doubtful.
 const NOTABLE_NEIGHBOURS: f64 = 0.05;
 
-/// What to doubt where the hypervisor gave this share of the CPU time to others.
+/// The warning for this share of stolen CPU time, if it is too large.
 pub fn steal_doubt(share: f64) -> Option<String> {
     (share > NOTABLE_STEAL).then(|| {
         format!(
@@ -23,7 +23,7 @@ pub fn steal_doubt(share: f64) -> Option<String> {
     })
 }
 
-/// What to doubt where other processes used this share of the machine's CPU time.
+/// The warning for this share of CPU time used by other processes, if it is too large.
 pub fn neighbours_doubt(share: f64) -> Option<String> {
     (share > NOTABLE_NEIGHBOURS).then(|| {
         format!(
@@ -35,32 +35,32 @@ pub fn neighbours_doubt(share: f64) -> Option<String> {
 
 /// CPU quotas that ran out in more of their periods make timings doubtful.
 const NOTABLE_THROTTLING: f64 = 0.01;
-/// And in more than these they are what was measured.
+/// In more than these, the quota dominates the result.
 const RULING_THROTTLING: f64 = 0.1;
 
-/// The signal of a quota that held this process back.
+/// The signal of CPU quotas that throttled this process.
 pub const THROTTLED: &str = quota::THROTTLED.name;
 
-/// What quotas did to a run.
+/// The effect of CPU quotas on a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Throttled {
-    /// What to doubt.
+    /// A warning.
     Doubt(String),
-    /// The quota is what was measured.
+    /// The quota dominates the result.
     Rules(String),
 }
 
-/// What to make of CPU quotas that ran out, from the readings of a window. A server that is held
-/// back is measured as it is: that is a doubt at most.
+/// The effect of CPU quotas, from the readings of a window. A throttled server is measured as it
+/// is, so that gives a warning at most.
 pub fn throttled(readings: &[Reading]) -> Vec<Throttled> {
-    let seen = |signal: &str| {
+    let share_of = |signal: &str| {
         let reading = readings.iter().find(|reading| reading.signal == signal)?;
         let share = reading.value().filter(|share| *share > NOTABLE_THROTTLING)?;
-        // Which quota it was stands behind what is read.
+        // The source names the quota.
         let quota = reading.source.split_once(" one: ");
         Some((share, quota.map_or(reading.source.as_str(), |(_, quota)| quota)))
     };
-    let own = seen(quota::THROTTLED.name).map(|(share, quota)| {
+    let own = share_of(quota::THROTTLED.name).map(|(share, quota)| {
         let words = format!(
             "a CPU quota held kvmeter back in {:.0} % of its periods ({quota}); raise or remove \
              the quota, or use fewer threads",
@@ -71,7 +71,7 @@ pub fn throttled(readings: &[Reading]) -> Vec<Throttled> {
             false => Throttled::Doubt(words),
         }
     });
-    let server = seen(quota::SERVER.name).map(|(share, quota)| {
+    let server = share_of(quota::SERVER.name).map(|(share, quota)| {
         Throttled::Doubt(format!(
             "a CPU quota held the server back in {:.0} % of its periods ({quota}): it was measured \
              under that quota",
@@ -81,21 +81,21 @@ pub fn throttled(readings: &[Reading]) -> Vec<Throttled> {
     own.into_iter().chain(server).collect()
 }
 
-/// A look at what all CPUs do, from when it is made. What was started for the measurement, and has
-/// ended before the look does, is part of it.
+/// Watches the CPU time of the machine from its creation. Processes that were started for the
+/// measurement and have ended before it count as part of it.
 pub struct QuietCheck {
     probe: Result<Box<dyn Probe>, Unavailable>,
-    /// None where no control group can be seen: then there is nothing to say of quotas.
+    /// None where no control group is visible.
     quota: Option<Box<dyn Probe>>,
     begun: Instant,
 }
 
-/// What was seen meanwhile.
+/// The result of the check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuietReport {
-    /// Those of the probe `machine`.
+    /// The readings of the probe `machine`.
     pub readings: Vec<Reading>,
-    /// Why timings of that time are doubtful; empty on a quiet machine.
+    /// Why timings are doubtful; empty on a quiet machine.
     pub doubts: Vec<String>,
 }
 
@@ -112,19 +112,21 @@ impl QuietCheck {
         QuietCheck { probe, quota, begun: Instant::now() }
     }
 
-    /// Ends the look.
+    /// Ends the check.
     pub fn end(self) -> QuietReport {
         let window = self.begun.elapsed();
-        let mut seen = match self.probe {
+        let mut report_now = match self.probe {
             Ok(mut probe) => report(probe.stop(window)),
-            Err(why) => QuietReport { readings: Vec::new(), doubts: vec![unknown(&why.to_string())] },
+            Err(why) => {
+                QuietReport { readings: Vec::new(), doubts: vec![unknown(&why.to_string())] }
+            }
         };
         let quotas = self.quota.map(|mut quota| throttled(&quota.stop(window)));
         let words = |throttled| match throttled {
             Throttled::Doubt(words) | Throttled::Rules(words) => words,
         };
-        seen.doubts.extend(quotas.into_iter().flatten().map(words));
-        seen
+        report_now.doubts.extend(quotas.into_iter().flatten().map(words));
+        report_now
     }
 }
 
@@ -136,7 +138,7 @@ fn report(readings: Vec<Reading>) -> QuietReport {
     let of = |signal: &str| readings.iter().find(|reading| reading.signal == signal);
     let doubt = |signal: &str, doubt: fn(f64) -> Option<String>| match &of(signal)?.answer {
         ReadingValue::Value(share) => doubt(*share),
-        // Over less than a tick nobody else can have taken much either.
+        // Within less than a tick other processes cannot have used much.
         ReadingValue::Unavailable { .. } if of(signal)?.window_s < SHORT.as_secs_f64() => None,
         ReadingValue::Unavailable { reason, .. } => Some(unknown(reason)),
     };
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_where_they_took_more_than_a_little() {
+    fn warns_of_other_processes_above_the_limits() {
         let doubts = |steal: f64, neighbours: f64| {
             let steal = reading("machine.steal", ReadingValue::Value(steal));
             let neighbours = reading("machine.neighbours", ReadingValue::Value(neighbours));
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_answers() {
+    fn reads_this_machine() {
         let seen = QuietCheck::begin(&Root::live()).end();
         assert!(seen.readings.iter().any(|reading| reading.signal == "machine.steal"));
         let nowhere = QuietCheck::begin(&Root::at("/nonexistent")).end();

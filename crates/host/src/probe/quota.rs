@@ -1,6 +1,5 @@
-//! How often the kernel held back what runs here because a CPU quota was used up, of this process
-//! and of the servers on this machine. A process that is held back is late for all it does, and no
-//! other program is to blame.
+//! Throttling by CPU quotas of this process and of the servers on this machine. It delays
+//! everything that a process does, without any other load.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,7 +32,7 @@ const THROTTLED_TIME: Signal = Signal::new(
     Scope::Process,
     "cpu.stat of that group: throttled_usec or throttled_time, the sum over the CPUs",
 );
-/// Of the servers here, where there are some.
+/// Of the servers on this machine.
 pub(crate) const SERVER: Signal = Signal::new(
     "quota.server.throttled",
     Unit::Ratio,
@@ -43,7 +42,8 @@ pub(crate) const SERVER: Signal = Signal::new(
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     cgroup::cpu_throttling(root, None).map_err(unseen)?;
-    let servers = context.server_pids.iter().map(|pid| WatchedCgroups::of(root, Some(*pid))).collect();
+    let servers =
+        context.server_pids.iter().map(|pid| WatchedCgroups::of(root, Some(*pid))).collect();
     Ok(Box::new(Quota { own: WatchedCgroups::of(root, None), servers }))
 }
 
@@ -56,14 +56,14 @@ struct Quota {
     servers: Vec<WatchedCgroups>,
 }
 
-/// The groups of one process.
+/// The control groups of one process.
 struct WatchedCgroups {
     root: Root,
     process: Option<u32>,
     before: Result<BTreeMap<String, Throttling>, Unavailable>,
 }
 
-/// What one group's quota did in a window.
+/// Throttling of one group in a window.
 struct QuotaUse {
     share: f64,
     time_s: f64,
@@ -85,7 +85,7 @@ impl WatchedCgroups {
         self.before = self.look();
     }
 
-    /// The group that was throttled in the largest share of its periods.
+    /// The group with the largest share of throttled periods.
     fn most_throttled(&self) -> Result<QuotaUse, Unavailable> {
         let (before, after) = (self.before.as_ref().map_err(Clone::clone)?, self.look()?);
         let mut most = QuotaUse { share: 0.0, time_s: 0.0, words: "no quota ran out".to_owned() };
@@ -96,7 +96,7 @@ impl WatchedCgroups {
             if throttled == 0 {
                 continue;
             }
-            // The period in which the window begins may end in it and be counted as one more.
+            // A period that began before the window may end in it and count, too.
             let share = throttled as f64 / periods.max(throttled) as f64;
             if share > most.share {
                 let quota = match &now.quota {
@@ -119,24 +119,25 @@ impl Probe for Quota {
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let own = self.own.most_throttled();
-        let told = |signal: Signal, held: &Result<QuotaUse, Unavailable>, of: fn(&QuotaUse) -> f64| {
-            let answer = held.as_ref().map(of).map_err(Clone::clone);
-            let mut reading = signal.reading(answer, window);
-            if let Ok(held) = held {
-                reading.source.push_str(&format!(": {}", held.words));
-            }
-            reading
-        };
+        let quota_reading =
+            |signal: Signal, usage: &Result<QuotaUse, Unavailable>, of: fn(&QuotaUse) -> f64| {
+                let answer = usage.as_ref().map(of).map_err(Clone::clone);
+                let mut reading = signal.reading(answer, window);
+                if let Ok(usage) = usage {
+                    reading.source.push_str(&format!(": {}", usage.words));
+                }
+                reading
+            };
         let mut readings = vec![
-            told(THROTTLED, &own, |held| held.share),
-            told(THROTTLED_TIME, &own, |held| held.time_s),
+            quota_reading(THROTTLED, &own, |usage| usage.share),
+            quota_reading(THROTTLED_TIME, &own, |usage| usage.time_s),
         ];
         let servers = self.servers.iter().map(WatchedCgroups::most_throttled);
         let most = servers.reduce(|one, other| match (one, other) {
             (Ok(one), Ok(other)) => Ok(if other.share > one.share { other } else { one }),
             (Err(why), _) | (_, Err(why)) => Err(why),
         });
-        readings.extend(most.map(|held| told(SERVER, &held, |held| held.share)));
+        readings.extend(most.map(|usage| quota_reading(SERVER, &usage, |usage| usage.share)));
         readings
     }
 }

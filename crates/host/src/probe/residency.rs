@@ -1,6 +1,6 @@
-//! The time that CPUs spent in each idle state, as the kernel asked for it
-//! (`Documentation/admin-guide/pm/cpuidle.rst`). What the hardware granted,
-//! the cstate PMUs say (`states.rs`).
+//! The time that CPUs spent in each idle state as the kernel requested it
+//! (`Documentation/admin-guide/pm/cpuidle.rst`). For what the hardware granted
+//! see the cstate PMUs (`states.rs`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const SIGNALS: &[Signal] = &[IDLE, ENTRIES];
 const IDLE: Signal = Signal::new("residency.idle", Unit::Ratio, Scope::Machine, SOURCE);
 const ENTRIES: Signal = Signal::new("residency.entries", Unit::Count, Scope::Machine, USAGE);
 
-/// A state on one CPU: microseconds in it and times that it was entered.
+/// A state on one CPU: microseconds in it and number of entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CpuStateTime {
     name: String,
@@ -35,7 +35,7 @@ struct CpuStateTime {
     usage: u64,
 }
 
-/// One look, by CPU and number of the state.
+/// The states by CPU and number.
 type ResidencySnapshot = BTreeMap<(u32, u32), CpuStateTime>;
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
@@ -110,7 +110,7 @@ impl Probe for Residency {
     }
 }
 
-/// What a state gained on some CPUs.
+/// The gain of a state over some CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ResidencyGain {
     name: String,
@@ -120,7 +120,11 @@ struct ResidencyGain {
 }
 
 /// The gains of each state by name, in the order of the states.
-fn gains(before: &ResidencySnapshot, after: &ResidencySnapshot, of: impl Fn(u32) -> bool) -> Result<Vec<ResidencyGain>, Unavailable> {
+fn gains(
+    before: &ResidencySnapshot,
+    after: &ResidencySnapshot,
+    of: impl Fn(u32) -> bool,
+) -> Result<Vec<ResidencyGain>, Unavailable> {
     let mut states: Vec<ResidencyGain> = Vec::new();
     for ((cpu, number), end) in after.iter().filter(|((cpu, _), _)| of(*cpu)) {
         // A CPU that came online in the window has no beginning.
@@ -149,8 +153,8 @@ fn gains(before: &ResidencySnapshot, after: &ResidencySnapshot, of: impl Fn(u32)
     Ok(states)
 }
 
-/// Of the time of all CPUs. The kernel books a sleep when it ends, so one that
-/// began before the window can make a little more than all of it.
+/// The share of the time of all CPUs. The kernel accounts a sleep when it ends,
+/// so one that began before the window can make it a little more than 1.
 fn share(
     times_us: impl Iterator<Item = u64>,
     states: &[ResidencyGain],

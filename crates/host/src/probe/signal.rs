@@ -4,7 +4,7 @@ use model::{Origin, Reading, ReadingValue, Scope, Unit};
 
 use crate::unavailable::Unavailable;
 
-/// What time a signal speaks of.
+/// The time that a signal covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalWindow {
     /// All of the window: a difference, a share or a maximum.
@@ -23,7 +23,7 @@ pub struct Signal {
     /// The file and field, or the call, e.g. `/proc/self/io: write_bytes`.
     pub source: &'static str,
     pub covers: SignalWindow,
-    /// How the number comes to be.
+    /// Whether it is measured, modelled or simulated.
     pub origin: Origin,
 }
 
@@ -33,13 +33,13 @@ impl Signal {
         Signal { name, unit, scope, source, covers: SignalWindow::Window, origin: Origin::Measured }
     }
 
-    /// The same signal, of the instant at the window's end.
+    /// The signal at the instant of the window's end.
     pub const fn at_end(mut self) -> Self {
         self.covers = SignalWindow::End;
         self
     }
 
-    /// The same signal, computed from what was given and not measured.
+    /// The signal as computed by a model and not measured.
     pub const fn modelled(mut self) -> Self {
         self.origin = Origin::Modelled;
         self

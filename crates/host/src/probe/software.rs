@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
-use crate::perf::{EventGroup, Privilege, PerfSession, GroupCounts, PerfTarget, encode, targets};
+use crate::perf::{EventGroup, GroupCounts, PerfSession, PerfTarget, Privilege, encode, targets};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 

@@ -2,7 +2,7 @@
 
 use model::{Scope, Unit};
 
-use super::counters::{Counters, CounterValues};
+use super::counters::{CounterValues, Counters};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::stat::STAT;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use model::{Reading, Scope, Series, Unit};
 
 use super::counters::gained;
-use super::sampler::{Kind, Sampled, Sensor, Take, SamplerTask};
+use super::sampler::{Kind, Sampled, SamplerTask, Sensor, Take};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::topology::threads;
 use crate::root::{Root, RootError};

@@ -3,7 +3,8 @@
 
 use super::{Context, Probe};
 use crate::perf::{
-    EncodedEvent, EventGroup, PerfKernel, RunningKernel, PMUS, Privilege, PerfTarget, cpumask, encode, named, pmus,
+    EncodedEvent, EventGroup, PMUS, PerfKernel, PerfTarget, Privilege, RunningKernel, cpumask,
+    encode, named, pmus,
 };
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
@@ -39,7 +40,8 @@ pub(super) fn pmus_named(root: &Root, prefix: &str) -> Result<Vec<String>, RootE
 
 /// A group of a PMU's own events on each of its units.
 pub(super) fn group(root: &Root, pmu: &str, names: &[&str]) -> Result<EventGroup, Unavailable> {
-    let events: Result<Vec<EncodedEvent>, _> = names.iter().map(|name| named(root, pmu, name)).collect();
+    let events: Result<Vec<EncodedEvent>, _> =
+        names.iter().map(|name| named(root, pmu, name)).collect();
     on_units(root, pmu, events?)
 }
 

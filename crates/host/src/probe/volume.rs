@@ -81,7 +81,7 @@ struct Volumes {
     before: Vec<Option<VolumeCounters>>,
 }
 
-/// Milliseconds and bytes, since the device came.
+/// Milliseconds and bytes since the device was added.
 #[derive(Debug, Clone, Copy)]
 struct VolumeCounters {
     busy: u64,
@@ -90,7 +90,7 @@ struct VolumeCounters {
     written: u64,
 }
 
-/// What a volume did in a window.
+/// The use of a volume in a window.
 #[derive(Debug, Clone, Copy)]
 struct VolumeUse {
     busy: f64,
@@ -133,11 +133,11 @@ impl Probe for Volumes {
                 Ok::<f64, Unavailable>(gained as f64)
             };
             Ok(VolumeUse {
-                // The kernel counts in ticks, so a window may look a little more than full.
-                busy: (gained(|seen| seen.busy)? / window_ms).min(1.0),
-                queue: gained(|seen| seen.queued)? / window_ms,
-                read: gained(|seen| seen.read)?,
-                written: gained(|seen| seen.written)?,
+                // The kernel counts in ticks, so a window may seem a little more than full.
+                busy: (gained(|counters| counters.busy)? / window_ms).min(1.0),
+                queue: gained(|counters| counters.queued)? / window_ms,
+                read: gained(|counters| counters.read)?,
+                written: gained(|counters| counters.written)?,
             })
         };
         let each: Vec<_> = (0..self.names.len()).map(gained).collect();

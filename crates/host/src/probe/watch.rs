@@ -10,27 +10,27 @@ use super::{Context, PROBES, Probe, ProbeSpec};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-/// Probes that are made and sampled, and whose window has not begun. Some take
-/// a while to make (a GPU's driver, a serial port): do that before the load.
+/// Probes that are made and sampled but whose window has not begun. Some take
+/// a while to make (a GPU's driver, a serial port), so make them before the load.
 pub struct PreparedWatch {
     slots: Vec<Slot>,
     sampler: Result<Sampler, Unavailable>,
 }
 
-/// The probes of a run that goes on. `end` it to get the readings.
+/// The probes of a running window. `end` it to get the readings.
 pub struct RunWatch {
     slots: Vec<Slot>,
     sampler: Result<Sampler, Unavailable>,
     opened: Instant,
 }
 
-/// What was read around a run.
+/// The readings around a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WatchReadings {
     /// One for each signal of every probe in the order of [`PROBES`], readings
     /// of parts behind those of their probe, then what each probe and the sampler cost.
     pub readings: Vec<Reading>,
-    /// What was sampled; time zero is the instant at which [`Watch::begin`] returned.
+    /// The sampled series; time zero is the instant at which [`RunWatch::begin`] returned.
     pub series: Vec<Series>,
 }
 
@@ -48,8 +48,8 @@ impl PreparedWatch {
         self.slots.iter().any(|slot| slot.probe.is_ok() && names.contains(&slot.spec.name))
     }
 
-    /// Starts every probe. Call it right before the run: the last thing it does
-    /// is the first look at the process's CPU time.
+    /// Starts every probe. Call it right before the run: its last step reads the
+    /// process's CPU time.
     pub fn begin(mut self) -> RunWatch {
         if let Ok(sampler) = &mut self.sampler {
             sampler.open();
@@ -133,7 +133,7 @@ impl Slot {
         }
     }
 
-    /// What both looks of the probe took, outside its own window.
+    /// The cost of the probe, outside its own window.
     fn cost(&self) -> Reading {
         let signal = Signal::new(
             "probe.cost",

@@ -1,15 +1,15 @@
-//! From a mount down to the disks that hold its bytes.
+//! Resolves a mount to its disks.
 
 use std::path::Path;
 
 use super::disk::BLOCK;
-use super::mount::{self, Mount, DeviceNumber};
+use super::mount::{self, DeviceNumber, Mount};
 use crate::root::Root;
 
-/// Arrays on mappings on loops on arrays: nobody means more than this.
+/// Limit on stacked devices, against cycles.
 const DEEPEST: usize = 16;
 
-/// What a file system lies on.
+/// The devices under a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeviceStack {
     /// From the top: `dm-0 on nvme0n1p3 on nvme0n1`.
@@ -105,7 +105,7 @@ fn below(
         });
     }
     if let Ok(file) = root.value(&format!("{BLOCK}/{name}/loop/backing_file")) {
-        // A loop may lie on another device itself.
+        // A loop may be on a device.
         if let Some(place) = file.strip_prefix("/dev/").and_then(|name| by_name(root, name)) {
             let text = below(root, &place, depth + 1, disks)?;
             return Ok(format!("{name} on {text}"));
@@ -128,7 +128,7 @@ pub(crate) fn whole_disk(root: &Root, mount: &Mount) -> Result<String, String> {
     let named = || mount.source.strip_prefix("/dev/").and_then(|name| by_name(root, name));
     match by_number(root, mount.number).or_else(named) {
         Some(DevicePosition::Disk(disk) | DevicePosition::Partition { disk, .. }) => Ok(disk),
-        // An overlay has none of its own; what is below it may be one disk.
+        // An overlay has no device of its own, but may be on one disk.
         None => match under(root, mount)?.disks.as_slice() {
             [disk] => Ok(disk.clone()),
             many => Err(format!("{} lies on {} disks", mount.kind, many.len())),
@@ -154,17 +154,17 @@ fn by_name(root: &Root, name: &str) -> Option<DevicePosition> {
 }
 
 /// The first disk or partition that answers to `wanted(folder, name)`.
-fn find(root: &Root, wanted: impl Fn(&str, &str) -> bool) -> Option<DevicePosition> {
+fn find(root: &Root, matches: impl Fn(&str, &str) -> bool) -> Option<DevicePosition> {
     for disk in root.list(BLOCK).ok()? {
         let folder = format!("{BLOCK}/{disk}");
-        if wanted(&folder, &disk) {
+        if matches(&folder, &disk) {
             return Some(DevicePosition::Disk(disk));
         }
         for name in root.list(&folder).unwrap_or_default() {
             let part = format!("{folder}/{name}");
             if name.starts_with(&disk)
                 && root.exists(&format!("{part}/partition"))
-                && wanted(&part, &name)
+                && matches(&part, &name)
             {
                 return Some(DevicePosition::Partition { disk, name });
             }

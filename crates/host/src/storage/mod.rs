@@ -16,9 +16,9 @@ use crate::root::Root;
 use crate::unavailable::Unavailable;
 use mount::{MOUNTS, Mount};
 
-/// What lies under `path`: mount, file system, space, and the block devices
-/// below every partition, mapping, array and loop file. The path need not
-/// exist yet: then its nearest folder above counts.
+/// The storage under `path`: mount, file system, space, and the block devices
+/// below every partition, mapping, array and loop file. If the path does not
+/// exist yet, its nearest existing parent counts.
 pub fn storage(root: &Root, path: &Path) -> Vec<Fact> {
     let mut facts = Facts::default();
     let path = existing(root, path);
@@ -75,8 +75,8 @@ fn disk_facts(root: &Root, stack: &DeviceStack, facts: &mut Facts) {
     }
 }
 
-/// The whole disk, mapping or loop on which the file system of a path lies, by its kernel
-/// name: what `/proc/diskstats` counts and the file system waits for.
+/// The whole disk, mapping or loop under the file system of a path, by its kernel name: the device
+/// that the file system waits for.
 ///
 /// # Errors
 /// Why there is none, in words.

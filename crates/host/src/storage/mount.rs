@@ -122,7 +122,7 @@ mod tests {
         let point = |path: &str, device| holding(&mounts, Path::new(path), device).unwrap().number;
         assert_eq!(point("/database", None), (254, 0));
         assert_eq!(point("/data/x", None), (0, 50));
-        // The path itself knows better than the order of the lines.
+        // The path's device number takes precedence over the order of the lines.
         assert_eq!(point("/data/x", Some((8, 1))), (8, 1));
         assert_eq!(point("/data/my store/x", None), (8, 2));
         assert_eq!(point("/data/my", Some((9, 9))), (0, 50));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use host::Unavailable;
-use host::perf::{PerfCount, Errno, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
+use host::perf::{Errno, PerfCount, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
 
 /// What a test says and later looks at.
 #[derive(Default)]

@@ -41,7 +41,10 @@ fn kept_knobs_stay_until_they_are_restored_and_others_stand_on_them() {
     let mut journal = Journal::open(&machine.root, folder.path()).unwrap();
     assert!(journal.recovered().is_empty());
     let restored = journal.restore_kept().unwrap().unwrap();
-    assert_eq!(restored, RestoreOutcome::Done { written: 10, foreign: Vec::new(), unread: Vec::new() });
+    assert_eq!(
+        restored,
+        RestoreOutcome::Done { written: 10, foreign: Vec::new(), unread: Vec::new() }
+    );
     assert_as_before(&machine, &before);
     assert_eq!(journal.restore_kept().unwrap(), None);
 }
@@ -76,7 +79,10 @@ fn a_line_that_was_cut_off_is_of_a_write_that_was_not_done() {
     let whole = fs::read_to_string(&running).unwrap();
     fs::write(&running, format!("{whole}{{\"boot_id\":\"01")).unwrap();
     let recovered = Journal::recover(&machine.root, folder.path()).unwrap();
-    assert_eq!(recovered, [RestoreOutcome::Done { written: 1, foreign: Vec::new(), unread: Vec::new() }]);
+    assert_eq!(
+        recovered,
+        [RestoreOutcome::Done { written: 1, foreign: Vec::new(), unread: Vec::new() }]
+    );
 }
 
 /// The kept journal of ASLR that is off, and its one line.
@@ -129,7 +135,9 @@ fn what_follows_a_line_that_was_cut_off_stands_by_itself() {
     turn(&machine, folder.path(), &[("governor", "performance@3")]).keep().unwrap();
     let mut journal = Journal::open(&machine.root, folder.path()).unwrap();
     match journal.restore_kept().unwrap().unwrap() {
-        RestoreOutcome::Done { written: 2, unread, .. } => assert_eq!(unread.len(), 1, "{unread:?}"),
+        RestoreOutcome::Done { written: 2, unread, .. } => {
+            assert_eq!(unread.len(), 1, "{unread:?}")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -264,6 +272,9 @@ fn what_cannot_be_put_back_is_told_and_stays_in_the_journal() {
     assert_eq!(machine.root.value("/proc/sys/kernel/randomize_va_space").unwrap(), "2");
     machine.write(&path, "performance\n");
     let recovered = Journal::recover(&machine.root, folder.path()).unwrap();
-    assert_eq!(recovered, [RestoreOutcome::Done { written: 1, foreign: Vec::new(), unread: Vec::new() }]);
+    assert_eq!(
+        recovered,
+        [RestoreOutcome::Done { written: 1, foreign: Vec::new(), unread: Vec::new() }]
+    );
     assert_eq!(machine.root.value(&path).unwrap(), "powersave");
 }

@@ -17,7 +17,8 @@ use std::time::Duration;
 use common::Recorded;
 use host::Root;
 use host::knob::{
-    RestoreAction, Journal, KNOBS, KnobError, Knobs, ProofOutcome, KnobTarget, KnobPlan, RestoreOutcome, TurnedKnobs, status,
+    Journal, KNOBS, KnobError, KnobPlan, KnobTarget, Knobs, ProofOutcome, RestoreAction,
+    RestoreOutcome, TurnedKnobs, status,
 };
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -161,7 +162,8 @@ fn every_knob_keeps_its_word_everywhere() {
                 let plan = plan(root, &[(name, level)]);
                 assert_as_before(machine, &before);
                 for (_, _, write) in plan.writes() {
-                    let known = matches!(write.after, RestoreAction::Restored | RestoreAction::Kept);
+                    let known =
+                        matches!(write.after, RestoreAction::Restored | RestoreAction::Kept);
                     assert_eq!(write.old.is_some(), known, "{write}");
                 }
                 let wrote = plan.writes().count() > 0;
@@ -378,7 +380,10 @@ fn smt_is_proven_by_the_topology() {
     machine.write(&format!("{CPUS}/cpu5/cpuidle/state3/disable"), "1\n");
     let mut turned = turn(&machine, folder.path(), &[("smt", "off")]);
     assert_eq!(machine.root.value(&format!("{CPUS}/smt/control")).unwrap(), "off");
-    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Refuted(_)), "the siblings are there");
+    assert!(
+        matches!(turned.proofs()[0].outcome, ProofOutcome::Refuted(_)),
+        "the siblings are there"
+    );
     assert!(matches!(turned.check_effect(), Err(KnobError::Refuted(_))));
     drop(turned);
     let mut turned = turn(&machine, folder.path(), &[("smt", "off")]);
@@ -493,7 +498,9 @@ fn turbo_is_proven_by_cycles_over_those_of_the_base_frequency() {
     assert!(matches!(ran(1, 1, "off"), ProofOutcome::Refuted(_)));
     assert!(matches!(ran(1, 1, "on"), ProofOutcome::Proven(_)));
     assert!(matches!(ran(1, 0, "on"), ProofOutcome::Unverified(_)));
-    assert!(matches!(ran(0, 0, "off"), ProofOutcome::Unverified(why) if why.contains("stood still")));
+    assert!(
+        matches!(ran(0, 0, "off"), ProofOutcome::Unverified(why) if why.contains("stood still"))
+    );
     let (epyc, folder) = recorded("epyc");
     let turned = turn(&epyc, folder.path(), &[("turbo", "off")]);
     assert_eq!(epyc.root.value(&format!("{CPUS}/cpufreq/boost")).unwrap(), "0");
@@ -508,7 +515,10 @@ fn the_uncore_is_limited_by_the_driver_or_by_the_register() {
     let mut turned = turn(&machine, folder.path(), &[("uncore", "1.5GHz")]);
     let limit = machine.root.number::<u64>(&format!("{uncore}/package_01_die_00/max_freq_khz"));
     assert_eq!(limit.unwrap(), 1_500_000);
-    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Refuted(_)), "it still runs at 2.4 GHz");
+    assert!(
+        matches!(turned.proofs()[0].outcome, ProofOutcome::Refuted(_)),
+        "it still runs at 2.4 GHz"
+    );
     drop(turned);
     let mut turned = turn(&machine, folder.path(), &[("uncore", "1.5GHz")]);
     for package in 0..2 {
@@ -536,7 +546,10 @@ fn direct_cache_access_is_turned_at_the_processor_s_root_ports() {
     let mut turned = turn(&machine, folder.path(), &[("ddio", "off")]);
     // Bit 7 cleared, bit 3 set, the others as they were.
     assert_eq!(PORTS.map(config), [0x0010_001c; 2]);
-    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Unverified(_)), "a read-back is none");
+    assert!(
+        matches!(turned.proofs()[0].outcome, ProofOutcome::Unverified(_)),
+        "a read-back is none"
+    );
     drop(turned);
     assert_eq!(PORTS.map(config), [0x0010_0094; 2]);
     let turned = turn(&machine, folder.path(), &[("ddio", "off@0000:17:00.0"), ("ddio_ways", "4")]);
@@ -609,7 +622,10 @@ fn dropping_caches_is_an_action() {
     machine.change("/proc/meminfo", "1048576", "1024");
     assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Proven(_)));
     let restored = turned.restore().unwrap();
-    assert_eq!(restored, RestoreOutcome::Done { written: 0, foreign: Vec::new(), unread: Vec::new() });
+    assert_eq!(
+        restored,
+        RestoreOutcome::Done { written: 0, foreign: Vec::new(), unread: Vec::new() }
+    );
     let plan = plan(&machine.root, &[("drop_caches", "pages")]);
     let (_, _, write) = plan.writes().next().unwrap();
     assert!(write.to_string().contains("nothing undoes"), "{write}");

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use host::recorded::RecordingNotes;
-use host::{DoctorCheck, Context, Root, CheckState, RunWatch};
+use host::{CheckState, Context, DoctorCheck, Root, RunWatch};
 use model::{Fact, Machine};
 use store::{ADAPTERS, StoreUrl};
 
@@ -89,7 +89,12 @@ fn unpack(file: &Path) -> anyhow::Result<tempfile::TempDir> {
 }
 
 /// Writes what was read of the machine, without what names it.
-fn write(record: &Path, root: &Root, notes: &RecordingNotes, machine: &Machine) -> anyhow::Result<()> {
+fn write(
+    record: &Path,
+    root: &Root,
+    notes: &RecordingNotes,
+    machine: &Machine,
+) -> anyhow::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let mut title = format!(
         "A machine as kvmeter {version} saw it, written by `kvmeter doctor --record`.\n\

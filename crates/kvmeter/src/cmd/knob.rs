@@ -2,7 +2,9 @@
 
 use anyhow::Context;
 use host::Root;
-use host::knob::{Journal, Knobs, KnobPlan, RestoreOutcome, KnobStatus, parse_level, state_folder, supervisor};
+use host::knob::{
+    Journal, KnobPlan, KnobStatus, Knobs, RestoreOutcome, parse_level, state_folder, supervisor,
+};
 use host::knob::{run_under, status};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use analyse::STEADY_ROUNDS;
 use micro::precondition::{
-    Consent, JobEnd, PreconditionJob, TargetKind, PreconditionRequest, JobPhase, PreconditionError, JobProgress, Purge, JobReport, SteadyRule,
-    DeviceSystem, Target,
+    Consent, DeviceSystem, JobEnd, JobPhase, JobProgress, JobReport, PreconditionError,
+    PreconditionJob, PreconditionRequest, Purge, SteadyRule, Target, TargetKind,
 };
 use model::{Bytes, Span};
 use serde_json::json;
@@ -53,7 +53,8 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
     };
     let names = args.confirm.iter().cloned().collect();
     let consent = Consent { names, overwrite: args.overwrite.clone() };
-    let job = PreconditionJob::new(&target, order, &consent, state.clone(), args.resume).map_err(failed)?;
+    let job = PreconditionJob::new(&target, order, &consent, state.clone(), args.resume)
+        .map_err(failed)?;
     let stop = stop_flag()?;
     let limit = args.limit.map(|Span(limit)| limit);
     let mut shown = Shown::new(show);

@@ -1,8 +1,8 @@
-//! Takes memory bandwidth away from others, at a given rate: what a store has left of a machine
-//! then is a factor of a study, as in studies of servers that are starved of it.
+//! A co-runner that takes memory bandwidth at a given rate, so that the bandwidth left to a store
+//! can be a factor of a study.
 //!
-//! Each thread owns a buffer that no cache holds and goes around it in small pieces, when the
-//! common schedule has one due. What counts is what was really moved.
+//! Each thread owns a buffer larger than the caches and moves it piece by piece, as a common
+//! schedule makes pieces due. Only bytes that were really moved are counted.
 
 mod schedule;
 mod serve;
@@ -25,9 +25,9 @@ use worker::{PIECE, Tally, Worker};
 pub use serve::{HogCounters, READY, serve};
 pub use traffic::Traffic;
 
-/// Touching the buffers may take so long, a GiB a second at the very worst.
-const LONGEST_START: Duration = Duration::from_secs(120);
-/// Less than this share of the rate that was asked for is a hog that could not.
+/// Limit on touching all buffers, at 1 GiB/s at worst.
+const MAX_START: Duration = Duration::from_secs(120);
+/// The share of the target rate that a hog must reach.
 pub const MIN_RATE_SHARE: f64 = 0.99;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +43,7 @@ pub struct HogSpec {
     pub placement: Placement,
 }
 
-/// A hog at work; it ends when this is dropped.
+/// A running hog; it ends when this is dropped.
 pub struct Hog {
     spec: HogSpec,
     shared: Arc<Shared>,
@@ -54,7 +54,7 @@ struct Shared {
     begun: Instant,
     schedule: Schedule,
     stop: AtomicBool,
-    /// One each thread, on a line of its own.
+    /// One per thread, each on a cache line of its own.
     tallies: Vec<Tally>,
 }
 
@@ -64,23 +64,24 @@ impl Shared {
     }
 }
 
-/// A look at a hog: [`Hog::since`] says what it moved from then on.
+/// A point in time from which [`Hog::since`] counts.
 #[derive(Debug, Clone, Copy)]
 pub struct HogMark {
     at: Instant,
     bytes: u64,
 }
 
-/// What a hog moved over some time.
+/// The traffic of a hog over some time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AchievedTraffic {
     pub bytes: u64,
     pub seconds: f64,
     /// 10^9 bytes a second.
     pub gb_s: f64,
-    /// What was asked for; `None` where it was as much as possible.
+    /// The target rate; `None` for as much as possible.
     pub target_gb_s: Option<f64>,
-    /// Whether it came up to what was asked for, by [`HELD`].
+    /// Whether the target rate was reached, by [`MIN_RATE_SHARE`].
+    #[serde(rename = "held")]
     pub reached_target: bool,
 }
 
@@ -97,7 +98,7 @@ impl Hog {
     /// Starts the threads; when this returns every buffer has been touched and traffic flows.
     ///
     /// # Errors
-    /// What was asked cannot be done.
+    /// A setting cannot be met.
     pub fn start(spec: &HogSpec) -> Result<Hog, MicroError> {
         check(spec)?;
         let cpus = spec.cpus.clone();
@@ -127,17 +128,19 @@ impl Hog {
         }
         drop(ready);
         for _ in 0..hog.threads.len() {
-            when_ready.recv_timeout(LONGEST_START).map_err(|_| {
-                MicroError::Failed("a thread of the hog did not get its memory in two minutes".into())
+            when_ready.recv_timeout(MAX_START).map_err(|_| {
+                MicroError::Failed(
+                    "a thread of the hog did not get its memory in two minutes".into(),
+                )
             })??;
         }
         Ok(hog)
     }
 
-    /// Another rate from now on, as [`Spec::bytes_s`].
+    /// Sets the rate from now on, as [`HogSpec::bytes_s`].
     ///
     /// # Errors
-    /// It is no rate.
+    /// The rate is less than one byte a second.
     pub fn set_rate(&mut self, bytes_s: Option<f64>) -> Result<(), MicroError> {
         let spec = HogSpec { bytes_s, ..self.spec.clone() };
         check(&spec)?;
@@ -146,12 +149,12 @@ impl Hog {
         Ok(())
     }
 
-    /// Now.
+    /// The present count of bytes.
     pub fn mark(&self) -> HogMark {
         HogMark { at: Instant::now(), bytes: self.shared.bytes() }
     }
 
-    /// What was moved since a mark.
+    /// The traffic since a mark.
     pub fn since(&self, mark: &HogMark) -> AchievedTraffic {
         let now = self.mark();
         let seconds = (now.at - mark.at).as_secs_f64();
@@ -168,7 +171,7 @@ impl Drop for Hog {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It never sleeps longer than a look at the flag lasts, and a panic of it ends it too.
+            // A thread checks the flag often, and ends by a panic too, so this wait is short.
             let _ = thread.join();
         }
     }
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn it_moves_what_it_counts_until_it_is_stopped() {
+    fn moves_what_it_counts_until_it_is_stopped() {
         for traffic in [Traffic::Read, Traffic::Update] {
             let hog = Hog::start(&HogSpec { traffic, ..spec() }).unwrap();
             let mark = hog.mark();
@@ -225,16 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_achieved_is_bytes_over_time() {
+    fn achieved_rate_is_bytes_over_time() {
         let achieved = AchievedTraffic::over(2_000_000_000, 0.5, Some(4.01e9));
-        assert_eq!((achieved.gb_s, achieved.target_gb_s, achieved.reached_target), (4.0, Some(4.01), true));
+        assert_eq!(
+            (achieved.gb_s, achieved.target_gb_s, achieved.reached_target),
+            (4.0, Some(4.01), true)
+        );
         assert!(!AchievedTraffic::over(2_000_000_000, 0.5, Some(5e9)).reached_target);
         assert!(AchievedTraffic::over(2_000_000_000, 0.5, None).reached_target);
         assert_eq!(AchievedTraffic::over(0, 0.0, None).gb_s, 0.0);
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn refuses_impossible_settings() {
         let key = |spec: HogSpec| match Hog::start(&spec).err() {
             Some(MicroError::Request { key, .. }) => key,
             other => panic!("{other:?}"),

@@ -1,15 +1,15 @@
-//! When the next piece of traffic is due: one schedule for all threads of a hog.
+//! One schedule for all threads of a hog: when the next piece of traffic is due.
 //!
-//! Each piece is claimed by the thread that is free first and is done when it is due, so a thread
-//! that the kernel holds up is made good by the others, and the sum keeps to the rate. What could
-//! not be done within [`DEBT_NS`] is given up, so that after a stall there is no burst.
+//! The first free thread claims the next piece and moves it when it is due, so that the others make
+//! up for a thread that the kernel delays. Traffic overdue by more than [`MAX_LAG_NS`] is dropped,
+//! so that no burst follows a stall.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Traffic that is overdue by more than this is not made up for.
-pub(super) const DEBT_NS: u64 = 5_000_000;
+/// Traffic that is overdue by more than this is dropped.
+pub(super) const MAX_LAG_NS: u64 = 5_000_000;
 
-/// Nanoseconds are those since the hog began.
+/// Nanoseconds count from the hog's start.
 pub(super) struct Schedule {
     /// When the next piece is due.
     due_ns: AtomicU64,
@@ -26,7 +26,7 @@ impl Schedule {
         Schedule { due_ns: AtomicU64::new(0), step_ns, piece }
     }
 
-    /// Another rate from the next piece on.
+    /// Sets the rate from the next piece on.
     pub(super) fn set_rate(&self, bytes_s: Option<f64>) {
         self.step_ns.store(step(self.piece, bytes_s), Ordering::Relaxed);
     }
@@ -38,7 +38,7 @@ impl Schedule {
         if step == 0 {
             return Some(now_ns);
         }
-        let from = |due: u64| due.max(now_ns.saturating_sub(DEBT_NS));
+        let from = |due: u64| due.max(now_ns.saturating_sub(MAX_LAG_NS));
         let claim = |due: u64| (from(due) <= latest_ns).then(|| from(due).saturating_add(step));
         let claimed = self.due_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim);
         claimed.ok().map(from)
@@ -58,7 +58,7 @@ mod tests {
 
     /// Threads that each take `busy_ns` for a piece, over `span_ns` of a clock of our own; bytes
     /// a second.
-    fn played(schedule: &Schedule, threads: usize, busy_ns: u64, span_ns: u64) -> f64 {
+    fn simulated_rate(schedule: &Schedule, threads: usize, busy_ns: u64, span_ns: u64) -> f64 {
         let mut free = vec![0_u64; threads];
         let mut pieces = 0;
         loop {
@@ -72,47 +72,58 @@ mod tests {
         }
     }
 
-    fn assert_near(found: f64, wanted: f64, share: f64) {
-        assert!((found / wanted - 1.0).abs() < share, "{found:e} is not {wanted:e}");
+    fn assert_near(value: f64, expected: f64, share: f64) {
+        assert!((value / expected - 1.0).abs() < share, "{value:e} is not {expected:e}");
     }
 
     #[test]
-    fn the_rate_is_that_of_all_threads_together() {
+    fn the_rate_is_shared_by_all_threads() {
         for threads in [1, 2, 7] {
             for rate in [1e8, 1e9, 5e9] {
                 let schedule = Schedule::new(PIECE, Some(rate));
                 // A piece of 64 KiB takes 5 us: 13 GB/s a thread.
-                let found = played(&schedule, threads, 5_000, 1_000_000_000);
+                let achieved = simulated_rate(&schedule, threads, 5_000, 1_000_000_000);
                 // At the end each thread may be in a piece, and steps are whole nanoseconds.
                 let pieces = ((threads as u64 + 1) * PIECE) as f64;
-                assert!((found - rate).abs() <= pieces + rate * 1e-4, "{found:e} is not {rate:e}");
+                assert!(
+                    (achieved - rate).abs() <= pieces + rate * 1e-4,
+                    "{achieved:e} is not {rate:e}"
+                );
             }
         }
     }
 
     #[test]
-    fn what_cannot_be_had_is_all_there_is() {
+    fn an_unreachable_rate_runs_at_full_speed() {
         let schedule = Schedule::new(PIECE, Some(100e9));
-        assert_near(played(&schedule, 2, 10_000, 1_000_000_000), 2.0 * PIECE as f64 / 10e-6, 0.01);
+        assert_near(
+            simulated_rate(&schedule, 2, 10_000, 1_000_000_000),
+            2.0 * PIECE as f64 / 10e-6,
+            0.01,
+        );
         let free = Schedule::new(PIECE, None);
-        assert_near(played(&free, 3, 10_000, 1_000_000_000), 3.0 * PIECE as f64 / 10e-6, 0.01);
+        assert_near(
+            simulated_rate(&free, 3, 10_000, 1_000_000_000),
+            3.0 * PIECE as f64 / 10e-6,
+            0.01,
+        );
     }
 
     #[test]
-    fn a_stall_is_followed_by_no_burst() {
+    fn no_burst_follows_a_stall() {
         let schedule = Schedule::new(PIECE, Some(PIECE as f64 * 1000.0)); // One a millisecond.
         assert_eq!(schedule.claim(0, FOREVER), Some(0));
         assert_eq!(schedule.claim(0, FOREVER), Some(1_000_000));
-        // Nobody came for ten seconds: what is owed is five milliseconds' worth.
+        // After a stall of ten seconds, five milliseconds' worth is made up for.
         let now = 10_000_000_000;
         let at_once = std::iter::repeat_with(|| schedule.claim(now, FOREVER).unwrap())
             .take_while(|due| *due <= now)
             .count();
-        assert_eq!(at_once as u64, DEBT_NS / 1_000_000 + 1);
+        assert_eq!(at_once as u64, MAX_LAG_NS / 1_000_000 + 1);
     }
 
     #[test]
-    fn a_slow_thread_is_made_good_by_the_others() {
+    fn other_threads_make_up_for_a_slow_one() {
         let schedule = Schedule::new(PIECE, Some(PIECE as f64 * 1000.0));
         let (mut quick, mut slow, mut pieces) = (0, 0, 0);
         while quick < 1_000_000_000 {
@@ -130,7 +141,7 @@ mod tests {
         assert_eq!(schedule.claim(0, 1000), Some(0));
         assert_eq!(schedule.claim(0, 1000), None);
         assert_eq!(schedule.claim(999_999_999, 1_000_001_000), Some(1_000_000_000));
-        // Another rate holds from the next piece on.
+        // A new rate holds from the next piece on.
         schedule.set_rate(Some(PIECE as f64 * 10.0));
         assert_eq!(schedule.claim(2_000_000_000, FOREVER), Some(2_000_000_000));
         assert_eq!(schedule.claim(2_000_000_000, FOREVER), Some(2_100_000_000));

@@ -1,15 +1,15 @@
-//! A hog in a process of its own, looked at over a pipe: so its CPU time and its counters are not
-//! those of what is measured beside it.
+//! A hog in a process of its own, read over a pipe, so that its CPU time and counters stay apart
+//! from those of the measured process.
 
 use std::io::{self, BufRead, Write};
 use std::str::FromStr;
 
 use super::Hog;
 
-/// What a serving hog says when its traffic flows.
+/// The line that a serving hog writes when its traffic flows.
 pub const READY: &str = "ready";
 
-/// What a hog has done since it began.
+/// Totals of a hog since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HogCounters {
     pub bytes: u64,
@@ -36,8 +36,8 @@ impl FromStr for HogCounters {
     }
 }
 
-/// Says that it is ready, answers each line of `input` with a [`Look`], and returns at its end: a
-/// hog does not outlive whoever started it.
+/// Writes [`READY`], answers each line of `input` with [`HogCounters`], and returns at the end of
+/// `input`, so that a hog does not outlive the process that started it.
 ///
 /// # Errors
 /// A pipe is broken.
@@ -63,7 +63,7 @@ mod tests {
     use crate::region::{PageSize, Placement};
 
     #[test]
-    fn each_line_is_answered_with_a_look() {
+    fn each_line_is_answered_with_the_counters() {
         let spec = HogSpec {
             cpus: vec![pin::current_cpu().unwrap()],
             bytes_s: Some(20e6),
@@ -73,10 +73,10 @@ mod tests {
             placement: Placement::FirstTouch,
         };
         let hog = Hog::start(&spec).unwrap();
-        let mut said = Vec::new();
-        serve(&hog, "look\nlook\n".as_bytes(), &mut said).unwrap();
-        let said = String::from_utf8(said).unwrap();
-        let lines: Vec<&str> = said.lines().collect();
+        let mut output = Vec::new();
+        serve(&hog, "look\nlook\n".as_bytes(), &mut output).unwrap();
+        let output = String::from_utf8(output).unwrap();
+        let lines: Vec<&str> = output.lines().collect();
         assert_eq!((lines.len(), lines[0]), (3, READY));
         let looks: Vec<HogCounters> = lines[1..].iter().map(|line| line.parse().unwrap()).collect();
         assert!(looks[0].nanoseconds <= looks[1].nanoseconds && looks[0].bytes <= looks[1].bytes);

@@ -1,4 +1,4 @@
-//! Moving memory: what a hog does with a piece of its buffer.
+//! Kinds of memory traffic.
 #![allow(unsafe_code, reason = "streaming stores")]
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// What crosses the memory bus.
+/// The kind of memory traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Traffic {
@@ -95,7 +95,7 @@ fn write(piece: &mut [u64], word: i64) {
     unsafe { _mm_sfence() };
 }
 
-/// [`Traffic::Write`] cannot be asked for here.
+/// [`Traffic::Write`] is refused on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 fn write(piece: &mut [u64], word: i64) {
     piece.fill(word as u64);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn words_read_back() {
+    fn kinds_parse_as_displayed() {
         for traffic in [Traffic::Read, Traffic::Update, Traffic::Write] {
             let read = traffic.to_string().parse::<Traffic>();
             assert!(read == Ok(traffic) || !cfg!(target_arch = "x86_64"));

@@ -1,10 +1,10 @@
-//! One thread of a hog: waits for a piece to be due, moves it, counts it.
+//! A thread of a hog: waits until a piece is due, moves and counts it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::traffic::move_piece;
-use super::{Shared, HogSpec, Traffic};
+use super::{HogSpec, Shared, Traffic};
 use crate::error::MicroError;
 use crate::pin;
 use crate::region::Region;
@@ -12,10 +12,10 @@ use crate::region::Region;
 /// Bytes of the buffer in a piece: microseconds of traffic, so that the rate is even.
 pub(super) const PIECE: u64 = 64 << 10;
 const PIECE_WORDS: usize = PIECE as usize / 8;
-/// A wait that is shorter is spun away: waking up takes about as long.
-const SPUN_NS: u64 = 100_000;
-/// The flag to stop is looked at so often at least.
-const LONGEST_SLEEP_NS: u64 = 20_000_000;
+/// Shorter waits spin, as a wake-up takes about as long.
+const SPIN_NS: u64 = 100_000;
+/// How long a thread may go without checking the stop flag.
+const MAX_SLEEP_NS: u64 = 20_000_000;
 
 /// Bytes that one thread has moved, on a line of the cache of its own.
 #[derive(Default)]
@@ -43,12 +43,12 @@ impl Worker {
     pub(super) fn prepare(cpu: u32, spec: &HogSpec) -> Result<Worker, MicroError> {
         pin::pin(cpu)?;
         let mut region = Region::map(spec.buffer, spec.pages, spec.placement)?;
-        // Zeros that were only read would all be the one page that the kernel shows for them.
+        // Pages that were only read would all map to the kernel's zero page.
         region.as_mut_slice::<u64>().fill(1);
         Ok(Worker { region, traffic: spec.traffic })
     }
 
-    /// Moves pieces until it is told to stop.
+    /// Moves pieces until the stop flag is set.
     pub(super) fn run(mut self, tally: &Tally, shared: &Shared) {
         let now = || shared.begun.elapsed().as_nanos() as u64;
         let mut pieces = 0;
@@ -56,8 +56,8 @@ impl Worker {
         let count = self.region.as_mut_slice::<u64>().len() / PIECE_WORDS;
         while !stopped() {
             let at = now();
-            let Some(due) = shared.schedule.claim(at, at + LONGEST_SLEEP_NS) else {
-                std::thread::sleep(Duration::from_nanos(LONGEST_SLEEP_NS / 2));
+            let Some(due) = shared.schedule.claim(at, at + MAX_SLEEP_NS) else {
+                std::thread::sleep(Duration::from_nanos(MAX_SLEEP_NS / 2));
                 continue;
             };
             wait(due, now);
@@ -71,9 +71,9 @@ impl Worker {
 }
 
 fn wait(due: u64, now: impl Fn() -> u64) {
-    let left = due.saturating_sub(now());
-    if left > SPUN_NS {
-        std::thread::sleep(Duration::from_nanos(left - SPUN_NS / 2));
+    let remaining = due.saturating_sub(now());
+    if remaining > SPIN_NS {
+        std::thread::sleep(Duration::from_nanos(remaining - SPIN_NS / 2));
     }
     while now() < due {
         std::hint::spin_loop();

@@ -1,11 +1,11 @@
-//! A ring of pointers in random order: each load's address is what the load before it brought.
+//! A ring of pointers in random order: each load's address is the value of the load before.
 #![allow(unsafe_code, reason = "following pointers")]
 
 use model::random::{Draws, below};
 
 use crate::region::Region;
 
-/// Loads between two looks at how many are left.
+/// Loads in one pass of the unrolled loop.
 pub(super) const UNROLLED: u64 = 32;
 
 /// A random permutation of `0..n` that is one single cycle (S. Sattolo, "An algorithm to generate
@@ -14,7 +14,7 @@ pub(super) fn cycle(n: u32, seed: u64) -> Vec<u32> {
     let mut next: Vec<u32> = (0..n).collect();
     let mut draws = Draws::from(seed);
     for i in (1..n).rev() {
-        // Strictly below `i`: so no element is left a ring of its own.
+        // Strictly below `i`, so that no element becomes a cycle of its own.
         let j = below(draws.next(), u64::from(i)) as u32;
         next.swap(i as usize, j as usize);
     }
@@ -24,15 +24,15 @@ pub(super) fn cycle(n: u32, seed: u64) -> Vec<u32> {
 /// A ring in memory, one pointer each `stride` bytes.
 pub(super) struct Chain<'a> {
     at: *const usize,
-    /// The memory is borrowed, so that nobody else writes it.
+    /// Borrowed, so that nothing else writes the memory.
     _region: &'a mut Region,
 }
 
 impl<'a> Chain<'a> {
-    /// Lays the ring into the first `count * stride` bytes of a region.
+    /// Builds the ring in the first `count * stride` bytes of a region.
     ///
     /// # Panics
-    /// The region is smaller than that: the caller makes both.
+    /// The region is smaller than that.
     pub(super) fn build(region: &'a mut Region, count: u32, stride: usize, seed: u64) -> Chain<'a> {
         let step = stride / size_of::<usize>();
         let start = region.start().cast::<usize>();
@@ -43,13 +43,13 @@ impl<'a> Chain<'a> {
         Chain { at: start, _region: region }
     }
 
-    /// Follows at least `loads` pointers, in whole steps of [`UNROLLED`]; says how many.
+    /// Follows at least `loads` pointers, in whole steps of [`UNROLLED`]; returns how many.
     pub(super) fn follow(&mut self, loads: u64) -> u64 {
         let rounds = loads.div_ceil(UNROLLED);
         let mut at = self.at;
         for _ in 0..rounds {
             for _ in 0..UNROLLED {
-                // SAFETY: the ring was laid whole by `lay`, each word of it points at a word of
+                // SAFETY: the ring was laid whole by `build`, each word of it points at a word of
                 // it, and the region is borrowed for as long as the chain is.
                 at = unsafe { *at } as *const usize;
             }
@@ -68,10 +68,10 @@ mod tests {
     fn a_permutation_is_one_cycle() {
         for (n, seed) in [(1, 0), (2, 1), (3, 2), (7, 3), (64, 4), (1000, 5), (4096, 6)] {
             let next = cycle(n, seed);
-            let mut seen = vec![false; n as usize];
+            let mut visited = vec![false; n as usize];
             let mut at = 0;
             for _ in 0..n {
-                assert!(!std::mem::replace(&mut seen[at as usize], true), "{n} closes early");
+                assert!(!std::mem::replace(&mut visited[at as usize], true), "{n} closes early");
                 at = next[at as usize];
             }
             assert_eq!(at, 0, "{n}");
@@ -81,17 +81,17 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_comes_to_every_place_and_back() {
+    fn a_chain_visits_every_slot_and_returns() {
         let mut region = Region::map(1 << 16, PageSize::System, Placement::FirstTouch).unwrap();
         let start = region.start() as usize;
         let mut chain = Chain::build(&mut region, 256, LINE, 9);
-        let mut seen = std::collections::BTreeSet::new();
+        let mut visited = std::collections::BTreeSet::new();
         // 256 is a multiple of 32, so eight steps go once around; each lands elsewhere.
         for _ in 0..8 {
             assert_eq!(chain.follow(1), UNROLLED);
             let offset = chain.at as usize - start;
             assert!(offset.is_multiple_of(LINE) && offset < 256 * LINE);
-            assert!(seen.insert(offset));
+            assert!(visited.insert(offset));
         }
         assert_eq!(chain.at as usize, start);
         assert_eq!(chain.follow(256), 256);

@@ -1,29 +1,29 @@
-//! The caches, found in the curve of latency over size.
+//! Finds the caches in the curve of latency over size.
 //!
-//! The curve is made to rise only (a larger ring is never served faster; where it seems so, that
-//! is noise). Its flat parts are the levels: pieces that rise by less than `FLAT` an octave,
-//! joined where what lies between them is less than `APART` times. A level reaches as far as the
-//! largest size that is served at its latency within `WITHIN`; the last level is the memory.
-//! Caches that do not replace in strict order serve a part of a ring that is a little too large,
-//! so the curve bends at the capacity and does not jump: capacities are good to the next size or
-//! so. A level whose flat part is shorter than half an octave is not seen.
+//! The curve is first made monotonic, as a larger ring is never faster but for noise. Its flat
+//! parts are the levels: parts that rise by less than `MAX_SLOPE` an octave, merge_parts where their
+//! latencies differ by less than `MIN_LEVEL_RATIO`. A level's capacity is the largest size whose
+//! latency is within `CAPACITY_TOLERANCE`; the last level is the memory. With replacement that is
+//! not LRU, a cache serves a part of a ring that is a little too large, so the curve bends at the
+//! capacity: capacities are good to about the next size. A flat part shorter than half an octave
+//! is not found.
 
 use serde::Serialize;
 
 use super::CurvePoint;
 
-/// Rise of the logarithm of latency an octave that is still flat.
-const FLAT: f64 = 0.22;
-/// Quotient of the latencies of two levels that are two.
-const APART: f64 = 1.35;
-/// What of a level's latency its capacity may exceed.
-const WITHIN: f64 = 0.2;
-/// Octaves that a flat part is long at least.
-const LEAST_OCTAVES: f64 = 0.5;
-/// Octaves between a level's capacity and that of the cache that it is.
-const NEAR: f64 = 1.0;
+/// Largest rise of the logarithm of latency per octave of a flat part.
+const MAX_SLOPE: f64 = 0.22;
+/// Smallest ratio of the latencies of two levels.
+const MIN_LEVEL_RATIO: f64 = 1.35;
+/// How far, as a share, the latency at a level's capacity may exceed the level's.
+const CAPACITY_TOLERANCE: f64 = 0.2;
+/// Shortest flat part, in octaves.
+const MIN_OCTAVES: f64 = 0.5;
+/// Largest distance, in octaves, between a level's capacity and that of its cache.
+const MATCH_OCTAVES: f64 = 1.0;
 
-/// A level of the memory hierarchy as it was found.
+/// A level of the memory hierarchy as measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MemoryLevel {
     /// Nanoseconds of a load: the median over the flat part.
@@ -37,15 +37,16 @@ pub struct MemoryLevel {
 pub fn find(points: &[CurvePoint]) -> Vec<MemoryLevel> {
     let curve: Vec<(f64, f64)> =
         points.iter().map(|point| ((point.bytes as f64).log2(), point.load.min_ns.ln())).collect();
-    let risen = rising(&curve.iter().map(|(_, y)| *y).collect::<Vec<_>>());
+    let risen = isotonic(&curve.iter().map(|(_, y)| *y).collect::<Vec<_>>());
     let octaves: Vec<f64> = curve.iter().map(|(x, _)| *x).collect();
-    let flats = joined(flat_parts(&octaves, &risen), &risen);
-    let long = flats.into_iter().filter(|flat| octaves[flat.1] - octaves[flat.0] >= LEAST_OCTAVES);
+    let flats = merge_parts(flat_parts(&octaves, &risen), &risen);
+    let long = flats.into_iter().filter(|flat| octaves[flat.1] - octaves[flat.0] >= MIN_OCTAVES);
     let flats: Vec<(usize, usize)> = long.collect();
     let level = |(i, flat): (usize, &(usize, usize))| {
         let log = median(&risen[flat.0..=flat.1]);
-        let reach =
-            (flat.0..points.len()).take_while(|at| risen[*at] <= log + WITHIN.ln_1p()).last();
+        let reach = (flat.0..points.len())
+            .take_while(|at| risen[*at] <= log + CAPACITY_TOLERANCE.ln_1p())
+            .last();
         let last = i + 1 == flats.len();
         let bytes = reach.filter(|_| !last).map(|at| points[at].bytes);
         MemoryLevel { ns: log.exp(), bytes }
@@ -53,33 +54,40 @@ pub fn find(points: &[CurvePoint]) -> Vec<MemoryLevel> {
     flats.iter().enumerate().map(level).collect()
 }
 
-/// A cache as somebody else states it.
+/// A cache as the kernel or hypervisor states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatedCache {
     pub name: String,
     pub bytes: u64,
 }
 
-/// The stated cache that each level is, if one lies within `NEAR` octaves of it; none is two.
-pub fn match_caches<'s>(levels: &[MemoryLevel], stated: &'s [StatedCache]) -> Vec<Option<&'s StatedCache>> {
+/// The stated cache of each level, if one lies within `MATCH_OCTAVES`; no cache matches twice.
+pub fn match_caches<'s>(
+    levels: &[MemoryLevel],
+    stated: &'s [StatedCache],
+) -> Vec<Option<&'s StatedCache>> {
     let octaves = |level: &MemoryLevel, cache: &StatedCache| {
         level.bytes.map(|bytes| (bytes as f64 / cache.bytes as f64).log2().abs())
     };
     let nearest = |level: &MemoryLevel| {
         let near = stated.iter().filter_map(|cache| Some((octaves(level, cache)?, cache)));
-        near.filter(|(off, _)| *off <= NEAR).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, c)| c)
+        near.filter(|(off, _)| *off <= MATCH_OCTAVES)
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, c)| c)
     };
     let owner = |cache: &StatedCache| {
         let near = levels.iter().filter(|level| nearest(level) == Some(cache));
         near.min_by(|a, b| {
-            octaves(a, cache).unwrap_or(NEAR).total_cmp(&octaves(b, cache).unwrap_or(NEAR))
+            octaves(a, cache)
+                .unwrap_or(MATCH_OCTAVES)
+                .total_cmp(&octaves(b, cache).unwrap_or(MATCH_OCTAVES))
         })
     };
     levels.iter().map(|level| nearest(level).filter(|c| owner(c) == Some(level))).collect()
 }
 
-/// The nearest row of numbers that never falls (pool adjacent violators).
-fn rising(row: &[f64]) -> Vec<f64> {
+/// The nearest sequence that never falls (isotonic regression by pool adjacent violators).
+fn isotonic(row: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for value in row {
         let mut pool = (*value, 1);
@@ -99,7 +107,7 @@ fn flat_parts(octaves: &[f64], row: &[f64]) -> Vec<(usize, usize)> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for i in 1..row.len() {
         let slope = (row[i] - row[i - 1]) / (octaves[i] - octaves[i - 1]).max(1e-9);
-        if slope > FLAT {
+        if slope > MAX_SLOPE {
             continue;
         }
         match parts.last_mut() {
@@ -110,13 +118,14 @@ fn flat_parts(octaves: &[f64], row: &[f64]) -> Vec<(usize, usize)> {
     parts
 }
 
-/// Neighbours that are one level become one part.
-fn joined(parts: Vec<(usize, usize)>, row: &[f64]) -> Vec<(usize, usize)> {
+/// Merges adjacent parts of one level.
+fn merge_parts(parts: Vec<(usize, usize)>, row: &[f64]) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = Vec::new();
     for part in parts {
         match all.last_mut() {
             Some(last)
-                if median(&row[part.0..=part.1]) - median(&row[last.0..=last.1]) < APART.ln() =>
+                if median(&row[part.0..=part.1]) - median(&row[last.0..=last.1])
+                    < MIN_LEVEL_RATIO.ln() =>
             {
                 last.1 = part.1;
             }
@@ -126,7 +135,7 @@ fn joined(parts: Vec<(usize, usize)>, row: &[f64]) -> Vec<(usize, usize)> {
     all
 }
 
-/// The middle of a row that rises.
+/// The median of a sorted row.
 fn median(row: &[f64]) -> f64 {
     row[row.len() / 2]
 }
@@ -143,10 +152,12 @@ mod tests {
         memory: f64,
     }
 
-    const DESKTOP: ModelledMachine =
-        ModelledMachine { caches: &[(48 << 10, 1.0), (1 << 20, 3.6), (32 << 20, 12.0)], memory: 110.0 };
+    const DESKTOP: ModelledMachine = ModelledMachine {
+        caches: &[(48 << 10, 1.0), (1 << 20, 3.6), (32 << 20, 12.0)],
+        memory: 110.0,
+    };
 
-    /// What of a ring a cache serves that replaces in strict order, or at random.
+    /// The share of a ring that a cache serves, by its replacement policy.
     type Serves = fn(capacity: u64, size: u64) -> f64;
     const STRICT: Serves = |capacity, size| f64::from(u8::from(size <= capacity));
     const RANDOM: Serves = |capacity, size| (capacity as f64 / size as f64).min(1.0);
@@ -183,22 +194,24 @@ mod tests {
     }
 
     #[test]
-    fn strict_caches_are_found_to_the_size() {
+    fn finds_lru_caches_exactly() {
         assert_finds(&DESKTOP, &curve(&DESKTOP, STRICT, 0.0), 0.0);
         assert_finds(&DESKTOP, &curve(&DESKTOP, STRICT, 0.1), 0.33);
     }
 
     #[test]
-    fn caches_that_replace_at_random_bend_the_curve() {
+    fn finds_caches_with_random_replacement() {
         assert_finds(&DESKTOP, &curve(&DESKTOP, RANDOM, 0.0), 0.5);
         assert_finds(&DESKTOP, &curve(&DESKTOP, RANDOM, 0.05), 0.5);
     }
 
     #[test]
-    fn other_machines() {
+    fn finds_the_levels_of_other_machines() {
         let two = ModelledMachine { caches: &[(32 << 10, 1.4), (512 << 10, 5.0)], memory: 90.0 };
-        let server =
-            ModelledMachine { caches: &[(32 << 10, 1.6), (5 << 18, 4.5), (24 << 20, 22.0)], memory: 95.0 };
+        let server = ModelledMachine {
+            caches: &[(32 << 10, 1.6), (5 << 18, 4.5), (24 << 20, 22.0)],
+            memory: 95.0,
+        };
         for serves in [STRICT, RANDOM] {
             assert_finds(&two, &curve(&two, serves, 0.04), 0.5);
             assert_finds(&server, &curve(&server, serves, 0.04), 0.5);
@@ -206,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_that_says_nothing_has_no_cache() {
+    fn a_flat_curve_has_no_cache() {
         let flat = ModelledMachine { caches: &[], memory: 80.0 };
         let levels = find(&curve(&flat, STRICT, 0.1));
         assert_eq!(levels.len(), 1, "{levels:?}");
@@ -216,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_told_by_the_caches_that_are_stated() {
+    fn levels_match_stated_caches() {
         let level = |bytes: Option<u64>| MemoryLevel { ns: 1.0, bytes };
         let stated = |name: &str, bytes: u64| StatedCache { name: name.to_owned(), bytes };
         let levels = [40 << 10, 64 << 10, 1 << 20].map(|bytes| level(Some(bytes)));
@@ -230,8 +243,8 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_made_to_rise() {
-        assert_eq!(rising(&[1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
-        assert_eq!(rising(&[3.0, 2.0, 1.0]), [2.0; 3]);
+    fn isotonic_rows_never_fall() {
+        assert_eq!(isotonic(&[1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
+        assert_eq!(isotonic(&[3.0, 2.0, 1.0]), [2.0; 3]);
     }
 }

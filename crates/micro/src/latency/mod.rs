@@ -1,7 +1,6 @@
-//! What a load costs that waits for the one before it, over the size of what is loaded from, as
-//! `lat_mem_rd` of LMBench measures it (L. McVoy and C. Staelin, "lmbench: Portable Tools for
-//! Performance Analysis", USENIX 1996), but in random order, so that no prefetcher knows what
-//! comes next. [`levels`] finds the caches in the curve.
+//! Latency of dependent loads over the size of the working set, as `lat_mem_rd` of LMBench measures
+//! it (L. McVoy and C. Staelin, "lmbench: Portable Tools for Performance Analysis", USENIX 1996),
+//! but in random order, so that no prefetcher helps. [`levels`] finds the caches in the curve.
 
 mod chain;
 pub mod levels;
@@ -18,17 +17,17 @@ use crate::pin;
 use crate::region::{PageSize, Placement, Region};
 use chain::Chain;
 
-/// Fewer places are no ring to speak of.
-const LEAST_PLACES: u64 = 16;
-/// Going around the largest ring once takes seconds; nothing here takes longer than this.
-const LONGEST_SILENCE: Duration = Duration::from_secs(300);
+/// Slots of the smallest ring.
+const MIN_SLOTS: u64 = 16;
+/// Longest time without a result: one round of the largest ring takes seconds.
+const MAX_SILENCE: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
 pub struct LatencySpec {
     pub cpu: u32,
     /// Bytes of each ring, in any order.
     pub sizes: Vec<u64>,
-    /// Bytes from one place of the ring to the next one in memory; a multiple of a word.
+    /// Bytes from one slot of the ring to the next in memory; a multiple of a word.
     pub stride: usize,
     /// How long each size is measured.
     pub time: Duration,
@@ -37,7 +36,7 @@ pub struct LatencySpec {
     pub seed: u64,
 }
 
-/// One size of the curve.
+/// One point of the curve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CurvePoint {
     pub bytes: u64,
@@ -45,7 +44,7 @@ pub struct CurvePoint {
     pub load: BatchSpread,
 }
 
-/// The curve, and what it was measured on.
+/// The curve, and the memory it was measured on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LatencyCurve {
     pub cpu: u32,
@@ -58,19 +57,19 @@ pub struct LatencyCurve {
     pub points: Vec<CurvePoint>,
 }
 
-/// Sizes from `least` to `most`, at each power of two and each quarter of the way to the next one:
-/// caches of 48 KiB and of 1.25 MiB stand among them.
+/// Sizes from `least` to `most`: each power of two and each quarter of the way to the next one, so
+/// that caches of 48 KiB and 1.25 MiB are among them.
 pub fn sizes(least: u64, most: u64) -> Vec<u64> {
     let powers = (0..u64::BITS - 1).map(|shift| 1_u64 << shift);
     let quarters = powers.flat_map(|power| (4..8).map(move |part| power / 4 * part));
     quarters.filter(|size| (least..=most).contains(size) && *size >= 1024).collect()
 }
 
-/// Measures every size on one pinned thread; `each` hears of every point as it is found. `stop` is
-/// asked all the time: what there is then counts.
+/// Measures every size on one pinned thread and calls `each` with every point. When `stop` returns
+/// true, the points until then count.
 ///
 /// # Errors
-/// What was asked cannot be done, or it was stopped before the first point.
+/// A setting cannot be met, or it was stopped before the first point.
 pub fn run(
     spec: &LatencySpec,
     stop: &(dyn Fn() -> bool + Sync),
@@ -78,7 +77,7 @@ pub fn run(
 ) -> Result<LatencyCurve, MicroError> {
     let mut sizes = spec.sizes.clone();
     sizes.sort_unstable();
-    let least = LEAST_PLACES * spec.stride as u64;
+    let least = MIN_SLOTS * spec.stride as u64;
     let word = size_of::<usize>();
     if spec.stride == 0 || !spec.stride.is_multiple_of(word) {
         return Err(MicroError::request("stride", format!("must be a multiple of {word} B")));
@@ -89,7 +88,7 @@ pub fn run(
     if first < least {
         return Err(MicroError::request(
             "size",
-            format!("{first} B is less than {LEAST_PLACES} strides; begin at {least} B"),
+            format!("{first} B is less than {MIN_SLOTS} strides; begin at {least} B"),
         ));
     }
     if most / spec.stride as u64 > u64::from(u32::MAX) {
@@ -111,7 +110,7 @@ pub fn run(
         });
         let thread = thread.map_err(|error| MicroError::Failed(format!("latency: {error}")))?;
         let mut points = Vec::new();
-        while let Ok(point) = from_thread.recv_timeout(LONGEST_SILENCE) {
+        while let Ok(point) = from_thread.recv_timeout(MAX_SILENCE) {
             each(&point);
             points.push(point);
         }
@@ -142,7 +141,7 @@ fn measure(
     }
     let count = (bytes / spec.stride as u64) as u32;
     let mut chain = Chain::build(region, count, spec.stride, mix(spec.seed ^ bytes));
-    // Once around: the caches and the page tables hold what they will hold from now on.
+    // One round warms the caches and page tables.
     let begun = Instant::now();
     let mut warmed = 0;
     while warmed < u64::from(count) && begun.elapsed() < spec.time.max(Duration::from_secs(1)) {
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_stand_at_quarters_of_each_octave() {
+    fn sizes_are_quarters_of_each_octave() {
         assert_eq!(sizes(4096, 8192), [4096, 5120, 6144, 7168, 8192]);
         assert!(sizes(1, 64 << 20).contains(&(48 << 10)));
         assert!(sizes(1, 64 << 20).contains(&(5 << 18)));
@@ -184,11 +183,11 @@ mod tests {
 
     #[test]
     fn every_size_is_measured_in_order() {
-        let mut heard = Vec::new();
+        let mut reported = Vec::new();
         let curve =
-            run(&spec(&[16 << 10, 4 << 10]), &|| false, &mut |point| heard.push(point.clone()));
+            run(&spec(&[16 << 10, 4 << 10]), &|| false, &mut |point| reported.push(point.clone()));
         let curve = curve.unwrap();
-        assert_eq!(curve.points, heard);
+        assert_eq!(curve.points, reported);
         assert_eq!(curve.points.iter().map(|p| p.bytes).collect::<Vec<_>>(), [4 << 10, 16 << 10]);
         for point in &curve.points {
             assert!(point.load.min_ns > 0.0 && point.load.min_ns <= point.load.median_ns);
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn refuses_impossible_settings() {
         let key = |spec: LatencySpec| match run(&spec, &|| false, &mut |_| {}) {
             Err(MicroError::Request { key, .. }) => key,
             other => panic!("{other:?}"),

@@ -1,4 +1,5 @@
-//! The way in to a server: who comes is told from strangers, and no stranger keeps others out.
+//! Accepts connections to a server. Connections that send no valid greeting are rejected, and slow
+//! ones do not block others.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -9,27 +10,27 @@ use model::Address;
 use nix::sys::socket::{MsgFlags, recv};
 use socket2::Socket;
 
-use super::control::{Hello, LONGEST_HELLO, parse_hello};
+use super::control::{Hello, MAX_HELLO, parse_hello};
 use super::error::NetError;
 use super::listener::Listener;
 
-/// From the first to the last byte of a greeting, which is one line.
-const GREETING: Duration = Duration::from_secs(10);
-/// Greetings that are waited for at once; the oldest goes for one more.
-const MOST_WAITING: usize = 1024;
-/// After the system could take no connection, none is asked for so long.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Limit on receiving a greeting, which is one line.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections whose greeting is awaited; a further one displaces the oldest.
+const MAX_WAITING: usize = 1024;
+/// Pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A listener, and those who have connected and are not known yet.
+/// A listener, and the connections whose greeting has not arrived yet.
 pub(super) struct Acceptor<'l> {
     listener: &'l Listener,
     waiting: VecDeque<(Socket, Instant)>,
     paused: Option<Instant>,
-    /// What the system said when it could take none, until it can again.
+    /// The error of the last accept, until one succeeds.
     accept_error: Option<io::Error>,
 }
 
-/// Who came in.
+/// The outcome of a connection.
 pub(super) enum Arrival {
     Identified(Socket, Hello),
     Rejected(NetError),
@@ -44,7 +45,7 @@ impl<'l> Acceptor<'l> {
         self.listener.address()
     }
 
-    /// Who has come by now; waits for nobody.
+    /// The connections that were identified or rejected by now; does not wait.
     pub(super) fn poll(&mut self) -> Vec<Arrival> {
         let mut arrivals = Vec::new();
         self.accept(&mut arrivals);
@@ -55,7 +56,7 @@ impl<'l> Acceptor<'l> {
                 Ok(None) if now < until => self.waiting.push_back((socket, until)),
                 Ok(None) => arrivals.push(Arrival::Rejected(NetError::Timeout {
                     what: "greeting",
-                    seconds: GREETING.as_secs_f64(),
+                    seconds: HELLO_TIMEOUT.as_secs_f64(),
                 })),
                 Err(error) => arrivals.push(Arrival::Rejected(error)),
             }
@@ -63,13 +64,13 @@ impl<'l> Acceptor<'l> {
         arrivals
     }
 
-    /// Why nobody can come in, where that is so.
+    /// Takes the error of the last accept.
     pub(super) fn accept_error(&mut self) -> Option<NetError> {
         self.accept_error.take().map(|source| NetError::Io { doing: "accepting", source })
     }
 
     fn accept(&mut self, arrivals: &mut Vec<Arrival>) {
-        if self.paused.is_some_and(|paused| paused.elapsed() < PAUSE) {
+        if self.paused.is_some_and(|paused| paused.elapsed() < ACCEPT_PAUSE) {
             return;
         }
         self.paused = None;
@@ -77,17 +78,17 @@ impl<'l> Acceptor<'l> {
             match self.listener.accept() {
                 Ok(Some(socket)) => {
                     self.accept_error = None;
-                    if self.waiting.len() >= MOST_WAITING {
+                    if self.waiting.len() >= MAX_WAITING {
                         self.waiting.pop_front();
                     }
-                    self.waiting.push_back((socket, Instant::now() + GREETING));
-                    if self.waiting.len() >= MOST_WAITING {
+                    self.waiting.push_back((socket, Instant::now() + HELLO_TIMEOUT));
+                    if self.waiting.len() >= MAX_WAITING {
                         return;
                     }
                 }
                 Ok(None) => return,
                 Err(source) => {
-                    // Most likely no descriptor is left. Strangers hold some.
+                    // Most likely no descriptor is left, and unidentified connections hold some.
                     self.waiting.drain(..self.waiting.len().div_ceil(2));
                     self.paused = Some(Instant::now());
                     if self.accept_error.is_none() {
@@ -103,11 +104,11 @@ impl<'l> Acceptor<'l> {
     }
 }
 
-/// What a connection has said of itself, without waiting; none while its line has no end. What
-/// follows the line stays unread: it is not ours.
+/// The greeting of a connection, without waiting; none while its line is incomplete. What follows
+/// the line stays unread for its later reader.
 fn greeting(socket: &Socket) -> Result<Option<Hello>, NetError> {
     let failed = NetError::io("a new connection");
-    let mut bytes = [0; LONGEST_HELLO];
+    let mut bytes = [0; MAX_HELLO];
     let length =
         match recv(socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT)
             .map_err(io::Error::from)
@@ -118,7 +119,7 @@ fn greeting(socket: &Socket) -> Result<Option<Hello>, NetError> {
             Err(error) => return Err(failed(error)),
         };
     let Some(end) = bytes[..length].iter().position(|byte| *byte == b'\n') else {
-        return match length < LONGEST_HELLO {
+        return match length < MAX_HELLO {
             true => Ok(None),
             false => Err(NetError::Protocol("a line without an end".to_owned())),
         };

@@ -1,4 +1,4 @@
-//! The client's end: asks for a cell, sends, and puts both ends' views together.
+//! The client's end: requests a cell, sends, and combines the reports of both ends.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -14,24 +14,24 @@ use super::clock::{boot_id, now_ns};
 use super::control::{Control, Hello, Ready, ToClient, ToServer, send_hello};
 use super::error::NetError;
 use super::ether::{NoPort, Port};
-use super::job::{NetJob, Kind, Transport};
-use super::outcome::{EndOutcome, MeasuredCell, EndMeter, NoMeter};
+use super::job::{Kind, NetJob, Transport};
 use super::listener::connect;
+use super::outcome::{EndMeter, EndOutcome, MeasuredCell, NoMeter};
 use super::sockets::{datagram, prepare};
-use super::workers::{ThreadPart, EndPhase, SendUntil, run};
+use super::workers::{EndPhase, SendUntil, ThreadPart, run};
 use super::{flow, frames, pingpong};
 
-/// For what the other end does at once.
-const AT_ONCE: Duration = Duration::from_secs(10);
-/// For what takes a server a while: gigabytes to hold back, and to drain.
-const REPORT: Duration = Duration::from_secs(60);
+/// For answers that the other end gives without work.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// For answers that take work: gigabytes to allocate and to drain.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a cell is measured.
+/// Duration, length and CPUs of the measurement of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellConfig {
     /// A phase before the measured one, which does not count; zero for none.
     pub warm_up: Duration,
-    /// No message is begun later.
+    /// Length of the measured phase: no message begins later.
     pub time: Duration,
     /// Messages of all connections together, where that ends the phase first.
     pub messages: Option<u64>,
@@ -42,15 +42,15 @@ pub struct CellConfig {
 /// A session with a server.
 pub struct Client<'a, P: Port = NoPort> {
     control: Control,
-    /// None where the ends are joined by a pair of sockets.
+    /// None where a pair of sockets joins the ends.
     address: Option<Address>,
     port: Option<&'a mut P>,
     stop: &'a AtomicBool,
-    /// Of the next phase; no other session has the same in its neighbourhood.
+    /// Number of the next phase; unlikely to be that of another session.
     phase: u64,
 }
 
-/// The data's way of a cell.
+/// The data connections of a cell.
 enum CellConnections {
     Sockets(Vec<Socket>),
     Port([u8; 6], usize),
@@ -60,7 +60,7 @@ impl<'a, P: Port> Client<'a, P> {
     /// Connects to a server; `kind` is for the error that says how to start one.
     ///
     /// # Errors
-    /// Nobody listens there, or something else.
+    /// Nothing listens there, or it is not a server of `kvmeter micro`.
     pub fn connect(
         address: &Address,
         kind: Kind,
@@ -84,7 +84,7 @@ impl<'a, P: Port> Client<'a, P> {
         Client::handshake(OwnedFd::from(socket).into(), None, Some(port), stop)
     }
 
-    /// Cells over Ethernet go over this port from now on.
+    /// Uses this port for cells over Ethernet.
     pub fn use_port(&mut self, port: &'a mut P) {
         self.port = Some(port);
     }
@@ -99,11 +99,12 @@ impl<'a, P: Port> Client<'a, P> {
             Client { control: Control::new(socket)?, address, port, stop, phase: now_ns() };
         client.control.send(&Hello::CONTROL)?;
         let place = client.address.as_ref().map(Address::to_string).unwrap_or_default();
-        match client.receive("greeting", AT_ONCE) {
+        match client.receive("greeting", RESPONSE_TIMEOUT) {
             Ok(ToClient::Welcome { .. }) => Ok(client),
             Ok(other) => Err(NetError::NotAServer { place, why: format!("it says {other:?}") }),
             Err(
-                error @ (NetError::Protocol(_) | NetError::Timeout { .. } | NetError::Closed { .. }),
+                error
+                @ (NetError::Protocol(_) | NetError::Timeout { .. } | NetError::Closed { .. }),
             ) => Err(NetError::NotAServer { place, why: error.to_string() }),
             Err(error) => Err(error),
         }
@@ -112,7 +113,7 @@ impl<'a, P: Port> Client<'a, P> {
     /// Measures a cell: warms up, then measures. After an error the session is of no use.
     ///
     /// # Errors
-    /// The cell makes no sense, an end failed or fell silent, or the user stopped it.
+    /// The cell is invalid, an end failed or timed out, or the user stopped it.
     pub fn measure(
         &mut self,
         job: &NetJob,
@@ -122,7 +123,7 @@ impl<'a, P: Port> Client<'a, P> {
         job.check()?;
         raise_descriptor_limit();
         self.control.send(&ToServer::Job { job: job.clone(), boot_id: boot_id() })?;
-        let limit = AT_ONCE + Duration::from_millis(u64::from(job.connections));
+        let limit = RESPONSE_TIMEOUT + Duration::from_millis(u64::from(job.connections));
         let ToClient::Ready(ready) = self.receive("readiness", limit)? else {
             return Err(NetError::Protocol("readiness was due".to_owned()));
         };
@@ -166,7 +167,7 @@ impl<'a, P: Port> Client<'a, P> {
                 };
                 let mut sockets = Vec::new();
                 for number in 0..count {
-                    let socket = connect(&place, &job.kind.to_string(), AT_ONCE)?;
+                    let socket = connect(&place, &job.kind.to_string(), RESPONSE_TIMEOUT)?;
                     send_hello(&socket, &Hello::Data { number })?;
                     prepare(&socket, job)?;
                     sockets.push(socket);
@@ -205,7 +206,7 @@ impl<'a, P: Port> Client<'a, P> {
         self.phase += 1;
         let most_s = manner.time.as_secs_f64();
         self.control.send(&ToServer::Phase { number: self.phase, most_s })?;
-        let ToClient::Going = self.receive("start", REPORT)? else {
+        let ToClient::Going = self.receive("start", REPORT_TIMEOUT)? else {
             return Err(NetError::Protocol("a start was due".to_owned()));
         };
         let phase = EndPhase::new(self.stop, self.phase);
@@ -230,7 +231,7 @@ impl<'a, P: Port> Client<'a, P> {
         };
         let client = match outcome {
             Ok(end) => end,
-            // The server may have said why.
+            // The server may have sent the reason.
             Err(error) => match self.receive("reason", Duration::from_secs(1)) {
                 Err(remote @ NetError::Remote { .. }) => return Err(remote),
                 _ => return Err(error),
@@ -241,7 +242,7 @@ impl<'a, P: Port> Client<'a, P> {
             Kind::Flow => numbers.to_vec(),
         };
         self.control.send(&ToServer::End(sent))?;
-        let ToClient::Report(server) = self.receive("report", REPORT)? else {
+        let ToClient::Report(server) = self.receive("report", REPORT_TIMEOUT)? else {
             return Err(NetError::Protocol("a report was due".to_owned()));
         };
         Ok((client, *server))
@@ -250,7 +251,7 @@ impl<'a, P: Port> Client<'a, P> {
 
 impl<P: Port> Drop for Client<'_, P> {
     fn drop(&mut self) {
-        // It sees the end of the connection, too.
+        // The server also notices the end of the connection.
         let _ = self.control.send(&ToServer::Bye);
     }
 }
@@ -296,10 +297,10 @@ pub fn no_port() -> NetError {
     )
 }
 
-/// As many descriptors as the system allows without asking: each connection takes one.
+/// Raises the limit on descriptors to the hard limit: each connection takes one.
 pub fn raise_descriptor_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Where it is refused, opening the connections says so.
+        // A refusal shows when connections are opened.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }

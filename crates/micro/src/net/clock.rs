@@ -1,4 +1,4 @@
-//! The time that both ends of one machine share, and the CPU time of a thread.
+//! The clock that both ends on one machine share, and the CPU time of a thread.
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -12,7 +12,7 @@ pub fn now_ns() -> u64 {
     })
 }
 
-/// What tells one running machine from another: two ends with the same one share a clock.
+/// Identifies a boot of a machine: two ends with the same one share a clock.
 pub fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
@@ -27,7 +27,7 @@ impl CpuTime {
         CpuTime(getrusage(UsageWho::RUSAGE_THREAD).ok())
     }
 
-    /// User and system nanoseconds since then.
+    /// User and system nanoseconds since [`CpuTime::now`].
     pub fn gained(self) -> Option<(u64, u64)> {
         let (before, after) = (self.0?, CpuTime::now().0?);
         let user = after.user_time().num_microseconds() - before.user_time().num_microseconds();

@@ -1,4 +1,4 @@
-//! What messages hold, so that a wrong, torn, shifted or stale byte shows.
+//! The content of messages, by which the receiver detects wrong, torn, shifted and stale bytes.
 //!
 //! Message `n` of a connection begins with its number (8 bytes, little end first; a shorter
 //! message has the first of them), then, in a flow, the instant of its sending, then words of
@@ -7,8 +7,8 @@
 
 /// Odd, so that all multiples differ; its bytes look like noise.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Neighbouring messages differ; the same words come again after so many.
-const TURNS: u64 = 512;
+/// Messages after which the same words come again.
+const PERIOD: u64 = 512;
 const WORD: usize = 8;
 
 /// The content of one connection's messages.
@@ -21,7 +21,7 @@ pub struct MessageContent {
 }
 
 impl MessageContent {
-    /// `stamped` messages have room for a time stamp from 16 bytes on.
+    /// `stamped` messages of 16 bytes and more hold a time stamp.
     pub fn new(connection: usize, size: u64, stamped: bool) -> MessageContent {
         let base = (connection as u64 + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93).rotate_left(29);
         MessageContent { base, size: size as usize, stamped: stamped && size >= 16 }
@@ -37,7 +37,7 @@ impl MessageContent {
     }
 
     fn word(&self, message: u64, index: usize) -> u64 {
-        let turn = message % TURNS + index as u64;
+        let turn = message % PERIOD + index as u64;
         self.base.wrapping_add(turn.wrapping_mul(STEP))
     }
 
@@ -72,7 +72,7 @@ impl MessageContent {
         tail.copy_from_slice(&word.to_le_bytes()[..length]);
     }
 
-    /// Whether `bytes` are the message's from `at` on; a time stamp may be any.
+    /// Whether `bytes` are the message's from `at` on; a time stamp may have any value.
     pub fn matches(&self, message: u64, at: usize, bytes: &[u8]) -> bool {
         let mut at = at;
         let mut rest = bytes;
@@ -104,18 +104,18 @@ impl MessageContent {
         stamp || byte == self.byte(message, at)
     }
 
-    /// The number that a whole datagram bears, as far as it is long enough to tell it near
-    /// `expected`.
+    /// The number of a whole datagram. A short one holds only its low bytes: then the nearest number
+    /// to `expected` that ends in them.
     pub fn message_number(&self, datagram: &[u8], expected: u64) -> u64 {
-        let kept = datagram.len().min(WORD);
+        let length = datagram.len().min(WORD);
         let mut bytes = expected.to_le_bytes();
-        bytes[..kept].copy_from_slice(&datagram[..kept]);
+        bytes[..length].copy_from_slice(&datagram[..length]);
         let read = u64::from_le_bytes(bytes);
-        if kept == WORD {
+        if length == WORD {
             return read;
         }
         // The nearest number that ends in these bytes.
-        let turn = 1_i128 << (8 * kept);
+        let turn = 1_i128 << (8 * length);
         let candidates = [-turn, 0, turn].map(|shift| i128::from(read) + shift);
         let near = candidates
             .into_iter()
@@ -125,7 +125,7 @@ impl MessageContent {
     }
 }
 
-/// Messages of one connection that are sent again and again without being written anew.
+/// A reusable buffer for the messages of one connection.
 pub struct MessageSource {
     content: MessageContent,
     words: Vec<u8>,
@@ -135,7 +135,7 @@ pub struct MessageSource {
 
 impl MessageSource {
     pub fn new(content: MessageContent) -> MessageSource {
-        let words = TURNS as usize + content.size / WORD + 1;
+        let words = PERIOD as usize + content.size / WORD + 1;
         let mut bytes = Vec::with_capacity(words * WORD);
         for index in 0..words {
             bytes.extend_from_slice(&content.word(0, index).to_le_bytes());
@@ -143,7 +143,7 @@ impl MessageSource {
         MessageSource { content, words: bytes, head: [0; 2 * WORD], message: 0 }
     }
 
-    /// Turns to a message.
+    /// Makes `message` the current one.
     pub fn set(&mut self, message: u64, stamp: u64) {
         self.message = message;
         self.head[..WORD].copy_from_slice(&message.to_le_bytes());
@@ -154,7 +154,7 @@ impl MessageSource {
     pub fn parts(&self, at: usize) -> (&[u8], &[u8]) {
         let size = self.content.size;
         let head = self.content.head().min(size);
-        let from = (self.message % TURNS) as usize * WORD;
+        let from = (self.message % PERIOD) as usize * WORD;
         let body = &self.words[from + at.max(head)..from + size];
         (self.head.get(at..head).unwrap_or_default(), body)
     }
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_recognised_and_any_flip_is_not(
+        fn accepts_what_was_written_and_rejects_any_flipped_bit(
             connection in 0_usize..100,
             size in 1_u64..300,
             message in 0_u64..2000,
@@ -200,7 +200,7 @@ mod tests {
         }
 
         #[test]
-        fn a_message_is_not_another_ones(
+        fn rejects_the_content_of_another_message(
             size in 1_u64..100, message in 0_u64..1000, off in 1_u64..250, shift in 1_usize..8,
         ) {
             let content = MessageContent::new(3, size, false);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn short_datagrams_tell_their_number_near_the_expected_one() {
+    fn short_datagrams_give_the_number_nearest_to_the_expected() {
         let content = MessageContent::new(0, 1, false);
         for (message, expected) in [(255_u64, 256), (256, 255), (511, 512), (0, 0), (300, 299)] {
             let mut byte = [0];

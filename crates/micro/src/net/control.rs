@@ -1,4 +1,4 @@
-//! What the two ends say to each other beside the data: lines of JSON.
+//! The control protocol between the two ends: lines of JSON.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ use super::ether::Mac;
 use super::job::NetJob;
 use super::outcome::EndOutcome;
 
-/// Both ends speak the same version.
+/// Version of the protocol; both ends must have the same.
 const VERSION: u32 = 1;
-/// Between two looks at the stop flag.
-const LOOK: Duration = Duration::from_millis(100);
-const LONGEST_LINE: usize = 16 << 20;
+/// Between two checks of the stop flag.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_LINE: usize = 16 << 20;
 
 /// The first line of every connection.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub enum Hello {
     Control {
         version: u32,
     },
-    /// A connection of the cell, by number.
+    /// A data connection of the cell, by number.
     Data {
         number: u32,
     },
@@ -54,7 +54,7 @@ pub enum ToServer {
     Bye,
 }
 
-/// How a server takes a cell's data.
+/// How the client reaches a server's data sockets.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Ready {
     pub boot_id: Option<String>,
@@ -95,7 +95,9 @@ pub struct Control {
 
 impl Control {
     pub fn new(socket: Socket) -> Result<Control, NetError> {
-        socket.set_read_timeout(Some(LOOK)).map_err(NetError::io("setting up the control"))?;
+        socket
+            .set_read_timeout(Some(POLL_INTERVAL))
+            .map_err(NetError::io("setting up the control"))?;
         let limit = Some(Duration::from_secs(10));
         socket.set_write_timeout(limit).map_err(NetError::io("setting up the control"))?;
         Ok(Control { socket, pending: Vec::new() })
@@ -109,7 +111,7 @@ impl Control {
         send_line(&self.socket, message)
     }
 
-    /// The next line, `what` being what it is expected to be.
+    /// Receives the next line; `what` names it in a timeout's message.
     pub fn receive<T: DeserializeOwned>(
         &mut self,
         what: &'static str,
@@ -122,7 +124,7 @@ impl Control {
                 let line: Vec<u8> = self.pending.drain(..=end).collect();
                 return parse(&line);
             }
-            if self.pending.len() > LONGEST_LINE {
+            if self.pending.len() > MAX_LINE {
                 return Err(NetError::Protocol("a line without an end".to_owned()));
             }
             goes_on()?;
@@ -140,7 +142,7 @@ impl Control {
     }
 }
 
-/// Nothing came yet.
+/// Whether a read ended because nothing had arrived yet.
 pub fn is_timeout(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
@@ -160,26 +162,26 @@ fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, NetError> {
     })
 }
 
-/// Introduces a connection.
+/// Sends the first line of a connection.
 pub fn send_hello(socket: &Socket, hello: &Hello) -> Result<(), NetError> {
     send_line(socket, parse_hello)
 }
 
-/// The longest line by which a connection introduces itself.
-pub const LONGEST_HELLO: usize = 200;
+/// The longest first line of a connection.
+pub const MAX_HELLO: usize = 200;
 
-/// Reads such a line.
+/// Parses the first line of a connection.
 pub fn parse_hello(line: &[u8]) -> Result<Hello, NetError> {
     parse(line)
 }
 
-/// Reads who the one connection of a pair is.
+/// Receives the first line over a pair of sockets.
 pub fn read_hello(socket: &Socket, limit: Duration) -> Result<Hello, NetError> {
     socket.set_read_timeout(Some(limit)).map_err(NetError::io("a new connection"))?;
     let mut line = Vec::new();
     let mut reader = socket;
     while line.last() != Some(&b'\n') {
-        if line.len() >= LONGEST_HELLO {
+        if line.len() >= MAX_HELLO {
             return Err(NetError::Protocol("a line without an end".to_owned()));
         }
         let mut byte = [0];

@@ -1,4 +1,4 @@
-//! DPDK's ports as ours.
+//! DPDK's ports as [`Port`].
 
 use std::collections::VecDeque;
 
@@ -12,12 +12,12 @@ impl Port for dpdk::Port {
         self.address()
     }
 
-    fn longest(&self) -> usize {
-        self.longest()
+    fn max_frame_len(&self) -> usize {
+        self.max_frame_len()
     }
 
-    fn spare(&self) -> usize {
-        self.spare()
+    fn spare_frames(&self) -> usize {
+        self.spare_frames()
     }
 
     fn frame(&mut self, length: usize) -> Option<Frame> {

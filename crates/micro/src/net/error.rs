@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::error::MicroError;
 
-/// Why a cell could not be measured.
+/// Errors of measuring a cell.
 #[derive(Debug, Error)]
 pub enum NetError {
     #[error("--{flag}: {why}")]
@@ -20,7 +20,7 @@ pub enum NetError {
     NotAServer { place: String, why: String },
     #[error("the server refuses: {0}")]
     Refused(String),
-    /// The server said it itself; `request` as it judged.
+    /// The server reported it; `request`: whether by its judgement the user can mend it.
     #[error("the server's end failed: {words}")]
     Remote { words: String, request: bool },
     #[error(
@@ -45,10 +45,12 @@ pub enum NetError {
 }
 
 impl NetError {
-    /// Whether the user has to change what was asked.
+    /// Whether the user can mend it by another setting.
     pub fn is_request(&self) -> bool {
         match self {
-            NetError::InvalidSetting { .. } | NetError::Listen { .. } | NetError::Refused(_) => true,
+            NetError::InvalidSetting { .. } | NetError::Listen { .. } | NetError::Refused(_) => {
+                true
+            }
             NetError::Fault(fault) => fault.is_request(),
             NetError::Remote { request, .. } => *request,
             _ => false,

@@ -1,4 +1,4 @@
-//! Ethernet frames: what carries them, and what ours look like.
+//! Ethernet frames: the port that carries them, and kvmeter's header.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -16,24 +16,24 @@ pub trait Port: Send {
     /// Bytes of the longest frame, header included, checksum not.
     fn max_frame_len(&self) -> usize;
 
-    /// Received frames that may be held while the port goes on receiving.
+    /// Received frames that the caller may hold while the port goes on receiving.
     fn spare_frames(&self) -> usize;
 
-    /// An empty frame of so many bytes; none while all are under way.
+    /// An empty frame of `length` bytes; none while all are in use.
     fn frame(&mut self, length: usize) -> Option<Self::Frame>;
 
-    /// Appends what has arrived, a burst at most.
+    /// Appends the frames that have arrived, one burst at most.
     fn receive(&mut self, into: &mut VecDeque<Self::Frame>);
 
-    /// Sends from the front as many as the port takes now; the others stay.
+    /// Sends as many frames from the front as the port takes now; the others stay.
     fn send(&mut self, frames: &mut VecDeque<Self::Frame>);
 }
 
-/// For ends that have none.
+/// The port of ends that have none.
 #[derive(Debug)]
 pub enum NoPort {}
 
-/// The frame of no port.
+/// The frame of [`NoPort`].
 #[derive(Debug)]
 pub enum NoFrame {}
 
@@ -74,14 +74,14 @@ impl Port for NoPort {
 
 /// IEEE 802's first "Local Experimental Ethertype".
 const ETHERTYPE: [u8; 2] = [0x88, 0xB5];
-/// Tells our frames from other experiments.
+/// Distinguishes kvmeter's frames from others of this type.
 const MAGIC: [u8; 2] = *b"kv";
-/// Ethernet's header and ours.
+/// Length of Ethernet's header and kvmeter's.
 pub const HEAD: usize = 46;
-/// Shorter frames are padded by nobody but the sender (IEEE 802.3, without checksum).
-pub const SHORTEST: usize = 60;
+/// The sender pads shorter frames (IEEE 802.3, without checksum).
+pub const MIN_FRAME_LEN: usize = 60;
 
-/// What our frames say in front of their part of a message.
+/// The header in front of a frame's part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
     pub to: Mac,
@@ -96,12 +96,12 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Bytes of the frame with its part.
+    /// Bytes of the frame, its part of the message included.
     pub fn frame(&self) -> usize {
-        (HEAD + self.length as usize).max(SHORTEST)
+        (HEAD + self.length as usize).max(MIN_FRAME_LEN)
     }
 
-    /// Writes the header; the frame is at least [`Head::frame`] long.
+    /// Writes the header; the frame is at least [`FrameHeader::frame`] long.
     pub fn write(&self, frame: &mut [u8]) {
         frame[0..6].copy_from_slice(&self.to);
         frame[6..12].copy_from_slice(&self.from);
@@ -114,12 +114,12 @@ impl FrameHeader {
         frame[40..44].copy_from_slice(&self.length.to_be_bytes());
         frame[44..46].fill(0);
         let end = HEAD + self.length as usize;
-        if end < SHORTEST {
-            frame[end..SHORTEST].fill(0);
+        if end < MIN_FRAME_LEN {
+            frame[end..MIN_FRAME_LEN].fill(0);
         }
     }
 
-    /// The header of a frame of ours; none of anybody else's, or of one that is cut.
+    /// The header of a frame; none for foreign or truncated frames.
     pub fn read(frame: &[u8]) -> Option<FrameHeader> {
         if frame.len() < HEAD || frame[12..14] != ETHERTYPE || frame[14..16] != MAGIC {
             return None;
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn heads_read_back_and_foreign_frames_are_none(
+        fn headers_round_trip_and_foreign_frames_are_rejected(
             bytes in prop::collection::vec(any::<u8>(), 0..100), length in 0_u32..64, message: u64,
         ) {
             prop_assert!(FrameHeader::read(&bytes).is_none());
@@ -157,7 +157,7 @@ mod tests {
             let mut frame = vec![0xFF; head.frame()];
             head.write(&mut frame);
             prop_assert_eq!(FrameHeader::read(&frame), Some(head));
-            prop_assert!(frame.len() >= SHORTEST);
+            prop_assert!(frame.len() >= MIN_FRAME_LEN);
             prop_assert!(FrameHeader::read(&frame[..HEAD + length as usize]).is_some());
             prop_assert!(length == 0 || FrameHeader::read(&frame[..HEAD + length as usize - 1]).is_none());
         }

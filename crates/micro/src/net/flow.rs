@@ -1,4 +1,4 @@
-//! A flow over sockets.
+//! One-way flow over sockets.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use super::job::NetJob;
 use super::outcome::EndOutcome;
 use super::sockets::{SocketStep, receive, send};
 use super::touch::{DatagramTouch, Delays, StreamTouch};
-use super::wait::{WaitFor, Wait};
-use super::workers::{ThreadPart, EndPhase, SendUntil, tick};
+use super::wait::{Wait, WaitFor};
+use super::workers::{EndPhase, SendUntil, ThreadPart, tick};
 
-/// Messages on one connection before the next one has its turn.
-const TURN: u32 = 16;
-/// A sender with a rate does not sleep for less.
-const SHORT: Duration = Duration::from_micros(100);
+/// Messages on one connection before the next one is served.
+const BURST: u32 = 16;
+/// Shortest sleep of a sender with a rate.
+const MIN_SLEEP: Duration = Duration::from_micros(100);
 
-/// How long after the last datagram one more may come.
-pub const DRAIN: Duration = Duration::from_millis(200);
+/// How long to wait for another datagram after the last one.
+pub const DRAIN_TIME: Duration = Duration::from_millis(200);
 
 struct FlowSender<'a> {
     socket: &'a Socket,
     source: MessageSource,
     number: u64,
     remaining: u64,
-    /// Bytes of the message under way that are sent.
+    /// Bytes of the current message that are sent.
     at: usize,
 }
 
-/// When the next message of a thread is due.
+/// Paces the messages of a thread.
 pub struct Pace {
     began_ns: u64,
     rate: Option<f64>,
@@ -47,14 +47,14 @@ impl Pace {
         Pace { began_ns: now_ns(), rate, sent: 0, busy: job.busy_poll }
     }
 
-    /// Whether a message may go now; sleeps a little where it is far off.
+    /// Whether a message is due; sleeps a little if it is far off.
     pub fn allows(&self) -> bool {
         let Some(rate) = self.rate else { return true };
         let due = self.began_ns + (self.sent as f64 / rate * 1e9) as u64;
         let Some(early) = due.checked_sub(now_ns()).filter(|early| *early > 0) else { return true };
         let early = Duration::from_nanos(early);
-        if !self.busy && early > SHORT {
-            std::thread::sleep((early - SHORT).min(Duration::from_millis(10)));
+        if !self.busy && early > MIN_SLEEP {
+            std::thread::sleep((early - MIN_SLEEP).min(Duration::from_millis(10)));
         }
         false
     }
@@ -64,8 +64,7 @@ impl Pace {
     }
 }
 
-/// The client's thread for some connections: sends until the phase is over. Answers with how
-/// many messages went on each.
+/// A client thread: sends on its connections until the phase is over.
 pub fn send_all(
     job: &NetJob,
     phase: &EndPhase<'_>,
@@ -98,7 +97,7 @@ pub fn send_all(
         if moved {
             (moved_ns, part.last_ns) = (now, now);
         }
-        // A message that was begun is ended, or the stream would be torn.
+        // A message that was begun is completed, or the stream would be torn.
         if sending.iter().all(|one| one.at == 0 && (over || one.remaining == 0)) {
             break;
         }
@@ -122,10 +121,10 @@ pub fn send_all(
 }
 
 impl FlowSender<'_> {
-    /// Some messages, as far as there is room. Whether anything moved.
+    /// Sends messages as far as there is room. Returns whether anything moved.
     fn progress(&mut self, job: &NetJob, pace: &mut Pace, over: bool) -> Result<bool, NetError> {
         let mut moved = false;
-        for _ in 0..TURN {
+        for _ in 0..BURST {
             if self.at == 0 {
                 if over || self.remaining == 0 || !pace.allows() {
                     return Ok(moved);
@@ -165,8 +164,8 @@ struct FlowReceiver<'a> {
     end: EndOutcome,
 }
 
-/// The server's thread for some connections: receives and touches until it has all, or nothing
-/// comes any more.
+/// A server thread: receives and touches until its connections are complete or nothing arrives
+/// any more.
 pub fn receive_all(
     job: &NetJob,
     phase: &EndPhase<'_>,
@@ -194,7 +193,7 @@ pub fn receive_all(
             first.get_or_insert(now);
         }
         if let Some(sent) = phase.sent.get() {
-            let idle = now.saturating_sub(part.last_ns) > DRAIN.as_nanos() as u64;
+            let idle = now.saturating_sub(part.last_ns) > DRAIN_TIME.as_nanos() as u64;
             let whole = receiving.iter().all(|one| one.is_complete(job, sent));
             if whole || (job.transport.is_lossy() && idle) {
                 break;
@@ -228,7 +227,12 @@ pub fn receive_all(
 }
 
 impl<'a> FlowReceiver<'a> {
-    fn new(job: &NetJob, number: usize, socket: &'a Socket, shared_clock: bool) -> FlowReceiver<'a> {
+    fn new(
+        job: &NetJob,
+        number: usize,
+        socket: &'a Socket,
+        shared_clock: bool,
+    ) -> FlowReceiver<'a> {
         let content = MessageContent::new(number, job.size, true);
         let delays = Delays::new(job, shared_clock);
         let touch = match job.transport.is_lossy() {
@@ -251,7 +255,7 @@ impl<'a> FlowReceiver<'a> {
         Ok(true)
     }
 
-    /// Whether all that was sent is here.
+    /// Whether everything that was sent has arrived.
     fn is_complete(&self, job: &NetJob, sent: &[u64]) -> bool {
         let sent = sent.get(self.number).copied().unwrap_or_default();
         match &self.touch {

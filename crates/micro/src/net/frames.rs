@@ -1,24 +1,24 @@
-//! Ping-pong and flow over a port of frames. A message that is longer than a frame goes in
-//! parts; a message of which a part is lost is lost. Nothing is sent again.
+//! Ping-pong and flow over a port of frames. A message longer than a frame goes in parts, and is
+//! lost if one of them is. Nothing is retransmitted.
 
 use std::collections::VecDeque;
 
 use super::clock::now_ns;
 use super::content::MessageContent;
 use super::error::NetError;
-use super::ether::{HEAD, FrameHeader, Mac, Port};
-use super::flow::{DRAIN, Pace};
-use super::job::{NetJob, Kind};
+use super::ether::{FrameHeader, HEAD, Mac, Port};
+use super::flow::{DRAIN_TIME, Pace};
+use super::job::{Kind, NetJob};
 use super::outcome::EndOutcome;
 use super::touch::{Delays, touch};
-use super::workers::{ThreadPart, EndPhase, SendUntil, tick};
+use super::workers::{EndPhase, SendUntil, ThreadPart, tick};
 
-/// Frames that wait to be sent at most: what a port did not take is tried again first.
-const WAITING: usize = 64;
-/// Empty polls before a thread offers its CPU to others, once.
-const TURNS: u32 = 4096;
+/// Largest queue of frames to be sent: frames that a port did not take are tried again first.
+const MAX_QUEUED: usize = 64;
+/// Empty polls before a thread yields its CPU once.
+const YIELD_AFTER: u32 = 4096;
 
-/// Whether the server's port can hold what the cell makes it hold.
+/// Checks that the server's port can hold the reuse distance of the cell.
 pub fn check(job: &NetJob, port: &impl Port) -> Result<(), NetError> {
     let payload = (port.max_frame_len().saturating_sub(HEAD) as u64).min(job.size).max(1);
     let (flag, bytes) = match job.kind {
@@ -39,7 +39,7 @@ pub fn check(job: &NetJob, port: &impl Port) -> Result<(), NetError> {
     })
 }
 
-/// What is between two messages of ours: flags, and courtesy where CPUs are few.
+/// Work between polls: checks flags, and yields where CPUs are few.
 struct FrameYield<'a> {
     phase: &'a EndPhase<'a>,
     empty: u32,
@@ -52,10 +52,10 @@ impl<'a> FrameYield<'a> {
         FrameYield { phase, empty: 0, next_look: 0, tick_ns: tick(job.timeout_s).as_nanos() as u64 }
     }
 
-    /// After each poll; whether it is time to look at deadlines.
+    /// Call after each poll; returns whether it is time to check deadlines.
     fn polled(&mut self, moved: bool, now: u64) -> Result<bool, NetError> {
         self.empty = if moved { 0 } else { self.empty + 1 };
-        if self.empty >= TURNS {
+        if self.empty >= YIELD_AFTER {
             self.empty = 0;
             std::thread::yield_now();
         }
@@ -118,7 +118,7 @@ struct FramePinger<'a> {
     content: MessageContent,
     number: &'a mut u64,
     remaining: u64,
-    /// Bytes of the message that are in frames, and bytes of the answer that came.
+    /// Bytes of the message that are in frames, and bytes of the answer that arrived.
     sent: u64,
     received: u64,
     corrupt: bool,
@@ -170,7 +170,7 @@ pub fn run_client<P: Port>(
         for step in 0..count {
             let at = (turn + step) % count;
             let one = &mut asking[at];
-            while !one.done && one.sent < job.size && out.len() < WAITING {
+            while !one.done && one.sent < job.size && out.len() < MAX_QUEUED {
                 let place = (at as u32, *one.number, 0);
                 let Some((frame, length)) =
                     writer.part(port, &one.content, place, one.sent, job.size)
@@ -187,7 +187,8 @@ pub fn run_client<P: Port>(
         let moved = !came.is_empty();
         let now = now_ns();
         for frame in came.drain(..) {
-            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number) else {
+            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number)
+            else {
                 continue;
             };
             let Some(one) = asking.get_mut(head.connection as usize) else { continue };
@@ -221,9 +222,12 @@ pub fn run_client<P: Port>(
     Ok(part)
 }
 
-/// The server of a ping-pong: holds the parts of a message until it is whole, then sends the
-/// same frames back.
-pub fn run_server<P: Port>(job: &NetJob, phase: &EndPhase<'_>, port: &mut P) -> Result<ThreadPart, NetError> {
+/// The server of a ping-pong: collects the parts of a message, then sends the same frames back.
+pub fn run_server<P: Port>(
+    job: &NetJob,
+    phase: &EndPhase<'_>,
+    port: &mut P,
+) -> Result<ThreadPart, NetError> {
     struct PartialMessage<F> {
         message: u64,
         bytes: u64,
@@ -231,8 +235,9 @@ pub fn run_server<P: Port>(job: &NetJob, phase: &EndPhase<'_>, port: &mut P) -> 
     }
     let own = port.address();
     let mut part = ThreadPart::new(EndOutcome::default());
-    let mut held: Vec<PartialMessage<P::Frame>> =
-        (0..job.connections).map(|_| PartialMessage { message: 0, bytes: 0, frames: Vec::new() }).collect();
+    let mut held: Vec<PartialMessage<P::Frame>> = (0..job.connections)
+        .map(|_| PartialMessage { message: 0, bytes: 0, frames: Vec::new() })
+        .collect();
     let (mut out, mut came) = (VecDeque::new(), VecDeque::new());
     phase.set_up();
     let mut turns = FrameYield::new(job, phase);
@@ -240,12 +245,13 @@ pub fn run_server<P: Port>(job: &NetJob, phase: &EndPhase<'_>, port: &mut P) -> 
         port.receive(&mut came);
         let moved = !came.is_empty();
         for mut frame in came.drain(..) {
-            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number) else {
+            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number)
+            else {
                 continue;
             };
             let Some(held) = held.get_mut(head.connection as usize) else { continue };
             if head.message != held.message {
-                // The client gave the former one up.
+                // The client gave up the previous message.
                 held.frames.clear();
                 (held.message, held.bytes) = (head.message, 0);
             }
@@ -267,7 +273,7 @@ pub fn run_server<P: Port>(job: &NetJob, phase: &EndPhase<'_>, port: &mut P) -> 
     }
 }
 
-/// The client of a flow. `numbers` are what was sent on each connection.
+/// The client of a flow. `numbers` counts the messages sent on each connection.
 pub fn send_all<P: Port>(
     job: &NetJob,
     phase: &EndPhase<'_>,
@@ -288,7 +294,7 @@ pub fn send_all<P: Port>(
     let (mut over, mut moved_ns) = (false, now_ns());
     let timeout_ns = (job.timeout_s * 1e9) as u64;
     loop {
-        while out.len() < WAITING {
+        while out.len() < MAX_QUEUED {
             let number = numbers[connection];
             if sent == 0 {
                 if over || number >= until.messages || !pace.allows() {
@@ -338,7 +344,7 @@ struct FrameReceiver {
     delays: Delays,
     message: u64,
     bytes: u64,
-    /// Messages that came whole.
+    /// Messages that arrived whole.
     whole: u64,
 }
 
@@ -370,7 +376,8 @@ pub fn receive_all<P: Port>(
         let now = now_ns();
         let moved = !came.is_empty();
         for frame in came.drain(..) {
-            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number) else {
+            let Some(head) = FrameHeader::read(&frame).filter(|head| head.phase == phase.number)
+            else {
                 continue;
             };
             let Some(one) = coming.get_mut(head.connection as usize) else { continue };
@@ -388,7 +395,7 @@ pub fn receive_all<P: Port>(
         }
         if let Some(sent) = phase.sent.get() {
             let whole = coming.iter().zip(sent).all(|(one, sent)| one.whole >= *sent);
-            if whole || now.saturating_sub(part.last_ns) > DRAIN.as_nanos() as u64 {
+            if whole || now.saturating_sub(part.last_ns) > DRAIN_TIME.as_nanos() as u64 {
                 break;
             }
         }
@@ -408,7 +415,14 @@ pub fn receive_all<P: Port>(
 
 impl FrameReceiver {
     /// Accounts for a part of a message.
-    fn take(&mut self, head: &FrameHeader, frame: &[u8], job: &NetJob, now: u64, end: &mut EndOutcome) {
+    fn take(
+        &mut self,
+        head: &FrameHeader,
+        frame: &[u8],
+        job: &NetJob,
+        now: u64,
+        end: &mut EndOutcome,
+    ) {
         if head.message < self.message {
             end.late += u64::from(head.offset == 0);
             return;

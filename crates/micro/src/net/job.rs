@@ -1,4 +1,4 @@
-//! What is measured: one cell.
+//! The settings of one cell.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Kind {
     Flow,
 }
 
-/// Who moves the data.
+/// The network stack that moves the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stack {
@@ -24,7 +24,7 @@ pub enum Stack {
     Dpdk,
 }
 
-/// What carries the messages.
+/// The transport of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -43,7 +43,7 @@ impl Transport {
         }
     }
 
-    /// Whether messages can be lost on the way; a stream loses none or ends.
+    /// Whether messages can be lost; a stream delivers all or ends.
     pub const fn is_lossy(self) -> bool {
         matches!(self, Transport::Udp | Transport::Ethernet)
     }
@@ -81,11 +81,11 @@ impl fmt::Display for Transport {
 /// The largest payload of a datagram over IPv4 (RFC 768, RFC 791).
 pub const LARGEST_DATAGRAM: u64 = 65_507;
 /// A message is held whole by the ends.
-const LARGEST: u64 = 1 << 30;
-/// What a receiver holds back at most.
-const FARTHEST: u64 = 16 << 30;
-const MOST_CONNECTIONS: u32 = 50_000;
-const MOST_THREADS: u32 = 1024;
+const MAX_MESSAGE: u64 = 1 << 30;
+/// Largest reuse distance.
+const MAX_REUSE: u64 = 16 << 30;
+const MAX_CONNECTIONS: u32 = 50_000;
+const MAX_THREADS: u32 = 1024;
 
 /// One cell: both ends are given the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,19 +102,18 @@ pub struct NetJob {
     pub stride: u64,
     /// Of a flow: so many bytes are received before a byte is touched.
     pub reuse: u64,
-    /// Ask for data without ever sleeping.
+    /// Poll for data without sleeping.
     pub busy_poll: bool,
-    /// Seconds without an answer after which a message of a transport that loses is lost, and
-    /// a stream has failed.
+    /// Seconds without an answer after which a message of a lossy transport counts as lost, and a
+    /// stream has failed.
     pub timeout_s: f64,
-    /// Of a flow: messages that are sent in a second, over all connections. As fast as they go
-    /// without it.
+    /// Of a flow: messages a second over all connections; none for as many as possible.
     pub rate: Option<f64>,
-    /// Bytes of each socket's send and receive buffer, where not the kernel's own choice.
+    /// Bytes of each socket's send and receive buffer; none for the kernel's choice.
     pub socket_buffer: Option<u64>,
 }
 
-/// What a server does for clients at most: it can be asked by anyone who reaches it.
+/// What a server grants its clients: anyone who reaches it can use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Bytes of a message.
@@ -126,13 +125,14 @@ pub struct ServerLimits {
 
 impl ServerLimits {
     /// Enough for what the documents show.
-    pub const DEFAULT: ServerLimits = ServerLimits { size: 64 << 20, connections: 4096, memory: 1 << 30 };
-    /// Whatever makes sense.
+    pub const DEFAULT: ServerLimits =
+        ServerLimits { size: 64 << 20, connections: 4096, memory: 1 << 30 };
+    /// No limits.
     pub const NONE: ServerLimits =
-        ServerLimits { size: LARGEST, connections: MOST_CONNECTIONS, memory: u64::MAX };
+        ServerLimits { size: MAX_MESSAGE, connections: MAX_CONNECTIONS, memory: u64::MAX };
 
     /// # Errors
-    /// The value of the job that is too large, with its flag and the server's.
+    /// A value of the job exceeds a limit; the message names the flags of both ends.
     pub fn check(&self, job: &NetJob) -> Result<(), NetError> {
         let wrong = |flag, what: String, own: &str| {
             let why = format!("{what} for this server; start it with a larger --{own} there");
@@ -149,10 +149,10 @@ impl ServerLimits {
             let what = format!("{} are more than {}", job.connections, self.connections);
             return wrong("connections", what, "max-connections");
         }
-        let held = job.memory();
-        if held > self.memory {
+        let memory = job.memory();
+        if memory > self.memory {
             let flag = if job.reuse > job.size { "reuse" } else { "connections" };
-            let what = format!("it would hold {held} B, which is more than {} B", self.memory);
+            let what = format!("it would hold {memory} B, which is more than {} B", self.memory);
             return wrong(flag, what, "max-memory");
         }
         Ok(())
@@ -179,10 +179,10 @@ impl Default for NetJob {
 
 impl NetJob {
     /// # Errors
-    /// The first value that makes no sense, with its flag.
+    /// The first invalid value, with its flag.
     pub fn check(&self) -> Result<(), NetError> {
         let wrong = |flag, why: String| Err(NetError::InvalidSetting { flag, why });
-        if self.size == 0 || self.size > LARGEST {
+        if self.size == 0 || self.size > MAX_MESSAGE {
             return wrong("size", format!("{} B; a message has 1 B to 1 GiB", self.size));
         }
         if self.transport == Transport::Udp && self.size > LARGEST_DATAGRAM {
@@ -195,16 +195,16 @@ impl NetJob {
                 ),
             );
         }
-        if self.connections == 0 || self.connections > MOST_CONNECTIONS {
-            return wrong("connections", format!("1 to {MOST_CONNECTIONS} are possible"));
+        if self.connections == 0 || self.connections > MAX_CONNECTIONS {
+            return wrong("connections", format!("1 to {MAX_CONNECTIONS} are possible"));
         }
-        if self.threads == 0 || self.threads > MOST_THREADS {
-            return wrong("threads", format!("1 to {MOST_THREADS} are possible"));
+        if self.threads == 0 || self.threads > MAX_THREADS {
+            return wrong("threads", format!("1 to {MAX_THREADS} are possible"));
         }
         if self.threads > 1 && self.transport == Transport::Ethernet {
             return wrong("threads", "a port is driven by one thread".to_owned());
         }
-        if self.reuse > FARTHEST {
+        if self.reuse > MAX_REUSE {
             return wrong("reuse", format!("{} B; at most 16 GiB are held back", self.reuse));
         }
         if !(self.timeout_s > 0.0 && self.timeout_s <= 3600.0) {
@@ -225,20 +225,19 @@ impl NetJob {
         Ok(())
     }
 
-    /// Bytes that an end holds for it, about: buffers of messages, what is held back, and what the
-    /// sockets are told to hold.
+    /// Bytes that an end needs for it, about: message buffers, reuse distance and socket buffers.
     fn memory(&self) -> u64 {
         let each = self.reuse + self.size.max(64 << 10) + 2 * self.socket_buffer.unwrap_or(0);
         each.saturating_mul(u64::from(self.connections))
     }
 
-    /// Messages for one time stamp: a stamp is read by the receiver, which is a touch of its
-    /// own, so small messages carry one in each 16 KiB only.
+    /// Messages per time stamp. Reading a stamp touches the data, so small messages carry one per
+    /// 16 KiB only.
     pub(super) fn stamp_every(&self) -> u64 {
         (16_384 / self.size.max(1)).max(1)
     }
 
-    /// The connections of one of the threads, by number.
+    /// The connections of one thread, by number.
     pub(super) fn share(&self, thread: u32) -> impl Iterator<Item = usize> + use<> {
         let (from, step, to) =
             (thread as usize, self.threads() as usize, self.connections as usize);
@@ -256,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn senseless_cells_are_refused_by_flag() {
+    fn refuses_invalid_cells_by_flag() {
         let usual = NetJob::default();
         assert_eq!(usual.check().map_err(|error| error.to_string()), Ok(()));
         let udp = |size| NetJob { transport: Transport::Udp, size, ..NetJob::default() };
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_limits_of_its_own() {
+    fn a_server_enforces_its_limits() {
         let usual = NetJob::default();
         let most = ServerLimits::DEFAULT;
         // What the documents show.
@@ -294,7 +293,10 @@ mod tests {
         }
         for (job, flags) in [
             (NetJob { size: 1 << 30, ..usual.clone() }, ["--size", "--max-size"]),
-            (NetJob { connections: 50_000, ..usual.clone() }, ["--connections", "--max-connections"]),
+            (
+                NetJob { connections: 50_000, ..usual.clone() },
+                ["--connections", "--max-connections"],
+            ),
             (
                 NetJob { size: 1 << 20, connections: 4096, ..usual.clone() },
                 ["--connections", "--max-memory"],

@@ -1,4 +1,4 @@
-//! Where a server is found: listening, accepting, connecting.
+//! Listening, accepting and connecting.
 
 use std::io;
 use std::net::ToSocketAddrs;
@@ -12,7 +12,7 @@ use super::error::NetError;
 
 const BACKLOG: i32 = 4096;
 
-/// A listening socket; the file of a unix socket goes with it.
+/// A listening socket; dropping it removes the file of a unix socket.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
@@ -21,7 +21,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens; port 0 is any free one.
+    /// Listens on an address; port 0 is any free one.
     ///
     /// # Errors
     /// The address is not of this machine, taken, or forbidden.
@@ -47,18 +47,18 @@ impl Listener {
         Err(refused(last))
     }
 
-    /// Where it listens, with the port that it really has.
+    /// The address, with the actual port.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// A connection that waits, if one does. It blocks.
+    /// Accepts a pending connection, if there is one; it is in blocking mode.
     pub(super) fn accept(&self) -> io::Result<Option<Socket>> {
         loop {
             match self.socket.accept() {
                 Ok((socket, _)) => return socket.set_nonblocking(false).map(|()| Some(socket)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // It gave up before it was accepted.
+                // The client gave up before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -70,7 +70,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
-            // Somebody may have removed it already.
+            // It may be removed already.
             let _ = std::fs::remove_file(file);
         }
     }
@@ -101,17 +101,17 @@ fn listen(place: &SockAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The socket file of a server that is gone.
+/// Whether a socket file is of a server that has ended.
 fn is_stale(place: &SockAddr) -> bool {
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None);
     let answer = probe.and_then(|probe| probe.connect(place));
     answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// A stream to a listener, blocking.
+/// Connects a blocking stream to a listener.
 ///
 /// # Errors
-/// No such host, nobody listens, or no answer within `limit`.
+/// No such host, nothing listens, or no answer within `limit`.
 pub(super) fn connect(address: &Address, kind: &str, limit: Duration) -> Result<Socket, NetError> {
     let refused = |error: io::Error| {
         let why = match error.kind() {
@@ -124,7 +124,7 @@ pub(super) fn connect(address: &Address, kind: &str, limit: Duration) -> Result<
     for place in sock_addrs(address).map_err(refused)? {
         let attempt = Socket::new(place.domain(), Type::STREAM, None).and_then(|socket| {
             match place.domain() {
-                // Connects at once or not at all.
+                // A unix socket connects at once or not at all.
                 Domain::UNIX => socket.connect(&place)?,
                 _ => socket.connect_timeout(&place, limit)?,
             }

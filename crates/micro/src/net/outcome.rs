@@ -1,4 +1,4 @@
-//! What an end saw.
+//! Results of the ends of a cell.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use model::Reading;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::job::{NetJob, Kind};
+use super::job::{Kind, NetJob};
 
 /// Begun before an end's threads start and ended after they did, on the thread that starts
 /// them: counters of the process that threads inherit cover the phase.
@@ -17,7 +17,7 @@ pub trait EndMeter {
     fn end(&mut self) -> Vec<Reading>;
 }
 
-/// Nothing is metered.
+/// A meter that reads nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoMeter;
 
@@ -28,7 +28,7 @@ impl EndMeter for NoMeter {
     }
 }
 
-/// What one end saw of one phase.
+/// The result of one end in one phase.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EndOutcome {
     /// Whole messages: round trips of a ping-pong's client, those sent back by its server; sent
@@ -36,21 +36,21 @@ pub struct EndOutcome {
     pub messages: u64,
     /// Messages that were sent and never came whole. Only where a transport may lose them.
     pub lost: u64,
-    /// Messages that came after they were given up, twice, or behind a later one.
+    /// Messages that arrived after they were given up, twice, or behind a later one.
     pub late: u64,
-    /// Messages that were not what was sent.
+    /// Messages whose content was wrong.
     pub corrupt: u64,
     /// Places that a flow's receiver touched.
     pub touched: u64,
     /// From the first to the last message of the phase.
     pub seconds: f64,
-    /// CPU time of this end's threads, where the kernel tells it.
+    /// CPU time of this end's threads, where the kernel gives it.
     pub cpu_user_ns: Option<u64>,
     pub cpu_system_ns: Option<u64>,
     /// Nanoseconds: a ping-pong's round trips at the client, a flow's one-way delays at the
     /// server.
     pub latency: NetLatency,
-    /// Of the caller's [`Meter`].
+    /// The readings of the caller's [`Meter`].
     pub readings: Vec<Reading>,
 }
 
@@ -72,7 +72,7 @@ impl NetLatency {
 
     pub fn record(&mut self, ns: u64) {
         if let Ok(histogram) = &mut self.0 {
-            // It grows; what it cannot hold would be more than centuries.
+            // The histogram resizes itself, so this fails for centuries only.
             if let Err(error) = histogram.record(ns.max(1)) {
                 self.0 = Err(error.to_string());
             }
@@ -91,10 +91,10 @@ impl NetLatency {
         }
     }
 
-    /// Reads what [`Latency::encoded`] wrote.
+    /// Decodes what [`NetLatency::encoded`] returned.
     ///
     /// # Errors
-    /// It is not that.
+    /// The text is no encoded histogram.
     pub fn decode(text: &str) -> Result<Histogram<u64>, String> {
         let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
         model::histogram::decode(&bytes)
@@ -127,19 +127,21 @@ impl<'de> Deserialize<'de> for NetLatency {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         Ok(NetLatency(match EncodedLatency::deserialize(from)? {
-            EncodedLatency::Histogram(text) => Ok(NetLatency::decode(&text).map_err(D::Error::custom)?),
+            EncodedLatency::Histogram(text) => {
+                Ok(NetLatency::decode(&text).map_err(D::Error::custom)?)
+            }
             EncodedLatency::Missing(why) => Err(why),
         }))
     }
 }
 
 impl EndOutcome {
-    /// Of an end that takes latencies.
+    /// The result of an end that measures latencies.
     pub(super) fn timing() -> EndOutcome {
         EndOutcome { latency: NetLatency::empty(), ..EndOutcome::default() }
     }
 
-    /// Adds another thread's part; the time is not a part.
+    /// Adds another thread's counts; the time is not added.
     pub(super) fn add(&mut self, other: &EndOutcome) {
         self.messages += other.messages;
         self.lost += other.lost;
@@ -163,7 +165,7 @@ pub struct MeasuredCell {
     pub job: NetJob,
     pub client: EndOutcome,
     pub server: EndOutcome,
-    /// What else one has to know to read it.
+    /// Notes for reading the result.
     pub notes: Vec<String>,
 }
 
@@ -173,7 +175,7 @@ impl MeasuredCell {
         self.receiving_end().messages
     }
 
-    /// The end at which a message's way ends.
+    /// The end at which messages arrive.
     fn receiving_end(&self) -> &EndOutcome {
         match self.job.kind {
             Kind::Pingpong => &self.client,
@@ -228,7 +230,7 @@ impl MeasuredCell {
         self.client.corrupt + self.server.corrupt
     }
 
-    /// Why the numbers do not count. Loss is a result and not among them.
+    /// Why the result is invalid. Loss is a result and no reason.
     pub fn invalid_because(&self) -> Vec<String> {
         let mut why = Vec::new();
         if self.corrupt() > 0 {
@@ -249,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distribution_grows_and_comes_back_as_it_was() {
+    fn a_distribution_resizes_and_round_trips() {
         let mut latency = NetLatency::empty();
         for ns in [0, 1, 1_500, 20_000_000, 3_600_000_000_000] {
             latency.record(ns);
@@ -266,10 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_threads_add_up_and_a_missing_latency_stays_missing() {
+    fn thread_results_add_up_and_a_missing_latency_stays_missing() {
         let mut whole = EndOutcome { messages: 2, cpu_user_ns: Some(5), ..EndOutcome::timing() };
         whole.latency.record(1000);
-        let mut other = EndOutcome { messages: 3, lost: 1, cpu_user_ns: Some(7), ..EndOutcome::timing() };
+        let mut other =
+            EndOutcome { messages: 3, lost: 1, cpu_user_ns: Some(7), ..EndOutcome::timing() };
         other.latency.record(5_000_000);
         whole.add(&other);
         assert_eq!((whole.messages, whole.lost, whole.cpu_user_ns), (5, 1, Some(12)));

@@ -8,10 +8,10 @@ use super::error::NetError;
 use super::job::NetJob;
 use super::outcome::EndOutcome;
 use super::sockets::{SocketStep, receive, send, send_bytes};
-use super::wait::{WaitFor, Wait};
-use super::workers::{ThreadPart, EndPhase, SendUntil, tick};
+use super::wait::{Wait, WaitFor};
+use super::workers::{EndPhase, SendUntil, ThreadPart, tick};
 
-/// What a connection of the client is at.
+/// The state of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PingState {
     Sending(usize),
@@ -23,19 +23,18 @@ struct PingClient<'a> {
     socket: &'a Socket,
     content: MessageContent,
     source: MessageSource,
-    /// The message under way; numbers go on from one phase to the next.
+    /// The current message; numbers continue from one phase to the next.
     number: &'a mut u64,
     remaining: u64,
     at: PingState,
-    /// The socket is waited for until it takes more.
+    /// Waits for room in the socket.
     full: bool,
     since_ns: u64,
-    /// When the message last moved.
+    /// When the message last made progress.
     moved_ns: u64,
 }
 
-/// The client's thread for some connections: asks on each until the phase is over, and takes
-/// the round trips.
+/// A client thread: sends on its connections until the phase is over, and records round trips.
 pub fn run_client(
     job: &NetJob,
     phase: &EndPhase<'_>,
@@ -65,7 +64,7 @@ pub fn run_client(
             }
         })
         .collect();
-    // A stream's answers come in parts: each connection has its own place for them.
+    // A stream's answers arrive in parts, so each connection has a buffer of its own.
     let mut answers = vec![Vec::new(); if asking.len() > 1 { asking.len() } else { 0 }];
     let timeout_ns = (job.timeout_s * 1e9) as u64;
     for (at, one) in asking.iter_mut().enumerate() {
@@ -92,7 +91,7 @@ pub fn run_client(
         next_look = now + tick.as_nanos() as u64;
         phase.check_running()?;
         for (at, one) in asking.iter_mut().enumerate() {
-            // A stream that still moves is alive, however long its message takes.
+            // A stream that makes progress is alive, however long its message takes.
             let since = if job.transport.is_lossy() { one.since_ns } else { one.moved_ns };
             if one.at == PingState::Done || now.saturating_sub(since) < timeout_ns {
                 continue;
@@ -127,7 +126,7 @@ impl PingClient<'_> {
         self.send(job, at, wait, 0)
     }
 
-    /// Goes on to the next message, whatever became of this one.
+    /// Continues with the next message, whatever became of this one.
     fn next(
         &mut self,
         job: &NetJob,
@@ -139,7 +138,13 @@ impl PingClient<'_> {
         self.begin(job, at, until, wait)
     }
 
-    fn send(&mut self, job: &NetJob, at: usize, wait: &mut Wait, from: usize) -> Result<(), NetError> {
+    fn send(
+        &mut self,
+        job: &NetJob,
+        at: usize,
+        wait: &mut Wait,
+        from: usize,
+    ) -> Result<(), NetError> {
         let moved = match send(self.socket, &self.source, from)? {
             SocketStep::Moved(count) => count,
             SocketStep::Pause => 0,
@@ -172,7 +177,7 @@ impl PingClient<'_> {
         if job.transport.is_lossy() {
             let number = self.content.message_number(&run_server[..count], *self.number);
             if number < *self.number {
-                // Of a message that was given up.
+                // The answer to a message that was given up.
                 part.end.late += 1;
                 return Ok(());
             }
@@ -195,14 +200,14 @@ impl PingClient<'_> {
 /// A connection of the server.
 struct PingServer<'a> {
     socket: &'a Socket,
-    /// A message on its way in or out.
+    /// The message that is received or sent back.
     bytes: Vec<u8>,
     moved: usize,
     back: bool,
     full: bool,
 }
 
-/// The server's thread for some connections: sends every message back when it is whole.
+/// A server thread: sends every message back when it is whole.
 pub fn run_server(
     job: &NetJob,
     phase: &EndPhase<'_>,
@@ -229,7 +234,7 @@ pub fn run_server(
         for at in &ready {
             idle &= !answering[*at].progress(job, *at, &mut wait, &mut part)?;
         }
-        // The client has all its answers when it says that it is done.
+        // The client has all its answers when it reports its end.
         if idle && phase.sent.get().is_some() {
             return Ok(part);
         }
@@ -250,7 +255,8 @@ impl PingServer<'_> {
         part: &mut ThreadPart,
     ) -> Result<bool, NetError> {
         if !self.back {
-            let SocketStep::Moved(count) = receive(self.socket, job, &mut self.bytes[self.moved..])?
+            let SocketStep::Moved(count) =
+                receive(self.socket, job, &mut self.bytes[self.moved..])?
             else {
                 return Ok(false);
             };
@@ -258,7 +264,7 @@ impl PingServer<'_> {
             if self.moved < job.size as usize && !job.transport.is_lossy() {
                 return Ok(true);
             }
-            // A datagram goes back as it came.
+            // A datagram is sent back as it was received.
             self.bytes.truncate(self.moved);
             (self.back, self.moved) = (true, 0);
             part.last_ns = now_ns();
@@ -279,7 +285,7 @@ impl PingServer<'_> {
     }
 }
 
-/// Waits for room in place of data while a message did not fit.
+/// Waits for room instead of data while a message does not fit.
 fn wait_for(
     socket: &Socket,
     at: usize,

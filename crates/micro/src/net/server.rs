@@ -1,4 +1,4 @@
-//! The server's end: waits for a client, then does what its cells ask.
+//! The server's end: waits for a client, then serves its cells.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 use model::Address;
 use socket2::{SockAddr, Socket};
 
+use super::acceptor::{Acceptor, Arrival};
 use super::client::{ip_addresses, no_port, raise_descriptor_limit};
 use super::clock::boot_id;
 use super::control::{Control, Hello, Ready, ToClient, ToServer, read_hello};
-use super::acceptor::{Arrival, Acceptor};
 use super::error::NetError;
 use super::ether::{NoPort, Port};
-use super::job::{NetJob, Kind, ServerLimits, Transport};
-use super::outcome::{EndOutcome, EndMeter};
+use super::job::{Kind, NetJob, ServerLimits, Transport};
 use super::listener::Listener;
+use super::outcome::{EndMeter, EndOutcome};
 use super::sockets::{datagram, prepare};
-use super::workers::{ThreadPart, EndPhase, run};
+use super::workers::{EndPhase, ThreadPart, run};
 use super::{flow, frames, pingpong};
 
-/// For what the other end does at once.
-const AT_ONCE: Duration = Duration::from_secs(10);
-/// Between two cells a client may think for so long.
-const BETWEEN: Duration = Duration::from_secs(600);
-/// Beyond the length of a phase, until its end is announced.
-const LATER: Duration = Duration::from_secs(60);
-/// No phase lasts longer.
-const LONGEST_PHASE: Duration = Duration::from_secs(24 * 3600);
-/// Between two looks for a connection and at the stop flag.
-const LOOK: Duration = Duration::from_millis(5);
-/// What a second client hears.
+/// For answers that the other end gives without work.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may be idle between two cells.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long after a phase its end may be announced.
+const END_GRACE: Duration = Duration::from_secs(60);
+/// Longest phase.
+const MAX_PHASE: Duration = Duration::from_secs(24 * 3600);
+/// Between two checks for a connection and of the stop flag.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// The refusal of a second client.
 const BUSY: &str = "it serves another client; try again when that is done";
 
 /// A server of both benchmarks.
@@ -57,17 +57,17 @@ impl<'a, P: Port> Server<'a, P> {
         Server { port, cpus, limits: ServerLimits::DEFAULT, stop }
     }
 
-    /// With other limits than the usual.
+    /// Sets other limits than the default.
     pub fn with_limits(self, limits: ServerLimits) -> Self {
         Server { limits, ..self }
     }
 
-    /// Serves one client after the other until it is stopped, or, with `alone_for`, until no
-    /// client has come for so long or the first one is gone. `say` is told of every session
-    /// that failed.
+    /// Serves one client after the other until it is stopped, or, with `alone_for`, until no client
+    /// has connected for so long or the first one has ended. Calls `say` with the error of every
+    /// failed session.
     ///
     /// # Errors
-    /// A thread or a socket of its own failed; a session that failed is `say`'s to hear of.
+    /// A thread or a socket of its own failed; failed sessions go to `say`.
     pub fn serve(
         &mut self,
         listener: &Listener,
@@ -76,7 +76,10 @@ impl<'a, P: Port> Server<'a, P> {
         say: &mut dyn FnMut(&NetError),
     ) -> Result<(), NetError> {
         raise_descriptor_limit();
-        let lobby = WaitingClients { acceptor: RefCell::new(Acceptor::new(listener)), next: RefCell::default() };
+        let waiting = WaitingClients {
+            acceptor: RefCell::new(Acceptor::new(listener)),
+            next: RefCell::default(),
+        };
         let mut until = alone_for.map(|alone| Instant::now() + alone);
         loop {
             if self.stop.load(Ordering::Relaxed)
@@ -84,11 +87,11 @@ impl<'a, P: Port> Server<'a, P> {
             {
                 return Ok(());
             }
-            let Some(socket) = lobby.client(say) else {
-                thread::sleep(LOOK);
+            let Some(socket) = waiting.client(say) else {
+                thread::sleep(POLL_INTERVAL);
                 continue;
             };
-            match self.session(socket, Some(&lobby), meter) {
+            match self.session(socket, Some(&waiting), meter) {
                 Ok(()) => {}
                 Err(NetError::Stopped) if self.stop.load(Ordering::Relaxed) => return Ok(()),
                 Err(error) => say(&error),
@@ -110,53 +113,53 @@ impl<'a, P: Port> Server<'a, P> {
         meter: &mut dyn EndMeter,
     ) -> Result<(), NetError> {
         let socket = Socket::from(OwnedFd::from(socket));
-        read_hello(&socket, AT_ONCE)?;
+        read_hello(&socket, RESPONSE_TIMEOUT)?;
         self.session(socket, None, meter)
     }
 
     fn session(
         &mut self,
         socket: Socket,
-        lobby: Option<&WaitingClients<'_>>,
+        waiting: Option<&WaitingClients<'_>>,
         meter: &mut dyn EndMeter,
     ) -> Result<(), NetError> {
         let mut control = Control::new(socket)?;
         control.send(&ToClient::WELCOME)?;
-        let outcome = self.cells(&mut control, lobby, meter);
+        let outcome = self.cells(&mut control, waiting, meter);
         if let Err(error) = &outcome {
             let words = match error {
                 NetError::Stopped => "it was stopped".to_owned(),
                 error => error.to_string(),
             };
-            // A client that is gone does not hear it.
+            // A client that has ended cannot be told.
             let _ = control.send(&ToClient::Failed { words, request: error.is_request() });
         }
         outcome
     }
 
-    /// The next of what the client wants. Others who come meanwhile are turned away, or, when this
-    /// one has wanted nothing for a while, take its place.
+    /// Receives the client's next request. Other clients that connect meanwhile are refused, or
+    /// replace this one when it has been idle for a while.
     fn receive_job(
         &self,
         control: &mut Control,
-        lobby: Option<&WaitingClients<'_>>,
+        waiting: Option<&WaitingClients<'_>>,
     ) -> Result<ToServer, NetError> {
         let (stop, since) = (self.stop, Instant::now());
-        let goes_on = || match (stop.load(Ordering::Relaxed), lobby) {
+        let goes_on = || match (stop.load(Ordering::Relaxed), waiting) {
             (true, _) => Err(NetError::Stopped),
-            (false, Some(lobby)) => lobby.turn_away(since.elapsed() > AT_ONCE),
+            (false, Some(waiting)) => waiting.turn_away(since.elapsed() > RESPONSE_TIMEOUT),
             (false, None) => Ok(()),
         };
-        control.receive("word", BETWEEN, &goes_on)
+        control.receive("word", IDLE_TIMEOUT, &goes_on)
     }
 
     fn cells(
         &mut self,
         control: &mut Control,
-        lobby: Option<&WaitingClients<'_>>,
+        waiting: Option<&WaitingClients<'_>>,
         meter: &mut dyn EndMeter,
     ) -> Result<(), NetError> {
-        let mut message = self.receive_job(control, lobby);
+        let mut message = self.receive_job(control, waiting);
         loop {
             let (job, client) = match message {
                 Ok(ToServer::Job { job, boot_id }) => (job, boot_id),
@@ -167,31 +170,31 @@ impl<'a, P: Port> Server<'a, P> {
             job.check()?;
             self.limits.check(&job)?;
             let shared_clock = client.is_some() && client == boot_id();
-            message = self.cell(&job, shared_clock, control, lobby, meter);
+            message = self.cell(&job, shared_clock, control, waiting, meter);
         }
     }
 
-    /// One cell; answers with the first message that is not of it.
+    /// Serves one cell; returns the first message that is not of it.
     fn cell(
         &mut self,
         job: &NetJob,
         shared_clock: bool,
         control: &mut Control,
-        lobby: Option<&WaitingClients<'_>>,
+        waiting: Option<&WaitingClients<'_>>,
         meter: &mut dyn EndMeter,
     ) -> Result<ToServer, NetError> {
         let (stop, cpus) = (self.stop, self.cpus.clone());
         let mut port = self.port.take();
-        let links = open(job, control, lobby, port.as_mut(), stop);
+        let links = open(job, control, waiting, port.as_mut(), stop);
         let outcome = links.and_then(|mut links| {
             loop {
-                let (number, most_s) = match self.receive_job(control, lobby)? {
+                let (number, most_s) = match self.receive_job(control, waiting)? {
                     ToServer::Phase { number, most_s } => (number, most_s),
                     other => return Ok(other),
                 };
                 let phase = EndPhase::new(stop, number);
                 let most = Duration::try_from_secs_f64(most_s).unwrap_or_default();
-                let limit = most.min(LONGEST_PHASE) + LATER;
+                let limit = most.min(MAX_PHASE) + END_GRACE;
                 let threads = match links {
                     ServerConnections::Sockets(_) => job.threads(),
                     ServerConnections::Port(_) => 1,
@@ -199,8 +202,9 @@ impl<'a, P: Port> Server<'a, P> {
                 let until_end = || {
                     phase.await_set_up(threads)?;
                     control.send(&ToClient::Going)?;
-                    let said = control.receive("end of the phase", limit, &|| phase.check_running())?;
-                    let ToServer::End(sent) = said else {
+                    let message =
+                        control.receive("end of the phase", limit, &|| phase.check_running())?;
+                    let ToServer::End(sent) = message else {
                         return Err(NetError::Protocol("the end of a phase was due".to_owned()));
                     };
                     // Set once.
@@ -251,11 +255,11 @@ fn work<P: Port>(
     }
 }
 
-/// Makes the data's way, and tells the client how to take it.
+/// Opens the data connections, and tells the client how to connect.
 fn open<'l, P: Port>(
     job: &NetJob,
     control: &mut Control,
-    lobby: Option<&WaitingClients<'_>>,
+    waiting: Option<&WaitingClients<'_>>,
     port: Option<&'l mut P>,
     stop: &AtomicBool,
 ) -> Result<ServerConnections<'l, P>, NetError> {
@@ -263,15 +267,16 @@ fn open<'l, P: Port>(
     match job.transport {
         Transport::Tcp | Transport::Unix => {
             let wanted_unix = job.transport == Transport::Unix;
-            let given = lobby.filter(|lobby| lobby.is_unix() == wanted_unix);
-            if let Some(lobby) = given {
-                if let (true, Address::Unix(path)) = (wanted_unix, lobby.address()) {
+            let given = waiting.filter(|waiting| waiting.is_unix() == wanted_unix);
+            if let Some(waiting) = given {
+                if let (true, Address::Unix(path)) = (wanted_unix, waiting.address()) {
                     ready.unix = Some(path);
                 }
                 control.send(&ToClient::Ready(ready))?;
-                return accept_all(job, &mut lobby.acceptor.borrow_mut(), stop).map(ServerConnections::Sockets);
+                return accept_all(job, &mut waiting.acceptor.borrow_mut(), stop)
+                    .map(ServerConnections::Sockets);
             }
-            if lobby.is_none() {
+            if waiting.is_none() {
                 return Err(no_port());
             }
             if !wanted_unix {
@@ -298,7 +303,8 @@ fn open<'l, P: Port>(
             control.send(&ToClient::Ready(ready))?;
             let goes_on =
                 || if stop.load(Ordering::Relaxed) { Err(NetError::Stopped) } else { Ok(()) };
-            let ToServer::Ports(ports) = control.receive("ports", AT_ONCE, &goes_on)? else {
+            let ToServer::Ports(ports) = control.receive("ports", RESPONSE_TIMEOUT, &goes_on)?
+            else {
                 return Err(NetError::Protocol("the client's ports were due".to_owned()));
             };
             for (socket, port) in sockets.iter().zip(ports) {
@@ -318,10 +324,10 @@ fn open<'l, P: Port>(
     }
 }
 
-/// Where clients wait for their turn.
+/// Clients that wait for their turn.
 struct WaitingClients<'l> {
     acceptor: RefCell<Acceptor<'l>>,
-    /// Who takes the place of a client that wants nothing.
+    /// The client that replaces an idle one.
     next: RefCell<Option<Socket>>,
 }
 
@@ -334,7 +340,7 @@ impl WaitingClients<'_> {
         matches!(self.address(), Address::Unix(_))
     }
 
-    /// The next client, if there is one. Others who come with it are turned away.
+    /// The next client, if there is one. Others that connect with it are refused.
     fn client(&self, say: &mut dyn FnMut(&NetError)) -> Option<Socket> {
         let mut client = self.next.take();
         for arrival in self.acceptor.borrow_mut().poll() {
@@ -343,7 +349,7 @@ impl WaitingClients<'_> {
                     client = Some(socket);
                 }
                 Arrival::Identified(socket, Hello::Control { .. }) => turn_away(socket),
-                // Left over from a client that is gone.
+                // A data connection of a client that has ended.
                 Arrival::Identified(_, Hello::Data { .. }) => {}
                 Arrival::Rejected(error) => say(&error),
             }
@@ -351,14 +357,14 @@ impl WaitingClients<'_> {
         client
     }
 
-    /// Says to other clients that one is served; or, where that one is idle, ends its turn.
+    /// Refuses other clients while one is served; an idle one is replaced instead.
     fn turn_away(&self, idle: bool) -> Result<(), NetError> {
         let Some(other) = self.client(&mut |_| {}) else { return Ok(()) };
         if idle {
             self.next.replace(Some(other));
             return Err(NetError::Refused(format!(
                 "another client came, and this one had wanted nothing for {} s",
-                AT_ONCE.as_secs()
+                RESPONSE_TIMEOUT.as_secs()
             )));
         }
         turn_away(other);
@@ -367,13 +373,13 @@ impl WaitingClients<'_> {
 }
 
 fn turn_away(socket: Socket) {
-    // Whoever it is may be gone.
+    // The other end may be gone.
     let _ = Control::new(socket).and_then(|mut other| {
         other.send(&ToClient::Failed { words: BUSY.to_owned(), request: false })
     });
 }
 
-/// A place for a unix socket that nobody else has.
+/// A unique path for a unix socket.
 fn socket_file() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -381,22 +387,27 @@ fn socket_file() -> PathBuf {
 }
 
 /// The cell's connections, in the order of their numbers.
-fn accept_all(job: &NetJob, door: &mut Acceptor<'_>, stop: &AtomicBool) -> Result<Vec<Socket>, NetError> {
+fn accept_all(
+    job: &NetJob,
+    door: &mut Acceptor<'_>,
+    stop: &AtomicBool,
+) -> Result<Vec<Socket>, NetError> {
     let mut sockets: Vec<Option<Socket>> = (0..job.connections).map(|_| None).collect();
     let mut missing = sockets.len();
-    let until = Instant::now() + AT_ONCE + Duration::from_millis(u64::from(job.connections));
+    let until =
+        Instant::now() + RESPONSE_TIMEOUT + Duration::from_millis(u64::from(job.connections));
     while missing > 0 {
         if stop.load(Ordering::Relaxed) {
             return Err(NetError::Stopped);
         }
         if Instant::now() > until {
-            let seconds = AT_ONCE.as_secs_f64();
+            let seconds = RESPONSE_TIMEOUT.as_secs_f64();
             let silent = NetError::Timeout { what: "data connection", seconds };
             return Err(door.accept_error().unwrap_or(silent));
         }
         let arrivals = door.poll();
         if arrivals.is_empty() {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         for arrival in arrivals {
             match arrival {
@@ -408,7 +419,7 @@ fn accept_all(job: &NetJob, door: &mut Acceptor<'_>, stop: &AtomicBool) -> Resul
                     }
                 }
                 Arrival::Identified(socket, Hello::Control { .. }) => turn_away(socket),
-                // Who is let go.
+                // Connections that are dropped.
                 Arrival::Rejected(_) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! The data's own sockets.
+//! Data sockets.
 
 use std::io::{self, IoSlice, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -10,18 +10,18 @@ use super::control::is_timeout;
 use super::error::NetError;
 use super::job::{NetJob, Transport};
 
-/// `MSG_NOSIGNAL`: a closed stream is an error and no signal.
-const QUIETLY: i32 = libc::MSG_NOSIGNAL;
+/// A closed stream gives an error and no signal.
+const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL;
 
-/// What a step on a socket that may not wait came to.
+/// The outcome of a nonblocking step on a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketStep {
     Moved(usize),
-    /// Not now.
+    /// It would block.
     Pause,
 }
 
-/// Sets a data socket up as the cell wants it.
+/// Sets up a data socket for the cell.
 pub fn prepare(socket: &Socket, job: &NetJob) -> Result<(), NetError> {
     let refused = NetError::io("setting up a data socket");
     let set = || -> io::Result<()> {
@@ -56,21 +56,21 @@ pub fn datagram(ip: IpAddr, job: &NetJob) -> Result<(Socket, u16), NetError> {
     Ok((socket, port))
 }
 
-/// Sends what is left of a message from `at` on.
+/// Sends the rest of a message from `at` on.
 pub fn send(socket: &Socket, source: &MessageSource, at: usize) -> Result<SocketStep, NetError> {
     let (head, body) = source.parts(at);
     step(
-        socket.send_vectored_with_flags(&[IoSlice::new(head), IoSlice::new(body)], QUIETLY),
+        socket.send_vectored_with_flags(&[IoSlice::new(head), IoSlice::new(body)], SEND_FLAGS),
         "sending",
     )
 }
 
 /// Sends bytes that were received.
 pub fn send_bytes(socket: &Socket, bytes: &[u8]) -> Result<SocketStep, NetError> {
-    step(socket.send_with_flags(bytes, QUIETLY), "sending")
+    step(socket.send_with_flags(bytes, SEND_FLAGS), "sending")
 }
 
-/// Receives what is there, at most as much as fits. A stream's end is an error.
+/// Receives what has arrived, at most as much as fits. A stream's end is an error.
 pub fn receive(socket: &Socket, job: &NetJob, into: &mut [u8]) -> Result<SocketStep, NetError> {
     let mut reader = socket;
     let taken = step(reader.read(into), "receiving")?;

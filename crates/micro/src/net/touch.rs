@@ -1,4 +1,4 @@
-//! The receiver of a flow at work: which bytes of what it received it reads, and when.
+//! Touches received data of a flow: which bytes are read, and when.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,13 @@ use super::content::MessageContent;
 use super::job::NetJob;
 use super::outcome::EndOutcome;
 
-/// Bytes that one receiving call may take at least, and at most for large messages.
-const LEAST_CHUNK: u64 = 64 << 10;
-const MOST_CHUNK: u64 = 1 << 20;
-/// Datagrams of fewer bytes bear too little of their number to tell a late one from one behind
-/// a long gap.
-const TELLING: u64 = 4;
+/// Smallest and largest buffer of one receiving call.
+const MIN_CHUNK: u64 = 64 << 10;
+const MAX_CHUNK: u64 = 1 << 20;
+/// Shorter datagrams hold too little of their number to tell a late one from one after a long gap.
+const MIN_NUMBERED: u64 = 4;
 
-/// Memory whose pages are there: the first touch of one takes longer than all later ones.
+/// Allocates memory and touches its pages: a first touch takes longer than later ones.
 fn prefaulted(bytes: usize) -> Vec<u8> {
     let mut memory = vec![0; bytes];
     for page in memory.chunks_mut(4096) {
@@ -25,10 +24,17 @@ fn prefaulted(bytes: usize) -> Vec<u8> {
 
 /// Reads the byte at each multiple of the stride in the stream of a connection's messages, and
 /// checks it. `bytes` are those of message `number` from `at` on.
-pub fn touch(content: &MessageContent, job: &NetJob, number: u64, at: usize, bytes: &[u8], end: &mut EndOutcome) {
+pub fn touch(
+    content: &MessageContent,
+    job: &NetJob,
+    number: u64,
+    at: usize,
+    bytes: &[u8],
+    end: &mut EndOutcome,
+) {
     match job.stride {
         0 => {}
-        // Eight bytes are a word, which is read at once.
+        // Eight bytes are read as one word.
         1..=8 => {
             end.touched += bytes.len() as u64 / job.stride;
             end.corrupt += u64::from(!content.matches(number, at, bytes));
@@ -48,17 +54,17 @@ pub fn touch(content: &MessageContent, job: &NetJob, number: u64, at: usize, byt
     }
 }
 
-/// The delays of the messages that bear a stamp.
+/// One-way delays of the messages that hold a time stamp.
 #[derive(Debug)]
 pub struct Delays {
     every: u64,
-    /// Of the message under way.
+    /// The stamp of the current message.
     stamp: Option<u64>,
     clocks_agree: bool,
 }
 
 impl Delays {
-    /// `shared` says whether both ends read the same clock.
+    /// `shared`: whether both ends read the same clock.
     pub fn new(job: &NetJob, shared: bool) -> Delays {
         Delays { every: job.stamp_every(), stamp: None, clocks_agree: shared }
     }
@@ -82,7 +88,7 @@ impl Delays {
         self.clocks_agree && number.is_multiple_of(self.every)
     }
 
-    /// Says why there are no delays, where there are none.
+    /// Records the reason where there are no delays.
     pub fn explain(&self, content: &MessageContent, end: &mut EndOutcome) {
         if !self.clocks_agree {
             end.latency.0 = Err("the two ends read different clocks: a one-way delay needs both \
@@ -95,7 +101,7 @@ impl Delays {
     }
 }
 
-/// What came of a stream and is not touched yet, in a ring.
+/// A ring of the bytes of a stream that are not touched yet.
 pub struct StreamTouch {
     ring: Vec<u8>,
     received: u64,
@@ -108,7 +114,7 @@ pub struct StreamTouch {
 
 impl StreamTouch {
     pub fn new(content: MessageContent, job: &NetJob, delays: Delays) -> StreamTouch {
-        let chunk = job.size.clamp(LEAST_CHUNK, MOST_CHUNK);
+        let chunk = job.size.clamp(MIN_CHUNK, MAX_CHUNK);
         let ring = prefaulted((job.reuse + chunk) as usize);
         StreamTouch { ring, received: 0, touched: 0, content, delays, stamped: 0 }
     }
@@ -117,7 +123,7 @@ impl StreamTouch {
         self.received
     }
 
-    /// Where the next bytes go.
+    /// The buffer for the next bytes.
     pub fn space(&mut self) -> &mut [u8] {
         let length = self.ring.len() as u64;
         let from = self.received % length;
@@ -126,7 +132,7 @@ impl StreamTouch {
         &mut self.ring[from as usize..to as usize]
     }
 
-    /// So many came into the space.
+    /// Takes `count` bytes that were received into the space.
     pub fn take(&mut self, count: usize, job: &NetJob, end: &mut EndOutcome) {
         self.received += count as u64;
         end.messages = self.received / job.size;
@@ -136,7 +142,7 @@ impl StreamTouch {
         self.touch_up_to(self.received.saturating_sub(job.reuse), job, end);
     }
 
-    /// The stream is over: all that is left is touched.
+    /// Touches the rest at the end of the stream.
     pub fn finish(&mut self, job: &NetJob, end: &mut EndOutcome) {
         self.touch_up_to(self.received, job, end);
         self.delays.explain(&self.content, end);
@@ -177,10 +183,10 @@ impl StreamTouch {
     }
 }
 
-/// Datagrams that came and are not touched yet.
+/// Received datagrams that are not touched yet.
 pub struct DatagramTouch {
     slots: Vec<u8>,
-    /// The numbers and lengths of those that wait, the oldest first.
+    /// Numbers and lengths of the datagrams in the slots, the oldest first.
     waiting: VecDeque<(u64, usize)>,
     arrived: u64,
     /// One more than the highest number so far.
@@ -215,12 +221,12 @@ impl DatagramTouch {
         (arrival * job.size) as usize % self.slots.len()
     }
 
-    /// So many bytes came into the space, as one datagram.
+    /// Takes a datagram of `count` bytes that was received into the space.
     pub fn take(&mut self, count: usize, job: &NetJob, end: &mut EndOutcome) {
         let from = self.slot(self.arrived, job);
         let bytes = &self.slots[from..from + count];
         let number = self.content.message_number(bytes, self.next);
-        if number >= self.next || job.size < TELLING {
+        if number >= self.next || job.size < MIN_NUMBERED {
             self.next = number + 1;
         } else {
             end.late += 1;

@@ -1,4 +1,4 @@
-//! Waiting for sockets: in the receiving call, by epoll, or not at all.
+//! Waiting for sockets: in the receiving call, by epoll, or by polling.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,9 +9,9 @@ use socket2::Socket;
 
 /// How a thread waits for its sockets.
 pub enum Wait {
-    /// A single socket, which blocks for a tick at most.
+    /// A single socket that blocks for a tick at most.
     Blocking,
-    /// Every socket is asked again and again.
+    /// Every socket is polled.
     Busy {
         sockets: usize,
         turns: u32,
@@ -22,7 +22,7 @@ pub enum Wait {
     },
 }
 
-/// What a socket is waited for.
+/// The event that a socket is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitFor {
     Data,
@@ -38,12 +38,12 @@ impl WaitFor {
     }
 }
 
-/// Looks of a busy thread before it offers its CPU to others, once: without that two ends that
-/// share a CPU would each spin through the other's time.
-const TURNS: u32 = 4096;
+/// Polls of a busy thread before it yields its CPU once: else two ends on one CPU would each spin
+/// through the other's time.
+const YIELD_AFTER: u32 = 4096;
 
 impl Wait {
-    /// Sets the sockets up: nonblocking, or blocking for `tick` where there is one alone.
+    /// Sets up the sockets: nonblocking, or blocking for `tick` if there is only one.
     pub fn new<'a>(
         sockets: impl ExactSizeIterator<Item = &'a Socket>,
         busy: bool,
@@ -71,15 +71,14 @@ impl Wait {
         Ok(wait)
     }
 
-    /// The sockets to try, within `limit`; none when it has passed. The sockets of a blocking
-    /// or busy thread are always to be tried.
+    /// The sockets that are ready within `limit`; all of them for a blocking or busy thread.
     pub fn ready(&mut self, limit: Duration, into: &mut Vec<usize>) -> io::Result<()> {
         into.clear();
         match self {
             Wait::Blocking => into.push(0),
             Wait::Busy { sockets, turns } => {
                 into.extend(0..*sockets);
-                *turns = (*turns + 1) % TURNS;
+                *turns = (*turns + 1) % YIELD_AFTER;
                 if *turns == 0 {
                     std::thread::yield_now();
                 }
@@ -96,7 +95,7 @@ impl Wait {
         Ok(())
     }
 
-    /// Says what socket `at` is waited for from now on.
+    /// Changes the event that socket `at` is waited for.
     pub fn change(&mut self, socket: &Socket, at: usize, what: WaitFor) -> io::Result<()> {
         if let Wait::Epoll { epoll, .. } = self {
             epoll.modify(socket.as_fd(), &mut EpollEvent::new(what.flags(), at as u64))?;

@@ -1,4 +1,4 @@
-//! The threads of one end in one phase.
+//! The threads of one end during one phase.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use super::clock::{CpuTime, now_ns};
 use super::error::NetError;
-use super::outcome::{EndOutcome, EndMeter};
+use super::outcome::{EndMeter, EndOutcome};
 use crate::pin::pin;
 
-/// What the threads of an end look at.
+/// State that the threads of an end share.
 pub struct EndPhase<'a> {
     /// The user wants to stop.
     pub stop: &'a AtomicBool,
-    /// A thread failed, or the other end is gone: the others need not go on.
+    /// A thread failed, or the other end is gone: the others stop.
     pub failed: AtomicBool,
-    /// Set when the client has sent all: how many messages on each connection.
+    /// Messages sent on each connection, set when the client has sent all.
     pub sent: OnceLock<Vec<u64>>,
-    /// Threads that have all they need: nothing is to be sent to others.
+    /// Threads that can receive.
     ready: AtomicU32,
     /// Tells this phase's frames from earlier ones.
     pub number: u64,
@@ -34,12 +34,12 @@ impl<'a> EndPhase<'a> {
         }
     }
 
-    /// Said by each thread of a server when it could receive.
+    /// Called by each thread of a server when it can receive.
     pub fn set_up(&self) {
         self.ready.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until so many threads have said it.
+    /// Waits until this many threads can receive.
     ///
     /// # Errors
     /// One of them failed, or the user stopped it.
@@ -52,23 +52,23 @@ impl<'a> EndPhase<'a> {
     }
 
     /// # Errors
-    /// It is to end at once.
+    /// The phase must end at once.
     pub fn check_running(&self) -> Result<(), NetError> {
         let over = self.stop.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed);
         if over { Err(NetError::Stopped) } else { Ok(()) }
     }
 }
 
-/// How long a client sends.
+/// When a client stops sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendUntil {
-    /// On [`now_ns`].
+    /// Of [`now_ns`].
     pub instant_ns: u64,
     /// Messages on each connection.
     pub messages: u64,
 }
 
-/// What a thread did, and between which instants.
+/// The result of a thread, and its first and last instant.
 pub struct ThreadPart {
     pub end: EndOutcome,
     pub first_ns: u64,
@@ -82,12 +82,12 @@ impl ThreadPart {
     }
 }
 
-/// Between two looks at flags and deadlines.
+/// Between two checks of flags and deadlines.
 pub fn tick(timeout_s: f64) -> Duration {
     Duration::from_secs_f64((timeout_s / 4.0).clamp(0.001, 0.05))
 }
 
-/// One thread for each of `works`, pinned to `cpus` in turn; what they did, together.
+/// Runs each of `works` on a thread pinned to `cpus` in turn, and adds up the results.
 ///
 /// # Errors
 /// The first failure that is not the consequence of another.
@@ -122,13 +122,13 @@ where
             .into_iter()
             .map(|thread| thread.join().unwrap_or(Err(NetError::Port("a thread panicked".into()))))
             .collect();
-        joined(parts, aside)
+        join_parts(parts, aside)
     });
     let readings = meter.end();
     outcome.map(|end| EndOutcome { readings, ..end })
 }
 
-fn joined(
+fn join_parts(
     parts: Vec<Result<ThreadPart, NetError>>,
     aside: Result<(), NetError>,
 ) -> Result<EndOutcome, NetError> {

@@ -1,6 +1,6 @@
-//! What the user said may be lost.
+//! The user's consent to losing data.
 
-/// Nothing is taken for allowed that is not said here.
+/// Only what is named here may be overwritten.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consent {
     /// Names of devices and files (`--confirm`).

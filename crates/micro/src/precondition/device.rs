@@ -1,5 +1,5 @@
-//! What the kernel says of block devices, read below one folder so that a recorded machine can
-//! stand in.
+//! The kernel's files on block devices, read below one folder so that a recorded machine can stand
+//! in.
 
 #![allow(unsafe_code)]
 
@@ -43,7 +43,7 @@ impl DeviceSystem {
         names
     }
 
-    /// The kernel's folder of a block device, and whether it is a part of another one.
+    /// The kernel's folder of a block device, and whether it is a partition.
     fn folder(&self, number: &str) -> Option<(String, bool)> {
         for disk in self.list("/sys/block") {
             let folder = format!("/sys/block/{disk}");
@@ -60,8 +60,8 @@ impl DeviceSystem {
         None
     }
 
-    /// Whether a whole block device, by its number `MAJOR:MINOR`, may be overwritten as far as the
-    /// kernel's files tell.
+    /// Whether a whole block device, by its number `MAJOR:MINOR`, may be overwritten according to the
+    /// kernel's files.
     ///
     /// # Errors
     /// Why not, in words: it is mounted, partitioned, read-only, swapped to, or part of another
@@ -70,7 +70,7 @@ impl DeviceSystem {
         self.block(number).map(drop)
     }
 
-    /// What is known of a whole block device.
+    /// The attributes of a whole block device.
     ///
     /// # Errors
     /// Why it must not be overwritten, in words.
@@ -94,7 +94,7 @@ impl DeviceSystem {
                 parts.push(part);
             }
         }
-        // Mounted goes first: it says more of what would be lost.
+        // Mounts are checked first: they say more of what would be lost.
         if let Some(place) = self.mounted(&numbers, &name, &parts)? {
             return Err(format!("is mounted at {place}; unmount it if it may be overwritten"));
         }
@@ -111,7 +111,8 @@ impl DeviceSystem {
         if !holders.is_empty() {
             return Err(format!("is used by {}; take it out there first", holders.join(", ")));
         }
-        let own = LoopBacking { path: format!("/dev/{name}"), file: None, number: number_of(number) };
+        let own =
+            LoopBacking { path: format!("/dev/{name}"), file: None, number: number_of(number) };
         if let Some(holder) = self.loop_on(&own) {
             return Err(format!("is used by {holder}; detach that first"));
         }
@@ -128,7 +129,7 @@ impl DeviceSystem {
         })
     }
 
-    /// The names of a disk that no other one has, and those that another has, too, with that.
+    /// The unique names of a disk, and the names that it shares with another disk, with that disk.
     fn names(&self, name: &str) -> (Vec<String>, Vec<(String, String)>) {
         let others: Vec<(String, Vec<String>)> = self
             .list("/sys/block")
@@ -145,7 +146,7 @@ impl DeviceSystem {
             }
         }
         if own.is_empty() {
-            // By where it is attached; virtual ones have no place, and their name in the kernel.
+            // By where it is attached; virtual disks are named by the kernel's name.
             own.push(self.attachment(name).unwrap_or_else(|| name.to_owned()));
         }
         (own, shared)
@@ -172,8 +173,7 @@ impl DeviceSystem {
         (!place.starts_with("virtual")).then(|| place.to_owned())
     }
 
-    /// Why another namespace of the same NVMe controller must not be erased, if there is one that
-    /// must not.
+    /// Why another namespace of the same NVMe controller must not be erased, if so.
     pub fn others_in_use(&self, name: &str) -> Option<String> {
         self.other_namespaces(name).into_iter().find_map(|(other, _)| {
             let number = self.text(&format!("/sys/block/{other}/dev"))?;
@@ -198,10 +198,10 @@ impl DeviceSystem {
         sized.collect()
     }
 
-    /// Where one of these devices is mounted, if it is.
+    /// The mount point of one of these devices, if there is one.
     ///
     /// # Errors
-    /// It cannot be told.
+    /// The mounts cannot be read.
     fn mounted(
         &self,
         numbers: &[String],
@@ -244,7 +244,7 @@ impl DeviceSystem {
         Ok(paths.into_iter().find(own).map(str::to_owned))
     }
 
-    /// The loop device that lies on a file or device, if one does, whatever path it was given.
+    /// The loop device on a file or device, if there is one, whatever path it was given.
     pub(super) fn loop_on(&self, what: &LoopBacking) -> Option<String> {
         self.list("/sys/block").into_iter().find(|name| {
             let Some(path) = self.text(&format!("/sys/block/{name}/loop/backing_file")) else {
@@ -261,8 +261,7 @@ impl DeviceSystem {
         })
     }
 
-    /// What the kernel says of the file behind a loop device: its device, its inode and, if it is
-    /// a device itself, its number.
+    /// The file behind a loop device: its device, its inode and, if it is a device itself, its number.
     fn backing_file(&self, name: &str) -> Option<(u64, u64, u64)> {
         /// Of `linux/loop.h`; `struct loop_info64` begins with these three numbers.
         const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
@@ -275,7 +274,7 @@ impl DeviceSystem {
     }
 }
 
-/// What may lie behind a loop device.
+/// The file or device behind a loop device.
 pub(super) struct LoopBacking {
     pub(super) path: String,
     /// Device and inode of a file.
@@ -290,16 +289,16 @@ fn number_of(text: &str) -> Option<u64> {
     Some(libc::makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// A whole block device that nobody uses.
+/// A whole block device that is not in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlockDevice {
     pub(super) name: String,
     pub(super) bytes: u64,
     pub(super) logical_block: u64,
     pub(super) can_discard: bool,
-    /// What it is called by and no other disk is.
+    /// Names that no other disk has.
     pub(super) names: Vec<String>,
-    /// What another disk is called, too, and that one.
+    /// Names that another disk has, too, and that disk.
     pub(super) shared: Vec<(String, String)>,
 }
 
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_called_by_what_no_other_disk_is() {
+    fn a_disk_is_named_by_unique_names_only() {
         let model = Some("Model X\n");
         let folder = machine(&[("sda", Some("S1\n"), model), ("sdb", Some("S2\n"), model)]);
         let (names, shared) = DeviceSystem::at(folder.path()).names("sda");
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_disks_without_serial_numbers_are_told_by_where_they_are_attached() {
+    fn equal_disks_without_serial_numbers_are_named_by_attachment() {
         let folder = machine(&[("sda", None, Some("Model X")), ("sdb", None, Some("Model X"))]);
         let system = DeviceSystem::at(folder.path());
         assert_eq!(system.names("sda").0, ["pci0000:00/ata0"]);
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_at_is_not_taken_for_free() {
+    fn unreadable_mounts_count_as_in_use() {
         let folder = machine(&[("sda", None, None)]);
         fs::write(folder.path().join("sys/block/sda/dev"), "8:0\n").unwrap();
         let why = DeviceSystem::at(folder.path()).check("8:0").unwrap_err();

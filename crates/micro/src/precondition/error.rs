@@ -6,25 +6,25 @@ use thiserror::Error;
 /// The unit of addresses in messages, whatever the device's own.
 pub(super) const SECTOR: u64 = 512;
 
-/// Why a device was not brought to a known state.
+/// Errors of preconditioning.
 #[derive(Debug, Error)]
 pub enum PreconditionError {
-    /// It is not to be overwritten, or not in this way; nothing was written.
+    /// The target must not be overwritten, or not in this way; nothing was written.
     #[error("{}: {why}", path.display())]
     Refused { path: PathBuf, why: String },
-    /// The device failed. Nothing is tried twice.
+    /// The device failed. Nothing is retried.
     #[error("{}: {error}", path.display())]
     Failed { path: PathBuf, error: WriteError },
 }
 
 impl PreconditionError {
-    /// Whether the request was wrong, and not the device.
+    /// Whether the user can mend it by another setting.
     pub fn is_request(&self) -> bool {
         matches!(self, PreconditionError::Refused { .. })
     }
 }
 
-/// What a device answered to what it was told.
+/// A failed write or command.
 #[derive(Debug, Error)]
 pub enum WriteError {
     #[error(

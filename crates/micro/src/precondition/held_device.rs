@@ -1,9 +1,10 @@
-//! A device that is held from the check to the end, so that what was confirmed is what is written.
+//! A device that is held open from the check to the end, so that the confirmed device is the one
+//! that is written.
 //!
-//! An open descriptor keeps the number of a device from being given to another one. `pin` is such
-//! a one, for reading; what writes opens the device through it (`/proc/self/fd`) and never again by
-//! its path. `alone` is the kernel's exclusive claim. Of those there is one at a time, so it is
-//! handed over to `mkfs` and to `mount`, and the device is looked at again afterwards.
+//! An open descriptor keeps the device number from being reused. `pin` is one for reading; writers
+//! open the device through it (`/proc/self/fd`) and never again by its path. `exclusive` is the
+//! kernel's exclusive claim. As there can be only one, it is released for `mkfs` and `mount`, and
+//! the device is checked again afterwards.
 
 #![allow(unsafe_code)]
 
@@ -16,17 +17,17 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
-/// `_IOR(0x12, 128, __u64)` of `linux/fs.h`: a number that no two disks of one boot have.
+/// `_IOR(0x12, 128, __u64)` of `linux/fs.h`: a number that is unique among the disks of a boot.
 const BLKGETDISKSEQ: libc::c_ulong = 0x8008_1280;
-/// So long udev and its like may look at a device.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long udev and the like may hold a device.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a path names, without opening it for reading or writing yet.
+/// Opens a path without access to its content (`O_PATH`).
 pub(super) fn open_path(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)
 }
 
-/// The path by which this process opens what a descriptor has, whatever its path names by now.
+/// The path by which this process reopens a descriptor's file, whatever its path names by now.
 pub(super) fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -41,19 +42,19 @@ pub(super) struct HeldDevice {
 }
 
 impl HeldDevice {
-    /// Holds the device at a place, for this process alone.
+    /// Opens and claims the device for this process alone.
     ///
     /// # Errors
-    /// In words: another one has it, or it cannot be opened.
+    /// In words: another program has it, or it cannot be opened.
     pub(super) fn new(place: &File) -> Result<HeldDevice, String> {
         let words = |error: io::Error| error.to_string();
         let number = place.metadata().map_err(words)?.rdev();
         let pin = File::open(descriptor_path(place)).map_err(words)?;
         let sequence = sequence_of(&pin);
-        let mut held = HeldDevice { pin, exclusive: None, number, sequence };
-        held.claim()?;
-        lock(&held.pin)?;
-        Ok(held)
+        let mut device = HeldDevice { pin, exclusive: None, number, sequence };
+        device.claim()?;
+        lock(&device.pin)?;
+        Ok(device)
     }
 
     /// Takes the kernel's exclusive claim: file systems, arrays, mappings and swap have one.
@@ -75,7 +76,7 @@ impl HeldDevice {
         Ok(())
     }
 
-    /// Gives the claim back, for whoever is to take it next.
+    /// Releases the claim for the program that takes it next.
     pub(super) fn release_claim(&mut self) {
         self.exclusive = None;
     }
@@ -85,9 +86,10 @@ impl HeldDevice {
         &self.pin
     }
 
-    /// The descriptor that has the claim, past the page cache.
+    /// The descriptor with the claim, for direct I/O.
     pub(super) fn direct(&self) -> io::Result<File> {
-        let alone = self.exclusive.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EBUSY))?;
+        let alone =
+            self.exclusive.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EBUSY))?;
         bypass_page_cache(alone.try_clone()?)
     }
 
@@ -96,7 +98,7 @@ impl HeldDevice {
         self.number
     }
 
-    /// Whether the device is that which was looked at: another medium is another one.
+    /// Checks that the device is still the same one; another medium is another device.
     pub(super) fn check(&self) -> Result<(), String> {
         self.is_same(&self.pin)
     }
@@ -109,22 +111,22 @@ impl HeldDevice {
         }
     }
 
-    /// Lets other programs look at it that ask first, as udev does.
+    /// Releases the advisory lock, which udev respects.
     pub(super) fn unlock(&self) {
         let _ = self.pin.unlock();
     }
 }
 
-/// Keeps off other programs that ask first.
+/// Takes the advisory lock, which udev respects.
 ///
 /// # Errors
-/// In words: one has it.
+/// In words: another program has it.
 pub(super) fn lock(file: &File) -> Result<(), String> {
     let begun = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
+            Err(TryLockError::WouldBlock) if begun.elapsed() < CLAIM_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(50));
             }
             Err(TryLockError::WouldBlock) => {
@@ -135,7 +137,7 @@ pub(super) fn lock(file: &File) -> Result<(), String> {
     }
 }
 
-/// Makes a descriptor, and those that were made of it, read and write past the page cache.
+/// Makes a descriptor and its duplicates use direct I/O.
 pub(super) fn bypass_page_cache(file: File) -> io::Result<File> {
     let flags = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
     fcntl(&file, FcntlArg::F_SETFL(flags | OFlag::O_DIRECT))?;

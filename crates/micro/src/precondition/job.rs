@@ -1,4 +1,4 @@
-//! The whole of a preconditioning: purge, sequential writes, random writes.
+//! A preconditioning: purge, sequential writes, random writes.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,16 +12,16 @@ use super::content::FoundContent;
 use super::error::{PreconditionError, WriteError};
 use super::journal::JournalNote;
 use super::nvme::Erasure;
-use super::random::{SteadyRule, RandomWrites, SteadyOutcome};
+use super::random::{RandomWrites, SteadyOutcome, SteadyRule};
 use super::sequential::SequentialWrites;
-use super::target::{TargetKind, Target};
+use super::target::{Target, TargetKind};
 use super::{purge, random, sequential};
 
-/// As the published tool and the specification have it.
+/// Block sizes of the published tool and the specification.
 const SEQUENTIAL_BLOCK: usize = 128 << 10;
 const RANDOM_BLOCK: usize = 4 << 10;
 
-/// How everything is taken away first.
+/// How the content is erased first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purge {
@@ -34,19 +34,19 @@ pub enum Purge {
     None,
 }
 
-/// What is to be done.
+/// The settings of a preconditioning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreconditionRequest {
     pub purge: Purge,
-    /// Of the addresses, from the first on: more than 0, at most 1.
+    /// Share of the addresses that is written, from the first on: more than 0, at most 1.
     pub share: f64,
     /// How many times the device's capacity is written sequentially, within that share.
     pub times: f64,
     /// Random writes of 4 KiB until the steady state, in rounds of this length, and at most so
     /// many.
     pub random: Option<(Duration, u32)>,
-    /// Writes under way.
+    /// Queue depth: writes in flight.
     pub depth: u32,
     /// Bytes per second at most.
     pub rate: Option<f64>,
@@ -54,15 +54,22 @@ pub struct PreconditionRequest {
 
 impl Default for PreconditionRequest {
     fn default() -> Self {
-        PreconditionRequest { purge: Purge::Discard, share: 1.0, times: 2.0, random: None, depth: 32, rate: None }
+        PreconditionRequest {
+            purge: Purge::Discard,
+            share: 1.0,
+            times: 2.0,
+            random: None,
+            depth: 32,
+            rate: None,
+        }
     }
 }
 
-/// Where a job stands.
+/// The phase of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum JobPhase {
     Purging,
-    /// A sanitize or format that the device does by itself.
+    /// A sanitize or format, which the device does by itself.
     Erasing,
     Sequential,
     Random {
@@ -71,18 +78,18 @@ pub enum JobPhase {
     },
 }
 
-/// How far it is.
+/// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JobProgress {
     pub phase: JobPhase,
-    /// Of this phase, 0 to 1; none where the end is not known.
+    /// Share of this phase, 0 to 1; none where the end is not known.
     pub done: Option<f64>,
-    /// Bytes that this phase wrote, and so many a second since it was begun or resumed.
+    /// Bytes that this phase wrote, and bytes a second since it began or resumed.
     pub bytes: u64,
     pub bytes_s: f64,
 }
 
-/// How a job came to its end.
+/// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobEnd {
     Done,
@@ -100,11 +107,11 @@ pub struct RandomReport {
     pub steady: bool,
 }
 
-/// What was done, earlier invocations included.
+/// The result, earlier invocations included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobReport {
     pub ended: JobEnd,
-    /// What was taken away first, in words.
+    /// The purge that was done, in words.
     pub purged: String,
     pub range_bytes: u64,
     pub written_bytes: u64,
@@ -113,7 +120,7 @@ pub struct JobReport {
     pub seconds: f64,
 }
 
-/// A confirmed target and what is to be done to it.
+/// A confirmed target and the settings.
 #[derive(Debug)]
 pub struct PreconditionJob<'a> {
     target: &'a Target,
@@ -123,11 +130,11 @@ pub struct PreconditionJob<'a> {
 }
 
 impl<'a> PreconditionJob<'a> {
-    /// Nothing is written yet. `state` is the file in which it is noted how far the job is;
-    /// with `resume` it goes on from there.
+    /// Writes nothing yet. `state` is the file that records the progress; with `resume` the job
+    /// continues from there.
     ///
     /// # Errors
-    /// The target is not confirmed, is too small, the order makes no sense, or there is nothing to
+    /// The target is not confirmed or too small, the settings are invalid, or there is nothing to
     /// resume.
     pub fn new(
         target: &'a Target,
@@ -144,8 +151,8 @@ impl<'a> PreconditionJob<'a> {
                 JournalNote::new(target, &order)
             }
         };
-        // What was allowed to be lost before, and what is left of it: where nothing was there,
-        // data of no known kind is somebody's who came later.
+        // Content whose loss was allowed before, and its remainders. If the target was blank then,
+        // unknown data is newer and needs consent.
         let begun = note.purged || note.written > 0;
         target.confirm_except(consent, |found: &FoundContent| {
             begun && found.may_be_remainder_of(&note.overwritten)
@@ -154,11 +161,14 @@ impl<'a> PreconditionJob<'a> {
         Ok(PreconditionJob { target, order, note, state })
     }
 
-    /// What would be done, one line each.
+    /// The steps that the job would take, one line each.
     ///
     /// # Errors
-    /// The order makes no sense for this target.
-    pub fn describe(target: &Target, order: &PreconditionRequest) -> Result<Vec<String>, PreconditionError> {
+    /// The settings are invalid for this target.
+    pub fn describe(
+        target: &Target,
+        order: &PreconditionRequest,
+    ) -> Result<Vec<String>, PreconditionError> {
         check(target, order)?;
         let path = target.path.display();
         let bytes = |bytes: u64| model::Bytes(bytes).to_string();
@@ -195,21 +205,21 @@ impl<'a> PreconditionJob<'a> {
         Ok(lines)
     }
 
-    /// Does it. Everything on the target is lost. It ends early when `stop` is raised or
-    /// after `limit`, and can be resumed then. `rule` says when random writes are steady.
+    /// Runs the job. Everything on the target is lost. It ends early when `stop` is set or after
+    /// `limit`, and can be resumed then. `rule` decides when random writes are steady.
     ///
     /// # Errors
-    /// The device is in use by now, failed (with the sector), or the note cannot be written.
+    /// The device is in use by now, failed (with the sector), or the progress cannot be recorded.
     pub fn run(
         mut self,
         limit: Option<Duration>,
         rule: SteadyRule,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(&JobProgress),
+        report: &mut dyn FnMut(&JobProgress),
     ) -> Result<JobReport, PreconditionError> {
         let begun = Instant::now();
         let limit = limit.and_then(|limit| begun.checked_add(limit));
-        // Far away, where there is none: a century.
+        // Without a limit: a century.
         let limit = limit.unwrap_or(begun + Duration::from_secs(3_200_000_000));
         let path = self.target.path.clone();
         let failed = |error| PreconditionError::Failed { path: path.clone(), error };
@@ -223,9 +233,9 @@ impl<'a> PreconditionJob<'a> {
             _ => failed(WriteError::Call { what: "opening it past the page cache", error }),
         })?;
         let erasure = if self.note.purged { None } else { erasure(self.target, &self.order)? };
-        let purged = self.purge(&file, erasure, limit, stop, told).map_err(failed)?;
+        let purged = self.purge(&file, erasure, limit, stop, report).map_err(failed)?;
         let total = total(self.target, &self.order);
-        let mut ended = self.sequential(&file, limit, stop, told).map_err(failed)?;
+        let mut ended = self.sequential(&file, limit, stop, report).map_err(failed)?;
         let mut random = None;
         if let (JobEnd::Done, Some((round, most))) = (ended, self.order.random) {
             let scatter = RandomWrites {
@@ -237,14 +247,14 @@ impl<'a> PreconditionJob<'a> {
                 rule,
                 rate: self.order.rate,
             };
-            ended = self.random(&file, &scatter, limit, stop, told).map_err(failed)?;
+            ended = self.random(&file, &scatter, limit, stop, report).map_err(failed)?;
             let rounds = self.note.rounds.clone();
             random = Some(RandomReport { steady: rule.is_steady(&rounds), rounds });
         }
         file.sync_all()
             .map_err(|error| failed(WriteError::Call { what: "flushing its cache", error }))?;
         if matches!(ended, JobEnd::Done | JobEnd::NotSteady) {
-            // There is nothing to go on with.
+            // There is nothing to resume.
             let _ = std::fs::remove_file(&self.state);
         }
         Ok(JobReport {
@@ -264,23 +274,23 @@ impl<'a> PreconditionJob<'a> {
         erasure: Option<Erasure>,
         limit: Instant,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(&JobProgress),
+        report: &mut dyn FnMut(&JobProgress),
     ) -> Result<String, WriteError> {
         if self.note.purged {
             return Ok("purged before".to_owned());
         }
         let progress = |phase, done| JobProgress { phase, done, bytes: 0, bytes_s: 0.0 };
-        // From here on nobody may take what is there for what it was.
+        // From here on the content counts as lost.
         self.note.write(&self.state)?;
         let words = match effective_purge(self.target, &self.order) {
             Purge::Discard => {
-                told(&progress(JobPhase::Purging, None));
+                report(&progress(JobPhase::Purging, None));
                 purge::discard(file, self.target)?;
                 "discarded"
             }
             Purge::Sanitize | Purge::Format => {
-                told(&progress(JobPhase::Erasing, None));
-                let mut share = |done| told(&progress(JobPhase::Erasing, Some(done)));
+                report(&progress(JobPhase::Erasing, None));
+                let mut share = |done| report(&progress(JobPhase::Erasing, Some(done)));
                 if let Some(erasure) = erasure {
                     erasure.run(file, limit, stop, &mut share)?;
                 }
@@ -299,7 +309,7 @@ impl<'a> PreconditionJob<'a> {
         file: &File,
         limit: Instant,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(&JobProgress),
+        report: &mut dyn FnMut(&JobProgress),
     ) -> Result<JobEnd, WriteError> {
         let sequence = SequentialWrites {
             range: range(self.target, &self.order),
@@ -314,7 +324,7 @@ impl<'a> PreconditionJob<'a> {
         let mut look = |written: u64| {
             note.written = written;
             let gained = (written - sequence.from) as f64;
-            told(&JobProgress {
+            report(&JobProgress {
                 phase: JobPhase::Sequential,
                 done: Some(written as f64 / sequence.total.max(1) as f64),
                 bytes: written,
@@ -336,7 +346,7 @@ impl<'a> PreconditionJob<'a> {
         scatter: &RandomWrites,
         limit: Instant,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(&JobProgress),
+        report: &mut dyn FnMut(&JobProgress),
     ) -> Result<JobEnd, WriteError> {
         let mut rounds = std::mem::take(&mut self.note.rounds);
         let PreconditionJob { note, state, .. } = self;
@@ -346,7 +356,7 @@ impl<'a> PreconditionJob<'a> {
             let in_round = scatter.round.as_secs_f64() * (rounds.len() - before) as f64;
             let since = (begun.elapsed().as_secs_f64() - in_round).max(1e-9);
             let bytes = written * scatter.block as u64;
-            told(&JobProgress {
+            report(&JobProgress {
                 phase: JobPhase::Random {
                     round: rounds.len() as u32 + 1,
                     most: scatter.most_rounds as u32,
@@ -371,8 +381,11 @@ impl<'a> PreconditionJob<'a> {
     }
 }
 
-/// What the device itself is told to erase, if that was asked for.
-fn erasure(target: &Target, order: &PreconditionRequest) -> Result<Option<Erasure>, PreconditionError> {
+/// The erasure that the device does by itself, if there is one.
+fn erasure(
+    target: &Target,
+    order: &PreconditionRequest,
+) -> Result<Option<Erasure>, PreconditionError> {
     let refused = |why| PreconditionError::Refused { path: target.path.clone(), why };
     let Some(device) = target.device() else { return Ok(None) };
     let found = match order.purge {
@@ -395,7 +408,7 @@ fn early_end(stop: &AtomicBool) -> JobEnd {
     }
 }
 
-/// The purge that the target can do.
+/// The purge that the target supports.
 fn effective_purge(target: &Target, order: &PreconditionRequest) -> Purge {
     match order.purge {
         Purge::Discard if !target.can_discard => Purge::None,

@@ -1,4 +1,4 @@
-//! How far a job is, on disk, so that another process can go on.
+//! The progress of a job on disk, so that another process can resume it.
 
 use std::fs::File;
 use std::io;
@@ -10,18 +10,18 @@ use super::error::{PreconditionError, WriteError};
 use super::job::PreconditionRequest;
 use super::target::Target;
 
-/// What is noted.
+/// The record of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct JournalNote {
     pub(super) names: Vec<String>,
     pub(super) bytes: u64,
     pub(super) order: PreconditionRequest,
-    /// Words of what was on it and was allowed to be lost.
+    /// Tokens of the content whose loss was allowed.
     #[serde(default)]
     pub(super) overwritten: Vec<String>,
     pub(super) purged: bool,
-    /// Bytes of the sequential writes that are done without a gap.
+    /// Bytes of the sequential writes that are complete without a gap.
     pub(super) written: u64,
     /// Random writes per second of each round.
     pub(super) rounds: Vec<f64>,
@@ -40,7 +40,7 @@ impl JournalNote {
         }
     }
 
-    /// Adds what is on it by now and may be lost, too.
+    /// Adds the present content, whose loss is allowed, too.
     pub(super) fn also_overwrites(&mut self, target: &Target) {
         for found in &target.content {
             if !self.overwritten.contains(&found.token) {
@@ -49,8 +49,8 @@ impl JournalNote {
         }
     }
 
-    /// Whether a new note may take the place of what is there: this user's note, or a plain file in
-    /// a folder in which nobody else can put one.
+    /// Whether a new record may replace the file: it must be this user's, or a plain file in a folder
+    /// in which no other user can create one.
     ///
     /// # Errors
     /// It may not.
@@ -74,10 +74,10 @@ impl JournalNote {
         }
     }
 
-    /// The note of this job, to go on with.
+    /// Reads the record of this job.
     ///
     /// # Errors
-    /// None is there, it cannot be read, or it is of another device or order.
+    /// There is none, it cannot be read, or it is of another device or other settings.
     pub(super) fn read(
         path: &Path,
         target: &Target,
@@ -89,7 +89,7 @@ impl JournalNote {
                 "is not there: there is nothing to resume; leave out --resume".to_owned(),
             ));
         }
-        // It says what may be lost, so nobody else may have written it.
+        // It lists content whose loss is allowed, so no other user may have written it.
         let file = safe_file::open_private(path, File::options().read(true));
         let text = file.map_err(io::Error::from).and_then(io::read_to_string);
         let text = text.map_err(|error| {
@@ -112,8 +112,8 @@ impl JournalNote {
         Ok(note)
     }
 
-    /// Other disks come and go, and with them which of its names are a disk's alone: all that it
-    /// was called must still be its names, and one of them must be its alone.
+    /// Which names of a disk are unique depends on the other disks present: all recorded names must
+    /// still be names of the target, and one of them must be unique.
     fn matches(&self, target: &Target) -> bool {
         let alone = |name: &String| target.names.contains(name);
         let shared = |name: &String| target.shared.iter().any(|(shared, _)| shared == name);
@@ -122,7 +122,7 @@ impl JournalNote {
             && self.names.iter().all(|name| alone(name) || shared(name))
     }
 
-    /// Replaces the note on disk.
+    /// Replaces the record on disk.
     pub(super) fn write(&self, path: &Path) -> Result<(), WriteError> {
         self.replace(path).map_err(|error| {
             WriteError::Other(format!("{}: the note cannot be written: {error}", path.display()))
@@ -133,7 +133,7 @@ impl JournalNote {
         if let Some(folder) = path.parent() {
             safe_file::make_folder(folder)?;
         }
-        // For this user alone, as it is read.
+        // Readable by this user alone.
         Ok(safe_file::replace_private(path, &serde_json::to_vec_pretty(self)?)?)
     }
 }

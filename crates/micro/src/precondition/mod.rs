@@ -2,8 +2,8 @@
 //! Performance Test Specification 2.0.1: purge, workload-independent preconditioning (sequential
 //! writes of 128 KiB, twice the capacity), and random writes until the steady state.
 //!
-//! What it does destroys data: [`Target::inspect`] refuses what is in use and tells what lies on a
-//! device, and [`Job::new`] wants the device named once more, and what lies on it.
+//! It destroys data: [`Target::inspect`] refuses devices in use and lists a device's content, and
+//! [`PreconditionJob::new`] requires that the device and its content are named once more.
 
 mod consent;
 mod content;
@@ -24,6 +24,9 @@ pub use consent::Consent;
 pub use content::FoundContent;
 pub use device::DeviceSystem;
 pub use error::{PreconditionError, WriteError};
-pub use job::{JobEnd, PreconditionJob, PreconditionRequest, JobPhase, JobProgress, Purge, RandomReport, JobReport};
+pub use job::{
+    JobEnd, JobPhase, JobProgress, JobReport, PreconditionJob, PreconditionRequest, Purge,
+    RandomReport,
+};
 pub use random::SteadyRule;
-pub use target::{TargetKind, Target};
+pub use target::{Target, TargetKind};

@@ -1,4 +1,4 @@
-//! Taking all content away, so that the device's own tables are as new.
+//! Discarding all content, so that the device's mapping tables are as new.
 
 #![allow(unsafe_code)]
 
@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use super::error::WriteError;
-use super::target::{TargetKind, Target};
+use super::target::{Target, TargetKind};
 
 /// `_IO(0x12, 119)` of `linux/fs.h`.
 const BLKDISCARD: libc::c_ulong = 0x1277;

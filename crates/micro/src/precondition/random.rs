@@ -1,4 +1,4 @@
-//! Random writes in rounds until they are as fast in one as in the other.
+//! Random writes in rounds until the steady state.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,12 @@ use model::random::{Draws, below};
 use super::error::WriteError;
 use super::ring::WriteRing;
 
-/// When rounds are steady.
+/// Decides when rounds are steady.
 #[derive(Debug, Clone, Copy)]
 pub struct SteadyRule {
-    /// Rounds that it looks back on.
+    /// Number of the last rounds that are judged.
     pub window: usize,
-    /// Of the throughputs of so many.
+    /// Whether the throughputs of these rounds are steady.
     pub holds: fn(&[f64]) -> bool,
 }
 
@@ -26,7 +26,7 @@ impl SteadyRule {
     }
 }
 
-/// What to write.
+/// The settings of random writes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RandomWrites {
     /// Bytes of addresses, from the first on.
@@ -40,7 +40,7 @@ pub(super) struct RandomWrites {
     pub(super) rate: Option<f64>,
 }
 
-/// How it ended.
+/// How the rounds ended.
 pub(super) enum SteadyOutcome {
     Steady,
     /// After the most rounds.
@@ -49,20 +49,21 @@ pub(super) enum SteadyOutcome {
     Interrupted,
 }
 
-/// Gets the rounds so far and the writes of the present one; an error of its own ends the writing.
+/// Gets the rounds so far and the writes of the present one; its error ends the writing.
 pub(super) type ReportRounds<'a> = dyn FnMut(&[f64], u64) -> Result<(), WriteError> + 'a;
 
-/// Writes rounds behind those that are there, in writes per second each.
+/// Writes further rounds, and appends the writes per second of each.
 pub(super) fn write(
     file: &File,
     scatter: &RandomWrites,
     rounds: &mut Vec<f64>,
     limit: Instant,
     stop: &AtomicBool,
-    told: &mut ReportRounds<'_>,
+    report: &mut ReportRounds<'_>,
 ) -> Result<SteadyOutcome, WriteError> {
     let places = (scatter.range / scatter.block as u64).max(1);
-    let mut ring = WriteRing::new(file, scatter.depth, scatter.block, rounds.len() as u64 ^ 0xd1ce)?;
+    let mut ring =
+        WriteRing::new(file, scatter.depth, scatter.block, rounds.len() as u64 ^ 0xd1ce)?;
     let mut random = Draws::from(rounds.len() as u64);
     while !scatter.rule.is_steady(rounds) {
         if rounds.len() >= scatter.most_rounds {
@@ -91,15 +92,15 @@ pub(super) fn write(
                 0 => std::thread::sleep(Duration::from_millis(1)),
                 _ => written += ring.wait(Duration::from_millis(50))?,
             }
-            if told_at.elapsed() >= super::sequential::LOOK {
+            if told_at.elapsed() >= super::sequential::POLL_INTERVAL {
                 told_at = Instant::now();
-                told(rounds, written / scatter.block as u64)?;
+                report(rounds, written / scatter.block as u64)?;
             }
         }
         written += ring.finish()?;
         let seconds = begun.elapsed().as_secs_f64();
         rounds.push(written as f64 / scatter.block as f64 / seconds);
-        told(rounds, 0)?;
+        report(rounds, 0)?;
     }
     Ok(SteadyOutcome::Steady)
 }
@@ -110,7 +111,8 @@ mod tests {
 
     #[test]
     fn the_last_rounds_decide() {
-        let rule = SteadyRule { window: 3, holds: |rounds| rounds.iter().all(|round| *round == 7.0) };
+        let rule =
+            SteadyRule { window: 3, holds: |rounds| rounds.iter().all(|round| *round == 7.0) };
         assert!(!rule.is_steady(&[7.0; 2]));
         assert!(rule.is_steady(&[1.0, 7.0, 7.0, 7.0]));
         assert!(!rule.is_steady(&[7.0, 7.0, 7.0, 1.0]));

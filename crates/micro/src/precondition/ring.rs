@@ -1,4 +1,4 @@
-//! Writes past the page cache with a fixed number of them under way.
+//! Direct writes with a fixed queue depth, by io_uring.
 
 #![allow(unsafe_code)]
 
@@ -12,11 +12,11 @@ use model::random::Draws;
 
 use super::error::{SECTOR, WriteError};
 
-/// What direct I/O wants of memory on every device.
+/// Alignment of memory that direct I/O needs on every device.
 const ALIGNMENT: usize = 4096;
-/// The part of a block that says where and when it was written: no two blocks are alike, so that no
-/// device can fold them into one.
-const STAMPED: usize = 4096;
+/// Bytes per stamp of address and time in a block: no two blocks are alike, so no device can
+/// deduplicate them.
+const STAMP_INTERVAL: usize = 4096;
 
 /// A queue of writes to one file.
 pub(super) struct WriteRing<'a> {
@@ -24,10 +24,10 @@ pub(super) struct WriteRing<'a> {
     ring: IoUring,
     file: &'a File,
     slots: Vec<WriteSlot>,
-    /// Numbers of slots that are not under way.
+    /// Numbers of idle slots.
     idle: Vec<usize>,
     stamp: u64,
-    /// The first failure, and how many came after it.
+    /// The first failure, and the number of later ones.
     failed: Option<(WriteFailure, usize)>,
 }
 
@@ -41,7 +41,7 @@ struct WriteSlot {
     memory: Vec<u8>,
     begin: usize,
     position: u64,
-    /// Of the write that is under way, and how much of it is done.
+    /// Offset of the write in flight, and the bytes of it that are done.
     offset: u64,
     done: usize,
 }
@@ -53,7 +53,7 @@ impl WriteSlot {
 }
 
 impl<'a> WriteRing<'a> {
-    /// `depth` writes of `length` bytes, with content that no device can compress.
+    /// A queue of `depth` writes of up to `length` bytes, with incompressible content.
     pub(super) fn new(
         file: &'a File,
         depth: usize,
@@ -86,13 +86,13 @@ impl<'a> WriteRing<'a> {
         self.slots.len() - self.idle.len()
     }
 
-    /// The lowest position of a write that is under way.
+    /// The lowest position of a write in flight.
     pub(super) fn lowest(&self) -> Option<u64> {
         let busy = (0..self.slots.len()).filter(|slot| !self.idle.contains(slot));
         busy.map(|slot| self.slots[slot].position).min()
     }
 
-    /// Hands over one write, the caller's `position`-th byte. There is room for it.
+    /// Submits a write that begins at the caller's `position`-th byte. There must be room.
     pub(super) fn write(
         &mut self,
         offset: u64,
@@ -106,8 +106,8 @@ impl<'a> WriteRing<'a> {
         let stamp = self.stamp;
         let slot = &mut self.slots[number];
         (slot.position, slot.offset, slot.done) = (position, offset, 0);
-        for (at, block) in slot.bytes(length).chunks_mut(STAMPED).enumerate() {
-            let place = offset + (at * STAMPED) as u64;
+        for (at, block) in slot.bytes(length).chunks_mut(STAMP_INTERVAL).enumerate() {
+            let place = offset + (at * STAMP_INTERVAL) as u64;
             block[..8].copy_from_slice(&place.to_le_bytes());
             block[8..16].copy_from_slice(&stamp.to_le_bytes());
         }
@@ -136,8 +136,7 @@ impl<'a> WriteRing<'a> {
         Ok(())
     }
 
-    /// Waits for at least one answer, or `most`, and takes all that are there. How many bytes were
-    /// written.
+    /// Waits for at least one completion, or `most`, and takes all. Returns the bytes written.
     pub(super) fn wait(&mut self, most: Duration) -> Result<u64, WriteError> {
         let timeout = types::Timespec::from(most);
         let args = types::SubmitArgs::new().timespec(&timeout);
@@ -153,7 +152,7 @@ impl<'a> WriteRing<'a> {
             let (number, length) = ((data & 0xffff_ffff) as usize, (data >> 32) as usize);
             let slot = &mut self.slots[number];
             let error = match result {
-                // A write of nothing would be tried for ever.
+                // A write of no bytes would be retried for ever.
                 0 => Some(io::ErrorKind::WriteZero.into()),
                 code if code < 0 => Some(io::Error::from_raw_os_error(-code)),
                 part => {
@@ -176,26 +175,26 @@ impl<'a> WriteRing<'a> {
                     }
                 }
                 (None, 0) => self.idle.push(number),
-                // The rest of a short one.
+                // The rest of a short write.
                 (None, _) => self.push(number, length)?,
             }
         }
         Ok(written)
     }
 
-    /// Waits for all that is under way, then tells of the first failure.
+    /// Waits for all writes in flight, then returns the first failure.
     pub(super) fn finish(&mut self) -> Result<u64, WriteError> {
-        /// A device that does not answer for so long has hung.
-        const PATIENCE: Duration = Duration::from_secs(120);
+        /// A device without completions for this time hangs.
+        const COMPLETION_TIMEOUT: Duration = Duration::from_secs(120);
         let begun = Instant::now();
         let mut written = 0;
         while self.under_way() > 0 {
             written += self.wait(Duration::from_secs(1))?;
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > COMPLETION_TIMEOUT {
                 return Err(WriteError::Other(format!(
                     "{} writes have had no answer for {} s",
                     self.under_way(),
-                    PATIENCE.as_secs()
+                    COMPLETION_TIMEOUT.as_secs()
                 )));
             }
         }
@@ -220,7 +219,7 @@ impl<'a> WriteRing<'a> {
 
 impl Drop for WriteRing<'_> {
     fn drop(&mut self) {
-        // The kernel may still read from the slots' memory. One that hangs keeps it for good.
+        // The kernel may still read the slots' memory, so a write that hangs leaks it.
         if self.under_way() > 0 && self.finish().is_err() && self.under_way() > 0 {
             self.slots.drain(..).for_each(std::mem::forget);
         }

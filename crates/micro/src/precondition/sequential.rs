@@ -1,4 +1,4 @@
-//! Sequential writes over a part of the addresses, again and again.
+//! Repeated sequential writes over a part of the addresses.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use super::error::WriteError;
 use super::ring::WriteRing;
 
-/// How long one look at the answers takes at most.
-pub(super) const LOOK: Duration = Duration::from_millis(200);
+/// Longest wait for completions.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What to write.
+/// The settings of sequential writes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SequentialWrites {
     /// Bytes of addresses, from the first on: a multiple of the device's block.
     pub(super) range: u64,
     /// Bytes in all.
     pub(super) total: u64,
-    /// Where to go on: bytes that were written before.
+    /// Bytes that were written before, from which to resume.
     pub(super) from: u64,
     pub(super) block: usize,
     pub(super) depth: usize,
@@ -25,15 +25,15 @@ pub(super) struct SequentialWrites {
     pub(super) rate: Option<f64>,
 }
 
-/// Writes the sequence; answers how many bytes of it are done in one piece from its beginning.
-/// Less than its total: `stop` was raised or `limit` is over. `told` gets that number now and then,
-/// and an error of its own ends the writing.
+/// Writes the sequence; returns the bytes that are done without a gap from its beginning, fewer
+/// than the total if `stop` was set or `limit` is over. `report` gets that number now and then; its
+/// error ends the writing.
 pub(super) fn write(
     file: &File,
     sequence: &SequentialWrites,
     limit: Instant,
     stop: &AtomicBool,
-    told: &mut dyn FnMut(u64) -> Result<(), WriteError>,
+    report: &mut dyn FnMut(u64) -> Result<(), WriteError>,
 ) -> Result<u64, WriteError> {
     let mut ring = WriteRing::new(file, sequence.depth, sequence.block, sequence.from ^ 0x5eed)?;
     let begun = Instant::now();
@@ -47,27 +47,27 @@ pub(super) fn write(
         {
             let offset = handed_over % sequence.range;
             // Neither beyond the range nor beyond the total.
-            let left = (sequence.range - offset).min(sequence.total - handed_over);
-            let length = left.min(sequence.block as u64) as usize;
+            let length_left = (sequence.range - offset).min(sequence.total - handed_over);
+            let length = length_left.min(sequence.block as u64) as usize;
             ring.write(offset, length, handed_over)?;
             handed_over += length as u64;
         }
         match ring.under_way() {
-            // The rate lets nothing out at the moment.
+            // The rate allows no write now.
             0 => std::thread::sleep(Duration::from_millis(1)),
-            _ => drop(ring.wait(LOOK.min(Duration::from_millis(50)))?),
+            _ => drop(ring.wait(POLL_INTERVAL.min(Duration::from_millis(50)))?),
         }
-        if told_at.elapsed() >= LOOK {
+        if told_at.elapsed() >= POLL_INTERVAL {
             told_at = Instant::now();
-            // What is written without a gap.
-            told(ring.lowest().unwrap_or(handed_over))?;
+            // Bytes written without a gap.
+            report(ring.lowest().unwrap_or(handed_over))?;
         }
     }
     ring.finish()?;
     Ok(handed_over)
 }
 
-/// Whether the rate lets another write out.
+/// Whether the rate allows another write.
 fn allowed(sequence: &SequentialWrites, begun: Instant, handed_over: u64) -> bool {
     sequence.rate.is_none_or(|rate| {
         (handed_over - sequence.from) as f64 <= rate * begun.elapsed().as_secs_f64()

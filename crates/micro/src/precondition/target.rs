@@ -1,4 +1,4 @@
-//! What would be overwritten, and whether it may be.
+//! The device or file to be overwritten, and whether it may be.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::consent::Consent;
 use super::content::{self, FoundContent};
-use super::device::{LoopBacking, DeviceSystem};
+use super::device::{DeviceSystem, LoopBacking};
 use super::error::PreconditionError;
-use super::held_device::{self, HeldDevice, bypass_page_cache, open_path, descriptor_path};
+use super::held_device::{self, HeldDevice, bypass_page_cache, descriptor_path, open_path};
 
 /// A block device or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,42 +19,42 @@ pub enum TargetKind {
 }
 
 /// A device or file that may be overwritten as far as the kernel knows. While this lives, no other
-/// program can mount it or take it for itself.
+/// program can mount or claim it.
 #[derive(Debug)]
 pub struct Target {
     pub path: PathBuf,
     pub kind: TargetKind,
     pub bytes: u64,
-    /// What writes are multiples of.
+    /// Writes must be multiples of this.
     pub logical_block: u64,
     pub can_discard: bool,
-    /// By any of these it can be confirmed: serial number and model, or path and name of a file
-    /// and of what lies behind a loop device. No other disk has one of them.
+    /// Names by which it can be confirmed: serial number and model, or path and name of a file, also
+    /// of one behind a loop device. No other disk has one of them.
     pub names: Vec<String>,
-    /// What is on it.
+    /// Its present content.
     pub content: Vec<FoundContent>,
-    /// Names that another disk has, too, and which.
+    /// Names that another disk has, too, and that disk.
     pub(super) shared: Vec<(String, String)>,
-    /// Why no other namespace of the same NVMe controller may be erased with it, if so.
+    /// Why the other namespaces of its NVMe controller must not be erased with it, if so.
     pub(super) others_in_use: Option<String>,
     pub(super) open: OpenTarget,
 }
 
-/// What is held.
+/// The open device or file.
 #[derive(Debug)]
 pub(super) enum OpenTarget {
     Device(HeldDevice),
     File(File),
-    /// A file that is not there yet.
+    /// A file that does not exist yet.
     New,
 }
 
 impl Target {
-    /// Looks at a path and writes nothing. `size` makes a file of that size if it is not there.
+    /// Inspects a path without writing. `size` is for a file that does not exist yet.
     ///
     /// # Errors
-    /// It is no device or file, is mounted, has partitions, is used by another device, as swap or
-    /// by a program that wants it alone, is read-only, is too small, or cannot be read.
+    /// It is no device or file, is mounted, has partitions, is used by another device, as swap or by a
+    /// program with an exclusive claim, is read-only, is too small, or cannot be read.
     pub fn inspect(
         system: &DeviceSystem,
         path: &Path,
@@ -64,7 +64,7 @@ impl Target {
         let place = match (open_path(path), size) {
             (Ok(place), _) => place,
             (Err(error), Some(size)) if error.kind() == io::ErrorKind::NotFound => {
-                // A link that leads nowhere would lead the file somewhere else.
+                // Through a dangling link the file would be created elsewhere.
                 if path.symlink_metadata().is_ok() {
                     return Err(refused("is a link to nothing; name the file itself".to_owned()));
                 }
@@ -100,7 +100,8 @@ impl Target {
         let file = OpenOptions::new().read(true).write(true).open(descriptor_path(&place));
         let file = file.map_err(|error| refused(error.to_string()))?;
         held_device::lock(&file).map_err(refused)?;
-        let content = content::inspect(&file, metadata.len()).map_err(|error| unread(path, &error))?;
+        let content =
+            content::inspect(&file, metadata.len()).map_err(|error| unread(path, &error))?;
         let bytes = size.unwrap_or(metadata.len());
         Ok(Target::file(path, bytes, content, OpenTarget::File(file)))
     }
@@ -120,16 +121,16 @@ impl Target {
         }
     }
 
-    /// Refuses a name that is none of the target's, and the loss of anything that was not named.
+    /// Refuses a name that is not the target's, and the loss of content that was not named.
     ///
     /// # Errors
-    /// No name was given, or another one, or something lies on it that was not allowed to be lost;
-    /// the message tells which words would do.
+    /// No name or another one was given, or the loss of some content was not allowed; the message has
+    /// the tokens that would do.
     pub fn confirm(&self, consent: &Consent) -> Result<(), PreconditionError> {
         self.confirm_except(consent, |_| false)
     }
 
-    /// The same, where some of what lies on it is known to be this program's own.
+    /// Like [`Target::confirm`], but content that this program made needs no consent.
     pub(super) fn confirm_except(
         &self,
         consent: &Consent,
@@ -167,7 +168,7 @@ impl Target {
         Err(PreconditionError::Refused { path: self.path.clone(), why })
     }
 
-    /// Why none of the given names will do.
+    /// Why none of the given names confirms the target.
     fn why_not_confirmed(&self, given: &[String]) -> String {
         let shared = self.shared.iter().find(|(name, _)| given.iter().any(|g| g.trim() == name));
         match (given.first(), shared) {
@@ -179,14 +180,14 @@ impl Target {
         }
     }
 
-    /// What is written to, past the page cache. A file that was not there is made.
+    /// Opens the target for direct writes; creates a file that does not exist yet.
     pub(super) fn writable(&self) -> io::Result<File> {
         let file = match &self.open {
             OpenTarget::Device(held) => return held.direct(),
-            // A description of its own: that which is looked at goes on through the page cache.
-            OpenTarget::File(file) => {
-                bypass_page_cache(OpenOptions::new().read(true).write(true).open(descriptor_path(file))?)?
-            }
+            // An open file description of its own, as reads go on through the page cache.
+            OpenTarget::File(file) => bypass_page_cache(
+                OpenOptions::new().read(true).write(true).open(descriptor_path(file))?,
+            )?,
             OpenTarget::New => OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -200,7 +201,7 @@ impl Target {
         Ok(file)
     }
 
-    /// Refuses what is no longer that which was looked at, or no longer holds what it held.
+    /// Checks that the target is still the inspected one, with the same content.
     ///
     /// # Errors
     /// Another program has written to it, or it cannot be read.
@@ -224,7 +225,7 @@ impl Target {
         }
     }
 
-    /// The device itself, for commands that are no writes.
+    /// The device, for commands other than writes.
     pub(super) fn device(&self) -> Option<&File> {
         match &self.open {
             OpenTarget::Device(held) => Some(held.pin()),
@@ -253,7 +254,7 @@ fn device(system: &DeviceSystem, path: &Path, place: &File) -> Result<Target, St
         return Err("has no size: no medium is in it".to_owned());
     }
     let held = HeldDevice::new(place)?;
-    // Between the look at the kernel's files and the claim something may have been there and gone.
+    // The device may have changed between the check of the kernel's files and the claim.
     let again = system.block(&number)?;
     if (&again.name, again.bytes) != (&block.name, block.bytes) {
         return Err("changed while it was looked at; try again".to_owned());
@@ -274,7 +275,7 @@ fn device(system: &DeviceSystem, path: &Path, place: &File) -> Result<Target, St
     })
 }
 
-/// Why an erasure must not reach the other namespaces of an NVMe controller, if so.
+/// Why the other namespaces of an NVMe controller must not be erased, if so.
 fn others_in_use(system: &DeviceSystem, name: &str) -> Option<String> {
     system.others_in_use(name).or_else(|| {
         system.other_namespaces(name).into_iter().find_map(|(other, bytes)| {

@@ -1,4 +1,4 @@
-//! A file system on a device, for as long as this process lives.
+//! A file system on a device, mounted for the lifetime of this process.
 
 use std::fs::File;
 use std::io;
@@ -17,11 +17,11 @@ use super::error::{PreconditionError, WriteError};
 use super::held_device::descriptor_path;
 use super::target::{OpenTarget, Target};
 
-/// How long somebody may look at a device that is to be mounted.
-const LOOKED_AT: Duration = Duration::from_secs(1);
+/// How long another program may hold a device that is to be mounted.
+const MOUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Gives this thread, and those that it starts, mounts of their own: however the process ends, what
-/// it has mounted is gone with it. Before any other thread is started.
+/// Gives this thread and its children a mount namespace of their own, so that mounts end with the
+/// process however it ends. Call it before other threads are started.
 ///
 /// # Errors
 /// It is not permitted.
@@ -30,7 +30,7 @@ pub fn own_mounts() -> Result<(), String> {
         format!("{what}: {}; mounting a device needs root, or name a folder on it", error.desc())
     };
     unshare(CloneFlags::CLONE_NEWNS).map_err(|error| not("a mount namespace", error))?;
-    // Nothing of it is seen outside.
+    // Mounts do not propagate outside.
     let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, flags, None::<&str>)
         .map_err(|error| not("making mounts private", error))
@@ -47,9 +47,12 @@ impl MadeFileSystem {
     /// Makes an ext4 file system on a confirmed device: everything on it is lost.
     ///
     /// # Errors
-    /// The target is a file, another program has written to it or taken it, or `mkfs.ext4` is not
-    /// there or failed.
-    pub fn format(mut target: Target, consent: &Consent) -> Result<MadeFileSystem, PreconditionError> {
+    /// The target is a file, another program has written to it or claimed it, or `mkfs.ext4` is missing
+    /// or failed.
+    pub fn format(
+        mut target: Target,
+        consent: &Consent,
+    ) -> Result<MadeFileSystem, PreconditionError> {
         target.confirm(consent)?;
         let path = target.path.clone();
         let refused = |why: String| PreconditionError::Refused { path: path.clone(), why };
@@ -68,7 +71,7 @@ impl MadeFileSystem {
         let uuid =
             new_uuid().map_err(|error| failed(WriteError::Call { what: "a UUID", error }))?;
         held.check().map_err(refused)?;
-        // `mkfs` takes the claim itself, on what this process holds as its standard input.
+        // `mkfs` takes the claim itself, on the device as its standard input.
         held.release_claim();
         make(held.pin(), &uuid, &path)?;
         let made = MadeFileSystem { target, uuid };
@@ -76,7 +79,7 @@ impl MadeFileSystem {
         Ok(made)
     }
 
-    /// The file system that was made before: no other one is taken for it.
+    /// Opens the file system that was made before.
     ///
     /// # Errors
     /// The device is in use, or another file system, or none, is on it.
@@ -94,10 +97,10 @@ impl MadeFileSystem {
         &self.target.path
     }
 
-    /// Mounts it in a folder that is made for it. Call [`own_mounts`] before.
+    /// Mounts it in a folder that is created for it. Call [`own_mounts`] before.
     ///
     /// # Errors
-    /// It cannot be mounted, or is no longer there.
+    /// It cannot be mounted, or does not exist any more.
     pub fn mount(mut self, folder: &Path) -> Result<MountedVolume, PreconditionError> {
         let path = self.target.path.clone();
         let failed = |error: io::Error| PreconditionError::Failed {
@@ -112,17 +115,17 @@ impl MadeFileSystem {
         held.release_claim();
         let flags = MsFlags::MS_NOATIME | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
         let device = descriptor_path(held.pin());
-        // A program that only looks at devices may have claimed it for a moment.
-        let over = Instant::now() + LOOKED_AT;
+        // A program that probes devices may have claimed it for a moment.
+        let over = Instant::now() + MOUNT_TIMEOUT;
         while let Err(error) = mount(Some(&device), folder, Some("ext4"), flags, None::<&str>) {
             if error != Errno::EBUSY || Instant::now() > over {
                 return Err(failed(error.into()));
             }
-            std::thread::sleep(LOOKED_AT / 20);
+            std::thread::sleep(MOUNT_TIMEOUT / 20);
         }
         let number = held.number();
         let volume = MountedVolume { path: folder.to_owned(), file_system: self };
-        // The claim was nobody's for a moment.
+        // The claim was free for a moment.
         volume.file_system.check()?;
         match folder.metadata().map_err(failed)?.dev() == number {
             true => {
@@ -142,7 +145,7 @@ impl MadeFileSystem {
         }
     }
 
-    /// Whether the file system that was made is there, on the device that it was made on.
+    /// Checks that the file system that was made is on the device.
     fn check(&self) -> Result<(), PreconditionError> {
         let Target { path, bytes, open, .. } = &self.target;
         let refused = |why: String| PreconditionError::Refused { path: path.clone(), why };
@@ -174,12 +177,12 @@ impl MadeFileSystem {
     }
 }
 
-/// The device is the standard input of the program, so that no path leads it to another one.
+/// Runs `mkfs.ext4` on the device as its standard input, so that no path can lead it elsewhere.
 fn make(pin: &File, uuid: &str, path: &Path) -> Result<(), PreconditionError> {
     let failed = |error| PreconditionError::Failed { path: path.to_owned(), error };
     let input =
         pin.try_clone().map_err(|error| failed(WriteError::Call { what: "holding it", error }))?;
-    // The blocks stay as they were brought to: no discard, and nothing is left for later.
+    // No discard and no lazy initialisation, so that the blocks stay preconditioned.
     let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
     let output = Command::new("mkfs.ext4")
         .args(["-q", "-F", "-L", OWN_LABEL, "-U", uuid, "-E", options, "/proc/self/fd/0"])
@@ -204,7 +207,7 @@ fn new_uuid() -> io::Result<String> {
 #[derive(Debug)]
 pub struct MountedVolume {
     path: PathBuf,
-    /// Held as long as it is mounted.
+    /// Held while it is mounted.
     file_system: MadeFileSystem,
 }
 
@@ -220,7 +223,7 @@ impl MountedVolume {
 
 impl Drop for MountedVolume {
     fn drop(&mut self) {
-        // What still is busy goes with the process.
+        // A busy mount ends with the process.
         let _ = umount2(&self.path, MntFlags::MNT_DETACH);
         let _ = std::fs::remove_dir(&self.path);
     }

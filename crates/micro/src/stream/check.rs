@@ -1,4 +1,4 @@
-//! Whether the arrays hold what the kernels should have made of them.
+//! Checks the results in the arrays.
 
 use super::kernels::Q;
 
@@ -18,23 +18,23 @@ pub(super) fn expected(rounds: usize) -> [f64; 3] {
 
 /// The largest relative error of some elements that should all be `expected`.
 pub(super) fn worst(elements: &[f64], expected: f64) -> f64 {
-    // NaN is no number that `max` would keep.
+    // `max` ignores NaN.
     let off = |x: &f64| if x.is_nan() { f64::INFINITY } else { ((x - expected) / expected).abs() };
     elements.iter().map(off).fold(0.0, f64::max)
 }
 
-/// Whether an error is rounding's.
+/// Whether an error is small enough to be rounding.
 pub(super) fn passes(error: f64) -> bool {
     error < TOLERANCE
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernels::{StreamKernel, ArrayPart, Stores, Vectors, run};
+    use super::super::kernels::{ArrayPart, Stores, StreamKernel, Vectors, run};
     use super::*;
 
     #[test]
-    fn the_closed_form_is_what_a_thousand_rounds_make() {
+    fn the_closed_form_agrees_with_a_thousand_rounds() {
         let [mut a, mut b, mut c] = START.map(|start| [start; 8]);
         let mut part = ArrayPart { a: &mut a, b: &mut b, c: &mut c };
         for _ in 0..1000 {
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_element_is_seen() {
+    fn a_wrong_element_is_detected() {
         assert!(passes(worst(&[1.0, 1.0 + 1e-13], 1.0)));
         assert!(!passes(worst(&[1.0, 1.0 + 1e-9, 1.0], 1.0)));
         assert!(!passes(worst(&[1.0, f64::NAN], 1.0)));

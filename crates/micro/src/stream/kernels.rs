@@ -31,7 +31,8 @@ pub enum StreamKernel {
 
 impl StreamKernel {
     /// In STREAM's order.
-    pub const ALL: [StreamKernel; 4] = [StreamKernel::Copy, StreamKernel::Scale, StreamKernel::Add, StreamKernel::Triad];
+    pub const ALL: [StreamKernel; 4] =
+        [StreamKernel::Copy, StreamKernel::Scale, StreamKernel::Add, StreamKernel::Triad];
 
     /// Arrays that the loop reads or writes. STREAM counts each once, and so does kvmeter: what
     /// a processor reads of a line only to overwrite it is not counted.
@@ -52,7 +53,7 @@ impl StreamKernel {
     }
 }
 
-/// How results are written.
+/// How the kernels write their results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stores {
@@ -86,7 +87,7 @@ impl fmt::Display for Stores {
     }
 }
 
-/// The instructions of the ordinary loops.
+/// The instruction set of the ordinary loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Vectors {
@@ -97,7 +98,7 @@ pub enum Vectors {
 }
 
 impl Vectors {
-    /// The widest that this processor has.
+    /// The widest instruction set of this processor.
     pub fn detect() -> Vectors {
         #[cfg(target_arch = "x86_64")]
         {
@@ -120,7 +121,12 @@ pub(crate) struct ArrayPart<'a> {
 }
 
 /// Runs a kernel once over a part. `vectors` must be of this processor.
-pub(crate) fn run(kernel: StreamKernel, stores: Stores, vectors: Vectors, part: &mut ArrayPart<'_>) {
+pub(crate) fn run(
+    kernel: StreamKernel,
+    stores: Stores,
+    vectors: Vectors,
+    part: &mut ArrayPart<'_>,
+) {
     let ArrayPart { a, b, c } = part;
     if stores == Stores::Streaming {
         return streaming::run(kernel, a, b, c);
@@ -129,7 +135,7 @@ pub(crate) fn run(kernel: StreamKernel, stores: Stores, vectors: Vectors, part: 
         return c.copy_from_slice(a);
     }
     match vectors {
-        // SAFETY: `Vectors::here` is the only maker of these, after a look at the processor.
+        // SAFETY: only `Vectors::detect` makes these, after it has checked the processor.
         #[cfg(target_arch = "x86_64")]
         Vectors::Avx512 => unsafe { wide::avx512(kernel, a, b, c) },
         // SAFETY: as above.
@@ -151,13 +157,15 @@ fn plain(
         StreamKernel::Copy => c.copy_from_slice(a),
         StreamKernel::Scale => b.iter_mut().zip(&*c).for_each(|(b, c)| *b = Q * c),
         StreamKernel::Add => c.iter_mut().zip(&*a).zip(&*b).for_each(|((c, a), b)| *c = a + b),
-        StreamKernel::Triad => a.iter_mut().zip(&*b).zip(&*c).for_each(|((a, b), c)| *a = triad(*b, *c)),
+        StreamKernel::Triad => {
+            a.iter_mut().zip(&*b).zip(&*c).for_each(|((a, b), c)| *a = triad(*b, *c))
+        }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::{StreamKernel, Q, plain};
+    use super::{Q, StreamKernel, plain};
 
     #[target_feature(enable = "avx2,fma")]
     pub fn avx2(kernel: StreamKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
@@ -176,7 +184,7 @@ mod streaming {
         _mm_add_pd, _mm_load_pd, _mm_mul_pd, _mm_set1_pd, _mm_sfence, _mm_stream_pd,
     };
 
-    use super::{StreamKernel, Q, plain};
+    use super::{Q, StreamKernel, plain};
 
     /// Doubles of a vector.
     const WIDE: usize = 2;
@@ -218,9 +226,9 @@ mod streaming {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod streaming {
-    use super::{StreamKernel, Q, plain};
+    use super::{Q, StreamKernel, plain};
 
-    /// [`super::Stores::Streaming`] cannot be asked for here.
+    /// [`super::Stores::Streaming`] is refused on this architecture.
     pub fn run(kernel: StreamKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64]) {
         plain(kernel, a, b, c, |b, c| b + Q * c);
     }
@@ -233,7 +241,7 @@ mod tests {
 
     /// Each kernel with every way of doing it, against its definition.
     #[test]
-    fn kernels_do_what_their_definition_says() {
+    fn kernels_agree_with_their_definition() {
         let mut ways = vec![(Stores::Plain, Vectors::Baseline), (Stores::Plain, Vectors::detect())];
         if cfg!(target_arch = "x86_64") {
             ways.push((Stores::Streaming, Vectors::Baseline));
@@ -241,8 +249,9 @@ mod tests {
         for (stores, vectors) in ways {
             for kernel in StreamKernel::ALL {
                 // 37 is no multiple of any vector.
-                let mut arrays = [(); 3]
-                    .map(|()| Region::map(37 * 8, PageSize::System, Placement::FirstTouch).unwrap());
+                let mut arrays = [(); 3].map(|()| {
+                    Region::map(37 * 8, PageSize::System, Placement::FirstTouch).unwrap()
+                });
                 let [a, b, c] = &mut arrays;
                 let (a, b, c) = (a.as_mut_slice(), b.as_mut_slice(), c.as_mut_slice());
                 for i in 0..37 {

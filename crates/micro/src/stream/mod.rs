@@ -2,10 +2,10 @@
 //! in Current High Performance Computers", IEEE TCCA Newsletter, December 1995.
 //!
 //! Three arrays of doubles are split among pinned threads, each of which touches its part first.
-//! The four kernels follow each other; a kernel's time is that from before the barrier that
-//! starts all threads to behind the barrier that the last one reaches. The first round does not
-//! count. Arrays that are done with in less than [`LEAST_TIMED`] are gone over several times
-//! within one timing (STREAM itself only warns of them). Afterwards every element is checked.
+//! The four kernels follow each other; a kernel's time runs from before the barrier that starts
+//! all threads until after the barrier that the last one reaches. The first round does not count.
+//! Arrays that take less than [`MIN_TIMED`] are passed over several times within one timing
+//! (STREAM itself only warns of them). Afterwards every element is checked.
 
 mod check;
 mod kernels;
@@ -18,25 +18,24 @@ use crate::error::MicroError;
 use crate::pin;
 use crate::region::{PageSize, Placement, Region};
 
-pub use kernels::{StreamKernel, Stores, Vectors};
+pub use kernels::{Stores, StreamKernel, Vectors};
 pub use point::{KernelResult, StreamPoint};
 
-/// What a timed interval lasts at least: a thousand times what the barriers and the clock take.
-pub const LEAST_TIMED: Duration = Duration::from_micros(200);
+/// Shortest timed interval: a thousand times the cost of the barriers and the clock.
+pub const MIN_TIMED: Duration = Duration::from_micros(200);
 /// STREAM's own number of rounds, the first of which does not count.
 pub const ROUNDS: usize = 10;
 /// Doubles on a line of the cache: parts end on lines, so no line has two writers.
 const LINE: u64 = 8;
-/// Doubles by which each array begins further into its pages than the one before it, a third of
-/// 4 KiB: else the same element of all three would have the same low bits of its address, and
-/// processors take a load for one of the store before it.
+/// Doubles by which each array is offset against the one before, a third of 4 KiB: equal low
+/// address bits would make processors mistake loads for loads of the preceding store.
 const STAGGER: u64 = 21 * LINE;
 
 /// One measurement.
 #[derive(Debug, Clone)]
 pub struct StreamSpec {
     pub threads: usize,
-    /// Thread `i` is pinned to the `i`-th, around again where they are fewer.
+    /// Thread `i` is pinned to the `i`-th, modulo their number.
     pub cpus: Vec<u32>,
     /// Bytes of each of the three arrays, rounded down to whole lines a thread.
     pub array_bytes: u64,
@@ -49,10 +48,10 @@ pub struct StreamSpec {
     pub placement: Placement,
 }
 
-/// Measures. `stop` is asked between rounds.
+/// Measures; `stop` is checked between rounds.
 ///
 /// # Errors
-/// What was asked cannot be done, a result is wrong, or it was stopped before a round counted.
+/// A setting cannot be met, a result is wrong, or it was stopped before a round counted.
 pub fn run(spec: &StreamSpec, stop: &(dyn Fn() -> bool + Sync)) -> Result<StreamPoint, MicroError> {
     let cpus = pin::spread(&spec.cpus, spec.threads)?;
     let threads = spec.threads as u64;
@@ -99,7 +98,8 @@ mod tests {
         };
         for stores in ways {
             for threads in [1, 3] {
-                let point = run(&StreamSpec { stores, ..spec(threads, 1 << 16) }, &|| false).unwrap();
+                let point =
+                    run(&StreamSpec { stores, ..spec(threads, 1 << 16) }, &|| false).unwrap();
                 assert_eq!(point.threads, threads);
                 // Whole lines for each thread.
                 assert!(point.array_bytes <= 1 << 16 && point.array_bytes > (1 << 16) - 64 * 3);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn refuses_impossible_settings() {
         let key = |spec: StreamSpec| match run(&spec, &|| false) {
             Err(MicroError::Request { key, .. }) => key,
             other => panic!("{other:?}"),

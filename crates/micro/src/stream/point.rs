@@ -1,11 +1,11 @@
-//! What one measurement found.
+//! The result of one measurement.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::StreamSpec;
-use super::kernels::{StreamKernel, Stores, Vectors};
+use super::kernels::{Stores, StreamKernel, Vectors};
 use super::threads::Timed;
 use crate::region::{PageSize, Placement, Region};
 
@@ -24,11 +24,11 @@ pub struct StreamPoint {
     pub placement: Placement,
     /// Bytes of all three arrays on huge pages, or why that is not known.
     pub huge_bytes: Result<u64, String>,
-    /// Sampled pages on each NUMA node; empty where the kernel does not tell.
+    /// Sampled pages on each NUMA node; empty where the kernel does not say.
     pub pages_on_node: BTreeMap<u32, usize>,
     /// Rounds that count.
     pub rounds: usize,
-    /// Times that the arrays were gone over in one timing.
+    /// Passes over the arrays in one timing.
     pub passes: usize,
     /// The largest relative error of any element.
     pub worst_error: f64,

@@ -1,18 +1,18 @@
-//! The threads of one measurement: the first one times, all do their parts.
+//! The threads of one measurement; the first one takes the times.
 
 use std::slice::ChunksExactMut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::check;
-use super::kernels::{self, StreamKernel, ArrayPart, Vectors};
-use super::{LEAST_TIMED, STAGGER, StreamSpec};
+use super::kernels::{self, ArrayPart, StreamKernel, Vectors};
+use super::{MIN_TIMED, STAGGER, StreamSpec};
 use crate::barrier::Barrier;
 use crate::error::MicroError;
 use crate::pin;
 use crate::region::Region;
 
-/// What was timed.
+/// Times of the kernels.
 pub(super) struct Timed {
     /// Seconds of one pass of each kernel, one a round.
     pub seconds: [Vec<f64>; 4],
@@ -23,7 +23,7 @@ pub(super) struct Timed {
     pub worst_error: f64,
 }
 
-/// What the threads tell each other.
+/// State that the threads share.
 struct Shared {
     barrier: Barrier,
     /// Another round follows.
@@ -75,7 +75,7 @@ pub(super) fn run(
                         timed = Ok(seconds);
                     }
                 }
-                // It left because another one did.
+                // It ended because another one did.
                 Ok(Ok(None)) => {}
                 Ok(Err(why)) => fault = Some(why),
                 Err(_) => fault = Some(MicroError::Failed(format!("thread {i} panicked"))),
@@ -106,8 +106,8 @@ fn parts_of(region: &mut Region, array: usize, each: usize) -> ChunksExactMut<'_
 
 type Seconds = [Vec<f64>; 4];
 
-/// One thread's work; `None` where another thread is gone. The first thread's answer has the
-/// seconds, all have the error of their part.
+/// One thread's work; `None` where another thread has ended. The first thread returns the seconds,
+/// each the error of its part.
 fn work(
     spec: &StreamSpec,
     cpu: u32,
@@ -134,8 +134,8 @@ fn work(
                 counted_from = Instant::now();
             }
             let counted = rounds.max(1) - 1;
-            let wanted = counted < spec.rounds || counted_from.elapsed() < spec.time;
-            shared.more.store(wanted && !stop(), Ordering::Relaxed);
+            let more = counted < spec.rounds || counted_from.elapsed() < spec.time;
+            shared.more.store(more && !stop(), Ordering::Relaxed);
         }
         if !shared.barrier.wait() {
             return Ok(None);
@@ -164,7 +164,7 @@ fn work(
             }
         }
         if first && rounds == 0 {
-            let passes = (LEAST_TIMED.as_secs_f64() / longest.max(1e-9)).ceil();
+            let passes = (MIN_TIMED.as_secs_f64() / longest.max(1e-9)).ceil();
             shared.passes.store(passes.max(1.0) as usize, Ordering::Relaxed);
         }
         rounds += 1;

@@ -1,7 +1,7 @@
 //! Both network benchmarks over DPDK's virtual devices, without a card and without huge pages.
 //!
-//! DPDK's environment runs once in a process, so this executable plays the processes, too:
-//! started with `ROLE` set, the test `a_process` is one of them.
+//! DPDK's environment runs once per process, so this executable also provides the processes:
+//! with `ROLE` set, the test `a_process` is one of them.
 #![allow(clippy::unwrap_used)]
 
 use std::os::unix::net::UnixStream;
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use dpdk::{Config, DpdkError, Eal, Port};
 use micro::net::{
-    Client, NetJob, Kind, Listener, CellConfig, MeasuredCell, NetError, NoMeter, Server, Transport,
+    CellConfig, Client, Kind, Listener, MeasuredCell, NetError, NetJob, NoMeter, Server, Transport,
 };
 use model::Address;
 
 const ROLE: &str = "KVMETER_TEST_ROLE";
-/// What a role is given, a word an argument.
+/// The arguments of a role.
 const WORDS: &str = "KVMETER_TEST_WORDS";
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -52,11 +52,11 @@ fn jobs() -> Vec<NetJob> {
     jobs
 }
 
-fn manner() -> CellConfig {
+fn config() -> CellConfig {
     CellConfig { warm_up: Duration::ZERO, time: LIMIT, messages: Some(400), cpus: Vec::new() }
 }
 
-/// Says what came of a cell: nothing is wrong, and nothing is lost without being counted.
+/// Checks a cell: no message is wrong, and every lost one is counted.
 fn judge(cell: &MeasuredCell) {
     let job = &cell.job;
     assert_eq!(cell.invalid_because(), Vec::<String>::new(), "{job:?}");
@@ -78,13 +78,13 @@ fn rings() {
         scope.spawn(|| Server::new(Some(far), Vec::new(), &stop).serve_pair(there, &mut NoMeter));
         let mut client = Client::over(here, &mut near, &stop).unwrap();
         for job in jobs() {
-            let cell = client.measure(&job, &manner(), &mut NoMeter).unwrap();
+            let cell = client.measure(&job, &config(), &mut NoMeter).unwrap();
             // A ring that is full makes its sender wait.
             assert_eq!(cell.lost(), 0, "{job:?}");
             judge(&cell);
         }
         let far = NetJob { reuse: 1 << 30, ..job(Kind::Flow, 1000) };
-        let error = client.measure(&far, &manner(), &mut NoMeter).unwrap_err();
+        let error = client.measure(&far, &config(), &mut NoMeter).unwrap_err();
         assert!(error.is_request() && error.to_string().contains("--reuse"), "{error}");
     });
     println!("counted: {}", near.counts().unwrap().sent > 0);
@@ -116,12 +116,12 @@ fn client(eal: &str, port: &str, socket: &str) {
     port.wait_up(LIMIT).unwrap();
     client.use_port(&mut port);
     for job in jobs() {
-        judge(&client.measure(&job, &manner(), &mut NoMeter).unwrap());
+        judge(&client.measure(&job, &config(), &mut NoMeter).unwrap());
     }
     println!("all done");
 }
 
-/// Starts and says what came of it.
+/// Starts the environment and a port, and prints the outcome.
 fn say_start(eal: &str, port: &str) {
     let started = Eal::start(&words(eal), Config::default());
     let outcome = started.and_then(|mut eal| eal.port(port, 1).map(drop));
@@ -150,11 +150,11 @@ fn play(role: &str, words: &[&str], namespace: Option<&str>) -> Child {
         .unwrap()
 }
 
-/// What a process said: output, and DPDK's log.
+/// The output of a process, and DPDK's log.
 fn end(child: Child) -> (String, String) {
-    let said = child.wait_with_output().unwrap();
+    let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (text(said.stdout), text(said.stderr))
+    (text(output.stdout), text(output.stderr))
 }
 
 fn is_done(child: Child) -> String {
@@ -196,10 +196,10 @@ fn memif_joins_two_processes() {
 }
 
 fn ip(words: &str) -> Result<(), String> {
-    let done = Command::new("ip").args(words.split(' ')).output().map_err(|e| e.to_string())?;
-    match done.status.success() {
+    let output = Command::new("ip").args(words.split(' ')).output().map_err(|e| e.to_string())?;
+    match output.status.success() {
         true => Ok(()),
-        false => Err(format!("ip {words}: {}", String::from_utf8_lossy(&done.stderr).trim())),
+        false => Err(format!("ip {words}: {}", String::from_utf8_lossy(&output.stderr).trim())),
     }
 }
 
@@ -251,7 +251,7 @@ fn raw_sockets_join_two_network_namespaces() {
 }
 
 #[test]
-fn what_dpdk_does_not_know_is_told_with_what_to_do() {
+fn refusals_of_dpdk_have_a_remedy() {
     let plain = "--no-huge --no-pci -m 64";
     let null = format!("{plain} --vdev=net_null0");
     for (eal, port, said, logged) in [

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use micro::net::{
-    Client, NetJob, Kind, Listener, Mac, CellConfig, MeasuredCell, NetError, NoMeter, NoPort, Port, Server,
-    Transport,
+    CellConfig, Client, Kind, Listener, Mac, MeasuredCell, NetError, NetJob, NoMeter, NoPort, Port,
+    Server, Transport,
 };
 use model::Address;
 

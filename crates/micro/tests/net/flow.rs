@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use micro::net::{NetJob, Kind, MeasuredCell, Transport};
+use micro::net::{Kind, MeasuredCell, NetJob, Transport};
 
 use crate::ends::*;
 
@@ -15,7 +15,7 @@ fn is_whole(cell: &MeasuredCell, count: u64) {
 }
 
 #[test]
-fn every_byte_is_read_and_right_with_a_small_stride() {
+fn a_small_stride_reads_every_byte() {
     for transport in [Transport::Tcp, Transport::Unix] {
         for (size, count) in
             [(1, 5000), (7, 3000), (17, 3000), (64, 5000), (70_001, 50), (9_000_000, 2)]
@@ -30,7 +30,7 @@ fn every_byte_is_read_and_right_with_a_small_stride() {
 }
 
 #[test]
-fn places_are_those_of_the_stride_whatever_the_reuse_distance() {
+fn touches_follow_the_stride_whatever_the_reuse_distance() {
     let size = 1000;
     for stride in [9, 64, 100, 4096] {
         for reuse in [0, 1, 300_000, 10_000_000] {
@@ -63,7 +63,7 @@ fn several_connections_and_threads_each_have_their_own_stream() {
 }
 
 #[test]
-fn datagrams_that_a_slow_receiver_drops_are_counted() {
+fn counts_datagrams_that_a_slow_receiver_drops() {
     // The receiver's buffer holds a few; the sender does not wait for it.
     let job = NetJob { socket_buffer: Some(4608), stride: 8, ..flow(Transport::Udp, 2000) };
     let cell = one(&job, &messages(20_000)).unwrap();
@@ -75,7 +75,7 @@ fn datagrams_that_a_slow_receiver_drops_are_counted() {
 }
 
 #[test]
-fn a_rate_is_kept_and_the_time_ends_a_flow() {
+fn a_flow_keeps_its_rate_and_ends_with_its_time() {
     let mut manner = messages(u64::MAX);
     manner.messages = None;
     manner.time = Duration::from_millis(300);

@@ -1,4 +1,4 @@
-use micro::net::{NetJob, Kind, Transport};
+use micro::net::{Kind, NetJob, Transport};
 
 use crate::ends::*;
 
@@ -38,7 +38,7 @@ fn flows_are_touched_as_over_sockets() {
 }
 
 #[test]
-fn lost_frames_are_lost_messages_and_nothing_hangs() {
+fn lost_frames_are_lost_messages() {
     let (mut client, server) = wire(LONGEST, 1000);
     client.loses = Some(10);
     let job = NetJob { timeout_s: 0.02, ..ether(Kind::Pingpong, 2000) };
@@ -53,7 +53,7 @@ fn lost_frames_are_lost_messages_and_nothing_hangs() {
 }
 
 #[test]
-fn a_spoilt_frame_makes_the_result_invalid() {
+fn a_corrupt_frame_makes_the_result_invalid() {
     for kind in [Kind::Pingpong, Kind::Flow] {
         let (mut client, server) = wire(LONGEST, 1000);
         client.spoils = Some(9);
@@ -65,7 +65,7 @@ fn a_spoilt_frame_makes_the_result_invalid() {
 }
 
 #[test]
-fn what_a_port_cannot_hold_is_refused() {
+fn refuses_a_reuse_distance_beyond_the_port() {
     let far = NetJob { reuse: 1 << 20, ..ether(Kind::Flow, 1000) };
     let large = ether(Kind::Pingpong, 1 << 20);
     for (job, flag) in [(far, "--reuse"), (large, "--size")] {

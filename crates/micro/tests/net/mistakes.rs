@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use micro::net::{Client, NetJob, Kind, Listener, NetError, NoMeter, NoPort, Server, Transport};
+use micro::net::{Client, Kind, Listener, NetError, NetJob, NoMeter, NoPort, Server, Transport};
 use model::Address;
 
 use crate::ends::*;
@@ -14,7 +14,7 @@ fn connect(address: &Address, stop: &AtomicBool) -> Result<(), NetError> {
 }
 
 #[test]
-fn wrong_addresses_are_named_with_what_to_do() {
+fn wrong_addresses_are_named_with_a_remedy() {
     let stop = AtomicBool::new(false);
     // A port that was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -38,7 +38,7 @@ fn wrong_addresses_are_named_with_what_to_do() {
 }
 
 #[test]
-fn a_socket_file_that_nobody_serves_is_taken_over_and_removed_after() {
+fn a_stale_socket_file_is_replaced_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("left-over.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
@@ -50,7 +50,7 @@ fn a_socket_file_that_nobody_serves_is_taken_over_and_removed_after() {
 }
 
 #[test]
-fn a_stranger_is_told_from_a_server() {
+fn another_program_is_not_taken_for_a_server() {
     let stop = AtomicBool::new(false);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -87,7 +87,7 @@ fn with_server<T>(work: impl FnOnce(&Address, &AtomicBool) -> T) -> T {
 }
 
 #[test]
-fn a_server_outlives_clients_that_fail_or_talk_nonsense() {
+fn a_server_survives_failing_and_malformed_clients() {
     with_server(|address, stop| {
         let Address::Tcp { port, .. } = address else { panic!("{address}") };
         for nonsense in ["GET / HTTP/1.1\r\n\r\n", "{\"Control\":{\"version\":1}}\nrubbish\n", "\n"]
@@ -112,7 +112,7 @@ fn a_server_outlives_clients_that_fail_or_talk_nonsense() {
 }
 
 #[test]
-fn a_server_has_its_limits() {
+fn a_server_enforces_its_limits() {
     with_server(|address, stop| {
         let measure = |job: &NetJob| {
             let mut client = Client::<NoPort>::connect(address, job.kind, LIMIT, None, stop)?;
@@ -133,7 +133,7 @@ fn a_server_has_its_limits() {
 
 /// A byte a second is never late, and a connection that says nothing is none either.
 #[test]
-fn slow_strangers_keep_nobody_waiting() {
+fn slow_connections_do_not_block_clients() {
     with_server(|address, stop| {
         let Address::Tcp { port, .. } = address else { panic!("{address}") };
         let over = AtomicBool::new(false);
@@ -160,7 +160,7 @@ fn slow_strangers_keep_nobody_waiting() {
 }
 
 #[test]
-fn a_second_client_is_told_and_takes_the_place_of_an_idle_one() {
+fn a_second_client_is_refused_or_replaces_an_idle_one() {
     with_server(|address, stop| {
         let connect = || Client::<NoPort>::connect(address, Kind::Flow, LIMIT, None, stop);
         let usual = job(Kind::Pingpong, Transport::Tcp, 64);
@@ -221,7 +221,7 @@ fn mute(listener: &TcpListener, udp: Option<u16>) -> Vec<std::net::TcpStream> {
 }
 
 #[test]
-fn silence_on_a_stream_ends_within_the_timeout() {
+fn a_silent_stream_times_out() {
     let stop = AtomicBool::new(false);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address =
@@ -238,7 +238,7 @@ fn silence_on_a_stream_ends_within_the_timeout() {
 }
 
 #[test]
-fn datagrams_that_nobody_answers_are_lost_and_not_hidden() {
+fn unanswered_datagrams_count_as_lost() {
     let stop = AtomicBool::new(false);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

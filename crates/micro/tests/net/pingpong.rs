@@ -1,4 +1,4 @@
-use micro::net::{NetJob, Kind, MeasuredCell, Transport};
+use micro::net::{Kind, MeasuredCell, NetJob, Transport};
 
 use crate::ends::*;
 
@@ -13,7 +13,7 @@ fn is_whole(cell: &MeasuredCell, count: u64) {
 }
 
 #[test]
-fn every_size_comes_back_as_it_went_over_streams() {
+fn streams_echo_messages_of_every_size() {
     // From a byte to more than any socket buffer.
     let sizes = [1, 2, 7, 8, 9, 64, 1447, 4096, 65_536, 1_000_003, 16 << 20];
     for transport in [Transport::Tcp, Transport::Unix] {
@@ -26,7 +26,7 @@ fn every_size_comes_back_as_it_went_over_streams() {
 }
 
 #[test]
-fn datagrams_come_back_up_to_the_largest() {
+fn datagrams_echo_up_to_the_largest() {
     let jobs: Vec<NetJob> = [1, 3, 8, 1472, 1473, 65_507]
         .iter()
         .map(|size| job(Kind::Pingpong, Transport::Udp, *size))
@@ -56,7 +56,8 @@ fn many_connections_and_threads() {
 
 #[test]
 fn busy_polling_never_sleeps_and_loses_nothing() {
-    let busy = NetJob { busy_poll: true, connections: 2, ..job(Kind::Pingpong, Transport::Tcp, 100) };
+    let busy =
+        NetJob { busy_poll: true, connections: 2, ..job(Kind::Pingpong, Transport::Tcp, 100) };
     is_whole(&one(&busy, &messages(100)).unwrap(), 100);
 }
 

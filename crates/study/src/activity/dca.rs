@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use cachesim::outcome::SimOutcome;
-use cachesim::{SimulatedMachine, Policy, SimError, Traffic};
+use cachesim::{Policy, SimError, SimulatedMachine, Traffic};
 use model::suggest::hint;
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use toml::Spanned;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use micro::net::{NetJob, Kind, NetError, Transport};
+use micro::net::{Kind, NetError, NetJob, Transport};
 use micro::window::{WindowEdge, WindowListener};
 use model::{Bytes, Span};
 use toml::Spanned;

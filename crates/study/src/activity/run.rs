@@ -2,7 +2,7 @@
 
 use analyse::{IdleContext, efficiency};
 use hdrhistogram::Histogram;
-use host::{WatchReadings, PreparedWatch, RunWatch};
+use host::{PreparedWatch, RunWatch, WatchReadings};
 use micro::window::WindowEdge;
 use model::{Reading, Scope};
 use record::{Failures, LatencyClock, LatencyScope, LoopKind, Run, RunLatency, RunSettings};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use agents::{AgentTask, PreparedTask, TaskProgress};
 use drive::{Network, Observer, PhaseOutcome, PhaseStage, Ticks};
-use host::{ProbeChoice, Context, Root, RunWatch};
+use host::{Context, ProbeChoice, Root, RunWatch};
 use model::Reading;
 use workload::Workload;
 

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use host::{ProbeChoice, Context, CounterChoice, EnergySettings, Root};
+use host::{Context, CounterChoice, EnergySettings, ProbeChoice, Root};
 
 use crate::error::StudyError;
 use crate::simulation::Simulation;

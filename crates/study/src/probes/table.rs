@@ -7,7 +7,7 @@ use host::probe::energy::{
     CommandSettings, DcmiSettings, EnergySettings, MeterSettings, ModelSettings, PlugSettings,
     SettingError,
 };
-use host::{ProbeChoice, CounterChoice};
+use host::{CounterChoice, ProbeChoice};
 use model::Span;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -165,7 +165,9 @@ mod tests {
              [probes.cachegrind]\noperations = [\"10k\", \"110k\"]\n",
         )
         .unwrap();
-        assert!(matches!(&made.choice, ProbeChoice::Only(names) if names.contains(&"rapl".to_owned())));
+        assert!(
+            matches!(&made.choice, ProbeChoice::Only(names) if names.contains(&"rapl".to_owned()))
+        );
         assert_eq!(made.require, ["energy.total", "ipc"]);
         assert_eq!(made.counters.events, ["r412e"]);
         assert_eq!(made.energy.meter.unwrap().port, "/dev/ttyUSB0");

@@ -5,7 +5,7 @@ mod pass;
 
 use std::time::Duration;
 
-use host::cachegrind::{SimulatedCache, CacheGeometry};
+use host::cachegrind::{CacheGeometry, SimulatedCache};
 use model::{Bytes, Count, Span};
 use serde::Deserialize;
 
@@ -73,8 +73,11 @@ impl Simulation {
             ));
         }
         let limit = table.limit.map_or(LIMIT, |limit| limit.0);
-        let cache =
-            |cache: CacheTable| SimulatedCache { bytes: cache.size.0, ways: cache.ways, line: cache.line.0 };
+        let cache = |cache: CacheTable| SimulatedCache {
+            bytes: cache.size.0,
+            ways: cache.ways,
+            line: cache.line.0,
+        };
         let caches = match (table.i1, table.d1, table.ll) {
             (None, None, None) => None,
             (Some(i1), Some(d1), Some(ll)) => Some((cache(i1), cache(d1), cache(ll))),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use drive::{Network, NoObserver, PhaseKind, StopCondition, Target, Ticks};
-use host::cachegrind::{Cachegrind, CacheGeometry, SimulatedEvents, EventTotals};
+use host::cachegrind::{CacheGeometry, Cachegrind, EventTotals, SimulatedEvents};
 use host::{Root, Unavailable};
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use record::Phase;

@@ -1,4 +1,4 @@
-//! What a machine that runs from its battery draws (`Documentation/ABI/testing/sysfs-class-power`).
+//! Power drawn from batteries (`Documentation/ABI/testing/sysfs-class-power`).
 
 use std::time::Duration;
 
@@ -35,20 +35,20 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     if batteries.is_empty() {
         return Err(none());
     }
-    look(root, &batteries)?;
+    read_watts(root, &batteries)?;
     let which = batteries.join(", ");
     let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Level, every };
     let root = root.clone();
-    let gauge = [sampled.gauge(sensor, move || look(&root, &batteries))];
+    let gauge = [sampled.gauge(sensor, move || read_watts(&root, &batteries))];
     sampled.reading(POWER, &gauge, Take::Watts);
     sampled.reading(ENERGY, &gauge, Take::Joules);
     Ok(Box::new(sampled))
 }
 
 /// Watts out of all batteries.
-fn look(root: &Root, batteries: &[String]) -> Result<f64, Unavailable> {
+fn read_watts(root: &Root, batteries: &[String]) -> Result<f64, Unavailable> {
     let mut watts = 0.0;
     let mut feeding = false;
     for battery in batteries {

@@ -27,7 +27,7 @@ fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
             "name one: `--probes 'command=PROGRAM ARGUMENTS'`",
         )
     })?;
-    look(&settings)?;
+    read_value(&settings)?;
     let kind = match settings.answers {
         Quantity::Watts => Kind::Level,
         Quantity::Joules => Kind::Counter,
@@ -36,13 +36,13 @@ fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind, every };
-    let gauge = [sampled.gauge(sensor, move || look(&settings))];
+    let gauge = [sampled.gauge(sensor, move || read_value(&settings))];
     sampled.reading(POWER, &gauge, Take::Watts);
     sampled.reading(ENERGY, &gauge, Take::Joules);
     Ok(Box::new(sampled))
 }
 
-fn look(settings: &CommandSettings) -> Result<f64, Unavailable> {
+fn read_value(settings: &CommandSettings) -> Result<f64, Unavailable> {
     let text = program::run(&settings.run, Duration::from_secs_f64(settings.limit_s))?;
     let number = text.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     number.ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! The whole machine as its management controller sees it: IPMI's Data Center Manageability
-//! Interface 1.5, "Get Power Reading", asked through `ipmitool`.
+//! Power of the whole machine from its management controller: IPMI's Data Center Manageability
+//! Interface 1.5, "Get Power Reading", through `ipmitool`.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.dcmi", Unit::Watts, Scope::Node, "DCMI power reading");
 const ENERGY: Signal = Signal::new("energy.dcmi", Unit::Joules, Scope::Node, "DCMI power reading");
 
-/// Where the kernel's drivers put the local controller.
+/// Device files of the local controller.
 const DEVICES: [&str; 3] = ["/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"];
 
 /// Controllers refresh their reading about every second.
@@ -32,12 +32,12 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         Some(settings) => settings.run.clone(),
         None => local(root)?,
     };
-    look(&run)?;
+    read_watts(&run)?;
     let which = format!("by `{}`", run.join(" "));
     let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Level, every };
-    let gauge = [sampled.gauge(sensor, move || look(&run))];
+    let gauge = [sampled.gauge(sensor, move || read_watts(&run))];
     sampled.reading(POWER, &gauge, Take::Watts);
     sampled.reading(ENERGY, &gauge, Take::Joules);
     Ok(Box::new(sampled))
@@ -57,7 +57,7 @@ fn local(root: &Root) -> Result<Vec<String>, Unavailable> {
     Ok(["ipmitool", "dcmi", "power", "reading"].map(str::to_owned).to_vec())
 }
 
-fn look(run: &[String]) -> Result<f64, Unavailable> {
+fn read_watts(run: &[String]) -> Result<f64, Unavailable> {
     watts(&program::run(run, LIMIT)?)
 }
 
@@ -94,7 +94,7 @@ mod tests {
 ";
 
     #[test]
-    fn the_present_power_is_found_in_what_is_printed() {
+    fn finds_the_present_power_in_the_output() {
         assert_eq!(watts(PRINTED), Ok(216.0));
         let off = PRINTED.replace("  activated", "  deactivated");
         assert!(watts(&off).unwrap_err().remedy.contains("activate"));

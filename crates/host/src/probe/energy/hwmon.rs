@@ -19,7 +19,7 @@ const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.hwmon", Unit::Watts, Scope::Component, CHIPS);
 const ENERGY: Signal = Signal::new("energy.hwmon", Unit::Joules, Scope::Component, CHIPS);
 
-/// The driver of the platform's own meter, in front of the power supplies or behind them.
+/// The driver of the platform's own power meter.
 const PLATFORM: &str = "power_meter";
 
 const EVERY: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     Ok(Box::new(sampled))
 }
 
-/// The sensor that stands for the probe. They cover different parts, so they are not added.
+/// The sensor that the probe reads. Sensors cover different parts, so they are not added.
 fn chosen(inputs: &[HwmonInput], wanted: Option<&str>) -> Result<usize, Unavailable> {
     let at = match wanted {
         Some(wanted) => inputs.iter().position(|input| input.name == wanted),
@@ -98,7 +98,7 @@ fn inputs(root: &Root) -> Result<Vec<HwmonInput>, RootError> {
         for file in root.list(&folder)? {
             let Some(sensor) = sensor(&file) else { continue };
             let path = format!("{folder}/{file}");
-            // The average is there where the chip has no present value.
+            // The average is used where the chip has no present value.
             let doubled =
                 file.ends_with("_average") && root.exists(&format!("{folder}/{sensor}_input"));
             if doubled || root.number::<u64>(&path).is_err() {

@@ -1,4 +1,4 @@
-//! What the machine draws when it does nothing, measured before a study.
+//! Idle power of the machine, measured before a study.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,26 +11,24 @@ use crate::probe::{Context, PROBES};
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-/// The power of the idle machine, by each boundary that can be measured.
+/// Idle power by every energy source that works.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IdlePower {
-    /// `power.idle.NAME` in watts for every `energy.NAME`, and `idle.machine.busy`: how
-    /// idle the machine really was.
+    /// `power.idle.NAME` in watts for every `energy.NAME`, and `idle.machine.busy`, the share of
+    /// CPU time that was busy meanwhile.
     pub readings: Vec<Reading>,
 }
 
-/// How often `stop` is asked.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often `stop` is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Long enough for a counter of the hardware to move, and for one that a program reads, which
-/// may be refreshed every second.
+/// Long enough for a hardware counter to move, and for a source that is refreshed every second.
 const TRIAL: Duration = Duration::from_millis(120);
 const SLOW_TRIAL: Duration = Duration::from_millis(1500);
 
-/// Watches the idle machine for `time` with the energy probes of a run; ends early, with
-/// what it has, when `stop` answers true. Whether anything here measures energy is found out
-/// first: where nothing does, there is no waiting, and `stop` is never asked. The idle power of
-/// the model is the one that it was given.
+/// Measures the idle machine for `time` with the energy probes of a run; ends early when `stop`
+/// returns true. If a short trial finds no working source, it returns at once and never calls
+/// `stop`. The idle power of the model is its setting.
 pub fn idle_power(
     root: &Root,
     context: &Context,
@@ -44,8 +42,7 @@ pub fn idle_power(
     let trial = if prepared.has(&measures) { trial_of(context).min(time) } else { Duration::ZERO };
     let watch = prepared.begin();
     thread::sleep(trial);
-    // A probe that can be made may still read nothing: a counter that no hardware moves, a plug
-    // with nothing in it.
+    // A probe that can be made may still read nothing: a counter that stands still, an unused plug.
     let mut observed = watch.end().readings;
     if !trial.is_zero() && observed.iter().any(measured) {
         observed = watched(prepare(), time, &mut stop);
@@ -61,14 +58,18 @@ pub fn idle_power(
     IdlePower { readings }
 }
 
-fn watched(prepared: PreparedWatch, time: Duration, stop: &mut dyn FnMut() -> bool) -> Vec<Reading> {
+fn watched(
+    prepared: PreparedWatch,
+    time: Duration,
+    stop: &mut dyn FnMut() -> bool,
+) -> Vec<Reading> {
     let watch = prepared.begin();
     let until = Instant::now() + time;
     while let left = until.saturating_duration_since(Instant::now())
         && !left.is_zero()
         && !stop()
     {
-        thread::sleep(left.min(LOOK));
+        thread::sleep(left.min(POLL_INTERVAL));
     }
     watch.end().readings
 }

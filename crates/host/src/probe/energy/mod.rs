@@ -1,4 +1,4 @@
-//! What the machine draws. Each source has a boundary of its own, and no two are added.
+//! Energy sources. Each has a boundary of its own, and no two are added.
 
 mod battery;
 mod command;

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use model::{Reading, Scope, Series, Unit};
 
 use super::settings::ModelSettings;
-use crate::probe::sampler::{Kind, Sampled, Sensor, SamplerTask};
+use crate::probe::sampler::{Kind, Sampled, SamplerTask, Sensor};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
 use crate::unavailable::Unavailable;
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "model", signals: SIGNALS, reads: STAT, init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec { name: "model", signals: SIGNALS, reads: STAT, init };
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const SOURCE: &str = "idle + (full - idle) x the busy share of /proc/stat";
@@ -59,7 +58,7 @@ impl Modelled {
         let now = (Instant::now(), cpu_ticks(&self.root)?);
         let busy = match share(&self.last.1, &now.1, |ticks| ticks.busy) {
             Ok(busy) => busy,
-            // Not a tick later: the time is counted at the next look.
+            // Less than a tick has passed: the time is counted at the next sample.
             Err(NoShare::ShorterThanATick) => return Ok(self.joules),
             Err(why) => {
                 self.last = now;
@@ -72,7 +71,7 @@ impl Modelled {
     }
 }
 
-/// The readings come from the two looks alone; sampling in between serves the series.
+/// The readings come from the window's two ends; samples in between are for the series.
 struct Model {
     series: Sampled,
     root: Root,

@@ -22,11 +22,11 @@ const ENERGY: Signal = Signal::new("energy.wall", Unit::Joules, Scope::Wall, "HT
 /// Plugs refresh their reading about every second.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// For the whole question: name, connection, answer.
+/// Limit for the whole request: name, connection, answer.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// More than this is no answer of a plug.
-const MOST: u64 = 64 << 10;
+/// Longest answer.
+const MAX_ANSWER: u64 = 64 << 10;
 
 fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let settings = context.energy.plug.clone().ok_or_else(|| {
@@ -42,7 +42,7 @@ fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         .max_redirects(0)
         .build()
         .into();
-    look(&agent, &settings)?;
+    read_watts(&agent, &settings)?;
     let which = match settings.watts.as_str() {
         "" => settings.url.clone(),
         pointer => format!("{} at {pointer}", settings.url),
@@ -50,17 +50,17 @@ fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let sensor = Sensor { signal: POWER, part: "", which: &which, kind: Kind::Level, every };
-    let gauge = [sampled.gauge(sensor, move || look(&agent, &settings))];
+    let gauge = [sampled.gauge(sensor, move || read_watts(&agent, &settings))];
     sampled.reading(POWER, &gauge, Take::Watts);
     sampled.reading(ENERGY, &gauge, Take::Joules);
     Ok(Box::new(sampled))
 }
 
-fn look(agent: &Agent, settings: &PlugSettings) -> Result<f64, Unavailable> {
+fn read_watts(agent: &Agent, settings: &PlugSettings) -> Result<f64, Unavailable> {
     let text = agent
         .get(&settings.url)
         .call()
-        .and_then(|mut answer| answer.body_mut().with_config().limit(MOST).read_to_string())
+        .and_then(|mut answer| answer.body_mut().with_config().limit(MAX_ANSWER).read_to_string())
         .map_err(|error| {
             Unavailable::new(
                 format!("{} did not answer: {error}", settings.url),
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_watts_are_where_the_pointer_says() {
+    fn finds_the_watts_by_the_pointer() {
         let shelly = r#"{"id":0,"output":true,"apower":41.5,"aenergy":{"total":9.1}}"#;
         assert_eq!(number(shelly, "/apower"), Some(41.5));
         let tasmota = r#"{"StatusSNS":{"Time":"2024-01-01T00:00:00","ENERGY":{"Power":"37"}}}"#;

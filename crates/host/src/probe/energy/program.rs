@@ -1,4 +1,4 @@
-//! Runs a program for its answer, never longer than a limit.
+//! Runs a program for its output, with a time limit.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -13,14 +13,14 @@ use nix::unistd::Pid;
 
 use crate::unavailable::Unavailable;
 
-/// How often a program that runs is looked at.
-const LOOK: Duration = Duration::from_millis(2);
+/// How often a running program is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// More than this is no answer.
-const MOST: usize = 64 << 10;
+/// Longest output.
+const MAX_OUTPUT: usize = 64 << 10;
 
-/// What a program printed. One that fails, prints too much or is not done within `limit`
-/// is an error; then it and what it started are killed.
+/// The output of a program. An error if it fails, prints too much or takes longer than `limit`;
+/// then it and its children are killed.
 pub(super) fn run(words: &[String], limit: Duration) -> Result<String, Unavailable> {
     let name = words.join(" ");
     let Some((program, arguments)) = words.split_first() else {
@@ -44,7 +44,7 @@ pub(super) fn run(words: &[String], limit: Duration) -> Result<String, Unavailab
             "make it faster, or raise its limit where it has one",
         ),
         ProgramFailure::Flood => Unavailable::new(
-            format!("`{name}` printed more than {} KiB", MOST >> 10),
+            format!("`{name}` printed more than {} KiB", MAX_OUTPUT >> 10),
             "let it print the answer alone",
         ),
         ProgramFailure::Io(error) => Unavailable::new(
@@ -53,10 +53,10 @@ pub(super) fn run(words: &[String], limit: Duration) -> Result<String, Unavailab
         ),
     })?;
     if !status.success() {
-        let said = err.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
-        let said: String = said.trim().chars().take(120).collect();
+        let message = err.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        let message: String = message.trim().chars().take(120).collect();
         return Err(Unavailable::new(
-            format!("`{name}` failed ({status}) and said: {said}"),
+            format!("`{name}` failed ({status}) and said: {message}"),
             "run it by hand until it answers",
         ));
     }
@@ -75,7 +75,7 @@ impl From<io::Error> for ProgramFailure {
     }
 }
 
-/// A program that is killed with all that it started, unless it has ended.
+/// A program that is killed with its children, unless it has ended.
 struct RunningProgram {
     child: Child,
 }
@@ -86,7 +86,7 @@ impl RunningProgram {
         let mut out = Pipe::new(self.child.stdout.take())?;
         let mut err = Pipe::new(self.child.stderr.take())?;
         loop {
-            // Asked before the pipes are read: what it printed before it ended is then in them.
+            // Checked before the pipes are read, so that all its output is in them.
             let status = self.child.try_wait()?;
             out.drain()?;
             err.drain()?;
@@ -96,7 +96,7 @@ impl RunningProgram {
             if Instant::now() >= until {
                 return Err(ProgramFailure::Late);
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -139,7 +139,7 @@ impl<R: Read + AsFd> Pipe<R> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
-            if self.bytes.len() > MOST {
+            if self.bytes.len() > MAX_OUTPUT {
                 return Err(ProgramFailure::Flood);
             }
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_printed_is_the_answer() {
+    fn returns_the_output() {
         assert_eq!(shell("echo 12.5", LIMIT).unwrap(), "12.5\n");
         // A child that stays behind holds the pipe, and nobody waits for it.
         let began = Instant::now();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_told() {
+    fn reports_failures() {
         let why = shell("echo no sensor >&2; exit 3", LIMIT).unwrap_err();
         assert!(why.reason.contains("exit status: 3") && why.reason.contains("no sensor"), "{why}");
         let why = run(&["/no/such/program".into()], LIMIT).unwrap_err();
@@ -198,7 +198,7 @@ mod tests {
         };
         let until = Instant::now() + LIMIT;
         while !gone() && Instant::now() < until {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         assert!(gone());
     }

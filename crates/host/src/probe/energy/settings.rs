@@ -1,9 +1,9 @@
-//! Where energy is read from: what a study's `[probes]` and `--probes` say of it.
+//! Settings of energy sources, from a study's `[probes]` and `--probes`.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What energy probes need that cannot be found by looking around.
+/// Settings of energy probes that cannot be detected.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EnergySettings {
@@ -136,7 +136,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// A setting that no probe can work with.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SettingError {
     #[error("`{key}` of the energy probes is `{value}`, which is not {expected}")]
@@ -148,7 +148,7 @@ fn bad(key: &'static str, value: impl ToString, expected: &'static str) -> Setti
 }
 
 impl EnergySettings {
-    /// Takes one word of `--probes`, and answers whether it is one for the energy probes:
+    /// Takes one word of `--probes`, and returns whether it is one for the energy probes:
     /// - `meter=PORT` or `meter=PORT@511n`;
     /// - `plug=URL#POINTER`;
     /// - `command=PROGRAM ARGUMENTS`, which prints watts;
@@ -190,7 +190,7 @@ impl EnergySettings {
         Ok(true)
     }
 
-    /// Whether every value is one that a probe can work with. Call it when a study is read.
+    /// Checks every value. Call it when a study is read.
     pub fn check(&self) -> Result<(), SettingError> {
         if let Some(meter) = &self.meter {
             if meter.port.is_empty() {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_command_line() {
+    fn parses_words_of_the_command_line() {
         let some = set(&["model=40:120", "meter=/dev/ttyUSB1@511n"]);
         assert!(["model", "meter"].iter().all(|name| some.configured(name)));
         assert!(!some.configured("plug") && !some.configured("rapl"));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_probe_can_work_with_names_its_key() {
+    fn refuses_invalid_settings_by_key() {
         for (word, named) in [
             ("model=120:40", "model.full_w"),
             ("model=-1:40", "model.idle_w"),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_file_fills_them() {
+    fn reads_settings_of_a_study() {
         let text = r#"{"meter": {"port": "/dev/ttyUSB0", "variant": "511n", "channels": "first"},
                        "command": {"run": ["snmpget", "-Oqv"], "answers": "joules"},
                        "model": {"idle_w": 40, "full_w": 120}}"#;

@@ -6,9 +6,9 @@ use super::summary::{SampleSummary, summary};
 use crate::probe::signal::Signal;
 use crate::unavailable::Unavailable;
 
-/// Something whose value at this instant can be asked for: watts, degrees, hertz.
+/// A sensor with a present value: watts, degrees, hertz.
 pub trait Gauge: Send {
-    /// Must answer or give up within a second or two.
+    /// Must return within a second or two.
     fn read(&mut self) -> Result<f64, Unavailable>;
 }
 
@@ -18,20 +18,20 @@ impl<F: FnMut() -> Result<f64, Unavailable> + Send> Gauge for F {
     }
 }
 
-/// What a gauge shows.
+/// The kind of value of a gauge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::probe) enum Kind {
-    /// A value of the instant: watts, degrees.
+    /// A present value: watts, degrees.
     Level,
-    /// What was counted so far: joules. Its series is the rate between two samples.
+    /// A running total: joules. Its series is the rate between two samples.
     Counter,
 }
 
-/// A sensor that fails this often in a row is not asked again in this window.
-const GIVE_UP: u32 = 5;
+/// A sensor that fails this often in a row is not read again in this window.
+const MAX_FAILURES: u32 = 5;
 
-/// A hole of more intervals than these is not bridged by a straight line.
-const LARGEST_HOLE: u32 = 4;
+/// A gap of more intervals is not interpolated.
+const MAX_GAP: u32 = 4;
 
 /// A gauge and its samples around a window.
 pub(super) struct Track {
@@ -44,13 +44,13 @@ pub(super) struct Track {
     source: String,
     samples: Vec<(Instant, f64)>,
     failures: u32,
-    /// Why the last look failed, if it did.
+    /// Why the last reading failed, if it did.
     failed: Option<Unavailable>,
-    /// Why there is a hole in the window that is too large.
+    /// Why there is too large a gap in the window.
     gap: Option<Unavailable>,
     opened: Option<Instant>,
     closed: Option<Instant>,
-    /// The window that a level is told of, where it lies within those two.
+    /// The window of the run, for a level, if it lies within those two.
     narrow: Option<(Instant, Instant)>,
 }
 
@@ -79,20 +79,20 @@ impl Track {
         }
     }
 
-    /// Of a level, the window of the run: the samples around it are joined by lines, so any part
-    /// of their time can be told apart.
+    /// Sets the window of the run for a level: samples are interpolated, so any part of their time
+    /// can be summarised.
     pub fn set_run_window(&mut self, opened: Instant, closed: Instant) {
         self.narrow = Some((opened, closed)).filter(|_| self.kind == Kind::Level);
     }
 
-    /// How long the window is that the summary is of, where it was narrowed.
+    /// The length of the run's window, if it was set.
     pub fn run_window(&self) -> Option<Duration> {
         self.narrow.map(|(opened, closed)| closed - opened)
     }
 
-    /// One more sample, unless the sensor was given up.
+    /// Takes a sample, unless the sensor was given up.
     pub fn sample(&mut self) {
-        if self.failures >= GIVE_UP || self.closed.is_some() {
+        if self.failures >= MAX_FAILURES || self.closed.is_some() {
             return;
         }
         self.read_gauge();
@@ -109,12 +109,12 @@ impl Track {
         });
         match value {
             Ok(value) => {
-                // The value is of some time between the question and the answer.
+                // The value is of some instant during the call.
                 let at = before + before.elapsed() / 2;
                 let last = self.samples.last().map(|(last, _)| *last);
                 let gap = last.map_or(Duration::ZERO, |last| at - last);
                 if let Some(why) = self.failed.take()
-                    && gap > self.every * LARGEST_HOLE
+                    && gap > self.every * MAX_GAP
                 {
                     self.gap = Some(why);
                 }
@@ -128,14 +128,14 @@ impl Track {
         }
     }
 
-    /// The window begins: a sample before it is there when this returns, or the reason why not.
+    /// Begins the window, after a first sample.
     pub fn open(&mut self) {
         (self.failures, self.gap, self.closed, self.narrow) = (0, None, None, None);
         let last = self.samples.last().copied();
         self.samples.clear();
         match last {
-            // A counter is read at both edges. A level is not asked for twice in a row: that
-            // may take a while, and the line to the next sample crosses the edge.
+            // A counter is read at both edges. A level is not read twice in a row, as that may take
+            // a while and it is interpolated across the edge.
             Some(last)
                 if self.kind == Kind::Level
                     && last.0.elapsed() <= self.every
@@ -151,16 +151,16 @@ impl Track {
         self.opened = Some(Instant::now());
     }
 
-    /// The window ends now, and a sample behind its end is taken.
+    /// Ends the window, and takes a sample after it.
     pub fn close(&mut self) {
         let now = Instant::now();
-        if self.failures < GIVE_UP && self.samples.last().is_none_or(|(at, _)| *at < now) {
+        if self.failures < MAX_FAILURES && self.samples.last().is_none_or(|(at, _)| *at < now) {
             self.read_gauge();
         }
         self.closed = Some(now);
     }
 
-    /// Of the window between `open` and `close`; of a level interpolated at both edges.
+    /// The summary of the window between `open` and `close`; a level is interpolated at both edges.
     pub fn summary(&self) -> Result<SampleSummary, Unavailable> {
         if let Some(why) = self.failed.clone().or_else(|| self.gap.clone()) {
             return Err(why);
@@ -170,7 +170,7 @@ impl Track {
         let (opened, closed) = self.narrow.unwrap_or(whole);
         let samples = self.since(opened);
         let end = (closed - opened).as_secs_f64();
-        // A counter is looked at on both edges, and what it gained is of exactly those looks.
+        // A counter is read at both edges, and its gain is between those readings.
         let (from, to) = match (self.kind, samples.first(), samples.last()) {
             (Kind::Counter, Some((first, _)), Some((last, _))) if *first <= 0.0 && *last >= end => {
                 (*first, *last)
@@ -212,7 +212,7 @@ impl Track {
     }
 }
 
-/// The rate between two samples of a counter, in their middle; none where it went back.
+/// The rate between two samples of a counter, at their middle; none if it went back.
 fn rate(pair: &[(f64, f64)]) -> Option<(f64, f64)> {
     let ((before, from), (after, to)) = (pair[0], pair[1]);
     (after > before && to >= from).then(|| ((before + after) / 2.0, (to - from) / (after - before)))
@@ -242,16 +242,16 @@ mod tests {
         track.open();
         track.sample();
         track.close();
-        let seen = track.summary().unwrap();
-        assert!(seen.minimum >= 100.0 && seen.maximum <= 200.0, "{seen:?}");
-        assert!(seen.mean > 100.0 && seen.integral > 0.0, "{seen:?}");
+        let summarised = track.summary().unwrap();
+        assert!(summarised.minimum >= 100.0 && summarised.maximum <= 200.0, "{summarised:?}");
+        assert!(summarised.mean > 100.0 && summarised.integral > 0.0, "{summarised:?}");
         let series = track.series(track.opened.unwrap());
         assert_eq!(series.values, [100.0, 200.0, 100.0]);
         assert!(series.at_s[0] <= 0.0 && series.at_s.is_sorted(), "{:?}", series.at_s);
     }
 
     #[test]
-    fn a_sensor_that_fails_at_an_edge_has_no_window() {
+    fn a_failure_at_an_edge_leaves_no_summary() {
         for answers in [vec![gone(), gone()], vec![Ok(1.0), gone()]] {
             let mut track = track(Duration::from_secs(1), answers);
             track.open();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_miss_is_bridged_and_a_long_hole_is_not() {
+    fn bridges_one_miss_but_no_long_gap() {
         let answers = || vec![Ok(1.0), gone(), Ok(3.0), Ok(3.0)];
         let mut patient = track(Duration::from_secs(60), answers());
         let mut strict = track(Duration::from_nanos(1), answers());
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn a_dead_sensor_is_given_up_until_the_next_window() {
         let mut answers = vec![Ok(1.0)];
-        answers.extend((0..GIVE_UP).map(|_| gone()));
+        answers.extend((0..MAX_FAILURES).map(|_| gone()));
         answers.extend([Ok(7.0), Ok(7.0)]);
         let mut track = track(Duration::from_secs(1), answers);
         track.open();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_sample() {
+    fn rejects_values_that_are_no_number() {
         let mut track = track(Duration::from_secs(1), vec![Ok(f64::NAN), Ok(f64::INFINITY)]);
         track.open();
         track.close();

@@ -1,5 +1,4 @@
-//! What has to be looked at again and again between a run's two looks: one
-//! thread does it for all probes.
+//! Periodic sampling during a run, by one thread for all probes.
 
 mod gauge;
 mod sampled;
@@ -13,19 +12,19 @@ pub(super) use thread::{COST, Sampler};
 
 use std::time::{Duration, Instant};
 
-/// Something that the sampler thread does every now and then.
+/// A periodic task of the sampler thread.
 pub struct SamplerTask {
     every: Duration,
     look: Box<dyn FnMut(Instant) + Send>,
 }
 
 /// More often than this, sampling would be a load of its own.
-const SHORTEST: Duration = Duration::from_millis(20);
+const MIN_FRAME_LEN: Duration = Duration::from_millis(20);
 
 impl SamplerTask {
     /// `look` is called about every `every`, with the time of the call. It must
     /// return within a second or two: all tasks share the thread.
     pub fn new(every: Duration, look: impl FnMut(Instant) + Send + 'static) -> Self {
-        SamplerTask { every: every.max(SHORTEST), look: Box::new(look) }
+        SamplerTask { every: every.max(MIN_FRAME_LEN), look: Box::new(look) }
     }
 }

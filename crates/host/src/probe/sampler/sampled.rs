@@ -10,7 +10,7 @@ use crate::probe::Probe;
 use crate::probe::signal::Signal;
 use crate::unavailable::Unavailable;
 
-/// What a reading takes of a gauge over the window.
+/// The figure that a reading takes from a gauge over the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::probe) enum Take {
     Maximum,
@@ -20,7 +20,7 @@ pub(in crate::probe) enum Take {
     Joules,
 }
 
-/// What is sampled and how its series is called.
+/// A gauge and the name of its series.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::probe) struct Sensor<'a> {
     /// Names the series, and gives its unit and scope: watts for a counter of joules.
@@ -44,7 +44,7 @@ pub(in crate::probe) struct Sampled {
     tracks: Vec<Arc<Mutex<Track>>>,
     which: Vec<String>,
     requests: Vec<SampleRequest>,
-    /// Over less than this the gauges say nothing, and whose they are.
+    /// The shortest window of these gauges, and their name.
     shortest: Option<(Duration, &'static str)>,
 }
 
@@ -58,7 +58,7 @@ struct SampleRequest {
 }
 
 impl Sampled {
-    /// The probe of gauges of `whose` that say nothing over less than `shortest`.
+    /// A probe of gauges that need a window of `shortest` or more; `whose` names them.
     pub fn over_at_least(shortest: Duration, whose: &'static str) -> Sampled {
         Sampled { shortest: Some((shortest, whose)), ..Sampled::default() }
     }
@@ -84,14 +84,14 @@ impl Sampled {
         self.requests.push(SampleRequest { signal, name, source, value: Ok((of.to_vec(), take)) });
     }
 
-    /// Adds the reading of a signal that no gauge here can give.
+    /// Adds the reading of a signal that is unavailable here.
     pub fn absent(&mut self, signal: Signal, why: Unavailable) {
         let (name, source) = (signal.name.to_owned(), signal.source.to_owned());
         self.requests.push(SampleRequest { signal, name, source, value: Err(why) });
     }
 }
 
-/// What a gauge showed over a window.
+/// The summary of a gauge over a window.
 struct SampledWindow {
     kind: Kind,
     summary: Result<SampleSummary, Unavailable>,
@@ -113,18 +113,22 @@ fn sourced(signal: &Signal, which: &str) -> String {
     if which.is_empty() { signal.source.to_owned() } else { format!("{} {which}", signal.source) }
 }
 
-/// A look that panicked leaves the samples as they were.
+/// A sample that panicked leaves the others as they were, so a poisoned lock is ignored.
 fn locked(track: &Mutex<Track>) -> MutexGuard<'_, Track> {
     track.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a source of power that showed nothing for a whole window is none: no machine that runs
-/// draws nothing. A hypervisor's counter counts nothing, a plug has nothing plugged in, a program
-/// has lost its sensor.
-fn nothing_drawn(seen: &SampleSummary, kind: Kind, window: Duration, which: &str) -> Option<Unavailable> {
+/// Refuses a source of power that showed zero for a whole window, as no running machine draws
+/// nothing: a hypervisor's idle counter, an unused plug, a program without its sensor.
+fn nothing_drawn(
+    summary: &SampleSummary,
+    kind: Kind,
+    window: Duration,
+    which: &str,
+) -> Option<Unavailable> {
     let what = match kind {
-        Kind::Level if seen.minimum == 0.0 && seen.maximum == 0.0 => "showed 0 W",
-        Kind::Counter if seen.gain == 0.0 => "stood still",
+        Kind::Level if summary.minimum == 0.0 && summary.maximum == 0.0 => "showed 0 W",
+        Kind::Counter if summary.gain == 0.0 => "stood still",
         _ => return None,
     };
     Some(Unavailable::new(
@@ -134,21 +138,26 @@ fn nothing_drawn(seen: &SampleSummary, kind: Kind, window: Duration, which: &str
     ))
 }
 
-/// What one gauge's window is for a reading. `which` names the gauge.
-fn window_value(seen: &SampleSummary, kind: Kind, take: Take, which: &str) -> Result<f64, Unavailable> {
-    let gain = || match seen.falls {
-        false => Ok(seen.gain),
+/// The figure of one gauge for a reading. `which` names the gauge.
+fn window_value(
+    summary: &SampleSummary,
+    kind: Kind,
+    take: Take,
+    which: &str,
+) -> Result<f64, Unavailable> {
+    let gain = || match summary.falls {
+        false => Ok(summary.gain),
         true => Err(Unavailable::new(
             format!("the counter {which} went back in the window"),
             "repeat the run; if it happens again, the sensor resets this counter",
         )),
     };
     match (take, kind) {
-        (Take::Watts, Kind::Level) => Ok(seen.mean),
-        (Take::Maximum, _) => Ok(seen.maximum),
-        (Take::Joules, Kind::Level) => Ok(seen.integral),
+        (Take::Watts, Kind::Level) => Ok(summary.mean),
+        (Take::Maximum, _) => Ok(summary.maximum),
+        (Take::Joules, Kind::Level) => Ok(summary.integral),
         (Take::Joules, Kind::Counter) => gain(),
-        (Take::Watts, Kind::Counter) if seen.seconds > 0.0 => Ok(gain()? / seen.seconds),
+        (Take::Watts, Kind::Counter) if summary.seconds > 0.0 => Ok(gain()? / summary.seconds),
         (Take::Watts, Kind::Counter) => {
             Err(Unavailable::new("the window has no length", "measure for a second or longer"))
         }
@@ -167,12 +176,13 @@ impl Probe for Sampled {
         for track in self.tracks.iter().rev() {
             locked(track).close();
         }
-        let seen: Vec<SampledWindow> = self.tracks.iter().map(|track| SampledWindow::of(&locked(track))).collect();
-        let value = |wanted: &SampleRequest| {
-            let (of, take) = wanted.value.clone()?;
+        let windows: Vec<SampledWindow> =
+            self.tracks.iter().map(|track| SampledWindow::of(&locked(track))).collect();
+        let value = |request: &SampleRequest| {
+            let (of, take) = request.value.clone()?;
             let mut still = None;
             let each = of.iter().map(|Handle(at)| {
-                let SampledWindow { kind, summary, .. } = &seen[*at];
+                let SampledWindow { kind, summary, .. } = &windows[*at];
                 let (summary, which) = (summary.as_ref().map_err(Clone::clone)?, &self.which[*at]);
                 if take != Take::Maximum && still.is_none() {
                     still = nothing_drawn(summary, *kind, window, which);
@@ -189,13 +199,13 @@ impl Probe for Sampled {
             // A sum that lacks one of its parts is not the sum.
             still.map_or(Ok(sum), Err)
         };
-        let reading = |wanted: &SampleRequest| {
-            let of = wanted.value.as_ref().map(|(of, _)| of.as_slice()).unwrap_or_default();
-            let narrowed = of.first().and_then(|Handle(at)| seen[*at].window);
+        let reading = |request: &SampleRequest| {
+            let of = request.value.as_ref().map(|(of, _)| of.as_slice()).unwrap_or_default();
+            let narrowed = of.first().and_then(|Handle(at)| windows[*at].window);
             let window = narrowed.unwrap_or(window);
-            let mut reading = wanted.signal.reading(value(wanted), window);
-            reading.signal.clone_from(&wanted.name);
-            reading.source.clone_from(&wanted.source);
+            let mut reading = request.signal.reading(value(request), window);
+            reading.signal.clone_from(&request.name);
+            reading.source.clone_from(&request.source);
             reading
         };
         self.requests.iter().map(reading).collect()

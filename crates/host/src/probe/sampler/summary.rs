@@ -1,6 +1,6 @@
-//! What samples say of exactly a window.
+//! Summaries of samples over exactly a window.
 
-/// Of a gauge over a window, from samples joined by straight lines.
+/// The summary of a gauge over a window, by linear interpolation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SampleSummary {
     pub mean: f64,
@@ -32,7 +32,7 @@ pub(super) fn summary(samples: &[(f64, f64)], from: f64, to: f64) -> Option<Samp
     let values = || samples[first.min(last)..=first.max(last)].iter().map(|(_, value)| *value);
     let minimum = values().fold(f64::INFINITY, f64::min);
     let maximum = values().fold(f64::NEG_INFINITY, f64::max);
-    // Rounding must not put the mean outside of what was seen.
+    // Rounding must not put the mean outside of the samples' range.
     let mean = |seconds: f64| (integral / seconds).max(minimum).min(maximum);
     Some(SampleSummary {
         mean: if to > from { mean(to - from) } else { line[0].1 },
@@ -64,11 +64,11 @@ mod tests {
     fn the_integral_is_of_exactly_the_window() {
         // 100 W until 1 s, then a slope to 300 W at 3 s.
         let samples = [(-1.0, 100.0), (1.0, 100.0), (3.0, 300.0)];
-        let seen = summary(&samples, 0.0, 2.0).unwrap();
-        assert!((seen.integral - (100.0 + 150.0)).abs() < 1e-12, "{seen:?}");
-        assert!((seen.mean - 125.0).abs() < 1e-12, "{seen:?}");
-        assert_eq!((seen.minimum, seen.maximum), (100.0, 300.0));
-        assert_eq!((seen.gain, seen.falls, seen.seconds), (100.0, false, 2.0));
+        let summed = summary(&samples, 0.0, 2.0).unwrap();
+        assert!((summed.integral - (100.0 + 150.0)).abs() < 1e-12, "{summed:?}");
+        assert!((summed.mean - 125.0).abs() < 1e-12, "{summed:?}");
+        assert_eq!((summed.minimum, summed.maximum), (100.0, 300.0));
+        assert_eq!((summed.gain, summed.falls, summed.seconds), (100.0, false, 2.0));
         assert!(summary(&[(0.0, 5.0), (1.0, 4.0), (2.0, 9.0)], 0.0, 2.0).unwrap().falls);
     }
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn an_instant_has_a_value_and_no_energy() {
-        let seen = summary(&[(0.0, 10.0), (2.0, 30.0)], 1.0, 1.0).unwrap();
-        assert_eq!((seen.mean, seen.integral), (20.0, 0.0));
+        let summed = summary(&[(0.0, 10.0), (2.0, 30.0)], 1.0, 1.0).unwrap();
+        assert_eq!((summed.mean, summed.integral), (20.0, 0.0));
     }
 }

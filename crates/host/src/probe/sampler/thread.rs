@@ -32,9 +32,9 @@ pub(in crate::probe) struct Sampler {
 
 #[derive(Default)]
 struct SamplerShared {
-    /// CPU time of the thread so far, as it says itself between two rounds.
+    /// CPU time of the thread so far, updated between two rounds.
     cpu_ns: AtomicU64,
-    /// Where it runs, in words.
+    /// The CPUs on which it runs, in words.
     place: OnceLock<String>,
 }
 
@@ -70,12 +70,12 @@ impl Sampler {
         self.before_ns = self.shared.cpu_ns.load(Ordering::Relaxed);
     }
 
-    /// Asks the thread to end after the look that it is at, and does not wait for that.
+    /// Tells the thread to end after its present task, and does not wait.
     pub fn close(&mut self) {
         self.stop = None;
     }
 
-    /// Waits for the thread, and says what it took of a CPU since `open`.
+    /// Waits for the thread, and returns its CPU time since `open`.
     pub fn cost(&mut self, window: Duration) -> Reading {
         self.join();
         let spent = self.shared.cpu_ns.load(Ordering::Relaxed).saturating_sub(self.before_ns);
@@ -89,7 +89,7 @@ impl Sampler {
     fn join(&mut self) {
         self.close();
         if let Some(thread) = self.thread.take() {
-            // A look that panicked has left its reason on standard error.
+            // A task that panicked has written its reason to standard error.
             let _ = thread.join();
         }
     }
@@ -103,7 +103,8 @@ impl Drop for Sampler {
 
 fn run(tasks: Vec<SamplerTask>, stop: &Receiver<()>, shared: &SamplerShared) {
     let began = Instant::now();
-    let mut tasks: Vec<(Instant, SamplerTask)> = tasks.into_iter().map(|task| (began, task)).collect();
+    let mut tasks: Vec<(Instant, SamplerTask)> =
+        tasks.into_iter().map(|task| (began, task)).collect();
     loop {
         for (due, task) in &mut tasks {
             let now = Instant::now();
@@ -112,12 +113,12 @@ fn run(tasks: Vec<SamplerTask>, stop: &Receiver<()>, shared: &SamplerShared) {
             }
             (task.look)(now);
             *due += task.every;
-            // What was missed is not made up for: samples carry their own time.
+            // Missed samples are skipped, as each carries its own time.
             if *due <= Instant::now() {
                 *due = Instant::now() + task.every;
             }
             shared.cpu_ns.store(cpu_ns(), Ordering::Relaxed);
-            // A slow look of another task must not delay the end.
+            // A slow task must not delay the end.
             if !matches!(stop.try_recv(), Err(mpsc::TryRecvError::Empty)) {
                 return;
             }
@@ -140,10 +141,10 @@ fn cpu_ns() -> u64 {
     time.map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
-/// Leaves the load's CPUs to the load, if this process may use others.
+/// Moves off the load's CPUs, if this process may use others.
 fn move_away(load: &[u32]) -> String {
     let load: BTreeSet<u32> = load.iter().copied().collect();
-    // The starting thread may itself be pinned; the first thread has what the process was given.
+    // The starting thread may itself be pinned; the first thread has the process's CPUs.
     let allowed = cpus_of(process::id()).unwrap_or_default();
     let free: Vec<u32> = allowed.into_iter().filter(|cpu| !load.contains(cpu)).collect();
     match (load.is_empty(), free.is_empty()) {
@@ -162,7 +163,7 @@ mod tests {
     use std::hint::black_box;
 
     #[test]
-    fn every_task_is_looked_at_until_the_end_and_its_cost_is_told() {
+    fn runs_every_task_until_the_end_and_reports_the_cost() {
         let (told, looks) = mpsc::channel();
         let task = |name: &'static str| {
             let told = told.clone();
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_keeps_its_cpus() {
+    fn the_sampler_avoids_the_load_s_cpus() {
         let mine = cpus_of(process::id()).unwrap();
         let (told, place) = mpsc::channel();
         let of_all = mine.clone();
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_sample_is_no_thread() {
+    fn starts_no_thread_without_tasks() {
         assert!(Sampler::start(Vec::new(), &[0]).is_err_and(|why| why.reason.contains("sampler")));
     }
 }

@@ -59,7 +59,12 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
 }
 
 /// The whole time, and the rate of each interval in GB/s.
-fn watch(hog: &Hog, time: Duration, session: &MicroRun<'_>, show: &Show) -> (AchievedTraffic, Vec<f64>) {
+fn watch(
+    hog: &Hog,
+    time: Duration,
+    session: &MicroRun<'_>,
+    show: &Show,
+) -> (AchievedTraffic, Vec<f64>) {
     let bar = show.parts(time.as_millis() as u64);
     bar.set_prefix("hog");
     let begun = Instant::now();
@@ -82,7 +87,11 @@ fn watch(hog: &Hog, time: Duration, session: &MicroRun<'_>, show: &Show) -> (Ach
     (whole, intervals)
 }
 
-fn object(spec: &HogSpec, whole: &AchievedTraffic, sorted: &[f64]) -> anyhow::Result<Map<String, Value>> {
+fn object(
+    spec: &HogSpec,
+    whole: &AchievedTraffic,
+    sorted: &[f64],
+) -> anyhow::Result<Map<String, Value>> {
     let mut hog = serde_json::to_value(whole)?;
     if let Value::Object(object) = &mut hog {
         let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);

@@ -5,7 +5,7 @@ use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::to_value;
 
-use super::{MicroRun, name_flag, huge_words, one, size};
+use super::{MicroRun, huge_words, name_flag, one, size};
 use crate::exit::{Outcome, request};
 use crate::micro_args::Stream;
 use crate::show::Show;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cachesim::SimOutcome;
-use cachesim::thesis::{ThesisFigure, FigureMetric};
+use cachesim::thesis::{FigureMetric, ThesisFigure};
 use cachesim::validate::{Metric, Validation};
 use report::figure::{Axis, Chart, Entry, Line, LineChart, Panel, Point as Mark, Scale, Shape};
 use report::format;

@@ -9,7 +9,7 @@ use std::io::BufReader;
 
 use cachesim::sweep::{SweepJob, run_all};
 use cachesim::validate::validate_series;
-use cachesim::{SimulatedMachine, SimOutcome as Simulation, Policy, Traffic};
+use cachesim::{Policy, SimOutcome as Simulation, SimulatedMachine, Traffic};
 use serde_json::{Value, json};
 
 use crate::args::{Simulate, SimulateDca, Simulated};

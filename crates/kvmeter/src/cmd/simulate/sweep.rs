@@ -1,7 +1,7 @@
 //! Every combination of what was swept.
 
 use cachesim::sweep::SweepJob;
-use cachesim::{SimulatedMachine, Policy, SimError, Traffic};
+use cachesim::{Policy, SimError, SimulatedMachine, Traffic};
 
 use crate::exit::request;
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use super::BLOCK;
 
-/// How much is read at both ends.
+/// Bytes that are read at each end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AreaEnds {
     head: u64,
@@ -40,7 +40,7 @@ impl Area {
         Ok(Area { bytes, head, tail })
     }
 
-    /// The bytes at a place, if they are all among what was read.
+    /// The bytes at an offset, if all of them were read.
     pub(super) fn at(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let within = |bytes| {
             let offset = usize::try_from(offset).ok()?;
@@ -68,13 +68,13 @@ impl Area {
         Some(u64::from_le_bytes(self.at(offset, 8)?.try_into().ok()?))
     }
 
-    /// Text that ends with a zero or fills its room; none where there is none.
+    /// Text that ends with a zero or fills its field; none if it is empty.
     pub(super) fn text(&self, offset: u64, length: usize) -> Option<String> {
         let bytes = self.at(offset, length)?.split(|byte| *byte == 0).next()?;
         plain(&String::from_utf8_lossy(bytes))
     }
 
-    /// Blocks of what was read, with their addresses.
+    /// The blocks that were read, with their addresses.
     pub(super) fn blocks(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let of = |begin: u64, bytes| {
             let each = <[u8]>::chunks(bytes, BLOCK).enumerate();
@@ -83,7 +83,7 @@ impl Area {
         of(0, &self.head).chain(of(self.tail_begins(), &self.tail))
     }
 
-    /// What lies between head and tail.
+    /// The range between head and tail.
     pub(super) fn gap(&self) -> Option<(u64, u64)> {
         let (begin, end) = (self.head.len() as u64, self.tail_begins());
         (begin < end).then_some((begin, end))
@@ -93,7 +93,7 @@ impl Area {
         self.bytes - self.tail.len() as u64
     }
 
-    /// Digits that change with what was read (FNV-1a).
+    /// A hash of the bytes that were read (FNV-1a).
     pub(super) fn digits(&self) -> String {
         let all = self.head.iter().chain(&self.tail);
         let sum = all.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
@@ -103,7 +103,7 @@ impl Area {
     }
 }
 
-/// Text that a stranger may have written, for messages; none where nothing is left of it.
+/// Untrusted text made printable for messages; none if nothing remains.
 pub(super) fn plain(text: &str) -> Option<String> {
     let text: String =
         text.trim().chars().map(|c| if c.is_control() { '?' } else { c }).take(64).collect();

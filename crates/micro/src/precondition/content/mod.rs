@@ -1,9 +1,9 @@
-//! What lies on a device or in a file that is to be overwritten: file systems, members of volumes
-//! and arrays, swap, encryption, partition tables, and data of no known kind.
+//! The content of a device or file that is to be overwritten: file systems, members of volumes and
+//! arrays, swap, encryption, partition tables, and unknown data.
 //!
-//! Signatures are looked for by a table of this program's own, so that nothing depends on which
-//! tools are installed. What the table does not know is not taken for nothing: any byte that is
-//! neither zero nor of an earlier preconditioning is content, too.
+//! Signatures come from a table of this program, so that detection depends on no installed tool.
+//! Bytes that match no signature count as content, too, unless they are zero or of an earlier
+//! preconditioning.
 
 mod area;
 mod partitions;
@@ -21,21 +21,21 @@ pub(super) use signature::Ext4;
 /// The label of file systems that kvmeter makes.
 pub(super) const OWN_LABEL: &str = "kvmeter-mbwu";
 
-/// A device is sampled in so many places between what is read whole at its ends.
+/// Samples of a device between the ends that are read whole.
 const SAMPLES: u64 = 64;
 const BLOCK: usize = 4096;
-/// The kind of what has no known one.
+/// The kind of unknown data.
 const UNKNOWN: &str = "data";
 
-/// Something that would be lost.
+/// Content that would be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundContent {
-    /// What is on it, with an article.
+    /// The content in words, with an article.
     pub description: String,
-    /// By this word it is allowed to be lost: `ext4:3f2a91c0`, the kind and the first digits of an
-    /// identifier, so that the word for one device is not that for another.
+    /// The token by which the user allows its loss: `ext4:3f2a91c0`, the kind and the first digits of
+    /// an identifier, so that tokens of two devices differ.
     pub token: String,
-    /// The digits are of the content, for want of an identifier: whatever is written changes them.
+    /// The digits hash the content for want of an identifier, so every write changes them.
     by_content: bool,
 }
 
@@ -55,8 +55,8 @@ impl FoundContent {
         FoundContent::kind(&self.token) == UNKNOWN
     }
 
-    /// Whether it may be what is left of what had these words before a part of it was overwritten:
-    /// the same, or data of no known kind, which whatever lost its signature is.
+    /// Whether this may be a remainder of content with these tokens after a part of it was overwritten:
+    /// the same content, or unknown data, as content without its signature is.
     pub(super) fn may_be_remainder_of(&self, words: &[String]) -> bool {
         let same_kind = |word: &String| FoundContent::kind(word) == FoundContent::kind(&self.token);
         words.contains(&self.token)
@@ -65,27 +65,27 @@ impl FoundContent {
     }
 }
 
-/// Looks at the first `bytes` of a device or file.
+/// Detects the content of the first `bytes` of a device or file.
 ///
 /// # Errors
-/// It cannot be read: then it is not known what is on it.
+/// It cannot be read, so its content is not known.
 pub(super) fn inspect(file: &File, bytes: u64) -> io::Result<Vec<FoundContent>> {
     let area = Area::read(file, 0, bytes, area::WHOLE)?;
-    let mut found = signature::all(&area);
-    if let Some(table) = partitions::table(file, &area, &found)? {
-        // Boot sectors of a table are no file system, and a table says what its partitions hold.
-        found.insert(0, table);
+    let mut content = signature::all(&area);
+    if let Some(table) = partitions::table(file, &area, &content)? {
+        // Boot sectors of a table are no file system, and a table describes its partitions.
+        content.insert(0, table);
     }
-    if found.is_empty()
+    if content.is_empty()
         && let Some(at) = first_foreign(file, &area)?
     {
         let words = format!("data of no known kind (the first of it in the block at byte {at})");
-        found.push(FoundContent::new(UNKNOWN, None, &area, words));
+        content.push(FoundContent::new(UNKNOWN, None, &area, words));
     }
-    Ok(found)
+    Ok(content)
 }
 
-/// Where the first block is that is neither zero nor what a preconditioning wrote.
+/// The address of the first block that is neither zero nor of a preconditioning.
 fn first_foreign(file: &File, area: &Area) -> io::Result<Option<u64>> {
     for (at, block) in area.blocks() {
         if is_foreign(at, block) {
@@ -105,16 +105,15 @@ fn first_foreign(file: &File, area: &Area) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Blocks of a preconditioning begin with their own address.
+/// Whether a block is not of a preconditioning, whose blocks begin with their own address.
 fn is_foreign(at: u64, block: &[u8]) -> bool {
     let own = block.get(..8).is_some_and(|stamp| stamp == at.to_le_bytes());
-    // Nothing behind the address of 0 but zeros is nothing at all, and few bytes are no block of
-    // random data.
+    // A block of zeros is empty, and one with few other bytes is no block of random data.
     let zeros = || block.iter().filter(|byte| **byte == 0).count();
     block.iter().any(|byte| *byte != 0) && !(own && zeros() * 16 < block.len())
 }
 
-/// A number as the hexadecimal digits of a word.
+/// Bytes as the hexadecimal digits of a token.
 fn digits_of(bytes: &[u8]) -> String {
     bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }

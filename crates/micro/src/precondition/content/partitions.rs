@@ -1,4 +1,4 @@
-//! Partition tables, whether the kernel has read them or not, and what their partitions hold.
+//! Partition tables, whether the kernel has read them or not, and the content of their partitions.
 
 use std::fs::File;
 use std::io;
@@ -6,8 +6,8 @@ use std::io;
 use super::area::{Area, PART, plain};
 use super::{FoundContent, digits_of, signature};
 
-/// So many partitions are looked into and told of.
-const TOLD: usize = 16;
+/// Partitions that are inspected and listed.
+const MAX_LISTED: usize = 16;
 
 struct Partition {
     begin: u64,
@@ -16,7 +16,11 @@ struct Partition {
 }
 
 /// The table of a device, if it has one.
-pub(super) fn table(file: &File, area: &Area, file_systems: &[FoundContent]) -> io::Result<Option<FoundContent>> {
+pub(super) fn table(
+    file: &File,
+    area: &Area,
+    file_systems: &[FoundContent],
+) -> io::Result<Option<FoundContent>> {
     let (kind, name, digits, partitions) = match (gpt(area), mbr(area, file_systems)) {
         (Some((digits, partitions)), _) => ("gpt", "a GPT partition table", digits, partitions),
         (None, Some((digits, partitions))) => ("mbr", "an MBR partition table", digits, partitions),
@@ -24,11 +28,11 @@ pub(super) fn table(file: &File, area: &Area, file_systems: &[FoundContent]) -> 
     };
     let count = partitions.len();
     let mut held = Vec::new();
-    for partition in partitions.into_iter().take(TOLD) {
+    for partition in partitions.into_iter().take(MAX_LISTED) {
         held.push(partition.describe(file, area.bytes)?);
     }
-    if count > TOLD {
-        held.push(format!("and {} more", count - TOLD));
+    if count > MAX_LISTED {
+        held.push(format!("and {} more", count - MAX_LISTED));
     }
     let words = match count {
         0 => format!("{name} without partitions"),
@@ -105,7 +109,7 @@ fn mbr(area: &Area, file_systems: &[FoundContent]) -> Option<(String, Vec<Partit
         Some((entry[0], entry[4], first * 512, sectors * 512))
     };
     let entries: Vec<_> = (0..4).filter_map(entry).collect();
-    // Active or not: anything else is no table.
+    // A valid entry is active or not.
     if entries.len() != 4 || entries.iter().any(|(active, ..)| active & 0x7f != 0) {
         return None;
     }

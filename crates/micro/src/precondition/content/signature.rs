@@ -1,10 +1,9 @@
-//! The table of signatures: where each stands, and where the name and identifier are that tell
-//! one from another.
+//! The table of signatures, with the offsets of label and identifier.
 
 use super::area::Area;
 use super::{FoundContent, OWN_LABEL, digits_of};
 
-/// Where something stands.
+/// The offset of a structure.
 #[derive(Debug, Clone, Copy)]
 enum SignatureOffset {
     Begin(u64),
@@ -12,14 +11,14 @@ enum SignatureOffset {
     End(u64, u64),
 }
 
-/// Where an identifier stands, from the signature's own base.
+/// The offset of an identifier from the signature's base.
 #[derive(Debug, Clone, Copy)]
 enum IdentifierOffset {
     /// 16 bytes.
     Uuid(u64),
-    /// So many letters.
+    /// Text of this length.
     Text(u64, usize),
-    /// None that is known: digits of the content stand in.
+    /// No known identifier: a hash of the content is used.
     None,
 }
 
@@ -27,7 +26,7 @@ struct Signature {
     kind: &'static str,
     /// With an article, for a sentence.
     name: &'static str,
-    /// Bases of the structure, of which any may be there.
+    /// Possible bases of the structure.
     bases: &'static [SignatureOffset],
     /// From the base.
     magic_at: u64,
@@ -58,8 +57,8 @@ const LVM: &[SignatureOffset] = &[Begin(0), Begin(512), Begin(1024), Begin(1536)
 const LUKS: &[SignatureOffset] =
     &[Begin(0x4000), Begin(0x8000), Begin(0x1_0000), Begin(0x2_0000), Begin(0x4_0000)];
 
-/// Formats as their programs write them. `ext` and partition tables are looked at apart: their
-/// magic numbers are of two bytes.
+/// Formats as their programs write them. `ext` and partition tables are detected elsewhere, as
+/// their magic numbers have two bytes only.
 const ALL: &[Signature] = &[
     signature(
         ("xfs", "an XFS file system"),
@@ -96,7 +95,13 @@ const ALL: &[Signature] = &[
         IdentifierOffset::Uuid(108),
         None,
     ),
-    signature(("jfs", "a JFS file system"), &[Begin(32768)], (0, b"JFS1"), IdentifierOffset::Uuid(136), None),
+    signature(
+        ("jfs", "a JFS file system"),
+        &[Begin(32768)],
+        (0, b"JFS1"),
+        IdentifierOffset::Uuid(136),
+        None,
+    ),
     signature(
         ("reiserfs", "a ReiserFS file system"),
         &[Begin(65536), Begin(8192)],
@@ -125,10 +130,34 @@ const ALL: &[Signature] = &[
         IdentifierOffset::Uuid(48),
         None,
     ),
-    signature(("squashfs", "a SquashFS image"), &[Begin(0)], (0, b"hsqs"), IdentifierOffset::None, None),
-    signature(("iso9660", "an ISO 9660 image"), &[Begin(32768)], (1, b"CD001"), IdentifierOffset::None, None),
-    signature(("ntfs", "an NTFS file system"), &[Begin(0)], (3, b"NTFS    "), IdentifierOffset::None, None),
-    signature(("exfat", "an exFAT file system"), &[Begin(0)], (3, b"EXFAT   "), IdentifierOffset::None, None),
+    signature(
+        ("squashfs", "a SquashFS image"),
+        &[Begin(0)],
+        (0, b"hsqs"),
+        IdentifierOffset::None,
+        None,
+    ),
+    signature(
+        ("iso9660", "an ISO 9660 image"),
+        &[Begin(32768)],
+        (1, b"CD001"),
+        IdentifierOffset::None,
+        None,
+    ),
+    signature(
+        ("ntfs", "an NTFS file system"),
+        &[Begin(0)],
+        (3, b"NTFS    "),
+        IdentifierOffset::None,
+        None,
+    ),
+    signature(
+        ("exfat", "an exFAT file system"),
+        &[Begin(0)],
+        (3, b"EXFAT   "),
+        IdentifierOffset::None,
+        None,
+    ),
     signature(
         ("bitlocker", "a volume encrypted by BitLocker"),
         &[Begin(0)],
@@ -136,10 +165,34 @@ const ALL: &[Signature] = &[
         IdentifierOffset::None,
         None,
     ),
-    signature(("vfat", "a FAT file system"), &[Begin(0)], (82, b"FAT32"), IdentifierOffset::None, Some((71, 11))),
-    signature(("vfat", "a FAT file system"), &[Begin(0)], (54, b"FAT1"), IdentifierOffset::None, Some((43, 11))),
-    signature(("apfs", "an APFS container"), &[Begin(0)], (32, b"NXSB"), IdentifierOffset::None, None),
-    signature(("hfsplus", "an HFS+ file system"), &[Begin(1024)], (0, b"H+\0\x04"), IdentifierOffset::None, None),
+    signature(
+        ("vfat", "a FAT file system"),
+        &[Begin(0)],
+        (82, b"FAT32"),
+        IdentifierOffset::None,
+        Some((71, 11)),
+    ),
+    signature(
+        ("vfat", "a FAT file system"),
+        &[Begin(0)],
+        (54, b"FAT1"),
+        IdentifierOffset::None,
+        Some((43, 11)),
+    ),
+    signature(
+        ("apfs", "an APFS container"),
+        &[Begin(0)],
+        (32, b"NXSB"),
+        IdentifierOffset::None,
+        None,
+    ),
+    signature(
+        ("hfsplus", "an HFS+ file system"),
+        &[Begin(1024)],
+        (0, b"H+\0\x04"),
+        IdentifierOffset::None,
+        None,
+    ),
     signature(("swap", "swap space"), PAGES, (0, b""), IdentifierOffset::None, None),
     signature(
         ("luks", "a volume encrypted by LUKS"),
@@ -155,7 +208,13 @@ const ALL: &[Signature] = &[
         IdentifierOffset::Text(168, 36),
         None,
     ),
-    signature(("lvm", "a physical volume of LVM"), LVM, (24, b"LVM2 001"), IdentifierOffset::Text(32, 32), None),
+    signature(
+        ("lvm", "a physical volume of LVM"),
+        LVM,
+        (24, b"LVM2 001"),
+        IdentifierOffset::Text(32, 32),
+        None,
+    ),
     signature(
         ("md", "a member of an md array"),
         &[Begin(0), Begin(4096), End(8192, 4096)],
@@ -191,7 +250,13 @@ const ALL: &[Signature] = &[
         IdentifierOffset::None,
         None,
     ),
-    signature(("drbd", "a DRBD device"), &[End(4096, 4096)], (60, b"\x83\x74\x02"), IdentifierOffset::None, None),
+    signature(
+        ("drbd", "a DRBD device"),
+        &[End(4096, 4096)],
+        (60, b"\x83\x74\x02"),
+        IdentifierOffset::None,
+        None,
+    ),
     signature(
         ("stratis", "a Stratis device"),
         &[Begin(512), Begin(4608)],
@@ -230,7 +295,7 @@ const ALL: &[Signature] = &[
     ),
 ];
 
-/// All that is known by its signature.
+/// All content that has a known signature.
 pub(super) fn all(area: &Area) -> Vec<FoundContent> {
     let mut found: Vec<FoundContent> = Vec::new();
     found.extend(Ext4::of(area).map(|ext| ext.found(area)));
@@ -238,11 +303,11 @@ pub(super) fn all(area: &Area) -> Vec<FoundContent> {
     for signature in ALL {
         found.extend(signature.bases.iter().filter_map(|base| signature.found(area, *base)));
     }
-    // A structure and its copy are one thing.
-    let mut seen: Vec<String> = Vec::new();
+    // A structure and its copy count once.
+    let mut tokens: Vec<String> = Vec::new();
     found.retain(|one| {
-        let new = !seen.contains(&one.token);
-        seen.push(one.token.clone());
+        let new = !tokens.contains(&one.token);
+        tokens.push(one.token.clone());
         new
     });
     found
@@ -277,7 +342,7 @@ impl Signature {
     }
 }
 
-/// A name with what tells this one from others.
+/// A name with label and identifier.
 fn described(name: &str, label: Option<&str>, uuid: Option<&str>, more: Option<String>) -> String {
     let label = label.map(|label| format!(" `{label}`")).unwrap_or_default();
     let uuid = uuid.map(|uuid| format!("UUID {uuid}"));
@@ -290,7 +355,7 @@ fn described(name: &str, label: Option<&str>, uuid: Option<&str>, more: Option<S
 
 type Identifier = (Option<String>, Option<String>);
 
-/// The digits of a word and the whole identifier.
+/// The digits of a token and the whole identifier.
 fn of_uuid(bytes: &[u8]) -> Identifier {
     if bytes.iter().all(|byte| *byte == 0) {
         return (None, None);
@@ -403,7 +468,7 @@ impl Ext4 {
         let words = described(&name, self.label.as_deref(), Some(&self.uuid), mounted);
         let mut found = FoundContent::new(self.kind, self.digits.clone(), area, words);
         if self.label.as_deref() == Some(OWN_LABEL) {
-            // Of no value beyond the evaluation, so that a script may name it.
+            // It has no value beyond the evaluation, so a script may name it.
             found.token = OWN_LABEL.to_owned();
         }
         found

@@ -44,14 +44,14 @@ fn ext4(label: &[u8], uuid: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nothing_is_nothing() {
+fn zeros_are_no_content() {
     for bytes in [0, 1, 511, 4096, MIB, 3 * MIB + 1, 64 * MIB + 512] {
         assert_eq!(found(bytes, &[]), [], "{bytes}");
     }
 }
 
 #[test]
-fn what_is_known_is_named_with_what_tells_it_from_others() {
+fn names_known_content_with_its_identifier() {
     let ext = only(64 * MIB, &[(1024, &ext4(b"home", UUID))]);
     assert_eq!(ext.token, "ext4:3f2a91c0");
     assert_eq!(
@@ -113,7 +113,7 @@ fn what_is_known_is_named_with_what_tells_it_from_others() {
 }
 
 #[test]
-fn one_structure_is_told_of_once_and_two_are_two() {
+fn a_structure_and_its_copy_count_once() {
     let copies: &[Part<'_>] = &[
         (0, b"LUKS\xba\xbe"),
         (168, b"3f2a91c0-1122-3344-5566-778899aabbcc"),
@@ -126,7 +126,7 @@ fn one_structure_is_told_of_once_and_two_are_two() {
 }
 
 #[test]
-fn a_partition_table_says_what_is_in_its_partitions() {
+fn a_partition_table_describes_its_partitions() {
     // 2 MiB to 30 MiB, and beyond the end.
     let mut mbr = vec![0; 512];
     mbr[440..444].copy_from_slice(b"\xde\xad\xbe\xef");
@@ -163,11 +163,14 @@ fn a_partition_table_says_what_is_in_its_partitions() {
     ];
     let table = only(64 * MIB, content);
     assert_eq!(table.token, "gpt:3f2a91c0");
-    assert!(table.description.contains("1 partition: `rt`: an ext4 file system `home`"), "{table:?}");
+    assert!(
+        table.description.contains("1 partition: `rt`: an ext4 file system `home`"),
+        "{table:?}"
+    );
 }
 
 #[test]
-fn tables_that_lie_end() {
+fn invalid_tables_end() {
     let mut header = vec![0xff; 512];
     header[..8].copy_from_slice(b"EFI PART");
     assert!(only(4 * MIB, &[(512, &header)]).description.contains("without partitions"));
@@ -176,13 +179,13 @@ fn tables_that_lie_end() {
     header[84..88].copy_from_slice(&128_u32.to_le_bytes());
     let table = only(4 * MIB, &[(512, &header), (1024, &many)]);
     assert!(table.description.contains("256 partitions"), "{table:?}");
-    // Names of strangers do not reach the terminal raw.
+    // Untrusted names do not reach the terminal raw.
     let named = only(64 * MIB, &[(1024, &ext4(b"\x1b[31mred", UUID))]);
     assert!(named.description.contains("`?[31mred`"), "{named:?}");
 }
 
 #[test]
-fn what_a_preconditioning_wrote_is_no_content_until_something_lies_on_it() {
+fn preconditioned_blocks_are_no_content() {
     let bytes = 4 * MIB;
     let file = blank(bytes);
     for at in (0..3 * MIB).step_by(BLOCK) {
@@ -200,7 +203,7 @@ fn what_a_preconditioning_wrote_is_no_content_until_something_lies_on_it() {
 }
 
 #[test]
-fn a_disk_is_looked_at_between_its_ends_too() {
+fn a_disk_is_sampled_between_its_ends() {
     let bytes = 256 * MIB;
     let file = blank(bytes);
     // A file system whose beginning and end were wiped.

@@ -1,7 +1,7 @@
-//! Format: the user data of a namespace is erased, and its blocks stay as long as they are.
+//! Format: erases the user data of a namespace and keeps its block size.
 
 use super::super::error::WriteError;
-use super::{NvmeAdmin, NvmeCommand, Erasure, OF_CONTROLLER, OF_NAMESPACE, identify};
+use super::{Erasure, NvmeAdmin, NvmeCommand, OF_CONTROLLER, OF_NAMESPACE, identify};
 
 const FORMAT: u8 = 0x80;
 /// The controller's identification: optional commands (OACS, bytes 256 and 257), and how formats
@@ -15,7 +15,7 @@ const BLOCKS: usize = 26;
 const PROTECTION: usize = 29;
 /// Secure erase setting (SES): all user data.
 const USER_DATA: u32 = 1;
-/// The device answers when it has ended.
+/// Long, as the device answers only when the format has ended.
 const TIMEOUT_MS: u32 = 3_600_000;
 
 pub(super) fn plan(admin: &dyn NvmeAdmin) -> Result<Erasure, String> {

@@ -1,6 +1,5 @@
 //! Erasing by commands of NVMe (NVM Express Base Specification 2.0): sanitize (section 5.24) and
-//! format (5.14). What a controller does not declare in its identification (5.17.2.1) is not
-//! asked of it.
+//! format (5.14), if the controller declares them in its identification (5.17.2.1).
 
 #![allow(unsafe_code)]
 
@@ -22,7 +21,7 @@ const NVME_IOCTL_ADMIN_CMD: libc::c_ulong = 0xC048_4E41;
 /// `_IO('N', 0x40)`: the number of the namespace that was opened.
 const NVME_IOCTL_ID: libc::c_ulong = 0x4E40;
 const IDENTIFY: u8 = 0x06;
-/// What is identified (CNS): a namespace or the controller.
+/// Target of an identification (CNS): a namespace or the controller.
 const OF_NAMESPACE: u32 = 0;
 const OF_CONTROLLER: u32 = 1;
 const PAGE: usize = 4096;
@@ -51,9 +50,9 @@ struct NvmeCommand {
     result: u32,
 }
 
-/// Who takes commands.
+/// A receiver of admin commands.
 trait NvmeAdmin {
-    /// Sends one; what it answers is written to `into`.
+    /// Sends a command; the answer is written to `into`.
     fn submit(&self, command: NvmeCommand, into: &mut [u8]) -> io::Result<()>;
     /// The number of the namespace behind the device that is to be erased.
     fn namespace(&self) -> io::Result<u32>;
@@ -94,7 +93,7 @@ pub(super) enum Erasure {
 }
 
 impl Erasure {
-    /// What `--sanitize` would do to a device; nothing is changed.
+    /// The erasure by `--sanitize`; nothing is changed.
     ///
     /// # Errors
     /// In words: it is no NVMe device, or declares no sanitize.
@@ -102,7 +101,7 @@ impl Erasure {
         sanitize::plan(device)
     }
 
-    /// What `--format` would do to a device; nothing is changed.
+    /// The erasure by `--format`; nothing is changed.
     ///
     /// # Errors
     /// In words: it is no NVMe device, or declares no format.
@@ -110,12 +109,12 @@ impl Erasure {
         format::plan(device)
     }
 
-    /// Whether more than the device that was named is erased.
+    /// Whether more than the named device is erased.
     pub(super) fn reaches_others(self) -> bool {
         !matches!(self, Erasure::Format { all_namespaces: false, .. })
     }
 
-    /// In words, for whoever asks what would be done.
+    /// The erasure in words.
     pub(super) fn describe(self) -> String {
         match self {
             Erasure::Sanitize { action } => {
@@ -132,8 +131,8 @@ impl Erasure {
         }
     }
 
-    /// Erases and waits until that has ended. `told` gets the share that is done, where the device
-    /// tells. A sanitize goes on by itself when `stop` is raised or `limit` is over.
+    /// Erases and waits for the end. `report` gets the share that is done, where the device gives it. A
+    /// sanitize continues by itself when `stop` is set or `limit` is over.
     ///
     /// # Errors
     /// The device refused the command or failed.
@@ -142,18 +141,18 @@ impl Erasure {
         file: &File,
         limit: Instant,
         stop: &AtomicBool,
-        told: &mut dyn FnMut(f64),
+        report: &mut dyn FnMut(f64),
     ) -> Result<(), WriteError> {
         match self {
             Erasure::Sanitize { action } => {
-                sanitize::run(file, action, sanitize::EVERY, limit, stop, told)
+                sanitize::run(file, action, sanitize::EVERY, limit, stop, report)
             }
             Erasure::Format { namespace, how, .. } => format::run(file, namespace, how),
         }
     }
 }
 
-/// One page of 4 KiB that tells of the controller or of a namespace.
+/// The identification page (4 KiB) of the controller or of a namespace.
 fn identify(admin: &dyn NvmeAdmin, of: u32, namespace: u32) -> Result<Vec<u8>, String> {
     let mut page = vec![0; PAGE];
     let command = NvmeCommand { opcode: IDENTIFY, namespace, cdw10: of, ..NvmeCommand::default() };

@@ -1,32 +1,31 @@
-//! Sanitize: everything on every namespace of the controller is gone, also what is not
-//! addressable.
+//! Sanitize: erases every namespace of the controller, and what is not addressable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::error::WriteError;
-use super::{NvmeAdmin, NvmeCommand, Erasure, OF_CONTROLLER, identify};
+use super::{Erasure, NvmeAdmin, NvmeCommand, OF_CONTROLLER, identify};
 
 const GET_LOG_PAGE: u8 = 0x02;
 const SANITIZE: u8 = 0x84;
-/// The log page that tells how far it is, and its length.
+/// The log page with the progress, and its length.
 const STATUS: u32 = 0x81;
 const STATUS_LEN: usize = 512;
 /// Actions (SANACT) of command word 10.
 const BLOCK_ERASE: u32 = 2;
 const CRYPTO_ERASE: u32 = 4;
-/// Bytes 328 to 331 of the controller's identification (SANICAP): what of that it can do.
+/// Bytes 328 to 331 of the controller's identification (SANICAP): its capabilities.
 const CAPABILITIES: std::ops::Range<usize> = 328..332;
 const CAN_CRYPTO: u32 = 1;
 const CAN_BLOCK: u32 = 1 << 1;
-/// How often the device is asked how far it is.
-pub(super) const EVERY: Duration = Duration::from_secs(1);
+/// How often the progress is read.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn name(action: u32) -> &'static str {
     if action == BLOCK_ERASE { "block erase" } else { "cryptographic erase" }
 }
 
-/// Blocks before keys: where the keys alone are gone, blocks may stay mapped.
+/// Block erase is preferred: after a cryptographic erase blocks may stay mapped.
 pub(super) fn plan(admin: &dyn NvmeAdmin) -> Result<Erasure, String> {
     let page = identify(admin, OF_CONTROLLER, 0)?;
     let bytes = page.get(CAPABILITIES).and_then(|bytes| bytes.try_into().ok());
@@ -43,13 +42,13 @@ pub(super) fn plan(admin: &dyn NvmeAdmin) -> Result<Erasure, String> {
     Ok(Erasure::Sanitize { action })
 }
 
-/// What the log page says (SSTAT, SPROG).
+/// The state in the log page (SSTAT, SPROG).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum SanitizeState {
     /// The share that is done.
     Running(f64),
     Done,
-    /// It failed, or the device knows of none.
+    /// It failed, or the device reports none.
     Failed(&'static str),
 }
 
@@ -65,7 +64,9 @@ pub(super) fn state(page: &[u8]) -> SanitizeState {
         2 => SanitizeState::Running(f64::from(word(0)) / 65536.0),
         3 => SanitizeState::Failed("the device says that its sanitize failed"),
         0 => SanitizeState::Failed("the device took the sanitize and knows of none"),
-        _ => SanitizeState::Failed("the device tells a state of its sanitize that is not specified"),
+        _ => {
+            SanitizeState::Failed("the device tells a state of its sanitize that is not specified")
+        }
     }
 }
 
@@ -75,16 +76,20 @@ pub(super) fn run(
     every: Duration,
     limit: Instant,
     stop: &AtomicBool,
-    told: &mut dyn FnMut(f64),
+    report: &mut dyn FnMut(f64),
 ) -> Result<(), WriteError> {
     let call = |what| move |error| WriteError::Call { what, error };
-    let erase =
-        NvmeCommand { opcode: SANITIZE, cdw10: action, timeout_ms: 60_000, ..NvmeCommand::default() };
+    let erase = NvmeCommand {
+        opcode: SANITIZE,
+        cdw10: action,
+        timeout_ms: 60_000,
+        ..NvmeCommand::default()
+    };
     admin.submit(erase, &mut []).map_err(call("starting the sanitize"))?;
     let mut page = [0; STATUS_LEN];
     loop {
         std::thread::sleep(every);
-        // Their number less one stands in the command.
+        // The command holds their number less one.
         let dwords = STATUS_LEN as u32 / 4 - 1;
         let log = NvmeCommand {
             opcode: GET_LOG_PAGE,
@@ -96,7 +101,7 @@ pub(super) fn run(
         match state(&page) {
             SanitizeState::Done => return Ok(()),
             SanitizeState::Failed(words) => return Err(WriteError::Other(words.to_owned())),
-            SanitizeState::Running(share) => told(share),
+            SanitizeState::Running(share) => report(share),
         }
         if stop.load(Ordering::Relaxed) || Instant::now() > limit {
             return Err(WriteError::Other(

@@ -1,4 +1,4 @@
-//! What is sent to a controller, word for word, and what becomes of its answers.
+//! The commands that are sent to a controller, and the handling of its answers.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -6,9 +6,9 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::{NvmeAdmin, NvmeCommand, Erasure, format, sanitize};
+use super::{Erasure, NvmeAdmin, NvmeCommand, format, sanitize};
 
-/// A controller that writes down what it is told.
+/// A controller that records its commands.
 #[derive(Default)]
 struct Fake {
     controller: Vec<(usize, u8)>,
@@ -62,7 +62,7 @@ fn the_structure_is_the_kernels() {
 }
 
 #[test]
-fn a_sanitize_is_what_the_controller_declares() {
+fn the_sanitize_is_one_that_the_controller_declares() {
     let plan = |capabilities: u8| {
         sanitize::plan(&Fake { controller: vec![(328, capabilities)], ..Fake::default() })
     };
@@ -79,7 +79,7 @@ fn a_sanitize_is_what_the_controller_declares() {
 }
 
 #[test]
-fn a_sanitize_is_started_once_and_waited_for() {
+fn a_sanitize_is_started_once_and_awaited() {
     let states = [(0, 2), (0x8000, 2), (0xffff, 1)];
     let fake = Fake { states: RefCell::new(states.into()), ..Fake::default() };
     let (done, shares) = sanitized(&fake, 2, false);
@@ -96,7 +96,7 @@ fn a_sanitize_is_started_once_and_waited_for() {
 }
 
 #[test]
-fn a_sanitize_that_did_not_succeed_says_so() {
+fn a_failed_sanitize_is_reported() {
     for (status, words) in [(3, "failed"), (0, "knows of none"), (5, "not specified")] {
         let fake = Fake { states: RefCell::new([(0, status)].into()), ..Fake::default() };
         assert!(sanitized(&fake, 2, false).0.unwrap_err().contains(words));
@@ -112,7 +112,7 @@ fn a_sanitize_that_did_not_succeed_says_so() {
 }
 
 #[test]
-fn a_format_keeps_the_blocks_as_they_are() {
+fn a_format_keeps_the_block_format() {
     // Format 3, metadata inside the blocks, protection of type 2 at their beginning.
     let fake = Fake {
         controller: vec![(256, 0b10)],
@@ -132,7 +132,7 @@ fn a_format_keeps_the_blocks_as_they_are() {
 }
 
 #[test]
-fn a_format_is_refused_where_none_is_declared_and_told_where_it_reaches_further() {
+fn an_undeclared_format_is_refused_and_a_wider_one_described() {
     let none = Fake { controller: vec![(256, 0xfd)], ..Fake::default() };
     assert!(format::plan(&none).unwrap_err().contains("declares no format"));
     assert_eq!(none.commands.borrow().len(), 1, "nothing but the question was sent");

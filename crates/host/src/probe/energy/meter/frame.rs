@@ -19,12 +19,12 @@ pub(super) const LENGTH: usize = 44;
 /// A header, a length and a checksum around the data.
 pub(super) const REPLY: usize = LENGTH + 3;
 
-/// Why an answer is none.
+/// Why a reply is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(super) enum BadReply {
-    #[error("it did not take the question (NAK)")]
+    #[error("it did not take the request (NAK)")]
     Refused,
-    #[error("the question reached it damaged")]
+    #[error("the request reached it damaged")]
     Damaged,
     #[error("its answer has a wrong checksum")]
     Checksum,
@@ -38,8 +38,8 @@ pub(super) enum BadReply {
     Silent,
 }
 
-/// The question for `count` bytes of registers from an address on.
-pub(super) fn question(address: u16, count: u8) -> [u8; 8] {
+/// The request for `count` bytes of registers from an address on.
+pub(super) fn request(address: u16, count: u8) -> [u8; 8] {
     let [high, low] = address.to_be_bytes();
     let mut frame = [HEADER, 8, SET_ADDRESS, high, low, READ, count, 0];
     frame[7] = checksum(&frame[..7]);
@@ -50,7 +50,7 @@ fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum.wrapping_add(*byte))
 }
 
-/// The registers of what has arrived so far; `None` while more is to come.
+/// The registers, once the reply is complete; `None` while it is not.
 pub(super) fn reply(bytes: &[u8]) -> Result<Option<[u8; LENGTH]>, BadReply> {
     match bytes {
         [] => return Ok(None),
@@ -109,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn the_question_is_the_one_of_the_data_sheet() {
-        assert_eq!(question(FIRST, LENGTH as u8), [0xA5, 0x08, 0x41, 0x00, 0x02, 0x4E, 0x2C, 0x6A]);
+    fn the_request_is_that_of_the_data_sheet() {
+        assert_eq!(request(FIRST, LENGTH as u8), [0xA5, 0x08, 0x41, 0x00, 0x02, 0x4E, 0x2C, 0x6A]);
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prefix_waits_and_every_flaw_is_told_apart() {
+    fn prefixes_wait_and_each_flaw_has_its_error() {
         let good = answer([7; LENGTH]);
         for length in 0..good.len() {
             assert_eq!(reply(&good[..length]), Ok(None), "{length}");

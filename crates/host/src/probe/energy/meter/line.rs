@@ -1,22 +1,22 @@
-//! The serial line to the meter: one question at a time, asked again when the answer is bad.
+//! The serial line to the meter: one request at a time, repeated after a bad reply.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use serialport::{ClearBuffer, SerialPort, TTYPort};
 
-use super::frame::{BadReply, FIRST, LENGTH, REPLY, question, reply};
+use super::frame::{BadReply, FIRST, LENGTH, REPLY, reply, request};
 use crate::probe::energy::settings::MeterSettings;
 use crate::root::Root;
 use crate::unavailable::Unavailable;
 
-/// A question is asked this often before the meter is said to fail.
+/// Attempts before the meter counts as failed.
 const ATTEMPTS: usize = 3;
 
-/// For one answer, which takes 4 ms of the line.
+/// Limit for one reply, which takes 4 ms of the line.
 const LIMIT: Duration = Duration::from_millis(150);
 
-/// For a single read, so that the limit is seen.
+/// Timeout of a single read, so that the limit is checked.
 const READ: Duration = Duration::from_millis(10);
 
 pub(super) struct SerialLine {
@@ -39,7 +39,7 @@ impl SerialLine {
     pub fn registers(&mut self) -> Result<[u8; LENGTH], Unavailable> {
         let mut last = BadReply::Silent;
         for _ in 0..ATTEMPTS {
-            match self.ask().map_err(|error| self.lost(&error))? {
+            match self.read_once().map_err(|error| self.lost(&error))? {
                 Ok(data) => return Ok(data),
                 Err(why) => last = why,
             }
@@ -58,10 +58,10 @@ impl SerialLine {
         ))
     }
 
-    fn ask(&mut self) -> io::Result<Result<[u8; LENGTH], BadReply>> {
-        // What is left of an answer that came too late.
+    fn read_once(&mut self) -> io::Result<Result<[u8; LENGTH], BadReply>> {
+        // Discards a reply that came too late.
         self.port.clear(ClearBuffer::Input)?;
-        self.port.write_all(&question(FIRST, LENGTH as u8))?;
+        self.port.write_all(&request(FIRST, LENGTH as u8))?;
         let until = Instant::now() + LIMIT;
         let mut bytes = Vec::with_capacity(REPLY);
         let mut part = [0; REPLY];

@@ -113,7 +113,7 @@ fn sampled(
     every: Duration,
 ) -> Sampled {
     let mut sampled = Sampled::over_at_least(SHORTEST_WINDOW, "RAPL");
-    let mut found: Vec<(RaplDomain, String, Handle)> = Vec::new();
+    let mut gauges: Vec<(RaplDomain, String, Handle)> = Vec::new();
     for counter in counters {
         let (domain, part) = (counter.domain, counter.part.clone());
         let which = counter.source.clone();
@@ -129,20 +129,21 @@ fn sampled(
             every,
         };
         let gauge = move || unwrapped.joules(read()?, Instant::now());
-        found.push((domain, part.clone(), sampled.gauge(sensor, gauge)));
+        gauges.push((domain, part.clone(), sampled.gauge(sensor, gauge)));
     }
     let parts = |domain: RaplDomain| -> Vec<&str> {
-        let of = found.iter().filter(|(of, ..)| *of == domain);
+        let of = gauges.iter().filter(|(of, ..)| *of == domain);
         of.map(|(_, part, _)| part.as_str()).collect()
     };
     let of = |domain: RaplDomain, name: &str| -> Result<Vec<Handle>, Unavailable> {
-        let of = found.iter().filter(|(of, ..)| *of == domain);
+        let of = gauges.iter().filter(|(of, ..)| *of == domain);
         let handles: Vec<Handle> = of.map(|(_, _, handle)| *handle).collect();
         if handles.is_empty() {
             return Err(no_domain(name, amd));
         }
         // Each package has memory of its own; its cores may be one zone or one counter each.
-        let packages = if domain == RaplDomain::Dram { parts(RaplDomain::Package) } else { Vec::new() };
+        let packages =
+            if domain == RaplDomain::Dram { parts(RaplDomain::Package) } else { Vec::new() };
         match lacking(&parts(domain), &packages, sockets) {
             lacks if domain == RaplDomain::Psys || lacks.is_empty() => Ok(handles),
             lacks => Err(counted_in_part(name, &parts(domain), &lacks)),
@@ -172,8 +173,8 @@ fn sampled(
         }
     }
     for (domain, signal) in [(RaplDomain::Package, PACKAGE), (RaplDomain::Dram, DRAM)] {
-        let parts: Vec<_> = found.iter().filter(|(of, ..)| *of == domain).collect();
-        // One that is not all of them has its name too.
+        let parts: Vec<_> = gauges.iter().filter(|(of, ..)| *of == domain).collect();
+        // A part that is not the whole domain is named in the signal, too.
         let several = parts.len() > 1 || sockets.len() > 1;
         for (_, part, handle) in parts.iter().filter(|_| several) {
             sampled.part(signal, part, &[*handle], Take::Joules);

@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{RaplCounter, RaplDomain};
-use crate::perf::{EncodedEvent, Errno, PerfEvent, PerfKernel, PMUS, Privilege, PerfTarget, cpumask, named};
+use crate::perf::{
+    EncodedEvent, Errno, PMUS, PerfEvent, PerfKernel, PerfTarget, Privilege, cpumask, named,
+};
 use crate::probe::units::NewKernel;
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;

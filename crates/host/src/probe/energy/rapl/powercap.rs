@@ -18,19 +18,21 @@ const JOULES_PER_STEP: f64 = 1e-6;
 pub(super) fn counters(root: &Root) -> Result<Vec<RaplCounter>, Unavailable> {
     let names = root.list(ZONES).map_err(|error| absent(&error.to_string()))?;
     let mut counters = Vec::new();
-    let mut seen: BTreeSet<(RaplDomain, String)> = BTreeSet::new();
+    let mut covered: BTreeSet<(RaplDomain, String)> = BTreeSet::new();
     for control in CONTROLS {
         let mut own = BTreeSet::new();
         for zone in names.iter().filter(|name| is_zone(name, control)) {
             let Some((domain, part)) = covers(root, zone)? else { continue };
             // An AMD `core` zone is the counter of one core.
-            if seen.contains(&(domain, part.clone())) || (domain == RaplDomain::Core && is_amd(root)) {
+            if covered.contains(&(domain, part.clone()))
+                || (domain == RaplDomain::Core && is_amd(root))
+            {
                 continue;
             }
             counters.push(counter(root, zone, domain, part.clone())?);
             own.insert((domain, part));
         }
-        seen.extend(own);
+        covered.extend(own);
     }
     if counters.is_empty() {
         return Err(absent(&format!("{ZONES} holds no zone of intel-rapl")));
@@ -63,7 +65,9 @@ fn covers(root: &Root, zone: &str) -> Result<Option<(RaplDomain, String)>, RootE
         "dram" => RaplDomain::Dram,
         "core" => RaplDomain::Core,
         // Where there are several, each stands for itself.
-        "psys" => return Ok(Some((RaplDomain::Psys, zone.rsplit(':').next().unwrap_or(zone).into()))),
+        "psys" => {
+            return Ok(Some((RaplDomain::Psys, zone.rsplit(':').next().unwrap_or(zone).into())));
+        }
         _ => return Ok(None),
     };
     // A subzone is of its parent's package.
@@ -73,7 +77,12 @@ fn covers(root: &Root, zone: &str) -> Result<Option<(RaplDomain, String)>, RootE
     Ok(Some((domain, package.to_owned())))
 }
 
-fn counter(root: &Root, zone: &str, domain: RaplDomain, part: String) -> Result<RaplCounter, Unavailable> {
+fn counter(
+    root: &Root,
+    zone: &str,
+    domain: RaplDomain,
+    part: String,
+) -> Result<RaplCounter, Unavailable> {
     let path = format!("{ZONES}/{zone}/energy_uj");
     let range = root.number::<u64>(&format!("{ZONES}/{zone}/max_energy_range_uj"))?;
     let read = {

@@ -1,13 +1,13 @@
-//! Joules of a counter that starts again from 0 when it is full.
+//! Joules of a counter that wraps.
 
 use std::time::{Duration, Instant};
 
 use crate::unavailable::Unavailable;
 
-/// More than any one package or platform draws: what bounds how fast a counter can turn.
-const MOST_WATTS: f64 = 2000.0;
+/// More than any package or platform draws; bounds the speed of a counter.
+const MAX_WATTS: f64 = 2000.0;
 
-/// A counter whose wraps are seen because it is read before half of its range can have passed.
+/// A counter whose wraps are detected, as it is read before half of its range can have passed.
 #[derive(Debug, Clone)]
 pub(super) struct Unwrapped {
     joules_per_step: f64,
@@ -22,18 +22,18 @@ impl Unwrapped {
         Unwrapped { joules_per_step, range, last: None, gained: 0 }
     }
 
-    /// How long half of the range lasts at least.
-    pub fn look_within(&self) -> Duration {
-        let half = |range: u64| range as f64 * self.joules_per_step / 2.0 / MOST_WATTS;
+    /// The shortest time in which half of the range can pass.
+    pub fn read_within(&self) -> Duration {
+        let half = |range: u64| range as f64 * self.joules_per_step / 2.0 / MAX_WATTS;
         self.range.map_or(Duration::MAX, |range| Duration::from_secs_f64(half(range)))
     }
 
-    /// Joules since the first look, of which `now` is another. A counter that went back
-    /// makes it fall; that a wrap may have been missed is an error.
+    /// Joules since the first reading. They fall if the counter went back; it is an error if a wrap
+    /// may have been missed.
     pub fn joules(&mut self, steps: u64, now: Instant) -> Result<f64, Unavailable> {
         let (before, last) = self.last.replace((now, steps)).unwrap_or((now, steps));
         let unseen = now.saturating_duration_since(before);
-        if unseen > self.look_within().saturating_mul(2) {
+        if unseen > self.read_within().saturating_mul(2) {
             return Err(Unavailable::new(
                 format!("the counter was not read for {unseen:.0?}, in which it may have wrapped"),
                 "keep the machine from sleeping, and leave the sampler a CPU",
@@ -59,7 +59,7 @@ mod tests {
     const RANGE: u64 = 65_712_999_613;
 
     #[test]
-    fn a_wrap_is_gained_and_a_counter_that_went_back_falls() {
+    fn detects_wraps_and_counters_that_went_back() {
         let now = Instant::now();
         let mut counter = Unwrapped::new(1e-6, Some(RANGE));
         assert_eq!(counter.joules(RANGE - 1_000_000, now), Ok(0.0));
@@ -74,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_wrapped_unseen_is_no_number() {
+    fn a_possibly_missed_wrap_is_an_error() {
         let counter = Unwrapped::new(1e-6, Some(RANGE));
-        let within = counter.look_within();
+        let within = counter.read_within();
         assert!(within > Duration::from_secs(16) && within < Duration::from_secs(17), "{within:?}");
         let (mut seen, mut slept) = (counter.clone(), counter);
         let now = Instant::now();

@@ -1,6 +1,6 @@
 //! Which cells are measured, side by side what is to be compared.
 
-use micro::net::{NetJob, Kind, LARGEST_DATAGRAM, Stack, Transport};
+use micro::net::{Kind, LARGEST_DATAGRAM, NetJob, Stack, Transport};
 use model::Bytes;
 
 use super::verb;

@@ -1,5 +1,5 @@
-//! The cells over DPDK. Its environment may end the process it runs in, so it runs in one of
-//! its own: the same command again, marked `--inner`, whose last words are read here.
+//! The cells over DPDK. Its environment may end its process, so it runs in a process of its own:
+//! the same command with `--inner`, whose result is read here.
 
 #[cfg(feature = "dpdk")]
 mod inner;

@@ -1,6 +1,6 @@
 //! The hardware counters around one end.
 
-use host::{ProbeChoice, Context, Root, RunWatch};
+use host::{Context, ProbeChoice, Root, RunWatch};
 use micro::net::EndMeter;
 use micro::window::{WindowEdge, WindowReporter};
 use model::Reading;

@@ -3,13 +3,13 @@
 mod cells;
 mod dpdk;
 mod meter;
-mod server;
 mod results;
+mod server;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use micro::net::{Client, NetJob, Kind, CellConfig, MeasuredCell, NetError, NoPort, Stack};
+use micro::net::{CellConfig, Client, Kind, MeasuredCell, NetError, NetJob, NoPort, Stack};
 use model::Address;
 
 use self::cells::Cells;
@@ -151,7 +151,8 @@ fn on_kernel(
             (started.address.clone(), Some(started))
         }
     };
-    let mut client = Client::<NoPort>::connect(&place, kind, CONNECT, None, stop).map_err(user_error)?;
+    let mut client =
+        Client::<NoPort>::connect(&place, kind, CONNECT, None, stop).map_err(user_error)?;
     for job in jobs {
         let mut counters = Counters::with_reporter(&flags.at);
         done(client.measure(job, manner, &mut counters).map_err(user_error)?);

@@ -181,8 +181,9 @@ fn object(cell: &MeasuredCell) -> Value {
         Err(_) => Value::Null,
     };
     let messages = cell.messages();
-    let cpu_s_per_mop =
-        |end: &EndOutcome| (messages > 0).then_some(end.cpu()?.as_secs_f64() / messages as f64 * 1e6);
+    let cpu_s_per_mop = |end: &EndOutcome| {
+        (messages > 0).then_some(end.cpu()?.as_secs_f64() / messages as f64 * 1e6)
+    };
     json!({
         "stack": job.transport.stack(),
         "transport": job.transport,

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use dpdk::{Config, DpdkError, Eal, Port};
-use micro::net::{Client, Job, Manner, Measured, NoMeter, Server, Stack};
+use micro::net::{CellConfig, Client, MeasuredCell, NetJob, NoMeter, Server, Stack};
 
 use super::super::cells::Cells;
 use super::super::meter::Counters;
-use super::super::{CONNECT, address, ends, found, manner, server};
+use super::super::{CONNECT, address, cell_config, ends, server, user_error};
 use super::outer::RESULT;
 use crate::exit::{Outcome, request};
 use crate::interrupt::stop_flag;
@@ -38,7 +38,7 @@ pub fn inner_server(place: &str, flags: &NetFlags, show: &Show) -> anyhow::Resul
     server::serve(place, flags, Some(port), show)
 }
 
-/// Measures the cells, and says them as one line.
+/// Measures the cells, and prints the results as one line.
 pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> {
     micro::net::end_with_parent();
     let stop = stop_flag()?;
@@ -46,7 +46,7 @@ pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Res
     let order = host::cpus(&host::Root::live())?.cpus;
     let cpus = flags.at.cpus.as_ref().map_or(order, |list| list.0.clone());
     let (own, servers) = ends(flags, &cpus);
-    let manner = manner(flags, own)?;
+    let config = cell_config(flags, own)?;
     let jobs = cells.of(Stack::Dpdk);
     let mut eal = start(flags.eal.as_deref(), flags)?;
     let place = flags.connect.as_ref().or(flags.inner_connect.as_ref());
@@ -55,22 +55,22 @@ pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Res
             let mut port = eal.port(name, 1).map_err(mistake)?;
             let place = address("connect", place)?;
             let mut client = Client::connect(&place, cells.kind, CONNECT, None::<&mut Port>, &stop)
-                .map_err(found)?;
+                .map_err(user_error)?;
             // The other end's port is there when its server answers.
             port.wait_up(LINK)?;
-            client.take_port(&mut port);
-            all(flags, &mut client, &jobs, &manner)?
+            client.use_port(&mut port);
+            all(flags, &mut client, &jobs, &config)?
         }
         (None, None, None) => {
             let (client, server) = eal.ring_pair().map_err(mistake)?;
-            pair(flags, client, server, &jobs, &manner, servers, &stop)?
+            pair(flags, client, server, &jobs, &config, servers, &stop)?
         }
         (None, Some(name), Some(other)) => {
             let client = eal.port(name, 2).map_err(mistake)?;
             let server = eal.port(other, 2).map_err(mistake)?;
             client.wait_up(LINK)?;
             server.wait_up(LINK)?;
-            pair(flags, client, server, &jobs, &manner, servers, &stop)?
+            pair(flags, client, server, &jobs, &config, servers, &stop)?
         }
         _ => return Err(request("--port and --server-port belong together")),
     };
@@ -82,33 +82,34 @@ pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Res
 fn all(
     flags: &NetFlags,
     client: &mut Client<'_, Port>,
-    jobs: &[&Job],
-    manner: &Manner,
-) -> anyhow::Result<Vec<Measured>> {
-    let measure =
-        |job: &&Job| client.measure(job, manner, &mut Counters::telling(&flags.at)).map_err(found);
+    jobs: &[&NetJob],
+    config: &CellConfig,
+) -> anyhow::Result<Vec<MeasuredCell>> {
+    let measure = |job: &&NetJob| {
+        client.measure(job, config, &mut Counters::with_reporter(&flags.at)).map_err(user_error)
+    };
     jobs.iter().map(measure).collect()
 }
 
-/// Both ends here.
+/// Measures with both ends in this process.
 fn pair(
     flags: &NetFlags,
     mut client: Port,
     server: Port,
-    jobs: &[&Job],
-    manner: &Manner,
+    jobs: &[&NetJob],
+    config: &CellConfig,
     server_cpus: Vec<u32>,
     stop: &AtomicBool,
-) -> anyhow::Result<Vec<Measured>> {
+) -> anyhow::Result<Vec<MeasuredCell>> {
     let (here, there) = UnixStream::pair()?;
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut server = Server::new(Some(server), server_cpus, stop);
-            // The client is told what failed.
+            // The client receives the error.
             let _ = server.serve_pair(there, &mut NoMeter);
         });
-        let mut client = Client::over(here, &mut client, stop).map_err(found)?;
-        let mut measured = all(flags, &mut client, jobs, manner)?;
+        let mut client = Client::over(here, &mut client, stop).map_err(user_error)?;
+        let mut measured = all(flags, &mut client, jobs, config)?;
         for cell in &mut measured {
             cell.notes.push(PAIR.to_owned());
         }
@@ -124,7 +125,7 @@ fn start(arguments: Option<&str>, flags: &NetFlags) -> anyhow::Result<Eal> {
     Eal::start(&words, Config { frames, mtu: flags.mtu }).map_err(mistake)
 }
 
-/// Whatever DPDK refuses is for the user to mend: a port, memory, a permission.
+/// Most errors of DPDK are for the user to mend: a port, memory, a permission.
 fn mistake(error: DpdkError) -> anyhow::Error {
     match error {
         DpdkError::Start { why } => request(format!("{ENVIRONMENT} ({why})")),

@@ -6,20 +6,20 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use micro::net::{Kind, Measured, NetError, Stack};
+use micro::net::{Kind, MeasuredCell, NetError, Stack};
 
-use super::super::server::{Started, lines, text};
+use super::super::server::{StartedServer, lines, text};
 use super::inner::ENVIRONMENT;
 use crate::exit::{Outcome, request};
 use crate::interrupt::stop_flag;
 use crate::micro_net_args::NetFlags;
 use crate::show::Show;
 
-/// What the inner process says on standard output at last.
+/// The prefix of the inner process's result on standard output.
 pub const RESULT: &str = "kvmeter-result ";
-/// After its output is over, a process is gone or hangs.
-const GONE: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(50);
+/// How long a process may take to end after its output has ended.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn check(flags: &NetFlags) -> anyhow::Result<()> {
     if flags.has(Stack::Dpdk) && flags.connect.is_some() && flags.port.is_none() {
@@ -47,7 +47,7 @@ pub fn guarded_client(
     kind: Kind,
     server_cpus: &[u32],
     stop: &AtomicBool,
-) -> anyhow::Result<Vec<Measured>> {
+) -> anyhow::Result<Vec<MeasuredCell>> {
     let mut more = Vec::new();
     let mut server = None;
     if let (Some(eal), Some(port)) = (&flags.server_eal, &flags.server_port) {
@@ -55,7 +55,7 @@ pub fn guarded_client(
         let words = ["--stack", "dpdk", "--frames", &frames, "--mtu", &mtu, "--port", port];
         let mut words: Vec<String> = words.map(str::to_owned).to_vec();
         words.push(format!("--eal={eal}"));
-        let started = Started::with(kind, server_cpus, &words, stop)?;
+        let started = StartedServer::with(kind, server_cpus, &words, stop)?;
         more.push(format!("--inner-connect={}", started.address));
         server = Some(started);
     }
@@ -66,7 +66,7 @@ pub fn guarded_client(
     Ok(serde_json::from_str(&result)?)
 }
 
-/// A server with a port, until it is stopped; what it says is passed on.
+/// Runs a server with a port until it is stopped, and passes on its output.
 pub fn guarded_server(show: &Show) -> anyhow::Result<Outcome> {
     let stop = stop_flag()?;
     let inner = Inner::start(&[])?;
@@ -78,7 +78,7 @@ pub fn guarded_server(show: &Show) -> anyhow::Result<Outcome> {
     }
 }
 
-/// The same command in a process with DPDK's environment. It is ended when this is dropped.
+/// This command in a process with DPDK's environment. Dropping it ends the process.
 struct Inner {
     child: Child,
 }
@@ -98,20 +98,20 @@ impl Inner {
         Ok(Inner { child })
     }
 
-    /// Waits for its end: its result, if it said one. Other lines go to `hear`.
+    /// Waits for its end and returns its result, if any. Other lines go to `on_line`.
     fn end(
         mut self,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+        on_line: &mut dyn FnMut(&str) -> anyhow::Result<()>,
     ) -> anyhow::Result<Option<String>> {
-        let said = lines(self.child.stdout.take());
+        let output = lines(self.child.stdout.take());
         let log = text(self.child.stderr.take());
         let mut result = None;
         loop {
-            match said.recv_timeout(LOOK) {
+            match output.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => match line.strip_prefix(RESULT) {
                     Some(words) => result = Some(words.to_owned()),
-                    None => hear(&line)?,
+                    None => on_line(&line)?,
                 },
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -120,12 +120,12 @@ impl Inner {
                 return Err(NetError::Stopped.into());
             }
         }
-        let log = log.recv_timeout(GONE).unwrap_or_default();
+        let log = log.recv_timeout(EXIT_TIMEOUT).unwrap_or_default();
         let status = self.child.wait()?;
         if status.success() {
             return Ok(result);
         }
-        // What it says itself comes last, behind DPDK's own log.
+        // kvmeter's own message comes last, behind DPDK's log.
         let log: Vec<&str> = log.lines().collect();
         let Some(at) = log.iter().rposition(|line| line.starts_with("error: ")) else {
             let why = dpdk::explain(&log.join("\n"));
@@ -147,7 +147,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Already gone, or it goes now.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
