@@ -1,9 +1,9 @@
 use thiserror::Error;
 
-/// Why a simulation was not begun: always something that the user can mend.
+/// Errors before a simulation; all can be mended by the user.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SimError {
-    /// A description or a trace says what cannot be; the message shows the place.
+    /// A description or a trace is invalid; the message shows the place.
     #[error("{0}")]
     Place(String),
     /// A value outside any file.

@@ -1,10 +1,10 @@
-//! A simulator of the last-level cache with direct cache access: a card that writes packets into
-//! the cache, cores that take them from it, and neighbours that want it for themselves.
+//! A simulator of the last-level cache with direct cache access: a card writes packets into the
+//! cache, workers read them from it, and co-runners compete for it.
 //!
 //! [`describe`] reads machines and traffic, [`simulate`] runs one simulation, [`sweep`] many,
 //! [`validate`] compares with published measurements, [`trace`] runs a memory trace through the
-//! caches alone. [`cache`] and [`memory`] are the caches themselves. Whatever comes out is
-//! simulated and says so.
+//! caches alone. [`cache`] and [`memory`] are the caches themselves. All results are marked as
+//! simulated.
 #![forbid(unsafe_code)]
 
 pub mod cache;

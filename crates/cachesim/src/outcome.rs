@@ -1,4 +1,4 @@
-//! What a simulation says, with units in its names.
+//! Results of a simulation, with units in their names.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::policy::Policy;
 /// One simulation. Every number is simulated.
 #[derive(Debug, Clone, Serialize)]
 pub struct SimOutcome {
-    /// Always `simulated`: never to be mistaken for a measurement.
+    /// Always `simulated`, so that it is not mistaken for a measurement.
     pub kind: &'static str,
     pub machine: String,
     pub traffic: String,
@@ -29,7 +29,7 @@ pub struct SimOutcome {
     pub sent_bits_s: f64,
     pub received_bits_s: f64,
     pub drops: Drops,
-    /// Lines that the card wrote and the last-level cache had; none where nothing was written.
+    /// Share of the card's written lines that hit the last-level cache; none without writes.
     pub pcie_write_hit_percent: Option<f64>,
     pub pcie_read_hit_percent: Option<f64>,
     pub pcie_write_lines_s: f64,

@@ -1,9 +1,8 @@
-//! Packet buffers: a shared queue and a stack of each worker in front of it.
+//! Packet buffers: a shared queue, and a stack of each worker in front of it.
 //!
-//! As DPDK's mempool does it: a worker takes from the top of its own stack and gives back to it;
-//! an empty stack is filled from the shared queue, and what is above one and a half times its
-//! size goes back there. What a worker uses is therefore mostly what it used last, and now and
-//! then a buffer that nobody used for long.
+//! Like DPDK's mempool: a worker takes from and returns to the top of its own stack; an empty stack
+//! is refilled from the shared queue, and buffers above one and a half times its size go back
+//! there. So a worker mostly reuses recent buffers, and now and then an old one.
 
 use std::collections::VecDeque;
 
@@ -23,8 +22,8 @@ impl Pool {
         Pool { shared: (0..buffers).collect(), stacks: vec![Vec::new(); workers], size }
     }
 
-    /// Takes up to `count` buffers straight from the shared queue: rings are set up one after the
-    /// other by a core that does not work on them, so their buffers lie beside each other.
+    /// Takes up to `count` buffers from the shared queue: rings are set up one after the other, so
+    /// their buffers are adjacent.
     pub fn fill(&mut self, count: usize, into: &mut VecDeque<Buffer>) {
         let count = count.min(self.shared.len());
         into.extend(self.shared.drain(..count));
@@ -34,12 +33,12 @@ impl Pool {
     pub fn take(&mut self, worker: usize, count: usize, into: &mut VecDeque<Buffer>) -> bool {
         let stack = &mut self.stacks[worker];
         if stack.len() < count {
-            let wanted = count - stack.len() + self.size;
-            let wanted = if wanted <= self.shared.len() { wanted } else { count - stack.len() };
-            if wanted > self.shared.len() {
+            let refill = count - stack.len() + self.size;
+            let refill = if refill <= self.shared.len() { refill } else { count - stack.len() };
+            if refill > self.shared.len() {
                 return false;
             }
-            stack.extend(self.shared.drain(..wanted));
+            stack.extend(self.shared.drain(..refill));
         }
         into.extend(stack.drain(stack.len() - count..).rev());
         true
@@ -54,7 +53,7 @@ impl Pool {
         }
     }
 
-    /// Buffers that are nowhere else.
+    /// Buffers that are in the pool.
     pub fn left(&self) -> usize {
         self.shared.len() + self.stacks.iter().map(Vec::len).sum::<usize>()
     }
@@ -65,48 +64,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_last_is_taken_first() {
+    fn the_last_returned_buffer_is_taken_first() {
         let mut pool = Pool::new(1000, 2, 64);
-        let mut held = VecDeque::new();
-        assert!(pool.take(0, 10, &mut held));
+        let mut taken = VecDeque::new();
+        assert!(pool.take(0, 10, &mut taken));
         assert_eq!(pool.left(), 990);
-        let last = held[9];
-        pool.give(0, held.drain(..));
-        assert!(pool.take(0, 1, &mut held));
-        assert_eq!(held[0], last);
+        let last = taken[9];
+        pool.give(0, taken.drain(..));
+        assert!(pool.take(0, 1, &mut taken));
+        assert_eq!(taken[0], last);
     }
 
     #[test]
     fn without_stacks_the_pool_is_a_queue() {
         let mut pool = Pool::new(100, 1, 0);
-        let mut held = VecDeque::new();
+        let mut buffers = VecDeque::new();
         for turn in 0..10 {
-            assert!(pool.take(0, 10, &mut held));
-            let mut taken: Vec<Buffer> = held.iter().copied().collect();
+            assert!(pool.take(0, 10, &mut buffers));
+            let mut taken: Vec<Buffer> = buffers.iter().copied().collect();
             taken.sort_unstable();
             assert_eq!(taken, (turn * 10..turn * 10 + 10).collect::<Vec<_>>());
-            pool.give(0, held.drain(..));
+            pool.give(0, buffers.drain(..));
         }
     }
 
     #[test]
     fn no_buffer_is_lost_or_given_twice() {
         let mut pool = Pool::new(500, 2, 32);
-        let mut held = VecDeque::new();
-        assert!(!pool.take(0, 501, &mut held) && held.is_empty());
+        let mut taken = VecDeque::new();
+        assert!(!pool.take(0, 501, &mut taken) && taken.is_empty());
         for turn in 0..200 {
-            assert!(pool.take(0, 40, &mut held));
+            assert!(pool.take(0, 40, &mut taken));
             if turn % 3 > 0 {
-                let back = held.len() / 2 + 20;
-                pool.give(turn % 2, held.drain(..back));
+                let back = taken.len() / 2 + 20;
+                pool.give(turn % 2, taken.drain(..back));
             }
-            let mut seen: Vec<Buffer> = held.iter().copied().collect();
-            seen.sort_unstable();
-            seen.dedup();
-            assert_eq!(seen.len(), held.len());
-            assert_eq!(pool.left() + held.len(), 500);
-            if held.len() > 300 {
-                pool.give(1, held.drain(..));
+            let mut sorted: Vec<Buffer> = taken.iter().copied().collect();
+            sorted.sort_unstable();
+            sorted.dedup();
+            assert_eq!(sorted.len(), taken.len());
+            assert_eq!(pool.left() + taken.len(), 500);
+            if taken.len() > 300 {
+                pool.give(1, taken.drain(..));
             }
         }
     }

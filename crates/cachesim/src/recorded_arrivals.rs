@@ -1,15 +1,15 @@
-//! Arrivals that were recorded: a line a packet, `seconds,bytes`.
+//! Recorded arrivals: a line `seconds,bytes` per packet.
 
 use std::path::Path;
 
 use crate::engine::time::{Picos, of_seconds, seconds};
 use crate::error::SimError;
 
-/// Arrivals in order; they begin again when they end.
+/// Arrivals in order, repeated cyclically.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedArrivals {
     arrivals: Vec<(Picos, u32)>,
-    /// From the first arrival to the first of the next round.
+    /// Time from the first arrival to that of the next round.
     round: Picos,
 }
 
@@ -20,9 +20,9 @@ impl RecordedArrivals {
         arrivals: impl IntoIterator<Item = (f64, u32)>,
         most: u64,
     ) -> Result<RecordedArrivals, SimError> {
-        let mut kept: Vec<(Picos, u32)> = Vec::new();
+        let mut checked: Vec<(Picos, u32)> = Vec::new();
         for (i, (at, bytes)) in arrivals.into_iter().enumerate() {
-            let late = kept.last().is_some_and(|(last, _)| *last > of_seconds(at));
+            let late = checked.last().is_some_and(|(last, _)| *last > of_seconds(at));
             if !at.is_finite() || at < 0.0 || late || bytes == 0 || u64::from(bytes) > most {
                 let words = format!(
                     "recorded arrival {i}: {bytes} B at {at} s; arrivals must be in order and of 1 \
@@ -30,9 +30,9 @@ impl RecordedArrivals {
                 );
                 return Err(SimError::Value(words));
             }
-            kept.push((of_seconds(at), bytes));
+            checked.push((of_seconds(at), bytes));
         }
-        RecordedArrivals::from_parts(kept, "the recorded run")
+        RecordedArrivals::from_parts(checked, "the recorded run")
     }
 
     /// Reads a file; `most` is the longest packet that fits a buffer.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_begin_again() {
+    fn arrivals_repeat() {
         let recorded = parse("seconds,bytes\n5,64\n\n# a pause\n5.5,128\n6,64\n").unwrap();
         assert_eq!(recorded.distance(), 0.5);
         assert_eq!(recorded.at(1), (of_seconds(0.5), 128));

@@ -1,9 +1,8 @@
-//! The figures 4.1 to 4.9 of the seed, as simulations of its machine: H. Basavaraj, "A case for
+//! Figures 4.1 to 4.9 of the thesis, as simulations of its machine: H. Basavaraj, "A case for
 //! effective utilization of Direct Cache Access for big data workloads", UC San Diego, 2017.
 //!
-//! Only what was measured can be simulated: the last-level cache's misses and latencies of the
-//! receiving machine. The thesis prints its figures without tables, so that there are no numbers
-//! to put beside these.
+//! They show misses of the last-level cache and latencies of the receiving machine. The thesis has
+//! no tables of its figures, so there are no numbers to compare with.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::error::SimError;
 use crate::policy::Policy;
 use crate::sweep::SweepJob;
 
-/// What a figure shows over its axis.
+/// The metrics of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureMetric {
     MissRate,
@@ -79,7 +78,7 @@ const STRIDES: [&str; 5] = ["64", "128", "256", "512", "1024"];
 const PAYLOADS: [&str; 6] = ["64", "128", "256", "512", "1024", "1500"];
 const RATES: [&str; 6] = ["200k", "400k", "600k", "800k", "1M", "1.2M"];
 
-/// All figures for a machine; the seed's own is `xeon-e5-2697-v2`.
+/// All figures for a machine; the thesis's own is `xeon-e5-2697-v2`.
 pub fn figures(machine: &SimulatedMachine) -> Result<Vec<ThesisFigure>, SimError> {
     let kernel = |mut traffic: Traffic| {
         traffic.workers.cycles = Rate(KERNEL_CYCLES);

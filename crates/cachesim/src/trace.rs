@@ -1,7 +1,7 @@
-//! A memory trace through the caches, without time: a line an access.
+//! Runs a memory trace through the caches, without time.
 //!
-//! `WHO OPERATION ADDRESS [BYTES]`: `core3 read 0x7f00 8`, `card write 0x1000 1500`. Empty lines
-//! and those that begin with `#` are left out.
+//! A line per access, `WHO OPERATION ADDRESS [BYTES]`: `core3 read 0x7f00 8`, `card write 0x1000
+//! 1500`. Empty lines and those that begin with `#` are ignored.
 
 use std::io::BufRead;
 
@@ -14,9 +14,9 @@ use crate::error::SimError;
 use crate::memory::{Caches, Hits, MemoryLines};
 
 /// Longest access.
-const MOST: u64 = 1 << 20;
+const MAX_ACCESS: u64 = 1 << 20;
 
-/// What the caches said to a trace.
+/// The result of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceOutcome {
     pub kind: &'static str,
@@ -110,19 +110,19 @@ fn parse(line: &str, cores: usize) -> Result<Option<TraceAccess>, String> {
         return Ok(None);
     }
     let mut words = line.split_whitespace();
-    let (Some(who), Some(operation), Some(address)) = (words.next(), words.next(), words.next())
+    let (Some(actor), Some(operation), Some(address)) = (words.next(), words.next(), words.next())
     else {
         return Err(
             "write an access as `WHO OPERATION ADDRESS [BYTES]`, e.g. `core0 read 0x1000 8`".into(),
         );
     };
-    let core = match (who, who.strip_prefix("core").map(str::parse::<usize>)) {
+    let core = match (actor, actor.strip_prefix("core").map(str::parse::<usize>)) {
         ("card", _) => None,
         (_, Some(Ok(core))) if core < cores => Some(core),
         (_, Some(Ok(_))) => {
-            return Err(format!("`{who}`: the machine has cores 0 to {}", cores - 1));
+            return Err(format!("`{actor}`: the machine has cores 0 to {}", cores - 1));
         }
-        _ => return Err(format!("`{who}` is neither `card` nor `core0` to `core{}`", cores - 1)),
+        _ => return Err(format!("`{actor}` is neither `card` nor `core0` to `core{}`", cores - 1)),
     };
     let write = match operation {
         "read" => false,
@@ -137,8 +137,8 @@ fn parse(line: &str, cores: usize) -> Result<Option<TraceAccess>, String> {
     let bytes = match words.next() {
         None => 1,
         Some(text) => number(text)
-            .filter(|bytes| (1..=MOST).contains(bytes))
-            .ok_or_else(|| format!("`{text}` is not a number of bytes of 1 to {MOST}"))?,
+            .filter(|bytes| (1..=MAX_ACCESS).contains(bytes))
+            .ok_or_else(|| format!("`{text}` is not a number of bytes of 1 to {MAX_ACCESS}"))?,
     };
     if let Some(more) = words.next() {
         return Err(format!("`{more}` is too much: an access has at most four words"));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_was_written_is_found() {
+    fn a_written_packet_hits() {
         let outcome =
             trace("# rx\ncard write 0x10000 1500\n\ncore0 read 0x10000 64\ncard read 0x10000 1500")
                 .unwrap();

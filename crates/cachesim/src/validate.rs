@@ -1,4 +1,4 @@
-//! The simulator against what was measured and published.
+//! Validation of the simulator against published measurements.
 
 use model::suggest::hint;
 use model::{Bytes, Count, Rate, Span};
@@ -13,7 +13,7 @@ use crate::error::SimError;
 use crate::policy::Policy;
 use crate::sweep::{SweepJob, run_all};
 
-/// What must hold: the mean error over all points, and that of each, in points of hit rate.
+/// Limits on the mean error over all points and on the error of each, in points of hit rate.
 pub const MEAN_LIMIT: f64 = 5.0;
 pub const POINT_LIMIT: f64 = 10.0;
 
@@ -24,7 +24,7 @@ struct PublishedData {
     series: Vec<PublishedSeries>,
 }
 
-/// What changes from point to point of a series.
+/// The parameter that varies in a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VariedKey {
@@ -34,7 +34,7 @@ pub enum VariedKey {
     Rate,
 }
 
-/// What of a card's accesses was counted: lines that the last-level cache had.
+/// The accesses of a card whose hits in the last-level cache were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Metric {
     #[default]
@@ -53,22 +53,22 @@ struct PublishedSeries {
     read: String,
     #[serde(default)]
     metric: Metric,
-    /// The model was made, or changed, with these numbers in sight.
+    /// The model was developed with these numbers in view.
     #[serde(default)]
     seen: bool,
     packet: u64,
     descriptors: Vec<u64>,
     ways: Vec<u32>,
-    /// One where nothing is said.
+    /// One if absent.
     #[serde(default)]
     cores: Vec<u32>,
-    /// As many packets as the wire carries where nothing is said.
+    /// The wire's capacity if absent.
     #[serde(default)]
     rates: Vec<Rate>,
     hits: Vec<f64>,
 }
 
-/// One published point beside the simulated one.
+/// One published point and its simulation.
 #[derive(Debug, Clone, Serialize)]
 pub struct ValidationPoint {
     pub series: String,
@@ -89,12 +89,12 @@ pub struct ValidationPoint {
     pub error_points: f64,
 }
 
-/// How far off the points of one series, or all, are.
+/// Errors of one series, or of all.
 #[derive(Debug, Clone, Serialize)]
 pub struct ValidationErrors {
     pub series: String,
     pub metric: Metric,
-    /// The model was made, or changed, with these numbers in sight.
+    /// The model was developed with these numbers in view.
     pub seen: bool,
     pub points: usize,
     pub mean_error_points: f64,
@@ -223,7 +223,7 @@ impl ValidationPoint {
     }
 }
 
-/// What was set for a point.
+/// The settings of a point.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Experiment {
     packet_bytes: u64,
@@ -240,7 +240,7 @@ impl Experiment {
         traffic.port.rate = self.rate_packets_s.map(|rate| Spanned::new(0..0, Rate(rate as f64)));
         traffic.queues.receive = Spanned::new(0..0, Count(self.receive_descriptors));
         traffic.workers.cores = Spanned::new(0..0, self.workers);
-        // They measured for seconds: a queue that gains a packet in some hundreds has filled by then.
+        // The measurements took seconds, in which even a slowly growing queue fills.
         traffic.run.warm_up = Some(Span(SETTLED));
         SweepJob { machine: machine.clone(), traffic, policy: Policy::Ways(self.ways) }
     }

@@ -1,4 +1,4 @@
-//! The simulator against what can be worked out by hand.
+//! The simulator against closed forms.
 
 #![allow(clippy::unwrap_used)]
 
@@ -149,14 +149,14 @@ proptest! {
                     }
                 }
             }
-            let mut seen = BTreeMap::new();
+            let mut ways_by_line = BTreeMap::new();
             for (line, way, _) in caches.shared().lines() {
-                prop_assert!(seen.insert(line, way).is_none(), "line {} stands twice", line);
+                prop_assert!(ways_by_line.insert(line, way).is_none(), "line {} stands twice", line);
                 prop_assert_eq!(caches.shared().find(caches.shared().set_of(line), line), Some(way));
             }
             for core in 0..3 {
                 for (line, _, dirty) in caches.private(core).lines() {
-                    prop_assert!(!inclusive || seen.contains_key(&line), "inclusion of {}", line);
+                    prop_assert!(!inclusive || ways_by_line.contains_key(&line), "inclusion of {}", line);
                     let others = (0..3).filter(|other| *other != core).filter(|other| {
                         let cache = caches.private(*other);
                         cache.find(cache.set_of(line), line).is_some()
@@ -258,7 +258,7 @@ fn a_consumed_line_migrates_and_is_updated_where_it_is() {
 /// A line that only a prefetcher took, and one that a core wrote and gave up, are hits of the next
 /// packet, which brings them to the card's ways.
 #[test]
-fn what_nobody_read_goes_back_to_the_card() {
+fn unread_lines_return_to_the_card_s_ways() {
     let mut caches = Caches::new(shape(64, 8, 1), 1);
     let way = |caches: &Caches, line| caches.shared().find(line as usize, line).unwrap();
     let card = Some(0xc0);

@@ -1,4 +1,4 @@
-//! Whole simulations: what must hold of every one, and which way each parameter turns it.
+//! Whole simulations: invariants, and the effect of each parameter.
 
 #![allow(clippy::unwrap_used)]
 
@@ -55,8 +55,8 @@ fn without_direct_cache_access_every_byte_goes_to_memory() {
     assert!(outcome.memory.device_writes_bytes_s >= received * 0.99, "{outcome:?}");
     // Of 24 lines and two quarters of one with descriptors, the core has its first with the one
     // that its prefetcher brings, and wrote the descriptors.
-    let held = 100.0 * 2.5 / 24.5;
-    assert!((outcome.pcie_read_hit_percent.unwrap() - held).abs() < 0.2, "{outcome:?}");
+    let expected_hits = 100.0 * 2.5 / 24.5;
+    assert!((outcome.pcie_read_hit_percent.unwrap() - expected_hits).abs() < 0.2, "{outcome:?}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn the_same_seed_gives_the_same_numbers_and_another_seed_others() {
 }
 
 #[test]
-fn buffers_are_kept_in_every_kind_of_traffic() {
+fn no_buffer_is_lost_in_any_traffic() {
     let machine = machine();
     for name in Traffic::built_in() {
         let mut traffic = Traffic::open(name, &machine).unwrap();
@@ -148,7 +148,7 @@ fn every_neighbour_has_its_own_ways() {
 }
 
 #[test]
-fn wrong_descriptions_are_shown_in_their_place() {
+fn errors_show_their_place_in_a_description() {
     let machine = machine();
     let text = include_str!("../src/machines/xeon-gold-6140.toml");
     let broken = |from: &str, to: &str| {
@@ -185,9 +185,9 @@ fn wrong_descriptions_are_shown_in_their_place() {
 }
 
 #[test]
-fn published_series_are_met() {
-    let seen = ["ways", "descriptors"].map(str::to_owned);
-    let validation = cachesim::validate::validate_series(&seen).unwrap();
+fn published_series_validate() {
+    let names = ["ways", "descriptors"].map(str::to_owned);
+    let validation = cachesim::validate::validate_series(&names).unwrap();
     assert_eq!(validation.points.len(), 11);
     assert!(validation.series.iter().all(|series| series.seen && series.valid), "{validation:?}");
     assert!(validation.valid, "{validation:?}");

@@ -1,4 +1,4 @@
-//! A value with the place in the source that gives it.
+//! A value with its place in the source.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! Machines as data: what one costs, draws and fills, each value with the place it stands at.
+//! Platforms: price, power, height and area of machines, each value with its place in the source.
 //!
 //! Those of two publications are built in ([`BUILT_IN`]), with the tables that these compute from
-//! them ([`published`]); others are files of the same form. What a source does not give is
-//! absent, with the reason, and never guessed. The form is in `docs/cost.md`.
+//! them ([`published`]); others are files of the same form. A value that a source does not give is
+//! absent, with the reason. The form is described in `docs/cost.md`.
 #![forbid(unsafe_code)]
 
 mod built_in;

@@ -11,7 +11,7 @@ const ARM_VS_X86: &str = "arm-vs-x86";
 const MBWU: &str = "mbwu";
 const NAMES: [&str; 2] = [ARM_VS_X86, MBWU];
 
-/// What one publication prints.
+/// The tables of one publication.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Published {
     Clusters(Clusters),

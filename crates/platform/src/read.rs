@@ -1,4 +1,4 @@
-//! From text to data, with errors that show the place.
+//! Parses TOML, with errors that show the place.
 
 use model::suggest::with_suggestion;
 use model::text_position::shown_if;

@@ -1,4 +1,4 @@
-//! What is known of a machine.
+//! The description of a platform.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::read::read;
 #[serde(deny_unknown_fields)]
 pub struct Platform {
     pub name: String,
-    /// One line for people.
+    /// A description in one line.
     pub what: Option<String>,
     /// The publication, data sheet or offer that the values are from.
     pub source: Option<String>,
@@ -81,8 +81,8 @@ impl Platform {
     /// Errors: neither is there, with the nearest name; the file cannot be read; see
     /// [`Platform::parse`].
     pub fn open(name: &str) -> Result<Platform, PlatformError> {
-        if let Some(found) = BUILT_IN.iter().find(|platform| platform.name == name) {
-            return Platform::parse(name, found.text);
+        if let Some(built_in) = BUILT_IN.iter().find(|platform| platform.name == name) {
+            return Platform::parse(name, built_in.text);
         }
         let path = Path::new(name);
         match std::fs::read_to_string(path) {

@@ -1,4 +1,4 @@
-//! How many lines a cache has, and in which set a line stands.
+//! The geometry of a cache, and the mapping of lines to sets.
 
 use model::random::mix;
 
@@ -8,11 +8,10 @@ pub const LINE: u64 = 64;
 /// The number of a line: its address divided by [`LINE`]. 2^32 lines are 256 GiB.
 pub type LineNumber = u32;
 
-/// Stretches, each as many lines as there are sets, that follow each other and number their sets
-/// alike.
+/// Consecutive stretches, each as many lines as there are sets, that have the same order of sets.
 const ALIKE: u32 = 2;
 
-/// Slices of sets of ways.
+/// Slices, sets and ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Parts of the cache, each with its own sets; a line's slice is a hash of its address.
@@ -23,7 +22,7 @@ pub struct Geometry {
     pub ways: u32,
 }
 
-/// Why a geometry cannot be built: the key of it that is wrong and what is wrong.
+/// An invalid key of a geometry, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GeometryError {
     pub key: &'static str,
@@ -58,19 +57,19 @@ impl Geometry {
         self.lines() * LINE
     }
 
-    /// A bit for each way.
+    /// The mask of all ways.
     pub fn every_way(self) -> u32 {
         u32::MAX >> (32 - self.ways)
     }
 
     /// The set of a line among those of all slices.
     ///
-    /// Each stretch of as many lines as there are sets fills every set once, in an order that looks
-    /// drawn. Real hashes are as even: within a block each slice gets the same number of lines
-    /// (J. D. McCalpin, "Mapping addresses to L3/CHA slices in Intel processors", ACELab
-    /// TR-2021-03). It matters: were slices drawn, one line in five of a ring that takes half of
-    /// two ways would share its set with two others, and be lost. For the same reason two stretches
-    /// have one order: what lies apart by a whole stretch shares a set.
+    /// Each stretch of as many lines as there are sets fills every set once, in a pseudorandom order.
+    /// Real hashes are as even: within a block each slice gets the same number of lines (J. D.
+    /// McCalpin, "Mapping addresses to L3/CHA slices in Intel processors", ACELab TR-2021-03). With
+    /// random slices, one line in five of a ring that takes half of two ways would share its set with
+    /// two others, and be evicted. For the same reason two stretches have one order: lines that are
+    /// a whole stretch apart share a set.
     #[inline(always)]
     pub fn set_of(self, line: LineNumber) -> usize {
         let mut set = 0;
@@ -80,12 +79,16 @@ impl Geometry {
 
     /// The sets of a line and of those behind it.
     #[inline(always)]
-    pub(crate) fn sets_from<'a>(self, line: LineNumber, found: impl Iterator<Item = &'a mut u32>) {
+    pub(crate) fn sets_from<'a>(
+        self,
+        line: LineNumber,
+        results: impl Iterator<Item = &'a mut u32>,
+    ) {
         let Geometry { slices, sets, .. } = self;
         let mut set = line & (sets - 1);
         if slices == 1 {
-            for found in found {
-                *found = set;
+            for results in results {
+                *results = set;
                 set = (set + 1) & (sets - 1);
             }
             return;
@@ -93,12 +96,12 @@ impl Geometry {
         let row = line >> sets.trailing_zeros();
         let mut stretch = row / slices;
         let mut slice = row - stretch * slices;
-        for found in found {
+        for results in results {
             let drawn = mix(u64::from(stretch / ALIKE) << 32 | u64::from(set)) >> 32;
             let turned = (drawn * u64::from(slices)) >> 32;
             let own = slice + turned as u32;
             let own = if own < slices { own } else { own - slices };
-            *found = (own << sets.trailing_zeros()) + set;
+            *results = (own << sets.trailing_zeros()) + set;
             set += 1;
             if set == sets {
                 set = 0;
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_indexed_is_built() {
+    fn refuses_geometries_that_cannot_be_indexed() {
         let good = Geometry { slices: 18, sets: 2048, ways: 11 };
         assert_eq!(good.checked(), Ok(good));
         assert_eq!(good.bytes(), 25_952_256, "24.75 MiB");
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_memory_fills_every_set_as_often() {
+    fn a_stretch_of_memory_fills_all_sets_evenly() {
         let geometry = Geometry { slices: 18, sets: 64, ways: 1 };
         let mut counts = vec![0_u32; geometry.all_sets()];
         let first = 5 * geometry.lines() as u32;
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_lines_in_a_row_are_those_of_each() {
+    fn sets_of_consecutive_lines_agree_with_set_of() {
         for slices in [1, 18] {
             let geometry = Geometry { slices, sets: 64, ways: 1 };
             let first = 64 * 17 - 3;
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_lie_apart_spread_over_slices_as_if_drawn() {
+    fn strided_lines_spread_over_slices_randomly() {
         let geometry = Geometry { slices: 18, sets: 64, ways: 1 };
         let mut counts = vec![0_u32; 18];
         let lines = 180_000_u32;

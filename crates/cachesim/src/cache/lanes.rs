@@ -1,14 +1,14 @@
-//! Looking for a word among the words of a set, several at a time.
+//! Vectorised search for a tag among the words of a set.
 
 use wide::{i8x16, i16x8, i16x16, i32x8};
 
-/// Words that one comparison of vectors looks at.
+/// Words that one vector comparison covers.
 pub(super) const LANES: usize = 8;
 
 /// A bit for each word that is `tag`; there are a multiple of [`LANES`] of them, at most 40.
 #[inline(always)]
 pub(super) fn equal(words: &[u32], tag: u32) -> u64 {
-    // Numbers that the compiler knows become a few instructions without a loop.
+    // Constant lengths compile to a few instructions without a loop.
     match words.as_chunks::<LANES>().0 {
         [a] => eight(a, tag),
         [a, b] => sixteen(a, b, tag),

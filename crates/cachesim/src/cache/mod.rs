@@ -1,9 +1,8 @@
 //! One cache: tags, dirty bits and the order of replacement, laid out for speed.
 //!
-//! What is known of a set and the tags of its ways stand side by side as 32-bit words, so that a set
-//! of up to 13 ways is one line of the machine that simulates, and a look-up is one comparison of
-//! vectors. Nothing is allocated after the cache was made; memory is about seven bytes a simulated
-//! line.
+//! The state of a set and the tags of its ways are adjacent 32-bit words, so that a set of up to 13
+//! ways fits one cache line of the host, and a lookup is one vector comparison. Nothing is
+//! allocated after construction; memory is about seven bytes per simulated line.
 
 mod geometry;
 mod lanes;
@@ -16,17 +15,17 @@ pub(crate) use order::ways_of;
 use lanes::{LANES, equal};
 use order::Order;
 
-/// The number that no line has: an empty way.
+/// The tag of an empty way.
 const EMPTY: LineNumber = LineNumber::MAX;
 
-/// The words of a set: a bit for each way that is free, whose line is dirty, and that has a mark,
-/// which the owner of the cache may use; then the tags.
+/// The words of a set: a bit per way for free, dirty and marked (the mark is for the owner of the
+/// cache); then the tags.
 const FREE: usize = 0;
 const DIRTY: usize = 1;
 const MARKED: usize = 2;
 const TAGS: usize = 3;
 
-/// Words of a line of the machine that simulates.
+/// Words of a cache line of the host.
 const ALIGNED: usize = LINE as usize / 4;
 
 #[derive(Debug, Clone)]
@@ -41,7 +40,7 @@ pub struct Cache {
     order: Order,
 }
 
-/// What had to go.
+/// An evicted line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evicted {
     pub line: LineNumber,
@@ -49,7 +48,7 @@ pub struct Evicted {
     pub dirty: bool,
 }
 
-/// Where a line was put, and what had to go for it.
+/// The way of an inserted line, and the line that it evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
     pub way: u32,
@@ -113,8 +112,8 @@ impl Cache {
     /// The way in which a line stands; `set` is its set.
     #[inline(always)]
     pub fn find(&self, set: usize, line: LineNumber) -> Option<u32> {
-        let found = self.holding(set, line);
-        (found != 0).then(|| found.trailing_zeros())
+        let hits = self.holding(set, line);
+        (hits != 0).then(|| hits.trailing_zeros())
     }
 
     /// Whether a way holds a line.
@@ -134,8 +133,8 @@ impl Cache {
         self.words_mut(set)[DIRTY] |= 1 << way;
     }
 
-    /// Writes a line anew that stood in a way a moment ago: it is dirty and has the mark. False: it
-    /// does not stand there any more.
+    /// Rewrites a line that was in a way a moment ago: it becomes dirty and marked. False: it is not
+    /// there any more.
     #[inline(always)]
     pub(crate) fn rewrite(&mut self, set: usize, way: u32, line: LineNumber) -> bool {
         let words = self.words_mut(set);
@@ -148,14 +147,14 @@ impl Cache {
         true
     }
 
-    /// Makes a line clean; says whether it was dirty.
+    /// Cleans a line; returns whether it was dirty.
     pub fn wash(&mut self, set: usize, way: u32) -> bool {
         let dirty = self.is_dirty(set, way);
         self.words_mut(set)[DIRTY] &= !(1 << way);
         dirty
     }
 
-    /// Marks a way, which a line that comes in is not.
+    /// Marks a way; new lines are unmarked.
     #[inline(always)]
     pub fn mark(&mut self, set: usize, way: u32) {
         self.words_mut(set)[MARKED] |= 1 << way;
@@ -184,18 +183,18 @@ impl Cache {
             _ => free.trailing_zeros(),
         };
         let tag = &mut words[TAGS + way as usize];
-        let gone = std::mem::replace(tag, line);
+        let old = std::mem::replace(tag, line);
         let bit = 1 << way;
         let was_dirty = words[DIRTY] & bit != 0;
         words[FREE] &= !bit;
         words[MARKED] &= !bit;
         words[DIRTY] = (words[DIRTY] & !bit) | (u32::from(dirty) << way);
         self.order.touch(set, way, true);
-        let evicted = (free == 0).then_some(Evicted { line: gone, dirty: was_dirty });
+        let evicted = (free == 0).then_some(Evicted { line: old, dirty: was_dirty });
         Placed { way, evicted }
     }
 
-    /// Takes a line out; says whether it was dirty.
+    /// Removes a line; returns whether it was dirty.
     #[inline(always)]
     pub fn remove(&mut self, set: usize, way: u32) -> bool {
         let words = self.words_mut(set);
@@ -218,7 +217,7 @@ impl Cache {
         })
     }
 
-    /// Position of a way in tables that are kept beside the tags.
+    /// Index of a way in tables parallel to the tags.
     #[inline(always)]
     pub(crate) fn slot(&self, set: usize, way: u32) -> usize {
         set * self.geometry.ways as usize + way as usize
@@ -255,7 +254,7 @@ mod tests {
             let geometry = Geometry { slices: 4, sets, ways: 16 };
             Cache::new(geometry, Replacement::Lru, 0).footprint()
         };
-        // But for a line that aligns it.
+        // Except for a line of alignment.
         assert_eq!(footprint(2048) - 64, 2 * (footprint(1024) - 64));
         let lines = 4 * 2048 * 16;
         assert!(footprint(2048) < 8 * lines);

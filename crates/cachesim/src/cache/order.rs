@@ -1,12 +1,12 @@
-//! Which line of a set has to go.
+//! Replacement policies.
 
 /// How a victim is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
-    /// The line that was not used for longest.
+    /// The least recently used line.
     Lru,
-    /// A tree of bits that point away from what was used (tree pseudo-LRU).
+    /// A tree of bits that point away from used lines (tree pseudo-LRU).
     TreePlru,
     /// Any line, each with the same chance.
     Random,
@@ -19,15 +19,15 @@ const NEAR: u8 = 0;
 const LONG: u8 = 2;
 const DISTANT: u8 = 3;
 
-/// What is remembered about the use of the lines of all sets.
+/// Replacement state of all sets.
 #[derive(Debug, Clone)]
 pub(super) enum Order {
     Lru {
         ages: Vec<u8>,
         row: usize,
     },
-    /// Beside the bits of each set, for each way the bits on the way to it and what they become
-    /// when it is used: all of them point to the half that was not.
+    /// The bits of each set, and for each way the bits on its path and their values after its use:
+    /// they point to the other half.
     TreePlru {
         bits: Vec<u32>,
         leaves: u32,
@@ -129,7 +129,7 @@ impl Order {
     }
 }
 
-/// The bits on the way from the root of a tree to a leaf, and what they are when that was used.
+/// The bits on the path from the root to a leaf, and their values after its use.
 fn path(way: u32, leaves: u32) -> (u32, u32) {
     let (mut passed, mut used) = (0, 0);
     let (mut node, mut low, mut size) = (1_u32, 0, leaves);
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_points_away_from_what_was_used_and_stays_in_the_mask() {
+    fn a_tree_points_away_from_used_ways_within_the_mask() {
         let mut order = Order::new(Replacement::TreePlru, 1, 11, 0);
         for way in 0..11 {
             order.touch(0, way, false);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn rrip_evicts_what_was_not_used_again() {
+    fn rrip_evicts_lines_not_reused() {
         let mut order = Order::new(Replacement::Rrip, 1, 4, 0);
         for way in 0..4 {
             order.touch(0, way, true);

@@ -54,15 +54,15 @@ pub struct PrivateCacheSpec {
     pub latency: Span,
     /// Misses that a core waits for at the same time.
     pub overlap: Spanned<f64>,
-    /// Lines behind the first of a forwarded packet that its prefetchers bring too; who reads
-    /// packets reads those anyway.
+    /// Lines after the first of a forwarded packet that its prefetchers fetch; reading workers read
+    /// those anyway.
     #[serde(default)]
     pub prefetch: u32,
-    /// The same where the core went from one packet to the next without a rest; nothing: as many.
+    /// The same when the core takes packets back to back; the same number if absent.
     pub prefetch_busy: Option<u32>,
 }
 
-/// What becomes of a line that a device wrote when a core reads it.
+/// Policy for a device-written line that a core reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenConsumed {
@@ -98,7 +98,7 @@ pub struct BusSpec {
     pub bandwidth: Spanned<Rate>,
     /// From a request of the card to the answer of a cache.
     pub latency: Span,
-    /// Bytes that the card has asked for and not got, at most.
+    /// Most bytes of reads that the card has in flight.
     pub read_window: Spanned<Bytes>,
 }
 
@@ -113,13 +113,13 @@ pub struct CardSpec {
     pub buffer: Bytes,
     /// Packets whose completions share a line (completion compression).
     pub completions_per_line: Spanned<u32>,
-    /// Bytes that it fetches ahead of the wire; nothing: as many as `bus.read-window`.
+    /// Bytes that it fetches ahead of the wire; `bus.read-window` if absent.
     pub ahead: Option<Bytes>,
-    /// What a send queue takes for each packet beside its bytes, while other queues go on.
+    /// Time of a send queue per packet besides its bytes, during which other queues continue.
     pub send_packet: Option<Span>,
-    /// What it takes longer for a packet that comes from memory as a whole.
+    /// Additional time for a packet that comes entirely from memory.
     pub send_missed: Option<Span>,
-    /// What it takes to fetch descriptors: of a post of six packets or more, or else of each packet.
+    /// Time to fetch descriptors: per post of six packets or more, else per packet.
     pub send_fetch: Option<Span>,
 }
 
@@ -227,21 +227,21 @@ impl SimulatedMachine {
         }
     }
 
-    /// The highest `count` ways of the shared cache: the place of direct cache access.
+    /// The highest `count` ways of the shared cache, which direct cache access uses.
     pub fn highest_ways(&self, count: u32) -> u32 {
         let ways = *self.shared.ways.get_ref();
         let every = self.shared_geometry().every_way();
         every & !(every >> count.min(ways))
     }
 
-    /// What a policy may choose from on this machine.
+    /// The options of a policy on this machine.
     pub fn choice(&self) -> PolicyOptions {
         let every = self.shared_geometry().every_way();
         let ways = self.shared_geometry().ways;
         PolicyOptions { ways, usual: *self.dca.ways.get_ref(), workers: every, co_runners: every }
     }
 
-    /// Gives direct cache access so many ways.
+    /// Sets the ways of direct cache access.
     pub fn set_ways(&mut self, text: &str) -> Result<(), SimError> {
         let most = *self.shared.ways.get_ref();
         match text.parse() {
@@ -255,7 +255,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// What the caches are made of, for the cores that are used.
+    /// The shape of the caches, for the cores in use.
     pub fn shape(&self, cores: usize) -> CacheShape {
         let lowest = *self.dca.inclusive_ways.get_ref();
         let consumed = match self.dca.when_consumed {

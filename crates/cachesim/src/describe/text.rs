@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::SimError;
 
-/// A text and the name by which messages call it.
+/// A text, and its name in messages.
 #[derive(Debug, Clone)]
 pub struct DescriptionText {
     pub origin: String,

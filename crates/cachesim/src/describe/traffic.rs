@@ -1,4 +1,4 @@
-//! Traffic: what arrives, who answers it, and who else uses the cache.
+//! Traffic: arriving packets, the workers that answer them, and co-runners.
 
 use std::ops::Range;
 use std::path::Path;
@@ -32,11 +32,11 @@ pub struct Traffic {
     pub run: RunSpec,
 }
 
-/// What arrives at the card.
+/// The packets that arrive at the card.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PortSpec {
-    /// Packets a second; as many as the wire carries where nothing is said.
+    /// Packets a second; the wire's capacity if absent.
     pub rate: Option<Spanned<Rate>>,
     /// Bytes of a frame, without checksum, preamble and gap.
     pub packet: Spanned<Bytes>,
@@ -78,7 +78,7 @@ pub struct QueuesSpec {
     /// Packets that the program holds when the send ring is full, before it stops receiving.
     #[serde(default = "software_queue")]
     pub software: Spanned<Count>,
-    /// Packets that a worker takes at a time.
+    /// Packets that a worker takes per poll.
     #[serde(default = "burst")]
     pub burst: Spanned<Count>,
 }
@@ -117,10 +117,10 @@ pub struct WorkersSpec {
     /// Cycles for each packet, misses aside.
     #[serde(default = "cycles")]
     pub cycles: Rate,
-    /// Cycles of each turn that finds packets, beside theirs.
+    /// Cycles of each poll that finds packets, besides those per packet.
     #[serde(default = "no_cycles")]
     pub turn: Rate,
-    /// Ways of the last-level cache that they may fill, as a mask; all where nothing is said.
+    /// Ways of the last-level cache that they may fill, as a mask; all if absent.
     pub ways: Option<Spanned<u32>>,
     #[serde(default)]
     pub read: Option<ReadSpec>,
@@ -135,7 +135,7 @@ pub struct ReadSpec {
     /// Bytes from one read to the next.
     #[serde(default = "line_stride")]
     pub stride: Spanned<Bytes>,
-    /// Packets that arrive before a packet is read: how far behind the reader is.
+    /// How many packets the reader is behind.
     #[serde(default)]
     pub behind: Count,
     /// Copies the packet to the program's memory first, as a kernel's network stack does: the
@@ -159,7 +159,7 @@ pub struct StoreSpec {
     pub skew: Option<Spanned<f64>>,
 }
 
-/// Somebody else who uses the cache.
+/// A co-runner that uses the cache.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CoRunnerSpec {
@@ -178,7 +178,7 @@ pub struct CoRunnerSpec {
     pub writes: Option<Spanned<f64>>,
     /// Ways of the last-level cache that it may fill, as a mask.
     pub ways: Option<Spanned<u32>>,
-    /// It works and rests by turns, each for so long; always at work where nothing is said.
+    /// Length of alternating active and idle phases; always active if absent.
     pub phase: Option<Spanned<Span>>,
 }
 
@@ -192,13 +192,13 @@ pub enum Pattern {
     Sequential,
 }
 
-/// How long it is simulated.
+/// Warm-up and measured time.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RunSpec {
-    /// Before anything counts; a few rounds of all rings where nothing is said.
+    /// Warm-up; a few rounds of all rings if absent.
     pub warm_up: Option<Span>,
-    /// What counts; enough packets for a standard error below 0.1 % where nothing is said.
+    /// Measured time; enough packets for a standard error below 0.1 % if absent.
     pub measure: Option<Span>,
 }
 
@@ -345,7 +345,7 @@ impl Traffic {
     pub fn recheck(&self, machine: &SimulatedMachine) -> Result<(), SimError> {
         let source = DescriptionText { origin: self.name.clone(), text: String::new() };
         self.check(&source, machine).map_err(|error| {
-            // What is wrong comes first; its place in a file is none.
+            // Only the first line, as the value has no place in a file.
             SimError::Value(error.to_string().lines().next().unwrap_or_default().to_owned())
         })
     }

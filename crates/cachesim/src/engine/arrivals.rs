@@ -8,10 +8,10 @@ use super::time::{Picos, of_seconds};
 use crate::describe::traffic::{ArrivalsSpec as Kind, PortSpec};
 use crate::recorded_arrivals::RecordedArrivals;
 
-/// Bytes that a frame takes on the wire beside its own: checksum, preamble and gap.
+/// Bytes per frame on the wire besides its own: checksum, preamble and gap.
 pub const FRAMING: u64 = 24;
 
-/// How much further apart packets are while the rate rises.
+/// Factor on the distance of packets during the ramp.
 const RAMP: f64 = 1.5;
 
 /// One packet that arrives.
@@ -42,7 +42,7 @@ pub struct Arrivals {
 /// Packets of one flow that a generator still sends.
 #[derive(Debug, Clone, Copy, Default)]
 struct Train {
-    left: u32,
+    remaining: u32,
     queue: u32,
 }
 
@@ -57,9 +57,9 @@ impl Arrivals {
     ) -> Arrivals {
         let bytes = port.packet.get_ref().0 as u32;
         let wire = (u64::from(bytes) + FRAMING) as f64 * 8.0 / carried;
-        let asked = port.rate.as_ref().map_or(0.0, |rate| 1.0 / rate.get_ref().0);
-        // The wire carries no more than it can.
-        let distance = of_seconds(asked.max(wire) * 1e3) as f64 / 1e3;
+        let requested = port.rate.as_ref().map_or(0.0, |rate| 1.0 / rate.get_ref().0);
+        // Not more than the capacity of the wire.
+        let distance = of_seconds(requested.max(wire) * 1e3) as f64 / 1e3;
         Arrivals {
             draws: Draws::from(seed),
             distance,
@@ -83,8 +83,8 @@ impl Arrivals {
         }
     }
 
-    /// Packets come slower until then, so that what the empty caches delay at the beginning does
-    /// not stand in the queues for ever where the rate leaves no room to make up for it.
+    /// Slows arrivals until then: at a rate near capacity, the delay by empty caches at the beginning
+    /// would stay in the queues for ever.
     pub fn ramp(&mut self, until: Picos) {
         self.ramp = until;
     }
@@ -115,11 +115,11 @@ impl Arrivals {
         }
         let own = self.next;
         self.next = (own + 1) % self.trains.len();
-        if self.trains[own].left == 0 {
+        if self.trains[own].remaining == 0 {
             let queue = below(self.draws.next(), u64::from(self.queues)) as u32;
-            self.trains[own] = Train { left: self.length, queue };
+            self.trains[own] = Train { remaining: self.length, queue };
         }
-        self.trains[own].left -= 1;
+        self.trains[own].remaining -= 1;
         self.trains[own].queue
     }
 }

@@ -1,4 +1,4 @@
-//! The card: writes what arrives into posted buffers, reads what is to be sent.
+//! The network card: writes received packets into posted buffers and reads packets to be sent.
 
 use super::arrivals::{Arrival, FRAMING};
 use super::socket::{Packet, Socket};
@@ -58,7 +58,7 @@ impl Card {
         }
     }
 
-    /// A packet arrives; says from when on its worker can see it, unless it was dropped.
+    /// Receives a packet; returns when its worker can see it, unless it was dropped.
     pub fn receive(
         &mut self,
         arrival: Arrival,
@@ -89,7 +89,7 @@ impl Card {
             socket.card_writes(rings.completions.round(line), 1, false, now);
         }
         rings.received += 1;
-        // Writes that memory has not taken yet hold the bus.
+        // Writes that wait for memory block the bus.
         let bus = f64::from(arrival.bytes) * self.bus_byte * socket.dram.stretch(start);
         let done = start + bus as Picos;
         self.write_free = done;
@@ -106,8 +106,8 @@ impl Card {
         Some(visible)
     }
 
-    /// Fetches one packet of the next queue that has one and puts it on the wire; says when the
-    /// next can be fetched, unless there is none.
+    /// Fetches one packet of the next queue that has one and sends it; returns when the next can be
+    /// fetched, unless there is none.
     pub fn send(
         &mut self,
         now: Picos,

@@ -1,4 +1,4 @@
-//! A core that uses the cache for something else.
+//! A core of a co-runner.
 
 use model::random::Draws;
 
@@ -9,12 +9,12 @@ use super::time::{Picos, of_span};
 use crate::describe::traffic::{CoRunnerSpec as Described, Pattern};
 
 /// Accesses in one turn.
-const TURN: u32 = 64;
+const ACCESSES_PER_TURN: u32 = 64;
 
 #[derive(Debug)]
 pub struct CoRunner {
     core: usize,
-    /// Which of the described neighbours it is a core of.
+    /// Index of its description.
     pub of: usize,
     region: Region,
     pattern: Pattern,
@@ -53,7 +53,7 @@ impl CoRunner {
         }
     }
 
-    /// The ways of all neighbours that are its own too; its own where there are none.
+    /// The intersection of the co-runners' ways with its own; its own if that is empty.
     fn own_ways(&self, all: u32) -> u32 {
         match self.ways & all {
             0 => self.ways,
@@ -61,7 +61,7 @@ impl CoRunner {
         }
     }
 
-    /// Some accesses; says when it goes on.
+    /// Makes some accesses; returns when it continues.
     pub fn turn(&mut self, now: Picos, socket: &mut Socket) -> Picos {
         if let Some(phase) = self.phase
             && now / phase % 2 == 1
@@ -70,7 +70,7 @@ impl CoRunner {
         }
         let ways = self.own_ways(socket.setting.co_runners);
         let mut spent = 0;
-        for _ in 0..TURN {
+        for _ in 0..ACCESSES_PER_TURN {
             let random = self.draws.next();
             let line = match self.pattern {
                 Pattern::Random => self.region.drawn(random),
@@ -92,7 +92,7 @@ mod tests {
     use crate::{SimulatedMachine, Traffic};
 
     #[test]
-    fn each_neighbour_stays_in_its_own_mask() {
+    fn each_co_runner_stays_in_its_own_mask() {
         let machine = SimulatedMachine::open("xeon-gold-6140").unwrap();
         let traffic = Traffic::open("co-run", &machine).unwrap();
         let mut described = traffic.neighbours[0].clone();

@@ -1,9 +1,9 @@
-//! The simulation in time: packets arrive, cores answer, neighbours compute, and each waits for
-//! lines as long as the caches and memory make it wait.
+//! Discrete-event simulation: packets arrive, workers answer, co-runners compute, and each waits for
+//! lines as the caches and memory dictate.
 //!
-//! One queue of events, each the turn of one agent. Within a turn the caches change at once; turns
-//! are short (a burst of packets, 64 accesses), so that agents interleave as finely as they do on
-//! a machine whose cores run a few microseconds between two looks at shared state.
+//! One queue of events, each the turn of one actor. Within a turn the caches change at once; turns
+//! are short (a burst of packets, 64 accesses), so that actors interleave about as finely as cores
+//! of a real machine.
 
 mod arrivals;
 mod card;
@@ -43,20 +43,20 @@ pub use tally::{Levels, Tally};
 use time::{Picos, of_seconds, of_span, seconds};
 use worker::{Worker, WorkerNext};
 
-/// Packets that are measured where nothing is said.
+/// Default number of measured packets.
 const MEASURED: f64 = 200_000.0;
-/// Rounds of all rings before anything counts where nothing is said.
+/// Default warm-up in rounds of all rings.
 const ROUNDS: f64 = 6.0;
-/// And at least so long, or so many packets if those take less: a queue that is slower than its
-/// packets by a few thousandths takes that long to fill.
+/// Shortest warm-up, or this many packets if they take less: a queue that is a few thousandths
+/// slower than its packets takes that long to fill.
 pub(crate) const SETTLED: Duration = Duration::from_millis(150);
 const SETTLED_PACKETS: f64 = 1_200_000.0;
 /// From the card's doorbell to its first fetch.
 const DOORBELL: Picos = 150_000;
 /// The longest simulated time.
-const LONGEST: f64 = 3600.0;
+const MAX_TIME: f64 = 3600.0;
 
-/// Whose turn it is. In this order where the instant is the same.
+/// The next actor; this is the order at the same instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum NextActor {
     Measure,
@@ -85,18 +85,18 @@ pub struct Simulation {
     buffers: usize,
 }
 
-/// What one simulation counted in its window.
+/// Counts of one simulation in its window.
 #[derive(Debug, Clone)]
 pub struct Counted {
-    /// Seconds that were counted, after so many that were not.
+    /// Seconds of the window, and of the warm-up before it.
     pub window: f64,
     pub warm_up: f64,
     pub tally: Tally,
-    /// One of each described neighbour.
+    /// One per described co-runner.
     pub co_runners: Vec<Levels>,
     /// Bytes of memory that the simulated caches took.
     pub footprint: usize,
-    /// Every setting that held, and from when on.
+    /// Every setting, and when it began.
     pub settings: Vec<Change>,
     /// Buffers that are neither in the pool nor in a ring: 0, or something was lost.
     pub lost_buffers: i64,
@@ -112,7 +112,7 @@ impl Simulation {
         let workers = *traffic.workers.cores.get_ref() as usize;
         let others: u32 = traffic.neighbours.iter().map(|n| *n.cores.get_ref()).sum();
         let mut regions = Regions::default();
-        // Buffers come first: their number times their stride is their place.
+        // Buffers come first, so that number times stride is their address.
         let count = traffic.pool.buffers.get_ref().0;
         regions.take(count * traffic.pool.stride.get_ref().0);
         let shared = traffic.workers.store.as_ref().map(|store| {
@@ -144,7 +144,7 @@ impl Simulation {
             mix(traffic.seed ^ 0x5eed),
         );
         let round = workers.len() as f64 * traffic.queues.receive.get_ref().0 as f64;
-        let packets = |count: f64| of_seconds((count * arrivals.distance()).min(LONGEST));
+        let packets = |count: f64| of_seconds((count * arrivals.distance()).min(MAX_TIME));
         let rounds = packets(ROUNDS * round.max(8192.0));
         let settled = rounds.max(packets(SETTLED_PACKETS).min(of_span(Span(SETTLED))));
         let warm_up = traffic.run.warm_up.map_or(settled, of_span);
@@ -258,7 +258,7 @@ impl Simulation {
         }
     }
 
-    /// Forgets what was counted while the caches filled.
+    /// Resets the counters after the warm-up.
     fn reset(&mut self) {
         let mut latency = self.socket.tally.latency.clone();
         latency.reset();
@@ -278,7 +278,7 @@ impl Simulation {
         for neighbour in &self.co_runners {
             neighbours[neighbour.of].add(neighbour.levels);
         }
-        let held: usize = self.workers.iter().map(Worker::buffers_held).sum();
+        let buffers_in_use: usize = self.workers.iter().map(Worker::buffers_held).sum();
         Counted {
             window: seconds(self.measure),
             warm_up: seconds(self.warm_up),
@@ -286,7 +286,7 @@ impl Simulation {
             co_runners: neighbours,
             settings: self.policy_driver.changes,
             footprint: self.socket.caches.footprint(),
-            lost_buffers: self.buffers as i64 - (self.pool.left() + held) as i64,
+            lost_buffers: self.buffers as i64 - (self.pool.left() + buffers_in_use) as i64,
         }
     }
 }

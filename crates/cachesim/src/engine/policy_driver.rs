@@ -1,4 +1,4 @@
-//! Shows a controller what happened and turns what it wants turned.
+//! Gives a controller its observations and applies its settings.
 
 use super::co_runner::CoRunner;
 use super::socket::Socket;
@@ -57,17 +57,17 @@ impl PolicyDriver {
         PolicyDriver { controller, before: Totals::default(), since: 0, changes }
     }
 
-    /// The window of the controller, if there is one.
+    /// The length of the controller's window, if there is one.
     pub fn window(&self) -> Option<Picos> {
         self.controller.as_ref().map(|controller| of_seconds(controller.window()).max(1))
     }
 
-    /// The counters were set to nothing.
+    /// Restarts the window after the counters were reset.
     pub fn reset_counters(&mut self, now: Picos) {
         (self.before, self.since) = (Totals::default(), now);
     }
 
-    /// The end of a window; says when the next ends.
+    /// Ends a window; returns when the next one ends.
     pub fn turn(
         &mut self,
         now: Picos,
@@ -78,7 +78,7 @@ impl PolicyDriver {
         let controller = self.controller.as_mut()?;
         let totals = Totals::of(&socket.tally, neighbours);
         if now - self.since < window / 2 {
-            // The counters have just begun again: too short a window to judge by.
+            // The counters were just reset: the window is too short.
             return Some(now + window);
         }
         let before = std::mem::replace(&mut self.before, totals);

@@ -1,14 +1,14 @@
-//! Where things lie in the simulated memory.
+//! Allocation of simulated memory.
 
 use crate::cache::{LINE, LineNumber};
 
-/// Hands out memory from the bottom up.
+/// Allocates memory from the bottom up.
 #[derive(Debug, Clone, Default)]
 pub struct Regions {
     next: LineNumber,
 }
 
-/// Lines beside each other.
+/// Consecutive lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     pub first: LineNumber,
@@ -16,7 +16,7 @@ pub struct Region {
 }
 
 impl Regions {
-    /// Room for so many bytes, on a page of its own.
+    /// Allocates page-aligned memory.
     pub fn take(&mut self, bytes: u64) -> Region {
         let lines = bytes.div_ceil(LINE) as u32;
         let first = self.next;
@@ -26,7 +26,7 @@ impl Regions {
 }
 
 impl Region {
-    /// The line at a position, counted round and round.
+    /// The line at a position modulo the region's length.
     #[inline]
     pub fn round(self, position: u64) -> LineNumber {
         self.first + (position % u64::from(self.lines)) as u32

@@ -1,4 +1,4 @@
-//! What all agents share: the caches, memory and the tally.
+//! State that all actors share: the caches, memory and the tally.
 
 use super::dram::Dram;
 use super::tally::Tally;
@@ -14,11 +14,11 @@ use crate::pool::Buffer;
 pub struct Packet {
     pub buffer: Buffer,
     pub bytes: u32,
-    /// When it came to the card.
+    /// When it arrived at the card.
     pub arrived: Picos,
     /// From when on its worker can see it.
     pub visible: Picos,
-    /// The last of those whose descriptors the card fetches together.
+    /// The last packet whose descriptor the card fetches with others.
     pub ends_fetch: bool,
 }
 
@@ -56,7 +56,7 @@ impl Socket {
         n.is_multiple_of(self.completions_per_line).then_some(n)
     }
 
-    /// A core's access; what it waits, when others of its misses overlap with this one.
+    /// A core's access; returns the wait, given overlapping misses.
     #[inline]
     pub fn access(
         &mut self,
@@ -93,7 +93,7 @@ impl Socket {
         waited
     }
 
-    /// A core's prefetcher brings a line: nobody waits and nothing is counted as asked for.
+    /// A prefetch of a core: no wait, and not counted as an access.
     #[inline]
     pub fn prefetch(&mut self, core: usize, line: LineNumber, now: Picos) {
         let before = self.caches.memory;
@@ -124,11 +124,11 @@ impl Socket {
         self.dram.carry(now, after.reads() + after.writes() - before);
     }
 
-    /// A packet was dealt with, so long after it arrived.
+    /// Records a finished packet and its latency.
     pub fn finish(&mut self, took: Picos, sent_bytes: u32) {
         self.tally.finished += 1;
         self.tally.sent_bytes += u64::from(sent_bytes);
-        // It grows as far as it has to; nothing is too long for it.
+        // The histogram resizes itself, so recording cannot fail.
         let _grown = self.tally.latency.record((took / 1000).max(1));
     }
 }

@@ -1,10 +1,10 @@
-//! What is counted while a window is open.
+//! Counters of a window.
 
 use hdrhistogram::Histogram;
 
 use crate::memory::{Hits, Level, MemoryLines};
 
-/// Accesses of cores by how near they found the line.
+/// Accesses of cores by the level that served them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Levels {
     pub private: u64,
@@ -69,7 +69,7 @@ pub struct Tally {
     pub read: Hits,
     pub workers: Levels,
     pub busy: u64,
-    /// From the arrival at the card to the end of what was asked, in nanoseconds.
+    /// From the arrival at the card to the end of the request, in nanoseconds.
     pub latency: Histogram<u64>,
     pub memory: MemoryLines,
 }

@@ -23,15 +23,15 @@ const RECLAIM: usize = 64;
 /// The card fetches the descriptors of so many packets or more together when they are posted
 /// together; of fewer, one by one.
 const FETCHED_TOGETHER: usize = 6;
-/// Until a worker that found nothing to do looks again.
-const LOOK_AGAIN: Picos = 200_000;
+/// Poll interval of an idle worker.
+const POLL_INTERVAL: Picos = 200_000;
 
 /// The rings of one worker as its core and the card see them.
 #[derive(Debug)]
 pub struct Rings {
     /// Buffers for packets to come.
     pub posted: VecDeque<Buffer>,
-    /// Packets that came and were not taken.
+    /// Received packets that were not taken.
     pub ready: VecDeque<Packet>,
     /// Packets to be sent.
     pub sending: VecDeque<Packet>,
@@ -47,7 +47,7 @@ pub struct Rings {
     pub send_free: Picos,
 }
 
-/// What a worker does with a packet.
+/// The work on a packet.
 #[derive(Debug)]
 enum Work {
     Forward,
@@ -69,7 +69,7 @@ pub struct Worker {
     queue: usize,
     burst: usize,
     cycles: Picos,
-    /// Of a turn that finds packets, beside theirs.
+    /// Of a poll that finds packets, besides those per packet.
     turn: Picos,
     posts: u64,
     refills: u64,
@@ -80,24 +80,24 @@ pub struct Worker {
     stride: u32,
     reply: u32,
     prefetch: Prefetch,
-    /// It found nothing when it looked last.
+    /// Its last poll found nothing.
     rested: bool,
 }
 
-/// Lines behind the first of a packet that the core's prefetchers bring.
+/// Lines after the first of a packet that the core's prefetchers fetch.
 #[derive(Debug)]
 struct Prefetch {
-    /// Where the core rested before the packet came.
+    /// If the core was idle before the packet.
     rested: u32,
-    /// Where it came from another one.
+    /// If it came from another packet.
     busy: u32,
 }
 
-/// When a worker goes on.
+/// When a worker continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerNext {
     At(Picos),
-    /// When a packet comes.
+    /// When a packet arrives.
     Idle,
 }
 
@@ -197,16 +197,16 @@ impl Worker {
             + held
     }
 
-    /// One turn: gives the card what is ready, fills the receive ring, takes a burst and answers
-    /// it. Says when the next turn is and whether the card got something to send.
+    /// One turn: posts packets to the card, refills the receive ring, takes a burst and answers it.
+    /// Returns the next turn, and whether the card got packets to send.
     pub fn turn(&mut self, now: Picos, socket: &mut Socket, pool: &mut Pool) -> (WorkerNext, bool) {
         self.software.extend(self.outgoing.drain(..));
         let mut spent = 0;
         let sends = self.send(now, &mut spent, socket, pool);
         if self.software.len() > self.queue {
-            // Blocked: nothing is received until the send ring has room.
+            // Blocked until the send ring has room.
             let last = self.reported_together() - 1;
-            let next = self.rings.sent.get(last).map_or(now + LOOK_AGAIN, |(at, _)| *at);
+            let next = self.rings.sent.get(last).map_or(now + POLL_INTERVAL, |(at, _)| *at);
             return (WorkerNext::At(next.max(now + spent + 1)), sends);
         }
         self.refill(now, &mut spent, socket, pool);
@@ -216,9 +216,9 @@ impl Worker {
         if count == 0 {
             let next = match self.rings.ready.front() {
                 Some(packet) => WorkerNext::At(packet.visible.max(now + spent)),
-                None if !self.software.is_empty() => WorkerNext::At(now + spent.max(LOOK_AGAIN)),
+                None if !self.software.is_empty() => WorkerNext::At(now + spent.max(POLL_INTERVAL)),
                 None if self.rings.posted.len() < self.receive => {
-                    WorkerNext::At(now + spent.max(LOOK_AGAIN))
+                    WorkerNext::At(now + spent.max(POLL_INTERVAL))
                 }
                 None => WorkerNext::Idle,
             };
@@ -236,7 +236,7 @@ impl Worker {
         (WorkerNext::At(now + spent), sends)
     }
 
-    /// Reclaims what was sent and posts what is to be sent.
+    /// Reclaims sent buffers and posts packets to be sent.
     fn send(
         &mut self,
         now: Picos,
@@ -264,7 +264,7 @@ impl Worker {
         count > 0
     }
 
-    /// Sent packets of which the card tells together.
+    /// Sent packets per completion.
     fn reported_together(&self) -> usize {
         RECLAIM.min(self.send / 4).max(1)
     }
@@ -348,10 +348,10 @@ impl Worker {
                 }
                 let lines = value.div_ceil(LINE);
                 let count = u64::from(values.lines) / lines;
-                // A power of a uniform number: rank r is asked for as r^-skew.
+                // A power of a uniform number: rank r has popularity r^-skew.
                 let share = self.draws.unit().powf(*shape);
                 let rank = ((count as f64 * share) as u64).min(count - 1);
-                // Popular values do not lie beside each other.
+                // Popular values are scattered.
                 let place = below(model::random::mix(rank), count) * lines;
                 let mut reply = VecDeque::new();
                 if !pool.take(core, 1, &mut reply) {

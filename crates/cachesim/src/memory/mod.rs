@@ -5,7 +5,7 @@ mod snoop_filter;
 use crate::cache::{Cache, Geometry, LINE, LineNumber, Replacement};
 use snoop_filter::{SnoopFilter, cores_of};
 
-/// What the caches of a socket are made of.
+/// The shape of the caches of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheShape {
     pub shared: Geometry,
@@ -17,26 +17,25 @@ pub struct CacheShape {
     pub cores: usize,
     /// Whatever a private cache holds, the shared one holds too.
     pub inclusive: bool,
-    /// Where the shared cache keeps a line that a device wrote once a core has read it.
+    /// Policy for a device-written line that a core has read.
     pub consumed: ConsumedPolicy,
 }
 
-/// What becomes of a line that a device wrote when a core takes it into its private cache.
-/// Lines that no device wrote move to the private cache and leave the shared one, unless that
-/// is inclusive.
+/// Policy for a device-written line that a core takes into its private cache. Other lines move to
+/// the private cache and leave the shared one, unless that is inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsumedPolicy {
-    /// The shared cache keeps it where it stands.
+    /// It stays in its way of the shared cache.
     Keep,
-    /// The shared cache keeps it in one of these ways (Skylake-SP's "inclusive ways"). Of a line
-    /// that only a prefetcher took, and of one that no device wrote, a device's next write is a hit
-    /// too, but brings it back to the device's own ways.
+    /// It moves to one of these ways of the shared cache (Skylake-SP's "inclusive ways"). If only a
+    /// prefetcher took the line, or no device wrote it, a device's next write hits it, too, but moves
+    /// it back to the device's own ways.
     Migrate { ways: u32 },
     /// It leaves the shared cache.
     Move,
 }
 
-/// How near a core found a line.
+/// The level that served a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     Private,
@@ -46,7 +45,7 @@ pub enum Level {
     Memory,
 }
 
-/// Why a core takes a line.
+/// The kind of a core's access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AccessReason {
     Read,
@@ -81,8 +80,7 @@ impl MemoryLines {
     }
 }
 
-/// Lines that a device asked for: those that the caches had, and those that they had not. A write
-/// hits only what the shared cache has.
+/// Lines that a device accessed, by hit and miss. A write hits only in the shared cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hits {
     pub hits: u64,
@@ -100,7 +98,7 @@ impl Hits {
         self.hits + self.misses
     }
 
-    /// Between 0 and 1; none where nothing was asked for.
+    /// Between 0 and 1; none without accesses.
     pub fn rate(self) -> Option<f64> {
         (self.total() > 0).then(|| self.hits as f64 / self.total() as f64)
     }
@@ -113,18 +111,18 @@ impl std::ops::AddAssign for Hits {
     }
 }
 
-/// Lines that are looked up at a time.
-const RUN: usize = 16;
+/// Lines per lookup batch.
+const BATCH: usize = 16;
 
 /// Sets, and the ways of them that hold each line.
 struct WaySets {
-    places: [(u32, u32); RUN],
+    places: [(u32, u32); BATCH],
 }
 
 /// All caches of one socket.
 #[derive(Debug, Clone)]
 pub struct Caches {
-    /// A mark says that a device wrote the line last, and that no prefetcher moved it since.
+    /// A mark: a device wrote the line last, and no prefetcher has moved it since.
     shared: Cache,
     private: Vec<Cache>,
     snoop_filter: SnoopFilter,
@@ -182,7 +180,7 @@ impl Caches {
                 let hit = self.device_writes_line(line, set as usize, seen, ways, whole);
                 hits.count(hit);
             }
-            from += RUN as u32;
+            from += BATCH as u32;
         }
         hits
     }
@@ -205,17 +203,17 @@ impl Caches {
                 hits.count(hit);
                 self.memory.device_reads += u64::from(!hit);
             }
-            from += RUN as u32;
+            from += BATCH as u32;
         }
         hits
     }
 
-    /// Sets and ways of the next lines, found before anything is changed: independent look-ups
-    /// wait for memory at the same time. A function of its own, so that its loops have the registers.
+    /// Sets and ways of the next lines, looked up before anything changes, so that independent lookups
+    /// overlap their cache misses. A function of its own for better register allocation.
     #[inline(never)]
     fn look_ahead(&self, from: LineNumber, last: LineNumber) -> WaySets {
-        let mut run = WaySets { places: [(0, 0); RUN] };
-        let count = RUN.min((last - from) as usize);
+        let mut run = WaySets { places: [(0, 0); BATCH] };
+        let count = BATCH.min((last - from) as usize);
         let places = &mut run.places[..count];
         self.shared.geometry().sets_from(from, places.iter_mut().map(|(set, _)| set));
         for (line, (set, seen)) in (from..).zip(places) {
@@ -229,44 +227,44 @@ impl Caches {
         &mut self,
         line: LineNumber,
         set: usize,
-        seen: u32,
+        looked_up: u32,
         ways: Option<u32>,
         whole: bool,
     ) -> bool {
         let holders = self.snoop_filter.holders(set, line);
-        let held = holders != 0;
-        if held {
+        let is_shared = holders != 0;
+        if is_shared {
             self.take_back(set, line, holders);
         }
-        // What was seen may have been evicted since, but nothing else can have come in.
-        let way = seen.trailing_zeros();
+        // The line may have been evicted since, but it cannot have been inserted.
+        let way = looked_up.trailing_zeros();
         match ways {
             Some(mask) => {
-                let found = seen != 0
+                let was_hit = looked_up != 0
                     && if self.goes_back(set, way, mask) {
                         self.send_back(set, way, line, mask)
                     } else {
-                        // Write update: wherever it stands.
+                        // Write update, in whichever way it is.
                         self.shared.rewrite(set, way, line)
                     };
-                if !found {
-                    self.memory.device_reads += u64::from(!whole && !held);
+                if !was_hit {
+                    self.memory.device_reads += u64::from(!whole && !is_shared);
                     self.place(set, line, mask, true, true);
                 }
-                found
+                was_hit
             }
             None => {
-                if seen != 0 && self.shared.holds(set, way, line) {
+                if looked_up != 0 && self.shared.holds(set, way, line) {
                     self.shared.remove(set, way);
                 }
                 self.memory.device_writes += 1;
-                // What was there is invalid now: nothing was hit.
+                // The copies are invalidated, which is no hit.
                 false
             }
         }
     }
 
-    /// Whether a line in this way goes to the device's ways when a device writes it.
+    /// Whether a device's write moves a line from this way to the device's ways.
     #[inline(always)]
     fn goes_back(&self, set: usize, way: u32, mask: u32) -> bool {
         matches!(self.consumed, ConsumedPolicy::Migrate { .. })
@@ -274,7 +272,7 @@ impl Caches {
             && !self.shared.is_marked(set, way)
     }
 
-    /// Puts a line into the device's ways, if it still stands where it was seen.
+    /// Moves a line to the device's ways, if it is still where it was looked up.
     fn send_back(&mut self, set: usize, way: u32, line: LineNumber, mask: u32) -> bool {
         let there = self.shared.holds(set, way, line);
         if there {
@@ -325,14 +323,14 @@ impl Caches {
         let set = self.shared.set_of(line);
         let others = self.snoop_filter.holders(set, line);
         let mut dirty = write;
-        let found = self.shared.find(set, line);
-        let level = match (found, others) {
+        let way_found = self.shared.find(set, line);
+        let level = match (way_found, others) {
             (Some(way), _) => {
                 self.shared.touch(set, way);
                 if write {
                     self.take_back(set, line, others);
                 } else if self.clean(line, others) {
-                    // What another core changed is known here from now on.
+                    // Another core's change is written back to the shared cache here.
                     self.shared.soil(set, way);
                 }
                 // A line that several cores read stays.
@@ -362,8 +360,8 @@ impl Caches {
         level
     }
 
-    /// A line of the shared cache goes to a private one; says whether the private copy carries
-    /// the only changes.
+    /// Moves a line of the shared cache to a private one; returns whether the private copy has the
+    /// only changes.
     fn hand_over(&mut self, set: usize, line: LineNumber, way: u32, access: AccessReason) -> bool {
         let device = self.shared.is_marked(set, way);
         if self.inclusive {
@@ -415,7 +413,7 @@ impl Caches {
         }
     }
 
-    /// A line that left a private cache goes to the shared one.
+    /// Moves a line evicted from a private cache to the shared one.
     fn retire(&mut self, set: usize, line: LineNumber, dirty: bool, ways: u32) {
         match self.shared.find(set, line) {
             Some(way) if dirty => self.shared.soil(set, way),
@@ -425,7 +423,7 @@ impl Caches {
         }
     }
 
-    /// Takes a line out of the private caches of `holders`; says whether one had changed it.
+    /// Removes a line from the private caches of `holders`; returns whether a copy was dirty.
     #[inline(never)]
     fn take_back(&mut self, set: usize, line: LineNumber, holders: u64) -> bool {
         for core in cores_of(holders) {
@@ -438,12 +436,12 @@ impl Caches {
         self.at_holders(line, holders, Cache::remove)
     }
 
-    /// Makes the copies of `holders` clean; says whether one was not.
+    /// Cleans the copies of `holders`; returns whether one was dirty.
     fn clean(&mut self, line: LineNumber, holders: u64) -> bool {
         self.at_holders(line, holders, Cache::wash)
     }
 
-    /// Does something to each copy of a line that `holders` have; says whether one was dirty.
+    /// Applies `does` to each copy of `holders`; returns whether one was dirty.
     fn at_holders(
         &mut self,
         line: LineNumber,

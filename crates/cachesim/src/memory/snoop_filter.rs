@@ -1,21 +1,21 @@
-//! Which private caches hold a line: the snoop filter beside the last-level cache.
+//! The snoop filter: which private caches hold a line.
 
 use crate::cache::{Cache, Geometry, LineNumber, Replacement, ways_of};
 
 /// Cores that hold a line, one bit each.
 pub type Cores = u64;
 
-/// A set-associative table of lines and their holders. A line that has to leave it has to leave
-/// the private caches too, as in processors with a non-inclusive last-level cache.
+/// A set-associative table of lines and their holders. A line that is evicted from it is evicted
+/// from the private caches, too, as in processors with a non-inclusive last-level cache.
 #[derive(Debug, Clone)]
 pub struct SnoopFilter {
     table: Cache,
     holders: Vec<Cores>,
-    /// Entries in each set, so that most questions need not look at the table.
+    /// Entries in each set, so that most lookups skip the table.
     taken: Vec<u8>,
 }
 
-/// An entry that had to go: whoever holds the line has to give it up.
+/// An evicted entry: the holders must give up the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Displaced {
     pub line: LineNumber,
@@ -35,7 +35,7 @@ impl SnoopFilter {
         if self.taken[set] == 0 { 0 } else { self.among(set, line) }
     }
 
-    /// The same where the set has entries. A function of its own, so that callers stay short.
+    /// The slow path, for a set with entries. Not inlined, so that callers stay short.
     #[inline(never)]
     fn among(&self, set: usize, line: LineNumber) -> Cores {
         match self.table.find(set, line) {
@@ -63,7 +63,7 @@ impl SnoopFilter {
         }
     }
 
-    /// Takes a holder away; the entry of a line that nobody holds goes.
+    /// Removes a holder, and the entry if it was the last.
     pub fn drop(&mut self, set: usize, line: LineNumber, core: usize) {
         let Some(way) = self.table.find(set, line) else { return };
         let slot = self.table.slot(set, way);
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(directory.add(0, 7, 40), None);
         assert_eq!(cores_of(directory.holders(0, 7)).collect::<Vec<_>>(), [0, 40]);
         assert_eq!(directory.add(0, 8, 1), None);
-        let gone = directory.add(0, 9, 1).unwrap();
-        assert_eq!(gone, Displaced { line: 7, holders: 1 | 1 << 40 });
+        let displaced = directory.add(0, 9, 1).unwrap();
+        assert_eq!(displaced, Displaced { line: 7, holders: 1 | 1 << 40 });
         directory.drop(0, 8, 1);
         assert_eq!(directory.holders(0, 8), 0);
         assert_eq!(directory.add(0, 10, 2), None);

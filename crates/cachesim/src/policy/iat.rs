@@ -3,19 +3,19 @@
 //!
 //! Each window it compares the card's allocations, its hits and the cores' misses with those of
 //! the window before, and moves one way a step: to the card while it allocates much (I/O demand),
-//! to the workers while they miss more although the card is at ease (core demand), back to where
-//! it was while nothing needs it (reclaim). The workers have ways of their own; the neighbours, which
-//! IAT would call best-effort, share the others with the card. IAT polls each second; simulated runs
-//! last tens of milliseconds, so the window is shorter here.
+//! to the workers while they miss more although the card allocates little (core demand), back
+//! while neither needs it (reclaim). The workers have ways of their own; the co-runners, IAT's
+//! best-effort tenants, share the others with the card. IAT polls each second; simulated runs last
+//! tens of milliseconds, so the window is shorter here.
 
 use super::{Controller, PolicyOptions, WayMask, WindowObservation};
 
-/// Changes below this share are none (IAT's threshold of stability).
+/// Smaller relative changes are ignored (IAT's threshold of stability).
 const STABLE: f64 = 0.03;
-/// Allocations of the card a second, below which it is at ease (IAT's low threshold of misses).
-const FEW: f64 = 1e6;
-const MOST_CARD: u32 = 6;
-const LEAST: u32 = 2;
+/// Allocations of the card a second that count as few (IAT's low threshold of misses).
+const FEW_ALLOCATIONS: f64 = 1e6;
+const MAX_CARD_WAYS: u32 = 6;
+const MIN_WAYS: u32 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -38,12 +38,12 @@ pub struct Iat {
 impl Iat {
     pub fn new(choice: PolicyOptions) -> Self {
         let card = choice.usual.max(1);
-        let workers = LEAST.max(choice.ways / 4).min(choice.ways - 1);
+        let workers = MIN_WAYS.max(choice.ways / 4).min(choice.ways - 1);
         Iat { choice, state: State::LowKeep, card, workers, before: None }
     }
 
-    /// The workers have the lowest ways for themselves; the neighbours, as IAT's best-effort
-    /// tenants, have all others and share the highest with the card.
+    /// The workers have the lowest ways for themselves; the co-runners, IAT's best-effort tenants, have
+    /// all others and share the highest with the card.
     fn setting(&self) -> WayMask {
         let workers = self.choice.lowest(self.workers);
         WayMask {
@@ -68,20 +68,20 @@ impl Controller for Iat {
         self.setting()
     }
 
-    fn next(&mut self, seen: &WindowObservation) -> WayMask {
-        let Some(before) = self.before.replace(*seen) else { return self.setting() };
-        let allocations = seen.write_misses as f64 / seen.seconds;
+    fn next(&mut self, observed: &WindowObservation) -> WayMask {
+        let Some(before) = self.before.replace(*observed) else { return self.setting() };
+        let allocations = observed.write_misses as f64 / observed.seconds;
         let of = |observed: &WindowObservation, what: fn(&WindowObservation) -> u64| {
             what(observed) as f64 / observed.seconds
         };
         let misses = change(of(&before, |o| o.write_misses), allocations);
-        let hits = change(of(&before, |o| o.write_hits), of(seen, |o| o.write_hits));
-        let cores = change(of(&before, |o| o.worker_misses), of(seen, |o| o.worker_misses));
-        let high = allocations > FEW;
+        let hits = change(of(&before, |o| o.write_hits), of(observed, |o| o.write_hits));
+        let cores = change(of(&before, |o| o.worker_misses), of(observed, |o| o.worker_misses));
+        let high = allocations > FEW_ALLOCATIONS;
         self.state = match self.state {
             State::LowKeep if high && misses > STABLE && hits < -STABLE => State::CoreDemand,
             State::LowKeep if high => State::IoDemand,
-            State::IoDemand if self.card >= MOST_CARD => State::HighKeep,
+            State::IoDemand if self.card >= MAX_CARD_WAYS => State::HighKeep,
             State::IoDemand if misses < -STABLE && !high => State::Reclaim,
             State::IoDemand if high => State::IoDemand,
             State::HighKeep if !high || misses < -STABLE * 4.0 => State::Reclaim,
@@ -94,13 +94,15 @@ impl Controller for Iat {
         };
         let free = self.choice.ways.saturating_sub(self.card + self.workers);
         match self.state {
-            State::IoDemand => self.card = (self.card + 1).min(MOST_CARD).min(self.choice.ways - 1),
-            State::CoreDemand if free > LEAST => self.workers += 1,
-            State::Reclaim if self.card > LEAST => self.card -= 1,
-            State::Reclaim if self.workers > LEAST => self.workers -= 1,
+            State::IoDemand => {
+                self.card = (self.card + 1).min(MAX_CARD_WAYS).min(self.choice.ways - 1)
+            }
+            State::CoreDemand if free > MIN_WAYS => self.workers += 1,
+            State::Reclaim if self.card > MIN_WAYS => self.card -= 1,
+            State::Reclaim if self.workers > MIN_WAYS => self.workers -= 1,
             _ => {}
         }
-        if self.state == State::Reclaim && self.card <= LEAST {
+        if self.state == State::Reclaim && self.card <= MIN_WAYS {
             self.state = State::LowKeep;
         }
         self.setting()
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_allocates_much_gets_one_way_a_step_up_to_its_most() {
+    fn a_card_that_allocates_much_gains_one_way_per_step() {
         let mut iat = Iat::new(CHOICE);
         assert_eq!(iat.begin().card.count_ones(), 2);
         let ways: Vec<u32> =
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn no_group_loses_all_ways_and_neighbours_stay_clear_of_the_workers() {
+    fn no_group_loses_all_ways_and_co_runners_avoid_the_workers() {
         let mut iat = Iat::new(CHOICE);
         for i in 0..50 {
             let setting = iat.next(&seen(if i % 20 < 10 { 1_000_000 } else { 0 }));

@@ -1,8 +1,8 @@
-//! Who may fill which ways: fixed settings and controllers that change them while it runs.
+//! Policies for the allocation of ways: fixed settings, and controllers that adapt them.
 //!
-//! A controller sees what counters of real processors tell (per window: lines that the card wrote
-//! and found, misses of each group of cores, work done) and turns what real processors let one
-//! turn: the card's ways and a mask of ways for each group.
+//! A controller observes what counters of real processors give (per window: hits and misses of the
+//! card's writes, misses of each group of cores, work done) and sets what real processors offer:
+//! the card's ways and a mask of ways for each group.
 
 mod iat;
 mod phase_and_rate;
@@ -19,7 +19,7 @@ pub struct WayMask {
     pub card: u32,
     /// Ways that the workers may fill.
     pub workers: u32,
-    /// Ways that the neighbours may fill, each of them only those of its own mask.
+    /// Ways that the co-runners may fill, each within its own mask.
     pub co_runners: u32,
 }
 
@@ -31,14 +31,14 @@ impl WayMask {
     }
 }
 
-/// What a controller may choose from.
+/// The options of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyOptions {
     /// Ways of the cache.
     pub ways: u32,
-    /// Ways of the card when nobody turns anything.
+    /// Default ways of the card.
     pub usual: u32,
-    /// Masks from the traffic's description; of the neighbours, all together.
+    /// Masks from the traffic's description; for the co-runners, their union.
     pub workers: u32,
     pub co_runners: u32,
 }
@@ -58,7 +58,7 @@ impl PolicyOptions {
         self.every() >> (self.ways - count.min(self.ways))
     }
 
-    /// What the machine does when nobody turns anything.
+    /// The machine's default setting.
     pub fn usual(self) -> WayMask {
         WayMask {
             card: self.highest(self.usual),
@@ -68,11 +68,11 @@ impl PolicyOptions {
     }
 }
 
-/// What happened in one window.
+/// The observations of one window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct WindowObservation {
     pub seconds: f64,
-    /// Lines that the card wrote and that were there, or had to be allocated (or went to memory).
+    /// Lines that the card wrote, by hit, and by allocation or write to memory.
     pub write_hits: u64,
     pub write_misses: u64,
     /// Lines that the card read.
@@ -83,7 +83,7 @@ pub struct WindowObservation {
     pub busy_seconds: f64,
     /// Packets that were dropped.
     pub dropped: u64,
-    /// Accesses of the workers and the neighbours that reached the last-level cache, and misses.
+    /// Accesses of workers and co-runners that reached the last-level cache, and misses.
     pub worker_reached: u64,
     pub worker_misses: u64,
     pub co_runner_accesses: u64,
@@ -91,7 +91,7 @@ pub struct WindowObservation {
     pub co_runner_misses: u64,
 }
 
-/// Changes the setting as it runs.
+/// Adapts the setting during the simulation.
 pub trait Controller: std::fmt::Debug {
     /// Seconds of a window.
     fn window(&self) -> f64;
@@ -103,17 +103,17 @@ pub trait Controller: std::fmt::Debug {
 /// A policy by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// As the machine comes.
+    /// The machine's default.
     On,
     /// The card writes to memory.
     Off,
     /// So many ways for the card.
     Ways(u32),
-    /// By phase and rate, as the seed of this study proposes (Basavaraj 2017, chapters 3 and 5).
+    /// By phase and rate, as proposed by Basavaraj 2017, chapters 3 and 5.
     PhaseAndRate,
     /// A finite-state controller after IAT (Yuan et al., ISCA 2021).
     Iat,
-    /// Tries settings and keeps what does both sides most good.
+    /// Tries settings and keeps the best for both sides.
     YieldSearch,
 }
 

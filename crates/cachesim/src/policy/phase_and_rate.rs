@@ -1,20 +1,20 @@
-//! The seed's proposal: direct cache access by phase and rate.
+//! Direct cache access by phase and rate, as proposed by the thesis (Basavaraj 2017).
 //!
-//! Where computing dominates it is turned off, as it does little and takes cache from the cores;
-//! where input and output dominate it is on and gets more of the cache as packets are pushed out
-//! before they were used; if that goes on at its largest share, it is turned off, as the seed
-//! measured it to help at high request rates. The proposal names no thresholds; these are ours.
+//! Where computing dominates it is off, as it helps little and takes cache from the cores. Where
+//! input and output dominate it is on, and gets more of the cache as packets are evicted before
+//! their use; if that continues at its largest share, it is turned off, which helped at high request
+//! rates in the thesis. The thesis gives no thresholds; these are our own.
 
 use super::{Controller, PolicyOptions, WayMask, WindowObservation};
 
 /// Share of the card's lines among all that reach the cache, below which computing dominates.
 const COMPUTING: f64 = 0.05;
-/// Share of what the card reads back or workers read that is gone, above which packets are pushed
-/// out too early, and below which the share of the cache may shrink.
-const PUSHED_OUT: f64 = 0.10;
-const AT_EASE: f64 = 0.02;
+/// Share of reads of packets that miss, above which packets are evicted too early, and below which
+/// the share of the cache may shrink.
+const EVICTED_EARLY: f64 = 0.10;
+const FEW_EVICTED: f64 = 0.02;
 /// Share of the cache that it gets at most.
-const MOST: f64 = 0.5;
+const MAX_SHARE: f64 = 0.5;
 /// Windows that it stays off before it is tried again.
 const PAUSE: u32 = 8;
 
@@ -44,12 +44,14 @@ impl Controller for PhaseAndRate {
         self.setting()
     }
 
-    fn next(&mut self, seen: &WindowObservation) -> WayMask {
-        let card = seen.write_hits + seen.write_misses + seen.read_hits + seen.read_misses;
-        let cores = seen.worker_reached + seen.co_runner_reached;
+    fn next(&mut self, observed: &WindowObservation) -> WayMask {
+        let card =
+            observed.write_hits + observed.write_misses + observed.read_hits + observed.read_misses;
+        let cores = observed.worker_reached + observed.co_runner_reached;
         let share = card as f64 / (card + cores).max(1) as f64;
-        let gone = seen.read_misses as f64 / (seen.read_hits + seen.read_misses).max(1) as f64;
-        let most = (f64::from(self.choice.ways) * MOST) as u32;
+        let evicted =
+            observed.read_misses as f64 / (observed.read_hits + observed.read_misses).max(1) as f64;
+        let most = (f64::from(self.choice.ways) * MAX_SHARE) as u32;
         if self.ways == 0 {
             self.pause = self.pause.saturating_sub(1);
             if self.pause == 0 && share >= COMPUTING {
@@ -57,11 +59,11 @@ impl Controller for PhaseAndRate {
             }
         } else if share < COMPUTING {
             (self.ways, self.pause) = (0, 1);
-        } else if gone > PUSHED_OUT && self.ways >= most {
+        } else if evicted > EVICTED_EARLY && self.ways >= most {
             (self.ways, self.pause) = (0, PAUSE);
-        } else if gone > PUSHED_OUT {
+        } else if evicted > EVICTED_EARLY {
             self.ways += 1;
-        } else if gone < AT_EASE && self.ways > self.choice.usual {
+        } else if evicted < FEW_EVICTED && self.ways > self.choice.usual {
             self.ways -= 1;
         }
         self.setting()
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn computing_turns_it_off_and_packets_turn_it_on() {
+    fn is_off_while_computing_and_on_for_packets() {
         let mut policy = PhaseAndRate::new(CHOICE);
         assert_eq!(policy.next(&seen(10, 0, 10_000)).card, 0);
         assert_eq!(policy.next(&seen(10, 0, 10_000)).card, 0);
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_pushed_out_get_more_and_in_the_end_nothing() {
+    fn grows_on_early_evictions_and_finally_turns_off() {
         let mut policy = PhaseAndRate::new(CHOICE);
         assert_eq!(policy.next(&seen(1000, 500, 0)).card, 0x700);
         assert_eq!(policy.next(&seen(1000, 0, 0)).card, 0x600);

@@ -1,23 +1,20 @@
-//! Our own controller: tries settings and keeps those that do both sides most good.
+//! kvmeter's own controller: a search for the setting that is best for both sides.
 //!
-//! Thresholds on misses say when somebody misses, not whether it costs him anything. This one
-//! looks at what is done: packets for each second that workers are busy, and accesses of the
-//! neighbours for each second. Its measure is the product of the two, so that a percent of one
-//! side weighs as much as a percent of the other. It climbs in three directions, one way at a
-//! time: the card's ways, how far the workers may spread below the top, and how
-//! far the neighbours may spread above the bottom. After each turn of a knob it lets the cache
-//! settle for a window and measures in the next; a trial that costs much ends at once. Turning
-//! direct cache access off is tried only where most of what the card writes is gone before it is
-//! read: everywhere else it costs what no other knob can. When no neighbouring setting is better it stays,
-//! and it begins again when what it sees departs from what it had.
+//! Misses alone do not show a cost, so the objective is work: packets per busy second of the
+//! workers times accesses per second of the co-runners, which weighs relative changes of both
+//! sides equally. It is hill climbing along three axes, one way at a time: the card's ways, how far
+//! the workers extend below the top, and how far the co-runners extend above the bottom. After each
+//! change the cache settles for a window, and the next is measured; a trial with a large loss ends
+//! at once. Direct cache access is turned off only where most lines of the card are evicted before
+//! they are read. At a local optimum it stays, and searches again when the observations change.
 
 use super::{Controller, PolicyOptions, WayMask, WindowObservation};
 
 /// Gains below this are noise.
 const NOISE: f64 = 0.01;
-/// A departure from what was had that makes it search again.
-const DEPARTURE: f64 = 0.15;
-/// Windows after a change until what is seen belongs to it.
+/// Relative change of the objective that restarts the search.
+const RESTART_CHANGE: f64 = 0.15;
+/// Windows that the cache takes to settle after a change.
 const SETTLE: u32 = 1;
 /// First step of each direction; halved when nothing is better.
 const FIRST_STEP: i32 = 4;
@@ -26,7 +23,7 @@ const DIRECTIONS: [(usize, i32); 6] = [(1, -1), (2, -1), (0, -1), (0, 1), (1, 1)
 /// The knob that is the card's ways.
 const CARD: usize = 0;
 /// A loss that ends a trial at once.
-const DISASTER: f64 = 0.10;
+const ABORT_LOSS: f64 = 0.10;
 
 /// Ways of the card, the workers and the neighbours.
 type WayCounts = [i32; 3];
@@ -42,7 +39,7 @@ pub struct YieldSearch {
     step: i32,
     settle: u32,
     resting: bool,
-    /// Most of what the card writes is gone before it is read.
+    /// Most lines of the card are evicted before they are read.
     unused: bool,
 }
 
@@ -73,7 +70,7 @@ impl YieldSearch {
         }
     }
 
-    /// The next point to try that is another one, if there is any left.
+    /// The next untried point, if there is one.
     fn propose(&mut self) -> Option<WayCounts> {
         let ways = self.choice.ways as i32;
         while self.failed < DIRECTIONS.len() || self.step > 1 {
@@ -104,15 +101,17 @@ impl YieldSearch {
     }
 }
 
-/// What both sides get done, as the logarithm of the product; a side that does nothing counts
-/// for nothing.
-fn gained(seen: &WindowObservation) -> f64 {
+/// The objective: the logarithm of the product of both sides' work; an idle side is left out.
+fn objective(observed: &WindowObservation) -> f64 {
     let side =
         |done: f64, time: f64| if done > 0.0 && time > 0.0 { (done / time).ln() } else { 0.0 };
-    let packets = side(seen.answered as f64, seen.busy_seconds);
-    // What is dropped was not done.
-    let kept = seen.answered as f64 / (seen.answered + seen.dropped).max(1) as f64;
-    packets + kept.max(1e-3).ln() + side(seen.co_runner_accesses as f64, seen.seconds)
+    let packets = side(observed.answered as f64, observed.busy_seconds);
+    // Dropped packets do not count as work.
+    let answered_share =
+        observed.answered as f64 / (observed.answered + observed.dropped).max(1) as f64;
+    packets
+        + answered_share.max(1e-3).ln()
+        + side(observed.co_runner_accesses as f64, observed.seconds)
 }
 
 impl Controller for YieldSearch {
@@ -124,25 +123,25 @@ impl Controller for YieldSearch {
         self.setting(self.best)
     }
 
-    fn next(&mut self, seen: &WindowObservation) -> WayMask {
-        let value = gained(seen);
-        let disaster = self.best_yield.is_some_and(|best| value < best - DISASTER);
+    fn next(&mut self, observed: &WindowObservation) -> WayMask {
+        let value = objective(observed);
+        let disaster = self.best_yield.is_some_and(|best| value < best - ABORT_LOSS);
         if self.settle > 0 && !(disaster && self.tried != self.best) {
             self.settle -= 1;
             return self.setting(self.tried);
         }
-        self.unused = seen.read_misses > seen.read_hits;
+        self.unused = observed.read_misses > observed.read_hits;
         match self.best_yield {
             None => self.best_yield = Some(value),
             Some(best) if self.resting => {
-                if (value - best).abs() <= DEPARTURE {
+                if (value - best).abs() <= RESTART_CHANGE {
                     return self.setting(self.best);
                 }
                 self.search_again();
                 self.best_yield = Some(value);
             }
             Some(best) if value > best + NOISE => {
-                // On in the same direction.
+                // Continue in the same direction.
                 (self.best, self.best_yield, self.failed) = (self.tried, Some(value), 0);
             }
             Some(_) => self.turn_away(),
@@ -162,8 +161,8 @@ mod tests {
     const CHOICE: PolicyOptions =
         PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
-    /// A world in which the neighbours gain by each way that they have alone, and the store needs
-    /// one way for its card and three for itself.
+    /// A model in which the co-runners gain by each exclusive way, and the store needs one way for its
+    /// card and three for itself.
     fn world(setting: WayMask) -> WindowObservation {
         let shared = setting.workers | setting.card;
         let alone = f64::from((setting.co_runners & !shared).count_ones());
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_the_best_setting_stays_there_and_leaves_when_things_change() {
+    fn finds_the_best_setting_and_searches_again_after_a_change() {
         let mut search = YieldSearch::new(CHOICE);
         let mut setting = search.begin();
         for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! A pass that another kvmeter simulates; not for people.
+//! A simulated pass for another kvmeter process; not for users.
 
 use crate::args::SimulatedPass;
 use crate::exit::{Outcome, request};

@@ -12,11 +12,12 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
     micro::pin::pin(session.first_cpu()).map_err(name_flag)?;
     let bar = show.parts(8);
     bar.set_prefix("clock");
-    let mut heard = |clock: &micro::clock::Clock| {
+    let mut on_clock = |clock: &micro::clock::Clock| {
         bar.inc(1);
         bar.set_message(clock.name);
     };
-    let found = micro::clock::run(args.time.0, &session.stop(), &mut heard).map_err(name_flag)?;
+    let clocks =
+        micro::clock::run(args.time.0, &session.stop(), &mut on_clock).map_err(name_flag)?;
     bar.finish_and_clear();
     let mut table = Table::new("Reading a clock, ns")
         .column("clock", Align::Left, ALWAYS)
@@ -27,7 +28,7 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
         .column("smallest step", Align::Decimal, ALWAYS)
         .column("stated step", Align::Decimal, 17);
     let ns = |ns: f64| significant(ns, 3);
-    for clock in &found {
+    for clock in &clocks {
         table.row(vec![
             clock.name.into(),
             ns(clock.read.min_ns).into(),
@@ -42,8 +43,8 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
         "The smallest step between two answers that differ is no finer than two reads lie apart.",
     );
     let mut warnings = Vec::new();
-    for clock in found.iter().filter(|clock| !clock.monotonic) {
+    for clock in clocks.iter().filter(|clock| !clock.monotonic) {
         warnings.push(format!("the clock {} went back while it was read", clock.name));
     }
-    session.end(one("clock", to_value(&found))?, &[table], warnings)
+    session.end(one("clock", to_value(&clocks))?, &[table], warnings)
 }

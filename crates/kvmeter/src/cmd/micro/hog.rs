@@ -13,7 +13,7 @@ use crate::show::Show;
 
 /// Each thread goes around in this many times the last-level caches.
 const OUTSIDE_CACHES: u64 = 4;
-/// How evenly the rate was held is told over intervals of this length.
+/// Intervals over which the evenness of the rate is shown.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
@@ -49,13 +49,13 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
             significant(target, 3)
         ));
     }
-    let held = whole.reached_target;
+    let reached_target = whole.reached_target;
     let outcome = session.end(
         object(&spec, &whole, &intervals)?,
         &[table(&spec, &whole, &intervals)],
         warnings,
     )?;
-    Ok(if held { outcome } else { Outcome::Invalid })
+    Ok(if reached_target { outcome } else { Outcome::Invalid })
 }
 
 /// The whole time, and the rate of each interval in GB/s.
@@ -74,7 +74,7 @@ fn watch(
         std::thread::sleep(INTERVAL.min(time.saturating_sub(begun.elapsed())));
         let achieved = hog.since(&last);
         last = hog.mark();
-        // The last one is cut short, and tells of the clock more than of the hog.
+        // The last interval is shorter and shows the clock rather than the hog.
         if achieved.seconds > INTERVAL.as_secs_f64() / 2.0 {
             intervals.push(achieved.gb_s);
         }

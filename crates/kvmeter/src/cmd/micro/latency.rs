@@ -21,28 +21,28 @@ pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
     let stated = stated(&session, cpu);
     let last = stated.iter().map(|cache| cache.bytes).max().unwrap_or(32 << 20);
     let usual = || sizes(LEAST, last * BEYOND_CACHES);
-    let asked = args.size.as_ref().map_or_else(usual, |asked| asked.all(sizes));
-    let Some(most) = asked.last().copied() else {
+    let requested = args.size.as_ref().map_or_else(usual, |requested| requested.all(sizes));
+    let Some(most) = requested.last().copied() else {
         return Err(request("--size: there is no size of four an octave in that range"));
     };
     session.check_memory(most)?;
-    let bar = show.parts(asked.len() as u64);
+    let bar = show.parts(requested.len() as u64);
     bar.set_prefix("latency");
     let spec = LatencySpec {
         cpu,
-        sizes: asked,
+        sizes: requested,
         stride: usize::try_from(args.stride.0).unwrap_or(usize::MAX),
         time: args.time.0,
         pages: args.memory.pages,
         placement: args.memory.place,
         seed: args.seed,
     };
-    let mut heard = |point: &micro::latency::CurvePoint| {
+    let mut on_point = |point: &micro::latency::CurvePoint| {
         bar.inc(1);
         bar.set_message(format!("{}  {} ns", size(point.bytes), significant(point.load.min_ns, 3)));
     };
     session.report_edge(WindowEdge::Opens);
-    let curve = micro::latency::run(&spec, &session.stop(), &mut heard).map_err(name_flag)?;
+    let curve = micro::latency::run(&spec, &session.stop(), &mut on_point).map_err(name_flag)?;
     session.report_edge(WindowEdge::Closes);
     bar.finish_and_clear();
     let levels = find(&curve.points);
@@ -55,8 +55,8 @@ pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
         })
     };
     let mut results = one("latency", to_value(&curve))?;
-    let found: Vec<_> = levels.iter().zip(&caches).map(object).collect();
-    results.insert("levels".to_owned(), found.into());
+    let found_levels: Vec<_> = levels.iter().zip(&caches).map(object).collect();
+    results.insert("levels".to_owned(), found_levels.into());
     let tables = [curve_table(&curve), levels_table(&levels, &caches)];
     session.end(results, &tables, Vec::new())
 }

@@ -1,4 +1,4 @@
-//! `micro NAME`: what the machine itself can do. One file a microbenchmark; here is what they share.
+//! `micro NAME`: microbenchmarks of the machine, one file each; here is their common code.
 
 mod clock;
 mod hog;
@@ -35,7 +35,7 @@ pub fn run(args: &Micro, show: &Show) -> anyhow::Result<Outcome> {
     }
 }
 
-/// A microbenchmark that begins.
+/// A running microbenchmark.
 struct MicroRun<'a> {
     name: &'static str,
     show: &'a Show,
@@ -52,7 +52,7 @@ struct MicroRun<'a> {
 impl<'a> MicroRun<'a> {
     fn begin(name: &'static str, at: &Where, show: &'a Show) -> anyhow::Result<MicroRun<'a>> {
         if at.with_parent {
-            // A study may be killed.
+            // The study that started it may be killed.
             micro::net::end_with_parent();
         }
         let root = Root::live();
@@ -79,7 +79,7 @@ impl<'a> MicroRun<'a> {
         })
     }
 
-    /// Tells of the measured window who wants to know.
+    /// Reports an edge of the measured window, if that was requested.
     fn report_edge(&self, edge: WindowEdge) {
         if let Some(teller) = &self.reporter {
             teller.report(edge);
@@ -90,8 +90,7 @@ impl<'a> MicroRun<'a> {
         self.cpus.first().copied().unwrap_or_default()
     }
 
-    /// Bytes of all last-level caches together, as the kernel states them; 32 MiB where it does
-    /// not.
+    /// Bytes of all last-level caches as the kernel states them; 32 MiB where it does not.
     fn last_level_bytes(&self) -> u64 {
         const USUAL: u64 = 32 << 20;
         let caches = host::caches(&self.root).unwrap_or_default();
@@ -118,13 +117,13 @@ impl<'a> MicroRun<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// A look at the flag that the first Ctrl-C raises.
+    /// A closure that reads the flag of the first Ctrl-C.
     fn stop(&self) -> impl Fn() -> bool + Sync + use<> {
         let stop = Arc::clone(&self.stop);
         move || stop.load(Ordering::Relaxed)
     }
 
-    /// Shows what was found: tables, or one object with `results` in it.
+    /// Shows the results: tables, or one JSON object with `results` in it.
     fn end(
         self,
         results: Map<String, Value>,
@@ -132,14 +131,14 @@ impl<'a> MicroRun<'a> {
         mut warnings: Vec<String>,
     ) -> anyhow::Result<Outcome> {
         let stopped = self.stopped();
-        let seen = self.quiet.end();
-        warnings.extend(seen.doubts);
+        let quiet = self.quiet.end();
+        warnings.extend(quiet.doubts);
         if stopped {
             warnings.push("stopped before its end; this is what there was".to_owned());
         }
         if self.json {
             let share = |signal: &str| {
-                let reading = seen.readings.iter().find(|reading| reading.signal == signal);
+                let reading = quiet.readings.iter().find(|reading| reading.signal == signal);
                 reading.and_then(|reading| match reading.answer {
                     ReadingValue::Value(share) => Some(share),
                     ReadingValue::Unavailable { .. } => None,
@@ -170,7 +169,7 @@ impl<'a> MicroRun<'a> {
     }
 }
 
-/// Whoever wants to know of the window, if he is still there.
+/// The connection that reports the window, if its listener still exists.
 fn window_reporter(at: &Where) -> Option<WindowReporter> {
     at.tell_window.as_ref().and_then(|name| WindowReporter::connect(name).ok())
 }
@@ -180,7 +179,7 @@ fn one(key: &str, value: serde_json::Result<Value>) -> anyhow::Result<Map<String
     Ok(Map::from_iter([(key.to_owned(), value?)]))
 }
 
-/// The flag of the setting that a fault names.
+/// An error with the flag of the setting that it names.
 fn name_flag(fault: micro::MicroError) -> anyhow::Error {
     match fault {
         micro::MicroError::Request { key, why } => request(format!("--{key}: {why}")),
@@ -197,7 +196,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// What huge pages came of the asking.
+/// The huge pages that were obtained, in words.
 fn huge_words(huge: &Result<u64, String>, of: u64) -> String {
     match huge {
         Ok(0) => "no huge pages".to_owned(),

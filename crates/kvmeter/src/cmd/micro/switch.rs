@@ -11,11 +11,11 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
     let session = MicroRun::begin("switch", &args.at, show)?;
     let bar = show.parts(4);
     bar.set_prefix("switch");
-    let mut heard = |switch: &micro::switch::Switch| {
+    let mut on_switch = |switch: &micro::switch::Switch| {
         bar.inc(1);
         bar.set_message(switch.means.to_string());
     };
-    let found = micro::switch::run(&session.cpus, args.time.0, &session.stop(), &mut heard)
+    let results = micro::switch::run(&session.cpus, args.time.0, &session.stop(), &mut on_switch)
         .map_err(name_flag)?;
     bar.finish_and_clear();
     let mut table = Table::new("Handing over to another thread, ns")
@@ -28,7 +28,7 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
         .column("without them", Align::Decimal, ALWAYS)
         .column("switches", Align::Decimal, 24);
     let ns = |ns: f64| significant(ns, 3);
-    for switch in &found {
+    for switch in &results {
         let [a, b] = switch.cpus;
         table.row(vec![
             switch.means.to_string().into(),
@@ -45,5 +45,5 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
         "A hand-over is half of there and back: one context switch on one CPU, one wake-up of the \
          other between two. Switches are the first thread's for each turn there and back.",
     );
-    session.end(one("switch", to_value(&found))?, &[table], Vec::new())
+    session.end(one("switch", to_value(&results))?, &[table], Vec::new())
 }

@@ -12,11 +12,12 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
     micro::pin::pin(session.first_cpu()).map_err(name_flag)?;
     let bar = show.parts(7);
     bar.set_prefix("syscall");
-    let mut heard = |call: &micro::syscall::Call| {
+    let mut on_call = |call: &micro::syscall::Call| {
         bar.inc(1);
         bar.set_message(call.name);
     };
-    let found = micro::syscall::run(args.time.0, &session.stop(), &mut heard).map_err(name_flag)?;
+    let calls =
+        micro::syscall::run(args.time.0, &session.stop(), &mut on_call).map_err(name_flag)?;
     bar.finish_and_clear();
     let mut table = Table::new("What the kernel's services cost, ns")
         .column("call", Align::Left, ALWAYS)
@@ -26,7 +27,7 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
         .column("max", Align::Decimal, 18)
         .column("what", Align::Wrap, 30);
     let ns = |ns: f64| significant(ns, 3);
-    for call in &found {
+    for call in &calls {
         table.row(vec![
             call.name.into(),
             ns(call.cost.min_ns).into(),
@@ -36,5 +37,5 @@ pub fn run(args: &Costs, show: &Show) -> anyhow::Result<Outcome> {
             Cell::new(call.what, Tone::Muted),
         ]);
     }
-    session.end(one("syscall", to_value(&found))?, &[table], Vec::new())
+    session.end(one("syscall", to_value(&calls))?, &[table], Vec::new())
 }

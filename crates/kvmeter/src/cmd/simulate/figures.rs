@@ -1,4 +1,4 @@
-//! What was simulated, as figures.
+//! Figures of simulation results.
 
 use std::path::Path;
 
@@ -107,7 +107,7 @@ pub fn swept(sweep: &Sweep, points: &[Point], outcomes: &[SimOutcome]) -> Vec<Dr
     vec![draw("swept", &format!("By {axis}"), &axis, &measures, &series, Vec::new())]
 }
 
-/// Both series, with what was published beside what was simulated.
+/// Both series, published next to simulated.
 pub fn validation(validation: &Validation) -> Vec<Drawing> {
     let mut names: Vec<&str> =
         validation.points.iter().map(|point| point.series.as_str()).collect();
@@ -171,7 +171,7 @@ pub fn validation(validation: &Validation) -> Vec<Drawing> {
     names.iter().map(figure).collect()
 }
 
-/// The seed's figures.
+/// The figures of the thesis.
 pub fn thesis(plans: &[ThesisFigure], outcomes: &[SimOutcome]) -> Vec<Drawing> {
     let mut rest = outcomes.iter();
     let mut drawings = Vec::new();

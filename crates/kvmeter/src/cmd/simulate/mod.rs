@@ -1,4 +1,4 @@
-//! `kvmeter simulate dca`: what was asked, simulated on all cores, and shown.
+//! `kvmeter simulate dca`: runs simulations on all cores and shows the results.
 
 mod figures;
 mod recorded;

@@ -1,4 +1,4 @@
-//! Packets as a recorded run asked for them.
+//! Arrivals from a recorded run.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use record::{LoopKind, RunSelection};
 
 use crate::exit::request;
 
-/// Most arrivals that are taken over: the run's beginning.
+/// Limit on arrivals, taken from the run's beginning.
 const MOST: u64 = 1_000_000;
 
-/// Gives traffic the arrivals of a run: its operations of each interval, at even distances
-/// where it asked at a constant rate, otherwise independent of each other. The size of a packet is
-/// the traffic's: a results file has no bytes of requests.
+/// Gives traffic the arrivals of a run: its operations of each interval, at even distances if its
+/// arrivals were uniform, else at random. The packet size is the traffic's, as a results file has no
+/// sizes of requests.
 pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
     let selection = RunSelection::open(text)?;
     let runs: Vec<_> = selection.runs.iter().filter(|run| !run.series.is_empty()).collect();
@@ -25,8 +25,9 @@ pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
         [first, ..] => {
             let file = text.split('?').next().unwrap_or(text);
             let keys = ["workload", "rate", "repeat"];
-            let told = keys.iter().filter_map(|key| Some((key, first.settings.get(*key)?)));
-            let filter: Vec<String> = told.map(|(key, value)| format!("{key}={value}")).collect();
+            let settings = keys.iter().filter_map(|key| Some((key, first.settings.get(*key)?)));
+            let filter: Vec<String> =
+                settings.map(|(key, value)| format!("{key}={value}")).collect();
             return Err(request(format!(
                 "--from-run {text}: {} runs are in it; narrow it to one, e.g. `{file}?{}`",
                 runs.len(),

@@ -1,12 +1,12 @@
-//! Every combination of what was swept.
+//! The combinations of swept values.
 
 use cachesim::sweep::SweepJob;
 use cachesim::{Policy, SimError, SimulatedMachine, Traffic};
 
 use crate::exit::request;
 
-/// Most simulations that one command does.
-const MOST: usize = 10_000;
+/// Limit on simulations of one command.
+const MAX_SIMULATIONS: usize = 10_000;
 /// The key that is the machine's and not the traffic's.
 const WAYS: &str = "ways";
 
@@ -60,8 +60,9 @@ impl Sweep {
     ) -> anyhow::Result<(Vec<Point>, Vec<SweepJob>)> {
         let lengths = self.keys.iter().map(|(_, values)| values.len());
         let combinations = lengths.fold(1, usize::saturating_mul);
-        if combinations.saturating_mul(policies.len()) > MOST {
-            let words = format!("--sweep: more than {MOST} simulations; sweep fewer values");
+        if combinations.saturating_mul(policies.len()) > MAX_SIMULATIONS {
+            let words =
+                format!("--sweep: more than {MAX_SIMULATIONS} simulations; sweep fewer values");
             return Err(request(words));
         }
         let (mut points, mut jobs) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! What was simulated, as tables.
+//! Tables of simulation results.
 
 use cachesim::SimOutcome;
 use cachesim::trace::TraceOutcome;

@@ -1,4 +1,4 @@
-//! Which cells are measured, side by side what is to be compared.
+//! The cells to be measured, in an order that puts comparable ones next to each other.
 
 use micro::net::{Kind, LARGEST_DATAGRAM, NetJob, Stack, Transport};
 use model::Bytes;

@@ -8,7 +8,7 @@ use model::Reading;
 use super::super::window_reporter;
 use crate::micro_args::Where;
 
-/// What the counters tell of data movement, of the probe's many signals.
+/// The signals of the probe that concern data movement.
 const SIGNALS: [&str; 8] = [
     "instructions.user",
     "instructions.kernel",
@@ -28,7 +28,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Of the end whose phase is the measured window: tells of it who wants to know.
+    /// For the end whose phase is the measured window, which it reports if requested.
     pub fn with_reporter(at: &Where) -> Counters {
         Counters { watch: None, reporter: window_reporter(at) }
     }

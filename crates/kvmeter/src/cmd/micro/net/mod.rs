@@ -1,4 +1,4 @@
-//! `micro pingpong` and `micro flow`: where the two ends run, and what they measured.
+//! `micro pingpong` and `micro flow`: runs the two ends and shows the results.
 
 mod cells;
 mod dpdk;
@@ -34,7 +34,7 @@ pub fn flow(args: &Flow, show: &Show) -> anyhow::Result<Outcome> {
 fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> {
     if let Some(listen) = &flags.listen {
         if flags.alone_for.is_some() {
-            // Started by a client here, which may be killed.
+            // The client that started it may be killed.
             micro::net::end_with_parent();
         }
         return match (flags.has(Stack::Dpdk), flags.inner) {
@@ -70,7 +70,7 @@ fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> 
         }
     }
     bar.finish_and_clear();
-    // What was measured before a failure is shown; where nothing was, there is only the failure.
+    // Results before a failure are shown; without any there is only the failure.
     match measured.failure {
         Some(error) if measured.all.is_empty() => return Err(error),
         _ => {}
@@ -160,7 +160,7 @@ fn on_kernel(
     Ok(())
 }
 
-/// An end's failure, as a mistake of the user's where it is one.
+/// An end's error, as a user error where it is one.
 fn user_error(error: NetError) -> anyhow::Error {
     match error.is_request() {
         true => request(error.to_string()),

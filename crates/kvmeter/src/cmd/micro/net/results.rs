@@ -1,4 +1,4 @@
-//! What was measured, as a table and as JSON.
+//! Results of cells as a table and as JSON.
 
 use micro::net::{EndOutcome, Kind, MeasuredCell, Stack};
 use model::{Reading, ReadingValue};
@@ -12,7 +12,7 @@ use super::cells::Cells;
 
 const MISSES: &str = "llc.miss_ratio";
 
-/// What is shown of all cells.
+/// The results of all cells.
 pub struct CellResults {
     /// For JSON, by name.
     pub results: Map<String, Value>,
@@ -135,10 +135,10 @@ fn notes(kind: Kind, measured: &[MeasuredCell], table: &mut Table) {
             "MB/s is what the receiver got; ns/B is CPU time of an end, the server's with touching"
         }
     });
-    let mut said: Vec<String> = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     let mut say = |text: String| {
-        if !said.contains(&text) {
-            said.push(text);
+        if !lines.contains(&text) {
+            lines.push(text);
         }
     };
     for cell in measured {
@@ -159,7 +159,7 @@ fn notes(kind: Kind, measured: &[MeasuredCell], table: &mut Table) {
     if measured.iter().any(|cell| cell.job.transport.stack() == Stack::Dpdk) {
         say("DPDK polls: its threads are busy whatever the load".to_owned());
     }
-    said.into_iter().for_each(|text| table.note(text));
+    lines.into_iter().for_each(|text| table.note(text));
 }
 
 /// One cell under the names that results have everywhere.

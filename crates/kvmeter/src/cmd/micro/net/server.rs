@@ -19,9 +19,9 @@ use crate::interrupt::stop_flag;
 use crate::micro_net_args::NetFlags;
 use crate::show::Show;
 
-/// More than a server says, in bytes.
-const MOST_SAID: u64 = 64 << 20;
-/// What a server says when it can be reached.
+/// Longest output of a server in bytes.
+const MAX_OUTPUT: u64 = 64 << 20;
+/// The line of a server that is ready.
 const LISTENING: &str = "listening on ";
 /// How long a started server may take until then: DPDK's environment takes seconds.
 const START: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ pub fn serve<P: Port>(
     Ok(Outcome::Done)
 }
 
-/// A server that was started here. It is ended when this is dropped.
+/// A server that was started here. Dropping it ends the server.
 pub struct StartedServer {
     child: Child,
     pub address: Address,
@@ -84,12 +84,12 @@ impl StartedServer {
             command.args(["--cpus", &list.join(",")]);
         }
         let mut child = command.spawn().context("the server's end cannot be started")?;
-        let said = lines(child.stdout.take());
+        let output = lines(child.stdout.take());
         let failed = text(child.stderr.take());
         let mut started = StartedServer { child, address: Address::Unix("/".into()) };
         let until = Instant::now() + START;
         loop {
-            match said.recv_timeout(Duration::from_millis(50)) {
+            match output.recv_timeout(Duration::from_millis(50)) {
                 Ok(line) => {
                     if let Some(place) = line.strip_prefix(LISTENING) {
                         started.address = address("listen", place)?;
@@ -118,7 +118,7 @@ impl StartedServer {
 
 impl Drop for StartedServer {
     fn drop(&mut self) {
-        // It ends by itself when its client is gone.
+        // It ends by itself after its client.
         let until = Instant::now() + END;
         while Instant::now() < until {
             match self.child.try_wait() {
@@ -126,7 +126,7 @@ impl Drop for StartedServer {
                 _ => return,
             }
         }
-        // Already gone, or it goes now.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -137,7 +137,7 @@ pub fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (say, hear) = channel();
     if let Some(stream) = stream {
         thread::spawn(move || {
-            for line in BufReader::new(stream.take(MOST_SAID)).lines().map_while(Result::ok) {
+            for line in BufReader::new(stream.take(MAX_OUTPUT)).lines().map_while(Result::ok) {
                 if say.send(line).is_err() {
                     return;
                 }
@@ -153,8 +153,8 @@ pub fn text(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     if let Some(stream) = stream {
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What came until then is what there is.
-            let _ = stream.take(MOST_SAID).read_to_end(&mut bytes);
+            // On an error, what was read until then is returned.
+            let _ = stream.take(MAX_OUTPUT).read_to_end(&mut bytes);
             let _ = say.send(String::from_utf8_lossy(&bytes).into_owned());
         });
     }
