@@ -54,7 +54,7 @@ impl Pool {
     }
 
     /// Buffers that are in the pool.
-    pub fn left(&self) -> usize {
+    pub fn available(&self) -> usize {
         self.shared.len() + self.stacks.iter().map(Vec::len).sum::<usize>()
     }
 }

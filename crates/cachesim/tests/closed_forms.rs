@@ -105,7 +105,7 @@ proptest! {
     }
 
     /// Nothing is counted twice or lost: every line asked for is a hit or a miss, no line stands
-    /// in two ways, none is anywhere that nobody put it, and no change is lost: each line that
+    /// in two ways, none is anywhere it was not put, and no change is lost: each line that
     /// was written is dirty in a cache or was written back.
     #[test]
     fn lines_are_conserved(

@@ -81,7 +81,7 @@ impl Eal {
         pointers.push(std::ptr::null_mut());
         let pointers: &'static mut [*mut c_char] = Box::leak(pointers.into_boxed_slice());
         // SAFETY: the array has one string a word, ends with a null pointer, and lives for
-        // ever; nobody started the environment before.
+        // ever; the environment was not started before.
         #[allow(unsafe_code)]
         let parsed = unsafe { ffi::kvm_eal_init(words.len() as c_int, pointers.as_mut_ptr()) };
         if parsed < 0 {

@@ -227,7 +227,7 @@ impl Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        // SAFETY: the port is started and nobody uses it any more; frames that are still held
+        // SAFETY: the port is started and not used any more; frames that are still held
         // belong to the pool and not to the port.
         #[allow(unsafe_code)]
         unsafe {

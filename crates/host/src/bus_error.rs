@@ -37,10 +37,10 @@ extern "C" fn handle_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut 
     let address = unsafe { info.as_ref().map_or(0, |info| info.si_addr() as u64) };
     let mut maps = [0_u8; 512];
     let mut line = MapsLine::default();
-    let mut found = None;
+    let mut mapping = None;
     // SAFETY: the path ends with a zero byte.
     let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY) };
-    while file >= 0 && found.is_none() {
+    while file >= 0 && mapping.is_none() {
         // SAFETY: the buffer is as long as it is said to be.
         let read = unsafe { libc::read(file, maps.as_mut_ptr().cast(), maps.len()) };
         if read <= 0 {
@@ -50,7 +50,7 @@ extern "C" fn handle_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut 
             if *byte != b'\n' {
                 line.push(*byte);
             } else if let Some(at) = line.place_of(address) {
-                found = Some(at);
+                mapping = Some(at);
                 break;
             } else {
                 line = MapsLine::default();
@@ -58,7 +58,7 @@ extern "C" fn handle_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut 
         }
     }
     write_stderr(b"error: ");
-    match found {
+    match mapping {
         Some(at) => {
             write_stderr(line.path());
             write_stderr(b": byte ");

@@ -59,11 +59,11 @@ impl KernelLog {
                 None => all.push((words, 0)),
             }
         }
-        let told = |(first, further): (String, usize)| match further {
+        let summarise = |(first, further): (String, usize)| match further {
             0 => first,
             many => format!("{first}, and {many} more"),
         };
-        Ok(all.into_iter().map(told).collect())
+        Ok(all.into_iter().map(summarise).collect())
     }
 }
 

@@ -329,8 +329,8 @@ impl RecordedTree {
 
     /// Makes a folder and those above it, for the sake of an entry.
     fn folders(&mut self, folder: &str, entry: &str) -> Result<(), TreeRefusal> {
-        let made = self.folder.make_folders(folder).map_err(failed(entry))?;
-        self.count(made, 0)
+        let count = self.folder.make_folders(folder).map_err(failed(entry))?;
+        self.count(count, 0)
     }
 }
 
@@ -429,8 +429,11 @@ mod tests {
         ];
         for text in hostile {
             // Either made within the folder, or refused with its line.
-            let made = unpack(&text, "text", &dir).map_err(|error| error.to_string());
-            assert!(made.is_ok() || made.as_ref().unwrap_err().starts_with("text:"), "{made:?}");
+            let outcome = unpack(&text, "text", &dir).map_err(|error| error.to_string());
+            assert!(
+                outcome.is_ok() || outcome.as_ref().unwrap_err().starts_with("text:"),
+                "{outcome:?}"
+            );
             assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{text}");
             assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2, "{text}");
             assert_eq!(fs::read_dir(home.path().join("a")).unwrap().count(), 1, "{text}");
@@ -470,7 +473,7 @@ mod tests {
     #[test]
     fn folders_count_like_files() {
         let dir = tempfile::tempdir().unwrap();
-        let made = |files| RecordedTree { folder: ConfinedDir::new(dir.path()), files, bytes: 0 };
+        let tree = |files| RecordedTree { folder: ConfinedDir::new(dir.path()), files, bytes: 0 };
         let deep = "/b".repeat(50);
         for (line, content) in [
             (format!("/a{{0-1}}{deep}/x = 1"), None),
@@ -479,11 +482,11 @@ mod tests {
             (format!("/msr{deep}/msr @0 = 00"), None),
             (format!("/link -> /there{deep}"), None),
         ] {
-            let refused = made(FILES - 50).entry(&line, content);
+            let refused = tree(FILES - 50).entry(&line, content);
             assert!(matches!(refused, Err(TreeRefusal::TooMuch("too many files", _))), "{line}");
         }
         // What is there already is not made again; a path of the most names is one.
-        let mut folder = made(0);
+        let mut folder = tree(0);
         for _ in 0..2 {
             assert!(folder.entry(&format!("/e{}/", "/b".repeat(63)), None).is_ok());
             assert_eq!(folder.files, 64);

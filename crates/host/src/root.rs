@@ -45,7 +45,7 @@ impl RootError {
 
     /// For a file whose content is not what the kernel documents.
     pub fn malformed(path: &str, text: &str, expected: &'static str) -> Self {
-        // A whole file in an error message helps nobody.
+        // A whole file would make the message unreadable.
         let text = text.lines().next().unwrap_or_default().chars().take(60).collect();
         RootError::Malformed { path: path.to_owned(), text, expected }
     }
@@ -335,11 +335,11 @@ impl Root {
             }
             Ok(())
         };
-        let made = match &self.recorded {
+        let outcome = match &self.recorded {
             None => fs::create_dir(path),
             Some(folder) => make(folder),
         };
-        made.map_err(|error| RootError::io(path, &error))
+        outcome.map_err(|error| RootError::io(path, &error))
     }
 
     /// Removes a control group; the kernel moves what was in it to the group above.

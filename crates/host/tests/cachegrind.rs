@@ -35,12 +35,12 @@ fn found() -> Option<Cachegrind> {
     }
 }
 
-/// A flag that nobody raises.
+/// A stop flag that is never set.
 fn going() -> AtomicBool {
     AtomicBool::new(false)
 }
 
-/// Whoever stops a study does not wait for a pass that takes minutes.
+/// Stopping a study must not wait for a pass that takes minutes.
 #[test]
 fn a_pass_that_is_stopped_ends_at_once() {
     let Some(cachegrind) = found() else { return };
@@ -117,7 +117,7 @@ fn misses_that_start_up_hides_leave_the_other_figures() {
 
 /// The command is called for each run: this one is another each time.
 #[test]
-fn a_start_that_is_never_the_same_gives_no_figures() {
+fn varying_start_up_gives_no_figures() {
     let Some(cachegrind) = found() else { return };
     let dir = tempfile::tempdir().unwrap();
     let calls = std::cell::Cell::new(0);
@@ -188,7 +188,7 @@ fn runs_that_do_not_differ_give_no_figures() {
 }
 
 #[test]
-fn the_machine_s_own_caches_or_what_is_missing_of_them() {
+fn reads_the_machine_s_caches_or_names_what_is_missing() {
     let xeon = Recorded::named("xeon-4114");
     let made = CacheGeometry::of(&xeon.root).unwrap();
     assert_eq!((made.i1.bytes, made.d1.ways), (32 << 10, 8));

@@ -110,7 +110,7 @@ fn a_xeon_counts_its_threads_in_five_groups() {
 }
 
 #[test]
-fn counters_that_are_shared_are_scaled_and_the_share_is_shown() {
+fn multiplexed_counters_are_scaled_and_the_share_is_shown() {
     let xeon = Recorded::named("xeon-4114");
     let fake = Fake::new(World { running: Some(0.25), ..skylake() });
     let readings = window("counters", &xeon.root, &Context::default(), &fake).unwrap();
@@ -126,7 +126,7 @@ fn counters_that_are_shared_are_scaled_and_the_share_is_shown() {
 
 /// As some hypervisors have it: the events open, and nothing counts.
 #[test]
-fn a_counter_that_cannot_be_zero_and_is_counts_nothing() {
+fn a_zero_count_of_a_permanent_event_is_unavailable() {
     let xeon = Recorded::named("xeon-4114");
     let still = World { gains: vec![], ..World::default() };
     let fake = Fake::new(still);
@@ -154,7 +154,7 @@ fn a_counter_that_cannot_be_zero_and_is_counts_nothing() {
 }
 
 #[test]
-fn a_target_without_a_counter_is_taken_to_be_like_the_others() {
+fn a_target_without_a_counter_is_extrapolated() {
     struct Two;
     impl PerfKernel for Two {
         fn open(
@@ -194,7 +194,7 @@ fn a_target_without_a_counter_is_taken_to_be_like_the_others() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_told_and_the_rest_counts() {
+fn refused_events_are_reported_and_the_rest_counted() {
     let xeon = Recorded::named("xeon-4114");
     let world = World { refused: vec![("event=0x83", 2), ("event=0xc4", 22)], ..skylake() };
     let readings = window("counters", &xeon.root, &Context::default(), &Fake::new(world)).unwrap();
@@ -237,16 +237,16 @@ fn threads_that_ended_are_skipped() {
 }
 
 #[test]
-fn the_servers_the_loads_cpus_or_the_machine() {
+fn scopes_are_servers_cpus_or_the_machine() {
     let xeon = Recorded::named("xeon-4114");
     for tid in [900, 901, 950] {
         std::fs::create_dir_all(xeon.path(&format!("/proc/{}/task/{tid}", tid / 50 * 50))).unwrap();
     }
     let servers = Context { server_pids: vec![900, 950], ..Context::default() };
-    let made = plan(&xeon.root, &servers).unwrap();
-    assert_eq!(made.scope, Scope::Server);
+    let counter_plan = plan(&xeon.root, &servers).unwrap();
+    assert_eq!(counter_plan.scope, Scope::Server);
     let threads = [900, 901, 950].map(PerfTarget::Thread);
-    assert_eq!(made.groups[0].group.targets, threads);
+    assert_eq!(counter_plan.groups[0].group.targets, threads);
     let gone = Context { server_pids: vec![77], ..Context::default() };
     assert!(plan(&xeon.root, &gone).unwrap_err().reason.contains("/proc/77/task"));
     let cpus = Context { cpus: vec![1, 3], ..counting(CounterScope::Cpus, &[]) };
@@ -255,8 +255,11 @@ fn the_servers_the_loads_cpus_or_the_machine() {
     assert_eq!(find(&readings, "ipc").scope, Scope::Cpus);
     near(value(&readings, "ipc.cpu3"), 2.0);
     assert!(fake.0.lock().unwrap().opened.iter().all(|(event, ..)| !event.inherit));
-    let made = plan(&xeon.root, &counting(CounterScope::Machine, &[])).unwrap();
-    assert_eq!((made.scope, made.groups[0].group.targets.len()), (Scope::Machine, 8));
+    let counter_plan = plan(&xeon.root, &counting(CounterScope::Machine, &[])).unwrap();
+    assert_eq!(
+        (counter_plan.scope, counter_plan.groups[0].group.targets.len()),
+        (Scope::Machine, 8)
+    );
     for (scope, reason) in [
         (CounterScope::Cpus, "no CPUs were named"),
         (CounterScope::Servers, "no server's process is known"),
@@ -274,8 +277,8 @@ fn paranoid_levels_bound_what_is_counted() {
         xeon.write("/proc/sys/kernel/perf_event_paranoid", level);
     };
     // Level 1: the process, the kernel's part too, but no whole CPUs.
-    let made = plan(&xeon.root, &Context::default()).unwrap();
-    assert_eq!(made.only_user, None);
+    let counter_plan = plan(&xeon.root, &Context::default()).unwrap();
+    assert_eq!(counter_plan.only_user, None);
     let no = plan(&xeon.root, &counting(CounterScope::Machine, &[])).unwrap_err();
     assert!(no.remedy.contains("perf_event_paranoid=0"), "{no}");
     level("2");
@@ -325,9 +328,9 @@ fn on_zen_the_last_level_is_the_machine_s() {
 #[test]
 fn an_arm_pmu_says_which_events_it_has() {
     let arm = Recorded::named("neoverse");
-    let made: CounterPlan = plan(&arm.root, &Context::default()).unwrap();
+    let counter_plan: CounterPlan = plan(&arm.root, &Context::default()).unwrap();
     let text = |of: PerfQuantity| -> Vec<String> {
-        let all = made.groups.iter().flat_map(|p| p.roles.iter().zip(&p.group.events));
+        let all = counter_plan.groups.iter().flat_map(|p| p.roles.iter().zip(&p.group.events));
         all.filter(|(slot, _)| **slot == EventRole::Of(of))
             .map(|(_, event)| event.shown())
             .collect()
@@ -368,7 +371,7 @@ fn x_gene_counts_its_l3_in_units_of_its_own() {
 }
 
 #[test]
-fn no_pmu_no_table_and_two_kinds_of_cores() {
+fn reports_missing_pmu_missing_table_and_hybrid_cores() {
     let vm = Recorded::named("vm");
     let no = plan(&vm.root, &Context::default()).unwrap_err();
     assert!(no.reason.contains("hypervisor") && no.remedy.contains("cachegrind"), "{no}");
@@ -401,9 +404,9 @@ fn raw_events_in_perf_s_syntax() {
         "uncore_imc_0/cas_count_read/",
         "cpu/offcore_rsp=0x10,event=0xb7/",
     ];
-    let made = plan(&xeon.root, &counting(CounterScope::Auto, &events)).unwrap();
+    let counter_plan = plan(&xeon.root, &counting(CounterScope::Auto, &events)).unwrap();
     let configs: Vec<[u64; 3]> =
-        made.user_events.iter().map(|extra| extra.event.as_ref().unwrap().config).collect();
+        counter_plan.user_events.iter().map(|extra| extra.event.as_ref().unwrap().config).collect();
     assert_eq!(
         configs,
         [
@@ -415,7 +418,7 @@ fn raw_events_in_perf_s_syntax() {
             [0xb7, 0x10, 0],
         ]
     );
-    let apart: Vec<bool> = made.user_events.iter().map(|extra| extra.uncore).collect();
+    let apart: Vec<bool> = counter_plan.user_events.iter().map(|extra| extra.uncore).collect();
     assert_eq!(apart, [false, false, false, false, true, false]);
     for (text, reason) in [
         ("cpu/event=0x2e", "closing"),
@@ -430,8 +433,8 @@ fn raw_events_in_perf_s_syntax() {
         ("cpu/../", "holds `..`"),
         ("", "neither"),
     ] {
-        let made = plan(&xeon.root, &counting(CounterScope::Auto, &[text])).unwrap();
-        let no = made.user_events[0].event.as_ref().unwrap_err();
+        let counter_plan = plan(&xeon.root, &counting(CounterScope::Auto, &[text])).unwrap();
+        let no = counter_plan.user_events[0].event.as_ref().unwrap_err();
         assert!(no.reason.contains(reason), "{text}: {no}");
         assert!(!no.remedy.is_empty());
     }
@@ -463,7 +466,7 @@ fn frequency_is_that_of_the_time_awake() {
 }
 
 #[test]
-fn what_the_hardware_granted_of_the_idle_states() {
+fn reads_granted_idle_states() {
     let xeon = Recorded::named("xeon-4114");
     let world = World {
         gains: vec![
@@ -486,7 +489,7 @@ fn what_the_hardware_granted_of_the_idle_states() {
 }
 
 #[test]
-fn bytes_to_and_from_memory() {
+fn reads_memory_traffic() {
     let xeon = Recorded::named("xeon-4114");
     let world = || World {
         gains: vec![("umask=0x03", 1000), ("umask=0x0c", 500), ("mask=0x1", 20), ("mask=0x2", 10)],
@@ -571,7 +574,7 @@ fn the_running_kernel_counts_this_process() {
 
 /// An event that no kernel has is refused by the real one with a reason.
 #[test]
-fn the_running_kernel_refuses_what_it_does_not_know() {
+fn the_running_kernel_refuses_unknown_events() {
     let root = Root::live();
     let Ok(event) = encode(&root, "software", "config=0xffff") else {
         panic!("the software PMU is in every kernel")
@@ -588,7 +591,7 @@ fn the_running_kernel_refuses_what_it_does_not_know() {
 
 /// RAPL counts through the same kernel as every other event.
 #[test]
-fn energy_is_counted_by_perf_where_it_may_be() {
+fn energy_is_counted_by_perf_where_permitted() {
     let xeon = Recorded::named("xeon-4114").and("xeon-4114.energy");
     let fake = Fake::new(World::default());
     let over = COUNTING.iter().find(|(of, _)| *of == "rapl").map(|(_, over)| *over).unwrap();

@@ -78,9 +78,9 @@ fn whole_xeon() -> Recorded {
 }
 
 #[test]
-fn rapl_is_package_and_memory_and_nothing_twice() {
+fn rapl_total_is_package_and_memory() {
     let xeon = whole_xeon();
-    let seen = around(&xeon.root, EnergySettings::default(), || {
+    let observed = around(&xeon.root, EnergySettings::default(), || {
         zone(&xeon, "intel-rapl:0", 103_000_000);
         zone(&xeon, "intel-rapl-mmio:0", 103_000_000);
         zone(&xeon, "intel-rapl:1", 202_000_000);
@@ -88,23 +88,23 @@ fn rapl_is_package_and_memory_and_nothing_twice() {
         zone(&xeon, "intel-rapl:0:0", 1_000_000);
         zone(&xeon, "intel-rapl:1:0", 5_500_000);
     });
-    near(value(&seen, "energy.package"), 5.0);
-    near(value(&seen, "energy.package.0"), 3.0);
-    near(value(&seen, "energy.package.1"), 2.0);
-    near(value(&seen, "energy.dram"), 1.500613);
-    near(value(&seen, "energy.dram.0"), 1.000613);
-    near(value(&seen, "energy.total"), 6.500613);
-    let total = find(&seen, "energy.total");
+    near(value(&observed, "energy.package"), 5.0);
+    near(value(&observed, "energy.package.0"), 3.0);
+    near(value(&observed, "energy.package.1"), 2.0);
+    near(value(&observed, "energy.dram"), 1.500613);
+    near(value(&observed, "energy.dram.0"), 1.000613);
+    near(value(&observed, "energy.total"), 6.500613);
+    let total = find(&observed, "energy.total");
     assert_eq!((total.unit, total.scope), (Unit::Joules, Scope::PackageAndMemory));
     assert!(total.source.contains("/sys/class/powercap/intel-rapl:1:0/energy_uj"), "{total:?}");
     assert!(!total.source.contains("mmio"), "{total:?}");
-    assert_eq!(find(&seen, "energy.dram").scope, Scope::Memory);
+    assert_eq!(find(&observed, "energy.dram").scope, Scope::Memory);
     assert!(total.window_s >= WINDOW.as_secs_f64() && total.window_s < 30.0);
     for absent in ["energy.core", "energy.psys"] {
-        assert!(why(&seen, absent).0.contains("domain"), "{absent}");
+        assert!(why(&observed, absent).0.contains("domain"), "{absent}");
     }
     // The mean of the series over its time is the energy of the window.
-    let power = series(&seen, "power.package.0");
+    let power = series(&observed, "power.package.0");
     assert_eq!((power.unit, power.scope), (Unit::Watts, Scope::Package));
     assert!(!power.values.is_empty() && power.values.iter().any(|watts| *watts > 0.0));
 }
@@ -112,58 +112,58 @@ fn rapl_is_package_and_memory_and_nothing_twice() {
 #[test]
 fn memory_mapped_counters_are_read_where_there_are_no_others() {
     let xeon = xeon();
-    for gone in ["intel-rapl:0:0", "intel-rapl:0", "intel-rapl:1:0", "intel-rapl:1"] {
-        std::fs::remove_dir_all(xeon.path(&format!("{ZONES}/{gone}"))).unwrap();
+    for closed_plug in ["intel-rapl:0:0", "intel-rapl:0", "intel-rapl:1:0", "intel-rapl:1"] {
+        std::fs::remove_dir_all(xeon.path(&format!("{ZONES}/{closed_plug}"))).unwrap();
     }
-    let seen = around(&xeon.root, EnergySettings::default(), || {
+    let observed = around(&xeon.root, EnergySettings::default(), || {
         zone(&xeon, "intel-rapl-mmio:0", 101_000_000);
     });
-    near(value(&seen, "energy.package"), 1.0);
-    assert!(find(&seen, "energy.package").source.contains("intel-rapl-mmio:0"));
+    near(value(&observed, "energy.package"), 1.0);
+    assert!(find(&observed, "energy.package").source.contains("intel-rapl-mmio:0"));
 }
 
 #[test]
 fn rapl_of_amd_has_no_memory_and_no_sum_of_cores() {
     let epyc = Recorded::named("epyc").and("epyc.energy");
-    let seen = around(&epyc.root, EnergySettings::default(), || {
+    let observed = around(&epyc.root, EnergySettings::default(), || {
         zone(&epyc, "intel-rapl:0", 1_389_013);
         zone(&epyc, "intel-rapl:0:0", 700_900_000);
     });
-    near(value(&seen, "energy.package"), 2.0);
-    assert!(why(&seen, "energy.dram").0.contains("no DRAM domain"));
-    assert!(why(&seen, "energy.core").0.contains("a single one"));
+    near(value(&observed, "energy.package"), 2.0);
+    assert!(why(&observed, "energy.dram").0.contains("no DRAM domain"));
+    assert!(why(&observed, "energy.core").0.contains("a single one"));
     // The total says that it is the package's alone.
-    near(value(&seen, "energy.total"), 2.0);
-    assert_eq!(find(&seen, "energy.total").scope, Scope::Package);
+    near(value(&observed, "energy.total"), 2.0);
+    assert_eq!(find(&observed, "energy.total").scope, Scope::Package);
 }
 
 #[test]
 fn a_counter_that_went_back_is_no_energy() {
     let xeon = xeon();
-    let seen = around(&xeon.root, EnergySettings::default(), || {
+    let observed = around(&xeon.root, EnergySettings::default(), || {
         zone(&xeon, "intel-rapl:0", 90_000_000);
         zone(&xeon, "intel-rapl:1", 201_000_000);
     });
     for signal in ["energy.package", "energy.package.0", "energy.total"] {
-        assert!(why(&seen, signal).0.contains("intel-rapl:0/energy_uj went back"), "{signal}");
+        assert!(why(&observed, signal).0.contains("intel-rapl:0/energy_uj went back"), "{signal}");
     }
-    near(value(&seen, "energy.package.1"), 1.0);
+    near(value(&observed, "energy.package.1"), 1.0);
 }
 
 #[test]
 fn a_counter_that_stands_still_is_no_energy() {
     let xeon = xeon();
-    let seen = around(&xeon.root, EnergySettings::default(), || {
+    let observed = around(&xeon.root, EnergySettings::default(), || {
         zone(&xeon, "intel-rapl:0:0", 1_000_000);
     });
-    near(value(&seen, "energy.dram.0"), 1.000613);
+    near(value(&observed, "energy.dram.0"), 1.000613);
     // A sum that lacks one of its parts is not the sum.
     let still =
         ["energy.package", "energy.package.0", "energy.dram", "energy.dram.1", "energy.total"];
     for signal in still {
-        assert!(why(&seen, signal).0.contains("stood still"), "{signal}");
+        assert!(why(&observed, signal).0.contains("stood still"), "{signal}");
     }
-    let powers: Vec<&str> = seen.series.iter().map(|one| one.signal.as_str()).collect();
+    let powers: Vec<&str> = observed.series.iter().map(|one| one.signal.as_str()).collect();
     assert!(powers.contains(&"power.dram.0") && !powers.contains(&"power.package.0"), "{powers:?}");
 }
 
@@ -172,82 +172,82 @@ fn a_counter_that_stands_still_is_no_energy() {
 fn a_domain_of_one_of_two_sockets_does_not_stand_for_both() {
     let xeon = whole_xeon();
     std::fs::remove_dir_all(xeon.path(&format!("{ZONES}/intel-rapl:1:0"))).unwrap();
-    let seen = around(&xeon.root, EnergySettings::default(), || {
+    let observed = around(&xeon.root, EnergySettings::default(), || {
         zone(&xeon, "intel-rapl:0", 103_000_000);
         zone(&xeon, "intel-rapl:1", 202_000_000);
         zone(&xeon, "intel-rapl:0:0", 1_000_000);
     });
-    let (reason, remedy) = why(&seen, "energy.dram");
+    let (reason, remedy) = why(&observed, "energy.dram");
     assert!(reason.contains("package 0 only, and not of 1"), "{reason}");
     assert!(remedy.contains("meter"), "{remedy}");
-    near(value(&seen, "energy.dram.0"), 1.000613);
+    near(value(&observed, "energy.dram.0"), 1.000613);
     // The total is of the packages alone, and says so.
-    near(value(&seen, "energy.total"), 5.0);
-    let total = find(&seen, "energy.total");
+    near(value(&observed, "energy.total"), 5.0);
+    let total = find(&observed, "energy.total");
     assert_eq!(total.scope, Scope::Package);
     assert!(!total.source.contains("intel-rapl:0:0"), "{total:?}");
 
     // A socket without any counter: the kernel tells that it is there.
     std::fs::remove_dir_all(xeon.path(&format!("{ZONES}/intel-rapl:1"))).unwrap();
-    let seen = around(&xeon.root, EnergySettings::default(), || {
+    let observed = around(&xeon.root, EnergySettings::default(), || {
         zone(&xeon, "intel-rapl:0", 104_000_000);
     });
     for signal in ["energy.package", "energy.total"] {
-        assert!(why(&seen, signal).0.contains("not of 1"), "{signal}");
+        assert!(why(&observed, signal).0.contains("not of 1"), "{signal}");
     }
-    near(value(&seen, "energy.package.0"), 1.0);
+    near(value(&observed, "energy.package.0"), 1.0);
 }
 
 #[test]
-fn a_sensor_that_goes_away_in_the_run_is_told() {
+fn a_sensor_that_disappears_is_reported() {
     let xeon = xeon();
-    let seen = around(&xeon.root, EnergySettings::default(), || {
+    let observed = around(&xeon.root, EnergySettings::default(), || {
         xeon.remove("/sys/class/powercap/intel-rapl:1:0/energy_uj");
         xeon.remove("/sys/class/hwmon/hwmon3/power1_average");
     });
-    assert!(why(&seen, "energy.dram").0.contains("intel-rapl:1:0/energy_uj does not exist"));
-    assert!(why(&seen, "energy.total").0.contains("does not exist"));
-    assert!(why(&seen, "power.hwmon").0.contains("power1_average does not exist"));
-    assert!(why(&seen, "energy.package").0.contains("stood still"));
-    near(value(&seen, "power.hwmon.ina226.vdd_12v"), 12.5);
+    assert!(why(&observed, "energy.dram").0.contains("intel-rapl:1:0/energy_uj does not exist"));
+    assert!(why(&observed, "energy.total").0.contains("does not exist"));
+    assert!(why(&observed, "power.hwmon").0.contains("power1_average does not exist"));
+    assert!(why(&observed, "energy.package").0.contains("stood still"));
+    near(value(&observed, "power.hwmon.ina226.vdd_12v"), 12.5);
 }
 
 #[test]
 fn a_window_too_short_for_rapl_is_no_number() {
     let xeon = xeon();
     let watch = RunWatch::begin(&xeon.root, &Context::default());
-    let seen = watch.end();
-    let window = find(&seen, "energy.package").window_s;
+    let observed = watch.end();
+    let window = find(&observed, "energy.package").window_s;
     // A machine that is busy elsewhere may take its time between the two calls.
     if window < 0.05 {
-        assert!(why(&seen, "energy.package").0.contains("too short"));
+        assert!(why(&observed, "energy.package").0.contains("too short"));
     }
 }
 
 #[test]
 fn hwmon_sensors_are_never_added() {
     let xeon = xeon();
-    let seen = around(&xeon.root, EnergySettings::default(), || ());
-    let power = find(&seen, "power.hwmon");
+    let observed = around(&xeon.root, EnergySettings::default(), || ());
+    let power = find(&observed, "power.hwmon");
     assert_eq!(
         (power.value(), power.unit, power.scope),
         (Some(182.0), Unit::Watts, Scope::Component)
     );
     assert!(power.source.contains("power_meter"), "{power:?}");
-    near(value(&seen, "energy.hwmon"), 182.0 * series_span(&seen, "energy.hwmon"));
-    near(value(&seen, "power.hwmon.ina226.vdd_12v"), 12.5);
-    // Without a meter of the platform, somebody has to choose.
+    near(value(&observed, "energy.hwmon"), 182.0 * series_span(&observed, "energy.hwmon"));
+    near(value(&observed, "power.hwmon.ina226.vdd_12v"), 12.5);
+    // Without a meter of the platform, the user has to choose.
     xeon.write("/sys/class/hwmon/hwmon3/name", "ina226");
-    let seen = around(&xeon.root, EnergySettings::default(), || ());
-    let (reason, remedy) = why(&seen, "power.hwmon");
+    let observed = around(&xeon.root, EnergySettings::default(), || ());
+    let (reason, remedy) = why(&observed, "power.hwmon");
     assert!(reason.contains("several") && remedy.contains("ina226.vdd_12v"), "{reason}; {remedy}");
     let mut chosen = EnergySettings::default();
     assert_eq!(chosen.set("hwmon=ina226.vdd_12v"), Ok(true));
-    let seen = around(&xeon.root, chosen, || ());
-    near(value(&seen, "power.hwmon"), 12.5);
+    let observed = around(&xeon.root, chosen, || ());
+    near(value(&observed, "power.hwmon"), 12.5);
     let wrong = EnergySettings { hwmon: Some("ina226.none".into()), ..EnergySettings::default() };
-    let seen = around(&xeon.root, wrong, || ());
-    assert!(why(&seen, "energy.hwmon").0.contains("no sensor ina226.none"));
+    let observed = around(&xeon.root, wrong, || ());
+    assert!(why(&observed, "energy.hwmon").0.contains("no sensor ina226.none"));
 }
 
 /// The time between the two looks at a sampled probe: within a few microseconds its window.
@@ -263,13 +263,13 @@ fn a_counter_of_hwmon_is_joules() {
     arm.write("/sys/class/hwmon/hwmon9/name", "board");
     arm.write("/sys/class/hwmon/hwmon9/energy1_input", "5000000");
     let settings = EnergySettings { hwmon: Some("board.energy1".into()), ..Default::default() };
-    let seen = around(&arm.root, settings, || {
+    let observed = around(&arm.root, settings, || {
         arm.write("/sys/class/hwmon/hwmon9/energy1_input", "9000000");
     });
-    near(value(&seen, "energy.hwmon"), 4.0);
-    near(value(&seen, "power.hwmon"), 4.0 / series_span(&seen, "energy.hwmon"));
-    assert!(value(&seen, "power.hwmon") > 0.1);
-    near(value(&seen, "power.hwmon.apm_xgene.cpu_power"), 35.0);
+    near(value(&observed, "energy.hwmon"), 4.0);
+    near(value(&observed, "power.hwmon"), 4.0 / series_span(&observed, "energy.hwmon"));
+    assert!(value(&observed, "power.hwmon") > 0.1);
+    near(value(&observed, "power.hwmon.apm_xgene.cpu_power"), 35.0);
 }
 
 #[test]
@@ -283,37 +283,37 @@ fn a_battery_counts_only_while_it_feeds_the_machine() {
     file("current_now", "-1500000");
     file("voltage_now", "12000000");
     machine.write("/sys/class/power_supply/AC/type", "Mains");
-    let seen = around(&machine.root, EnergySettings::default(), || ());
-    near(value(&seen, "power.battery"), 18.0);
-    assert!(find(&seen, "power.battery").source.ends_with("BAT0"));
-    let seen = around(&machine.root, EnergySettings::default(), || file("status", "Charging"));
-    assert!(why(&seen, "energy.battery").0.contains("mains"));
+    let observed = around(&machine.root, EnergySettings::default(), || ());
+    near(value(&observed, "power.battery"), 18.0);
+    assert!(find(&observed, "power.battery").source.ends_with("BAT0"));
+    let observed = around(&machine.root, EnergySettings::default(), || file("status", "Charging"));
+    assert!(why(&observed, "energy.battery").0.contains("mains"));
     file("power_now", "21000000");
     file("status", "Discharging");
     near(value(&around(&machine.root, EnergySettings::default(), || ()), "power.battery"), 21.0);
 }
 
 #[test]
-fn modelled_power_says_that_it_is() {
+fn modelled_power_has_modelled_origin() {
     let vm = Recorded::named("vm");
     let model = ModelSettings { idle_w: 40.0, full_w: 140.0 };
     let settings = EnergySettings { model: Some(model), ..Default::default() };
-    let seen = around(&vm.root, settings, || {
+    let observed = around(&vm.root, settings, || {
         // Of 200 ticks, 50 busy.
         vm.change("/proc/stat", "cpu  10000 0 2000 85000", "cpu  10050 0 2000 85150");
     });
-    let power = find(&seen, "power.model");
+    let power = find(&observed, "power.model");
     assert_eq!((power.value(), power.origin), (Some(65.0), Origin::Modelled));
-    let energy = find(&seen, "energy.model");
+    let energy = find(&observed, "energy.model");
     near(energy.value().unwrap(), 65.0 * energy.window_s);
     assert!(energy.source.contains("40 W and 140 W"), "{energy:?}");
-    assert_eq!(series(&seen, "power.model").origin, Origin::Modelled);
+    assert_eq!(series(&observed, "power.model").origin, Origin::Modelled);
     let measured = |reading: &&Reading| !reading.signal.ends_with(".model");
-    assert!(seen.readings.iter().filter(measured).all(|r| r.origin == Origin::Measured));
+    assert!(observed.readings.iter().filter(measured).all(|r| r.origin == Origin::Measured));
     // A tick has not passed: no share, no power.
     let settings = EnergySettings { model: Some(model), ..Default::default() };
-    let seen = around(&vm.root, settings, || ());
-    assert!(why(&seen, "power.model").0.contains("shorter than a tick"));
+    let observed = around(&vm.root, settings, || ());
+    assert!(why(&observed, "power.model").0.contains("shorter than a tick"));
 }
 
 fn shell(script: &str) -> Vec<String> {
@@ -328,21 +328,21 @@ fn command(script: &str, answers: Quantity) -> EnergySettings {
 #[test]
 fn any_program_can_be_the_sensor() {
     let machine = Recorded::empty();
-    let seen = around(&machine.root, command("echo 75.5", Quantity::Watts), || ());
-    near(value(&seen, "power.command"), 75.5);
-    assert!(value(&seen, "energy.command") > 75.5 * 0.05);
-    assert_eq!(find(&seen, "energy.command").scope, Scope::External);
-    assert!(find(&seen, "power.command").source.contains("echo 75.5"));
+    let observed = around(&machine.root, command("echo 75.5", Quantity::Watts), || ());
+    near(value(&observed, "power.command"), 75.5);
+    assert!(value(&observed, "energy.command") > 75.5 * 0.05);
+    assert_eq!(find(&observed, "energy.command").scope, Scope::External);
+    assert!(find(&observed, "power.command").source.contains("echo 75.5"));
     machine.write("/joules", "1000");
     let read = format!("cat {}", machine.path("/joules").display());
-    let seen = around(&machine.root, command(&read, Quantity::Joules), || {
+    let observed = around(&machine.root, command(&read, Quantity::Joules), || {
         machine.write("/joules", "1012.5");
     });
-    near(value(&seen, "energy.command"), 12.5);
-    let seen = around(&machine.root, command(&read, Quantity::Joules), || {
+    near(value(&observed, "energy.command"), 12.5);
+    let observed = around(&machine.root, command(&read, Quantity::Joules), || {
         machine.write("/joules", "3");
     });
-    assert!(why(&seen, "energy.command").0.contains("went back"));
+    assert!(why(&observed, "energy.command").0.contains("went back"));
 }
 
 /// No machine that runs draws nothing, whatever the source is that says so.
@@ -362,14 +362,14 @@ fn a_source_that_shows_nothing_all_the_time_is_none() {
         (&machine.root, command(&joules, Quantity::Joules), "command", "stood still"),
         (&board.root, none(), "hwmon", "power1_input (board.power1) showed 0 W"),
     ] {
-        let seen = around(root, settings.clone(), || ());
+        let observed = around(root, settings.clone(), || ());
         for signal in [format!("power.{name}"), format!("energy.{name}")] {
-            let (reason, remedy) = why(&seen, &signal);
+            let (reason, remedy) = why(&observed, &signal);
             assert!(reason.contains(words) && reason.contains("no machine's use"), "{reason}");
             assert!(remedy.contains("another sensor"), "{remedy}");
         }
         let prefix = format!("power.{name}");
-        assert!(seen.series.iter().all(|one| !one.signal.starts_with(&prefix)), "{seen:?}");
+        assert!(observed.series.iter().all(|one| !one.signal.starts_with(&prefix)), "{observed:?}");
         // That is found out before the idle machine is watched, and nothing is waited for.
         let hour = Duration::from_secs(3600);
         let idle = idle_power(root, &context(settings), hour, || panic!("it waits"));
@@ -378,10 +378,10 @@ fn a_source_that_shows_nothing_all_the_time_is_none() {
     // A part of the time without a load is no fault of the source.
     machine.write("/watts", "0");
     let watts = format!("cat {}", machine.path("/watts").display());
-    let seen = around(&machine.root, command(&watts, Quantity::Watts), || {
+    let observed = around(&machine.root, command(&watts, Quantity::Watts), || {
         machine.write("/watts", "8");
     });
-    assert!(value(&seen, "power.command") > 0.0);
+    assert!(value(&observed, "power.command") > 0.0);
 }
 
 #[test]
@@ -405,13 +405,13 @@ fn a_program_that_fails_is_no_sensor() {
         ("echo broken >&2; exit 4", "said: broken"),
         ("sleep 30", "not done within 1s"),
     ] {
-        let seen = around(&machine.root, command(script, Quantity::Watts), || ());
-        assert!(why(&seen, "power.command").0.contains(expected), "{script}: {seen:?}");
+        let observed = around(&machine.root, command(script, Quantity::Watts), || ());
+        assert!(why(&observed, "power.command").0.contains(expected), "{script}: {observed:?}");
     }
 }
 
 #[test]
-fn the_management_controller_is_asked_by_its_tool() {
+fn reads_the_management_controller_by_ipmitool() {
     let machine = Recorded::empty();
     let printed =
         "'\n  Instantaneous power reading:    216 Watts\n  Power reading state is:   activated\n'";
@@ -419,30 +419,30 @@ fn the_management_controller_is_asked_by_its_tool() {
         dcmi: Some(DcmiSettings { run: shell(script) }),
         ..EnergySettings::default()
     };
-    let seen = around(&machine.root, dcmi(&format!("printf {printed}")), || ());
-    let power = find(&seen, "power.dcmi");
+    let observed = around(&machine.root, dcmi(&format!("printf {printed}")), || ());
+    let power = find(&observed, "power.dcmi");
     assert_eq!((power.value(), power.scope), (Some(216.0), Scope::Node));
-    let seen = around(&machine.root, dcmi("echo Could not open device >&2; exit 1"), || ());
-    assert!(why(&seen, "power.dcmi").0.contains("Could not open device"));
-    let seen = around(&machine.root, EnergySettings::default(), || ());
-    assert!(why(&seen, "energy.dcmi").0.contains("/dev/ipmi0"));
+    let observed = around(&machine.root, dcmi("echo Could not open device >&2; exit 1"), || ());
+    assert!(why(&observed, "power.dcmi").0.contains("Could not open device"));
+    let observed = around(&machine.root, EnergySettings::default(), || ());
+    assert!(why(&observed, "energy.dcmi").0.contains("/dev/ipmi0"));
 }
 
 #[test]
-fn a_smart_plug_is_asked_over_http() {
+fn reads_a_smart_plug_over_http() {
     let machine = Recorded::empty();
     let plug = Plug::answering("200 OK", r#"{"id":0,"apower":61.5}"#);
-    let seen = around(&machine.root, plug.settings(), || ());
-    let power = find(&seen, "power.wall");
+    let observed = around(&machine.root, plug.settings(), || ());
+    let power = find(&observed, "power.wall");
     near(power.value().unwrap(), 61.5);
     assert_eq!(power.scope, Scope::Wall);
     assert!(power.source.ends_with("/status at /apower"), "{power:?}");
-    assert!(value(&seen, "energy.wall") > 61.5 * 0.05);
-    assert!(value(&seen, "probe.plug.cost") > 0.0);
+    assert!(value(&observed, "energy.wall") > 61.5 * 0.05);
+    assert!(value(&observed, "probe.plug.cost") > 0.0);
 }
 
 #[test]
-fn a_plug_that_answers_badly_is_told() {
+fn a_bad_answer_of_a_plug_is_reported() {
     let machine = Recorded::empty();
     for (status, body, expected) in [
         ("200 OK", r#"{"power":61.5}"#, "no watts at `/apower`"),
@@ -451,13 +451,13 @@ fn a_plug_that_answers_badly_is_told() {
         ("", "", "did not answer"),
     ] {
         let plug = Plug::answering(status, body);
-        let seen = around(&machine.root, plug.settings(), || ());
-        assert!(why(&seen, "energy.wall").0.contains(expected), "{body}: {seen:?}");
+        let observed = around(&machine.root, plug.settings(), || ());
+        assert!(why(&observed, "energy.wall").0.contains(expected), "{body}: {observed:?}");
     }
-    let gone = Plug::answering("200 OK", r#"{"apower":1}"#);
-    let settings = gone.settings();
-    let seen = around(&machine.root, settings, || drop(gone));
-    assert!(why(&seen, "energy.wall").0.contains("did not answer"), "{seen:?}");
+    let closed_plug = Plug::answering("200 OK", r#"{"apower":1}"#);
+    let settings = closed_plug.settings();
+    let observed = around(&machine.root, settings, || drop(closed_plug));
+    assert!(why(&observed, "energy.wall").0.contains("did not answer"), "{observed:?}");
 }
 
 #[test]
@@ -468,29 +468,29 @@ fn samples_come_with_their_time_and_cost() {
     thread::sleep(Duration::from_millis(300));
     xeon.write("/sys/class/hwmon/hwmon3/power1_average", "282000000");
     thread::sleep(Duration::from_millis(300));
-    let seen = watch.end();
-    let power = series(&seen, "power.hwmon.power_meter.power1");
+    let observed = watch.end();
+    let power = series(&observed, "power.hwmon.power_meter.power1");
     assert!(power.values.len() >= 4 && power.values.len() == power.at_s.len(), "{power:?}");
     assert!(power.at_s.is_sorted() && power.at_s[0] <= 0.0, "{power:?}");
     assert_eq!((power.values[0], *power.values.last().unwrap()), (182.0, 282.0));
-    let mean = value(&seen, "power.hwmon");
+    let mean = value(&observed, "power.hwmon");
     assert!(mean > 182.0 && mean < 282.0, "{mean}");
-    let cost = find(&seen, "probe.sampler.cost");
+    let cost = find(&observed, "probe.sampler.cost");
     assert!(cost.value().unwrap() > 0.0 && cost.scope == Scope::Harness, "{cost:?}");
 }
 
 #[test]
-fn idle_power_is_taken_from_what_a_run_drew() {
+fn idle_power_uses_the_energy_probes_of_a_run() {
     let xeon = whole_xeon();
-    let mut asked = 0;
+    let mut stop_calls = 0;
     let idle = idle_power(&xeon.root, &Context::default(), Duration::from_secs(3), || {
-        asked += 1;
-        if asked == 2 {
+        stop_calls += 1;
+        if stop_calls == 2 {
             zone(&xeon, "intel-rapl:0", 101_000_000);
             zone(&xeon, "intel-rapl:1", 201_000_000);
             xeon.change("/proc/stat", "cpu  ", "cpu  1");
         }
-        asked == 3
+        stop_calls == 3
     });
     let watts = idle.readings.iter().find(|r| r.signal == "power.idle.package").unwrap();
     assert_eq!((watts.unit, watts.scope), (Unit::Watts, Scope::Package));
@@ -518,25 +518,25 @@ fn a_machine_without_a_sensor_is_not_waited_for() {
 #[test]
 fn energy_is_of_exactly_the_window() {
     let xeon = xeon();
-    let seen = around(&xeon.root, EnergySettings::default(), || ());
-    let (energy, power) = (find(&seen, "energy.hwmon"), find(&seen, "power.hwmon"));
+    let observed = around(&xeon.root, EnergySettings::default(), || ());
+    let (energy, power) = (find(&observed, "energy.hwmon"), find(&observed, "power.hwmon"));
     near(energy.value().unwrap(), power.value().unwrap() * energy.window_s);
-    let innermost = find(&seen, "cpu.user").window_s;
+    let innermost = find(&observed, "cpu.user").window_s;
     assert!(energy.window_s <= innermost, "{} {innermost}", energy.window_s);
 }
 
 #[test]
-fn only_what_was_asked_for_is_read() {
+fn reads_only_chosen_sources() {
     let xeon = xeon();
     let mut choice = ProbeChoice::Auto;
     choice.take("hwmon").unwrap();
     let watch = RunWatch::begin(&xeon.root, &Context { choice, ..Context::default() });
     thread::sleep(WINDOW);
-    let seen = watch.end();
-    assert!(value(&seen, "power.hwmon") > 0.0);
-    assert!(why(&seen, "energy.package").1.contains("--probes rapl"));
+    let observed = watch.end();
+    assert!(value(&observed, "power.hwmon") > 0.0);
+    assert!(why(&observed, "energy.package").1.contains("--probes rapl"));
     let model = ModelSettings { idle_w: 140.0, full_w: 40.0 };
     let broken = EnergySettings { model: Some(model), ..Default::default() };
-    let seen = around(&xeon.root, broken, || ());
-    assert!(why(&seen, "energy.package").0.contains("model.full_w"));
+    let observed = around(&xeon.root, broken, || ());
+    assert!(why(&observed, "energy.package").0.contains("model.full_w"));
 }

@@ -195,7 +195,7 @@ fn this_machine_comes_back_from_a_kill_at_every_step() {
 }
 
 #[test]
-fn what_is_turned_here_shows_and_comes_back() {
+fn knobs_of_this_machine_take_effect_and_are_restored() {
     let Some(_alone_here) = this_machine() else { return };
     let (live, before) = (Root::live(), held_here());
     let state = tempfile::tempdir().unwrap();

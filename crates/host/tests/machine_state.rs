@@ -142,7 +142,7 @@ fn occupancy_and_traffic_of_the_last_level() {
 }
 
 #[test]
-fn what_the_network_cards_carried() {
+fn reads_network_traffic() {
     let xeon = Recorded::named("xeon-4114");
     // A bridge would count the same packets again.
     xeon.write("/sys/class/net/br0/statistics/rx_bytes", "7\n");

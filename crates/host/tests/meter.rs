@@ -60,18 +60,18 @@ fn watts_become_joules_over_the_window() {
     for play in [Play::Watts(123.45), Play::Slowly(123.45)] {
         let meter = simulated(&[play]);
         let began = Instant::now();
-        let seen = watch(&meter, settings());
+        let observed = watch(&meter, settings());
         let all = began.elapsed().as_secs_f64();
-        let power = find(&seen, "power.meter");
+        let power = find(&observed, "power.meter");
         assert!((power.value().unwrap() - 123.45).abs() < 1e-9, "{power:?}");
         assert_eq!(
             (power.scope, power.source.as_str()),
             (Scope::Wall, "MCP39F511 on /dev/ttyUSB0")
         );
-        let energy = find(&seen, "energy.meter");
+        let energy = find(&observed, "energy.meter");
         let joules = energy.value().unwrap();
         assert!(joules >= 123.44 * energy.window_s && joules <= 123.46 * all, "{energy:?}");
-        let series = &seen.series[0];
+        let series = &observed.series[0];
         assert_eq!(series.signal, "power.meter");
         assert!(series.values.len() >= 2 && series.values.iter().all(|watts| *watts == 123.45));
     }
@@ -93,7 +93,7 @@ fn variants_channels_and_divisors() {
 }
 
 #[test]
-fn a_bad_answer_is_asked_again() {
+fn a_bad_reply_is_retried() {
     for flaw in [
         Play::Nak,
         Play::ChecksumFailed,
@@ -108,7 +108,7 @@ fn a_bad_answer_is_asked_again() {
 }
 
 #[test]
-fn a_meter_that_only_fails_is_told_by_its_failure() {
+fn a_failing_meter_reports_its_failure() {
     for (flaw, reason, remedy) in [
         (Play::Nak, "NAK", "cable"),
         (Play::ChecksumFailed, "reached it damaged", "cable"),
@@ -118,10 +118,13 @@ fn a_meter_that_only_fails_is_told_by_its_failure() {
         (Play::Silence, "did not answer", "switch it on"),
     ] {
         let meter = simulated(&[flaw]);
-        let seen = watch(&meter, settings());
-        let found = why(&seen);
-        assert!(found.0.contains(reason) && found.1.contains(remedy), "{flaw:?}: {found:?}");
-        assert!(found.0.contains("failed 3 times"), "{found:?}");
+        let observed = watch(&meter, settings());
+        let shown_reason = why(&observed);
+        assert!(
+            shown_reason.0.contains(reason) && shown_reason.1.contains(remedy),
+            "{flaw:?}: {shown_reason:?}"
+        );
+        assert!(shown_reason.0.contains("failed 3 times"), "{shown_reason:?}");
         assert_eq!(meter.asked.load(Ordering::SeqCst), 3, "{flaw:?}");
     }
 }
@@ -129,9 +132,9 @@ fn a_meter_that_only_fails_is_told_by_its_failure() {
 #[test]
 fn a_meter_that_dies_in_the_run_leaves_no_number() {
     let meter = simulated(&[Play::Watts(50.0), Play::Watts(50.0), Play::Silence]);
-    let seen = watch(&meter, settings());
+    let observed = watch(&meter, settings());
     // The first question is that of the probe's making, the second that of the window's start.
-    assert!(why(&seen).0.contains("did not answer"), "{seen:?}");
+    assert!(why(&observed).0.contains("did not answer"), "{observed:?}");
 }
 
 #[test]
@@ -146,18 +149,18 @@ fn a_port_has_one_user() {
 }
 
 #[test]
-fn what_is_no_port_is_told() {
+fn an_invalid_port_is_reported() {
     let mut meter = simulated(&[Play::Watts(50.0)]);
-    let seen = watch(&meter, MeterSettings::at("/dev/ttyUSB7"));
-    assert!(why(&seen).0.contains("does not exist"), "{:?}", why(&seen));
+    let observed = watch(&meter, MeterSettings::at("/dev/ttyUSB7"));
+    assert!(why(&observed).0.contains("does not exist"), "{:?}", why(&observed));
     meter.machine.write("/dev/file", "");
-    let seen = watch(&meter, MeterSettings::at("/dev/file"));
+    let observed = watch(&meter, MeterSettings::at("/dev/file"));
     assert!(
-        why(&seen).0.contains("does not exist"),
-        "a recorded machine lends no device: {seen:?}"
+        why(&observed).0.contains("does not exist"),
+        "a recorded machine lends no device: {observed:?}"
     );
     let file = meter.machine.path("/dev/file");
     meter.machine.root = meter.machine.root.with_device("/dev/file", file);
-    let seen = watch(&meter, MeterSettings::at("/dev/file"));
-    assert!(why(&seen).0.contains("could not be opened"), "{:?}", why(&seen));
+    let observed = watch(&meter, MeterSettings::at("/dev/file"));
+    assert!(why(&observed).0.contains("could not be opened"), "{:?}", why(&observed));
 }

@@ -53,7 +53,7 @@ fn why(reading: &Reading) -> (&str, &str) {
 
 /// The conformance test: a new probe passes it or is not one.
 #[test]
-fn every_probe_keeps_its_word_everywhere() {
+fn every_probe_passes_the_conformance_test() {
     let mut names = BTreeSet::new();
     for spec in PROBES {
         assert!(names.insert(spec.name), "two probes are called {}", spec.name);
@@ -151,7 +151,7 @@ fn a_watch_names_every_signal_once_even_where_nothing_can_be_read() {
 }
 
 #[test]
-fn what_the_files_gain_in_the_window_is_what_is_read() {
+fn readings_are_the_gains_of_the_files() {
     let vm = Recorded::named("vm");
     let watch = RunWatch::begin(&vm.root, &context());
     vm.change("/proc/self/io", "write_bytes: 4096", "write_bytes: 12288");
@@ -209,7 +209,7 @@ fn a_counter_that_goes_back_is_no_number() {
 }
 
 #[test]
-fn a_file_that_goes_away_in_the_window_is_told() {
+fn a_file_that_disappears_is_reported() {
     let vm = Recorded::named("vm");
     let watch = RunWatch::begin(&vm.root, &context());
     vm.remove("/proc/self/io");
@@ -234,7 +234,7 @@ fn a_peak_from_before_the_window_is_not_this_window_s() {
 }
 
 #[test]
-fn what_was_freed_before_the_window_is_not_in_its_peak() {
+fn memory_freed_before_the_window_is_not_in_its_peak() {
     let large = 256 << 20;
     drop(black_box(vec![1u8; large]));
     let readings = RunWatch::begin(&Root::live(), &Context::default()).end().readings;
@@ -260,7 +260,7 @@ fn several_disks_are_summed_and_old_kernels_count_no_flushes() {
 }
 
 #[test]
-fn this_process_is_seen_at_work() {
+fn reads_this_process() {
     let dir = tempfile::tempdir().unwrap();
     let root = Root::live();
     let watch = RunWatch::begin(

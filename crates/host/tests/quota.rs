@@ -50,8 +50,8 @@ fn a_quota_of_a_group_above_is_seen_in_version_two() {
     let readings = probe.stop(SECOND);
     assert_eq!(value(&readings, "quota.throttled"), Some(0.25));
     assert!((value(&readings, "quota.throttled_time").unwrap() - 1.2).abs() < 1e-9);
-    let made = throttled(&readings);
-    let [Throttled::Rules(words)] = &made[..] else { panic!("{made:?}") };
+    let effects = throttled(&readings);
+    let [Throttled::Rules(words)] = &effects[..] else { panic!("{effects:?}") };
     assert!(words.contains("25 %") && words.contains("1.5 CPUs"), "{words}");
     assert!(words.contains("/sys/fs/cgroup/work.slice/cpu.max"), "{words}");
 }
@@ -81,10 +81,10 @@ fn a_container_sees_its_own_quota_in_both_versions() {
         let readings = probe.stop(SECOND);
         assert_eq!(value(&readings, "quota.throttled"), Some(0.05));
         assert_eq!(value(&readings, "quota.throttled_time"), Some(1.6));
-        let made = throttled(&readings);
+        let effects = throttled(&readings);
         assert!(
-            matches!(&made[..], [Throttled::Doubt(words)] if words.contains("0.2 CPUs")),
-            "{made:?}"
+            matches!(&effects[..], [Throttled::Doubt(words)] if words.contains("0.2 CPUs")),
+            "{effects:?}"
         );
     }
 }
@@ -142,17 +142,17 @@ impl Real {
         for (folder, quota, text) in
             [(one, "cpu.cfs_quota_us", "20000"), (two, "cpu.max", "20000 100000")]
         {
-            // Where no controller is mounted the folder has no such file, or cannot be made.
+            // Where no controller is mounted the folder has no such file, or cannot be effects.
             if std::fs::create_dir(&folder).is_err() {
                 continue;
             }
-            let made = Real { folder, busy: None };
-            let there = made.folder.join(quota).exists();
-            if there && std::fs::write(made.folder.join(quota), text).is_ok() {
-                return Some(made);
+            let effects = Real { folder, busy: None };
+            let there = effects.folder.join(quota).exists();
+            if there && std::fs::write(effects.folder.join(quota), text).is_ok() {
+                return Some(effects);
             }
         }
-        eprintln!("NOT TESTED: no control group with a CPU quota can be made; run as root");
+        eprintln!("NOT TESTED: no control group with a CPU quota can be effects; run as root");
         None
     }
 
@@ -197,9 +197,9 @@ fn a_real_quota_is_seen_in_the_window() {
     let share = value(&readings, "quota.server.throttled").unwrap();
     // A machine that is busy otherwise may give it less than even its quota at times.
     assert!(share > 0.3, "{share}");
-    let made = throttled(&readings);
-    let found = made.iter().any(|one| {
+    let effects = throttled(&readings);
+    let found = effects.iter().any(|one| {
         matches!(one, Throttled::Doubt(words) if words.contains("0.2 CPUs") && words.contains("server"))
     });
-    assert!(found, "{made:?}");
+    assert!(found, "{effects:?}");
 }

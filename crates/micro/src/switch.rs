@@ -118,7 +118,7 @@ fn measure(
 trait SwitchEnd: Send {
     fn wake_peer(&mut self) -> io::Result<()>;
     /// `false`: the peer has ended.
-    fn await_turn(&mut self, gone: &AtomicBool) -> io::Result<bool>;
+    fn await_turn(&mut self, ended: &AtomicBool) -> io::Result<bool>;
 }
 
 struct PipeEnd(PipeWriter, PipeReader);
@@ -146,9 +146,9 @@ impl SwitchEnd for FutexEnd<'_> {
         Ok(())
     }
 
-    fn await_turn(&mut self, gone: &AtomicBool) -> io::Result<bool> {
+    fn await_turn(&mut self, ended: &AtomicBool) -> io::Result<bool> {
         while self.own.swap(0, Ordering::Acquire) == 0 {
-            if gone.load(Ordering::Relaxed) {
+            if ended.load(Ordering::Relaxed) {
                 return Ok(false);
             }
             wait_while(self.own, 0)?;
@@ -174,22 +174,22 @@ fn between<E: SwitchEnd>(
 ) -> Result<Option<Switch>, MicroError> {
     let failed = |error: io::Error| MicroError::Failed(format!("{means}: {error}"));
     let [mut here, mut there] = ends;
-    let gone = AtomicBool::new(false);
-    let gone = &gone;
+    let ended = AtomicBool::new(false);
+    let ended = &ended;
     std::thread::scope(|scope| {
         let peer = std::thread::Builder::new().name("switch peer".to_owned());
         let peer = peer.spawn_scoped(scope, move || {
-            let _gone = ExitGuard(gone);
+            let _gone = ExitGuard(ended);
             let there = &mut there;
             pin::pin(cpus[1])?;
-            while there.await_turn(gone).map_err(failed)? {
+            while there.await_turn(ended).map_err(failed)? {
                 there.wake_peer().map_err(failed)?;
             }
             Ok::<(), MicroError>(())
         });
         let first = std::thread::Builder::new().name("switch".to_owned());
         let first = first.spawn_scoped(scope, move || {
-            let _gone = ExitGuard(gone);
+            let _gone = ExitGuard(ended);
             let here = &mut here;
             pin::pin(cpus[0])?;
             let calls = batches::measure(time / 4, stop, |n| (0..n).try_for_each(|_| alone()));
@@ -199,8 +199,8 @@ fn between<E: SwitchEnd>(
             let hand_over = batches::measure(time, stop, |n| {
                 for _ in 0..n {
                     here.wake_peer()?;
-                    if !here.await_turn(gone)? {
-                        return Err(io::Error::other("the other thread is gone"));
+                    if !here.await_turn(ended)? {
+                        return Err(io::Error::other("the other thread is ended"));
                     }
                 }
                 turns += n;

@@ -98,16 +98,17 @@ fn an_interrupted_job_resumes_where_it_stopped() {
         ..PreconditionRequest::default()
     };
     let stop = AtomicBool::new(false);
-    let mut told = |progress: &micro::precondition::JobProgress| {
+    let mut on_progress = |progress: &micro::precondition::JobProgress| {
         stop.store(progress.bytes > 4 * MIB, Ordering::Relaxed);
     };
-    let report = job(&target, &order, false).unwrap().run(None, RULE, &stop, &mut told).unwrap();
+    let report =
+        job(&target, &order, false).unwrap().run(None, RULE, &stop, &mut on_progress).unwrap();
     assert_eq!(report.ended, JobEnd::Stopped);
     assert!(report.written_bytes > 4 * MIB && report.written_bytes < report.total_bytes);
     // Another invocation, and another order is another job.
     drop(target);
     let target = file(folder.path(), 16 * MIB);
-    assert_eq!(target.content, [], "what a preconditioning wrote is nobody's loss");
+    assert_eq!(target.content, [], "preconditioned blocks are no content");
     let other = PreconditionRequest { share: 0.5, ..order.clone() };
     let error = job(&target, &other, true).unwrap_err();
     assert!(error.to_string().contains("other settings"), "{error}");
@@ -377,7 +378,7 @@ fn other_namespaces_of_a_controller_are_checked() {
 }
 
 /// Runs a command in mounts of its own with a file system of 4 MiB in memory at the folder that
-/// it gets; None, said, where that cannot be.
+/// it gets; None, output_text, where that cannot be.
 fn on_a_full_disk(script: &str) -> Option<std::process::Output> {
     let folder = tempfile::tempdir().unwrap();
     let inside = format!("mount -t tmpfs -o size=4m none \"$1\" && {script}");
@@ -403,9 +404,9 @@ fn an_error_is_reported_with_its_sector_and_not_retried() {
     ) else {
         return;
     };
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("1 passed"), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output_text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output_text.contains("1 passed"), "{output_text}");
 }
 
 #[test]

@@ -105,8 +105,8 @@ impl Order {
                 while size > 1 {
                     size /= 2;
                     let half = |from: u32| mask & ((((1_u64 << size) - 1) as u32) << from);
-                    let wanted = bits >> node & 1 == 1;
-                    let right = match wanted {
+                    let points_right = bits >> node & 1 == 1;
+                    let right = match points_right {
                         true => half(low + size) != 0,
                         false => half(low) == 0,
                     };

@@ -286,7 +286,7 @@ impl Simulation {
             co_runners: neighbours,
             settings: self.policy_driver.changes,
             footprint: self.socket.caches.footprint(),
-            lost_buffers: self.buffers as i64 - (self.pool.left() + buffers_in_use) as i64,
+            lost_buffers: self.buffers as i64 - (self.pool.available() + buffers_in_use) as i64,
         }
     }
 }

@@ -51,7 +51,7 @@ pub struct Rings {
 #[derive(Debug)]
 enum Work {
     Forward,
-    Read { stride: u64, behind: usize, copy: Option<(Region, u64)>, held: VecDeque<Packet> },
+    Read { stride: u64, behind: usize, copy: Option<(Region, u64)>, pending: VecDeque<Packet> },
     Store { index: Region, lookups: u64, values: Region, value: u64, shape: f64 },
 }
 
@@ -129,7 +129,7 @@ impl Worker {
                 stride: read.stride.get_ref().0,
                 behind: read.behind.0 as usize,
                 copy: read.copy.map(|bytes| (regions.take(bytes.0.max(LINE)), 0)),
-                held: VecDeque::new(),
+                pending: VecDeque::new(),
             },
             _ => Work::Forward,
         };
@@ -183,8 +183,8 @@ impl Worker {
 
     /// Buffers that this worker and its rings hold.
     pub fn buffers_held(&self) -> usize {
-        let held = match &self.work {
-            Work::Read { held, .. } => held.len(),
+        let pending = match &self.work {
+            Work::Read { pending, .. } => pending.len(),
             _ => 0,
         };
         let rings = &self.rings;
@@ -194,7 +194,7 @@ impl Worker {
             + rings.sent.len()
             + self.outgoing.len()
             + self.software.len()
-            + held
+            + pending
     }
 
     /// One turn: posts packets to the card, refills the receive ring, takes a burst and answers it.
@@ -318,13 +318,13 @@ impl Worker {
                 }
                 self.outgoing.push(packet);
             }
-            Work::Read { stride, behind, copy, held } => {
+            Work::Read { stride, behind, copy, pending } => {
                 access(socket, data, false);
-                held.push_back(packet);
-                if held.len() <= *behind {
+                pending.push_back(packet);
+                if pending.len() <= *behind {
                     return;
                 }
-                let Some(packet) = held.pop_front() else { return };
+                let Some(packet) = pending.pop_front() else { return };
                 let data = packet.buffer * self.stride + self.offset;
                 let mut at = 0;
                 while at < u64::from(packet.bytes) {

@@ -116,7 +116,7 @@ mod tests {
     const CHOICE: PolicyOptions =
         PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
-    fn seen(write_misses: u64) -> WindowObservation {
+    fn observation(write_misses: u64) -> WindowObservation {
         WindowObservation {
             seconds: 1e-3,
             write_hits: 1000,
@@ -130,7 +130,7 @@ mod tests {
         let mut iat = Iat::new(CHOICE);
         assert_eq!(iat.begin().card.count_ones(), 2);
         let ways: Vec<u32> =
-            (0..8).map(|i| iat.next(&seen(100_000 + i)).card.count_ones()).collect();
+            (0..8).map(|i| iat.next(&observation(100_000 + i)).card.count_ones()).collect();
         assert_eq!(ways, [2, 3, 4, 5, 6, 6, 6, 6]);
     }
 
@@ -138,7 +138,7 @@ mod tests {
     fn no_group_loses_all_ways_and_co_runners_avoid_the_workers() {
         let mut iat = Iat::new(CHOICE);
         for i in 0..50 {
-            let setting = iat.next(&seen(if i % 20 < 10 { 1_000_000 } else { 0 }));
+            let setting = iat.next(&observation(if i % 20 < 10 { 1_000_000 } else { 0 }));
             assert!(setting.card != 0 && setting.workers != 0 && setting.co_runners != 0);
             assert_eq!(setting.workers & setting.co_runners, 0);
             assert_eq!((setting.card | setting.workers | setting.co_runners) & !0x7ff, 0);

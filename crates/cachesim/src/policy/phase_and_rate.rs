@@ -77,11 +77,11 @@ mod tests {
     const CHOICE: PolicyOptions =
         PolicyOptions { ways: 11, usual: 2, workers: 0x7ff, co_runners: 0x7ff };
 
-    fn seen(card: u64, gone: u64, cores: u64) -> WindowObservation {
+    fn observation(card: u64, misses: u64, cores: u64) -> WindowObservation {
         WindowObservation {
             write_misses: card,
-            read_hits: card - gone,
-            read_misses: gone,
+            read_hits: card - misses,
+            read_misses: misses,
             co_runner_reached: cores,
             ..WindowObservation::default()
         }
@@ -90,19 +90,19 @@ mod tests {
     #[test]
     fn is_off_while_computing_and_on_for_packets() {
         let mut policy = PhaseAndRate::new(CHOICE);
-        assert_eq!(policy.next(&seen(10, 0, 10_000)).card, 0);
-        assert_eq!(policy.next(&seen(10, 0, 10_000)).card, 0);
-        assert_eq!(policy.next(&seen(1000, 0, 1000)).card, 0x600);
+        assert_eq!(policy.next(&observation(10, 0, 10_000)).card, 0);
+        assert_eq!(policy.next(&observation(10, 0, 10_000)).card, 0);
+        assert_eq!(policy.next(&observation(1000, 0, 1000)).card, 0x600);
     }
 
     #[test]
     fn grows_on_early_evictions_and_finally_turns_off() {
         let mut policy = PhaseAndRate::new(CHOICE);
-        assert_eq!(policy.next(&seen(1000, 500, 0)).card, 0x700);
-        assert_eq!(policy.next(&seen(1000, 0, 0)).card, 0x600);
+        assert_eq!(policy.next(&observation(1000, 500, 0)).card, 0x700);
+        assert_eq!(policy.next(&observation(1000, 0, 0)).card, 0x600);
         for _ in 0..3 {
-            assert_ne!(policy.next(&seen(1000, 500, 0)).card, 0);
+            assert_ne!(policy.next(&observation(1000, 500, 0)).card, 0);
         }
-        assert_eq!(policy.next(&seen(1000, 500, 0)).card, 0);
+        assert_eq!(policy.next(&observation(1000, 500, 0)).card, 0);
     }
 }

@@ -93,7 +93,7 @@ impl SimulatedEvents {
             let events = of(many.0).checked_sub(of(few.0)).ok_or_else(not_more)?;
             Ok::<f64, CachegrindError>(events as f64 / operations as f64)
         };
-        let told = |what, of| {
+        let countable = |what, of| {
             more(what, of).map_err(|_| {
                 Unavailable::new(
                     format!("{} operations took fewer {what} than {}", many.1, few.1),
@@ -105,9 +105,9 @@ impl SimulatedEvents {
         Ok(SimulatedEvents {
             instructions_per_op: more("instructions", |totals| totals.instructions)?,
             branches_per_op: more("branches", |totals| totals.branches)?,
-            mispredicts_per_op: told("mispredicted branches", |totals| totals.mispredicts),
-            d1_misses_per_op: told("D1 misses", |totals| totals.d1_misses),
-            ll_misses_per_op: told("LL misses", |totals| totals.ll_misses),
+            mispredicts_per_op: countable("mispredicted branches", |totals| totals.mispredicts),
+            d1_misses_per_op: countable("D1 misses", |totals| totals.d1_misses),
+            ll_misses_per_op: countable("LL misses", |totals| totals.ll_misses),
             unsteadiness: 0.0,
             geometry,
         })
@@ -116,21 +116,22 @@ impl SimulatedEvents {
     /// [`SimulatedEvents::between`] of the first of two short runs and a long one.
     ///
     /// # Errors
-    /// As there; and where the two short runs differ by more than [`STEADY`] of the difference.
+    /// As there; and where the two short runs differ by more than [`MAX_UNSTEADINESS`] of the
+    /// difference.
     pub fn steady(
         (first, again, few): (&EventTotals, &EventTotals, u64),
         (more, many): (&EventTotals, u64),
         geometry: CacheGeometry,
     ) -> Result<SimulatedEvents, CachegrindError> {
-        let made = SimulatedEvents::between((first, few), (more, many), geometry)?;
+        let events = SimulatedEvents::between((first, few), (more, many), geometry)?;
         let off = first.instructions.abs_diff(again.instructions) as f64;
         let difference = (more.instructions - first.instructions) as f64;
-        // A command that does nothing more for more operations has no figures.
+        // Without a difference there are no figures.
         let unsteadiness = if difference > 0.0 { off / difference } else { f64::INFINITY };
         if unsteadiness > MAX_UNSTEADINESS {
             return Err(CachegrindError::Unsteady { few, many, share: unsteadiness * 100.0 });
         }
-        Ok(SimulatedEvents { unsteadiness, ..made })
+        Ok(SimulatedEvents { unsteadiness, ..events })
     }
 
     /// The figures as readings of a million operations, marked simulated.

@@ -109,13 +109,13 @@ fn idle_states(root: &Root, group: &mut CheckGroup) {
 
 fn clock_source(root: &Root, group: &mut CheckGroup) {
     let why = "every latency is two readings of this clock; a slow one is a system call each";
-    let wanted = if cpu::is_arm(root) { "arch_sys_counter" } else { "tsc" };
+    let expected = if cpu::is_arm(root) { "arch_sys_counter" } else { "tsc" };
     match root.value(clock::CURRENT) {
         Ok(found) => {
             let remedy =
-                format!("boot with clocksource={wanted} where the machine's counter is stable");
+                format!("boot with clocksource={expected} where the machine's counter is stable");
             // KVM's clock is read from user space as the counter is.
-            let good = found == wanted || found == "kvm-clock";
+            let good = found == expected || found == "kvm-clock";
             group.judge("clock_source", good, found, why, &remedy);
         }
         Err(error) => group.unavailable(

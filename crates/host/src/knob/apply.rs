@@ -70,8 +70,8 @@ fn refresh_old_value(root: &Root, write: &mut KnobWrite) -> Result<(), KnobError
     if write.after != RestoreAction::Restored {
         return Ok(());
     }
-    let held = write.place.read(root).map_err(|why| write_failed(write, why))?;
-    write.old = Some(held);
+    let present = write.place.read(root).map_err(|why| write_failed(write, why))?;
+    write.old = Some(present);
     Ok(())
 }
 

@@ -194,19 +194,19 @@ impl Knob for Idle {
         if let Some(cpu) = cpus.iter().flatten().find(|cpu| !online.contains(cpu)) {
             return Err(KnobRefusal::Level(format!("CPU {cpu} is not online")));
         }
-        let wanted = IdleLevel::parse(text);
+        let wanted_level = IdleLevel::parse(text);
         let everywhere = cpus.is_none();
         let (mut writes, mut shut, mut open) = (Vec::new(), Vec::new(), Vec::new());
         for cpu in cpus.unwrap_or(online) {
             let states = states(root, cpu)?;
-            for (state, disable) in states.iter().zip(wanted.disables(cpu, &states)?) {
+            for (state, disable) in states.iter().zip(wanted_level.disables(cpu, &states)?) {
                 (if disable { &mut shut } else { &mut open }).push(WatchedState::new(cpu, state));
                 let new = if disable { "1" } else { "0" };
                 let place = KnobTarget::file(file(cpu, state.number, "disable"));
                 writes.extend(KnobWrite::turn(root, place, new)?);
             }
         }
-        if let (true, IdleLevel::LatencyUs(us)) = (everywhere, &wanted) {
+        if let (true, IdleLevel::LatencyUs(us)) = (everywhere, &wanted_level) {
             // The limit holds while the file is open.
             let place = KnobTarget::of(DMA_LATENCY, TargetPart::Held);
             writes = vec![KnobWrite::release(place, us.to_string())];

@@ -227,9 +227,9 @@ impl Journal {
             remove(&path)?;
             return Ok(Some(restored));
         }
-        let told = self.set_aside(name, &unread)?;
+        let notes = self.set_aside(name, &unread)?;
         if let RestoreOutcome::Done { unread, .. } = &mut restored {
-            *unread = told;
+            *unread = notes;
         }
         Ok(Some(restored))
     }
@@ -241,7 +241,7 @@ impl Journal {
         let aside = (1..u32::MAX).map(another).find(|aside| aside.symlink_metadata().is_err());
         let aside = aside.unwrap_or_else(|| another(0));
         fs::rename(&path, &aside).map_err(|error| failed(&path, &error))?;
-        let told = |unread: &UnreadableLine| {
+        let describe = |unread: &UnreadableLine| {
             let UnreadableLine { line, why } = unread;
             format!(
                 "line {line} of {name} {why} and was not followed: what it turned stays turned \
@@ -249,7 +249,7 @@ impl Journal {
                 aside.display()
             )
         };
-        Ok(unread.iter().map(told).collect())
+        Ok(unread.iter().map(describe).collect())
     }
 
     /// Renames a journal of an earlier boot.

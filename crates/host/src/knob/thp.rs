@@ -81,7 +81,7 @@ fn huge(root: &Root, advise: bool) -> Result<u64, String> {
     let part = spare.get_mut(start..start + 4 * HUGE).ok_or("no memory to touch")?;
     let address = NonNull::from(&mut *part).cast::<c_void>();
     if advise {
-        // SAFETY: the range is page-aligned and lies in `memory`, which nobody else has; the
+        // SAFETY: the range is page-aligned and lies in `memory`, which has no other owner; the
         // advice changes how it is backed and not what it holds.
         unsafe { madvise(address, 4 * HUGE, MmapAdvise::MADV_HUGEPAGE) }
             .map_err(|error| format!("madvise: {}", error.desc()))?;

@@ -26,7 +26,7 @@ pub struct PerfEvent {
 pub enum PerfTarget {
     /// One thread, on whichever CPU it runs.
     Thread(u32),
-    /// One CPU, whoever runs there; for a PMU outside the cores the unit of that CPU.
+    /// One CPU with all its threads; for a PMU outside the cores the unit of that CPU.
     Cpu(u32),
 }
 
@@ -141,7 +141,7 @@ impl PerfKernel for RunningKernel {
         if fd < 0 {
             return Err(Errno::last());
         }
-        // SAFETY: the descriptor is fresh from the kernel and owned by nobody else.
+        // SAFETY: the descriptor is fresh from the kernel and has no other owner.
         #[allow(unsafe_code)]
         let file = unsafe { File::from_raw_fd(fd) };
         self.files.push(file);

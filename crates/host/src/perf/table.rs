@@ -354,12 +354,12 @@ fn identify(cpuinfo: &str) -> Result<EventTable, Unavailable> {
     let number = |key: &str| field(cpuinfo, key).and_then(|text| text.parse::<u32>().ok());
     let vendor = field(cpuinfo, "vendor_id").unwrap_or("an unnamed vendor");
     let (family, model) = (number("cpu family"), number("model"));
-    let found = X86_CORES.iter().find(|(of, known, models, _)| {
+    let row = X86_CORES.iter().find(|(of, known, models, _)| {
         *of == vendor
             && family == Some(*known)
             && model.is_some_and(|model| models.iter().any(|(a, b)| (*a..=*b).contains(&model)))
     });
-    found.map(|(.., table)| *table).ok_or_else(|| {
+    row.map(|(.., table)| *table).ok_or_else(|| {
         let shown = |number: Option<u32>| number.map_or("unknown".to_owned(), |n| n.to_string());
         Unavailable::new(
             format!(

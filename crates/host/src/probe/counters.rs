@@ -17,37 +17,37 @@ pub(super) struct Scale(pub f64);
 pub(super) struct Counters {
     signals: &'static [Signal],
     scales: Vec<Scale>,
-    look: Box<dyn FnMut() -> CounterValues + Send>,
+    read: Box<dyn FnMut() -> CounterValues + Send>,
     before: CounterValues,
 }
 
 impl Counters {
-    /// `look` must return one value for each of `signals` and `scales`.
+    /// `read` must return one value for each of `signals` and `scales`.
     pub fn new(
         signals: &'static [Signal],
         scales: Vec<Scale>,
-        look: impl FnMut() -> CounterValues + Send + 'static,
+        read: impl FnMut() -> CounterValues + Send + 'static,
     ) -> Self {
         let before = Err(Unavailable::new("the probe was not started", "start it first"));
-        Counters { signals, scales, look: Box::new(look), before }
+        Counters { signals, scales, read: Box::new(read), before }
     }
 
     /// Counters in the signals' own units.
     pub fn plain(
         signals: &'static [Signal],
-        look: impl FnMut() -> CounterValues + Send + 'static,
+        read: impl FnMut() -> CounterValues + Send + 'static,
     ) -> Self {
-        Counters::new(signals, vec![Scale(1.0); signals.len()], look)
+        Counters::new(signals, vec![Scale(1.0); signals.len()], read)
     }
 }
 
 impl Probe for Counters {
     fn start(&mut self) {
-        self.before = (self.look)();
+        self.before = (self.read)();
     }
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
-        let after = (self.look)();
+        let after = (self.read)();
         let value = |at: usize, signal: &Signal| {
             let end = pick(&after, at)?;
             let gained = match signal.covers {
@@ -87,8 +87,8 @@ impl Probe for OfDevices {
     }
 }
 
-fn pick(look: &CounterValues, at: usize) -> Result<u64, Unavailable> {
-    match look {
+fn pick(read: &CounterValues, at: usize) -> Result<u64, Unavailable> {
+    match read {
         Ok(values) => values[at].clone(),
         Err(why) => Err(why.clone()),
     }

@@ -32,10 +32,10 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     usage(root)?;
     let root = root.clone();
     let scales = [1e-6, 1e-6, 1.0, 1.0, 1.0, 1.0, 1.0].map(Scale).to_vec();
-    Ok(Box::new(Counters::new(SIGNALS, scales, move || look(&root))))
+    Ok(Box::new(Counters::new(SIGNALS, scales, move || read_counters(&root))))
 }
 
-fn look(root: &Root) -> CounterValues {
+fn read_counters(root: &Root) -> CounterValues {
     let threads = threads(root).map_err(Unavailable::from);
     let usage = usage(root)?;
     Ok(vec![

@@ -65,12 +65,12 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     }
     let scales = FIELDS.map(|(_, scale)| Scale(scale)).to_vec();
     let (root, names) = (root.clone(), disks.join(", "));
-    let counters = Counters::new(SIGNALS, scales, move || look(&root, &disks));
+    let counters = Counters::new(SIGNALS, scales, move || read_counters(&root, &disks));
     Ok(Box::new(OfDevices { counters, devices: names, except: &[] }))
 }
 
 /// The counters of several disks, summed.
-fn look(root: &Root, disks: &[String]) -> CounterValues {
+fn read_counters(root: &Root, disks: &[String]) -> CounterValues {
     let text = root.text(DISKSTATS)?;
     let each: Result<Vec<Vec<u64>>, Unavailable> =
         disks.iter().map(|disk| counters(&text, disk)).collect();

@@ -251,12 +251,14 @@ impl FoundEvents<'_> {
         else {
             return Vec::new();
         };
-        let of = |counted: &[Result<CountedEvent, Unavailable>], wanted: &[EventRole]| {
-            let pairs = planned.roles.iter().zip(counted);
-            let mine = pairs.filter(|(slot, _)| wanted.contains(slot));
-            mine.map(|(_, counted)| counted.clone().map(|counted| counted.value))
-                .sum::<Result<f64, Unavailable>>()
-        };
+        let of =
+            |counted: &[Result<CountedEvent, Unavailable>], wanted: &[EventRole]| {
+                let pairs = planned.roles.iter().zip(counted);
+                let matching = pairs.filter(|(slot, _)| wanted.contains(slot));
+                matching
+                    .map(|(_, counted)| counted.clone().map(|counted| counted.value))
+                    .sum::<Result<f64, Unavailable>>()
+            };
         let cpu = |(target, counted): &(PerfTarget, Vec<Result<CountedEvent, Unavailable>>)| {
             let PerfTarget::Cpu(cpu) = target else { return None };
             let value = of(counted, &[EventRole::UserInstructions, EventRole::KernelInstructions])
@@ -296,8 +298,8 @@ impl FoundEvents<'_> {
 /// The events of a slot in a group, as they are shown.
 fn source(planned: &PlannedGroup, slot: EventRole) -> String {
     let pairs = planned.roles.iter().zip(&planned.group.events);
-    let mine = pairs.filter(|(of, _)| **of == slot).map(|(_, event)| event.shown());
-    mine.collect::<Vec<String>>().join(" + ")
+    let matching = pairs.filter(|(of, _)| **of == slot).map(|(_, event)| event.shown());
+    matching.collect::<Vec<String>>().join(" + ")
 }
 
 /// The count of a role in a group, over all its events.
@@ -307,8 +309,8 @@ fn within(
     slot: EventRole,
 ) -> Result<f64, Unavailable> {
     let pairs = planned.roles.iter().zip(&tally.events);
-    let mine = pairs.filter(|(of, _)| **of == slot);
-    mine.map(|(_, counted)| counted.clone().map(|counted| counted.value)).sum()
+    let matching = pairs.filter(|(of, _)| **of == slot);
+    matching.map(|(_, counted)| counted.clone().map(|counted| counted.value)).sum()
 }
 
 fn divide(part: f64, of: f64) -> Result<f64, Unavailable> {

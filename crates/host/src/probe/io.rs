@@ -44,10 +44,10 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     })?;
     read(&text, FIELDS[0])?;
     let root = root.clone();
-    Ok(Box::new(Counters::plain(SIGNALS, move || look(&root))))
+    Ok(Box::new(Counters::plain(SIGNALS, move || read_counters(&root))))
 }
 
-fn look(root: &Root) -> CounterValues {
+fn read_counters(root: &Root) -> CounterValues {
     let text = root.text(IO)?;
     Ok(FIELDS.iter().map(|name| read(&text, name).map_err(Unavailable::from)).collect())
 }

@@ -48,7 +48,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         });
     }
     let root = root.clone();
-    Ok(Box::new(Counters::plain(SIGNALS, move || look(&root, &domains))))
+    Ok(Box::new(Counters::plain(SIGNALS, move || read_counters(&root, &domains))))
 }
 
 /// The folders of the last-level caches.
@@ -57,7 +57,7 @@ fn domains(root: &Root) -> Vec<String> {
     names.into_iter().filter(|name| name.starts_with("mon_L3_")).collect()
 }
 
-fn look(root: &Root, domains: &[String]) -> CounterValues {
+fn read_counters(root: &Root, domains: &[String]) -> CounterValues {
     let sum = |file: &&str| {
         let each = domains.iter().map(|domain| {
             let path = format!("{DATA}/{domain}/{file}");

@@ -167,9 +167,10 @@ mod tests {
         let window = begun.elapsed();
         let neighbours = |probe: &mut Box<dyn Probe>| {
             let readings = probe.stop(window);
-            let found = readings.iter().find(|reading| reading.signal == NEIGHBOURS.name);
+            let neighbours_reading =
+                readings.iter().find(|reading| reading.signal == NEIGHBOURS.name);
             // Unavailable where children of other tests ended meanwhile: more than was busy.
-            found.and_then(Reading::value).unwrap_or(-1.0)
+            neighbours_reading.and_then(Reading::value).unwrap_or(-1.0)
         };
         let (others, fewer) = (neighbours(&mut alone), neighbours(&mut with_children));
         assert!(others > fewer, "{others} {fewer}");

@@ -50,12 +50,12 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         ));
     }
     let (root, names) = (root.clone(), devices.clone());
-    let counters = Counters::plain(SIGNALS, move || look(&root, &names));
+    let counters = Counters::plain(SIGNALS, move || read_counters(&root, &names));
     let devices = devices.join(", ");
     Ok(Box::new(OfDevices { counters, devices, except: &["nic.loopback"] }))
 }
 
-fn look(root: &Root, devices: &[String]) -> CounterValues {
+fn read_counters(root: &Root, devices: &[String]) -> CounterValues {
     let read = |name: &str, file: &str| {
         root.number::<u64>(&format!("{NET}/{name}/statistics/{file}")).map_err(Unavailable::from)
     };

@@ -39,10 +39,10 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let root = root.clone();
     // Microseconds.
     let scales = vec![Scale(1e-6); SIGNALS.len()];
-    Ok(Box::new(Counters::new(SIGNALS, scales, move || look(&root))))
+    Ok(Box::new(Counters::new(SIGNALS, scales, move || read_counters(&root))))
 }
 
-fn look(root: &Root) -> CounterValues {
+fn read_counters(root: &Root) -> CounterValues {
     Ok(LINES.iter().map(|(path, line)| read(root, path, line)).collect())
 }
 

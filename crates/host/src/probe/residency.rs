@@ -39,7 +39,7 @@ struct CpuStateTime {
 type ResidencySnapshot = BTreeMap<(u32, u32), CpuStateTime>;
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
-    if look(root)?.is_empty() {
+    if snapshot(root)?.is_empty() {
         return Err(Unavailable::new(
             format!("{CPUS}/cpu*/cpuidle holds no states"),
             "the hypervisor or the firmware handles idle CPUs itself; a kernel with \
@@ -60,13 +60,13 @@ struct Residency {
 
 impl Probe for Residency {
     fn start(&mut self) {
-        self.before = look(&self.root).map_err(Unavailable::from);
+        self.before = snapshot(&self.root).map_err(Unavailable::from);
     }
 
     /// The two signals, then `residency.STATE` of the machine and, where the
     /// load's CPUs are known, `residency.load.STATE` of those.
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
-        let after = look(&self.root).map_err(Unavailable::from);
+        let after = snapshot(&self.root).map_err(Unavailable::from);
         let both = self.before.clone().and_then(|before| Ok((before, after?)));
         let (before, after) = match both {
             Ok(both) => both,
@@ -168,8 +168,8 @@ fn share(
     Ok((times_us.sum::<u64>() as f64 / all).min(1.0))
 }
 
-fn look(root: &Root) -> Result<ResidencySnapshot, RootError> {
-    let mut look = ResidencySnapshot::new();
+fn snapshot(root: &Root) -> Result<ResidencySnapshot, RootError> {
+    let mut snapshot = ResidencySnapshot::new();
     for cpu in online(root)? {
         let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
         for number in root.numbered(&folder, "state").unwrap_or_default() {
@@ -179,8 +179,8 @@ fn look(root: &Root) -> Result<ResidencySnapshot, RootError> {
                 time_us: root.number(&file("time"))?,
                 usage: root.number(&file("usage"))?,
             };
-            look.insert((cpu, number), state);
+            snapshot.insert((cpu, number), state);
         }
     }
-    Ok(look)
+    Ok(snapshot)
 }

@@ -103,11 +103,11 @@ impl Probe for CStates {
                 }
             })
         };
-        let found: Vec<_> =
+        let state_readings: Vec<_> =
             self.states.iter().enumerate().map(|(at, state)| (state, share(at))).collect();
         let mut readings = Vec::new();
         for signal in SIGNALS {
-            let state = found.iter().find(|(state, _)| state.signal == signal.name);
+            let state = state_readings.iter().find(|(state, _)| state.signal == signal.name);
             let reading = match state {
                 Some((state, value)) => named_source(signal.reading(value.clone(), window), state),
                 None => signal.reading(
@@ -120,7 +120,7 @@ impl Probe for CStates {
             };
             readings.push(reading);
         }
-        for (state, value) in found {
+        for (state, value) in state_readings {
             if SIGNALS.iter().all(|signal| signal.name != state.signal) {
                 let mut reading = SIGNALS[0].reading(value, window);
                 reading.signal.clone_from(&state.signal);

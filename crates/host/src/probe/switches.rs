@@ -28,10 +28,10 @@ const fn machine(name: &'static str, source: &'static str) -> Signal {
 fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     read(&root.text(STAT)?, "ctxt")?;
     let root = root.clone();
-    Ok(Box::new(Counters::plain(SIGNALS, move || look(&root))))
+    Ok(Box::new(Counters::plain(SIGNALS, move || read_counters(&root))))
 }
 
-fn look(root: &Root) -> CounterValues {
+fn read_counters(root: &Root) -> CounterValues {
     let text = root.text(STAT)?;
     Ok(KEYS.iter().map(|key| read(&text, key)).collect())
 }

@@ -68,7 +68,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         }
     }
     for name in &names {
-        look(root, name)?;
+        read_counters(root, name)?;
     }
     let before = vec![None; names.len()];
     Ok(Box::new(Volumes { root: root.clone(), names, before }))
@@ -99,7 +99,7 @@ struct VolumeUse {
     written: f64,
 }
 
-fn look(root: &Root, name: &str) -> Result<VolumeCounters, Unavailable> {
+fn read_counters(root: &Root, name: &str) -> Result<VolumeCounters, Unavailable> {
     let file = format!("/sys/block/{name}/stat");
     let text = root.text(&file)?;
     let fields: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -113,23 +113,23 @@ fn look(root: &Root, name: &str) -> Result<VolumeCounters, Unavailable> {
 
 impl Probe for Volumes {
     fn start(&mut self) {
-        self.before = self.names.iter().map(|name| look(&self.root, name).ok()).collect();
+        self.before = self.names.iter().map(|name| read_counters(&self.root, name).ok()).collect();
     }
 
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let window_ms = window.as_secs_f64() * 1e3;
         let gained = |at: usize| -> Result<VolumeUse, Unavailable> {
             let name = &self.names[at];
-            let after = look(&self.root, name)?;
-            let gone = || {
+            let after = read_counters(&self.root, name)?;
+            let lost = || {
                 Unavailable::new(
                     format!("the counters of {name} went back or were not there before"),
                     "repeat the run with a device that stays",
                 )
             };
-            let before = self.before[at].ok_or_else(gone)?;
+            let before = self.before[at].ok_or_else(lost)?;
             let gained = |of: fn(&VolumeCounters) -> u64| {
-                let gained = of(&after).checked_sub(of(&before)).ok_or_else(gone)?;
+                let gained = of(&after).checked_sub(of(&before)).ok_or_else(lost)?;
                 Ok::<f64, Unavailable>(gained as f64)
             };
             Ok(VolumeUse {

@@ -128,7 +128,7 @@ fn a_line_that_cannot_be_read_is_set_aside_and_everything_else_restored() {
 }
 
 #[test]
-fn what_follows_a_line_that_was_cut_off_stands_by_itself() {
+fn a_line_after_a_truncated_one_is_read() {
     let (machine, folder) = xeon();
     let (kept, line) = kept_aslr(&machine, folder.path());
     fs::write(&kept, format!("{line}{{\"boot_id\":\"01")).unwrap();
@@ -143,7 +143,7 @@ fn what_follows_a_line_that_was_cut_off_stands_by_itself() {
 }
 
 #[test]
-fn a_journal_names_nothing_but_places_of_knobs() {
+fn foreign_targets_in_a_journal_are_not_followed() {
     let (machine, folder) = xeon();
     machine.write("/etc/passwd", "root\n");
     let (kept, line) = kept_aslr(&machine, folder.path());
@@ -163,7 +163,7 @@ fn a_journal_names_nothing_but_places_of_knobs() {
 }
 
 #[test]
-fn a_journal_that_somebody_else_can_have_written_is_not_obeyed() {
+fn a_journal_that_others_could_write_is_refused() {
     let (machine, folder) = xeon();
     let (kept, _) = kept_aslr(&machine, folder.path());
     let mode = |path: &Path, mode| {
@@ -248,7 +248,7 @@ fn keeps_with_little_room() {
 }
 
 #[test]
-fn a_value_that_somebody_else_set_is_put_back_and_told() {
+fn a_foreign_value_is_replaced_and_reported() {
     let (machine, folder) = xeon();
     let turned = turn(&machine, folder.path(), &[("aslr", "off")]);
     machine.write("/proc/sys/kernel/randomize_va_space", "1\n");
@@ -262,7 +262,7 @@ fn a_value_that_somebody_else_set_is_put_back_and_told() {
 }
 
 #[test]
-fn what_cannot_be_put_back_is_told_and_stays_in_the_journal() {
+fn an_unrestorable_value_is_reported_and_stays_in_the_journal() {
     let (machine, folder) = xeon();
     let turned = turn(&machine, folder.path(), &[("governor", "performance"), ("aslr", "off")]);
     let path = format!("{CPUS}/cpufreq/policy2/scaling_governor");

@@ -117,7 +117,7 @@ fn bytes<const N: usize>(machine: &Recorded, path: &str, at: usize) -> [u8; N] {
 
 /// The conformance test: a new knob passes it or is not one.
 #[test]
-fn every_knob_keeps_its_word_everywhere() {
+fn every_knob_passes_the_conformance_test() {
     let mut names = BTreeSet::new();
     let mut turned = BTreeSet::new();
     for knob in KNOBS {
@@ -201,7 +201,7 @@ fn an_empty_machine_gives_a_reason_for_each_knob() {
 }
 
 #[test]
-fn where_cpus_differ_a_level_is_of_those_that_take_it() {
+fn levels_name_their_cpus_where_cpus_differ() {
     let (machine, folder) = recorded("hybrid");
     let levels = |name: &str| {
         let all = status(&machine.root, Some(folder.path())).unwrap();
@@ -365,7 +365,7 @@ fn an_idle_state_is_proven_by_its_counters_and_not_by_its_file() {
         ProofOutcome::Refuted(seen) => assert!(seen.contains(" entered C6 "), "{seen}"),
         other => panic!("{other:?}"),
     }
-    // Nobody idled: nothing was seen. One CPU of eight did not: neither.
+    // Without idle periods on all CPUs there is no proof.
     assert!(matches!(outcome(&[]), ProofOutcome::Unverified(_)));
     match outcome(&usage(1)[..7]) {
         ProofOutcome::Unverified(why) => assert!(why.contains("CPUs 7 had no idle"), "{why}"),
@@ -412,7 +412,7 @@ fn without_a_switch_for_smt_the_siblings_go_offline() {
 }
 
 #[test]
-fn a_cpu_set_that_the_kernel_would_forget_is_remembered() {
+fn lost_cpu_sets_are_restored() {
     let (machine, folder) = xeon();
     let sets = "/sys/fs/cgroup/cpuset";
     machine.write(&format!("{sets}/cpuset.cpus"), "0-7\n");
@@ -632,24 +632,25 @@ fn dropping_caches_is_an_action() {
 }
 
 #[test]
-fn the_order_is_the_machine_s_and_not_the_asker_s() {
+fn knobs_turn_in_a_fixed_order() {
     let (machine, _folder) = xeon();
-    let asked = [("online", "0-6"), ("smt", "off"), ("idle", "C1"), ("governor", "performance")];
-    let mut reversed = asked;
+    let levels_given =
+        [("online", "0-6"), ("smt", "off"), ("idle", "C1"), ("governor", "performance")];
+    let mut reversed = levels_given;
     reversed.reverse();
     let order = |levels: &[(&str, &str)]| {
         let plan = plan(&machine.root, levels);
         let writes: Vec<String> = plan.writes().map(|(_, _, write)| write.to_string()).collect();
         (plan.levels().map(|(knob, _)| knob.to_owned()).collect::<Vec<_>>(), writes)
     };
-    assert_eq!(order(&asked), order(&reversed));
-    assert_eq!(order(&asked).0, ["governor", "idle", "smt", "online"]);
+    assert_eq!(order(&levels_given), order(&reversed));
+    assert_eq!(order(&levels_given).0, ["governor", "idle", "smt", "online"]);
     refused(&machine.root, &[("smt", "off"), ("smt", "on")], &["twice"]);
     refused(&machine.root, &[("volume", "11")], &["no knob `volume`", "idle"]);
 }
 
 #[test]
-fn what_may_not_be_written_is_told_before_anything_is() {
+fn forbidden_writes_are_reported_before_any_write() {
     let (machine, folder) = xeon();
     let before = snapshot(&machine);
     let plan = plan(&machine.root, &[("governor", "performance"), ("aslr", "off")]);
@@ -702,7 +703,7 @@ fn a_panic_puts_the_knobs_back() {
 }
 
 #[test]
-fn a_place_is_told_with_its_part() {
+fn a_target_displays_its_part() {
     let (machine, _folder) = xeon();
     let plan = plan(&machine.root, &[("ddio_ways", "4")]);
     let (_, _, write) = plan.writes().next().unwrap();

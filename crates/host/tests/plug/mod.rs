@@ -28,10 +28,10 @@ impl Plug {
                     return;
                 }
                 let mut stream = stream.unwrap();
-                let mut asked = [0; 1024];
-                let read = stream.read(&mut asked).unwrap_or(0);
+                let mut request = [0; 1024];
+                let read = stream.read(&mut request).unwrap_or(0);
                 if read > 0 && !status.is_empty() {
-                    assert!(asked.starts_with(b"GET /status "));
+                    assert!(request.starts_with(b"GET /status "));
                     let length = body.len();
                     let _ = write!(
                         stream,

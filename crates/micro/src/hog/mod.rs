@@ -89,8 +89,8 @@ impl AchievedTraffic {
     fn over(bytes: u64, seconds: f64, target: Option<f64>) -> AchievedTraffic {
         let gb_s = if seconds > 0.0 { bytes as f64 / seconds / 1e9 } else { 0.0 };
         let target_gb_s = target.map(|target| target / 1e9);
-        let held = target_gb_s.is_none_or(|target| gb_s >= target * MIN_RATE_SHARE);
-        AchievedTraffic { bytes, seconds, gb_s, target_gb_s, reached_target: held }
+        let reached_target = target_gb_s.is_none_or(|target| gb_s >= target * MIN_RATE_SHARE);
+        AchievedTraffic { bytes, seconds, gb_s, target_gb_s, reached_target }
     }
 }
 

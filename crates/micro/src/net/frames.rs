@@ -235,7 +235,7 @@ pub fn run_server<P: Port>(
     }
     let own = port.address();
     let mut part = ThreadPart::new(EndOutcome::default());
-    let mut held: Vec<PartialMessage<P::Frame>> = (0..job.connections)
+    let mut partial: Vec<PartialMessage<P::Frame>> = (0..job.connections)
         .map(|_| PartialMessage { message: 0, bytes: 0, frames: Vec::new() })
         .collect();
     let (mut out, mut came) = (VecDeque::new(), VecDeque::new());
@@ -249,18 +249,18 @@ pub fn run_server<P: Port>(
             else {
                 continue;
             };
-            let Some(held) = held.get_mut(head.connection as usize) else { continue };
-            if head.message != held.message {
+            let Some(partial) = partial.get_mut(head.connection as usize) else { continue };
+            if head.message != partial.message {
                 // The client gave up the previous message.
-                held.frames.clear();
-                (held.message, held.bytes) = (head.message, 0);
+                partial.frames.clear();
+                (partial.message, partial.bytes) = (head.message, 0);
             }
-            held.bytes += u64::from(head.length);
+            partial.bytes += u64::from(head.length);
             FrameHeader { to: head.from, from: own, ..head }.write(&mut frame);
-            held.frames.push(frame);
-            if held.bytes >= job.size {
-                out.extend(held.frames.drain(..));
-                held.bytes = 0;
+            partial.frames.push(frame);
+            if partial.bytes >= job.size {
+                out.extend(partial.frames.drain(..));
+                partial.bytes = 0;
                 part.end.messages += 1;
                 part.last_ns = now_ns();
             }
@@ -365,7 +365,7 @@ pub fn receive_all<P: Port>(
             whole: 0,
         })
         .collect();
-    let mut held: VecDeque<(P::Frame, FrameHeader)> = VecDeque::new();
+    let mut held_back: VecDeque<(P::Frame, FrameHeader)> = VecDeque::new();
     let mut held_bytes = 0;
     let mut came = VecDeque::new();
     phase.set_up();
@@ -385,9 +385,9 @@ pub fn receive_all<P: Port>(
             part.last_ns = now;
             one.take(&head, &frame, job, now, &mut part.end);
             held_bytes += u64::from(head.length);
-            held.push_back((frame, head));
+            held_back.push_back((frame, head));
             while held_bytes > job.reuse
-                && let Some((frame, head)) = held.pop_front()
+                && let Some((frame, head)) = held_back.pop_front()
             {
                 held_bytes -= u64::from(head.length);
                 coming[head.connection as usize].touch(&head, &frame, job, &mut part.end);
@@ -401,7 +401,7 @@ pub fn receive_all<P: Port>(
         }
         turns.polled(moved, now)?;
     }
-    for (frame, head) in held {
+    for (frame, head) in held_back {
         coming[head.connection as usize].touch(&head, &frame, job, &mut part.end);
     }
     part.first_ns = first.unwrap_or(part.last_ns);

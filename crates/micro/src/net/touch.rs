@@ -197,10 +197,10 @@ pub struct DatagramTouch {
 
 impl DatagramTouch {
     pub fn new(content: MessageContent, job: &NetJob, delays: Delays) -> DatagramTouch {
-        let held = job.reuse.div_ceil(job.size);
+        let datagrams = job.reuse.div_ceil(job.size);
         DatagramTouch {
-            slots: prefaulted(((held + 1) * job.size) as usize),
-            waiting: VecDeque::with_capacity(held as usize + 1),
+            slots: prefaulted(((datagrams + 1) * job.size) as usize),
+            waiting: VecDeque::with_capacity(datagrams as usize + 1),
             arrived: 0,
             next: 0,
             content,

@@ -388,16 +388,16 @@ fn erasure(
 ) -> Result<Option<Erasure>, PreconditionError> {
     let refused = |why| PreconditionError::Refused { path: target.path.clone(), why };
     let Some(device) = target.device() else { return Ok(None) };
-    let found = match order.purge {
+    let erasure_found = match order.purge {
         Purge::Sanitize => Erasure::sanitize(device).map_err(refused)?,
         Purge::Format => Erasure::format(device).map_err(refused)?,
         Purge::Discard | Purge::None => return Ok(None),
     };
     match &target.others_in_use {
-        Some(why) if found.reaches_others() => {
-            Err(refused(format!("{}, and {why}", found.describe())))
+        Some(why) if erasure_found.reaches_others() => {
+            Err(refused(format!("{}, and {why}", erasure_found.describe())))
         }
-        _ => Ok(Some(found)),
+        _ => Ok(Some(erasure_found)),
     }
 }
 

@@ -138,17 +138,19 @@ impl Target {
     ) -> Result<(), PreconditionError> {
         let given = &consent.names;
         let is_named = given.iter().any(|given| self.names.iter().any(|name| name == given.trim()));
-        let allowed =
-            |found: &&FoundContent| consent.overwrite.iter().any(|word| word.trim() == found.token);
-        let missing = self.content.iter().filter(|found| !allowed(found) && !is_own(found));
+        let allowed = |content: &&FoundContent| {
+            consent.overwrite.iter().any(|word| word.trim() == content.token)
+        };
+        let missing = self.content.iter().filter(|content| !allowed(content) && !is_own(content));
         let missing: Vec<&FoundContent> = missing.collect();
-        let held: Vec<&str> = missing.iter().map(|found| found.description.as_str()).collect();
-        let words: Vec<&str> = missing.iter().map(|found| found.token.as_str()).collect();
-        let (held, words) = (held.join("; "), words.join(","));
+        let descriptions: Vec<&str> =
+            missing.iter().map(|content| content.description.as_str()).collect();
+        let words: Vec<&str> = missing.iter().map(|content| content.token.as_str()).collect();
+        let (descriptions, words) = (descriptions.join("; "), words.join(","));
         let why = match (is_named, missing.is_empty()) {
             (true, true) => return Ok(()),
             (true, false) => {
-                format!("holds {held}; if that may be lost, name it: --overwrite {words}")
+                format!("holds {descriptions}; if that may be lost, name it: --overwrite {words}")
             }
             (false, nothing) => {
                 let known: Vec<String> =
@@ -159,7 +161,7 @@ impl Target {
                 match nothing {
                     true => format!("{why}; {how}"),
                     false => format!(
-                        "{why}; it holds {held}; if that may be lost, {how}, and with --overwrite \
+                        "{why}; it holds {descriptions}; if that may be lost, {how}, and with --overwrite \
                          {words}"
                     ),
                 }
@@ -228,7 +230,7 @@ impl Target {
     /// The device, for commands other than writes.
     pub(super) fn device(&self) -> Option<&File> {
         match &self.open {
-            OpenTarget::Device(held) => Some(held.pin()),
+            OpenTarget::Device(claimed) => Some(claimed.pin()),
             OpenTarget::File(_) | OpenTarget::New => None,
         }
     }
@@ -282,9 +284,9 @@ fn others_in_use(system: &DeviceSystem, name: &str) -> Option<String> {
             let looked =
                 File::open(format!("/dev/{other}")).and_then(|file| content::inspect(&file, bytes));
             match looked {
-                Ok(found) => {
-                    let found = found.first()?;
-                    Some(format!("{other} holds {}; empty that first", found.description))
+                Ok(first) => {
+                    let first = first.first()?;
+                    Some(format!("{other} holds {}; empty that first", first.description))
                 }
                 Err(error) => Some(format!("what is on {other} is not known: {error}")),
             }

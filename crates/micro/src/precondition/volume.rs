@@ -74,9 +74,9 @@ impl MadeFileSystem {
         // `mkfs` takes the claim itself, on the device as its standard input.
         held.release_claim();
         make(held.pin(), &uuid, &path)?;
-        let made = MadeFileSystem { target, uuid };
-        made.check()?;
-        Ok(made)
+        let file_system = MadeFileSystem { target, uuid };
+        file_system.check()?;
+        Ok(file_system)
     }
 
     /// Opens the file system that was made before.
@@ -84,9 +84,9 @@ impl MadeFileSystem {
     /// # Errors
     /// The device is in use, or another file system, or none, is on it.
     pub fn reopen(target: Target, uuid: &str) -> Result<MadeFileSystem, PreconditionError> {
-        let made = MadeFileSystem { target, uuid: uuid.to_owned() };
-        made.check()?;
-        Ok(made)
+        let file_system = MadeFileSystem { target, uuid: uuid.to_owned() };
+        file_system.check()?;
+        Ok(file_system)
     }
 
     pub fn uuid(&self) -> &str {
@@ -153,10 +153,12 @@ impl MadeFileSystem {
             return Err(refused("is no device".to_owned()));
         };
         held.check().map_err(refused)?;
-        let found = Ext4::read(held.pin(), *bytes)
+        let superblock = Ext4::read(held.pin(), *bytes)
             .map_err(|error| refused(format!("cannot be read: {error}")))?;
-        let (label, uuid) = match &found {
-            Some(found) => (found.label.as_deref().unwrap_or_default(), found.uuid.as_str()),
+        let (label, uuid) = match &superblock {
+            Some(superblock) => {
+                (superblock.label.as_deref().unwrap_or_default(), superblock.uuid.as_str())
+            }
             None => return Err(refused(self.not_ours("no ext4 file system"))),
         };
         match label == OWN_LABEL && uuid == self.uuid {

@@ -54,7 +54,7 @@ fn another_program_is_not_taken_for_a_server() {
     let stop = AtomicBool::new(false);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let stranger = thread::spawn(move || {
+    let other_program = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(b"-ERR unknown command\r\n").unwrap();
         let _ = stream.read(&mut [0; 100]);
@@ -62,7 +62,7 @@ fn another_program_is_not_taken_for_a_server() {
     let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
     let words = connect(&address, &stop).unwrap_err().to_string();
     assert!(words.contains("no server of `kvmeter micro`") && words.contains("-ERR"), "{words}");
-    stranger.join().unwrap();
+    other_program.join().unwrap();
 }
 
 /// A server that stays whatever its clients do.
@@ -204,7 +204,7 @@ fn a_stop_ends_a_measurement_at_once() {
 
 /// Plays a server up to the start of a phase, then says nothing more.
 fn mute(listener: &TcpListener, udp: Option<u16>) -> Vec<std::net::TcpStream> {
-    let mut kept = Vec::new();
+    let mut sockets = Vec::new();
     let (mut control, _) = listener.accept().unwrap();
     let mut say = |text: String| control.write_all(text.as_bytes()).unwrap();
     say("{\"Welcome\":{\"version\":1}}\n".to_owned());
@@ -213,11 +213,11 @@ fn mute(listener: &TcpListener, udp: Option<u16>) -> Vec<std::net::TcpStream> {
         "{{\"Ready\":{{\"boot_id\":null,\"unix\":null,\"udp\":[{ports}],\"mac\":null,\"longest_frame\":0}}}}\n"
     ));
     if udp.is_none() {
-        kept.push(listener.accept().unwrap().0);
+        sockets.push(listener.accept().unwrap().0);
     }
     say("\"Going\"\n".to_owned());
-    kept.push(control);
-    kept
+    sockets.push(control);
+    sockets
 }
 
 #[test]
@@ -247,8 +247,8 @@ fn unanswered_datagrams_count_as_lost() {
         Address::Tcp { host: "127.0.0.1".to_owned(), port: listener.local_addr().unwrap().port() };
     thread::scope(|scope| {
         let server = scope.spawn(|| {
-            let mut kept = mute(&listener, Some(port));
-            let control = kept.last_mut().unwrap();
+            let mut sockets = mute(&listener, Some(port));
+            let control = sockets.last_mut().unwrap();
             let mut all = Vec::new();
             let mut bytes = [0; 4096];
             while !String::from_utf8_lossy(&all).contains("\"End\"") {
@@ -263,7 +263,7 @@ fn unanswered_datagrams_count_as_lost() {
                  \"readings\":[]}}}}\n"
             );
             control.write_all(report.as_bytes()).unwrap();
-            kept
+            sockets
         });
         let mut client =
             Client::<NoPort>::connect(&address, Kind::Pingpong, LIMIT, None, &stop).unwrap();

@@ -65,11 +65,11 @@ fn watched(
 ) -> Vec<Reading> {
     let watch = prepared.begin();
     let until = Instant::now() + time;
-    while let left = until.saturating_duration_since(Instant::now())
-        && !left.is_zero()
+    while let remaining = until.saturating_duration_since(Instant::now())
+        && !remaining.is_zero()
         && !stop()
     {
-        thread::sleep(left.min(POLL_INTERVAL));
+        thread::sleep(remaining.min(POLL_INTERVAL));
     }
     watch.end().readings
 }

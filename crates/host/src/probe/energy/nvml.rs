@@ -68,11 +68,11 @@ fn add(
     every: Duration,
 ) -> Result<Handle, Unavailable> {
     let device = move |error: NvmlError| failed(&format!("GPU {gpu}"), &error);
-    let found = nvml.device_by_index(gpu).map_err(device)?;
-    let name = found.name().map_err(device)?;
-    let counts = found.total_energy_consumption().is_ok();
+    let handle = nvml.device_by_index(gpu).map_err(device)?;
+    let name = handle.name().map_err(device)?;
+    let counts = handle.total_energy_consumption().is_ok();
     if !counts {
-        found.power_usage().map_err(device)?;
+        handle.power_usage().map_err(device)?;
     }
     let part = gpu.to_string();
     let (kind, call) = match counts {
@@ -82,11 +82,11 @@ fn add(
     let which = format!("{call} of GPU {gpu} ({name})");
     let sensor = Sensor { signal: POWER, part: &part, which: &which, kind, every };
     Ok(sampled.gauge(sensor, move || {
-        let found = nvml.device_by_index(gpu).map_err(device)?;
+        let handle = nvml.device_by_index(gpu).map_err(device)?;
         // Millijoules and milliwatts.
         let milli = match counts {
-            true => found.total_energy_consumption().map(|energy| energy as f64),
-            false => found.power_usage().map(f64::from),
+            true => handle.total_energy_consumption().map(|energy| energy as f64),
+            false => handle.power_usage().map(f64::from),
         };
         Ok(milli.map_err(device)? * 1e-3)
     }))

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn returns_the_output() {
         assert_eq!(shell("echo 12.5", LIMIT).unwrap(), "12.5\n");
-        // A child that stays behind holds the pipe, and nobody waits for it.
+        // A child in the background holds the pipe, and is not waited for.
         let began = Instant::now();
         assert_eq!(shell("sleep 15 & echo 7", LIMIT).unwrap(), "7\n");
         assert!(began.elapsed() < Duration::from_secs(14));
@@ -192,14 +192,14 @@ mod tests {
         assert!(why.reason.contains("not done within 300ms"), "{why}");
         let child: i32 = std::fs::read_to_string(file).unwrap().trim().parse().unwrap();
         // Killed at once; who adopts it may take a moment to bury it.
-        let gone = || match std::fs::read_to_string(format!("/proc/{child}/stat")) {
+        let has_ended = || match std::fs::read_to_string(format!("/proc/{child}/stat")) {
             Ok(stat) => stat.contains(") Z ") || stat.contains(") X "),
             Err(_) => true,
         };
         let until = Instant::now() + LIMIT;
-        while !gone() && Instant::now() < until {
+        while !has_ended() && Instant::now() < until {
             thread::sleep(POLL_INTERVAL);
         }
-        assert!(gone());
+        assert!(has_ended());
     }
 }

@@ -232,8 +232,8 @@ mod tests {
         Track::new(POWER, "power.test".into(), "a test".into(), level, Box::new(gauge))
     }
 
-    fn gone() -> Result<f64, Unavailable> {
-        Err(Unavailable::new("the sensor is gone", "plug it in"))
+    fn sensor_lost() -> Result<f64, Unavailable> {
+        Err(Unavailable::new("the sensor is sensor_lost", "plug it in"))
     }
 
     #[test]
@@ -252,14 +252,14 @@ mod tests {
 
     #[test]
     fn a_failure_at_an_edge_leaves_no_summary() {
-        for answers in [vec![gone(), gone()], vec![Ok(1.0), gone()]] {
+        for answers in [vec![sensor_lost(), sensor_lost()], vec![Ok(1.0), sensor_lost()]] {
             let mut track = track(Duration::from_secs(1), answers);
             track.open();
             track.close();
-            assert_eq!(track.summary().unwrap_err().reason, "the sensor is gone");
+            assert_eq!(track.summary().unwrap_err().reason, "the sensor is sensor_lost");
         }
         // It came back after the window had begun: what was before is not known.
-        let mut late = track(Duration::from_secs(1), vec![gone(), Ok(1.0)]);
+        let mut late = track(Duration::from_secs(1), vec![sensor_lost(), Ok(1.0)]);
         late.open();
         late.close();
         assert!(late.summary().is_err());
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn bridges_one_miss_but_no_long_gap() {
-        let answers = || vec![Ok(1.0), gone(), Ok(3.0), Ok(3.0)];
+        let answers = || vec![Ok(1.0), sensor_lost(), Ok(3.0), Ok(3.0)];
         let mut patient = track(Duration::from_secs(60), answers());
         let mut strict = track(Duration::from_nanos(1), answers());
         for track in [&mut patient, &mut strict] {
@@ -277,13 +277,13 @@ mod tests {
             track.close();
         }
         assert!(patient.summary().is_ok());
-        assert_eq!(strict.summary().unwrap_err().reason, "the sensor is gone");
+        assert_eq!(strict.summary().unwrap_err().reason, "the sensor is sensor_lost");
     }
 
     #[test]
     fn a_dead_sensor_is_given_up_until_the_next_window() {
         let mut answers = vec![Ok(1.0)];
-        answers.extend((0..MAX_FAILURES).map(|_| gone()));
+        answers.extend((0..MAX_FAILURES).map(|_| sensor_lost()));
         answers.extend([Ok(7.0), Ok(7.0)]);
         let mut track = track(Duration::from_secs(1), answers);
         track.open();
@@ -291,7 +291,7 @@ mod tests {
             track.sample();
         }
         track.close();
-        assert_eq!(track.summary().unwrap_err().reason, "the sensor is gone");
+        assert_eq!(track.summary().unwrap_err().reason, "the sensor is sensor_lost");
         track.open();
         track.close();
         assert_eq!(track.summary().unwrap().mean, 7.0);

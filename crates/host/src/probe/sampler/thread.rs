@@ -175,8 +175,8 @@ mod tests {
         let mut sampler = Sampler::start(vec![task("a"), task("b")], &[]).unwrap();
         sampler.open();
         let limit = Duration::from_secs(10);
-        let seen: Vec<&str> = (0..6).map(|_| looks.recv_timeout(limit).unwrap()).collect();
-        assert_eq!(seen.iter().filter(|name| **name == "a").count(), 3);
+        let names: Vec<&str> = (0..6).map(|_| looks.recv_timeout(limit).unwrap()).collect();
+        assert_eq!(names.iter().filter(|name| **name == "a").count(), 3);
         let cost = sampler.cost(Duration::from_millis(60));
         assert!(cost.value().unwrap() > 0.0, "{cost:?}");
         assert!(cost.source.contains("not known"), "{}", cost.source);
@@ -188,15 +188,15 @@ mod tests {
 
     #[test]
     fn the_sampler_avoids_the_load_s_cpus() {
-        let mine = cpus_of(process::id()).unwrap();
+        let allowed = cpus_of(process::id()).unwrap();
         let (told, place) = mpsc::channel();
-        let of_all = mine.clone();
+        let of_all = allowed.clone();
         thread::spawn(move || told.send((move_away(&of_all), move_away(&of_all[..1]))).unwrap());
         let (none_left, some_left) = place.recv().unwrap();
         assert!(none_left.contains("every CPU"), "{none_left}");
-        match mine.len() {
+        match allowed.len() {
             1 => assert!(some_left.contains("every CPU"), "{some_left}"),
-            _ => assert_eq!(some_left, format!("on CPUs {:?}, away from the load", &mine[1..])),
+            _ => assert_eq!(some_left, format!("on CPUs {:?}, away from the load", &allowed[1..])),
         }
     }
 

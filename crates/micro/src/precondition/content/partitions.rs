@@ -27,37 +27,37 @@ pub(super) fn table(
         (None, None) => return Ok(None),
     };
     let count = partitions.len();
-    let mut held = Vec::new();
+    let mut descriptions = Vec::new();
     for partition in partitions.into_iter().take(MAX_LISTED) {
-        held.push(partition.describe(file, area.bytes)?);
+        descriptions.push(partition.describe(file, area.bytes)?);
     }
     if count > MAX_LISTED {
-        held.push(format!("and {} more", count - MAX_LISTED));
+        descriptions.push(format!("and {} more", count - MAX_LISTED));
     }
     let words = match count {
         0 => format!("{name} without partitions"),
-        1 => format!("{name} with 1 partition: {}", held.join("; ")),
-        _ => format!("{name} with {count} partitions: {}", held.join("; ")),
+        1 => format!("{name} with 1 partition: {}", descriptions.join("; ")),
+        _ => format!("{name} with {count} partitions: {}", descriptions.join("; ")),
     };
     Ok(Some(FoundContent::new(kind, Some(digits), area, words)))
 }
 
 impl Partition {
     fn describe(&self, file: &File, device: u64) -> io::Result<String> {
-        let held = match self.begin.checked_add(self.bytes) {
+        let contents = match self.begin.checked_add(self.bytes) {
             Some(end) if end <= device && self.bytes > 0 => {
                 let area = Area::read(file, self.begin, self.bytes, PART)?;
                 signature::all(&area).into_iter().map(|found| found.description).collect()
             }
             _ => vec!["beyond the end of the device".to_owned()],
         };
-        let held = match held.is_empty() {
+        let contents = match contents.is_empty() {
             true => "nothing of a known kind".to_owned(),
-            false => held.join(" and "),
+            false => contents.join(" and "),
         };
         Ok(match &self.name {
-            Some(name) => format!("`{name}`: {held}"),
-            None => held,
+            Some(name) => format!("`{name}`: {contents}"),
+            None => contents,
         })
     }
 }

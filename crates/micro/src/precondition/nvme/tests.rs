@@ -49,8 +49,8 @@ fn sanitized(fake: &Fake, action: u32, stop: bool) -> (Result<(), String>, Vec<f
     let mut shares = Vec::new();
     let limit = Instant::now() + Duration::from_secs(60);
     let stop = AtomicBool::new(stop);
-    let told = &mut |share| shares.push(share);
-    let done = sanitize::run(fake, action, Duration::ZERO, limit, &stop, told);
+    let report = &mut |share| shares.push(share);
+    let done = sanitize::run(fake, action, Duration::ZERO, limit, &stop, report);
     (done.map_err(|error| error.to_string()), shares)
 }
 
@@ -85,14 +85,14 @@ fn a_sanitize_is_started_once_and_awaited() {
     let (done, shares) = sanitized(&fake, 2, false);
     done.unwrap();
     assert_eq!(shares, [0.0, 0.5]);
-    let told = fake.commands.borrow();
+    let commands = fake.commands.borrow();
     let words = |c: &NvmeCommand| (c.opcode, c.namespace, c.cdw10);
     // SANACT 2; log page 0x81 of 128 dwords (127 as they are counted), of the whole subsystem.
-    assert_eq!(words(&told[0]), (0x84, 0, 2));
-    for look in &told[1..] {
+    assert_eq!(words(&commands[0]), (0x84, 0, 2));
+    for look in &commands[1..] {
         assert_eq!(words(look), (0x02, u32::MAX, 0x007f_0081));
     }
-    assert_eq!(told.len(), 4);
+    assert_eq!(commands.len(), 4);
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn a_format_keeps_the_block_format() {
     assert_eq!(plan, Erasure::Format { namespace: 7, how, all_namespaces: false });
     assert!(!plan.reaches_others() && plan.describe().contains("namespace 7"));
     format::run(&fake, 7, how).unwrap();
-    let told = fake.commands.borrow();
-    let last = told.last().unwrap();
+    let commands = fake.commands.borrow();
+    let last = commands.last().unwrap();
     assert_eq!((last.opcode, last.namespace, last.cdw10), (0x80, 7, 0x353));
     // The 2 upper bits of more than 16 formats stand elsewhere in the command.
     assert_eq!(format::how(0b0110_0001, 0), 1 | 1 << 9 | 3 << 12);
