@@ -30,7 +30,7 @@ mod unavailable;
 pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
 pub use bus_error::report_bus_errors;
 pub use capacity::{Capacity, capacity};
-pub use doctor::{CheckState, DoctorCheck, doctor};
+pub use doctor::{DoctorCheck, DoctorState, doctor};
 pub use facts::cache::{CpuCache, caches};
 pub use facts::facts;
 pub use facts::memory::available_bytes as memory_available_bytes;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use common::Recorded;
-use host::{CheckState, Context, DoctorCheck, PROBES, Root, doctor};
+use host::{Context, DoctorCheck, DoctorState, PROBES, Root, doctor};
 
 fn look(root: &Root) -> Vec<DoctorCheck> {
     doctor(root, &Context { store_path: Some(PathBuf::from("/store")), ..Context::default() })
@@ -20,7 +20,7 @@ fn check<'a>(checks: &'a [DoctorCheck], name: &str) -> &'a DoctorCheck {
 }
 
 #[track_caller]
-fn states(checks: &[DoctorCheck], expected: &[(&str, CheckState)]) {
+fn states(checks: &[DoctorCheck], expected: &[(&str, DoctorState)]) {
     for (name, state) in expected {
         let check = check(checks, name);
         assert_eq!(check.state, *state, "{check:?}");
@@ -34,46 +34,46 @@ fn a_virtual_machine_without_counters() {
     states(
         &checks,
         &[
-            ("governor", CheckState::Unavailable),
-            ("turbo", CheckState::Unavailable),
-            ("smt", CheckState::Ok),
-            ("mitigations", CheckState::Note),
-            ("idle_states", CheckState::Ok),
-            ("clock_source", CheckState::Ok),
-            ("virtual_machine", CheckState::Note),
-            ("steal", CheckState::Note),
-            ("container", CheckState::Ok),
-            ("cpu_limit", CheckState::Ok),
-            ("memory_limit", CheckState::Note),
-            ("thp", CheckState::Ok),
-            ("swap", CheckState::Ok),
-            ("numa", CheckState::Ok),
-            ("device", CheckState::Ok),
-            ("open_files", CheckState::Note),
-            ("counters", CheckState::Unavailable),
-            ("energy", CheckState::Unavailable),
-            ("io", CheckState::Ok),
-            ("pressure", CheckState::Ok),
+            ("governor", DoctorState::Unavailable),
+            ("turbo", DoctorState::Unavailable),
+            ("smt", DoctorState::Ok),
+            ("mitigations", DoctorState::Note),
+            ("idle_states", DoctorState::Ok),
+            ("clock_source", DoctorState::Ok),
+            ("virtual_machine", DoctorState::Note),
+            ("steal", DoctorState::Note),
+            ("container", DoctorState::Ok),
+            ("cpu_limit", DoctorState::Ok),
+            ("memory_limit", DoctorState::Note),
+            ("thp", DoctorState::Ok),
+            ("swap", DoctorState::Ok),
+            ("numa", DoctorState::Ok),
+            ("device", DoctorState::Ok),
+            ("open_files", DoctorState::Note),
+            ("counters", DoctorState::Unavailable),
+            ("energy", DoctorState::Unavailable),
+            ("io", DoctorState::Ok),
+            ("pressure", DoctorState::Ok),
         ],
     );
     assert_eq!(check(&checks, "steal").found, "2.00 % of all CPU time since boot");
     assert!(check(&checks, "counters").found.contains("the hypervisor"));
     vm.change("/proc/stat", "100 2000 0 0", "100 0 0 0");
-    states(&checks, &[("free_pages", CheckState::Ok)]);
+    states(&checks, &[("free_pages", DoctorState::Ok)]);
     vm.write("/sys/bus/virtio/devices/virtio0/device", "0x0001\n");
     vm.write("/sys/bus/virtio/devices/virtio3/device", "0x0005\n");
     // Statistics and deflating when memory is short, but no reporting; then that too.
     vm.write("/sys/bus/virtio/devices/virtio3/features", "0110000000\n");
-    states(&look(&vm.root), &[("free_pages", CheckState::Ok)]);
+    states(&look(&vm.root), &[("free_pages", DoctorState::Ok)]);
     vm.write("/sys/bus/virtio/devices/virtio3/features", "0110010000\n");
     let found = look(&vm.root);
     let free_pages = check(&found, "free_pages");
-    assert_eq!(free_pages.state, CheckState::Note);
+    assert_eq!(free_pages.state, DoctorState::Note);
     assert_eq!(free_pages.found, "they go back to the host (virtio3)");
     assert!(free_pages.remedy.as_deref().unwrap().contains("echo virtio3"));
     let checks = look(&vm.root);
     let steal = check(&checks, "steal");
-    assert!(steal.state == CheckState::Ok && steal.found.contains("do not say so"), "{steal:?}");
+    assert!(steal.state == DoctorState::Ok && steal.found.contains("do not say so"), "{steal:?}");
 }
 
 #[test]
@@ -83,23 +83,23 @@ fn a_server_that_is_not_set_up_for_measuring() {
     states(
         &checks,
         &[
-            ("governor", CheckState::Note),
-            ("turbo", CheckState::Note),
-            ("smt", CheckState::Note),
-            ("idle_states", CheckState::Note),
-            ("clock_source", CheckState::Note),
-            ("virtual_machine", CheckState::Ok),
-            ("steal", CheckState::Ok),
-            ("cpu_limit", CheckState::Note),
-            ("memory_limit", CheckState::Note),
-            ("thp", CheckState::Note),
-            ("swap", CheckState::Note),
-            ("numa", CheckState::Note),
-            ("open_files", CheckState::Ok),
-            ("counters", CheckState::Unavailable),
-            ("energy", CheckState::Ok),
-            ("io", CheckState::Unavailable),
-            ("pressure", CheckState::Unavailable),
+            ("governor", DoctorState::Note),
+            ("turbo", DoctorState::Note),
+            ("smt", DoctorState::Note),
+            ("idle_states", DoctorState::Note),
+            ("clock_source", DoctorState::Note),
+            ("virtual_machine", DoctorState::Ok),
+            ("steal", DoctorState::Ok),
+            ("cpu_limit", DoctorState::Note),
+            ("memory_limit", DoctorState::Note),
+            ("thp", DoctorState::Note),
+            ("swap", DoctorState::Note),
+            ("numa", DoctorState::Note),
+            ("open_files", DoctorState::Ok),
+            ("counters", DoctorState::Unavailable),
+            ("energy", DoctorState::Ok),
+            ("io", DoctorState::Unavailable),
+            ("pressure", DoctorState::Unavailable),
         ],
     );
     assert_eq!(check(&checks, "numa").found, "2 nodes of unequal memory (32 GiB to 64 GiB)");
@@ -107,7 +107,7 @@ fn a_server_that_is_not_set_up_for_measuring() {
     // With the capability, the same machine lets its counters be read.
     xeon.change("/proc/self/status", "0000000000000000", "0000004000000000");
     let checks = look(&xeon.root);
-    states(&checks, &[("counters", CheckState::Ok)]);
+    states(&checks, &[("counters", DoctorState::Ok)]);
     let found = &check(&checks, "counters").found;
     assert_eq!(found, "cpu, events of Intel Skylake and Cascade Lake: 17 events in 5 groups");
 }
@@ -118,14 +118,14 @@ fn an_arm_server_in_a_container() {
     states(
         &look(&arm.root),
         &[
-            ("governor", CheckState::Ok),
-            ("clock_source", CheckState::Ok),
-            ("virtual_machine", CheckState::Unavailable),
-            ("container", CheckState::Note),
-            ("cpu_limit", CheckState::Note),
-            ("device", CheckState::Unavailable),
-            ("counters", CheckState::Ok),
-            ("energy", CheckState::Unavailable),
+            ("governor", DoctorState::Ok),
+            ("clock_source", DoctorState::Ok),
+            ("virtual_machine", DoctorState::Unavailable),
+            ("container", DoctorState::Note),
+            ("cpu_limit", DoctorState::Note),
+            ("device", DoctorState::Unavailable),
+            ("counters", DoctorState::Ok),
+            ("energy", DoctorState::Unavailable),
         ],
     );
 }
@@ -140,9 +140,9 @@ fn servers_with_all_their_counters() {
         states(
             &checks,
             &[
-                ("counters", CheckState::Ok),
-                ("residency", CheckState::Ok),
-                ("network", CheckState::Ok),
+                ("counters", DoctorState::Ok),
+                ("residency", DoctorState::Ok),
+                ("network", DoctorState::Ok),
             ],
         );
         assert!(check(&checks, "counters").found.contains(table));
@@ -154,7 +154,7 @@ fn servers_with_all_their_counters() {
         recorded.change("/proc/self/status", "000001ffffffffff", "0000000000000000");
         recorded.write("/proc/sys/kernel/perf_event_paranoid", "2");
         let checks = look(&recorded.root);
-        states(&checks, &[("counters", CheckState::Note), ("software", CheckState::Unavailable)]);
+        states(&checks, &[("counters", DoctorState::Note), ("software", DoctorState::Unavailable)]);
         assert!(check(&checks, "counters").found.contains("only user space"), "{machine}");
     }
 }
@@ -177,7 +177,7 @@ fn every_check_can_be_acted_on() {
                     "twice: {check:?}"
                 );
                 assert!(!check.found.is_empty() && !check.why.is_empty(), "{check:?}");
-                assert_eq!(check.remedy.is_none(), check.state == CheckState::Ok, "{check:?}");
+                assert_eq!(check.remedy.is_none(), check.state == DoctorState::Ok, "{check:?}");
             }
             for spec in PROBES {
                 assert!(names.contains(&("signals", spec.name)));
@@ -189,7 +189,7 @@ fn every_check_can_be_acted_on() {
 #[test]
 fn where_nothing_can_be_read_nothing_is_in_order() {
     for check in look(&Recorded::empty().root) {
-        assert_eq!(check.state, CheckState::Unavailable, "{check:?}");
+        assert_eq!(check.state, DoctorState::Unavailable, "{check:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the doctor says of stores behind a network: what can be asked, how, and what can be
 //! seen of the servers.
 
-use host::{CheckState, DoctorCheck};
+use host::{DoctorCheck, DoctorState};
 use reactor::Engine;
 use server::launch::{LaunchError, PROGRAMS, installed};
 use server::tap::Tap;
@@ -79,8 +79,8 @@ fn engine(engine: Engine) -> DoctorCheck {
 /// Found, or the reason why not and what to do.
 fn judged(name: &str, why: &str, found: Result<String, (String, String)>) -> DoctorCheck {
     let (state, found, remedy) = match found {
-        Ok(found) => (CheckState::Ok, found, None),
-        Err((reason, remedy)) => (CheckState::Unavailable, reason, Some(remedy)),
+        Ok(found) => (DoctorState::Ok, found, None),
+        Err((reason, remedy)) => (DoctorState::Unavailable, reason, Some(remedy)),
     };
     let (name, group, why) = (name.to_owned(), "network".to_owned(), why.to_owned());
     DoctorCheck { name, group, state, found, why, remedy }

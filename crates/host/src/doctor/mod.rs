@@ -19,7 +19,7 @@ use crate::root::Root;
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CheckState {
+pub enum DoctorState {
     /// In order for a measurement.
     Ok,
     /// It affects measurements; keep it in mind when reading results.
@@ -35,7 +35,7 @@ pub struct DoctorCheck {
     pub name: String,
     /// `cpu`, `isolation`, `memory`, `storage`, `instruments`, `signals` or `knobs`.
     pub group: String,
-    pub state: CheckState,
+    pub state: DoctorState,
     /// The state of this machine, or why it is not known.
     pub found: String,
     /// Why it matters to a measurement.
@@ -70,15 +70,15 @@ impl<'a> CheckGroup<'a> {
     }
 
     fn ok(&mut self, name: &str, found: impl Into<String>, why: &str) {
-        self.push(name, CheckState::Ok, found.into(), why, None);
+        self.push(name, DoctorState::Ok, found.into(), why, None);
     }
 
     fn note(&mut self, name: &str, found: impl Into<String>, why: &str, remedy: &str) {
-        self.push(name, CheckState::Note, found.into(), why, Some(remedy));
+        self.push(name, DoctorState::Note, found.into(), why, Some(remedy));
     }
 
     fn unavailable(&mut self, name: &str, reason: impl Display, why: &str, remedy: &str) {
-        self.push(name, CheckState::Unavailable, reason.to_string(), why, Some(remedy));
+        self.push(name, DoctorState::Unavailable, reason.to_string(), why, Some(remedy));
     }
 
     /// In order if `good`, else a note.
@@ -89,7 +89,7 @@ impl<'a> CheckGroup<'a> {
     fn push(
         &mut self,
         name: &str,
-        state: CheckState,
+        state: DoctorState,
         found: String,
         why: &str,
         remedy: Option<&str>,

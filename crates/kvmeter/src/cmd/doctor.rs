@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use host::recorded::RecordingNotes;
-use host::{CheckState, Context, DoctorCheck, Root, RunWatch};
+use host::{Context, DoctorCheck, DoctorState, Root, RunWatch};
 use model::{Fact, Machine};
 use store::{ADAPTERS, StoreUrl};
 
@@ -135,8 +135,8 @@ fn store_check(adapter: &Adapter) -> DoctorCheck {
         ),
     };
     let (state, found, remedy) = match adapter.available() {
-        Ok(version) => (CheckState::Ok, version, None),
-        Err(not) => (CheckState::Unavailable, not.reason, Some(not.remedy)),
+        Ok(version) => (DoctorState::Ok, version, None),
+        Err(not) => (DoctorState::Unavailable, not.reason, Some(not.remedy)),
     };
     let (name, group) = (adapter.scheme.to_owned(), "stores".to_owned());
     DoctorCheck { name, group, state, found, why, remedy }
@@ -147,9 +147,9 @@ fn row(check: &DoctorCheck) -> CheckRow {
         name: check.name.clone(),
         group: check.group.clone(),
         state: match check.state {
-            CheckState::Ok => CheckState::Ok,
-            CheckState::Note => CheckState::Note,
-            CheckState::Unavailable => CheckState::Unavailable,
+            DoctorState::Ok => CheckState::Ok,
+            DoctorState::Note => CheckState::Note,
+            DoctorState::Unavailable => CheckState::Unavailable,
         },
         found: check.found.clone(),
         why: Some(check.why.clone()),

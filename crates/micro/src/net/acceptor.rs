@@ -52,7 +52,7 @@ impl<'l> Acceptor<'l> {
         let now = Instant::now();
         for (socket, until) in std::mem::take(&mut self.waiting) {
             match greeting(&socket) {
-                Ok(Some(hello)) => arrivals.push(Arrival::Identified(socket, parse_hello)),
+                Ok(Some(hello)) => arrivals.push(Arrival::Identified(socket, hello)),
                 Ok(None) if now < until => self.waiting.push_back((socket, until)),
                 Ok(None) => arrivals.push(Arrival::Rejected(NetError::Timeout {
                     what: "greeting",

@@ -164,7 +164,7 @@ fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, NetError> {
 
 /// Sends the first line of a connection.
 pub fn send_hello(socket: &Socket, hello: &Hello) -> Result<(), NetError> {
-    send_line(socket, parse_hello)
+    send_line(socket, hello)
 }
 
 /// The longest first line of a connection.

@@ -82,7 +82,7 @@ pub fn run_client(
                 }
                 None => &mut buffer,
             };
-            one.progress(job, *at, &until, &mut wait, run_server, &mut part)?;
+            one.progress(job, *at, &until, &mut wait, answer, &mut part)?;
         }
         let now = now_ns();
         if now < next_look {
