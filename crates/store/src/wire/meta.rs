@@ -15,7 +15,7 @@ const EXPECTED: &str = "memcached's meta protocol";
 pub(super) const LONGEST_BINARY_KEY: usize = 250 / 4 * 3;
 
 /// The shortest answer: `EN` or `HD` and the line's end.
-const MIN_FRAME_LEN: usize = 4;
+const SHORTEST: usize = 4;
 
 pub(super) fn write(request: &Request<'_>, out: &mut Vec<u8>) {
     match request.kind {
@@ -123,7 +123,7 @@ fn read_values(
                 }
             }
             Err(ParseError::Incomplete(needs)) => {
-                return Err(ParseError::Incomplete(needs + MIN_FRAME_LEN * answers_after));
+                return Err(ParseError::Incomplete(needs + SHORTEST * answers_after));
             }
             Err(wrong) => return Err(wrong),
         }
@@ -166,7 +166,7 @@ fn item<'a>(
 ) -> ParseResult<(Item<'a>, usize)> {
     let (line, next) = match parse::line(bytes, at, EXPECTED) {
         Err(ParseError::Incomplete(needs)) => {
-            return Err(ParseError::Incomplete(needs.max(at + MIN_FRAME_LEN)));
+            return Err(ParseError::Incomplete(needs.max(at + SHORTEST)));
         }
         line => line?,
     };

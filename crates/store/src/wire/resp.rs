@@ -19,7 +19,7 @@ const DEEPEST: usize = 8;
 const LONGEST_ASIDE: usize = 4 << 20;
 
 /// The shortest element of an aggregate: a type, no content, the line's end.
-const MIN_FRAME_LEN: usize = 3;
+const SHORTEST: usize = 3;
 
 /// Appends a command in the form in which both versions take it.
 pub(super) fn put_command(words: &[&[u8]], out: &mut Vec<u8>) {
@@ -90,7 +90,7 @@ pub(super) fn read<const VERSION: u8>(
         _ => 0,
     };
     let Some(&sort) = bytes.get(at) else {
-        return Err(ParseError::Incomplete(at + MIN_FRAME_LEN));
+        return Err(ParseError::Incomplete(at + SHORTEST));
     };
     match (kind, sort) {
         (_, b'-' | b'!') => {
@@ -143,7 +143,7 @@ fn read_values<const VERSION: u8>(
     for index in 0..keys.len() {
         let (value, after) = element::<VERSION>(bytes, next).map_err(|stop| match stop {
             ParseError::Incomplete(needs) => {
-                ParseError::Incomplete(needs + MIN_FRAME_LEN * (keys.len() - index - 1))
+                ParseError::Incomplete(needs + SHORTEST * (keys.len() - index - 1))
             }
             wrong => wrong,
         })?;
@@ -166,7 +166,7 @@ fn read_values<const VERSION: u8>(
 #[inline]
 fn element<const VERSION: u8>(bytes: &[u8], at: usize) -> ParseResult<(Option<&[u8]>, usize)> {
     match bytes.get(at) {
-        None => Err(ParseError::Incomplete(at + MIN_FRAME_LEN)),
+        None => Err(ParseError::Incomplete(at + SHORTEST)),
         Some(b'$' | b'_') => bulk::<VERSION>(bytes, at),
         Some(_) => {
             let (_, next) = value::<VERSION>(bytes, at, 1)?;
@@ -251,7 +251,7 @@ pub(super) fn value<const VERSION: u8>(
     depth: usize,
 ) -> ParseResult<(Value<'_>, usize)> {
     let Some(&sort) = bytes.get(at) else {
-        return Err(ParseError::Incomplete(at + MIN_FRAME_LEN));
+        return Err(ParseError::Incomplete(at + SHORTEST));
     };
     match sort {
         b'+' => parse::line(bytes, at + 1, EXPECTED).map(|(line, next)| (Value::Text(line), next)),
@@ -296,13 +296,13 @@ fn list<const VERSION: u8>(
         return Err(parse::garbage("a Redis answer (it is nested too deeply)", &bytes[at..]));
     }
     let count = positive(count)? * each;
-    bounded(MIN_FRAME_LEN * count)?;
+    bounded(SHORTEST * count)?;
     let mut elements = Vec::new();
     for index in 0..count {
         let (element, after) = match value::<VERSION>(bytes, next, depth + 1) {
             Ok(element) => element,
             Err(ParseError::Incomplete(needs)) => {
-                let needs = needs + MIN_FRAME_LEN * (count - index - 1);
+                let needs = needs + SHORTEST * (count - index - 1);
                 bounded(needs - at)?;
                 return Err(ParseError::Incomplete(needs));
             }

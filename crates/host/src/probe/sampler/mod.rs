@@ -19,12 +19,12 @@ pub struct SamplerTask {
 }
 
 /// More often than this, sampling would be a load of its own.
-const MIN_FRAME_LEN: Duration = Duration::from_millis(20);
+const MIN_INTERVAL: Duration = Duration::from_millis(20);
 
 impl SamplerTask {
     /// `look` is called about every `every`, with the time of the call. It must
     /// return within a second or two: all tasks share the thread.
     pub fn new(every: Duration, look: impl FnMut(Instant) + Send + 'static) -> Self {
-        SamplerTask { every: every.max(MIN_FRAME_LEN), look: Box::new(look) }
+        SamplerTask { every: every.max(MIN_INTERVAL), look: Box::new(look) }
     }
 }
