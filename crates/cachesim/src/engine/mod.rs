@@ -120,11 +120,11 @@ impl Simulation {
         });
         let worker = |core| Worker::new(core, machine, traffic, &mut regions, shared);
         let mut workers: Vec<Worker> = (0..workers).map(worker).collect();
-        let mut neighbours = Vec::new();
+        let mut co_runners = Vec::new();
         for (of, described) in traffic.neighbours.iter().enumerate() {
             for _ in 0..*described.cores.get_ref() {
-                let core = workers.len() + neighbours.len();
-                neighbours.push(CoRunner::new(core, of, described, &mut regions, traffic.seed));
+                let core = workers.len() + co_runners.len();
+                co_runners.push(CoRunner::new(core, of, described, &mut regions, traffic.seed));
             }
         }
         let stride = traffic.pool.stride.get_ref().0 - traffic.pool.offset.get_ref().0;
@@ -174,7 +174,7 @@ impl Simulation {
             arrivals,
             next,
             workers,
-            co_runners: neighbours,
+            co_runners,
             policy_driver: PolicyDriver::new(controller, setting),
             queue: BinaryHeap::new(),
             warm_up,
@@ -264,8 +264,8 @@ impl Simulation {
         latency.reset();
         self.socket.tally = Tally::new(latency);
         self.socket.caches.memory = Default::default();
-        for neighbour in &mut self.co_runners {
-            neighbour.levels = Levels::default();
+        for core in &mut self.co_runners {
+            core.levels = Levels::default();
         }
         self.policy_driver.reset_counters(self.warm_up);
     }
@@ -273,17 +273,17 @@ impl Simulation {
     fn counted(self) -> Counted {
         let mut tally = self.socket.tally;
         tally.memory = self.socket.caches.memory;
-        let count = self.co_runners.iter().map(|neighbour| neighbour.of + 1).max().unwrap_or(0);
-        let mut neighbours = vec![Levels::default(); count];
-        for neighbour in &self.co_runners {
-            neighbours[neighbour.of].add(neighbour.levels);
+        let count = self.co_runners.iter().map(|core| core.of + 1).max().unwrap_or(0);
+        let mut co_runners = vec![Levels::default(); count];
+        for core in &self.co_runners {
+            co_runners[core.of].add(core.levels);
         }
         let buffers_in_use: usize = self.workers.iter().map(Worker::buffers_held).sum();
         Counted {
             window: seconds(self.measure),
             warm_up: seconds(self.warm_up),
             tally,
-            co_runners: neighbours,
+            co_runners,
             settings: self.policy_driver.changes,
             footprint: self.socket.caches.footprint(),
             lost_buffers: self.buffers as i64 - (self.pool.available() + buffers_in_use) as i64,

@@ -34,10 +34,10 @@ struct Totals {
 }
 
 impl Totals {
-    fn of(tally: &Tally, neighbours: &[CoRunner]) -> Totals {
+    fn of(tally: &Tally, co_runners: &[CoRunner]) -> Totals {
         let mut all = Levels::default();
-        for neighbour in neighbours {
-            all.add(neighbour.levels);
+        for core in co_runners {
+            all.add(core.levels);
         }
         Totals {
             write: (tally.write.hits, tally.write.misses),
@@ -72,11 +72,11 @@ impl PolicyDriver {
         &mut self,
         now: Picos,
         socket: &mut Socket,
-        neighbours: &[CoRunner],
+        co_runners: &[CoRunner],
     ) -> Option<Picos> {
         let window = self.window()?;
         let controller = self.controller.as_mut()?;
-        let totals = Totals::of(&socket.tally, neighbours);
+        let totals = Totals::of(&socket.tally, co_runners);
         if now - self.since < window / 2 {
             // The counters were just reset: the window is too short.
             return Some(now + window);

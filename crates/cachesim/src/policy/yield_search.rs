@@ -25,7 +25,7 @@ const CARD: usize = 0;
 /// A loss that ends a trial at once.
 const ABORT_LOSS: f64 = 0.10;
 
-/// Ways of the card, the workers and the neighbours.
+/// Ways of the card, the workers and the co-runners.
 type WayCounts = [i32; 3];
 
 #[derive(Debug)]
@@ -62,11 +62,11 @@ impl YieldSearch {
     }
 
     fn setting(&self, point: WayCounts) -> WayMask {
-        let [card, workers, neighbours] = point.map(|ways| ways as u32);
+        let [card, workers, co_runners] = point.map(|ways| ways as u32);
         WayMask {
             card: self.choice.highest(card),
             workers: self.choice.highest(workers),
-            co_runners: self.choice.lowest(neighbours),
+            co_runners: self.choice.lowest(co_runners),
         }
     }
 

@@ -12,7 +12,7 @@ pub enum NetError {
     #[error("cannot listen on {place}: {source}; name an address of this machine and a free port")]
     Listen { place: String, source: io::Error },
     #[error(
-        "nobody listens on {place}: {why}; start `kvmeter micro {kind} --listen {place}` there, \
+        "nothing listens on {place}: {why}; start `kvmeter micro {kind} --listen {place}` there, \
          and see that nothing on the way blocks it"
     )]
     Connect { place: String, kind: String, why: String },
