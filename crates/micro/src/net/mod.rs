@@ -7,7 +7,7 @@
 //! the caller. They talk over a control connection of the kernel's, and move the data over others.
 //! A cell ([`NetJob`]) is measured in phases (warm-up, then the measured one): the client sends,
 //! both stop, and the server waits for messages in flight, so that sent, received and lost are of
-//! the same messages. Every end counts the CPU time of its own threads; the caller's [`Meter`] is
+//! the same messages. Every end counts the CPU time of its own threads; the caller's [`EndMeter`] is
 //! begun and ended around each end's threads.
 
 mod acceptor;

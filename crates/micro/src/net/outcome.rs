@@ -50,7 +50,7 @@ pub struct EndOutcome {
     /// Nanoseconds: a ping-pong's round trips at the client, a flow's one-way delays at the
     /// server.
     pub latency: NetLatency,
-    /// The readings of the caller's [`Meter`].
+    /// The readings of the caller's [`EndMeter`].
     pub readings: Vec<Reading>,
 }
 
