@@ -92,7 +92,7 @@ pub(crate) fn start(
     #[allow(unsafe_code)]
     let code = unsafe { ffi::kvm_port_limits(number, &raw mut least, &raw mut most) };
     if code != 0 {
-        return Err(failed("asking for its limits", code));
+        return Err(failed("reading its limits", code));
     }
     let mtu = config.mtu;
     if mtu < least || mtu > most {

@@ -43,10 +43,10 @@ pub fn run(
         ("null", "getppid: enters the kernel and returns", 1, Box::new(parent)),
         ("read", "reads 1 B of /dev/zero", 1, Box::new(move || zero.read_exact(&mut byte))),
         ("write", "writes 1 B to /dev/null", 1, Box::new(|| (&null).write_all(&[0]))),
-        ("fstat", "asks for the status of an open file", 1, Box::new(|| null.metadata().map(drop))),
+        ("fstat", "reads the status of an open file", 1, Box::new(|| null.metadata().map(drop))),
         (
             "stat",
-            "asks for the status of /dev/null by its path",
+            "reads the status of /dev/null by its path",
             1,
             Box::new(|| std::fs::metadata("/dev/null").map(drop)),
         ),

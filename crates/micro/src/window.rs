@@ -89,9 +89,9 @@ mod tests {
     fn both_edges_arrive_in_order() {
         let listener = WindowListener::new().unwrap();
         let other = WindowListener::new().unwrap();
-        let teller = WindowReporter::connect(listener.name()).unwrap();
-        teller.report(WindowEdge::Opens);
-        teller.report(WindowEdge::Closes);
+        let reporter = WindowReporter::connect(listener.name()).unwrap();
+        reporter.report(WindowEdge::Opens);
+        reporter.report(WindowEdge::Closes);
         assert_eq!(listener.wait_for_edge(SOON), Some(WindowEdge::Opens));
         assert_eq!(listener.wait_for_edge(SOON), Some(WindowEdge::Closes));
         assert_eq!(listener.wait_for_edge(Duration::from_millis(1)), None);
@@ -101,10 +101,10 @@ mod tests {
     #[test]
     fn an_ended_listener_is_not_waited_for() {
         let listener = WindowListener::new().unwrap();
-        let teller = WindowReporter::connect(listener.name()).unwrap();
+        let reporter = WindowReporter::connect(listener.name()).unwrap();
         let name = listener.name().to_owned();
         drop(listener);
-        teller.report(WindowEdge::Opens);
+        reporter.report(WindowEdge::Opens);
         assert!(WindowReporter::connect(&name).is_err());
     }
 }

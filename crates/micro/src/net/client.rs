@@ -117,7 +117,7 @@ impl<'a, P: Port> Client<'a, P> {
     pub fn measure(
         &mut self,
         job: &NetJob,
-        manner: &CellConfig,
+        config: &CellConfig,
         meter: &mut dyn EndMeter,
     ) -> Result<MeasuredCell, NetError> {
         job.check()?;
@@ -129,11 +129,11 @@ impl<'a, P: Port> Client<'a, P> {
         };
         let links = self.open(job, &ready)?;
         let mut numbers = vec![0; job.connections as usize];
-        if !manner.warm_up.is_zero() {
-            let short = CellConfig { time: manner.warm_up, messages: None, ..manner.clone() };
+        if !config.warm_up.is_zero() {
+            let short = CellConfig { time: config.warm_up, messages: None, ..config.clone() };
             self.phase(job, &links, &mut numbers, &short, &mut NoMeter)?;
         }
-        let (client, server) = self.phase(job, &links, &mut numbers, manner, meter)?;
+        let (client, server) = self.phase(job, &links, &mut numbers, config, meter)?;
         Ok(MeasuredCell { job: job.clone(), client, server, notes: Vec::new() })
     }
 
@@ -200,11 +200,11 @@ impl<'a, P: Port> Client<'a, P> {
         job: &NetJob,
         links: &CellConnections,
         numbers: &mut [u64],
-        manner: &CellConfig,
+        config: &CellConfig,
         meter: &mut dyn EndMeter,
     ) -> Result<(EndOutcome, EndOutcome), NetError> {
         self.phase += 1;
-        let most_s = manner.time.as_secs_f64();
+        let most_s = config.time.as_secs_f64();
         self.control.send(&ToServer::Phase { number: self.phase, most_s })?;
         let ToClient::Going = self.receive("start", REPORT_TIMEOUT)? else {
             return Err(NetError::Protocol("a start was due".to_owned()));
@@ -212,12 +212,12 @@ impl<'a, P: Port> Client<'a, P> {
         let phase = EndPhase::new(self.stop, self.phase);
         let share = |all: u64| all.div_ceil(u64::from(job.connections)).max(1);
         let until = SendUntil {
-            instant_ns: now_ns().saturating_add(manner.time.as_nanos() as u64),
-            messages: manner.messages.map_or(u64::MAX, share),
+            instant_ns: now_ns().saturating_add(config.time.as_nanos() as u64),
+            messages: config.messages.map_or(u64::MAX, share),
         };
         let outcome = match links {
             CellConnections::Sockets(sockets) => {
-                on_sockets(job, &phase, sockets, numbers, until, &manner.cpus, meter)
+                on_sockets(job, &phase, sockets, numbers, until, &config.cpus, meter)
             }
             CellConnections::Port(mac, longest) => {
                 let port = self.port.as_deref_mut().ok_or_else(no_port)?;
@@ -226,7 +226,7 @@ impl<'a, P: Port> Client<'a, P> {
                     Kind::Pingpong => frames::run_client(job, &phase, port, peer, numbers, until),
                     Kind::Flow => frames::send_all(job, &phase, port, peer, numbers, until),
                 };
-                run(vec![work], &manner.cpus, &phase, meter, || Ok(()))
+                run(vec![work], &config.cpus, &phase, meter, || Ok(()))
             }
         };
         let client = match outcome {

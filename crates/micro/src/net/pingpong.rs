@@ -45,7 +45,7 @@ pub fn run_client(
     let mut wait = waiting(&connections.iter().map(|c| c.1).collect::<Vec<_>>(), job)?;
     let mut buffer = vec![0; job.size as usize];
     let mut part = ThreadPart::new(EndOutcome::timing());
-    let mut asking: Vec<PingClient<'_>> = connections
+    let mut clients: Vec<PingClient<'_>> = connections
         .into_iter()
         .map(|(connection, socket, number)| {
             let content = MessageContent::new(connection, job.size, false);
@@ -65,16 +65,16 @@ pub fn run_client(
         })
         .collect();
     // A stream's answers arrive in parts, so each connection has a buffer of its own.
-    let mut answers = vec![Vec::new(); if asking.len() > 1 { asking.len() } else { 0 }];
+    let mut answers = vec![Vec::new(); if clients.len() > 1 { clients.len() } else { 0 }];
     let timeout_ns = (job.timeout_s * 1e9) as u64;
-    for (at, one) in asking.iter_mut().enumerate() {
+    for (at, one) in clients.iter_mut().enumerate() {
         one.begin(job, at, &until, &mut wait)?;
     }
     let (mut ready, mut next_look) = (Vec::new(), 0);
-    while asking.iter().any(|one| one.at != PingState::Done) {
+    while clients.iter().any(|one| one.at != PingState::Done) {
         wait.ready(tick, &mut ready).map_err(NetError::io("waiting"))?;
         for at in &ready {
-            let one = &mut asking[*at];
+            let one = &mut clients[*at];
             let answer = match answers.get_mut(*at) {
                 Some(own) => {
                     own.resize(job.size as usize, 0);
@@ -90,7 +90,7 @@ pub fn run_client(
         }
         next_look = now + tick.as_nanos() as u64;
         phase.check_running()?;
-        for (at, one) in asking.iter_mut().enumerate() {
+        for (at, one) in clients.iter_mut().enumerate() {
             // A stream that makes progress is alive, however long its message takes.
             let since = if job.transport.is_lossy() { one.since_ns } else { one.moved_ns };
             if one.at == PingState::Done || now.saturating_sub(since) < timeout_ns {

@@ -389,7 +389,7 @@ fn socket_file() -> PathBuf {
 /// The cell's connections, in the order of their numbers.
 fn accept_all(
     job: &NetJob,
-    door: &mut Acceptor<'_>,
+    acceptor: &mut Acceptor<'_>,
     stop: &AtomicBool,
 ) -> Result<Vec<Socket>, NetError> {
     let mut sockets: Vec<Option<Socket>> = (0..job.connections).map(|_| None).collect();
@@ -403,9 +403,9 @@ fn accept_all(
         if Instant::now() > until {
             let seconds = RESPONSE_TIMEOUT.as_secs_f64();
             let silent = NetError::Timeout { what: "data connection", seconds };
-            return Err(door.accept_error().unwrap_or(silent));
+            return Err(acceptor.accept_error().unwrap_or(silent));
         }
-        let arrivals = door.poll();
+        let arrivals = acceptor.poll();
         if arrivals.is_empty() {
             thread::sleep(POLL_INTERVAL);
         }

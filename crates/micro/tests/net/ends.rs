@@ -31,7 +31,7 @@ pub fn messages(count: u64) -> CellConfig {
 }
 
 /// Measures cells one after the other in one session over loopback.
-pub fn all(jobs: &[NetJob], manner: &CellConfig) -> Result<Vec<MeasuredCell>, NetError> {
+pub fn all(jobs: &[NetJob], config: &CellConfig) -> Result<Vec<MeasuredCell>, NetError> {
     let stop = AtomicBool::new(false);
     let listener = Listener::bind(&loopback()).unwrap();
     let address = listener.address().clone();
@@ -41,12 +41,12 @@ pub fn all(jobs: &[NetJob], manner: &CellConfig) -> Result<Vec<MeasuredCell>, Ne
             server.serve(&listener, Some(LIMIT), &mut NoMeter, &mut |_| {}).unwrap();
         });
         let mut client = Client::<NoPort>::connect(&address, jobs[0].kind, LIMIT, None, &stop)?;
-        jobs.iter().map(|job| client.measure(job, manner, &mut NoMeter)).collect()
+        jobs.iter().map(|job| client.measure(job, config, &mut NoMeter)).collect()
     })
 }
 
-pub fn one(job: &NetJob, manner: &CellConfig) -> Result<MeasuredCell, NetError> {
-    all(std::slice::from_ref(job), manner).map(|mut all| all.remove(0))
+pub fn one(job: &NetJob, config: &CellConfig) -> Result<MeasuredCell, NetError> {
+    all(std::slice::from_ref(job), config).map(|mut all| all.remove(0))
 }
 
 type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
@@ -137,7 +137,7 @@ impl Port for Memory {
 pub fn over(
     (mut client, server): (Memory, Memory),
     job: &NetJob,
-    manner: &CellConfig,
+    config: &CellConfig,
 ) -> Result<MeasuredCell, NetError> {
     let stop = AtomicBool::new(false);
     let (here, there) = UnixStream::pair().unwrap();
@@ -148,6 +148,6 @@ pub fn over(
             let _ = server.serve_pair(there, &mut NoMeter);
         });
         let mut client = Client::over(here, &mut client, &stop)?;
-        client.measure(job, manner, &mut NoMeter)
+        client.measure(job, config, &mut NoMeter)
     })
 }

@@ -76,11 +76,11 @@ fn counts_datagrams_that_a_slow_receiver_drops() {
 
 #[test]
 fn a_flow_keeps_its_rate_and_ends_with_its_time() {
-    let mut manner = messages(u64::MAX);
-    manner.messages = None;
-    manner.time = Duration::from_millis(300);
+    let mut config = messages(u64::MAX);
+    config.messages = None;
+    config.time = Duration::from_millis(300);
     let job = NetJob { rate: Some(1000.0), connections: 2, ..flow(Transport::Tcp, 100) };
-    let cell = one(&job, &manner).unwrap();
+    let cell = one(&job, &config).unwrap();
     is_whole(&cell, cell.client.messages);
     // No message goes before it is due.
     assert!((1..=302).contains(&cell.messages()), "{}", cell.messages());

@@ -187,10 +187,10 @@ fn a_stop_ends_a_measurement_at_once() {
             });
             let mut client =
                 Client::<NoPort>::connect(address, Kind::Flow, LIMIT, None, stop).unwrap();
-            let mut manner = messages(1);
-            manner.messages = None;
+            let mut config = messages(1);
+            config.messages = None;
             let outcome =
-                client.measure(&job(Kind::Flow, Transport::Tcp, 100), &manner, &mut NoMeter);
+                client.measure(&job(Kind::Flow, Transport::Tcp, 100), &config, &mut NoMeter);
             assert!(matches!(outcome, Err(NetError::Stopped)), "{outcome:?}");
         });
         // The server is there for the next one.

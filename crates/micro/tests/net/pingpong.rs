@@ -63,9 +63,9 @@ fn busy_polling_never_sleeps_and_loses_nothing() {
 
 #[test]
 fn a_warm_up_does_not_count() {
-    let mut manner = messages(50);
-    manner.warm_up = std::time::Duration::from_millis(50);
+    let mut config = messages(50);
+    config.warm_up = std::time::Duration::from_millis(50);
     for transport in [Transport::Tcp, Transport::Udp] {
-        is_whole(&one(&job(Kind::Pingpong, transport, 40), &manner).unwrap(), 50);
+        is_whole(&one(&job(Kind::Pingpong, transport, 40), &config).unwrap(), 50);
     }
 }

@@ -81,8 +81,8 @@ impl<'a> MicroRun<'a> {
 
     /// Reports an edge of the measured window, if that was requested.
     fn report_edge(&self, edge: WindowEdge) {
-        if let Some(teller) = &self.reporter {
-            teller.report(edge);
+        if let Some(reporter) = &self.reporter {
+            reporter.report(edge);
         }
     }
 

@@ -97,7 +97,7 @@ pub(super) fn run(
             cdw10: STATUS | dwords << 16,
             ..NvmeCommand::default()
         };
-        admin.submit(log, &mut page).map_err(call("asking how far the sanitize is"))?;
+        admin.submit(log, &mut page).map_err(call("reading the progress of the sanitize"))?;
         match state(&page) {
             SanitizeState::Done => return Ok(()),
             SanitizeState::Failed(words) => return Err(WriteError::Other(words.to_owned())),

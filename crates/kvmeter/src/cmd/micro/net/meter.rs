@@ -34,8 +34,8 @@ impl Counters {
     }
 
     fn report_edge(&self, edge: WindowEdge) {
-        if let Some(teller) = &self.reporter {
-            teller.report(edge);
+        if let Some(reporter) = &self.reporter {
+            reporter.report(edge);
         }
     }
 }

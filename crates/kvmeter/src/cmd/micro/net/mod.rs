@@ -49,7 +49,7 @@ fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> 
     dpdk::check(flags)?;
     let session = MicroRun::begin(cells.name(), &flags.at, show)?;
     let (own, servers) = ends(flags, &session.cpus);
-    let manner = cell_config(flags, own)?;
+    let config = cell_config(flags, own)?;
     let bar = show.parts(cells.jobs.len() as u64);
     bar.set_prefix(cells.name());
     let mut measured = Measurements { all: Vec::new(), failure: None };
@@ -60,7 +60,7 @@ fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> 
             bar.inc(1);
             measured.all.push(cell);
         };
-        let outcome = on_kernel(flags, &kernel, &servers, &manner, stop, &mut done);
+        let outcome = on_kernel(flags, &kernel, &servers, &config, stop, &mut done);
         measured.failure = outcome.err();
     }
     if flags.has(Stack::Dpdk) && measured.failure.is_none() {
@@ -139,7 +139,7 @@ fn on_kernel(
     flags: &NetFlags,
     jobs: &[&NetJob],
     server_cpus: &[u32],
-    manner: &CellConfig,
+    config: &CellConfig,
     stop: &AtomicBool,
     done: &mut dyn FnMut(MeasuredCell),
 ) -> anyhow::Result<()> {
@@ -155,7 +155,7 @@ fn on_kernel(
         Client::<NoPort>::connect(&place, kind, CONNECT, None, stop).map_err(user_error)?;
     for job in jobs {
         let mut counters = Counters::with_reporter(&flags.at);
-        done(client.measure(job, manner, &mut counters).map_err(user_error)?);
+        done(client.measure(job, config, &mut counters).map_err(user_error)?);
     }
     Ok(())
 }
