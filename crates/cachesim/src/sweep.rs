@@ -17,8 +17,8 @@ pub struct SweepJob {
     pub policy: Policy,
 }
 
-/// Runs all jobs on as many threads as there are processors; answers in the order of the jobs.
-/// Simulations share nothing, so that the answers do not depend on the number of threads.
+/// Runs all jobs on one thread per processor; results are in the order of the jobs. Simulations
+/// share nothing, so results do not depend on the number of threads.
 pub fn run_all(jobs: &[SweepJob]) -> Result<Vec<SimOutcome>, SimError> {
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel();

@@ -271,7 +271,7 @@ impl CounterPlan {
     }
 }
 
-/// The event with the manual's name beside it.
+/// The event with the manual's name as its label.
 fn shown(mut event: EncodedEvent, raw: &RawEvent) -> EncodedEvent {
     event.label = Some(raw.name);
     event

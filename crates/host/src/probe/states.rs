@@ -53,7 +53,7 @@ pub(super) fn over(
         // Virtual machines, AMD and Arm have neither PMU, some Intel CPUs but one.
         let names = units::listed(root, pmu).unwrap_or_default();
         for name in names.iter().filter_map(|name| name.strip_suffix(SUFFIX)) {
-            // The counters stand beside the clock that measures them.
+            // The counters are in one group with the clock that measures them.
             let event = format!("{name}{SUFFIX}");
             let group = units::group(root, pmu, &[&event])?;
             let tsc = EventGroup { events: vec![named(root, "msr", "tsc")?], ..group.clone() };

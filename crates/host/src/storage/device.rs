@@ -153,7 +153,7 @@ fn by_name(root: &Root, name: &str) -> Option<DevicePosition> {
     })
 }
 
-/// The first disk or partition that answers to `wanted(folder, name)`.
+/// The first disk or partition for which `matches(folder, name)`.
 fn find(root: &Root, matches: impl Fn(&str, &str) -> bool) -> Option<DevicePosition> {
     for disk in root.list(BLOCK).ok()? {
         let folder = format!("{BLOCK}/{disk}");

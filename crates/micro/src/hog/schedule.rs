@@ -20,7 +20,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Pieces of so many bytes at so many bytes a second; `None` for as fast as it goes.
+    /// Pieces of `piece` bytes at `bytes_s` bytes a second; `None` for as fast as possible.
     pub(super) fn new(piece: u64, bytes_s: Option<f64>) -> Schedule {
         let step_ns = AtomicU64::new(step(piece, bytes_s));
         Schedule { due_ns: AtomicU64::new(0), step_ns, piece }

@@ -100,7 +100,7 @@ pub struct NetJob {
     /// Of a flow: the receiver touches the byte at each multiple of it in the stream; up to 8
     /// it reads all, at 0 nothing.
     pub stride: u64,
-    /// Of a flow: so many bytes are received before a byte is touched.
+    /// Of a flow: the reuse distance, bytes received before a byte is touched.
     pub reuse: u64,
     /// Poll for data without sleeping.
     pub busy_poll: bool,

@@ -9,7 +9,7 @@ use super::kernels::{Stores, StreamKernel, Vectors};
 use super::threads::Timed;
 use crate::region::{PageSize, Placement, Region};
 
-/// The four kernels with so many threads over arrays of one size.
+/// The four kernels at one number of threads and size of arrays.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamPoint {
     pub threads: usize,

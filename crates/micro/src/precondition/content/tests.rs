@@ -14,7 +14,7 @@ fn blank(bytes: u64) -> File {
 /// Bytes at a place.
 type Part<'a> = (u64, &'a [u8]);
 
-/// What is found on a disk of so many bytes with this at these places.
+/// The content detected on a disk of this size with these parts.
 fn found(bytes: u64, content: &[Part<'_>]) -> Vec<FoundContent> {
     let file = blank(bytes);
     for (at, part) in content {
