@@ -68,7 +68,7 @@ mod tests {
         let mut pool = Pool::new(1000, 2, 64);
         let mut taken = VecDeque::new();
         assert!(pool.take(0, 10, &mut taken));
-        assert_eq!(pool.left(), 990);
+        assert_eq!(pool.available(), 990);
         let last = taken[9];
         pool.give(0, taken.drain(..));
         assert!(pool.take(0, 1, &mut taken));
@@ -103,7 +103,7 @@ mod tests {
             sorted.sort_unstable();
             sorted.dedup();
             assert_eq!(sorted.len(), taken.len());
-            assert_eq!(pool.left() + taken.len(), 500);
+            assert_eq!(pool.available() + taken.len(), 500);
             if taken.len() > 300 {
                 pool.give(1, taken.drain(..));
             }

@@ -171,11 +171,11 @@ impl PingClient<'_> {
             PingState::Sending(from) => return self.send(job, at, wait, from),
             PingState::Awaiting(from) => from,
         };
-        let SocketStep::Moved(count) = receive(self.socket, job, &mut run_server[from..])? else {
+        let SocketStep::Moved(count) = receive(self.socket, job, &mut answer[from..])? else {
             return Ok(());
         };
         if job.transport.is_lossy() {
-            let number = self.content.message_number(&run_server[..count], *self.number);
+            let number = self.content.message_number(&answer[..count], *self.number);
             if number < *self.number {
                 // The answer to a message that was given up.
                 part.end.late += 1;
@@ -189,7 +189,7 @@ impl PingClient<'_> {
         part.end.latency.record(now - self.since_ns);
         part.end.messages += 1;
         part.last_ns = now;
-        let whole = &run_server[..from + count];
+        let whole = &answer[..from + count];
         if whole.len() != job.size as usize || !self.content.matches(*self.number, 0, whole) {
             part.end.corrupt += 1;
         }

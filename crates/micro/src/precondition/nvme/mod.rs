@@ -145,7 +145,7 @@ impl Erasure {
     ) -> Result<(), WriteError> {
         match self {
             Erasure::Sanitize { action } => {
-                sanitize::run(file, action, sanitize::EVERY, limit, stop, report)
+                sanitize::run(file, action, sanitize::POLL_INTERVAL, limit, stop, report)
             }
             Erasure::Format { namespace, how, .. } => format::run(file, namespace, how),
         }

@@ -119,7 +119,7 @@ fn sampled(
         let which = counter.source.clone();
         let mut unwrapped = Unwrapped::new(counter.joules_per_step, counter.range);
         // Often enough to see every wrap.
-        let every = every.min(unwrapped.look_within());
+        let every = every.min(unwrapped.read_within());
         let mut read = counter.read;
         let sensor = Sensor {
             signal: domain.power(),
