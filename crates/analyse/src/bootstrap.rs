@@ -8,7 +8,7 @@ const RESAMPLES: u32 = 4000;
 const SEED: u64 = 0x6b76_6d65_7465_7231;
 
 /// The bootstrap-t interval of the mean, in the values' unit; None where many resamples have no
-/// spread (few different values), so that there is no t of theirs.
+/// spread (few different values), so that their t is undefined.
 ///
 /// With resampled means m* and standard deviations s*, the ends are
 /// `m - q(0.975) s / sqrt(n)` and `m - q(0.025) s / sqrt(n)`, q the quantiles of
@@ -25,11 +25,11 @@ pub(crate) fn bootstrap_t_of_mean(values: &[f64]) -> Option<Interval> {
         return Some(Interval { low: mean, high: mean, method });
     }
     let mut random = Draws::from(SEED);
-    let mut drawn = vec![0.0; n];
+    let mut sample = vec![0.0; n];
     let mut t: Vec<f64> = Vec::with_capacity(RESAMPLES as usize);
     for _ in 0..RESAMPLES {
-        drawn.fill_with(|| values[below(random.next(), n as u64) as usize]);
-        let Moments { mean: again, sd } = moments(&drawn);
+        sample.fill_with(|| values[below(random.next(), n as u64) as usize]);
+        let Moments { mean: again, sd } = moments(&sample);
         // A sum of equal values is not always exactly their multiple.
         let spread = sd.filter(|sd| *sd > 1e-9 * error);
         t.extend(spread.map(|sd| (again - mean) / (sd / root)));

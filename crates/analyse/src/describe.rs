@@ -5,8 +5,8 @@ use crate::interval::{Interval, IntervalMethod, LEVEL, NoInterval, TAIL};
 use crate::quantile::{binomial, student};
 
 /// From this many values on, the interval of the mean is bootstrapped. Below it the bootstrap
-/// covers too little or is far too wide, because so few values repeat themselves too often in a
-/// resample (docs/decisions/0011-bootstrap-t.md).
+/// covers too little or is far too wide, because few values repeat too often in a resample
+/// (docs/decisions/0011-bootstrap-t.md).
 pub const BOOTSTRAP_FROM: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -17,7 +17,7 @@ pub enum DescribeError {
     NotFinite { index: usize, value: f64 },
 }
 
-/// What a handful of repeats says, in the values' own unit.
+/// A summary of repeats, in the values' own unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Description {
     pub n: usize,
@@ -35,8 +35,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// The interval to print beside the median: the median's own from 6 values on, otherwise
-    /// the mean's. [`Method`] says which it is.
+    /// The interval to print beside the median: the median's own from 6 values on, otherwise the
+    /// mean's. [`IntervalMethod`] says which it is.
     pub fn interval(&self) -> Result<Interval, NoInterval> {
         self.median_interval.clone().or_else(|_| self.mean_interval.clone())
     }
@@ -54,7 +54,7 @@ impl Description {
 ///
 /// Errors: no values; a value that is NaN or infinite.
 pub fn describe(values: &[f64]) -> Result<Description, DescribeError> {
-    described(values, mean_interval)
+    describe_with(values, mean_interval)
 }
 
 /// As [`describe`], but with Student's interval of the mean at every size: for where only
@@ -63,10 +63,10 @@ pub fn describe(values: &[f64]) -> Result<Description, DescribeError> {
 ///
 /// Errors: as of [`describe`].
 pub fn describe_by_median(values: &[f64]) -> Result<Description, DescribeError> {
-    described(values, |values, mean, sd| students_interval(values.len(), mean, sd))
+    describe_with(values, |values, mean, sd| students_interval(values.len(), mean, sd))
 }
 
-fn described(
+fn describe_with(
     values: &[f64],
     mean_interval: impl Fn(&[f64], f64, Option<f64>) -> Result<Interval, NoInterval>,
 ) -> Result<Description, DescribeError> {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_median_has_the_ranks_of_the_tables() {
+    fn median_interval_has_the_ranks_of_published_tables() {
         // Two-sided 95 % ranks of the sign test's table.
         for (n, low, high) in
             [(6, 1, 6), (9, 2, 8), (10, 2, 9), (15, 4, 12), (20, 6, 15), (25, 8, 18)]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_not_said() {
+    fn statistics_are_absent_where_undefined() {
         let one = describe(&[7.0]).unwrap();
         assert_eq!((one.median, one.sd, one.cv), (7.0, None, None));
         assert_eq!(one.interval(), Err(NoInterval::OneValue));

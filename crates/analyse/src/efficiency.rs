@@ -1,4 +1,4 @@
-//! What an operation costs in joules, by each boundary at which energy was read.
+//! Energy of an operation, by each boundary at which energy was read.
 
 use model::{Reading, ReadingValue, Unit};
 
@@ -6,26 +6,26 @@ use model::{Reading, ReadingValue, Unit};
 pub const OPS_PER_JOULE: &str = "ops_per_joule";
 /// Joules for each operation, named alike.
 pub const JOULES_PER_OP: &str = "joules_per_op";
-/// The same of the joules beyond those that the idle machine would have drawn meanwhile.
+/// The same of the joules beyond those of the idle machine in the same time.
 pub const OPS_PER_JOULE_NET: &str = "ops_per_joule_net";
 pub const JOULES_PER_OP_NET: &str = "joules_per_op_net";
 
-/// The sources that stand for a machine, the one with the widest boundary first. Parts of a
-/// package, GPUs and the like do not: an operation costs more than they see.
+/// The sources that represent a whole machine, the widest boundary first. Parts of a package, GPUs
+/// and the like do not.
 pub const BOUNDARIES: [&str; 9] =
     ["meter", "wall", "dcmi", "psys", "battery", "total", "command", "hwmon", "model"];
 
-/// Those that may hang on another machine than the one that reads them.
+/// Sources that may measure another machine than the one that reads them.
 const EXTERNAL: [&str; 4] = ["meter", "wall", "dcmi", "command"];
 
-/// What is known of the idle machine and of where the store is.
+/// The idle machine's power and the store's location.
 #[derive(Debug, Clone, Copy)]
 pub struct IdleContext<'a> {
     /// `power.idle.NAME` in watts, measured before.
     pub idle: &'a [Reading],
-    /// The store runs on this machine. Where it does not, what this machine draws is not the
-    /// store's, and only sources that may hang on another machine are taken.
-    pub here: bool,
+    /// The store runs on this machine. If it does not, only sources that may measure another
+    /// machine are used.
+    pub is_local: bool,
 }
 
 /// The figures of a run whose `readings` hold `energy.NAME` over its window.
@@ -35,23 +35,23 @@ pub struct IdleContext<'a> {
 /// Then the same by each boundary that was read. Unavailable, with the reason: no energy was
 /// read, no operations; net figures also where the idle power of the same boundary and origin
 /// is not known.
-pub fn efficiency(readings: &[Reading], operations: u64, around: IdleContext<'_>) -> Vec<Reading> {
+pub fn efficiency(readings: &[Reading], operations: u64, context: IdleContext<'_>) -> Vec<Reading> {
     let energy = |name: &&str| {
         let signal = format!("energy.{name}");
         readings.iter().find(|reading| reading.signal == signal)
     };
-    let allowed = |name: &&str| around.here || EXTERNAL.contains(name);
+    let allowed = |name: &&str| context.is_local || EXTERNAL.contains(name);
     let read: Vec<(&str, &Reading)> = BOUNDARIES
         .iter()
         .filter(|name| allowed(name))
         .filter_map(|name| Some((*name, energy(name).filter(|r| r.value().is_some())?)))
         .collect();
     let Some((_, widest)) = read.first() else {
-        return none(readings, around.here);
+        return without_energy(readings, context.is_local);
     };
-    let mut all = figures("", widest, operations, around.idle);
+    let mut all = figures("", widest, operations, context.idle);
     for (name, energy) in &read {
-        all.extend(figures(&format!(".{name}"), energy, operations, around.idle));
+        all.extend(figures(&format!(".{name}"), energy, operations, context.idle));
     }
     all
 }
@@ -96,35 +96,38 @@ fn sourced(what: &str, energy: &Reading) -> String {
 /// Unavailable where the idle power of the same boundary and origin is not known.
 pub fn net(energy: &Reading, idle: &[Reading]) -> Reading {
     let signal = format!("{}.net", energy.signal);
-    let wanted = energy.signal.replacen("energy.", "power.idle.", 1);
-    let found = idle.iter().find(|idle| idle.signal == wanted);
-    let answer = match (&energy.answer, found.map(|idle| (idle, &idle.answer))) {
+    let idle_signal = energy.signal.replacen("energy.", "power.idle.", 1);
+    let idle_power = idle.iter().find(|idle| idle.signal == idle_signal);
+    let answer = match (&energy.answer, idle_power.map(|idle| (idle, &idle.answer))) {
         (missing @ ReadingValue::Unavailable { .. }, _) => missing.clone(),
         (_, None) => ReadingValue::Unavailable {
             reason: "the idle power was not measured before the run".to_owned(),
             remedy: Some("give it a length: `--idle-power 10s`, or `idle` in [probes]".to_owned()),
         },
         (_, Some((idle, _))) if (idle.scope, idle.origin) != (energy.scope, energy.origin) => {
-            unavailable(&format!("{wanted} is of another boundary or kind than {}", energy.signal))
+            unavailable(&format!(
+                "{idle_signal} is of another boundary or kind than {}",
+                energy.signal
+            ))
         }
         (_, Some((_, missing @ ReadingValue::Unavailable { .. }))) => missing.clone(),
         (ReadingValue::Value(gross), Some((_, ReadingValue::Value(watts)))) => {
             ReadingValue::Value(gross - watts * energy.window_s)
         }
     };
-    let source = format!("{} - {wanted} x window; {}", energy.signal, energy.source);
+    let source = format!("{} - {idle_signal} x window; {}", energy.signal, energy.source);
     Reading { signal, answer, source, ..energy.clone() }
 }
 
-/// The four figures of a run without energy: the reason of the sensor that most machines have.
-fn none(readings: &[Reading], here: bool) -> Vec<Reading> {
+/// The four figures of a run without energy, with the reason of the sensor that most machines have.
+fn without_energy(readings: &[Reading], here: bool) -> Vec<Reading> {
     let why = match here {
         false => ReadingValue::Unavailable {
             reason: "the store runs on another machine, and no source of energy of that one is \
                      read"
                 .to_owned(),
             remedy: Some(
-                "hang that machine on a meter, plug or management controller that can \
+                "connect that machine to a meter, plug or management controller that can \
                           be read from here (`--probes meter=PORT`, `plug=URL`, `command=...`)"
                     .to_owned(),
             ),
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_boundary_stands_for_the_machine_and_each_has_its_own() {
+    fn widest_boundary_is_the_headline_and_each_has_its_own_figures() {
         let readings = [
             joules("total", 200.0, Scope::PackageAndMemory),
             joules("meter", 1000.0, Scope::Wall),
@@ -202,8 +205,8 @@ mod tests {
             reading("power.idle.meter", 60.0, Unit::Watts, Scope::Wall, Origin::Measured),
             reading("power.idle.model", 50.0, Unit::Watts, Scope::Node, Origin::Measured),
         ];
-        let around = IdleContext { idle: &idle, here: true };
-        let all = efficiency(&readings, 50_000, around);
+        let context = IdleContext { idle: &idle, is_local: true };
+        let all = efficiency(&readings, 50_000, context);
         let headline = find(&all, "ops_per_joule");
         assert_eq!((headline.value(), headline.scope), (Some(50.0), Scope::Wall));
         assert_eq!(headline.unit, Unit::OpsPerJoule);
@@ -221,23 +224,23 @@ mod tests {
     }
 
     #[test]
-    fn a_model_stands_for_the_machine_only_where_nothing_was_measured() {
+    fn a_model_is_the_headline_only_without_a_measurement() {
         let modelled = reading("energy.model", 100.0, Unit::Joules, Scope::Node, Origin::Modelled);
-        let around = IdleContext { idle: &[], here: true };
-        let all = efficiency(&[modelled], 1000, around);
+        let context = IdleContext { idle: &[], is_local: true };
+        let all = efficiency(&[modelled], 1000, context);
         let headline = find(&all, "ops_per_joule");
         assert_eq!((headline.value(), headline.origin), (Some(10.0), Origin::Modelled));
     }
 
     #[test]
-    fn the_machine_that_asks_is_not_the_store_s() {
+    fn energy_of_the_client_machine_is_not_the_stores() {
         let readings =
             [joules("total", 200.0, Scope::PackageAndMemory), joules("dcmi", 900.0, Scope::Node)];
-        let around = IdleContext { idle: &[], here: false };
-        let all = efficiency(&readings, 900, around);
+        let context = IdleContext { idle: &[], is_local: false };
+        let all = efficiency(&readings, 900, context);
         assert_eq!(find(&all, "ops_per_joule").scope, Scope::Node);
         assert!(!all.iter().any(|reading| reading.signal.ends_with(".total")));
-        let all = efficiency(&readings[..1], 900, around);
+        let all = efficiency(&readings[..1], 900, context);
         let ReadingValue::Unavailable { reason, .. } = &find(&all, "ops_per_joule").answer else {
             panic!("energy of the client");
         };
@@ -245,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_read_or_nothing_done_is_no_figure() {
+    fn no_energy_or_no_operations_is_unavailable() {
         let mut none = joules("total", 1.0, Scope::Package);
         none.answer =
             ReadingValue::Unavailable { reason: "no RAPL".into(), remedy: Some("x".into()) };
-        let around = IdleContext { idle: &[], here: true };
-        let all = efficiency(&[none], 5, around);
+        let context = IdleContext { idle: &[], is_local: true };
+        let all = efficiency(&[none], 5, context);
         assert_eq!(all.len(), 4);
         assert!(all.iter().all(|reading| reading.value().is_none()));
         let ReadingValue::Unavailable { reason, remedy } = &all[0].answer else {
@@ -258,14 +261,14 @@ mod tests {
         };
         assert!(reason == "no RAPL" && remedy.as_ref().unwrap().contains("model=IDLE:FULL"));
         let total = joules("total", 0.0, Scope::Package);
-        let all = efficiency(&[total], 0, around);
+        let all = efficiency(&[total], 0, context);
         assert_eq!(find(&all, "joules_per_op").value(), None);
         assert_eq!(find(&all, "ops_per_joule").value(), None);
         // Less than the idle machine: negative joules, and no operations for them.
         let total = joules("total", 100.0, Scope::Package);
         let idle =
             [reading("power.idle.total", 11.0, Unit::Watts, Scope::Package, Origin::Measured)];
-        let all = efficiency(&[total], 10, IdleContext { idle: &idle, here: true });
+        let all = efficiency(&[total], 10, IdleContext { idle: &idle, is_local: true });
         assert_eq!(find(&all, "joules_per_op_net").value(), Some(-1.0));
         assert_eq!(find(&all, "ops_per_joule_net").value(), None);
     }

@@ -3,10 +3,9 @@
 /// Holm's adjusted p-values, in the order of `p`.
 ///
 /// With the m p-values in rising order, `p~(i) = max over j <= i of min(1, (m - j + 1) p(j))`.
-/// Calling those below 0.05 a difference, the chance of even one wrong call among all of them
-/// is at most 5 %, however they depend on each other. Source: Holm, "A simple sequentially
-/// rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
-/// What is not a number counts as 1.
+/// Calling those below 0.05 a difference, the chance of even one wrong call among all of them is at
+/// most 5 %, however they depend on each other. Source: Holm, "A simple sequentially rejective
+/// multiple test procedure", Scandinavian Journal of Statistics 6 (1979). NaN counts as 1.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let certain = |p: f64| if p.is_nan() { 1.0 } else { p };
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -25,10 +24,10 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn close(found: &[f64], wanted: &[f64]) {
-        assert_eq!(found.len(), wanted.len());
-        for (a, b) in found.iter().zip(wanted) {
-            assert!((a - b).abs() < 1e-12, "{found:?} is not {wanted:?}");
+    fn close(result: &[f64], expected: &[f64]) {
+        assert_eq!(result.len(), expected.len());
+        for (a, b) in result.iter().zip(expected) {
+            assert!((a - b).abs() < 1e-12, "{result:?} is not {expected:?}");
         }
     }
 
@@ -39,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn as_r_has_it() {
+    fn agrees_with_r() {
         // R: p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm") is 0.05 0.08 0.09 0.09 0.09.
         close(&holm(&[0.01, 0.02, 0.03, 0.04, 0.05]), &[0.05, 0.08, 0.09, 0.09, 0.09]);
     }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Every interval of this crate is meant to cover the truth this often.
 pub const LEVEL: f64 = 0.95;
-/// What is left outside on each side.
+/// The probability outside of it on each side.
 pub(crate) const TAIL: f64 = (1.0 - LEVEL) / 2.0;
 
 /// A 95 % interval and how it was obtained. `docs/statistics.md` says what each covers.
@@ -32,15 +32,15 @@ pub enum IntervalMethod {
     OrderStatistics { low_rank: u64, high_rank: u64 },
     /// Welch's t on logarithms, from repeats on both sides.
     BetweenRuns { df: f64 },
-    /// The same, but a side with a single run is known only by how it varied within itself.
+    /// The same, with a side of a single run whose variance is from within it.
     WithinRun { df: f64 },
-    /// From how a figure moved within each of these runs, by batches on logarithms.
+    /// From the variation of a figure within each of these runs, by batches on logarithms.
     Batches { df: f64, runs: u64 },
     /// Welch's t of a contrast of cells in a factorial: of their means, or where a cell has 5
     /// repeats or more of 20 % trimmed means (`trimmed`); of logarithms or of the values
     /// themselves. `pooled`: a cell with a single repeat took the spread of the others.
     Contrast { df: f64, logarithms: bool, trimmed: bool, pooled: bool },
-    /// The same runs stand on both sides, so there is nothing to tell apart.
+    /// The same runs are on both sides.
     SameRuns,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for IntervalMethod {
     }
 }
 
-/// Why there is no interval. Never a made-up one in its place.
+/// Why there is no interval.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum NoInterval {
     #[error("one value has no interval; repeat the measurement")]

@@ -1,4 +1,4 @@
-//! What measurements say: pure functions over runs, histograms and numbers. No I/O.
+//! Statistics and verdicts: pure functions over runs, histograms and numbers. No I/O.
 //!
 //! `docs/statistics.md` says which interval is shown when, and what none of them covers.
 #![forbid(unsafe_code)]
@@ -11,11 +11,11 @@ pub mod cost;
 mod describe;
 pub mod effect;
 mod efficiency;
+mod foreign_load;
 mod holm;
 mod interval;
 pub mod mbwu;
-mod named;
-mod others;
+mod metric;
 mod outliers;
 mod pareto;
 mod per_operation;
@@ -25,7 +25,7 @@ mod quantile;
 mod runs;
 pub mod search;
 mod series;
-pub mod sides;
+pub mod side_checks;
 pub mod slo;
 mod steady;
 mod trimmed;
@@ -41,10 +41,10 @@ pub use efficiency::{
     BOUNDARIES, IdleContext, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET,
     efficiency, net,
 };
+pub use foreign_load::{foreign_load_share, other_programs_share};
 pub use holm::holm;
 pub use interval::{Interval, IntervalMethod, LEVEL, NoInterval};
-pub use named::{DistributionPoint, Metric, MetricError, RunField, metric_value};
-pub use others::{neighbours_share, others_share};
+pub use metric::{DistributionPoint, Metric, MetricError, RunField, metric_value};
 pub use outliers::{OUTLIERS_FROM, outliers};
 pub use pareto::{ParetoError, ParetoStanding, pareto};
 pub use per_operation::{
@@ -56,4 +56,4 @@ pub use proportionality::{
     MeasuredLevel, PowerLevel, Proportionality, ProportionalityError, proportionality,
 };
 pub use runs::CellRuns;
-pub use steady::{STEADY_FIT_RANGE, STEADY_RANGE, STEADY_ROUNDS, Steady, steady};
+pub use steady::{STEADY_FIT_RANGE, STEADY_RANGE, STEADY_ROUNDS, SteadyRounds, steady};

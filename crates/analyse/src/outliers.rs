@@ -1,8 +1,8 @@
-//! Which of a handful of values stand apart. They are pointed at and never left out.
+//! Outliers among few values. They are marked and never left out.
 
 use crate::describe::median;
 
-/// Fewer values do not say which of them is the odd one.
+/// The fewest values among which outliers are sought.
 pub const OUTLIERS_FROM: usize = 5;
 /// Scores beyond it are outliers (Iglewicz and Hoaglin's recommendation).
 const LIMIT: f64 = 3.5;
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_and_the_one_that_is_not() {
+    fn one_different_among_equal_values() {
         assert_eq!(outliers(&[3.0; 9]), [0; 0]);
         let mut values = [3.0; 9];
         values[7] = 3.1;

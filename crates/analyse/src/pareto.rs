@@ -1,4 +1,4 @@
-//! Which cells no other cell beats in everything.
+//! The Pareto front of cells.
 
 use model::random::{Draws, below};
 use thiserror::Error;
@@ -8,10 +8,10 @@ use crate::describe::median;
 
 /// The standard error of a share is then below 1.6 %.
 const RESAMPLES: u32 = 1000;
-/// The least, of very many runs: 5 %.
-const LEAST_RESAMPLES: u32 = 100;
-/// Runs that are drawn in all; more would take longer than a reader waits.
-const DRAWS: usize = 20_000_000;
+/// The fewest resamples, for very many runs: a standard error of 5 %.
+const MIN_RESAMPLES: u32 = 100;
+/// The most draws in all, which limits the time.
+const MAX_DRAWS: usize = 20_000_000;
 /// Fixed, so that the same runs always give the same shares.
 const SEED: u64 = 0x7061_7265_746f_0001;
 
@@ -20,7 +20,7 @@ pub enum ParetoError {
     #[error("a front needs two metrics or more, got {0}")]
     TooFewMetrics(usize),
     #[error("no front can be drawn of metric {0}: neither more nor less of it is better")]
-    NoWish(usize),
+    NoDirection(usize),
     #[error("candidate {0} has no run")]
     Empty(usize),
     #[error("run {run} of candidate {candidate} has no number for metric {metric}")]
@@ -35,9 +35,8 @@ pub struct ParetoStanding {
     /// A candidate on the front that is at least as good in every metric and better in one;
     /// None: this one is on the front itself.
     pub dominated_by: Option<usize>,
-    /// In which share of 1,000 resamples of everybody's runs (fewer where all runs together are
-    /// more than 20,000, but 100) it is on the front; None where a
-    /// candidate has a single run, which has no spread.
+    /// The share of 1,000 resamples of all runs (down to 100 for more than 20,000 runs) in which it
+    /// is on the front; None if a candidate has a single run.
     pub share: Option<f64>,
 }
 
@@ -49,25 +48,25 @@ impl ParetoStanding {
 
 /// The Pareto front of `candidates` by the medians of their metrics.
 ///
-/// A candidate is its runs; a run is its values in the order of `wishes`. To say how sure the
-/// front is, the runs of every candidate are drawn anew with replacement (whole runs, so that
-/// what varies together stays together) and the front is taken again: the bootstrap, Efron and
+/// A candidate is its runs; a run is its values in the order of `directions`. To say how sure the
+/// front is, the runs of every candidate are drawn anew with replacement (whole runs, so that what
+/// varies together stays together) and the front is taken again: the bootstrap, Efron and
 /// Tibshirani 1993, ch. 6. With few runs a share is coarse.
 ///
-/// Errors: fewer than two metrics, a metric without a wish, a candidate without a run, a value
-/// that is not a number.
+/// Errors: fewer than two metrics, a metric without a better direction, a candidate without a run,
+/// a value that is not a number.
 pub fn pareto(
     candidates: &[Vec<Vec<f64>>],
-    wishes: &[BetterDirection],
+    directions: &[BetterDirection],
 ) -> Result<Vec<ParetoStanding>, ParetoError> {
-    check(candidates, wishes)?;
+    check(candidates, directions)?;
     let medians: Vec<Vec<f64>> = candidates
         .iter()
-        .map(|runs| (0..wishes.len()).map(|m| median_of(runs.iter(), m)).collect())
+        .map(|runs| (0..directions.len()).map(|m| median_of(runs.iter(), m)).collect())
         .collect();
     let repeated = candidates.iter().all(|runs| runs.len() > 1);
-    let shares = repeated.then(|| shares(candidates, wishes));
-    let dominating = dominating(&medians, wishes);
+    let shares = repeated.then(|| shares(candidates, directions));
+    let dominating = dominating(&medians, directions);
     let standings = medians.into_iter().zip(dominating).enumerate();
     Ok(standings
         .map(|(at, (medians, dominated_by))| ParetoStanding {
@@ -78,12 +77,12 @@ pub fn pareto(
         .collect())
 }
 
-fn check(candidates: &[Vec<Vec<f64>>], wishes: &[BetterDirection]) -> Result<(), ParetoError> {
-    if wishes.len() < 2 {
-        return Err(ParetoError::TooFewMetrics(wishes.len()));
+fn check(candidates: &[Vec<Vec<f64>>], directions: &[BetterDirection]) -> Result<(), ParetoError> {
+    if directions.len() < 2 {
+        return Err(ParetoError::TooFewMetrics(directions.len()));
     }
-    if let Some(metric) = wishes.iter().position(|wish| *wish == BetterDirection::Neither) {
-        return Err(ParetoError::NoWish(metric));
+    if let Some(metric) = directions.iter().position(|wish| *wish == BetterDirection::Neither) {
+        return Err(ParetoError::NoDirection(metric));
     }
     for (candidate, runs) in candidates.iter().enumerate() {
         if runs.is_empty() {
@@ -91,7 +90,7 @@ fn check(candidates: &[Vec<Vec<f64>>], wishes: &[BetterDirection]) -> Result<(),
         }
         for (run, values) in runs.iter().enumerate() {
             let number = |m: usize| values.get(m).is_some_and(|value| value.is_finite());
-            if let Some(metric) = (0..wishes.len()).find(|m| !number(*m)) {
+            if let Some(metric) = (0..directions.len()).find(|m| !number(*m)) {
                 return Err(ParetoError::NotFinite { candidate, run, metric });
             }
         }
@@ -105,41 +104,41 @@ fn median_of<'a>(runs: impl Iterator<Item = &'a Vec<f64>>, metric: usize) -> f64
 
 /// Of each candidate one on the front that dominates it. Dominance is transitive, so what is
 /// dominated at all is dominated by one on the front.
-fn dominating(medians: &[Vec<f64>], wishes: &[BetterDirection]) -> Vec<Option<usize>> {
-    let beaten = |at: usize| medians.iter().any(|other| dominates(other, &medians[at], wishes));
+fn dominating(medians: &[Vec<f64>], directions: &[BetterDirection]) -> Vec<Option<usize>> {
+    let beaten = |at: usize| medians.iter().any(|other| dominates(other, &medians[at], directions));
     let front: Vec<usize> = (0..medians.len()).filter(|at| !beaten(*at)).collect();
     medians
         .iter()
-        .map(|own| front.iter().copied().find(|at| dominates(&medians[*at], own, wishes)))
+        .map(|own| front.iter().copied().find(|at| dominates(&medians[*at], own, directions)))
         .collect()
 }
 
 /// At least as good in every metric and better in one.
-fn dominates(a: &[f64], b: &[f64], wishes: &[BetterDirection]) -> bool {
-    let gain = |m: usize| match wishes[m] {
+fn dominates(a: &[f64], b: &[f64], directions: &[BetterDirection]) -> bool {
+    let gain = |m: usize| match directions[m] {
         BetterDirection::More => a[m] - b[m],
         BetterDirection::Less | BetterDirection::Neither => b[m] - a[m],
     };
-    let metrics = 0..wishes.len();
+    let metrics = 0..directions.len();
     metrics.clone().all(|m| gain(m) >= 0.0) && metrics.into_iter().any(|m| gain(m) > 0.0)
 }
 
-fn shares(candidates: &[Vec<Vec<f64>>], wishes: &[BetterDirection]) -> Vec<f64> {
+fn shares(candidates: &[Vec<Vec<f64>>], directions: &[BetterDirection]) -> Vec<f64> {
     let mut random = Draws::from(SEED);
     let mut on_front = vec![0_u32; candidates.len()];
     let runs: usize = candidates.iter().map(Vec::len).sum();
-    let resamples = u32::try_from(DRAWS / runs.max(1)).unwrap_or(RESAMPLES);
-    let resamples = resamples.clamp(LEAST_RESAMPLES, RESAMPLES);
+    let resamples = u32::try_from(MAX_DRAWS / runs.max(1)).unwrap_or(RESAMPLES);
+    let resamples = resamples.clamp(MIN_RESAMPLES, RESAMPLES);
     for _ in 0..resamples {
         let medians: Vec<Vec<f64>> = candidates
             .iter()
             .map(|runs| {
                 let draw = |_| &runs[below(random.next(), runs.len() as u64) as usize];
                 let drawn: Vec<&Vec<f64>> = (0..runs.len()).map(draw).collect();
-                (0..wishes.len()).map(|m| median_of(drawn.iter().copied(), m)).collect()
+                (0..directions.len()).map(|m| median_of(drawn.iter().copied(), m)).collect()
             })
             .collect();
-        for (count, by) in on_front.iter_mut().zip(dominating(&medians, wishes)) {
+        for (count, by) in on_front.iter_mut().zip(dominating(&medians, directions)) {
             *count += u32::from(by.is_none());
         }
     }
@@ -158,21 +157,21 @@ mod tests {
     fn by_hand() {
         // Throughput and latency: the third is slower and later than the first.
         let one = |throughput: f64, latency: f64| vec![vec![throughput, latency]];
-        let found = pareto(&[one(100.0, 5.0), one(80.0, 3.0), one(90.0, 6.0)], &WISHES).unwrap();
-        let by: Vec<_> = found.iter().map(|s| s.dominated_by).collect();
+        let result = pareto(&[one(100.0, 5.0), one(80.0, 3.0), one(90.0, 6.0)], &WISHES).unwrap();
+        let by: Vec<_> = result.iter().map(|s| s.dominated_by).collect();
         assert_eq!(by, [None, None, Some(0)]);
-        assert!(found.iter().all(|s| s.share.is_none()));
+        assert!(result.iter().all(|s| s.share.is_none()));
     }
 
     #[test]
     fn equals_share_the_front() {
         let same = vec![vec![1.0, 1.0]; 2];
-        let found = pareto(&[same.clone(), same], &WISHES).unwrap();
-        assert!(found.iter().all(|s| s.on_front() && s.share == Some(1.0)));
+        let result = pareto(&[same.clone(), same], &WISHES).unwrap();
+        assert!(result.iter().all(|s| s.on_front() && s.share == Some(1.0)));
     }
 
     #[test]
-    fn a_close_race_is_said_to_be_one() {
+    fn close_candidates_share_the_resamples() {
         let runs = |rates: [f64; 3]| rates.map(|rate| vec![rate, 1.0]).to_vec();
         let close = pareto(&[runs([9.0, 10.0, 12.0]), runs([9.5, 9.9, 11.0])], &WISHES).unwrap();
         assert!(close[0].on_front() && !close[1].on_front());
@@ -183,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_ranked_is_refused() {
+    fn refuses_unrankable_input() {
         let runs = vec![vec![vec![1.0, 2.0]]];
         assert_eq!(pareto(&runs, &[BetterDirection::More]), Err(ParetoError::TooFewMetrics(1)));
         assert_eq!(
             pareto(&runs, &[BetterDirection::More, BetterDirection::Neither]),
-            Err(ParetoError::NoWish(1))
+            Err(ParetoError::NoDirection(1))
         );
         assert_eq!(pareto(&[vec![]], &WISHES), Err(ParetoError::Empty(0)));
         let odd = pareto(&[vec![vec![1.0, f64::NAN]]], &WISHES);
@@ -199,7 +198,7 @@ mod tests {
     proptest! {
         /// Small whole numbers, so that ties are frequent.
         #[test]
-        fn as_brute_force_has_it(points in proptest::collection::vec(
+        fn agrees_with_brute_force(points in proptest::collection::vec(
             proptest::collection::vec(0_u8..5, 3), 1..12)) {
             let wishes = [BetterDirection::More, BetterDirection::Less, BetterDirection::More];
             let value = |p: &[u8], m: usize| {
@@ -214,12 +213,12 @@ mod tests {
                 .iter()
                 .map(|p| vec![p.iter().copied().map(f64::from).collect()])
                 .collect();
-            let found = pareto(&candidates, &wishes).unwrap();
-            for (own, standing) in points.iter().zip(&found) {
+            let result = pareto(&candidates, &wishes).unwrap();
+            for (own, standing) in points.iter().zip(&result) {
                 let beaten = points.iter().any(|other| beats(other, own));
                 prop_assert_eq!(standing.on_front(), !beaten);
                 if let Some(by) = standing.dominated_by {
-                    prop_assert!(beats(&points[by], own) && found[by].on_front());
+                    prop_assert!(beats(&points[by], own) && result[by].on_front());
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Readings that are quotients of other readings: what an operation costs.
+//! Readings that are quotients of other readings: the cost of an operation.
 
 use model::{Reading, ReadingValue, Scope, Unit};
 
@@ -25,9 +25,9 @@ pub fn cpu_s_per_mop(cpu: &[&Reading], operations: u64) -> Reading {
     Reading { unit: Unit::CpuSecondsPerMillionOps, ..ratio }
 }
 
-/// `counted / operations * 10^6`: what was counted for a million operations, under the name of
-/// what was counted and with its scope. `server.cpu` in seconds becomes `server.cpu_s_per_mop`
-/// in CPU-s/Mop, `server.syscalls` as a count becomes `server.syscalls_per_mop`.
+/// `counted / operations * 10^6`: a count for a million operations, under the count's name and
+/// scope. `server.cpu` in seconds becomes `server.cpu_s_per_mop` in CPU-s/Mop, `server.syscalls` as
+/// a count becomes `server.syscalls_per_mop`.
 ///
 /// Unavailable, with the reason: no operations, or `counted` is unavailable or neither seconds
 /// nor a count.
@@ -46,9 +46,9 @@ pub fn per_mop(counted: &Reading, operations: u64) -> Reading {
 ///
 /// The boundary is that of `written`: the process (`/proc/self/io`, what it handed to the block
 /// layer; `write_amplification`), or the device (whoever wrote to it;
-/// `write_amplification.device`). What is still dirty when the window ends is in neither.
-/// Unavailable, with the reason: the workload wrote nothing, or `written` is unavailable or
-/// not in bytes.
+/// `write_amplification.device`). Pages that are still dirty when the window ends are in neither.
+/// Unavailable, with the reason: the workload wrote nothing, or `written` is unavailable or not in
+/// bytes.
 pub fn write_amplification(written: &Reading, user_bytes: u64) -> Reading {
     let name = scoped(WRITE_AMPLIFICATION, written.scope);
     quotient(name, &[written], Unit::Bytes, user_bytes as f64, "bytes the workload wrote")
@@ -139,23 +139,26 @@ mod tests {
     fn cpu_seconds_are_user_and_system() {
         let user = reading("cpu.user", 6.0, Unit::Seconds, Scope::Process);
         let system = reading("cpu.system", 2.0, Unit::Seconds, Scope::Process);
-        let found = cpu_s_per_mop(&[&user, &system], 2_000_000);
-        assert_eq!(found.value(), Some(4.0));
-        assert_eq!((found.unit, found.scope), (Unit::CpuSecondsPerMillionOps, Scope::Process));
-        assert_eq!((found.signal.as_str(), found.window_s), ("cpu_s_per_mop", 10.0));
-        assert_eq!(found.source, "cpu.user + cpu.system / operations");
+        let result = cpu_s_per_mop(&[&user, &system], 2_000_000);
+        assert_eq!(result.value(), Some(4.0));
+        assert_eq!((result.unit, result.scope), (Unit::CpuSecondsPerMillionOps, Scope::Process));
+        assert_eq!((result.signal.as_str(), result.window_s), ("cpu_s_per_mop", 10.0));
+        assert_eq!(result.source, "cpu.user + cpu.system / operations");
     }
 
     #[test]
-    fn what_is_counted_at_the_server_keeps_its_name_and_boundary() {
+    fn counts_of_the_server_keep_their_name_and_scope() {
         let cpu = reading("server.cpu", 16.8, Unit::Seconds, Scope::Server);
         let calls = reading("server.syscalls", 6e6, Unit::Count, Scope::Server);
-        let found = per_mop(&cpu, 2_000_000);
-        assert_eq!((found.signal.as_str(), found.value()), ("server.cpu_s_per_mop", Some(8.4)));
-        assert_eq!((found.unit, found.scope), (Unit::CpuSecondsPerMillionOps, Scope::Server));
-        let found = per_mop(&calls, 2_000_000);
-        assert_eq!((found.signal.as_str(), found.value()), ("server.syscalls_per_mop", Some(3e6)));
-        assert_eq!((found.unit, found.scope), (Unit::PerMillionOps, Scope::Server));
+        let result = per_mop(&cpu, 2_000_000);
+        assert_eq!((result.signal.as_str(), result.value()), ("server.cpu_s_per_mop", Some(8.4)));
+        assert_eq!((result.unit, result.scope), (Unit::CpuSecondsPerMillionOps, Scope::Server));
+        let result = per_mop(&calls, 2_000_000);
+        assert_eq!(
+            (result.signal.as_str(), result.value()),
+            ("server.syscalls_per_mop", Some(3e6))
+        );
+        assert_eq!((result.unit, result.scope), (Unit::PerMillionOps, Scope::Server));
         assert_eq!(per_mop(&calls, 0).value(), None);
         let bytes = reading("server.sent", 6.0, Unit::Bytes, Scope::Server);
         assert_eq!(per_mop(&bytes, 5).value(), None);
@@ -165,19 +168,19 @@ mod tests {
     fn the_boundary_is_in_the_name() {
         let process = reading("io.written", 410.0, Unit::Bytes, Scope::Process);
         let device = reading("device.written", 520.0, Unit::Bytes, Scope::Device);
-        let found = write_amplification(&process, 100);
-        assert_eq!((found.signal.as_str(), found.value()), ("write_amplification", Some(4.1)));
-        let found = write_amplification(&device, 100);
+        let result = write_amplification(&process, 100);
+        assert_eq!((result.signal.as_str(), result.value()), ("write_amplification", Some(4.1)));
+        let result = write_amplification(&device, 100);
         assert_eq!(
-            (found.signal.as_str(), found.value()),
+            (result.signal.as_str(), result.value()),
             ("write_amplification.device", Some(5.2))
         );
-        assert_eq!(found.scope, Scope::Device);
+        assert_eq!(result.scope, Scope::Device);
         assert_eq!(read_amplification(&process, 820).value(), Some(0.5));
     }
 
     #[test]
-    fn what_is_unknown_stays_unknown() {
+    fn quotients_of_missing_readings_are_unavailable() {
         let user = reading("cpu.user", 6.0, Unit::Seconds, Scope::Process);
         let machine = reading("cpu.all", 6.0, Unit::Seconds, Scope::Machine);
         let bytes = reading("io.written", 6.0, Unit::Bytes, Scope::Process);
@@ -190,7 +193,9 @@ mod tests {
             (vec![&user, &missing], 5, "no such file"),
         ] {
             match cpu_s_per_mop(&parts, operations).answer {
-                ReadingValue::Unavailable { reason: found, .. } => assert!(found.contains(reason)),
+                ReadingValue::Unavailable { reason: actual, .. } => {
+                    assert!(actual.contains(reason))
+                }
                 ReadingValue::Value(value) => panic!("{value} for {reason}"),
             }
         }

@@ -1,15 +1,15 @@
-//! Power over a graduated load: how much of it the work takes, and how much the machine alone.
+//! Power over a graduated load: energy proportionality.
 
 use thiserror::Error;
 
 use crate::describe::median;
 
-/// What was measured at one level of load: its valid repeats.
+/// The valid repeats of one level of load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredLevel {
-    /// Operations per second that were asked for.
+    /// Target operations per second.
     pub target_ops_s: f64,
-    /// Operations per second that were answered, and watts, of each repeat.
+    /// Achieved operations per second, and watts, of each repeat.
     pub runs: Vec<(f64, f64)>,
 }
 
@@ -33,7 +33,7 @@ pub struct Proportionality {
     /// `sum of ops/s over all levels / sum of their watts`, the idle machine among them where
     /// its power is known: in ops/J.
     pub overall_ops_per_joule: f64,
-    /// Whether the idle machine is in it. Two figures of which one is without are not compared.
+    /// Whether the idle machine is included. Figures with and without it are not comparable.
     pub with_idle: bool,
     /// `1 - (A - A_ideal) / A_ideal`: 1 where power is proportional to load, 0 where it is
     /// constant. None without the idle machine.
@@ -151,24 +151,24 @@ mod tests {
     #[test]
     fn a_half_idle_machine_by_hand() {
         // 100 W + 100 W x load: the area is 0.75, so 1 - 0.25 / 0.5.
-        let found = proportionality(&loads(|share| 100.0 + 100.0 * share), Some(100.0)).unwrap();
-        assert!((found.proportionality.unwrap() - 0.5).abs() < 1e-12);
-        assert_eq!((found.idle_to_peak, found.levels.len()), (Some(0.5), 11));
-        assert_eq!((found.levels[0].share, found.levels[10].share), (1.0, 0.0));
-        assert_eq!(found.levels[10].ops_per_joule, None);
+        let result = proportionality(&loads(|share| 100.0 + 100.0 * share), Some(100.0)).unwrap();
+        assert!((result.proportionality.unwrap() - 0.5).abs() < 1e-12);
+        assert_eq!((result.idle_to_peak, result.levels.len()), (Some(0.5), 11));
+        assert_eq!((result.levels[0].share, result.levels[10].share), (1.0, 0.0));
+        assert_eq!(result.levels[10].ops_per_joule, None);
         // 5.5 x 10^5 / (1550 + 100).
-        assert!((found.overall_ops_per_joule - 5.5e5 / 1650.0).abs() < 1e-9);
+        assert!((result.overall_ops_per_joule - 5.5e5 / 1650.0).abs() < 1e-9);
     }
 
     #[test]
-    fn without_the_idle_machine_there_is_an_overall_figure_that_says_so() {
-        let found = proportionality(&loads(|share| 200.0 * share), None).unwrap();
-        assert!(!found.with_idle && found.levels.len() == 10);
-        assert_eq!((found.proportionality, found.idle_to_peak), (None, None));
+    fn overall_figure_says_that_the_idle_machine_is_missing() {
+        let result = proportionality(&loads(|share| 200.0 * share), None).unwrap();
+        assert!(!result.with_idle && result.levels.len() == 10);
+        assert_eq!((result.proportionality, result.idle_to_peak), (None, None));
     }
 
     #[test]
-    fn what_is_no_graduated_load_is_refused() {
+    fn refuses_invalid_graduated_loads() {
         let all = loads(|_| 1.0);
         assert_eq!(proportionality(&all[..1], None), Err(ProportionalityError::TooFewLevels(1)));
         let twice = [all[0].clone(), all[0].clone()];

@@ -47,7 +47,7 @@ const NORMAL_FROM_DF: f64 = 1e6;
 /// Stegun 26.5.27), which keeps its digits where it is small. 1 without a positive `df`.
 pub(crate) fn student_tails(t: f64, df: f64) -> f64 {
     let df = df.min(NORMAL_FROM_DF);
-    // What is no number of degrees is refused by the function.
+    // The function refuses an invalid number of degrees.
     checked_beta_reg(df / 2.0, 0.5, df / (df + t * t)).unwrap_or(1.0)
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn student_is_that_of_the_tables() {
+    fn student_agrees_with_tables() {
         // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, two-sided 95 %.
         for (df, t) in
             [(1.0, 12.706), (2.0, 4.303), (4.0, 2.776), (9.0, 2.262), (30.0, 2.042), (100.0, 1.984)]
@@ -107,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn tails_are_what_the_quantile_leaves() {
+    fn tails_invert_the_quantile() {
         for df in [1.0, 2.9, 9.0, 100.0, 5e3] {
             for p in [0.1, 0.05, 0.001] {
-                let found = student_tails(student(1.0 - p / 2.0, df), df);
-                assert!((found / p - 1.0).abs() < 1e-5, "{df} {p} {found}");
+                let result = student_tails(student(1.0 - p / 2.0, df), df);
+                assert!((result / p - 1.0).abs() < 1e-5, "{df} {p} {result}");
             }
         }
         // df 1 is Cauchy's: 1 - 2 atan(t) / pi, which is 2 / (pi t) far out.
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_is_that_of_the_tables() {
+    fn normal_agrees_with_tables() {
         assert!((normal(0.975) - 1.959_963_985).abs() < 1e-8);
     }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_approximation_meets_the_sum() {
+    fn approximation_agrees_with_the_sum() {
         // Both sides of the limit, where variance = n p (1 - p) = 10^4.
         for p in [0.5, 0.9, 0.99, 0.999] {
             let n = (EXACT_UP_TO_VARIANCE / (p * (1.0 - p))) as u64;

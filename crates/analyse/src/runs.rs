@@ -1,20 +1,19 @@
-//! What the runs of a cell say together: how they differ from each other, and how each varies
-//! in itself.
+//! The runs of a cell together: variation between them, and within each.
 
 use record::Run;
 
 use crate::compare::{ComparedMetric, Statistic, within_run};
 use crate::describe::{DescribeError, Description, describe, describe_by_median};
 use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
-use crate::named::{DistributionPoint, Metric, RunField};
+use crate::metric::{DistributionPoint, Metric, RunField};
 use crate::quantile::student;
-use crate::series::Within;
+use crate::series::WithinRun;
 
-/// The values of the runs of one cell, and how well each run fixes its own.
+/// The values of the runs of one cell, and the variance within each run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CellRuns {
     pub values: Vec<f64>,
-    within: Vec<Result<Within, NoInterval>>,
+    within: Vec<Result<WithinRun, NoInterval>>,
 }
 
 impl CellRuns {
@@ -23,15 +22,15 @@ impl CellRuns {
         self.within.push(within(named, run));
     }
 
-    /// As [`describe`], but for few runs (up to 5) with what is known from within them:
+    /// As [`describe`], but for few runs (up to 5) with the variance within them:
     /// - one run: `x exp(+- t(0.975, df) sqrt(v))`, `v` the relative variance of the run's figure
     ///   by its batches (sectioning: Asmussen and Glynn, "Stochastic Simulation", 2007, III.5),
-    ///   `df` their effective number less one. It covers how the figure moved in this run, and
-    ///   not how another run would differ;
-    /// - 2 to 5 runs: Student's t between them, unless what they vary in themselves is more:
-    ///   `m exp(+- t(0.975, df) sqrt(sum v_i) / n)`, `df = (sum v_i)^2 / sum (v_i^2 / df_i)`
-    ///   (Welch and Satterthwaite). Two or three runs may agree by luck, and then t between them
-    ///   is narrower than either of them can be known.
+    ///   `df` their effective number less one. It covers variation within this run, and not from
+    ///   run to run;
+    /// - 2 to 5 runs: Student's t between them, unless they vary more within themselves: `m exp(+-
+    ///   t(0.975, df) sqrt(sum v_i) / n)`, `df = (sum v_i)^2 / sum (v_i^2 / df_i)` (Welch and
+    ///   Satterthwaite). Two or three runs may agree by luck, and then t between them is narrower
+    ///   than either of them can be known.
     ///
     /// A run without a series that carries it (too short, too sparse, too much alike from one
     /// second to the next) leaves a cell of one run without an interval, with that reason, and
@@ -39,30 +38,33 @@ impl CellRuns {
     ///
     /// Errors: as of [`describe`].
     pub fn describe(&self) -> Result<Description, DescribeError> {
-        self.with_inside(describe(&self.values)?)
+        self.with_within_run_interval(describe(&self.values)?)
     }
 
-    /// As [`Runs::describe`], but the mean as of [`describe_by_median`].
+    /// As [`CellRuns::describe`], but the mean as of [`describe_by_median`].
     ///
     /// Errors: as of [`describe`].
     pub fn describe_by_median(&self) -> Result<Description, DescribeError> {
-        self.with_inside(describe_by_median(&self.values)?)
+        self.with_within_run_interval(describe_by_median(&self.values)?)
     }
 
-    fn with_inside(&self, mut described: Description) -> Result<Description, DescribeError> {
-        let inside = self.inside(described.mean);
-        described.mean_interval = match (described.mean_interval, inside) {
-            (Err(NoInterval::OneValue), inside) => inside,
-            (Ok(between), Ok(inside)) if width(&inside) > width(&between) => Ok(inside),
+    fn with_within_run_interval(
+        &self,
+        mut described: Description,
+    ) -> Result<Description, DescribeError> {
+        let within = self.within_run_interval(described.mean);
+        described.mean_interval = match (described.mean_interval, within) {
+            (Err(NoInterval::OneValue), within) => within,
+            (Ok(between), Ok(within)) if width(&within) > width(&between) => Ok(within),
             (between, _) => between,
         };
         Ok(described)
     }
 
-    fn inside(&self, mean: f64) -> Result<Interval, NoInterval> {
+    fn within_run_interval(&self, mean: f64) -> Result<Interval, NoInterval> {
         let (mut variance, mut weights) = (0.0, 0.0);
         for within in &self.within {
-            let Within { relative_variance, df } = within.clone()?;
+            let WithinRun { relative_variance, df } = within.clone()?;
             variance += relative_variance;
             weights += relative_variance * relative_variance / df;
         }
@@ -81,8 +83,8 @@ fn width(interval: &Interval) -> f64 {
     interval.high - interval.low
 }
 
-/// How well a single run fixes a figure of it.
-fn within(named: &Metric, run: &Run) -> Result<Within, NoInterval> {
+/// The variance of a figure within a single run.
+fn within(named: &Metric, run: &Run) -> Result<WithinRun, NoInterval> {
     let statistic = |percent: f64| {
         [Statistic::P50, Statistic::P99, Statistic::P999]
             .into_iter()
@@ -107,12 +109,12 @@ fn within(named: &Metric, run: &Run) -> Result<Within, NoInterval> {
 mod tests {
     use super::*;
 
-    fn known(relative_variance: f64, df: f64) -> Result<Within, NoInterval> {
-        Ok(Within { relative_variance, df })
+    fn known(relative_variance: f64, df: f64) -> Result<WithinRun, NoInterval> {
+        Ok(WithinRun { relative_variance, df })
     }
 
     #[test]
-    fn one_run_is_known_from_within_it() {
+    fn interval_of_one_run_is_from_within_it() {
         let runs = CellRuns { values: vec![200.0], within: vec![known(1e-4, 11.0)] };
         let interval = runs.describe().unwrap().interval().unwrap();
         // t(0.975, 11) = 2.200985, times a relative deviation of 1 %.
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn few_runs_are_known_as_badly_as_the_worse_of_both() {
+    fn interval_of_few_runs_is_the_wider_of_both() {
         // Two runs that agree by luck, each known to 1 % only.
         let within = vec![known(1e-4, 10.0), known(1e-4, 10.0)];
         let agree = CellRuns { values: vec![100.0, 100.001], within: within.clone() };
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn from_six_runs_on_the_median_has_its_own() {
+    fn median_interval_from_six_runs_on() {
         let values: Vec<f64> = (1..=6).map(f64::from).collect();
         let runs = CellRuns { values, within: vec![known(1.0, 10.0); 6] };
         let interval = runs.describe().unwrap().interval().unwrap();

@@ -1,18 +1,18 @@
 use crate::describe::moments;
 use crate::interval::NoInterval;
 
-/// Fewer intervals than this say nothing about how alike neighbours are.
+/// The fewest intervals for an estimate of autocorrelation.
 pub(crate) const MIN_INTERVALS: usize = 10;
-/// A long series is cut into this many batches, so that most of what neighbours share stays
-/// inside one (Schmeiser, "Batch size effects in the analysis of simulation output", 1982:
-/// more than about 30 gain nothing).
+/// A long series is cut into this many batches, so that most of the correlation stays inside one
+/// (Schmeiser, "Batch size effects in the analysis of simulation output", 1982: more than about 30
+/// gain nothing).
 const BATCHES: usize = 20;
-/// With fewer independent values than this the spread itself is a guess.
+/// The fewest independent values for an estimate of variance.
 const MIN_EFFECTIVE: f64 = 4.0;
 
-/// How well one run fixes a figure, from how the figure moved within it.
+/// The variance of a figure within one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Within {
+pub(crate) struct WithinRun {
     /// Variance of the figure over its square: the variance of its logarithm.
     pub(crate) relative_variance: f64,
     pub(crate) df: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Within {
 /// `k_eff = k (1 - r) / (1 + r)`, `df = k_eff - 1`. `r` is the lag-1 autocorrelation corrected
 /// for its bias, `(k r1 + 1) / (k - 4)` (Marriott and Pope, Biometrika 41, 1954), not below 0.
 /// Errors: fewer than 10 intervals; k_eff below 4; a figure that is not positive.
-pub(crate) fn within(values: &[f64], whole: f64) -> Result<Within, NoInterval> {
+pub(crate) fn within(values: &[f64], whole: f64) -> Result<WithinRun, NoInterval> {
     if values.len() < MIN_INTERVALS {
         return Err(NoInterval::ShortSeries { got: values.len(), needed: MIN_INTERVALS });
     }
@@ -34,7 +34,7 @@ pub(crate) fn within(values: &[f64], whole: f64) -> Result<Within, NoInterval> {
         return Err(NoInterval::NotPositive);
     }
     let size = (values.len() / BATCHES).max(1);
-    // What does not fill a batch is left out at the front, where a run settles.
+    // Intervals that do not fill a batch are left out at the front, where a run settles.
     let batches: Vec<f64> = values[values.len() % size..]
         .chunks_exact(size)
         .map(|batch| batch.iter().sum::<f64>() / size as f64)
@@ -48,7 +48,7 @@ pub(crate) fn within(values: &[f64], whole: f64) -> Result<Within, NoInterval> {
         return Err(NoInterval::Correlated { effective });
     }
     let relative_variance = squares / (k - 1.0) / effective / (whole * whole);
-    Ok(Within { relative_variance, df: effective - 1.0 })
+    Ok(WithinRun { relative_variance, df: effective - 1.0 })
 }
 
 /// Lag-1 autocorrelation; 0 of a series that does not move.
@@ -76,10 +76,10 @@ mod tests {
     fn alternating_values_are_taken_as_independent() {
         let values: Vec<f64> =
             (0..12).map(|i| 100.0 + if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
-        let found = within(&values, 100.0).unwrap();
+        let result = within(&values, 100.0).unwrap();
         // s^2 = 12 / 11, and no neighbour is alike: 12 effective values.
-        assert!((found.relative_variance - 12.0 / 11.0 / 12.0 / 1e4).abs() < 1e-15);
-        assert_eq!(found.df, 11.0);
+        assert!((result.relative_variance - 12.0 / 11.0 / 12.0 / 1e4).abs() < 1e-15);
+        assert_eq!(result.df, 11.0);
     }
 
     #[test]

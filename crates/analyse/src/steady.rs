@@ -7,7 +7,7 @@ pub const STEADY_FIT_RANGE: f64 = 0.10;
 
 /// Five rounds, judged; in the rounds' unit, e.g. ops/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Steady {
+pub struct SteadyRounds {
     pub mean: f64,
     /// Largest round - smallest round.
     pub range: f64,
@@ -24,7 +24,7 @@ pub struct Steady {
 /// the rounds' numbers. Source: SNIA Solid State Storage Performance Test Specification 2.0.1,
 /// definition of the steady state. A mean that is not positive, or a round that is not a
 /// number, is not steady.
-pub fn steady(rounds: &[f64; STEADY_ROUNDS]) -> Steady {
+pub fn steady(rounds: &[f64; STEADY_ROUNDS]) -> SteadyRounds {
     let n = STEADY_ROUNDS as f64;
     let mean = rounds.iter().sum::<f64>() / n;
     let highest = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -41,7 +41,7 @@ pub fn steady(rounds: &[f64; STEADY_ROUNDS]) -> Steady {
     let fit_range = slope.abs() * (n - 1.0);
     // A NaN fails every one of these.
     let steady = mean > 0.0 && range <= STEADY_RANGE * mean && fit_range <= STEADY_FIT_RANGE * mean;
-    Steady { mean, range, slope, fit_range, steady }
+    SteadyRounds { mean, range, slope, fit_range, steady }
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_steady() {
+    fn non_positive_and_non_finite_rounds_are_not_steady() {
         assert!(!steady(&[0.0; 5]).steady);
         assert!(!steady(&[1.0, 1.0, f64::NAN, 1.0, 1.0]).steady);
         assert!(!steady(&[1.0, 1.0, f64::INFINITY, 1.0, 1.0]).steady);

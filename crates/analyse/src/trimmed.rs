@@ -1,4 +1,4 @@
-//! Where the values of one cell lie, little moved by one of them.
+//! A robust location of the values of one cell.
 
 /// Share of the values that is trimmed at each end, rounded down to whole values.
 const TRIM: f64 = 0.2;
@@ -29,16 +29,16 @@ pub(crate) fn location(values: &[f64]) -> Location {
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
     let cut = trimmed_at_each_end(n);
-    let kept = &sorted[cut..n - cut];
-    let h = kept.len() as f64;
-    let at = kept.iter().sum::<f64>() / h;
-    let (low, high) = (kept[0], kept[kept.len() - 1]);
+    let rest = &sorted[cut..n - cut];
+    let h = rest.len() as f64;
+    let at = rest.iter().sum::<f64>() / h;
+    let (low, high) = (rest[0], rest[rest.len() - 1]);
     let winsorized = sorted.iter().map(|value| value.clamp(low, high));
     let mean = winsorized.clone().sum::<f64>() / n as f64;
     // (n - 1) s_w^2
     let squares: f64 = winsorized.map(|value| (value - mean) * (value - mean)).sum();
     let spread =
-        (kept.len() > 1).then(|| Spread { variance: squares / (h * (h - 1.0)), df: h - 1.0 });
+        (rest.len() > 1).then(|| Spread { variance: squares / (h * (h - 1.0)), df: h - 1.0 });
     Location { at, spread }
 }
 
@@ -52,11 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_values_are_meant() {
-        let found = location(&[1.0, 2.0, 6.0]);
-        assert_eq!(found.at, 3.0);
+    fn few_values_are_averaged() {
+        let result = location(&[1.0, 2.0, 6.0]);
+        assert_eq!(result.at, 3.0);
         // s^2 = 7, / 3.
-        let spread = found.spread.unwrap();
+        let spread = result.spread.unwrap();
         assert!((spread.variance - 7.0 / 3.0).abs() < 1e-12 && spread.df == 2.0);
         assert_eq!(location(&[4.0]), Location { at: 4.0, spread: None });
     }
@@ -66,9 +66,9 @@ mod tests {
         // 10 values, 2 off each end: mean of 3..8 is 5.5; winsorized 3 3 3 4 5 6 7 8 8 8 has the
         // squares 3 x 6.25 x 2 + 2 x (2.25 + 0.25) = 42.5, over 6 x 5.
         let values: Vec<f64> = (1..=9).map(f64::from).chain([1000.0]).collect();
-        let found = location(&values);
-        assert_eq!(found.at, 5.5);
-        let spread = found.spread.unwrap();
+        let result = location(&values);
+        assert_eq!(result.at, 5.5);
+        let spread = result.spread.unwrap();
         assert!((spread.variance - 42.5 / 30.0).abs() < 1e-12, "{spread:?}");
         assert_eq!(spread.df, 5.0);
     }

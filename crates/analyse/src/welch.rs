@@ -1,11 +1,11 @@
 use crate::describe::moments;
 use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::quantile::student;
-use crate::series::Within;
+use crate::series::WithinRun;
 
-/// One side of a comparison: where its logarithm is and how well that is known.
+/// One side of a comparison: the mean of its logarithms and its variance.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Side {
+pub(crate) struct LogSample {
     log: f64,
     /// Of `log`, not of a single value.
     variance: f64,
@@ -13,38 +13,37 @@ pub(crate) struct Side {
     within_run: bool,
 }
 
-impl Side {
+impl LogSample {
     /// From the repeats: mean of the logarithms, `s^2 / n`, n - 1 degrees of freedom.
     /// Errors: a value that is not positive; fewer than two values.
-    pub(crate) fn between(values: &[f64]) -> Result<Side, NoInterval> {
+    pub(crate) fn between(values: &[f64]) -> Result<LogSample, NoInterval> {
         if values.iter().any(|v| *v <= 0.0) {
             return Err(NoInterval::NotPositive);
         }
         let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
-        let found = moments(&logs);
-        let sd = found.sd.ok_or(NoInterval::OneValue)?;
+        let result = moments(&logs);
+        let sd = result.sd.ok_or(NoInterval::OneValue)?;
         let n = logs.len() as f64;
-        Ok(Side { log: found.mean, variance: sd * sd / n, df: n - 1.0, within_run: false })
+        Ok(LogSample { log: result.mean, variance: sd * sd / n, df: n - 1.0, within_run: false })
     }
 
-    /// From a single run and how the figure moved within it.
-    /// Errors: a value that is not positive.
-    pub(crate) fn within(value: f64, within: Within) -> Result<Side, NoInterval> {
+    /// From a single run and the variance within it. Errors: a value that is not positive.
+    pub(crate) fn within(value: f64, within: WithinRun) -> Result<LogSample, NoInterval> {
         if value <= 0.0 {
             return Err(NoInterval::NotPositive);
         }
-        let Within { relative_variance, df } = within;
-        Ok(Side { log: value.ln(), variance: relative_variance, df, within_run: true })
+        let WithinRun { relative_variance, df } = within;
+        Ok(LogSample { log: value.ln(), variance: relative_variance, df, within_run: true })
     }
 }
 
 /// The 95 % interval of the ratio b / a.
 ///
-/// `exp(d +- (t(0.975, df) se + resolution))` with `d = log b - log a`, `se^2 = v_a + v_b` and
-/// `df = (v_a + v_b)^2 / (v_a^2 / df_a + v_b^2 / df_b)` (Welch, Biometrika 34, 1947; the
-/// logarithm makes "10 % more" and "10 % less" opposite). `resolution` is the relative width of
-/// what the values were rounded to: a difference below it was not seen.
-pub(crate) fn ratio_interval(a: Side, b: Side, resolution: f64) -> Interval {
+/// `exp(d +- (t(0.975, df) se + resolution))` with `d = log b - log a`, `se^2 = v_a + v_b` and `df
+/// = (v_a + v_b)^2 / (v_a^2 / df_a + v_b^2 / df_b)` (Welch, Biometrika 34, 1947; the logarithm
+/// makes "10 % more" and "10 % less" opposite). `resolution` is the relative rounding of the
+/// values: a smaller difference is not significant.
+pub(crate) fn ratio_interval(a: LogSample, b: LogSample, resolution: f64) -> Interval {
     let difference = b.log - a.log;
     let variance = a.variance + b.variance;
     let df = if variance > 0.0 {
@@ -72,27 +71,28 @@ mod tests {
         // t.test(extra ~ group): df = 17.776, -3.3654832 0.2054832, of group 1 - group 2.
         let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0].map(f64::exp);
         let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4].map(f64::exp);
-        let (first, second) = (Side::between(&first).unwrap(), Side::between(&second).unwrap());
-        let found = ratio_interval(second, first, 0.0);
-        assert!((found.low.ln() + 3.365_483_2).abs() < 1e-6, "{}", found.low.ln());
-        assert!((found.high.ln() - 0.205_483_2).abs() < 1e-6, "{}", found.high.ln());
-        let IntervalMethod::BetweenRuns { df } = found.method else { panic!("{found:?}") };
+        let (first, second) =
+            (LogSample::between(&first).unwrap(), LogSample::between(&second).unwrap());
+        let result = ratio_interval(second, first, 0.0);
+        assert!((result.low.ln() + 3.365_483_2).abs() < 1e-6, "{}", result.low.ln());
+        assert!((result.high.ln() - 0.205_483_2).abs() < 1e-6, "{}", result.high.ln());
+        let IntervalMethod::BetweenRuns { df } = result.method else { panic!("{result:?}") };
         assert!((df - 17.776).abs() < 1e-3);
     }
 
     #[test]
     fn exchanging_the_sides_inverts_the_interval() {
-        let a = Side::between(&[100.0, 104.0, 99.0]).unwrap();
-        let b = Side::between(&[90.0, 93.0, 95.0, 91.0]).unwrap();
+        let a = LogSample::between(&[100.0, 104.0, 99.0]).unwrap();
+        let b = LogSample::between(&[90.0, 93.0, 95.0, 91.0]).unwrap();
         let (ab, ba) = (ratio_interval(a, b, 0.001), ratio_interval(b, a, 0.001));
         assert!((ab.low * ba.high - 1.0).abs() < 1e-12);
         assert!((ab.high * ba.low - 1.0).abs() < 1e-12);
     }
 
     #[test]
-    fn a_difference_below_the_resolution_is_not_seen() {
-        let a = Side::between(&[1000.0, 1000.0]).unwrap();
-        let b = Side::between(&[1000.5, 1000.5]).unwrap();
+    fn a_difference_below_the_resolution_is_not_significant() {
+        let a = LogSample::between(&[1000.0, 1000.0]).unwrap();
+        let b = LogSample::between(&[1000.5, 1000.5]).unwrap();
         assert!(ratio_interval(a, b, 0.001).covers(1.0));
         assert!(!ratio_interval(a, b, 0.0).covers(1.0));
     }

@@ -88,9 +88,9 @@ fn asked(questions: Value, runs: &[Run]) -> Vec<Answer> {
 fn a_main_effect_is_found_with_its_size() {
     let question =
         json!([{ "ask": "What does SMT do?", "metric": "throughput_ops_s", "factor": "smt" }]);
-    let found = asked(question, &runs(&["off", "on"], &["all", "none"]));
-    let [answer] = found.as_slice() else { panic!("{found:?}") };
-    let AnswerKind::Effects { of, interactions } = &answer.found else { panic!("{answer:?}") };
+    let result = asked(question, &runs(&["off", "on"], &["all", "none"]));
+    let [answer] = result.as_slice() else { panic!("{result:?}") };
+    let AnswerKind::Effects { of, interactions } = &answer.kind else { panic!("{answer:?}") };
     assert!(interactions.is_empty());
     let level = &of[0].levels[0];
     let interval = level.of.size.interval.clone().unwrap();
@@ -118,25 +118,27 @@ fn an_interaction_is_told_and_all_comparisons_are_corrected_together() {
         { "ask": "Both?", "metric": "latency_us.read.p50", "factors": ["smt", "idle"] },
         { "ask": "IPC?", "metric": "ipc", "factor": "smt" },
     ]);
-    let found = asked(questions, &runs(&["off", "on"], &["all", "none"]));
-    let AnswerKind::Effects { interactions, .. } = &found[0].found else { panic!("{found:?}") };
+    let result = asked(questions, &runs(&["off", "on"], &["all", "none"]));
+    let AnswerKind::Effects { interactions, .. } = &result[0].kind else { panic!("{result:?}") };
     let size = &interactions[0].of.size;
     let truth = 0.85 / 0.7;
     assert!(size.interval.clone().unwrap().covers(truth), "{size:?}");
     assert_eq!(interactions[0].verdict, Verdict::Different);
     assert!(
-        found[0].verdict.contains("with idle = none the effect of smt = on is 1.2"),
+        result[0].verdict.contains("with idle = none the effect of smt = on is 1.2"),
         "{}",
-        found[0].verdict
+        result[0].verdict
     );
     assert!(
-        found[0].verdict.ends_with("p after Holm's correction for all 4 comparisons of the study."),
+        result[0]
+            .verdict
+            .ends_with("p after Holm's correction for all 4 comparisons of the study."),
         "{}",
-        found[0].verdict
+        result[0].verdict
     );
-    assert_eq!(found[1].confidence, Confidence::NotShown);
-    assert!(found[1].verdict.contains("ipc is not shown to differ"), "{}", found[1].verdict);
-    let corrected: Vec<f64> = found.iter().flat_map(|answer| answer.found.corrected()).collect();
+    assert_eq!(result[1].confidence, Confidence::NotShown);
+    assert!(result[1].verdict.contains("ipc is not shown to differ"), "{}", result[1].verdict);
+    let corrected: Vec<f64> = result.iter().flat_map(|answer| answer.kind.corrected()).collect();
     assert_eq!(corrected.len(), 4);
 }
 
@@ -144,19 +146,19 @@ fn an_interaction_is_told_and_all_comparisons_are_corrected_together() {
 fn a_front_names_its_cells() {
     let question =
         json!([{ "ask": "Best?", "pareto": ["throughput_ops_s", "latency_us.read.p99"] }]);
-    let found = asked(question, &runs(&["off", "on"], &["all", "none"]));
-    let AnswerKind::Front { cells, .. } = &found[0].found else { panic!("{found:?}") };
+    let result = asked(question, &runs(&["off", "on"], &["all", "none"]));
+    let AnswerKind::Front { cells, .. } = &result[0].kind else { panic!("{result:?}") };
     let on: Vec<&str> =
         cells.iter().filter(|c| c.standing.on_front()).map(|c| c.title.as_str()).collect();
     assert_eq!(on, ["smt=off, idle=none", "smt=on, idle=none"]);
     let beaten = cells.iter().find(|cell| cell.title == "smt=on, idle=all").unwrap();
     assert_eq!(beaten.beaten_by.as_deref(), Some("smt=on, idle=none"));
     assert!(
-        found[0].verdict.starts_with("No other cell beats these 2 of 4"),
+        result[0].verdict.starts_with("No other cell beats these 2 of 4"),
         "{}",
-        found[0].verdict
+        result[0].verdict
     );
-    assert_eq!(found[0].confidence, Confidence::High);
+    assert_eq!(result[0].confidence, Confidence::High);
 }
 
 #[test]
@@ -173,16 +175,16 @@ fn machines_are_a_factor_of_merged_files() {
         .chain(faster.iter().map(|run| RunWithSettings::new(&new, run)))
         .collect();
     let question = json!([{ "ask": "Which?", "metric": "throughput_ops_s", "factor": "machine" }]);
-    let found = answers(&design(question), &situated);
+    let result = answers(&design(question), &situated);
     assert!(
-        found[0].verdict.contains("50 % lower with old (95 % -51 % to -49 %, p < 0.001)"),
+        result[0].verdict.contains("50 % lower with old (95 % -51 % to -49 %, p < 0.001)"),
         "{}",
-        found[0].verdict
+        result[0].verdict
     );
 }
 
 #[test]
-fn what_cannot_be_answered_says_why() {
+fn unanswerable_questions_say_why() {
     let questions = json!([
         { "ask": "a", "metric": "no metric!", "factor": "smt" },
         { "ask": "b", "metric": "power_w", "factor": "smt" },
@@ -191,8 +193,8 @@ fn what_cannot_be_answered_says_why() {
         { "ask": "e", "metric": "throughput_ops_s", "factor": "smt", "where": { "store": "redis" } },
         { "ask": "f", "pareto": ["throughput_ops_s", "ipc"] },
     ]);
-    let found = asked(questions, &runs(&["off", "on"], &["all"]));
-    for (answer, why) in found.iter().zip([
+    let result = asked(questions, &runs(&["off", "on"], &["all"]));
+    for (answer, why) in result.iter().zip([
         "names no figure",
         "no energy was read",
         "`turbo` is no factor",
@@ -210,12 +212,12 @@ fn what_cannot_be_answered_says_why() {
 }
 
 #[test]
-fn single_runs_and_what_one_machine_cannot_turn() {
+fn single_runs_and_skipped_levels_have_no_verdict() {
     let once: Vec<Run> = runs(&["off", "on"], &["all"]).into_iter().take(2).collect();
     let question = json!([{ "ask": "a", "metric": "throughput_ops_s", "factor": "smt" }]);
-    let found = asked(question.clone(), &once);
-    assert_eq!(found[0].confidence, Confidence::NoData);
-    assert!(found[0].verdict.contains("one value has no interval"), "{}", found[0].verdict);
+    let result = asked(question.clone(), &once);
+    assert_eq!(result[0].confidence, Confidence::NoData);
+    assert!(result[0].verdict.contains("one value has no interval"), "{}", result[0].verdict);
 
     let mut design = design(question);
     design.skipped.push(record::design::SkippedCell {
@@ -226,11 +228,11 @@ fn single_runs_and_what_one_machine_cannot_turn() {
     let execution = execution("m");
     let situated: Vec<RunWithSettings> =
         all.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
-    let found = answers(&design, &situated);
+    let result = answers(&design, &situated);
     assert!(
-        found[0].verdict.contains("not run here: this machine has no SMT"),
+        result[0].verdict.contains("not run here: this machine has no SMT"),
         "{}",
-        found[0].verdict
+        result[0].verdict
     );
 }
 
@@ -240,9 +242,9 @@ fn invalid_runs_and_two_boundaries_do_not_count() {
     all[0].invalid_because.push("stolen".to_owned());
     all[1].readings.clear();
     let question = json!([{ "ask": "a", "metric": "ipc", "factor": "smt" }]);
-    let found = asked(question.clone(), &all);
-    assert_eq!((found[0].runs, found[0].invalid), (10, 1));
-    assert_eq!(found[0].missing, [("no `ipc` was read in this run".to_owned(), 1)]);
+    let result = asked(question.clone(), &all);
+    assert_eq!((result[0].runs, result[0].invalid), (10, 1));
+    assert_eq!(result[0].missing, [("no `ipc` was read in this run".to_owned(), 1)]);
     for run in &mut all[2..] {
         if run.settings["factor.smt"] == "on" {
             for reading in &mut run.readings {
@@ -250,8 +252,8 @@ fn invalid_runs_and_two_boundaries_do_not_count() {
             }
         }
     }
-    let found = asked(question, &all);
-    assert!(found[0].verdict.contains("not of one kind"), "{}", found[0].verdict);
+    let result = asked(question, &all);
+    assert!(result[0].verdict.contains("not of one kind"), "{}", result[0].verdict);
 }
 
 /// Repeats of 100 %, 50 % and 10 % of 100,000 ops/s on two stores; `redis` draws 100 W and 100 W
@@ -298,20 +300,22 @@ fn load_design() -> Design {
 }
 
 #[test]
-fn a_graduated_load_is_answered_by_store() {
+fn graduated_loads_are_answered_for_each_store() {
     let runs = graduated(&[1.0, 1.0, 1.0]);
     let execution = execution("m");
     let situated: Vec<RunWithSettings> =
         runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
-    let found = answers(&load_design(), &situated);
-    let AnswerKind::Graduated { loads, power, factor } = &found[0].found else {
-        panic!("{found:?}")
+    let result = answers(&load_design(), &situated);
+    let AnswerKind::Graduated { loads, power, factor } = &result[0].kind else {
+        panic!("{result:?}")
     };
     assert_eq!((factor.as_str(), power.unit.as_str()), ("load", "W"));
     let [redis, spill] = loads.as_slice() else { panic!("{loads:?}") };
     assert_eq!((redis.title.as_str(), spill.title.as_str()), ("store=redis", "store=spill"));
     // 160,000 ops/s over 200 + 150 + 110 + 100 W, and over 200 + 100 + 20 + 0 W.
-    let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-9, "{found} {wanted}");
+    let near = |result: f64, expected: f64| {
+        assert!((result - expected).abs() < 1e-9, "{result} {expected}")
+    };
     near(redis.figures.overall_ops_per_joule, 160_000.0 / 560.0);
     near(spill.figures.overall_ops_per_joule, 500.0);
     // 100 W + 100 W x load: the area is 3/4; proportional: 1/2.
@@ -321,7 +325,7 @@ fn a_graduated_load_is_answered_by_store() {
     assert_eq!(redis.watts, [vec![200.0; 3], vec![150.0; 3], vec![110.0; 3], vec![100.0]]);
     let interval = redis.overall_interval.clone().unwrap();
     near(interval.low, interval.high);
-    let words = &found[0].verdict;
+    let words = &result[0].verdict;
     for part in [
         "store=redis: 286 ops/J (modelled) over 3 levels of up to 100000 ops/s and the idle machine",
         "energy proportionality 0.50 of 1",
@@ -329,7 +333,7 @@ fn a_graduated_load_is_answered_by_store() {
     ] {
         assert!(words.contains(part), "no `{part}` in {words}");
     }
-    assert_eq!(found[0].confidence, Confidence::High);
+    assert_eq!(result[0].confidence, Confidence::High);
 }
 
 #[test]
@@ -339,24 +343,24 @@ fn repeats_of_a_graduated_load_say_how_sure_it_is() {
     let execution = execution("m");
     let situated: Vec<RunWithSettings> =
         runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
-    let found = answers(&load_design(), &situated);
-    let AnswerKind::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    let result = answers(&load_design(), &situated);
+    let AnswerKind::Graduated { loads, .. } = &result[0].kind else { panic!("{result:?}") };
     let spill = &loads[1];
     // Each repeat alone: 160,000 / (320 x 0.9), 500, 160,000 / (320 x 1.1); Student's t of three.
     let each = [500.0 / 0.9, 500.0, 500.0 / 1.1];
-    let wanted = analyse::describe(&each).unwrap().mean_interval.unwrap();
+    let expected = analyse::describe(&each).unwrap().mean_interval.unwrap();
     let found_interval = spill.overall_interval.clone().unwrap();
-    assert_eq!(found_interval.method, wanted.method);
-    assert!((found_interval.low - wanted.low).abs() < 1e-9, "{found_interval:?} {wanted:?}");
-    assert!((found_interval.high - wanted.high).abs() < 1e-9);
+    assert_eq!(found_interval.method, expected.method);
+    assert!((found_interval.low - expected.low).abs() < 1e-9, "{found_interval:?} {expected:?}");
+    assert!((found_interval.high - expected.high).abs() < 1e-9);
     assert_eq!(spill.repeats, 3);
-    assert_eq!(found[0].confidence, Confidence::NotShown, "{}", found[0].verdict);
+    assert_eq!(result[0].confidence, Confidence::NotShown, "{}", result[0].verdict);
     // A single repeat has the figures and no interval.
     let single: Vec<RunWithSettings> = situated[..6].to_vec();
-    let found = answers(&load_design(), &single);
-    let AnswerKind::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    let result = answers(&load_design(), &single);
+    let AnswerKind::Graduated { loads, .. } = &result[0].kind else { panic!("{result:?}") };
     assert!(loads[1].overall_interval.is_err());
-    assert_eq!(found[0].confidence, Confidence::NoData);
+    assert_eq!(result[0].confidence, Confidence::NoData);
 }
 
 #[test]
@@ -368,11 +372,11 @@ fn a_graduated_load_without_its_idle_machine_says_so() {
     let execution = execution("m");
     let situated: Vec<RunWithSettings> =
         runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
-    let found = answers(&load_design(), &situated);
-    let AnswerKind::Graduated { loads, .. } = &found[0].found else { panic!("{found:?}") };
+    let result = answers(&load_design(), &situated);
+    let AnswerKind::Graduated { loads, .. } = &result[0].kind else { panic!("{result:?}") };
     assert!((loads[0].figures.overall_ops_per_joule - 160_000.0 / 460.0).abs() < 1e-9);
     assert_eq!(loads[0].figures.proportionality, None);
-    let words = &found[0].verdict;
+    let words = &result[0].verdict;
     assert!(words.contains("cannot be said: the power of the idle machine was not"), "{words}");
     // And where nothing measured power, there is no answer.
     for run in &mut runs {
@@ -380,9 +384,9 @@ fn a_graduated_load_without_its_idle_machine_says_so() {
     }
     let situated: Vec<RunWithSettings> =
         runs.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
-    let found = answers(&load_design(), &situated);
-    assert_eq!(found[0].found, AnswerKind::Nothing);
-    assert!(found[0].verdict.contains("no energy was read"), "{}", found[0].verdict);
+    let result = answers(&load_design(), &situated);
+    assert_eq!(result[0].kind, AnswerKind::Nothing);
+    assert!(result[0].verdict.contains("no energy was read"), "{}", result[0].verdict);
 }
 
 /// A store that forgot its data answers quickly, and no answer calls it better without saying so.
@@ -393,8 +397,8 @@ fn an_answer_says_that_the_work_differed() {
         { "ask": "Which is best?", "pareto": ["throughput_ops_s", "latency_us.read.p99"] },
     ]);
     let mut runs = runs(&["off", "on"], &["all", "none"]);
-    for found in asked(questions.clone(), &runs) {
-        assert!(!found.verdict.contains("work differed"), "{}", found.verdict);
+    for result in asked(questions.clone(), &runs) {
+        assert!(!result.verdict.contains("work differed"), "{}", result.verdict);
     }
     for run in &mut runs {
         run.operations = 100_000;
@@ -402,7 +406,7 @@ fn an_answer_says_that_the_work_differed() {
         let hits = if run.settings["factor.smt"] == "on" { 0.6 } else { 1.0 };
         run.readings.push(reading("cache.hit_ratio", hits));
     }
-    for found in asked(questions, &runs) {
-        assert!(found.verdict.contains("; the work differed: hit ratio "), "{}", found.verdict);
+    for result in asked(questions, &runs) {
+        assert!(result.verdict.contains("; the work differed: hit ratio "), "{}", result.verdict);
     }
 }

@@ -11,8 +11,8 @@ const TRIALS: usize = 400;
 
 fn throughput_verdict(a: &[Run], b: &[Run]) -> Verdict {
     let (a, b): (Vec<&Run>, Vec<&Run>) = (a.iter().collect(), b.iter().collect());
-    let found = compare(&a, &b).expect("both sides have valid runs");
-    let mut contrasts = found.cells[0].contrasts.iter();
+    let result = compare(&a, &b).expect("both sides have valid runs");
+    let mut contrasts = result.cells[0].contrasts.iter();
     contrasts
         .find(|contrast| contrast.metric == ComparedMetric::Throughput)
         .expect("a throughput")
@@ -59,7 +59,7 @@ fn shares(mut trial: impl FnMut(&mut Random) -> (Vec<Run>, Vec<Run>), seed: u64)
 }
 
 #[test]
-fn repeats_of_the_same_differ_by_chance_in_five_of_a_hundred() {
+fn equal_repeats_differ_by_chance_in_5_percent() {
     // Welch is cautious with few repeats: with two its rate lies below 5 %.
     for (n, least, most) in
         [(2, 0.0, 0.065), (3, 0.015, 0.07), (5, 0.025, 0.075), (10, 0.03, 0.075)]
@@ -74,7 +74,7 @@ fn repeats_of_the_same_differ_by_chance_in_five_of_a_hundred() {
 }
 
 #[test]
-fn single_runs_of_the_same_seldom_differ_however_alike_their_seconds_are() {
+fn equal_single_runs_seldom_differ_despite_autocorrelation() {
     for seconds in [10, 20, 60, 200] {
         for alike in [0.0, 0.3, 0.6, 0.8] {
             let same = |random: &mut Random| {
@@ -93,7 +93,7 @@ fn single_runs_of_the_same_seldom_differ_however_alike_their_seconds_are() {
 }
 
 #[test]
-fn a_true_tenth_is_found() {
+fn a_true_difference_of_10_percent_is_found() {
     let differ = |random: &mut Random| {
         (repeats("a", 3, 1e5, 0.02, random), repeats("b", 3, 1.1e5, 0.02, random))
     };

@@ -28,7 +28,7 @@ fn holds(text: &str) -> Result<bool, String> {
 }
 
 #[test]
-fn relations_are_what_they_say() {
+fn relations_evaluate_as_written() {
     for text in [
         "ipc > 0.5",
         "ipc >= 80%",
@@ -56,7 +56,7 @@ fn relations_are_what_they_say() {
 }
 
 #[test]
-fn what_a_run_lacks_is_unknown_unless_the_rest_decides() {
+fn missing_values_are_unknown_unless_the_rest_decides() {
     assert!(holds("mpki.llc < 1").unwrap_err().contains("mpki.llc"));
     assert!(holds("mpki.llc < 1 and ipc > 0").is_err());
     assert_eq!(holds("mpki.llc < 1 and ipc > 1"), Ok(false));
@@ -66,7 +66,7 @@ fn what_a_run_lacks_is_unknown_unless_the_rest_decides() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_names_the_place() {
+fn parse_errors_name_the_position() {
     for (text, at, words) in [
         ("", 1, "missing"),
         ("ipc", 1, "not a relation"),
@@ -101,21 +101,24 @@ fn what_cannot_be_evaluated_names_the_place() {
 }
 
 #[test]
-fn a_check_is_asked_where_it_applies_and_a_breach_is_a_finding() {
+fn checks_apply_by_condition_and_report_breaches() {
     let check = |that: &str, when: Option<&str>| CheckSpec {
         that: that.to_owned(),
         when: when.map(str::to_owned),
         why: Some("C1 is all that is left".to_owned()),
     };
-    let ruling = |check: &CheckSpec| judge(check, &a_run()).expect("it can be read").ruling;
+    let ruling = |check: &CheckSpec| judge(check, &a_run()).expect("it can be read").result;
     assert_eq!(ruling(&check("residency.C6 == 0", Some("idle == 'c1'"))), CheckResult::Holds);
-    assert_eq!(ruling(&check("residency.C6 > 0", Some("idle == 'all'"))), CheckResult::NotAsked);
+    assert_eq!(
+        ruling(&check("residency.C6 > 0", Some("idle == 'all'"))),
+        CheckResult::NotApplicable
+    );
     assert!(matches!(ruling(&check("mpki.llc > 0", None)), CheckResult::Unknown(_)));
     assert!(matches!(ruling(&check("ipc > 0", Some("mpki.llc > 0"))), CheckResult::Unknown(_)));
 
     let broken = check("residency.C6 > 0", Some("idle == 'c1'"));
     let judged = judge(&broken, &a_run()).unwrap();
-    assert_eq!(judged.ruling, CheckResult::Broken);
+    assert_eq!(judged.result, CheckResult::Broken);
     let finding = judged.finding(&broken).unwrap();
     assert!(finding.contains("residency.C6 is 0"), "{finding}");
     assert!(finding.contains("C1 is all that is left"), "{finding}");
@@ -125,14 +128,14 @@ fn a_check_is_asked_where_it_applies_and_a_breach_is_a_finding() {
 }
 
 #[test]
-fn every_name_is_told_once() {
+fn names_are_listed_once() {
     let relation: CheckExpression = "a.b > 1 and max(c, a.b) < -d or not e == 'x'".parse().unwrap();
     assert_eq!(relation.names(), ["a.b", "c", "d", "e"]);
 }
 
 proptest! {
     #[test]
-    fn no_text_ends_the_reader(text in "[a-z0-9 .<>=!&|()'\"+*/,%-]{0,40}|\\PC{0,20}") {
+    fn no_text_panics_the_parser(text in "[a-z0-9 .<>=!&|()'\"+*/,%-]{0,40}|\\PC{0,20}") {
         if let Ok(relation) = text.parse::<CheckExpression>() {
             let _ = relation.holds(&a_run());
         }

@@ -31,7 +31,7 @@ fn coverage(n: usize, mean: f64, mut draw: impl FnMut(&mut Random) -> f64) -> (f
 }
 
 #[test]
-fn normal_values_are_covered_as_they_are_meant_to_be() {
+fn normal_values_are_covered() {
     for n in [3, 5, 6, 9, 20] {
         let (share, width) = coverage(n, 100.0, |random| 100.0 + 5.0 * random.normal());
         // 0.95 +- 3.5 standard deviations of that many draws.

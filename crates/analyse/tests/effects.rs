@@ -93,7 +93,7 @@ fn intervals_cover_the_truth_where_cells_vary_alike_and_where_not() {
 }
 
 #[test]
-fn no_effect_is_told_in_five_of_a_hundred() {
+fn false_effects_occur_in_5_percent() {
     for noise in [Noise::Even(0.03), Noise::Uneven(0.03), Noise::Disturbed(0.03)] {
         for n in [2, 3, 5, 9] {
             let [_, main, _, both] = counted(n, 1.0, 1.0, noise, 22);
@@ -115,7 +115,7 @@ fn a_true_effect_is_found_in_spite_of_disturbed_repeats() {
 }
 
 #[test]
-fn holm_keeps_all_comparisons_of_a_study_right_together() {
+fn holm_bounds_the_error_of_all_comparisons() {
     let mut random = Random::new(24);
     let (mut plain, mut corrected) = (0, 0);
     for _ in 0..TRIALS {

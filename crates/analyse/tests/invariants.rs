@@ -75,13 +75,13 @@ proptest! {
         rounds in prop::array::uniform5(50.0..150.0_f64),
         factor in 0.001..1000.0_f64,
     ) {
-        let found = steady(&rounds);
+        let result = steady(&rounds);
         let mut back = rounds;
         back.reverse();
         let back = steady(&back);
-        prop_assert!((found.slope + back.slope).abs() < 1e-9);
-        prop_assert!(found.fit_range <= found.range * 1.2 + 1e-9);
+        prop_assert!((result.slope + back.slope).abs() < 1e-9);
+        prop_assert!(result.fit_range <= result.range * 1.2 + 1e-9);
         let scaled = steady(&rounds.map(|round| round * factor));
-        prop_assert!((scaled.range - found.range * factor).abs() < 1e-6 * factor);
+        prop_assert!((scaled.range - result.range * factor).abs() < 1e-6 * factor);
     }
 }

@@ -51,9 +51,9 @@ impl Platform {
         let able = f64::from(load.threads) * self.thread;
         let locks = self.lock * f64::from(load.databases);
         let reached = able.min(self.device * self.busy).min(locks);
-        let wanted = load.rate.map_or(reached, |rate| rate.min(reached));
+        let expected = load.rate.map_or(reached, |rate| rate.min(reached));
         let wiggle = 1.0 + self.noise * if number.is_multiple_of(2) { 1.0 } else { -1.0 };
-        let all = (wanted * f64::from(devices) * wiggle).min(self.cpu).min(self.network);
+        let all = (expected * f64::from(devices) * wiggle).min(self.cpu).min(self.network);
         // How fast a device is differs from round to round; that it is busy does not.
         let busy = all / wiggle / f64::from(devices) / self.device;
         let uses = vec![
@@ -68,9 +68,9 @@ impl Platform {
             devices,
             load,
             number,
-            asked_too_much: load.rate.is_some_and(|rate| rate > reached),
+            rate_not_held: load.rate.is_some_and(|rate| rate > reached),
             throughput_ops_s: all,
-            each_ops_s: vec![all / f64::from(devices); devices as usize],
+            device_ops_s: vec![all / f64::from(devices); devices as usize],
             busy: Ok(vec![busy.min(1.0); devices as usize]),
             queue: Ok(vec![f64::from(load.threads) * busy; devices as usize]),
             uses,
@@ -88,7 +88,7 @@ impl Platform {
         let mut rounds = Vec::new();
         for _ in 0..10_000 {
             match next(request, &rounds) {
-                NextRound::Done(found) => return *found,
+                NextRound::Done(result) => return *result,
                 NextRound::Measure { stage, devices, load, number } => {
                     rounds.push(self.round(stage, devices, load, number));
                 }
@@ -115,21 +115,21 @@ fn request(devices: u32) -> EvaluationRequest {
 #[test]
 fn k_equal_devices_are_k_units() {
     for devices in 1..=8 {
-        let found = Platform::default().evaluate(&request(devices));
-        let unit = found.unit.as_ref().unwrap();
+        let result = Platform::default().evaluate(&request(devices));
+        let unit = result.unit.as_ref().unwrap();
         assert!(unit.proven && unit.steady, "{unit:?}");
         // 8 threads bring all that the device does; 16 only made the queue longer.
         assert_eq!(unit.load.to_string(), "8");
         assert!((unit.throughput_ops_s / 10_000.0 - 1.0).abs() < 0.01);
-        let units = found.count.units.unwrap();
+        let units = result.count.units.unwrap();
         assert!((units / f64::from(devices) - 1.0).abs() < 0.02, "{units} of {devices}");
-        assert_eq!(found.count.ended, GrowthEnd::Devices, "nothing ended the growth");
-        assert_eq!(found.growth.len() as u32, devices);
+        assert_eq!(result.count.end, GrowthEnd::Devices, "nothing ended the growth");
+        assert_eq!(result.growth.len() as u32, devices);
         if devices > 1 {
-            let interval = found.count.interval.unwrap();
+            let interval = result.count.interval.unwrap();
             assert!(interval.low <= units && units <= interval.high, "{interval:?}");
         }
-        assert!(found.notes.iter().any(|note| note.contains("memory bandwidth (no PMU)")));
+        assert!(result.notes.iter().any(|note| note.contains("memory bandwidth (no PMU)")));
     }
 }
 
@@ -140,41 +140,41 @@ fn a_platform_that_saturates_is_counted_and_the_resource_is_named() {
         (Platform { network: 35_000.0, ..Platform::default() }, Resource::Network),
     ];
     for (platform, resource) in cases {
-        let found = platform.evaluate(&request(8));
-        let units = found.count.units.unwrap();
+        let result = platform.evaluate(&request(8));
+        let units = result.count.units.unwrap();
         assert!((units - 3.5).abs() < 0.07, "{units}");
-        assert_eq!(found.count.ended, GrowthEnd::Saturated(Bottleneck::Platform(resource)));
+        assert_eq!(result.count.end, GrowthEnd::Saturated(Bottleneck::Platform(resource)));
         // The fifth device added nothing, so there was no sixth.
-        assert_eq!(found.growth.len(), 5);
-        assert!(found.conclusion.contains(&resource.to_string()), "{}", found.conclusion);
+        assert_eq!(result.growth.len(), 5);
+        assert!(result.conclusion.contains(&resource.to_string()), "{}", result.conclusion);
     }
 }
 
 #[test]
-fn below_one_unit_nothing_is_called_one() {
+fn less_than_one_unit_is_no_unit() {
     let platform = Platform { cpu: 5_000.0, ..Platform::default() };
-    let found = platform.evaluate(&request(4));
-    let unit = found.unit.as_ref().unwrap();
+    let result = platform.evaluate(&request(4));
+    let unit = result.unit.as_ref().unwrap();
     assert!(!unit.proven);
     assert_eq!(unit.bottleneck, Bottleneck::Platform(Resource::Cpu));
-    assert_eq!(found.count.units, None, "there is nothing to divide by");
-    assert!(found.conclusion.contains("at least 5000 ops/s: the CPU throttled one device"));
-    assert_eq!(found.growth.len(), 1, "more devices would say nothing");
+    assert_eq!(result.count.units, None, "there is nothing to divide by");
+    assert!(result.conclusion.contains("at least 5000 ops/s: the CPU throttled one device"));
+    assert_eq!(result.growth.len(), 1, "more devices would say nothing");
 
     // With a unit from elsewhere it is a fraction.
-    let found = platform.evaluate(&EvaluationRequest { given_unit: Some(10_000.0), ..request(4) });
-    assert!((found.count.units.unwrap() - 0.5).abs() < 1e-9);
+    let result = platform.evaluate(&EvaluationRequest { given_unit: Some(10_000.0), ..request(4) });
+    assert!((result.count.units.unwrap() - 0.5).abs() < 1e-9);
     let cpu = Bottleneck::Platform(Resource::Cpu);
-    assert_eq!(found.count.ended, GrowthEnd::BelowOne(cpu));
+    assert_eq!(result.count.end, GrowthEnd::BelowOne(cpu));
 }
 
 #[test]
 fn a_store_that_leaves_the_device_idle_gives_no_unit() {
     let platform = Platform { busy: 0.6, ..Platform::default() };
-    let found = platform.evaluate(&request(2));
-    let unit = found.unit.as_ref().unwrap();
+    let result = platform.evaluate(&request(2));
+    let unit = result.unit.as_ref().unwrap();
     assert!(!unit.proven && unit.bottleneck == Bottleneck::Unknown, "{unit:?}");
-    assert!(found.conclusion.contains("nothing that was watched"), "{}", found.conclusion);
+    assert!(result.conclusion.contains("nothing that was watched"), "{}", result.conclusion);
     // On CPUs that others keep busy it is those that it waits for.
     let platform = Platform { others_busy: true, ..platform };
     let unit = platform.evaluate(&request(2)).unit.unwrap();
@@ -186,25 +186,25 @@ fn more_databases_are_tried_where_one_keeps_the_device_idle() {
     let all = loads(&["1", "4", "8", "16", "4x2", "8x2", "16x2"]);
     let request = EvaluationRequest { loads: all.clone(), ..request(2) };
     let platform = Platform { lock: 6_000.0, ..Platform::default() };
-    let found = platform.evaluate(&request);
-    let unit = found.unit.as_ref().unwrap();
+    let result = platform.evaluate(&request);
+    let unit = result.unit.as_ref().unwrap();
     assert!(unit.proven && unit.load.to_string() == "8x2", "{unit:?}");
-    let tried: Vec<String> = found
+    let tried: Vec<String> = result
         .rounds
         .iter()
         .filter(|r| r.stage == RoundPurpose::Raise)
         .map(|r| r.load.to_string())
         .collect();
     assert_eq!(tried, ["1", "4", "8", "16", "4x2", "8x2", "16x2"]);
-    assert!((found.count.units.unwrap() - 2.0).abs() < 0.05);
+    assert!((result.count.units.unwrap() - 2.0).abs() < 0.05);
 
     // A device that one database keeps busy has no need of another.
-    let found = Platform::default().evaluate(&EvaluationRequest { loads: all, ..request });
-    assert!(found.rounds.iter().all(|round| round.load.databases == 1));
+    let result = Platform::default().evaluate(&EvaluationRequest { loads: all, ..request });
+    assert!(result.rounds.iter().all(|round| round.load.databases == 1));
 }
 
 #[test]
-fn the_unit_is_of_the_load_that_came_to_most() {
+fn the_unit_is_of_the_load_with_the_highest_throughput() {
     // A device that does ever a little more with a longer queue, as one with two kinds of tokens.
     let mut rounds = Vec::new();
     let request = EvaluationRequest { loads: loads(&["1", "4", "8", "16"]), ..request(1) };
@@ -219,23 +219,27 @@ fn the_unit_is_of_the_load_that_came_to_most() {
     }
     // 8 brings 11 % more than 4, 16 brings 6 % more than 8: the list is over, and it says so.
     assert_eq!(seen[..4].iter().map(|(_, n)| *n).collect::<Vec<_>>(), [1, 4, 8, 16]);
-    let found = UnitEvaluation::of(&request, &rounds);
-    let unit = found.unit.unwrap();
+    let result = UnitEvaluation::of(&request, &rounds);
+    let unit = result.unit.unwrap();
     assert_eq!(unit.load.threads, 16);
-    assert!(found.notes.iter().any(|note| note.contains("brought 6 % more")), "{:?}", found.notes);
+    assert!(
+        result.notes.iter().any(|note| note.contains("brought 6 % more")),
+        "{:?}",
+        result.notes
+    );
 }
 
 #[test]
-fn a_rate_that_is_not_held_ends_the_raising_and_not_the_evaluation() {
+fn an_unreached_rate_ends_raising_but_not_the_evaluation() {
     let request = EvaluationRequest {
         loads: loads(&["16@4000", "16@8000", "16@9500", "16@12000"]),
         ..request(2)
     };
-    let found = Platform::default().evaluate(&request);
-    let unit = found.unit.as_ref().unwrap();
+    let result = Platform::default().evaluate(&request);
+    let unit = result.unit.as_ref().unwrap();
     assert!(unit.proven && unit.load.rate == Some(9500.0), "{unit:?}");
-    assert!(found.rounds.iter().any(|round| round.asked_too_much));
-    assert_eq!(found.count.ended, GrowthEnd::Devices);
+    assert!(result.rounds.iter().any(|round| round.rate_not_held));
+    assert_eq!(result.count.end, GrowthEnd::Devices);
     // Steps that are too coarse for the device prove nothing.
     let request = EvaluationRequest { loads: loads(&["16@8000", "16@12000"]), ..request };
     let unit = Platform::default().evaluate(&request).unit.unwrap();
@@ -243,28 +247,28 @@ fn a_rate_that_is_not_held_ends_the_raising_and_not_the_evaluation() {
 }
 
 #[test]
-fn a_round_is_told_in_units_once_there_is_one() {
+fn rounds_are_in_units_once_the_unit_is_known() {
     let (platform, request) = (Platform::default(), request(2));
-    let found = platform.evaluate(&request);
-    let first = found.rounds.iter().position(|round| round.stage == RoundPurpose::Growth).unwrap();
-    let unit = found.unit.unwrap().throughput_ops_s;
-    let told = in_units(&request, &found.rounds[..first], 2.0 * unit).unwrap();
+    let result = platform.evaluate(&request);
+    let first = result.rounds.iter().position(|round| round.stage == RoundPurpose::Growth).unwrap();
+    let unit = result.unit.unwrap().throughput_ops_s;
+    let told = in_units(&request, &result.rounds[..first], 2.0 * unit).unwrap();
     assert!((told - 2.0).abs() < 1e-12);
-    assert_eq!(in_units(&request, &found.rounds[..first - 1], unit), None, "not settled yet");
+    assert_eq!(in_units(&request, &result.rounds[..first - 1], unit), None, "not settled yet");
     let given = EvaluationRequest { given_unit: Some(500.0), ..request };
     assert_eq!(in_units(&given, &[], 1000.0), Some(2.0));
 }
 
 #[test]
-fn others_that_are_busy_do_not_hide_a_busy_device() {
+fn foreign_load_does_not_hide_a_busy_device() {
     let platform = Platform { others_busy: true, ..Platform::default() };
-    let found = platform.evaluate(&request(2));
-    assert!(found.unit.as_ref().unwrap().proven);
-    assert!(found.notes.iter().any(|note| note.contains("other programs")), "{:?}", found.notes);
+    let result = platform.evaluate(&request(2));
+    assert!(result.unit.as_ref().unwrap().proven);
+    assert!(result.notes.iter().any(|note| note.contains("other programs")), "{:?}", result.notes);
 }
 
 #[test]
-fn one_round_in_a_bad_moment_does_not_decide() {
+fn one_disturbed_round_does_not_decide() {
     let platform = Platform { others_busy: true, ..Platform::default() };
     let load: DeviceLoad = "16".parse().unwrap();
     let of = |slow: u32| -> UnitEvaluation {
@@ -285,23 +289,23 @@ fn one_round_in_a_bad_moment_does_not_decide() {
 }
 
 #[test]
-fn what_is_never_steady_ends_after_the_most_rounds_and_says_so() {
+fn never_steady_ends_after_the_most_rounds() {
     let platform = Platform { noise: 0.3, ..Platform::default() };
-    let found = platform.evaluate(&request(1));
-    let unit = found.unit.as_ref().unwrap();
+    let result = platform.evaluate(&request(1));
+    let unit = result.unit.as_ref().unwrap();
     assert_eq!((unit.rounds, unit.steady, unit.proven), (25, false, false));
-    assert!(found.conclusion.contains("not steady"), "{}", found.conclusion);
-    assert!(found.notes.iter().any(|note| note.starts_with("not steady: 25 rounds")));
+    assert!(result.conclusion.contains("not steady"), "{}", result.conclusion);
+    assert!(result.notes.iter().any(|note| note.starts_with("not steady: 25 rounds")));
 }
 
 #[test]
-fn a_round_that_does_not_count_ends_it() {
+fn an_invalid_round_ends_the_evaluation() {
     let request = request(2);
     let mut bad = Platform::default().round(RoundPurpose::Raise, 1, loads(&["1"])[0], 1);
     bad.invalid_because = vec!["7 answers failed".to_owned()];
-    let NextRound::Done(found) = next(&request, &[bad]) else { panic!("it goes on") };
-    assert_eq!(found.count.ended, GrowthEnd::Invalid("7 answers failed".to_owned()));
-    assert_eq!(found.count.units, None);
+    let NextRound::Done(result) = next(&request, &[bad]) else { panic!("it goes on") };
+    assert_eq!(result.count.end, GrowthEnd::Invalid("7 answers failed".to_owned()));
+    assert_eq!(result.count.units, None);
 }
 
 #[test]
@@ -321,12 +325,12 @@ fn a_resumed_evaluation_is_the_same_one() {
             (then.stage, then.devices, then.load, then.number)
         );
         let part = UnitEvaluation::of(&request, &whole.rounds[..kept]);
-        assert_eq!(part.count.ended, GrowthEnd::CutShort, "{kept}");
+        assert_eq!(part.count.end, GrowthEnd::CutShort, "{kept}");
     }
 }
 
 #[test]
-fn settings_tell_the_request() {
+fn settings_hold_the_request() {
     let request = EvaluationRequest { given_unit: Some(1234.5), ..request(3) };
     let mut settings = Default::default();
     request.settings(&mut settings);

@@ -41,7 +41,7 @@ fn near(run: &Run, name: &str, expected: f64) {
 }
 
 #[test]
-fn every_kind_of_name_has_its_figure() {
+fn every_kind_of_name_has_a_value() {
     let run = an_open_loop();
     near(&run, "throughput_ops_s", 1000.0);
     near(&run, "target_rate_ops_s", 2000.0);
@@ -61,7 +61,7 @@ fn every_kind_of_name_has_its_figure() {
 }
 
 #[test]
-fn what_a_run_lacks_says_why() {
+fn missing_values_have_a_reason() {
     let run = an_open_loop();
     for (name, words) in [
         ("ipc", "no PMU"),
@@ -77,7 +77,7 @@ fn what_a_run_lacks_says_why() {
 }
 
 #[test]
-fn what_is_no_name_is_refused() {
+fn refuses_invalid_names() {
     for (name, words) in [
         ("latency_us", "latency_us.read.p99"),
         ("latency_us.reed.p99", "did you mean `read`?"),
@@ -96,15 +96,15 @@ fn what_is_no_name_is_refused() {
 }
 
 #[test]
-fn units_and_wishes_follow_the_name() {
+fn units_and_directions_follow_the_name() {
     let of = |name: &str| Metric::parse(name).expect("a name");
     let run = an_open_loop();
     assert_eq!(of("latency_us.read.p99").unit(None), Some("us"));
     assert_eq!(of("throughput_ops_s").unit(None), Some("ops/s"));
     assert_eq!(of("ops_per_joule").unit(None), None);
     assert_eq!(of("ipc").unit(Some(&run)), Some(""));
-    assert_eq!(of("throughput_ops_s").wish(), BetterDirection::More);
-    assert_eq!(of("latency_us.p50").wish(), BetterDirection::Less);
-    assert_eq!(of("ops_per_joule").wish(), BetterDirection::More);
-    assert_eq!(of("psi.cpu.some").wish(), BetterDirection::Neither);
+    assert_eq!(of("throughput_ops_s").direction(), BetterDirection::More);
+    assert_eq!(of("latency_us.p50").direction(), BetterDirection::Less);
+    assert_eq!(of("ops_per_joule").direction(), BetterDirection::More);
+    assert_eq!(of("psi.cpu.some").direction(), BetterDirection::Neither);
 }

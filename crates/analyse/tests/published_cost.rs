@@ -61,7 +61,7 @@ fn tolerance(table: &Clusters, level: usize) -> f64 {
 }
 
 #[test]
-fn table_5_2_comes_out_of_its_servers_and_high_column() {
+fn table_5_2_is_reproduced() {
     let table = table();
     let mut unlike = Vec::new();
     let mut compared = 0;
@@ -72,9 +72,9 @@ fn table_5_2_comes_out_of_its_servers_and_high_column() {
             for (level, usd_per_kwh) in table.electricity_usd_per_kwh.iter().enumerate() {
                 let fleet = ServerFleet::of(&server, &assumed(&table, 3.0, *usd_per_kwh)).unwrap();
                 assert_eq!(fleet.servers, row.servers[at]);
-                let (found, printed) = (fleet.total_usd_per_h(), row.usd_per_h[level][at]);
-                let off = (found - printed).abs();
-                assert!(off <= tolerance(&table, level), "{} {platform}: {found}", row.name);
+                let (result, printed) = (fleet.total_usd_per_h(), row.usd_per_h[level][at]);
+                let off = (result - printed).abs();
+                assert!(off <= tolerance(&table, level), "{} {platform}: {result}", row.name);
                 if off > HALF_A_CENT {
                     unlike.push(format!("{} {platform} {level}", row.name));
                 }
@@ -123,7 +123,7 @@ fn one_cell_of_table_5_2_contradicts_itself() {
 }
 
 #[test]
-fn the_average_s_servers_are_those_of_the_mean_throughput() {
+fn the_servers_of_the_average_are_those_of_the_mean_throughput() {
     let table = table();
     let (average, others): (Vec<_>, Vec<_>) =
         table.workloads.iter().partition(|row| row.name == table.headline);
@@ -144,7 +144,7 @@ fn the_average_s_servers_are_those_of_the_mean_throughput() {
 /// The mean of the rows' power is above the power of the average row where U and P_a were
 /// averaged each on its own: the product of means lacks their covariance.
 #[test]
-fn the_average_s_power_is_not_the_mean_of_the_rows_for_s3_and_s4() {
+fn the_power_of_the_average_is_not_the_mean_of_the_rows() {
     let table = table();
     let off: Vec<f64> = (0..4)
         .map(|at| {
@@ -153,8 +153,8 @@ fn the_average_s_power_is_not_the_mean_of_the_rows_for_s3_and_s4() {
             mean / watts(&table, headline(&table), at) - 1.0
         })
         .collect();
-    for (found, documented) in off.iter().zip([0.0013, 0.0007, 0.0070, 0.0118]) {
-        assert!((found - documented).abs() < 5e-5, "{off:?}");
+    for (result, documented) in off.iter().zip([0.0013, 0.0007, 0.0070, 0.0118]) {
+        assert!((result - documented).abs() < 5e-5, "{off:?}");
     }
 }
 
@@ -175,7 +175,7 @@ fn the_power_in_the_table_is_above_idle() {
 fn a_server_of_3000_dollars_is_worth_less_than_1000_of_the_microserver() {
     let table = table();
     let row = headline(&table);
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for years in &table.lifetime_years {
         for usd_per_kwh in &table.electricity_usd_per_kwh {
             let assumed = assumed(&table, *years, *usd_per_kwh);
@@ -187,15 +187,15 @@ fn a_server_of_3000_dollars_is_worth_less_than_1000_of_the_microserver() {
             let cost = |server| ServerFleet::of(server, &assumed).unwrap().total_usd_per_h();
             assert!((cost(&s1) - cost(&s4)).abs() < 1e-9);
             assert!(price < 1000.0 && 3000.0 / price > 3.0, "{price}");
-            found.push(price.round());
+            result.push(price.round());
         }
     }
-    assert_eq!(found, [858.0, 884.0, 865.0, 907.0]);
+    assert_eq!(result, [858.0, 884.0, 865.0, 907.0]);
 }
 
 /// The text: a shorter life widens the distance between the break-even prices.
 #[test]
-fn a_shorter_life_asks_for_a_larger_difference_in_price() {
+fn a_shorter_life_needs_a_larger_difference_in_price() {
     let table = table();
     let row = headline(&table);
     for usd_per_kwh in &table.electricity_usd_per_kwh {
@@ -209,7 +209,7 @@ fn a_shorter_life_asks_for_a_larger_difference_in_price() {
 }
 
 #[test]
-fn the_poster_s_savings() {
+fn the_savings_of_the_poster() {
     let table = poster();
     let [host, embedded] = table.platforms.clone().map(|name| Platform::open(&name).unwrap());
     let price = |platform: &Platform, mbwus| {

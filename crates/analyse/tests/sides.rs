@@ -2,7 +2,7 @@
 
 mod synthetic;
 
-use analyse::sides::checks;
+use analyse::side_checks::checks;
 use hdrhistogram::Histogram;
 use model::Op;
 use record::{LatencyClock, LatencyScope, Run, RunLatency};
@@ -72,9 +72,9 @@ fn each_breach_is_found_alone() {
 }
 
 #[test]
-fn a_breach_has_both_numbers_and_what_could_explain_it() {
-    let found = checks(&both(&[(90_000, 1_000)], &[(60_000, 1_000)]));
-    let breach = found.iter().find(|check| !check.holds()).expect("p99 is above");
+fn a_breach_has_both_numbers_and_an_explanation() {
+    let result = checks(&both(&[(90_000, 1_000)], &[(60_000, 1_000)]));
+    let breach = result.iter().find(|check| !check.holds()).expect("p99 is above");
     assert!((breach.lesser.nanoseconds - 90_000.0).abs() < 100.0, "{breach:?}");
     assert!((breach.greater.nanoseconds - 60_000.0).abs() < 100.0, "{breach:?}");
     assert!(breach.explanation().contains("other clients"));

@@ -2,7 +2,7 @@
 
 mod synthetic;
 
-use analyse::search::{ClientHealth, LimitedBy, Outcome, Trial, limit};
+use analyse::search::{ClientHealth, LimitedBy, RateTrial, TrialOutcome, limit};
 use analyse::slo::Objective;
 use record::{LatencyClock, LoopKind, Run};
 use synthetic::{Random, reading, run};
@@ -17,13 +17,15 @@ fn open(rate: f64, seconds: usize) -> Run {
     run
 }
 
-fn outcome(run: &Run, busy: f64) -> Outcome {
+fn outcome(run: &Run, busy: f64) -> TrialOutcome {
     let objective: Objective = "p99<1ms".parse().expect("an objective");
-    Trial::of(run, &objective, ClientHealth { busy, late: None }).expect("it has a rate").outcome()
+    RateTrial::of(run, &objective, ClientHealth { busy, late: None })
+        .expect("it has a rate")
+        .outcome()
 }
 
 #[test]
-fn random_arrivals_are_not_a_server_that_falls_behind() {
+fn random_arrivals_do_not_look_like_a_slow_server() {
     let mut random = Random::new(7);
     let mut fewer = 0;
     for _ in 0..50 {
@@ -34,30 +36,30 @@ fn random_arrivals_are_not_a_server_that_falls_behind() {
         run.readings.push(reading("client.answered_in_time", due - 1.0));
         run.readings.push(reading("client.achieved_rate", due / 10.0));
         fewer += usize::from(due < 990.0);
-        assert_eq!(outcome(&run, 0.2), Outcome::Held, "{due}");
+        assert_eq!(outcome(&run, 0.2), TrialOutcome::Held, "{due}");
         let answered = run.readings.iter_mut().find(|r| r.signal == "client.answered_in_time");
         answered.expect("it was read").answer = model::ReadingValue::Value(0.97 * due);
-        assert_eq!(outcome(&run, 0.2), Outcome::Behind, "{due}");
+        assert_eq!(outcome(&run, 0.2), TrialOutcome::Behind, "{due}");
     }
     assert!(fewer > 5, "else chance was not tried");
 }
 
 #[test]
-fn what_a_run_says() {
+fn trials_follow_from_runs() {
     let run = open(20_000.0, 10);
-    assert_eq!(outcome(&run, 0.2), Outcome::Held);
-    assert_eq!(outcome(&run, 0.96), Outcome::Client);
+    assert_eq!(outcome(&run, 0.2), TrialOutcome::Held);
+    assert_eq!(outcome(&run, 0.96), TrialOutcome::Client);
     let mut slow = run.clone();
     slow.readings.push(reading("client.achieved_rate", 19_000.0));
-    assert_eq!(outcome(&slow, 0.2), Outcome::Behind);
+    assert_eq!(outcome(&slow, 0.2), TrialOutcome::Behind);
     let closed = Run { pacing: LoopKind::Closed { think_s: 0.0 }, ..run };
     let objective: Objective = "p99<1ms".parse().expect("an objective");
-    assert_eq!(Trial::of(&closed, &objective, ClientHealth::default()), None);
+    assert_eq!(RateTrial::of(&closed, &objective, ClientHealth::default()), None);
 }
 
 /// At low rates waking a thread is most of a quick store's response time: that ends nothing.
 #[test]
-fn a_client_that_is_late_and_keeps_up_has_room() {
+fn a_late_client_that_keeps_up_has_headroom() {
     let late =
         |busy| ClientHealth { busy, late: Some("60 % of the mean response time".to_owned()) };
     let run = open(20_000.0, 10);
@@ -70,7 +72,7 @@ fn a_client_that_is_late_and_keeps_up_has_room() {
 }
 
 #[test]
-fn a_machine_that_was_full_of_other_programs_is_told_from_a_slow_server() {
+fn foreign_load_is_distinguished_from_a_slow_server() {
     let mut slow = open(20_000.0, 10);
     slow.readings.push(reading("client.achieved_rate", 15_000.0));
     // Of a response time of 50 µs.
@@ -84,37 +86,37 @@ fn a_machine_that_was_full_of_other_programs_is_told_from_a_slow_server() {
     let full = [("machine.busy", 0.95), ("machine.neighbours", 0.75)];
     let own = [("cpu.user", 3.0), ("cpu.system", 1.0)];
     let others: Vec<_> = full.into_iter().chain(own).collect();
-    assert_eq!(with(&others), Outcome::Disturbed);
+    assert_eq!(with(&others), TrialOutcome::Disturbed);
     let server: Vec<_> = others.iter().copied().chain([("server.cpu", 15.0)]).collect();
-    assert_eq!(with(&server), Outcome::Behind);
+    assert_eq!(with(&server), TrialOutcome::Behind);
     // Whose they were is not known where the server's part could not be read.
     let mut unread = slow.clone();
     unread.readings.extend(others.iter().map(|(signal, value)| reading(signal, *value)));
-    assert!(analyse::others_share(&unread).is_some());
+    assert!(analyse::foreign_load_share(&unread).is_some());
     let reason = "its process could not be read".to_owned();
     let answer = model::ReadingValue::Unavailable { reason, remedy: None };
     unread.readings.push(model::Reading { answer, ..reading("server.cpu", 0.0) });
-    assert_eq!(analyse::others_share(&unread), None);
-    assert_eq!(outcome(&unread, 0.2), Outcome::Behind);
+    assert_eq!(analyse::foreign_load_share(&unread), None);
+    assert_eq!(outcome(&unread, 0.2), TrialOutcome::Behind);
     let reason = format!("10.0.0.2 {}", model::IS_ELSEWHERE);
     unread.readings.last_mut().unwrap().answer =
         model::ReadingValue::Unavailable { reason, remedy: None };
-    assert!(analyse::others_share(&unread).is_some());
-    assert_eq!(outcome(&unread, 0.2), Outcome::Disturbed);
+    assert!(analyse::foreign_load_share(&unread).is_some());
+    assert_eq!(outcome(&unread, 0.2), TrialOutcome::Disturbed);
     // A client that was never late had its CPUs.
     let late = slow.readings.iter().position(|r| r.signal == "client.lateness").unwrap();
     let mut prompt = slow.clone();
     prompt.readings.remove(late);
     prompt.readings.push(reading("client.lateness", 1e-6));
     prompt.readings.extend(others.iter().map(|(signal, value)| reading(signal, *value)));
-    assert_eq!(outcome(&prompt, 0.2), Outcome::Behind);
+    assert_eq!(outcome(&prompt, 0.2), TrialOutcome::Behind);
     // Others on CPUs of their own disturb nobody.
-    assert_eq!(with(&[("machine.busy", 0.5), ("machine.neighbours", 0.4)]), Outcome::Behind);
-    assert_eq!(with(&[("machine.steal", 0.2)]), Outcome::Disturbed);
-    assert_eq!(with(&[("quota.throttled", 0.9)]), Outcome::Disturbed);
-    assert_eq!(with(&[("quota.throttled", 0.05), ("machine.steal", 0.01)]), Outcome::Behind);
+    assert_eq!(with(&[("machine.busy", 0.5), ("machine.neighbours", 0.4)]), TrialOutcome::Behind);
+    assert_eq!(with(&[("machine.steal", 0.2)]), TrialOutcome::Disturbed);
+    assert_eq!(with(&[("quota.throttled", 0.9)]), TrialOutcome::Disturbed);
+    assert_eq!(with(&[("quota.throttled", 0.05), ("machine.steal", 0.01)]), TrialOutcome::Behind);
     // What holds on a busy machine holds.
     let mut held = open(20_000.0, 10);
     held.readings.extend(others.iter().map(|(signal, value)| reading(signal, *value)));
-    assert_eq!(outcome(&held, 0.2), Outcome::Held);
+    assert_eq!(outcome(&held, 0.2), TrialOutcome::Held);
 }

@@ -9,30 +9,30 @@ use study::AgentsConfig;
 
 use crate::exit::request;
 
-/// Heading of what only concerns several client machines.
+/// Heading of flags for several client machines.
 pub const AGENTS: &str = "Agents";
 
-/// The machines that ask instead of this one.
+/// The client machines that issue the load.
 #[derive(Debug, Args)]
 pub struct AgentFlags {
-    /// Client machines that ask instead of this one; `kvmeter agent` runs on each. Threads and
-    /// rate are divided among them
+    /// Client machines that issue the load instead of this one; `kvmeter agent` runs on each.
+    /// Threads and rate are divided among them
     #[arg(long, value_name = "HOST[:PORT],...", value_delimiter = ',', help_heading = AGENTS)]
     pub agents: Vec<String>,
     #[command(flatten)]
-    pub secrets: Secrets,
+    pub credentials: CredentialFlags,
 }
 
-/// What a coordinator and its agents know each other by.
+/// Credentials of a coordinator and its agents.
 #[derive(Debug, Args)]
-pub struct Secrets {
+pub struct CredentialFlags {
     /// File with the shared token; else the variable KVMETER_AGENT_TOKEN
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
     agent_token_file: Option<PathBuf>,
     /// Mutual TLS: PEM file of the authorities that sign the other side's certificate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
     agent_ca: Option<PathBuf>,
-    /// PEM file of one's own certificate
+    /// PEM file of this side's certificate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
     agent_cert: Option<PathBuf>,
     /// PEM file of its key
@@ -41,26 +41,26 @@ pub struct Secrets {
 }
 
 impl AgentFlags {
-    /// Machines that ask: the agents, or this one.
+    /// The number of client machines: the agents, or this one.
     pub fn machines(&self) -> u32 {
         self.agents.len().max(1) as u32
     }
 
-    /// None where this machine asks. With a rate it measures beside them.
-    pub fn wanted(&self, measure: Option<Rate>) -> anyhow::Result<Option<AgentsConfig>> {
+    /// None if this machine issues the load. With a rate it measures while they load.
+    pub fn config(&self, measure: Option<Rate>) -> anyhow::Result<Option<AgentsConfig>> {
         if self.agents.is_empty() {
             return Ok(None);
         }
         let hosts = AgentsConfig::hosts(self.agents.iter().map(String::as_str))
             .map_err(|error| request(format!("{}: {error}", flags::AGENTS)))?;
-        let (secrets, measure) = (self.secrets.places(), measure.map(|rate| rate.0));
+        let (secrets, measure) = (self.credentials.files(), measure.map(|rate| rate.0));
         Ok(Some(AgentsConfig { hosts, secrets, measure }))
     }
 }
 
-impl Secrets {
-    /// Where the credentials are.
-    pub fn places(&self) -> study::CredentialFiles {
+impl CredentialFlags {
+    /// The files and variables of the credentials.
+    pub fn files(&self) -> study::CredentialFiles {
         study::CredentialFiles {
             files: TlsFiles {
                 ca: self.agent_ca.clone(),

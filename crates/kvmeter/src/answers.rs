@@ -1,28 +1,28 @@
-//! What a study answers, as one JSON object: units and methods in words, unknowns as null.
+//! A study's answers as one JSON object: units and methods as text, unknown values as null.
 
 use analyse::answer::{Answer, AnswerKind, FactorEffects, GraduatedLoad, MetricInfo};
 use analyse::effect::{EffectScale, EffectSize};
 use analyse::{CellRuns, Interval, NoInterval};
-use report::study::{MetricCells, Study, checked, measured};
+use report::study::{MetricCells, StudyReport, check_summaries, measured};
 use serde_json::{Value, json};
 
-pub fn object(study: &Study) -> Value {
+pub fn object(study: &StudyReport) -> Value {
     let answers: Vec<Value> = study.answers.iter().map(answer).collect();
-    let checks: Vec<Value> = checked(study)
+    let checks: Vec<Value> = check_summaries(study)
         .iter()
-        .map(|found| {
+        .map(|result| {
             json!({
-                "that": found.check.that,
-                "when": found.check.when,
-                "why": found.check.why,
-                "holds": found.holds,
-                "broken": found.broken.iter().map(|(run, values)| {
+                "that": result.check.that,
+                "when": result.check.when,
+                "why": result.check.why,
+                "holds": result.holds,
+                "broken": result.broken.iter().map(|(run, values)| {
                     json!({ "run": run, "values": values })
                 }).collect::<Vec<_>>(),
-                "not_known": found.unknown.iter().map(|(why, runs)| {
+                "not_known": result.unknown.iter().map(|(why, runs)| {
                     json!({ "because": why, "runs": runs })
                 }).collect::<Vec<_>>(),
-                "not_asked": found.not_asked,
+                "not_asked": result.not_applicable,
             })
         })
         .collect();
@@ -81,17 +81,17 @@ fn answer(answer: &Answer) -> Value {
             json!({ "because": why, "runs": runs })
         }).collect::<Vec<_>>(),
     });
-    match &answer.found {
+    match &answer.kind {
         AnswerKind::Effects { of, interactions } => {
             object["effects"] = of.iter().flat_map(effects).collect();
             object["interactions"] = interactions
                 .iter()
-                .map(|found| {
-                    let mut object = size(&found.of.size, found.corrected);
-                    object["factors"] = json!(found.of.factors);
-                    object["first"] = json!([found.of.first.0, found.of.first.1]);
-                    object["second"] = json!([found.of.second.0, found.of.second.1]);
-                    object["verdict"] = found.verdict.to_string().into();
+                .map(|result| {
+                    let mut object = size(&result.of.size, result.corrected);
+                    object["factors"] = json!(result.of.factors);
+                    object["first"] = json!([result.of.first.0, result.of.first.1]);
+                    object["second"] = json!([result.of.second.0, result.of.second.1]);
+                    object["verdict"] = result.verdict.to_string().into();
                     object
                 })
                 .collect();
@@ -122,7 +122,7 @@ fn answer(answer: &Answer) -> Value {
     object
 }
 
-/// Of what boundary the power is, and whether it was measured or modelled.
+/// The boundary and origin of the power.
 fn provenance(power: &MetricInfo) -> Value {
     match power.provenance {
         Some((scope, origin)) => json!({

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::agent_flags::{AGENTS, Secrets};
+use crate::agent_flags::{AGENTS, CredentialFlags};
 use crate::cost_flags::{Cost, PlatformFlag};
 use crate::flags::{LoadFlags, WorkloadFlags, share};
-use crate::machine_flags::{MachineFlags, Recorded};
+use crate::machine_flags::{MachineFlags, RecordedMachine};
 use crate::micro_args::Micro;
-use crate::sweep::Sweep;
+use crate::rate_sweep::RateSweep;
 use analyse::slo::Objective;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -23,7 +23,7 @@ use study::{AgentPermissions, AllowedServer, ReplaySpeed};
     ),
     about = "Measures key-value data serving: throughput, tail latency and cost per operation",
     after_help = "Examples:\n  \
-        kvmeter doctor                                   what can be measured here, and what not\n  \
+        kvmeter doctor                                   what can be measured here\n  \
         kvmeter bench rocksdb:/tmp/db --workload ycsb-c  one measurement\n  \
         kvmeter run quickstart                           a study\n  \
         kvmeter report results/quickstart.sqlite --html report.html\n\n\
@@ -55,15 +55,15 @@ pub enum When {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Says what can be measured on this machine, what not, why, and what to do about it
+    /// Says what can be measured on this machine, and what to do about the rest
     Doctor(Doctor),
     /// Runs a study: a TOML file or a built-in name
     Run(Run),
     /// One measurement of one store, without a study file
     Bench(Box<Bench>),
-    /// Makes this machine ask for `bench`, `search` and `run` on another one
+    /// Issues load on behalf of `bench`, `search` and `run` on another machine
     Agent(Agent),
-    /// The highest rate at which a store holds a latency objective
+    /// Finds the highest rate at which a store meets a latency objective
     Search(Box<Search>),
     /// Shows the work units (MBWU) that a results file holds: the rounds, what limited each, the count
     Mbwu(Mbwu),
@@ -71,19 +71,19 @@ pub enum Verb {
     Precondition(Precondition),
     /// Shows a results file: tables here, or an HTML page with figures
     Report(Report),
-    /// Every difference between two results, with its 95 % interval
+    /// Compares two results: every difference with its 95 % interval
     Compare(Compare),
-    /// What serving a load costs: servers, energy, break-even prices between machines
+    /// Computes the cost of serving a load: servers, energy, break-even prices
     Cost(Box<Cost>),
-    /// Gathers results files, of one machine or several, in one
+    /// Merges results files, of one machine or several, into one
     Merge(Merge),
     /// Writes results as CSV, JSON, Parquet or Markdown
     Export(Export),
-    /// Measures what the machine itself can do, without a store
+    /// Measures the machine itself, without a store
     Micro(Micro),
     /// Lists, shows, turns and restores the machine's knobs
     Knob(Knob),
-    /// Simulates what hardware does where it cannot be turned: direct cache access
+    /// Simulates hardware that cannot be configured here: direct cache access
     Simulate(Simulate),
     /// Does one pass of a simulation
     #[command(hide = true)]
@@ -101,14 +101,14 @@ pub enum Verb {
     kvmeter doctor --options spill              what the options of a store's URL do\n  \
     kvmeter doctor --json | jq '.checks[] | select(.state != \"ok\")'")]
 pub struct Doctor {
-    /// Look at the file system and device under this store or path, too
+    /// Also check the file system and device of this store or path
     #[arg(long, value_name = "STORE|PATH")]
     pub store: Option<String>,
     /// Say what the options of this store's URL do, or of all stores', and nothing else
     #[arg(long, value_name = "STORE", num_args = 0..=1,
         conflicts_with_all = ["store", "record", "root"])]
     pub options: Option<Option<String>>,
-    /// Write what was read of this machine into a text file, which `--root` takes
+    /// Record this machine in a text file for `--root`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
     /// A recorded machine instead of this one: a file of `--record`, or a folder
@@ -124,7 +124,7 @@ pub struct Doctor {
     kvmeter run quickstart\n  \
     kvmeter run quickstart --dry-run\n  \
     kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
-    kvmeter run study.toml --out results.sqlite --resume    goes on after a kill\n  \
+    kvmeter run study.toml --out results.sqlite --resume    resumes after a kill\n  \
     kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n  \
     kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n\n\
     Without --out the results go to results/NAME-TIME.sqlite.")]
@@ -135,17 +135,17 @@ pub struct Run {
     /// The results file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// Print the cells, every run in its order, and an estimate of time, disk and energy, and do
+    /// Print the cells, every run in its order, and an estimate of time, disk and energy; run
     /// nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Run the smaller or larger version that the study calls by this name
     #[arg(long, value_name = "NAME")]
     pub scale: Option<String>,
-    /// The most time that it may take from now on: repeats are dropped before cells
+    /// Time limit from now on; repeats are dropped before cells
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub max_time: Option<Span>,
-    /// Go on where a stopped or killed run of this study ended
+    /// Resume a stopped or killed run of this study
     #[arg(long)]
     pub resume: bool,
     /// Of a study with `[mbwu]`: a folder on the file system of a device that is measured, or a block
@@ -155,7 +155,7 @@ pub struct Run {
     /// The serial number or model of each block device, to confirm that it may be overwritten
     #[arg(long, value_name = "NAME", requires = "device")]
     pub confirm: Vec<String>,
-    /// What lies on a block device and may be lost, as --dry-run names it: ext4:3f2a91c0
+    /// Content of a block device that may be lost, as --dry-run names it: ext4:3f2a91c0
     #[arg(long, value_name = "WORD", requires = "device", value_delimiter = ',')]
     pub overwrite: Vec<String>,
     /// Change a value of the study
@@ -168,7 +168,7 @@ pub struct Run {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub recorded: Recorded,
+    pub recorded: RecordedMachine,
 }
 
 #[derive(Debug, Args)]
@@ -200,19 +200,19 @@ pub struct Bench {
         "preset", "records", "scale", "key_size", "value_size", "mix", "popularity",
         "multi_get", "hit_ratio"])]
     pub trace: Option<PathBuf>,
-    /// How many times as fast as recorded the trace passes, or `max` for a closed loop in its
-    /// order [default: 1]
+    /// Speed of the replay relative to the recording, or `max` for a closed loop in its order
+    /// [default: 1]
     #[arg(long, value_name = "TIMES", requires = "trace", allow_hyphen_values = true)]
     pub speed: Option<ReplaySpeed>,
-    /// Say what is in the trace, what would be written to turn knobs, or what would be run, and do
-    /// nothing
+    /// Show the content of the trace, the writes of knobs, or the planned runs; run nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub load: LoadFlags,
     #[command(flatten)]
     pub machine: MachineFlags,
-    /// Measured operations; in an open loop the time in which so many are due; of a trace its first
+    /// Number of measured operations; in an open loop the time in which as many are due; of a trace
+    /// the first ones
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub ops: Option<Count>,
     /// Length of the measured window [default: 10s without --ops; of a trace all of it]
@@ -220,25 +220,25 @@ pub struct Bench {
     pub time: Option<Span>,
     /// Operations per second of all threads together: an open loop. FROM..TO/N measures N rates
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
-    pub rate: Option<Sweep>,
-    /// Objective of an open loop, to be shown beside its latency: 'p99<1ms'
+    pub rate: Option<RateSweep>,
+    /// Latency objective of an open loop, shown with its latency: 'p99<1ms'
     #[arg(long, value_name = "OBJECTIVE", requires = "rate")]
     pub slo: Option<Objective>,
-    /// Pause of a closed loop between an answer and the next request
+    /// Think time of a closed loop, between an answer and the next operation
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub think: Option<Span>,
-    /// Wait for the steady state: rounds of this length [default: 1s]
+    /// Wait for the steady state, in rounds of this length [default: 1s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
     pub steady: Option<Span>,
-    /// This machine measures beside the agents, at this rate over one connection: the latencies
-    /// are its own, and the agents are load
+    /// Measure from this machine while the agents load, at this rate over one connection: only its
+    /// latencies count
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = AGENTS,
         requires = "agents")]
     pub agents_measure_rate: Option<Rate>,
-    /// How often to measure
+    /// Number of repeats
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub repeat: u32,
-    /// Keep the result in this file
+    /// Store the result in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
     /// One JSON object; an array of them with --repeat or several rates
@@ -256,11 +256,11 @@ pub struct Bench {
     variable or file and the files of TLS, is used only where --allow-env or --allow-file names it\n\
     too, and only towards servers that --allow-server names.")]
 pub struct Agent {
-    /// Where to listen; port 9377 unless it says another
+    /// Address to listen on [default port: 9377]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: String,
     #[command(flatten)]
-    pub secrets: Secrets,
+    pub credentials: CredentialFlags,
     /// An environment variable that a store's URL may name as `password_env`; may be repeated
     #[arg(long, value_name = "NAME", help_heading = ALLOWED)]
     pub allow_env: Vec<String>,
@@ -271,14 +271,13 @@ pub struct Agent {
     /// TCP, and none that is sent a password or shown a certificate of this machine]
     #[arg(long, value_name = "ADDRESS", value_parser = AllowedServer::parse, help_heading = ALLOWED)]
     pub allow_server: Vec<AllowedServer>,
-    /// Connections that are taken at once; the oldest of those that showed no token or
-    /// certificate make room for new ones
+    /// The most connections at once; new ones replace the oldest that have not authenticated
     #[arg(long, value_name = "N", default_value_t = agents::DEFAULT_CONNECTIONS,
         value_parser = clap::value_parser!(u16).range(1..))]
     pub max_connections: u16,
 }
 
-/// Heading of what a coordinator may make use of.
+/// Heading of what a coordinator may use.
 const ALLOWED: &str = "What a coordinator may use of this machine";
 
 impl Agent {
@@ -298,32 +297,32 @@ impl Agent {
     kvmeter search rocksdb:/tmp/db --slo 'read.p99.9<2ms & update.p99<5ms' --workload ycsb-a\n  \
     kvmeter search memcached://127.0.0.1:11211 --slo 'p99<1ms' --from 20k --to 200k --max-time 3m\n  \
     kvmeter search memcached --server threads=1 --slo 'p99<1ms' --workload etc\n\n\
-    A rate holds when it goes through, the whole 95 % interval of its latency, counted from the\n\
-    instant at which a request was due, keeps the objective, and the client had room. Every trial\n\
-    is kept. Exit code 1 if no rate held, or if the client was the limit and not the server. What the\n\
-    options of a store's URL do: kvmeter doctor --options")]
+    A rate holds when it is achieved, the whole 95 % interval of its response time meets the\n\
+    objective, and the client had headroom. Every trial is stored. Exit code 1 if no rate held, or\n\
+    if the client was the limit and not the server. What the options of a store's URL do:\n  \
+    kvmeter doctor --options")]
 pub struct Search {
     /// spill:PATH?option=value&..., rocksdb:PATH, lmdb:PATH, fjall:PATH, null, memcached://HOST:PORT, redis://HOST:PORT
     pub store: String,
-    /// What latency has to keep: 'p99<1ms', 'read.p99.9<500us & mean<200us' [default: the workload's]
+    /// Latency objective: 'p99<1ms', 'read.p99.9<500us & mean<200us' [default: the workload's]
     #[arg(long, value_name = "OBJECTIVE")]
     pub slo: Option<Objective>,
-    /// No lower rate is tried [default: 10]
+    /// The lowest rate to try [default: 10]
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub from: Option<Rate>,
-    /// No higher rate is tried
+    /// The highest rate to try
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub to: Option<Rate>,
-    /// How near the rate that held and the rate that did not are to come
+    /// Resolution: relative distance of the rates that did and did not hold
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "2%", value_parser = share)]
     pub resolution: f64,
-    /// Length of a trial; one that cannot tell is repeated for longer
+    /// Length of a trial; an unclear one is repeated for longer
     #[arg(long, short, value_name = "TIME", allow_hyphen_values = true, default_value = "5s")]
     pub time: Span,
     /// The most trials
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 40)]
     pub trials: usize,
-    /// The most time of all trials together; loading data does not count
+    /// Time limit of all trials together, without loading
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub max_time: Option<Span>,
     #[command(flatten)]
@@ -332,7 +331,7 @@ pub struct Search {
     pub load: LoadFlags,
     #[command(flatten)]
     pub machine: MachineFlags,
-    /// Keep the trials in this file
+    /// Store the trials in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
     /// One JSON object
@@ -352,8 +351,8 @@ pub struct Mbwu {
     /// A results file of a study with `[mbwu]`, or a part of it: FILE?key=value&key=value
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
-    /// What an MBWU costs: this platform, a built-in one or a file, with numbers of your own over it;
-    /// again for others, whose `mbwus` are given: price, watts, m2, amps, name
+    /// Cost of an MBWU: this platform, a built-in one or a file, with your own values: price,
+    /// watts, m2, amps, name; repeat for others, with their `mbwus`
     #[arg(long, value_name = "NAME|FILE[,KEY=VALUE...]")]
     pub platform: Vec<PlatformFlag>,
     /// One JSON object; an array where the file holds several evaluations
@@ -372,13 +371,14 @@ pub struct Precondition {
     /// A whole block device, or a file
     #[arg(value_hint = ValueHint::AnyPath)]
     pub path: PathBuf,
-    /// The serial number or the model of the device, or the file's path: that it may be overwritten
+    /// The serial number or model of the device, or the file's path, to confirm that it may be
+    /// overwritten
     #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
-    /// What lies on it and may be lost, as --dry-run names it: ext4:3f2a91c0
+    /// Content that may be lost, as --dry-run names it: ext4:3f2a91c0
     #[arg(long, value_name = "WORD", value_delimiter = ',')]
     pub overwrite: Vec<String>,
-    /// Say what would be done, and do nothing
+    /// Show what would be done; write nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Make or resize a file to this size
@@ -387,10 +387,10 @@ pub struct Precondition {
     /// Share of the addresses that is written, from the first on
     #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = share)]
     pub lbas: f64,
-    /// How many times the capacity is written sequentially, within that share
+    /// Sequential passes over that share
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     pub times: f64,
-    /// Then random writes of 4 KiB until the steady state
+    /// Follow with random writes of 4 KiB until the steady state
     #[arg(long)]
     pub random: bool,
     /// Length of a round of random writes
@@ -399,10 +399,10 @@ pub struct Precondition {
     /// The most rounds of random writes
     #[arg(long, value_name = "N", default_value_t = 25, requires = "random")]
     pub rounds: u32,
-    /// Writes under way
+    /// Writes in flight
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub depth: u32,
-    /// Bytes per second at most
+    /// Limit of bytes per second
     #[arg(long, value_name = "BYTES")]
     pub rate: Option<Bytes>,
     /// NVMe sanitize instead of discard: erases every namespace of the controller
@@ -411,16 +411,16 @@ pub struct Precondition {
     /// NVMe format with erasure of the user data instead of discard; the blocks keep their size
     #[arg(long, conflicts_with = "no_purge")]
     pub format: bool,
-    /// Neither discard, sanitize nor format first
+    /// Do not discard, sanitize or format first
     #[arg(long)]
     pub no_purge: bool,
-    /// End after this time; --resume goes on
+    /// End after this time; continue with --resume
     #[arg(long, value_name = "TIME")]
     pub limit: Option<Span>,
-    /// Go on where an earlier invocation ended
+    /// Continue an earlier invocation
     #[arg(long)]
     pub resume: bool,
-    /// Where it is noted how far it is [default: beside a file; for a device in the state folder]
+    /// File of the progress [default: next to a file; for a device in the state folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub state: Option<PathBuf>,
     /// One JSON object
@@ -446,7 +446,7 @@ pub struct Report {
     /// Print JSON instead: an array with one object a run
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
-    /// Print only what a study with a design answers; with --json an array with one object a study
+    /// Print only the answers of studies; with --json an array with one object a study
     #[arg(long)]
     pub answers: bool,
     /// Write the study's own figures as SVG, and the data behind each as CSV, into this folder
@@ -499,7 +499,7 @@ pub struct Export {
     #[arg(long, short, value_name = "FORMAT", value_parser = PossibleValuesParser::new(
         record::export::EXPORTERS.map(|exporter| exporter.name())))]
     pub format: String,
-    /// [default: what the format is best at]
+    /// The table [default: depends on the format]
     #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(
         record::table::TableName::ALL.map(record::table::TableName::name)))]
     pub table: Option<String>,
@@ -510,13 +510,13 @@ pub struct Export {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    kvmeter knob list                                      what can be turned here, and how far\n  \
+    kvmeter knob list                                      the knobs and their levels here\n  \
     kvmeter knob show idle                                 one knob: scope, mechanism, proof\n  \
-    kvmeter knob set idle=none --dry-run                   every write, and none is done\n  \
+    kvmeter knob set idle=none --dry-run                   every write, without doing it\n  \
     kvmeter knob set idle=none turbo=off -- ./load --all   a command under knobs, then back\n  \
     kvmeter knob set governor=performance                  until `knob restore` or the next boot\n  \
     kvmeter knob restore\n\n\
-    Every write is noted on disk before it is done. However kvmeter ends, the old values return.")]
+    Every write is journalled before it is done. However kvmeter ends, the old values return.")]
 pub struct Knob {
     #[command(subcommand)]
     pub verb: KnobVerb,
@@ -533,7 +533,7 @@ pub enum KnobVerb {
         #[arg(long)]
         json: bool,
     },
-    /// All that is known of one knob
+    /// Everything about one knob
     Show {
         /// Its name, as `kvmeter knob list` has it
         knob: String,
@@ -543,17 +543,17 @@ pub enum KnobVerb {
     },
     /// Turns knobs: for a command, or until `knob restore`
     Set {
-        /// Such as idle=none or governor=performance@0-3
+        /// Levels such as idle=none or governor=performance@0-3
         #[arg(required = true, value_name = "KNOB=LEVEL")]
         levels: Vec<String>,
-        /// Print every write with its old and new value, and do none
+        /// Print every write with its old and new value, without doing it
         #[arg(long)]
         dry_run: bool,
         /// Run this under the knobs, restore them, and end with its exit code
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Puts everything back that kvmeter left turned
+    /// Restores all knobs that kvmeter left turned
     Restore,
     /// Watches over the knobs of another kvmeter
     #[command(hide = true)]
@@ -571,7 +571,7 @@ pub struct Simulate {
 
 #[derive(Debug, Subcommand)]
 pub enum Simulated {
-    /// The last-level cache with direct cache access, under packets, cores and neighbours
+    /// The last-level cache with direct cache access, under packets, cores and co-runners
     Dca(Box<SimulateDca>),
 }
 
@@ -587,20 +587,20 @@ pub enum Simulated {
     Policies: on, off, ways:N, phase-and-rate, iat, yield-search.\n\
     Every number is simulated; docs/cache-simulation.md says what is modelled and what is not.")]
 pub struct SimulateDca {
-    /// A built-in machine (xeon-gold-6140 where nothing is said) or a TOML file
+    /// A built-in machine or a TOML file [default: xeon-gold-6140]
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
     pub machine: Option<String>,
     /// Built-in traffic or a TOML file
     #[arg(long, default_value = "forward", value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
     pub traffic: String,
-    /// Who decides about the ways: one or more policies
+    /// Policies that assign the ways
     #[arg(long, default_value = "on", value_delimiter = ',', value_name = "POLICY")]
     pub policy: Vec<String>,
-    /// Another value, or several, for packet, descriptors, cores, ways, rate, cycles, stride,
-    /// working-set or seed; every combination is simulated
+    /// One or more values for packet, descriptors, cores, ways, rate, cycles, stride, working-set
+    /// or seed; every combination is simulated
     #[arg(long, value_name = "KEY=VALUE,...")]
     pub sweep: Vec<String>,
-    /// Packets as they were asked for in this recorded run: `FILE` or `FILE?key=value`
+    /// Packets as in this recorded run: `FILE` or `FILE?key=value`
     #[arg(long, value_name = "RESULTS", conflicts_with = "trace", value_hint = ValueHint::FilePath)]
     pub from_run: Option<String>,
     /// A memory trace through the caches instead of traffic: a line an access,
@@ -611,10 +611,10 @@ pub struct SimulateDca {
     /// with 1 where a limit is broken
     #[arg(long, value_name = "SERIES", num_args = 0.., require_equals = true, value_delimiter = ',', conflicts_with_all = ["sweep", "from_run"])]
     pub validate: Option<Vec<String>>,
-    /// Simulate figures 4.1 to 4.9 of Basavaraj 2017, on its machine unless --machine says another
+    /// Simulate figures 4.1 to 4.9 of Basavaraj 2017, on its machine unless --machine names another
     #[arg(long, requires = "figures", conflicts_with_all = ["sweep", "validate", "trace", "from_run"])]
     pub seed_figures: bool,
-    /// Draw what was swept into this HTML file
+    /// Draw the sweep into this HTML file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub figures: Option<PathBuf>,
     /// One JSON object
@@ -624,7 +624,7 @@ pub struct SimulateDca {
 
 #[derive(Debug, Args)]
 pub struct SimulatedPass {
-    /// What to do, written by kvmeter
+    /// The pass, as written by kvmeter
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 }

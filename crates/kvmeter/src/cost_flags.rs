@@ -1,4 +1,4 @@
-//! Flags of `kvmeter cost`: machines with their numbers, and what they are reckoned with.
+//! Flags of `kvmeter cost`: machines with their numbers, and assumptions.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -31,7 +31,7 @@ pub struct Cost {
     /// machine alone
     #[arg(long, value_name = "NAME|FILE[,KEY=VALUE...]", conflicts_with = "published")]
     pub platform: Vec<PlatformFlag>,
-    /// What a publication computes, from its own inputs: arm-vs-x86 or mbwu
+    /// Recompute a publication from its own inputs: arm-vs-x86 or mbwu
     #[arg(long, value_name = "NAME")]
     pub published: Option<String>,
     /// Operations per second of all servers together [default: 100M]
@@ -43,7 +43,7 @@ pub struct Cost {
     /// Prices of electricity, $/kWh [default: the platforms', else 0.07,0.25]
     #[arg(long, value_name = "USD,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub price_per_kwh: Vec<f64>,
-    /// What the building draws for each watt of a server
+    /// Power usage effectiveness: watts of the building for each watt of a server
     #[arg(long, value_name = "FACTOR", allow_hyphen_values = true, default_value_t = 1.0)]
     pub pue: f64,
     /// Carbon intensity of the electricity, grams of CO2 equivalent for a kWh
@@ -59,13 +59,13 @@ pub struct Cost {
     /// Price of the other server for which break-even prices are shown, where it has none
     #[arg(long, value_name = "USD", allow_hyphen_values = true, default_value_t = 3000.0)]
     pub at_price: f64,
-    /// How far each assumption is moved, up and down, to see what the verdict hangs on
+    /// Relative range of each assumption, up and down, for the sensitivity of the verdict
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "20%", value_parser = share)]
     pub spread: f64,
     /// Leave prices of servers out: energy and break-even prices alone
     #[arg(long)]
     pub energy_only: bool,
-    /// Volts behind a current, for MBWUs whose power is given in amperes
+    /// Volts, for MBWUs whose power is given in amperes
     #[arg(long, value_name = "VOLTS", allow_hyphen_values = true)]
     pub volts: Option<f64>,
     /// Write a page with the tables and with cost drawn against price
@@ -79,16 +79,16 @@ pub struct Cost {
     pub json: bool,
 }
 
-/// `NAME|FILE` and numbers beside it, as `--platform` has them.
+/// The value of `--platform`: `NAME|FILE` and numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlatformFlag {
     /// As it was written.
     pub text: String,
-    /// The name or path of a platform; None where numbers stand alone.
+    /// The name or path of a platform; None if only numbers are given.
     pub base: Option<String>,
     pub name: Option<String>,
     pub workload: Option<String>,
-    /// The machine of a results file that it is.
+    /// The machine of a results file that it describes.
     pub machine: Option<String>,
     pub throughput: Option<Rate>,
     pub watts: Option<f64>,
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_as_people_write_it() {
+    fn parses_a_machine() {
         let flag: PlatformFlag = "s1,throughput=337k,watts=52.5,price=$3k".parse().unwrap();
         assert_eq!(flag.base.as_deref(), Some("s1"));
         assert_eq!(flag.throughput, Some(Rate(337e3)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn parse_errors_name_the_mistake() {
         for (text, word) in [
             ("s1,wats=5", "did you mean `watts`?"),
             ("s1,s2", "`s2` is not `key=value`"),

@@ -1,5 +1,5 @@
-//! What `--device` names: folders that are used as they are, and block devices that are brought to a
-//! known state, get a file system and are mounted for as long as kvmeter runs.
+//! The devices of `--device`: folders that are used as they are, and block devices that are
+//! preconditioned, formatted and mounted while kvmeter runs.
 
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -14,61 +14,61 @@ use model::Fact;
 use study::MbwuTable;
 
 use crate::args;
-use crate::cmd::precondition::{RULE, Shown, failed, how_to_confirm, state_file};
-use crate::cmd::run::begun;
+use crate::cmd::precondition::{PreconditionProgress, RULE, failed, how_to_confirm, state_file};
+use crate::cmd::run::resumable;
 use crate::exit::request;
-use crate::show::Show;
+use crate::output::Output;
 
-/// Rounds of random writes behind the sequential ones of a study.
+/// Length of a round of random writes after the sequential ones of a study.
 const RANDOM_ROUND: Duration = Duration::from_secs(60);
 const RANDOM_ROUNDS: u32 = 25;
 
-/// Devices that were named and, if they will lose what is on them, confirmed.
-pub struct Devices {
-    named: Vec<Named>,
+/// The named devices; those that will be overwritten are confirmed.
+pub struct NamedDevices {
+    named: Vec<DeviceKind>,
     consent: Consent,
     /// What is done to block devices before they get a file system.
     order: Option<PreconditionRequest>,
-    /// They were prepared by the invocation that is resumed.
+    /// Whether they were prepared by the invocation that is resumed.
     resume: bool,
 }
 
-enum Named {
+enum DeviceKind {
     Folder(PathBuf),
     Block(Box<Target>),
-    /// Prepared before: only mounted.
+    /// Prepared before, only mounted now.
     Prepared(Box<MadeFileSystem>),
 }
 
-/// Devices with a file system, for as long as this is kept.
-pub struct Folders {
+/// Devices with a file system, mounted until this is dropped.
+pub struct DeviceFolders {
     paths: Vec<PathBuf>,
     /// With the number of the device, counted from 1.
     volumes: Vec<(usize, MountedVolume)>,
     /// Where they are mounted.
-    _folder: Option<Temporary>,
+    _folder: Option<TemporaryFolder>,
 }
 
-/// The fact of an execution that holds the UUID of the file system that it made on a device.
+/// The machine fact with the UUID of the file system that an execution made on a device.
 fn uuid_fact(number: usize) -> String {
     format!("mbwu.volume.{number}")
 }
 
-/// A folder that goes when this is dropped, if it is empty by then.
-struct Temporary(PathBuf);
+/// A folder that is removed on drop if it is empty.
+struct TemporaryFolder(PathBuf);
 
-impl Drop for Temporary {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0);
     }
 }
 
-impl Folders {
+impl DeviceFolders {
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// By which file systems a resumed evaluation knows that they are its own.
+    /// Facts by which a resumed evaluation recognises its own file systems.
     pub fn facts(&self) -> Vec<Fact> {
         let fact = |(number, volume): &(usize, MountedVolume)| Fact {
             name: uuid_fact(*number),
@@ -79,10 +79,10 @@ impl Folders {
     }
 }
 
-impl Devices {
-    /// Looks at what was named; nothing is written. `out` is the results file, which knows what a
-    /// resumed evaluation has made.
-    pub fn of(args: &args::Run, table: &MbwuTable, out: &Path) -> anyhow::Result<Devices> {
+impl NamedDevices {
+    /// Inspects the named devices without writing. `out` is the results file with the file systems
+    /// of a resumed evaluation.
+    pub fn of(args: &args::Run, table: &MbwuTable, out: &Path) -> anyhow::Result<NamedDevices> {
         let system = DeviceSystem::live();
         let consent = Consent { names: args.confirm.clone(), overwrite: args.overwrite.clone() };
         let mut named = Vec::new();
@@ -91,14 +91,14 @@ impl Devices {
                 .metadata()
                 .map_err(|error| request(format!("--device {}: {error}", device.display())))?;
             if !metadata.file_type().is_block_device() {
-                named.push(Named::Folder(device.clone()));
+                named.push(DeviceKind::Folder(device.clone()));
                 continue;
             }
             let target = Target::inspect(&system, device, None).map_err(failed)?;
             named.push(match args.resume {
                 true => {
-                    let uuid = made_before(out, device, at + 1)?;
-                    Named::Prepared(Box::new(
+                    let uuid = uuid_made_before(out, device, at + 1)?;
+                    DeviceKind::Prepared(Box::new(
                         MadeFileSystem::reopen(target, &uuid).map_err(failed)?,
                     ))
                 }
@@ -106,7 +106,7 @@ impl Devices {
                     if !args.dry_run {
                         target.confirm(&consent).map_err(failed)?;
                     }
-                    Named::Block(Box::new(target))
+                    DeviceKind::Block(Box::new(target))
                 }
             });
         }
@@ -117,23 +117,23 @@ impl Devices {
         });
         if let Some(order) = &order {
             for named in &named {
-                if let Named::Block(target) = named {
+                if let DeviceKind::Block(target) = named {
                     PreconditionJob::describe(target, order).map_err(failed)?;
                 }
             }
         }
-        Ok(Devices { named, consent, order, resume: args.resume })
+        Ok(NamedDevices { named, consent, order, resume: args.resume })
     }
 
-    /// Prepares and mounts the block devices. Mounts are this process's own, so that none stays
-    /// behind however it ends.
-    pub fn ready(self, stop: &AtomicBool, show: &Show) -> anyhow::Result<Folders> {
-        let blocks = self.named.iter().any(|named| !matches!(named, Named::Folder(_)));
+    /// Prepares and mounts the block devices. Mounts are in a private namespace, so that none is
+    /// left behind however the process ends.
+    pub fn prepare_all(self, stop: &AtomicBool, show: &Output) -> anyhow::Result<DeviceFolders> {
+        let blocks = self.named.iter().any(|named| !matches!(named, DeviceKind::Folder(_)));
         let folder = match blocks {
             false => None,
             true => {
                 own_mounts().map_err(request)?;
-                // At a name that nobody can have taken. A server of another user finds its way.
+                // A unique name; other users' servers may traverse it.
                 let made = tempfile::Builder::new()
                     .prefix("kvmeter-mbwu.")
                     .permissions(std::fs::Permissions::from_mode(0o755))
@@ -141,37 +141,41 @@ impl Devices {
                 let above = std::env::temp_dir();
                 let made =
                     made.map_err(|error| request(format!("{}: {error}", above.display())))?;
-                Some(Temporary(made.keep()))
+                Some(TemporaryFolder(made.keep()))
             }
         };
         let (mut paths, mut volumes) = (Vec::new(), Vec::new());
         for (at, named) in self.named.into_iter().enumerate() {
             let made = match named {
-                Named::Folder(path) => {
+                DeviceKind::Folder(path) => {
                     paths.push(path);
                     continue;
                 }
-                Named::Prepared(made) => *made,
-                Named::Block(target) => {
+                DeviceKind::Prepared(made) => *made,
+                DeviceKind::Block(target) => {
                     prepare(*target, self.order.as_ref(), &self.consent, stop, show)?
                 }
             };
-            let Some(Temporary(folder)) = &folder else { continue };
+            let Some(TemporaryFolder(folder)) = &folder else { continue };
             let volume = made.mount(&folder.join(at.to_string())).map_err(failed)?;
             paths.push(volume.path().to_owned());
             volumes.push((at + 1, volume));
         }
-        Ok(Folders { paths, volumes, _folder: folder })
+        Ok(DeviceFolders { paths, volumes, _folder: folder })
     }
 
-    /// One line for each thing that would be done.
+    /// One line for each step that would be done.
     pub fn describe(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for named in &self.named {
             match named {
-                Named::Folder(path) => lines.push(format!("{}: used as it is", path.display())),
-                Named::Prepared(made) => lines.push(format!("{}: mounted", made.path().display())),
-                Named::Block(target) => {
+                DeviceKind::Folder(path) => {
+                    lines.push(format!("{}: used as it is", path.display()))
+                }
+                DeviceKind::Prepared(made) => {
+                    lines.push(format!("{}: mounted", made.path().display()))
+                }
+                DeviceKind::Block(target) => {
                     let path = target.path.display();
                     let steps =
                         self.order.as_ref().map(|order| PreconditionJob::describe(target, order));
@@ -189,31 +193,32 @@ impl Devices {
         lines
     }
 
-    /// Where the stores will lie, if that is known before anything is done.
+    /// The folders of the stores, if they are known before any preparation.
     pub fn folders(&self) -> Option<Vec<PathBuf>> {
-        let folder = |named: &Named| match named {
-            Named::Folder(path) => Some(path.clone()),
+        let folder = |named: &DeviceKind| match named {
+            DeviceKind::Folder(path) => Some(path.clone()),
             _ => None,
         };
         self.named.iter().map(folder).collect()
     }
 }
 
-/// Brings a device to a known state, if that is to be done, and gives it a file system.
+/// Preconditions a device, if configured, and formats it.
 fn prepare(
     target: Target,
     order: Option<&PreconditionRequest>,
     consent: &Consent,
     stop: &AtomicBool,
-    show: &Show,
+    show: &Output,
 ) -> anyhow::Result<MadeFileSystem> {
     match order {
         Some(order) => {
             let state = state_file(&target)?;
             let job = PreconditionJob::new(&target, order.clone(), consent, state, false);
-            let mut shown = Shown::new(show);
-            let told = &mut |progress: &_| shown.tell(progress);
-            let report = job.map_err(failed)?.run(None, RULE, stop, told).map_err(failed)?;
+            let mut shown = PreconditionProgress::new(show);
+            let report_progress = &mut |progress: &_| shown.update(progress);
+            let report =
+                job.map_err(failed)?.run(None, RULE, stop, report_progress).map_err(failed)?;
             if report.ended == JobEnd::NotSteady {
                 show.warn(&format!(
                     "{}: random writes were not steady in {RANDOM_ROUNDS} rounds",
@@ -230,16 +235,16 @@ fn prepare(
 }
 
 /// The UUID of the file system that the evaluation of a results file made on a device.
-fn made_before(out: &Path, device: &Path, number: usize) -> anyhow::Result<String> {
+fn uuid_made_before(out: &Path, device: &Path, number: usize) -> anyhow::Result<String> {
     let execution = match out.exists() {
-        true => begun(out)?,
+        true => resumable(out)?,
         false => None,
     };
-    let uuid = execution.as_ref().and_then(|begun| begun.machine.fact(&uuid_fact(number)));
+    let uuid = execution.as_ref().and_then(|begun| resumable.machine.fact(&uuid_fact(number)));
     uuid.map(str::to_owned).ok_or_else(|| {
         request(format!(
             "--device {}: {} knows of no file system that this evaluation made on it, so none is \
-             mounted; name the devices in the order in which they were named first, or begin anew \
+             mounted; name the devices in their original order, or begin again \
              without --resume",
             device.display(),
             out.display()

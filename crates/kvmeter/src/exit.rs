@@ -6,7 +6,7 @@ use record::export::ExportError;
 
 /// How a verb that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ExitOutcome {
     Done,
     /// It ran, and the result is marked invalid or was cut short.
     Invalid,
@@ -14,49 +14,48 @@ pub enum Outcome {
     Code(u8),
 }
 
-/// A mistake in what was asked.
+/// An error in the user's request.
 #[derive(Debug)]
-pub struct Request(pub String);
+pub struct RequestError(pub String);
 
-impl std::fmt::Display for Request {
+impl std::fmt::Display for RequestError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Request {}
+impl std::error::Error for RequestError {}
 
-/// An error that is the user's to mend.
+/// An error in the user's request.
 pub fn request(words: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Request(words.into()))
+    anyhow::Error::new(RequestError(words.into()))
 }
 
-/// Says what is wrong with the command line, which may hold a secret; or the help or the version
-/// that it asks for.
-pub fn misread(error: &clap::Error) -> ExitCode {
+/// Reports a usage error, without secrets of the command line; or prints help or version.
+pub fn report_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         error.exit();
     }
-    crate::show::complain(error.render().to_string().trim_end());
+    crate::output::write_stderr(error.render().to_string().trim_end());
     ExitCode::from(2)
 }
 
-/// Says what went wrong, and with which exit code to end.
+/// Reports an error and returns its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(io) = error.downcast_ref::<std::io::Error>()
         && io.kind() == std::io::ErrorKind::BrokenPipe
     {
-        // Whoever read our output has seen enough.
+        // The reader of the output has closed its end.
         return ExitCode::SUCCESS;
     }
-    crate::show::complain(&format!("error: {error:#}"));
+    crate::output::write_stderr(&format!("error: {error:#}"));
     ExitCode::from(code(error))
 }
 
 fn code(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
-        if cause.is::<Request>()
-            || cause.is::<record::Error>()
+        if cause.is::<RequestError>()
+            || cause.is::<record::RecordError>()
             || cause.is::<cachesim::SimError>()
             || cause.is::<workload::SpecError>()
             || cause.is::<analyse::CompareError>()

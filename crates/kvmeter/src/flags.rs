@@ -1,4 +1,4 @@
-//! Flags that verbs have in common: what is asked, and how.
+//! Flags that verbs have in common: workload and load.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -10,14 +10,14 @@ use workload::{LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
 use crate::agent_flags::AgentFlags;
 use crate::exit::request;
 
-/// What is asked.
+/// The workload.
 #[derive(Debug, Args)]
 pub struct WorkloadFlags {
     /// A preset
     #[arg(long = "workload", short = 'w', value_name = "NAME", default_value = "ycsb-c",
-        value_parser = PossibleValuesParser::new(WorkloadSpec::presets().iter().map(shown)))]
+        value_parser = PossibleValuesParser::new(WorkloadSpec::presets().iter().map(possible_preset)))]
     pub preset: String,
-    /// Records that are loaded
+    /// Number of records
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub records: Option<Count>,
     /// Multiplies the preset's records, as CloudSuite scales its data
@@ -38,75 +38,74 @@ pub struct WorkloadFlags {
     /// uniform, sequential, zipfian[:0.99], scrambled_zipfian[:0.99], latest[:0.99], ...
     #[arg(long, value_name = "NAME")]
     pub popularity: Option<String>,
-    /// Keys that a read asks for at once
+    /// Keys of a read
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub multi_get: Option<u32>,
-    /// Share of reads that ask for what was loaded; the others ask for what never was
+    /// Share of reads of loaded keys; the others miss
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub hit_ratio: Option<f64>,
-    /// Set what a read missed, as the application behind a cache does
+    /// Set missed keys, as an application with a cache does
     #[arg(long)]
     pub refill: bool,
-    /// Decides the data, the stream and the arrivals
+    /// Seed of data, operations and arrivals
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// How it is asked.
+/// The load.
 #[derive(Debug, Args)]
 pub struct LoadFlags {
-    /// Asking threads, of all agents together [default: 1, or one an agent]
+    /// Client threads, of all agents together [default: 1, or one an agent]
     #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true)]
     pub threads: Option<u32>,
     /// When requests of an open loop are due: constant, poisson, pareto, pareto:SHAPE, facebook
     /// [default: the workload's, else constant; of a trace within its seconds poisson]
     #[arg(long, value_name = "PROCESS")]
     pub arrivals: Option<String>,
-    /// Operations before the measured window
+    /// Length of the warm-up before the measured window
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub warm_up: Option<Span>,
-    /// Rate of the warm-up, where it has one of its own
+    /// Rate of the warm-up, if it differs
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub warm_up_rate: Option<Rate>,
-    /// A run with another hit ratio does not count: `0.9..1`, `..0.5`, or the least
+    /// Expected hit ratio, else a run is invalid: `0.9..1`, `..0.5`, or the least
     #[arg(long, value_name = "SHARES", allow_hyphen_values = true)]
     pub expect_hit_ratio: Option<ShareRange>,
-    /// Leave the threads to the scheduler
+    /// Do not pin threads to CPUs
     #[arg(long)]
     pub no_pin: bool,
     /// Connections of each thread to each server [default: 16]
     #[arg(long, short = 'c', value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
     pub connections: Option<u32>,
-    /// Requests that may be under way on one connection [default: 1]
+    /// Requests in flight on one connection [default: 1]
     #[arg(long, short, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
     pub depth: Option<u32>,
-    /// Requests of an open loop that may wait, in each thread, for a connection [default: 100k]
+    /// Due requests of an open loop that may wait for a connection, in each thread [default: 100k]
     #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
     pub queue: Option<Count>,
-    /// Look for answers without ever sleeping
+    /// Poll for answers without sleeping
     #[arg(long, help_heading = SERVERS)]
     pub busy_poll: bool,
-    /// How the kernel is asked about sockets: epoll or io_uring
+    /// Interface to sockets: epoll or io_uring
     #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
     pub engine: Option<String>,
-    /// Which way the latency inside the servers is seen: auto, tap, ebpf or off
-    /// [default: auto; off in a search, for it lowers the rate]
+    /// Method to measure latency inside servers: auto, tap, ebpf or off [default: auto; off in a
+    /// search, as it lowers the rate]
     #[arg(long, value_name = "WAY", help_heading = SERVERS)]
     pub server_latency: Option<String>,
-    /// Start a local server for this measurement, and end it: memory=1GiB,cpus=0,1,...
-    /// as in a study's `[server.NAME]`, or `default`. The store is then only a name: memcached,
-    /// redis, valkey
+    /// Start a local server for this measurement: memory=1GiB,cpus=0,1,... as in a study's
+    /// `[server.NAME]`, or `default`. The store is then only a name: memcached, redis, valkey
     #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
     pub server: Option<String>,
     #[command(flatten)]
     pub agents: AgentFlags,
 }
 
-/// Heading of what only concerns stores behind a network.
+/// Heading of flags for networked stores.
 const SERVERS: &str = "Servers";
 
-/// A preset as help and completion show it.
-fn shown(preset: &Preset) -> PossibleValue {
+/// A preset in help and completion.
+fn possible_preset(preset: &Preset) -> PossibleValue {
     PossibleValue::new(preset.name).help(preset.description)
 }
 
@@ -121,7 +120,7 @@ pub fn share(text: &str) -> Result<f64, String> {
 }
 
 impl WorkloadFlags {
-    /// The workload's name: the preset's, marked where flags changed what it asks.
+    /// The workload's name: the preset's, marked if flags changed it.
     pub fn name(&self) -> String {
         match (&self.mix, &self.popularity) {
             (None, None) => self.preset.clone(),
@@ -130,7 +129,7 @@ impl WorkloadFlags {
     }
 
     /// The preset itself.
-    pub fn known(&self) -> Option<&'static Preset> {
+    pub fn preset_spec(&self) -> Option<&'static Preset> {
         WorkloadSpec::presets().iter().find(|preset| preset.name == self.preset)
     }
 
@@ -183,14 +182,14 @@ impl LoadFlags {
             None => (store, String::new()),
         };
         if name.contains(':') {
-            // What cannot be read may hold a password, and its own error shows none.
+            // An invalid URL may hold a password, which its own error hides.
             store.parse::<StoreUrl>()?;
             return Err(request(format!(
                 "--server starts a server of its own, and `{name}` names one; write `memcached`, \
                  `redis` or `valkey` alone"
             )));
         }
-        // A place, to read the options with: where the server listens is known when it runs.
+        // A placeholder for parsing the options; the address is known when the server runs.
         let mut url: StoreUrl = format!("{name}://localhost{options}").parse()?;
         url.servers.clear();
         let order =
@@ -198,8 +197,8 @@ impl LoadFlags {
         Ok((url, Some(order)))
     }
 
-    /// At this rate, or in a closed loop; `usual` are the arrivals that belong to the workload.
-    pub fn wish(&self, rate: Option<Rate>, usual: Option<&str>) -> LoadOptions {
+    /// At this rate, or in a closed loop; `usual` are the workload's own arrivals.
+    pub fn options(&self, rate: Option<Rate>, usual: Option<&str>) -> LoadOptions {
         let usual = usual.filter(|_| rate.is_some()).map(str::to_owned);
         LoadOptions {
             threads: Some(self.threads.unwrap_or(self.agents.machines())),
@@ -220,24 +219,24 @@ impl LoadFlags {
     }
 }
 
-/// A wish for so many machines, checked; errors name the flag.
-pub fn manner(wish: &LoadOptions, machines: u32) -> anyhow::Result<LoadConfig> {
+/// Checks load options for a number of client machines; errors name the flag.
+pub fn load_config(options: &LoadOptions, machines: u32) -> anyhow::Result<LoadConfig> {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
-    // Agents are taken to be machines like this one; each looks again.
+    // Agents are assumed to be like this machine; each checks again.
     let cpus = cpus.saturating_mul(machines);
-    wish.config(cpus).map_err(by_flag)
+    options.config(cpus).map_err(name_flag)
 }
 
-/// A key that makes no sense, by the flag that gave it.
-fn by_flag(InvalidOption { key, why }: InvalidOption) -> anyhow::Error {
+/// An invalid option as an error that names its flag.
+fn name_flag(InvalidOption { key, why }: InvalidOption) -> anyhow::Error {
     let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
     request(format!("--{flag}: {why}"))
 }
 
-/// The plan of a run that flags describe; an error of one of its keys names the flag.
-pub fn planned(plan: Result<Plan, StudyError>) -> anyhow::Result<Plan> {
+/// The plan of a run given by flags; errors of options name the flag.
+pub fn check_plan(plan: Result<Plan, StudyError>) -> anyhow::Result<Plan> {
     plan.map_err(|error| match error {
-        StudyError::InvalidOption(invalid) => by_flag(invalid),
+        StudyError::InvalidOption(invalid) => name_flag(invalid),
         other => other.into(),
     })
 }
@@ -247,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_as_people_write_them() {
+    fn parses_shares() {
         assert_eq!(share("2%"), Ok(0.02));
         assert_eq!(share(" 0.05 "), Ok(0.05));
         for text in ["", "%", "two", "2 %%", "inf"] {

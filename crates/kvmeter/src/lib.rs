@@ -1,4 +1,4 @@
-//! `kvmeter`: which machine, store and configuration serve the data best.
+//! The command `kvmeter`.
 #![forbid(unsafe_code)]
 
 mod agent_flags;
@@ -8,45 +8,46 @@ mod cmd;
 mod cost_flags;
 mod devices;
 mod exit;
-mod files;
 mod flags;
-mod found;
 mod interrupt;
-mod kept;
 mod machine_flags;
 mod micro_args;
 mod micro_net_args;
 mod network_checks;
+mod output;
+mod output_files;
 mod paths;
-mod planned;
+mod plan_output;
 mod processor;
+mod rate_sweep;
 #[cfg(test)]
 mod remedies;
-mod show;
+mod results_target;
+mod search_progress;
 mod store_options;
-mod sweep;
 
 use clap::{CommandFactory, FromArgMatches};
 
 use args::{Cli, Verb};
-use exit::Outcome;
+use exit::ExitOutcome;
 
-/// The command line as it is defined: verbs, flags and what they take.
+/// The definition of the command line.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Reads the command line, does what it says, and ends with the exit code of the whole process.
+/// Runs the command line and returns the exit code of the process.
 pub fn main() -> std::process::ExitCode {
     if let Err(code) = processor::check() {
         return code;
     }
     let read = command().try_get_matches();
-    let (matches, cli) = match read.and_then(|found| Ok((Cli::from_arg_matches(&found)?, found))) {
-        Ok((cli, matches)) => (matches, cli),
-        Err(error) => return exit::misread(&error),
-    };
-    let show = show::Show::new(&cli.common);
+    let (matches, cli) =
+        match read.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
+            Ok((cli, matches)) => (matches, cli),
+            Err(error) => return exit::report_usage(&error),
+        };
+    let show = output::Output::new(&cli.common);
     if let Err(error) = paths::check(&command(), &matches) {
         return exit::report(&error);
     }
@@ -77,9 +78,9 @@ pub fn main() -> std::process::ExitCode {
         Verb::Man(args) => cmd::man::run(&args),
     };
     match outcome {
-        Ok(Outcome::Done) => std::process::ExitCode::SUCCESS,
-        Ok(Outcome::Invalid) => std::process::ExitCode::from(1),
-        Ok(Outcome::Code(code)) => std::process::ExitCode::from(code),
+        Ok(ExitOutcome::Done) => std::process::ExitCode::SUCCESS,
+        Ok(ExitOutcome::Invalid) => std::process::ExitCode::from(1),
+        Ok(ExitOutcome::Code(code)) => std::process::ExitCode::from(code),
         Err(error) => exit::report(&error),
     }
 }

@@ -1,4 +1,4 @@
-//! Flags that say how the machine is watched and turned around a measurement.
+//! Flags for probes and knobs around a measurement.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,66 +13,67 @@ use study::ProbesConfig;
 use study::knobs::{KnobEffects, KnobLevels, Supervisor};
 
 use crate::exit::request;
-use crate::show::Show;
+use crate::output::Output;
 
 const MACHINE: &str = "The machine";
 
 #[derive(Debug, Args)]
 pub struct MachineFlags {
-    /// What the machine is watched with: auto, off, or a list of probes and of their settings, such
-    /// as rapl,counters,meter=/dev/ttyUSB0 or model=40:120 (watts idle and full), cachegrind,
+    /// Probes: auto, off, or a list of probes and their settings, such as
+    /// rapl,counters,meter=/dev/ttyUSB0 or model=40:120 (watts idle and full), cachegrind,
     /// event=r412e, scope=machine, every=200ms [default: auto]
     #[arg(long, value_name = "LIST", help_heading = MACHINE)]
     pub probes: Vec<String>,
-    /// End with an error if this signal cannot be read: energy.total, ipc, ops_per_joule, ...
+    /// Fail if this signal cannot be read: energy.total, ipc, ops_per_joule, ...
     #[arg(long, value_name = "SIGNAL", help_heading = MACHINE)]
     pub require: Vec<String>,
-    /// How long the idle machine is measured before, where its energy can be; 0s for not at all
-    /// [default: 5s]
+    /// How long to measure the idle power before a run, if energy can be read; 0s to skip [default:
+    /// 5s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = MACHINE)]
     pub idle_power: Option<Span>,
-    /// Turn a knob of the machine for this measurement, and put it back: idle=none, turbo=off, ...
+    /// Turn a knob of the machine for this measurement, and restore it: idle=none, turbo=off, ...
     /// (kvmeter knob list)
     #[arg(long = "knob", value_name = "KNOB=LEVEL", help_heading = MACHINE)]
     pub knobs: Vec<String>,
     #[command(flatten)]
-    pub recorded: Recorded,
+    pub recorded: RecordedMachine,
 }
 
 /// For tests: another machine than this one.
 #[derive(Debug, Args)]
-pub struct Recorded {
+pub struct RecordedMachine {
     /// The machine recorded in this folder instead of this one
     #[arg(long, hide = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
 }
 
-impl Recorded {
+impl RecordedMachine {
     pub fn root(&self) -> Root {
         self.root.as_ref().map_or_else(Root::live, Root::at)
     }
 
-    /// How the process is started that puts the knobs back when this one is killed.
+    /// Starts the process that restores the knobs if this one is killed.
     pub fn supervisor(&self) -> anyhow::Result<Supervisor> {
         let program = this_program()?;
-        // Without a folder no journal is opened, and nothing asks for a supervisor.
+        // Without a state folder no journal is opened, and no supervisor is started.
         let (folder, root) = (state_folder().unwrap_or_default(), self.root.clone());
         Ok(Arc::new(move || supervisor(&program, &folder, root.as_deref())))
     }
 
-    /// Runs `work` while the knobs of the machine stand at `levels`, and says how they came back.
-    pub fn under<T>(
+    /// Runs `work` with the knobs at `levels`, and reports their restoration.
+    pub fn with_knobs<T>(
         &self,
         levels: &KnobLevels,
-        show: &Show,
+        show: &Output,
         work: impl FnOnce(&KnobEffects) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let supervisor = self.supervisor()?;
-        let told = |seen: &KnobEffects| {
-            seen.0.iter().for_each(|proof| show.note(&proof.to_string()));
-            work(seen)
+        let with_effects = |effects: &KnobEffects| {
+            effects.0.iter().for_each(|proof| show.note(&proof.to_string()));
+            work(effects)
         };
-        let (done, restored) = study::knobs::with_levels(&self.root(), levels, &supervisor, told)?;
+        let (done, restored) =
+            study::knobs::with_levels(&self.root(), levels, &supervisor, with_effects)?;
         if let Some(restored) = restored {
             show.note(&restored.to_string());
         }
@@ -107,7 +108,7 @@ impl MachineFlags {
     }
 }
 
-/// This program again, to do a pass under a simulator.
+/// The command line of a pass under a simulator.
 pub fn pass() -> anyhow::Result<Vec<std::ffi::OsString>> {
     Ok(vec![this_program()?.into_os_string(), "simulated-pass".into()])
 }
@@ -116,7 +117,7 @@ fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("this program's own file is not known")
 }
 
-/// This program again, as the process that watches over the knobs.
+/// The command of the supervisor process for the knobs.
 fn supervisor(program: &Path, folder: &Path, root: Option<&Path>) -> Command {
     let mut command = Command::new(program);
     command.args(["knob", "supervise"]).arg(folder);
@@ -126,7 +127,7 @@ fn supervisor(program: &Path, folder: &Path, root: Option<&Path>) -> Command {
     command
 }
 
-/// The command of the process that watches over knobs which `knob set` turns.
+/// The command of the supervisor of knobs that `knob set` turns.
 pub fn supervisor_command(folder: &Path, root: Option<&Path>) -> anyhow::Result<Command> {
     Ok(supervisor(&this_program()?, folder, root))
 }

@@ -1,4 +1,4 @@
-//! The program: all of it is in the library, where tests see the definition of its command line.
+//! The program is in the library, so that tests can use the definition of its command line.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

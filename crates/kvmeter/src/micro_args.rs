@@ -14,12 +14,12 @@ use crate::micro_net_args::{Flow, Pingpong};
 #[command(after_help = "Examples:\n  \
     kvmeter micro stream                                 memory bandwidth with all cores\n  \
     kvmeter micro stream --threads 1,2,4 --size 16KiB..256MiB\n  \
-    kvmeter micro hog --rate 10GB/s --cpus 2,3 --time 1m  takes bandwidth away from others\n  \
-    kvmeter micro latency --cpus 3 --pages huge          caches and memory, found by themselves\n  \
+    kvmeter micro hog --rate 10GB/s --cpus 2,3 --time 1m  consumes bandwidth\n  \
+    kvmeter micro latency --cpus 3 --pages huge          caches and memory\n  \
     kvmeter micro pingpong --transport tcp,unix,udp       round trips over loopback\n  \
     kvmeter micro flow --stride 64,4096                   a stream, touched as it comes\n  \
     kvmeter micro clock                                  what reading the time costs\n\n\
-    All of them say with --json what the machine is and whether it was quiet.")]
+    With --json each also reports the machine and whether it was quiet.")]
 pub struct Micro {
     #[command(subcommand)]
     pub verb: MicroVerb,
@@ -29,24 +29,24 @@ pub struct Micro {
 pub enum MicroVerb {
     /// Memory bandwidth by STREAM's four kernels: copy, scale, add, triad
     Stream(Stream),
-    /// Takes a given memory bandwidth away from others, and says what it really took
+    /// Consumes a given memory bandwidth, and reports the consumed one
     Hog(Hog),
-    /// What a load costs that waits for the one before it, by size; finds the caches
+    /// Latency of dependent loads, by size; finds the caches
     Latency(Latency),
-    /// What reading each clock costs, and how fine it is
+    /// Cost and resolution of each clock
     Clock(Costs),
-    /// What the kernel's simplest services cost
+    /// Cost of simple system calls
     Syscall(Costs),
-    /// What handing work to another thread costs, on one CPU and between two
+    /// Cost of handing work to another thread, on one CPU and between two
     Switch(Costs),
     /// Round trips between a client and a server, by message size, transport and connections
     Pingpong(Box<Pingpong>),
-    /// A stream to a receiver that touches what it got with a stride and a reuse distance
+    /// A stream to a receiver that touches the data with a stride and a reuse distance
     Flow(Box<Flow>),
 }
 
 #[derive(Debug, Args)]
-pub struct Where {
+pub struct PlacementFlags {
     /// The CPUs, such as 0-3,8 [default: those that kvmeter may use, one thread of a core first]
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
@@ -56,7 +56,7 @@ pub struct Where {
     /// Ends when the process that started it ends
     #[arg(long, hide = true)]
     pub with_parent: bool,
-    /// Who is told when the measured window opens and closes
+    /// Socket that is notified when the measured window opens and closes
     #[arg(long, value_name = "NAME", hide = true)]
     pub tell_window: Option<String>,
 }
@@ -72,8 +72,8 @@ pub struct MemoryFlags {
         hide_default_value = true
     )]
     pub pages: PageSize,
-    /// Where the memory lies: with the thread that touches it first, on one NUMA node, or on all
-    /// in turn
+    /// Placement of the memory: at the thread that touches it first, on one NUMA node, or
+    /// interleaved over all
     #[arg(
         long,
         value_name = "first-touch|node:N|interleave",
@@ -86,7 +86,7 @@ pub struct MemoryFlags {
 #[derive(Debug, Args)]
 pub struct Stream {
     #[command(flatten)]
-    pub at: Where,
+    pub at: PlacementFlags,
     /// Numbers of threads [default: one a CPU]
     #[arg(long, short = 'j', value_name = "N,...", value_delimiter = ',')]
     pub threads: Vec<usize>,
@@ -94,10 +94,10 @@ pub struct Stream {
     /// [default: four times the last-level caches]
     #[arg(long, value_name = "SIZES")]
     pub size: Option<Sizes>,
-    /// Rounds that count, at least
+    /// The fewest rounds that count
     #[arg(long, value_name = "N", default_value_t = micro::stream::ROUNDS)]
     pub rounds: usize,
-    /// Rounds go on for so long, for each number of threads and size
+    /// Time of the rounds, for each number of threads and size
     #[arg(long, short, value_name = "TIME", default_value = "1s")]
     pub time: Span,
     /// Through the caches, as compilers write STREAM's loops, or past them in all four kernels
@@ -110,17 +110,17 @@ pub struct Stream {
 #[derive(Debug, Args)]
 pub struct Hog {
     #[command(flatten)]
-    pub at: Where,
-    /// Bytes a second of all CPUs together [default: as many as they can move]
+    pub at: PlacementFlags,
+    /// Bytes a second of all CPUs together [default: unlimited]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<ByteRate>,
     /// How long
     #[arg(long, short, value_name = "TIME", default_value = "10s")]
     pub time: Span,
-    /// What crosses the memory bus
+    /// Traffic on the memory bus
     #[arg(long, value_name = "read|update|write", default_value_t, hide_default_value = true)]
     pub traffic: Traffic,
-    /// Bytes that each thread goes around in [default: four times the last-level caches]
+    /// Working set of each thread [default: four times the last-level caches]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
     /// Until standard input ends; each line of it is answered with what was moved so far
@@ -133,18 +133,18 @@ pub struct Hog {
 #[derive(Debug, Args)]
 pub struct Latency {
     #[command(flatten)]
-    pub at: Where,
+    pub at: PlacementFlags,
     /// Sizes: 32KiB,1GiB, or 4KiB..1GiB for four an octave [default: 4KiB to eight times the
     /// last-level cache]
     #[arg(long, value_name = "SIZES")]
     pub size: Option<Sizes>,
-    /// From one load's place to the next one in memory
+    /// Distance of loads in memory
     #[arg(long, value_name = "SIZE", default_value = "64")]
     pub stride: Bytes,
     /// How long each size is measured
     #[arg(long, short, value_name = "TIME", default_value = "50ms")]
     pub time: Span,
-    /// Of the random order
+    /// Seed of the random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     #[command(flatten)]
@@ -154,7 +154,7 @@ pub struct Latency {
 #[derive(Debug, Args)]
 pub struct Costs {
     #[command(flatten)]
-    pub at: Where,
+    pub at: PlacementFlags,
     /// How long each is measured
     #[arg(long, short, value_name = "TIME", default_value = "200ms")]
     pub time: Span,
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_as_people_write_them() {
+    fn parses_sizes() {
         let double = |from: u64, to: u64| {
             std::iter::successors(Some(from), |size| Some(size * 2))
                 .take_while(|size| *size <= to)
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_cpus() {
+    fn parses_cpu_lists() {
         assert_eq!("0-2,8".parse(), Ok(CpuList(vec![0, 1, 2, 8])));
         for text in ["", "x", "3-1"] {
             assert!(text.parse::<CpuList>().is_err(), "{text}");

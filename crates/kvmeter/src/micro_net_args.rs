@@ -4,17 +4,17 @@ use clap::{Args, ValueEnum, ValueHint};
 use micro::net::{ServerLimits, Stack, Transport};
 use model::{Bytes, Count, Rate, Span};
 
-use crate::micro_args::{CpuList, Sizes, Where};
+use crate::micro_args::{CpuList, PlacementFlags, Sizes};
 
-/// Where a server listens unless it says another port.
+/// The default port of a server.
 pub const PORT: u16 = 9378;
 
-/// What a server does for clients unless its flags say otherwise.
+/// The default limits of a server.
 const LIMITS: ServerLimits = ServerLimits::DEFAULT;
 
-/// Heading of what concerns where the two ends are.
+/// Heading of flags for the two ends.
 const ENDS: &str = "Ends";
-/// Heading of what concerns DPDK.
+/// Heading of flags for DPDK.
 const DPDK: &str = "DPDK";
 
 #[derive(Debug, Args)]
@@ -56,14 +56,14 @@ pub struct Flow {
     pub rate: Option<Rate>,
 }
 
-/// Who moves the data.
+/// The network stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StackFlag {
     Kernel,
     Dpdk,
 }
 
-/// What the kernel carries it with.
+/// The transport of the kernel's stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TransportFlag {
     Tcp,
@@ -84,8 +84,8 @@ impl From<TransportFlag> for Transport {
 #[derive(Debug, Args)]
 pub struct NetFlags {
     #[command(flatten)]
-    pub at: Where,
-    /// Who moves the data; with both, each cell is measured with either
+    pub at: PlacementFlags,
+    /// The network stack; with both, each cell is measured with either
     #[arg(
         long,
         value_name = "STACK,...",
@@ -94,7 +94,7 @@ pub struct NetFlags {
         default_value = "kernel"
     )]
     pub stack: Vec<StackFlag>,
-    /// What the kernel's stack carries it with
+    /// The transport of the kernel's stack
     #[arg(long, value_name = "NAME,...", value_enum, value_delimiter = ',', default_value = "tcp")]
     pub transport: Vec<TransportFlag>,
     /// Bytes of a message: 64,1KiB, or 1..1MiB for every fourth power of two [default: 1..1MiB;
@@ -110,16 +110,16 @@ pub struct NetFlags {
     /// How long each cell is measured [default: 1s; 1m with --messages]
     #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<Span>,
-    /// Messages of a cell, where that ends it sooner
+    /// The most messages of a cell
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub messages: Option<Count>,
-    /// Before each cell, not counted
+    /// Warm-up of each cell
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "100ms")]
     pub warm_up: Span,
-    /// Without an answer for so long a datagram or frame is lost, and a stream has failed
+    /// Time without an answer after which a datagram or frame is lost, and a stream has failed
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "1s")]
     pub timeout: Span,
-    /// Both ends ask for data without ever sleeping
+    /// Both ends poll without sleeping
     #[arg(long)]
     pub busy_poll: bool,
     /// Send and receive buffer of each socket [default: the kernel's]
@@ -128,11 +128,11 @@ pub struct NetFlags {
     /// Leave the threads to the scheduler
     #[arg(long)]
     pub no_pin: bool,
-    /// Be the server for clients elsewhere: HOST, HOST:PORT or /PATH; port 9378 unless it says
-    /// another, 0 for any free one
+    /// Serve clients on other machines: HOST, HOST:PORT or /PATH; port 9378 unless it says another,
+    /// 0 for any free one
     #[arg(long, value_name = "ADDRESS", conflicts_with = "connect", help_heading = ENDS)]
     pub listen: Option<String>,
-    /// With --listen: the longest message that a client may ask for
+    /// With --listen: the longest message that a client may request
     #[arg(long, value_name = "SIZE", requires = "listen", default_value_t = Bytes(LIMITS.size),
         help_heading = ENDS)]
     pub max_size: Bytes,
@@ -140,7 +140,7 @@ pub struct NetFlags {
     #[arg(long, value_name = "N", requires = "listen", default_value_t = LIMITS.connections,
         help_heading = ENDS)]
     pub max_connections: u32,
-    /// With --listen: the most memory that a client may have it hold, for all connections together
+    /// With --listen: the most memory for all connections of a client
     #[arg(long, value_name = "SIZE", requires = "listen", default_value_t = Bytes(LIMITS.memory),
         help_heading = ENDS)]
     pub max_memory: Bytes,
@@ -168,25 +168,25 @@ pub struct NetFlags {
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true, requires = "server_port",
         help_heading = DPDK)]
     pub server_eal: Option<String>,
-    /// Frames of DPDK's pool: more of them can be held back
+    /// Frames of DPDK's pool
     #[arg(long, value_name = "N", default_value = "16384", help_heading = DPDK)]
     pub frames: Count,
     /// The largest payload of a frame
     #[arg(long, value_name = "SIZE", default_value_t = 1500, help_heading = DPDK)]
     pub mtu: u16,
-    /// Ends after its first client, or when none comes for so long
+    /// Ends after its first client, or after this time without one
     #[arg(long, hide = true, requires = "listen")]
     pub alone_for: Option<Span>,
-    /// The process in which DPDK's environment runs, which may be ended by it
+    /// Runs as the child process for DPDK's environment, which may terminate it
     #[arg(long, hide = true)]
     pub inner: bool,
-    /// Where the server is that was started for it
+    /// Address of the server that was started for it
     #[arg(long, hide = true, requires = "inner")]
     pub inner_connect: Option<String>,
 }
 
 impl NetFlags {
-    /// What a server does for clients: whatever makes sense, where it was started for its own.
+    /// The limits of a server: none if it was started for this client.
     pub fn limits(&self) -> ServerLimits {
         if self.alone_for.is_some() {
             return ServerLimits::NONE;

@@ -1,5 +1,4 @@
-//! What the doctor says of stores behind a network: what can be asked, how, and what can be
-//! seen of the servers.
+//! Checks of the doctor for networked stores: protocols, engines, and server latency.
 
 use host::{DoctorCheck, DoctorState};
 use reactor::Engine;
@@ -7,22 +6,22 @@ use server::launch::{LaunchError, PROGRAMS, installed};
 use server::tap::Tap;
 use store::{ADAPTERS, Adapter, DataLocation};
 
-/// What the remedy says where everything would have to be another machine.
+/// The remedy for a lack of kernel features.
 const ANOTHER_KERNEL: &str = "run on a Linux whose kernel and container allow it";
 
 /// Every check of the group `network`.
 pub fn network_checks() -> Vec<DoctorCheck> {
     let mut checks: Vec<DoctorCheck> = ADAPTERS.iter().filter_map(protocols).collect();
     checks.extend(Engine::ALL.map(engine));
-    checks.push(judged(
+    checks.push(check(
         "receive-timestamps",
-        "the kernel tells when it got an answer, so that the client's own wake-up is told apart",
+        "the kernel timestamps answers, which separates the client's own wake-up",
         match reactor::stamps_available() {
             Ok(()) => Ok("SO_TIMESTAMPNS on TCP".to_owned()),
             Err(error) => Err((error.to_string(), ANOTHER_KERNEL.to_owned())),
         },
     ));
-    checks.push(judged(
+    checks.push(check(
         "server-latency.tap",
         "a library preloaded into a server that kvmeter starts times its requests inside",
         match Tap::prepare() {
@@ -30,7 +29,7 @@ pub fn network_checks() -> Vec<DoctorCheck> {
             Err(error) => Err((error.to_string(), "set TMPDIR to another folder".to_owned())),
         },
     ));
-    checks.push(judged(
+    checks.push(check(
         "server-latency.ebpf",
         "programs on the system calls of a running server time its requests",
         match syscall_trace::available() {
@@ -47,9 +46,9 @@ pub fn network_checks() -> Vec<DoctorCheck> {
                     format!("`{binary}` is not on the PATH"),
                     format!("install the package `{package}`"),
                 ),
-                other => (other.to_string(), "install it anew".to_owned()),
+                other => (other.to_string(), "reinstall it".to_owned()),
             });
-        judged(&format!("server.{}", program.name()), why, found)
+        check(&format!("server.{}", program.name()), why, found)
     }));
     checks
 }
@@ -60,24 +59,23 @@ fn protocols(adapter: &Adapter) -> Option<DoctorCheck> {
         return None;
     }
     let option = adapter.options.iter().find(|option| option.name == "protocol")?;
-    let why =
-        format!("chosen by ?protocol=NAME in the URL; {} unless told otherwise", option.default);
+    let why = format!("chosen by ?protocol=NAME in the URL; {} by default", option.default);
     let found = option.what.replace('`', "");
-    Some(judged(&format!("protocols.{}", adapter.scheme), &why, Ok(found)))
+    Some(check(&format!("protocols.{}", adapter.scheme), &why, Ok(found)))
 }
 
 fn engine(engine: Engine) -> DoctorCheck {
-    let why = "how one thread asks over many connections: `bench --engine`";
+    let why = "how one thread serves many connections: `bench --engine`";
     let found = match engine.available() {
-        Ok(()) if engine == Engine::cheapest() => Ok("available, and used by itself".to_owned()),
+        Ok(()) if engine == Engine::cheapest() => Ok("available, and used by default".to_owned()),
         Ok(()) => Ok("available".to_owned()),
         Err(not) => Err((not.why, "nothing: epoll is used, and gives the same results".to_owned())),
     };
-    judged(&format!("engine.{engine}"), why, found)
+    check(&format!("engine.{engine}"), why, found)
 }
 
-/// Found, or the reason why not and what to do.
-fn judged(name: &str, why: &str, found: Result<String, (String, String)>) -> DoctorCheck {
+/// A check: available, or the reason and remedy.
+fn check(name: &str, why: &str, found: Result<String, (String, String)>) -> DoctorCheck {
     let (state, found, remedy) = match found {
         Ok(found) => (DoctorState::Ok, found, None),
         Err((reason, remedy)) => (DoctorState::Unavailable, reason, Some(remedy)),

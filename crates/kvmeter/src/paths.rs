@@ -5,8 +5,8 @@ use model::tilde::unexpanded;
 
 use crate::exit::request;
 
-/// Refuses a `~` that the shell left alone, as in `--out=~/results.sqlite`, before a folder of that
-/// name is made.
+/// Refuses a `~` that the shell did not expand, as in `--out=~/results.sqlite`, which would create
+/// a folder of that name.
 pub fn check(command: &Command, matches: &ArgMatches) -> anyhow::Result<()> {
     for arg in command.get_arguments().filter(|arg| is_path(arg)) {
         let values = matches.try_get_raw(arg.get_id().as_str()).ok().flatten();
@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    /// What takes a path says so, and is looked at.
+    /// Every argument of type `PathBuf` has a value hint and is checked.
     fn hints(command: &Command) {
         for arg in command.get_arguments() {
             if arg.get_value_parser().type_id() == TypeId::of::<PathBuf>() {
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_of_the_command_line_is_looked_at() {
+    fn every_path_of_the_command_line_is_checked() {
         hints(&crate::command());
         let check = |args: &[&str]| {
             let command = crate::command();

@@ -1,15 +1,14 @@
 //! Whether this processor has the instructions that this program was compiled for.
 //!
-//! This runs before anything else, and is itself compiled for them: plain tests of bits and texts
-//! that are there already, of which the compiler makes nothing that an older processor lacks.
+//! This runs before anything else and is itself compiled for them, so it uses only bit tests and
+//! static strings, which need no newer instructions.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Ends the program in a sentence where it would end by a signal.
+/// Reports missing instructions, which would otherwise kill the program by a signal.
 ///
-/// # Errors
-/// Something is missing: the exit code, after what it is was told.
+/// # Errors The exit code, after the missing instruction set was printed.
 pub fn check() -> Result<(), ExitCode> {
     let Some(missing) = missing() else { return Ok(()) };
     let mut stderr = std::io::stderr();
@@ -18,13 +17,13 @@ pub fn check() -> Result<(), ExitCode> {
         missing,
         ", for which this kvmeter was built; build it here with RUSTFLAGS=\"-C target-cpu=native\"\n",
     ] {
-        // Whether anybody reads it changes nothing.
+        // A closed stderr is ignored.
         let _ = stderr.write_all(text.as_bytes());
     }
     Err(ExitCode::from(2))
 }
 
-/// The first one: levels v2 and v3 of the x86-64 ABI, of which `RUSTFLAGS` may have asked for any.
+/// The first missing one of levels v2 and v3 of the x86-64 ABI, which `RUSTFLAGS` may have enabled.
 #[cfg(target_arch = "x86_64")]
 fn missing() -> Option<&'static str> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -58,7 +57,7 @@ fn missing() -> Option<&'static str> {
     None
 }
 
-/// Every 64-bit Arm processor has what the baseline asks for.
+/// Every 64-bit Arm processor supports the baseline.
 #[cfg(not(target_arch = "x86_64"))]
 fn missing() -> Option<&'static str> {
     None

@@ -1,8 +1,8 @@
 //! Every flag that a message names exists for each verb that shows the message.
 //!
-//! The flags are those of the command's own definition, the messages all texts in the sources. A
-//! flag behind a verb (`doctor --store`, `kvmeter run ... --out`) is one of that verb; of the
-//! others the table below says which verbs show the texts of a file.
+//! The flags are those of the command's definition, the messages all texts in the sources. A flag
+//! after a verb (`doctor --store`, `kvmeter run ... --out`) belongs to that verb; for others the
+//! table below lists the verbs that show the texts of a file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,22 +12,22 @@ use clap::{Command, CommandFactory};
 
 use crate::args::Cli;
 
-enum Shown {
+enum MessageContext {
     /// By each of these verbs.
     By(&'static [&'static str]),
-    /// By one verb or another: help, definitions, what is passed to a child.
+    /// By any verb: help, definitions, arguments of child processes.
     Somewhere,
     /// Another program's flags.
     Foreign,
 }
 
-use Shown::{By, Foreign, Somewhere};
+use MessageContext::{By, Foreign, Somewhere};
 
-const LOADS: Shown = By(&["bench", "search"]);
-const ALL_LOADS: Shown = By(&["bench", "search", "run"]);
+const LOADS: MessageContext = By(&["bench", "search"]);
+const ALL_LOADS: MessageContext = By(&["bench", "search", "run"]);
 
-/// The longest beginning of a path counts.
-const SHOWN: &[(&str, Shown)] = &[
+/// The longest matching prefix applies.
+const SHOWN: &[(&str, MessageContext)] = &[
     ("agents/src", LOADS),
     ("agents/src/flags.rs", Somewhere),
     ("analyse/src", LOADS),
@@ -51,10 +51,10 @@ const SHOWN: &[(&str, Shown)] = &[
     ("kvmeter/src/cost_flags.rs", By(&["cost"])),
     ("kvmeter/src/devices.rs", By(&["run"])),
     ("kvmeter/src/flags.rs", LOADS),
-    ("kvmeter/src/kept.rs", LOADS),
+    ("kvmeter/src/results_target.rs", LOADS),
     ("kvmeter/src/network_checks.rs", By(&["doctor"])),
     ("kvmeter/src/store_options.rs", By(&["doctor"])),
-    ("kvmeter/src/sweep.rs", By(&["bench"])),
+    ("kvmeter/src/rate_sweep.rs", By(&["bench"])),
     ("micro/src/net", Somewhere),
     ("micro/src/precondition", By(&["precondition"])),
     // Of a loop device's or a partition's own tools.
@@ -83,10 +83,10 @@ const SHOWN: &[(&str, Shown)] = &[
     ("tap/src/preload.rs", Foreign),
 ];
 
-/// Where a file of a study takes the place of a flag, a text that names its key or table helps.
+/// In a study the file replaces flags, so a text may name its key or table instead.
 const STUDIES: [&str; 3] = ["[probes]", "of a study", "` (--"];
 
-/// The long flags of each verb, its own verbs' among them.
+/// The long flags of each verb and its subcommands.
 fn flags() -> BTreeMap<String, Vec<String>> {
     fn of(command: &Command) -> Vec<String> {
         let own = command.get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned));
@@ -108,7 +108,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The flags of a line, each with what stands before it.
+/// The flags of a line, each with the text before it.
 fn mentions(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.match_indices("--").filter_map(|(at, _)| {
         let before = &line[..at];
@@ -122,7 +122,7 @@ fn mentions(line: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The verb that a flag stands behind: `kvmeter VERB ... --flag`, or directly.
+/// The verb before a flag: `kvmeter VERB ... --flag`, or directly.
 fn named_verb<'a>(before: &'a str, verbs: &BTreeMap<String, Vec<String>>) -> Option<&'a str> {
     let word = |text: &'a str| text.split([' ', '`', '"', '\'']).find(|word| !word.is_empty());
     let behind = before.rsplit_once("kvmeter ").and_then(|(_, rest)| word(rest));
@@ -142,7 +142,7 @@ fn flags_that_messages_name_exist_where_they_are_shown() {
             sources(&folder, &mut files);
         }
     }
-    let (mut wrong, mut seen) = (Vec::new(), 0);
+    let (mut wrong, mut flags_seen) = (Vec::new(), 0);
     for file in files {
         let name = file.strip_prefix(crates).unwrap().display().to_string();
         if name.ends_with("tests.rs") || name == "kvmeter/src/remedies.rs" {
@@ -151,7 +151,7 @@ fn flags_that_messages_name_exist_where_they_are_shown() {
         let text = fs::read_to_string(&file).unwrap();
         let lines: Vec<&str> =
             text.lines().take_while(|line| !line.trim().starts_with("#[cfg(test)]")).collect();
-        let fits = |(path, _): &&(&str, Shown)| name.starts_with(path);
+        let fits = |(path, _): &&(&str, MessageContext)| name.starts_with(path);
         let shown = SHOWN.iter().filter(fits).max_by_key(|(path, _)| path.len());
         for (at, line) in lines.iter().enumerate() {
             let is_text = !line.trim_start().starts_with("//") && line.contains(['"', '`', '\\']);
@@ -176,7 +176,7 @@ fn flags_that_messages_name_exist_where_they_are_shown() {
                     }
                     (None, None) => vec!["a verb that SHOWN names"],
                 };
-                seen += 1;
+                flags_seen += 1;
                 if !lacking.is_empty() {
                     let line = line.trim();
                     wrong.push(format!("{name}:{}: --{flag} of {lacking:?}: {line}", at + 1));
@@ -185,5 +185,5 @@ fn flags_that_messages_name_exist_where_they_are_shown() {
         }
     }
     assert!(wrong.is_empty(), "flags that do not exist:\n{}", wrong.join("\n"));
-    assert!(seen > 150, "{seen} flags were found in all texts");
+    assert!(flags_seen > 150, "{flags_seen} flags were found in all texts");
 }

@@ -1,26 +1,26 @@
-//! `doctor --options`: what the options of the stores' URLs do.
+//! `doctor --options`: the options of the stores' URLs.
 
 use model::suggest::hint;
 use report::table::{ALWAYS, Align, Table};
 use store::{ADAPTERS, Adapter};
 
-use crate::exit::{Outcome, request};
-use crate::show::Show;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
 
-/// How values are written, in all stores.
+/// The syntax of values, in all stores.
 const VALUES: &str = "Sizes: 512, 64MiB, 2GiB; a number alone is in bytes. Times: 500ms, 5s, 2m; a \
-    number alone is in seconds. Switches: on, off. docs/stores.md tells more.";
+    number alone is in seconds. Switches: on, off. See docs/stores.md.";
 
-/// Prints the options of the store that `asked` names, as a scheme or a URL, or of all of them.
-pub fn print(asked: Option<&str>, json: bool, show: &Show) -> anyhow::Result<Outcome> {
-    let adapters = match asked {
+/// Prints the options of `store`, a scheme or a URL, or of all stores.
+pub fn print(store: Option<&str>, json: bool, show: &Output) -> anyhow::Result<ExitOutcome> {
+    let adapters = match store {
         None => ADAPTERS.iter().collect(),
-        Some(store) => vec![named(store)?],
+        Some(store) => vec![find_adapter(store)?],
     };
     if json {
         let all: Vec<_> = adapters.into_iter().map(object).collect();
         show.json(&all)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     let mut tables: Vec<Table> = adapters.into_iter().map(table).collect();
     if let Some(last) = tables.last_mut() {
@@ -29,10 +29,10 @@ pub fn print(asked: Option<&str>, json: bool, show: &Show) -> anyhow::Result<Out
     let parts: Vec<String> =
         tables.iter().map(|table| report::terminal::table(table, show.style())).collect();
     show.print(&parts.join("\n"))?;
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
-fn named(store: &str) -> anyhow::Result<&'static Adapter> {
+fn find_adapter(store: &str) -> anyhow::Result<&'static Adapter> {
     let scheme = store.split([':', '?']).next().unwrap_or(store);
     ADAPTERS.iter().find(|adapter| adapter.scheme == scheme).ok_or_else(|| {
         let hint = hint(scheme, ADAPTERS.iter().map(|adapter| adapter.scheme));

@@ -1,5 +1,5 @@
-//! What a study varied, checked, asked and drew: the part of an execution that makes its results
-//! file say what it means without the study's own file.
+//! What a study varied, checked, asked and drew. Kept in the results file, so that it can be
+//! interpreted without the study file.
 //!
 //! The tables `[[checks]]`, `[[questions]]` and `[[figures]]` of a study and its `published.toml`
 //! are read into these very types.
@@ -19,7 +19,7 @@ use crate::run::RunSettings;
 /// The level of each factor, by its name.
 pub type FactorLevels = BTreeMap<String, String>;
 
-/// The level of a factor of which none can be set on this machine: what was found there.
+/// The level of a factor that cannot be set on this machine.
 pub const AS_FOUND: &str = "as found";
 
 /// The design of one execution; empty for a measurement without a study, for a study that varies
@@ -35,14 +35,14 @@ pub struct Design {
     /// Cells of the design that were not run here, each with the reason.
     pub skipped: Vec<SkippedCell>,
     pub adaptive: Option<AdaptiveRepeats>,
-    /// So many repeats more, at most, of a cell while fewer of its runs are valid than there are
+    /// The most additional repeats of a cell while fewer of its runs are valid than there are
     /// repeats.
     #[serde(default)]
     pub spare_repeats: u32,
     pub checks: Vec<CheckSpec>,
     pub questions: Vec<Question>,
     pub figures: Vec<FigureSpec>,
-    /// The numbers that the study stands beside, as they were published.
+    /// Published numbers that the study is compared with.
     pub published: Option<PublishedFigures>,
     /// The smaller (or larger) version of the study that was run instead of the study itself.
     pub scale: Option<ChosenScale>,
@@ -56,7 +56,7 @@ pub enum DesignKind {
     /// Every combination of levels.
     #[default]
     Factorial,
-    /// The baseline, and each level of each factor on its own beside it.
+    /// The baseline, and each level of each factor varied alone.
     OneAtATime,
     /// The cells that the study lists.
     List,
@@ -72,7 +72,7 @@ pub struct Factor {
     /// In the order in which the study has them, as they stand in a run's `factor.NAME`; of a
     /// factor that cannot be turned on this machine only [`AS_FOUND`].
     pub levels: Vec<String>,
-    /// Where it varies at all; everywhere if empty.
+    /// The conditions under which it varies; everywhere if empty.
     #[serde(default)]
     pub within: Conditions,
 }
@@ -98,7 +98,7 @@ impl Design {
         self.factors.iter().find(|factor| factor.name == name)
     }
 
-    /// The levels at which a run stands, of those factors that vary there.
+    /// A run's levels of the factors that vary there.
     pub fn levels_of(&self, settings: &RunSettings) -> FactorLevels {
         let level =
             |factor: &Factor| Some((factor.name.clone(), settings.get(&factor.setting())?.clone()));
@@ -174,11 +174,11 @@ pub struct Question {
     pub metric: Option<String>,
     /// Its main effect.
     pub factor: Option<String>,
-    /// Their main effects and what they do together.
+    /// Their main effects and interactions.
     pub factors: Vec<String>,
     /// The metrics of a Pareto front.
     pub pareto: Vec<String>,
-    /// The factor, or setting, over whose levels the load is graduated: how power follows it.
+    /// The factor, or setting, whose levels graduate the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graduated: Option<String>,
     /// The runs from which it is answered.
@@ -204,7 +204,7 @@ pub struct FigureSpec {
     /// The runs that it shows.
     #[serde(rename = "where")]
     pub within: Conditions,
-    /// [`PublishedSeries::id`] of what is drawn beside.
+    /// [`PublishedSeries::id`] of the published points that are drawn with it.
     pub published: Option<String>,
 }
 
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_hides_the_setting_of_its_name() {
+    fn a_factor_takes_precedence_over_a_setting_of_its_name() {
         assert_eq!(value_of(&settings(), "smt"), Some("on"));
         assert_eq!(value_of(&settings(), "store"), Some("memcached"));
         assert_eq!(value_of(&settings(), "idle"), None);

@@ -3,9 +3,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
-/// Everything that can go wrong with a results file, each with what to do about it.
+/// An error of a results file, with what to do about it.
 #[derive(Debug, Error)]
-pub enum Error {
+pub enum RecordError {
     #[error("there is no results file {}", .0.display())]
     Missing(PathBuf),
     #[error("there is no folder {}; make it first", .0.display())]
@@ -14,7 +14,7 @@ pub enum Error {
     Exists(PathBuf),
     #[error("{} is not a file; name the results file itself", .0.display())]
     NotAFile(PathBuf),
-    #[error("{} is empty: no run was kept in it; delete it", .0.display())]
+    #[error("{} is empty: it holds no run; delete it", .0.display())]
     Empty(PathBuf),
     #[error("{} is not a results file of kvmeter (it is not a SQLite database); name another file", .0.display())]
     NotResults(PathBuf),
@@ -24,7 +24,7 @@ pub enum Error {
         "{} has schema version {found}, this kvmeter knows versions up to {known}: upgrade kvmeter to read it",
         path.display()
     )]
-    Newer { path: PathBuf, found: i64, known: i64 },
+    NewerSchema { path: PathBuf, found: i64, known: i64 },
     #[error(
         "{} is damaged or was cut short ({detail}); copy it again from where it came from, or save what is left with `sqlite3 {} .recover`",
         path.display(), path.display()
@@ -38,14 +38,14 @@ pub enum Error {
     #[error("another kvmeter ({holder}) is writing to {}; wait until it ends, or name another file", path.display())]
     Locked { path: PathBuf, holder: String },
     #[error(transparent)]
-    Stranger(safe_file::FileError),
+    UnsafeFile(safe_file::FileError),
     #[error("another program keeps {} busy; close it and try again", .0.display())]
     Busy(PathBuf),
-    #[error("no space is left on the disk of {}; every run that was kept before is safe", .0.display())]
+    #[error("no space is left on the disk of {}; all runs stored before are safe", .0.display())]
     Full(PathBuf),
     #[error(
-        "the disk of {} has not the {} KiB free that are set aside for the results of a run; make \
-         room, or name a file on another disk with --out",
+        "the disk of {} lacks the {} KiB that are reserved for the results of a run; free some \
+         space, or name a file on another disk with --out",
         path.display(), bytes.div_ceil(1024)
     )]
     NoRoom { path: PathBuf, bytes: u64 },
@@ -57,7 +57,7 @@ pub enum Error {
     )]
     Unreadable(PathBuf),
     #[error(
-        "the last writer of {} was killed while it kept a run; open the file once where it can be written, together with its `-journal`, to undo that half",
+        "the last writer of {} was killed while it wrote a run; open the file once where it can be written, together with its `-journal`, to roll the incomplete run back",
         .0.display()
     )]
     Interrupted(PathBuf),
@@ -69,12 +69,12 @@ pub enum Error {
         first.display(), second.display()
     )]
     ExecutionTwice { first: PathBuf, second: PathBuf, id: String, study: String },
-    #[error("{} has no execution {id}; it has to begin before its runs are kept", path.display())]
+    #[error("{} has no execution {id}; begin it before its runs are stored", path.display())]
     UnknownExecution { path: PathBuf, id: String },
     #[error("{} has run {ordinal} of execution {execution} already (or its id {id})", path.display())]
     RunExists { path: PathBuf, execution: String, ordinal: u32, id: String },
-    #[error("run {id} cannot be kept: {what}")]
-    Unkeepable { id: String, what: String },
+    #[error("run {id} cannot be stored: {what}")]
+    InvalidRecord { id: String, what: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", path.display())]
@@ -83,7 +83,7 @@ pub enum Error {
     Filter(#[from] FilterError),
 }
 
-/// A selection (`FILE?key=value&...`) that cannot be meant as it is written.
+/// An invalid selection (`FILE?key=value&...`).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FilterError {
     #[error("`{0}` is not a condition; write key=value, several joined by `&`")]
@@ -91,62 +91,70 @@ pub enum FilterError {
     #[error("no run has a setting `{key}`; {hint}")]
     UnknownKey { key: String, hint: String },
     #[error("no run has {wanted}; {exists}")]
-    Nothing { wanted: String, exists: String },
-    #[error("no run has been kept yet, so none has {wanted}")]
+    NoMatch { wanted: String, exists: String },
+    #[error("no run has been stored yet, so none has {wanted}")]
     NoRuns { wanted: String },
 }
 
-impl Error {
-    /// What a failure of SQLite means for the person whose file it is.
-    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Error {
+impl RecordError {
+    /// Maps a failure of SQLite to what the user can do about it.
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> RecordError {
         let path = path.to_owned();
         match source.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => Error::NotResults(path),
-            Some(ErrorCode::DatabaseCorrupt) => Error::Damaged { path, detail: source.to_string() },
-            Some(ErrorCode::TooBig) => Error::Damaged {
+            Some(ErrorCode::NotADatabase) => RecordError::NotResults(path),
+            Some(ErrorCode::DatabaseCorrupt) => {
+                RecordError::Damaged { path, detail: source.to_string() }
+            }
+            Some(ErrorCode::TooBig) => RecordError::Damaged {
                 path,
-                detail: "a value in it is longer than any of ours".to_owned(),
+                detail: "a value in it is longer than kvmeter writes any".to_owned(),
             },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy(path),
-            Some(ErrorCode::DiskFull) => Error::Full(path),
-            Some(ErrorCode::ReadOnly) if readonly_for_rollback(&source) => Error::Interrupted(path),
-            Some(ErrorCode::ReadOnly) => Error::ReadOnly(path),
-            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Error::Unreadable(path),
-            _ if is_out_of_shape(&source) => Error::Damaged { path, detail: source.to_string() },
-            _ => Error::Sqlite { path, source },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RecordError::Busy(path),
+            Some(ErrorCode::DiskFull) => RecordError::Full(path),
+            Some(ErrorCode::ReadOnly) if readonly_for_rollback(&source) => {
+                RecordError::Interrupted(path)
+            }
+            Some(ErrorCode::ReadOnly) => RecordError::ReadOnly(path),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                RecordError::Unreadable(path)
+            }
+            _ if is_schema_mismatch(&source) => {
+                RecordError::Damaged { path, detail: source.to_string() }
+            }
+            _ => RecordError::Sqlite { path, source },
         }
     }
 
-    pub(crate) fn io(path: &Path, source: std::io::Error) -> Error {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> RecordError {
         let path = path.to_owned();
         match source.kind() {
-            std::io::ErrorKind::NotFound => Error::Missing(path),
+            std::io::ErrorKind::NotFound => RecordError::Missing(path),
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                Error::Full(path)
+                RecordError::Full(path)
             }
-            std::io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly(path),
-            std::io::ErrorKind::PermissionDenied => Error::Unreadable(path),
-            _ => Error::Io { path, source },
+            std::io::ErrorKind::ReadOnlyFilesystem => RecordError::ReadOnly(path),
+            std::io::ErrorKind::PermissionDenied => RecordError::Unreadable(path),
+            _ => RecordError::Io { path, source },
         }
     }
 }
 
-impl From<safe_file::FileError> for Error {
-    fn from(error: safe_file::FileError) -> Error {
+impl From<safe_file::FileError> for RecordError {
+    fn from(error: safe_file::FileError) -> RecordError {
         match error {
-            safe_file::FileError::Io { path, source } => Error::io(&path, source),
-            refused => Error::Stranger(refused),
+            safe_file::FileError::Io { path, source } => RecordError::io(&path, source),
+            refused => RecordError::UnsafeFile(refused),
         }
     }
 }
 
-/// A journal has to be rolled back first, and that needs writing.
+/// Whether a journal has to be rolled back first, which needs write access.
 fn readonly_for_rollback(error: &rusqlite::Error) -> bool {
     error.sqlite_error().map(|e| e.extended_code) == Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }
 
-/// A column or table that is not what the schema says.
-fn is_out_of_shape(error: &rusqlite::Error) -> bool {
+/// Whether a column or table does not match the schema.
+fn is_schema_mismatch(error: &rusqlite::Error) -> bool {
     matches!(
         error,
         rusqlite::Error::InvalidColumnType(..)

@@ -1,4 +1,4 @@
-//! The figures of a distribution, under the names that they have everywhere.
+//! The figures of a distribution under their common names.
 
 use model::Distribution;
 

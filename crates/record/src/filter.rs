@@ -9,12 +9,12 @@ use model::suggest;
 use crate::error::FilterError;
 use crate::load::RunHead;
 
-/// The keys that every run has, beside its settings.
-const OF_EVERY_RUN: [&str; 5] = ["execution", "label", "phase", "study", "valid"];
+/// The keys that every run has in addition to its settings.
+const COMMON_KEYS: [&str; 5] = ["execution", "label", "phase", "study", "valid"];
 /// Settings that are known even in a file none of whose runs has them.
 const COMMON_SETTINGS: [&str; 2] = ["store", "workload"];
 /// How many values of a key an error lists.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// Conditions on runs, all of which have to hold. A key that is named more than once holds
 /// if any of its values does. The default has none and selects every run.
@@ -24,7 +24,7 @@ const LISTED: usize = 12;
 /// or the beginning of it). In text, `%26` stands for `&` and `%25` for `%`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunFilter {
-    wanted: BTreeMap<String, BTreeSet<String>>,
+    conditions: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl RunFilter {
@@ -36,16 +36,16 @@ impl RunFilter {
     /// Adds a condition; with the same key again, an alternative.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: impl Into<String>) -> RunFilter {
-        self.wanted.entry(key.into()).or_default().insert(value.into());
+        self.conditions.entry(key.into()).or_default().insert(value.into());
         self
     }
 
     pub fn is_all(&self) -> bool {
-        self.wanted.is_empty()
+        self.conditions.is_empty()
     }
 
     /// The runs for which every condition holds, in their order.
-    pub(crate) fn choose<'a>(&self, heads: &'a [RunHead]) -> Result<Vec<&'a RunHead>, FilterError> {
+    pub(crate) fn select<'a>(&self, heads: &'a [RunHead]) -> Result<Vec<&'a RunHead>, FilterError> {
         if self.is_all() {
             return Ok(heads.iter().collect());
         }
@@ -53,7 +53,7 @@ impl RunFilter {
             return Err(FilterError::NoRuns { wanted: self.to_string() });
         }
         let known = known_keys(heads);
-        for key in self.wanted.keys() {
+        for key in self.conditions.keys() {
             if !known.contains(key.as_str()) {
                 let hint = suggest::hint(key, known.iter().copied());
                 return Err(FilterError::UnknownKey { key: key.clone(), hint });
@@ -61,25 +61,25 @@ impl RunFilter {
         }
         let chosen: Vec<&RunHead> = heads.iter().filter(|head| self.holds(head)).collect();
         if chosen.is_empty() {
-            let exists = self.wanted.keys().map(|key| values(heads, key));
+            let exists = self.conditions.keys().map(|key| values(heads, key));
             let exists = exists.collect::<Vec<_>>().join("; ");
-            return Err(FilterError::Nothing { wanted: self.to_string(), exists });
+            return Err(FilterError::NoMatch { wanted: self.to_string(), exists });
         }
         Ok(chosen)
     }
 
     fn holds(&self, head: &RunHead) -> bool {
-        self.wanted.iter().all(|(key, wanted)| {
-            let Some(found) = value(head, key) else { return false };
+        self.conditions.iter().all(|(key, values)| {
+            let Some(value) = value_of(head, key) else { return false };
             match key.as_str() {
-                "execution" => wanted.iter().any(|start| found.starts_with(start.as_str())),
-                _ => wanted.contains(found),
+                "execution" => values.iter().any(|start| value.starts_with(start.as_str())),
+                _ => values.contains(value),
             }
         })
     }
 }
 
-fn value<'a>(head: &'a RunHead, key: &str) -> Option<&'a str> {
+fn value_of<'a>(head: &'a RunHead, key: &str) -> Option<&'a str> {
     match key {
         "execution" => Some(&head.execution),
         "label" => Some(&head.label),
@@ -92,16 +92,16 @@ fn value<'a>(head: &'a RunHead, key: &str) -> Option<&'a str> {
 
 fn known_keys(heads: &[RunHead]) -> BTreeSet<&str> {
     let settings = heads.iter().flat_map(|head| head.settings.keys().map(String::as_str));
-    settings.chain(OF_EVERY_RUN).chain(COMMON_SETTINGS).collect()
+    settings.chain(COMMON_KEYS).chain(COMMON_SETTINGS).collect()
 }
 
-/// `store: lmdb, rocksdb`: what there is to choose from.
+/// `store: lmdb, rocksdb`: the values that a key has.
 fn values(heads: &[RunHead], key: &str) -> String {
-    let found: BTreeSet<&str> = heads.iter().filter_map(|head| value(head, key)).collect();
-    let listed: Vec<&str> = found.iter().copied().take(LISTED).collect();
+    let found: BTreeSet<&str> = heads.iter().filter_map(|head| value_of(head, key)).collect();
+    let listed: Vec<&str> = found.iter().copied().take(MAX_LISTED).collect();
     match found.len() {
         0 => format!("{key}: none has it"),
-        n if n > LISTED => format!("{key}: {} and {} more", listed.join(", "), n - LISTED),
+        n if n > MAX_LISTED => format!("{key}: {} and {} more", listed.join(", "), n - MAX_LISTED),
         _ => format!("{key}: {}", listed.join(", ")),
     }
 }
@@ -133,7 +133,7 @@ fn encoded(text: &str) -> String {
 
 impl fmt::Display for RunFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let conditions = self.wanted.iter().flat_map(|(key, values)| {
+        let conditions = self.conditions.iter().flat_map(|(key, values)| {
             values.iter().map(move |value| format!("{}={}", encoded(key), encoded(value)))
         });
         f.write_str(&conditions.collect::<Vec<_>>().join("&"))
@@ -167,7 +167,7 @@ mod tests {
 
     fn chosen(text: &str) -> Vec<i64> {
         let filter: RunFilter = text.parse().unwrap();
-        filter.choose(&heads()).unwrap().iter().map(|head| head.key).collect()
+        filter.select(&heads()).unwrap().iter().map(|head| head.key).collect()
     }
 
     #[test]
@@ -183,23 +183,23 @@ mod tests {
     #[test]
     fn an_unknown_key_names_the_nearest() {
         let filter: RunFilter = "thread=2".parse().unwrap();
-        let error = filter.choose(&heads()).unwrap_err().to_string();
+        let error = filter.select(&heads()).unwrap_err().to_string();
         assert!(error.contains("`thread`") && error.contains("`threads`"), "{error}");
     }
 
     #[test]
     fn nothing_selected_lists_what_exists() {
         let filter: RunFilter = "store=rocks&workload=ycsb-a".parse().unwrap();
-        let error = filter.choose(&heads()).unwrap_err().to_string();
+        let error = filter.select(&heads()).unwrap_err().to_string();
         assert!(error.contains("store: lmdb, rocksdb"), "{error}");
         assert!(error.contains("workload: none has it"), "{error}");
-        let error = filter.choose(&[]).unwrap_err();
+        let error = filter.select(&[]).unwrap_err();
         assert!(matches!(error, FilterError::NoRuns { .. }), "{error}");
-        assert!(RunFilter::all().choose(&[]).unwrap().is_empty());
+        assert!(RunFilter::all().select(&[]).unwrap().is_empty());
     }
 
     #[test]
-    fn what_is_no_condition_is_refused() {
+    fn refuses_malformed_conditions() {
         for text in ["", "store", "=x", "store=a&", "store=a&&b=c"] {
             assert!(text.parse::<RunFilter>().is_err(), "{text:?}");
         }

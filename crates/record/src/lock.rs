@@ -1,8 +1,8 @@
 //! One writer a file. SQLite's own locks last for a transaction; this one lasts as long as
 //! the file is open for writing, so that two studies do not interleave their runs.
 //!
-//! The lock is on a file beside the results: closing any descriptor of the database itself
-//! would drop the locks that SQLite holds on it.
+//! The lock is on a file of its own: closing any descriptor of the database would drop the locks
+//! that SQLite holds on it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,50 +10,50 @@ use std::time::Duration;
 
 use safe_file::{FileError, LockError, LockOptions, LockScope};
 
-use crate::error::Error;
+use crate::error::RecordError;
 
-/// Ends with the process, however it ends; the file beside is removed when it is dropped.
+/// Released when the process ends, however it ends; the lock file is removed on drop.
 #[derive(Debug)]
 pub(crate) struct ResultsLock {
-    _held: safe_file::Lock,
+    _lock: safe_file::Lock,
 }
 
-const TERMS: LockOptions = LockOptions {
+const LOCK_OPTIONS: LockOptions = LockOptions {
     scope: LockScope::OneUser,
     timeout: Duration::from_secs(5),
     leaves_nothing: true,
 };
 
 impl ResultsLock {
-    /// Takes the lock of `results` or says at once who holds it.
-    pub fn take(results: &Path) -> Result<ResultsLock, Error> {
-        match safe_file::Lock::take(&beside(results), &TERMS) {
-            Ok(held) => Ok(ResultsLock { _held: held }),
+    /// Takes the lock of `results`, or fails with its holder.
+    pub fn take(results: &Path) -> Result<ResultsLock, RecordError> {
+        match safe_file::Lock::take(&lock_path(results), &LOCK_OPTIONS) {
+            Ok(lock) => Ok(ResultsLock { _lock: lock }),
             Err(LockError::Held { holder, .. }) => {
-                Err(Error::Locked { path: results.to_owned(), holder: holder.to_string() })
+                Err(RecordError::Locked { path: results.to_owned(), holder: holder.to_string() })
             }
             Err(LockError::File(FileError::Io { source, .. })) => Err(refused(results, source)),
-            Err(LockError::File(stranger)) => Err(stranger.into()),
+            Err(LockError::File(error)) => Err(error.into()),
         }
     }
 }
 
-fn beside(results: &Path) -> PathBuf {
-    // Two names of one file have to meet at one lock.
+fn lock_path(results: &Path) -> PathBuf {
+    // Two names of one file must share one lock.
     let mut name = results.canonicalize().unwrap_or_else(|_| results.to_owned()).into_os_string();
     name.push("-lock");
     PathBuf::from(name)
 }
 
-fn refused(results: &Path, source: std::io::Error) -> Error {
+fn refused(results: &Path, source: std::io::Error) -> RecordError {
     match source.kind() {
-        ErrorKind::PermissionDenied => Error::ReadOnly(results.to_owned()),
+        ErrorKind::PermissionDenied => RecordError::ReadOnly(results.to_owned()),
         // The results file itself may be a new one: it is its folder that is missing.
         ErrorKind::NotFound => {
             let folder = results.parent().filter(|p| !p.as_os_str().is_empty());
-            Error::NoFolder(folder.unwrap_or(results).to_owned())
+            RecordError::NoFolder(folder.unwrap_or(results).to_owned())
         }
-        _ => Error::io(results, source),
+        _ => RecordError::io(results, source),
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_holder_is_told_who_the_first_is_and_gets_it_afterwards() {
+    fn a_second_holder_is_refused_with_the_name_of_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results.sqlite");
         let first = ResultsLock::take(&results).unwrap();
@@ -75,12 +75,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_that_a_killed_writer_left_is_taken_over() {
+    fn takes_over_the_lock_file_of_a_killed_writer() {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results.sqlite");
-        std::fs::write(beside(&results), "process 1 with a long name").unwrap();
+        std::fs::write(lock_path(&results), "process 1 with a long name").unwrap();
         let _lock = ResultsLock::take(&results).unwrap();
-        let text = std::fs::read_to_string(beside(&results)).unwrap();
+        let text = std::fs::read_to_string(lock_path(&results)).unwrap();
         assert!(text.starts_with(&format!("process {} of ", std::process::id())), "{text}");
     }
 
@@ -88,17 +88,20 @@ mod tests {
     fn a_missing_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let error = ResultsLock::take(&folder.path().join("nowhere/results.sqlite")).unwrap_err();
-        assert!(matches!(&error, Error::NoFolder(path) if path.ends_with("nowhere")), "{error}");
+        assert!(
+            matches!(&error, RecordError::NoFolder(path) if path.ends_with("nowhere")),
+            "{error}"
+        );
     }
 
     #[test]
-    fn nothing_is_written_through_what_somebody_put_at_its_name() {
+    fn refuses_a_symbolic_link_in_place_of_the_lock_file() {
         let folder = tempfile::tempdir().unwrap();
         let (results, victim) = (folder.path().join("r.sqlite"), folder.path().join("victim"));
         std::fs::write(&victim, "precious").unwrap();
-        std::os::unix::fs::symlink(&victim, beside(&results)).unwrap();
+        std::os::unix::fs::symlink(&victim, lock_path(&results)).unwrap();
         let error = ResultsLock::take(&results).unwrap_err();
-        assert!(matches!(error, Error::Stranger(_)), "{error}");
+        assert!(matches!(error, RecordError::UnsafeFile(_)), "{error}");
         assert!(error.to_string().contains("is a symbolic link of user "), "{error}");
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::RecordError;
 use crate::file::ResultsFile;
 use crate::run::{Execution, Run};
 use crate::selection::RunSelection;
@@ -10,14 +10,14 @@ use crate::selection::RunSelection;
 /// Writes the executions and runs of all parts to a new file, in one transaction. Files of
 /// older schema versions are brought to this one's.
 ///
-/// Errors: `out` exists; an execution that two of the parts hold; whatever keeping a run can
-/// meet. Nothing is left at `out` then.
-pub fn merge(parts: &[RunSelection], out: &Path) -> Result<(), Error> {
+/// Errors: `out` exists; an execution that two of the parts hold; those of
+/// [`ResultsFile::write_run`]. `out` is removed then.
+pub fn merge(parts: &[RunSelection], out: &Path) -> Result<(), RecordError> {
     let mut all: Vec<(&Path, &Execution, Vec<&Run>)> = Vec::new();
     for part in parts {
         for execution in &part.executions {
             if let Some((first, ..)) = all.iter().find(|(_, known, _)| known.id == execution.id) {
-                return Err(Error::ExecutionTwice {
+                return Err(RecordError::ExecutionTwice {
                     first: first.to_path_buf(),
                     second: part.path.clone(),
                     id: execution.id.clone(),
@@ -28,13 +28,13 @@ pub fn merge(parts: &[RunSelection], out: &Path) -> Result<(), Error> {
             all.push((&part.path, execution, own.collect()));
         }
     }
-    let kept: Vec<(&Execution, Vec<&Run>)> =
+    let executions: Vec<(&Execution, Vec<&Run>)> =
         all.into_iter().map(|(_, execution, runs)| (execution, runs)).collect();
     let mut file = ResultsFile::create(out)?;
-    let written = file.keep_all(&kept);
+    let written = file.write_executions(&executions);
     if written.is_err() {
         drop(file);
-        // It is ours and holds nothing.
+        // The file is ours and empty.
         let _ = std::fs::remove_file(out);
     }
     written

@@ -1,4 +1,4 @@
-//! The vocabulary's own names (those of its serde form) as text in a column.
+//! Serde names of enum variants as text in a column.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 
-use crate::error::Error;
+use crate::error::RecordError;
 
 /// The name of a variant without fields: `Phase::Load` is `load`. Empty for anything else.
 pub(crate) fn name<T: Serialize>(value: &T) -> String {
@@ -17,12 +17,12 @@ pub(crate) fn name<T: Serialize>(value: &T) -> String {
 }
 
 /// Reads what [`name`] wrote; `what` is for the message.
-pub(crate) fn named<T: DeserializeOwned>(
+pub(crate) fn from_name<T: DeserializeOwned>(
     path: &Path,
     what: &'static str,
     name: &str,
-) -> Result<T, Error> {
-    T::deserialize(StrDeserializer::<Unknown>::new(name)).map_err(|_| Error::UnknownName {
+) -> Result<T, RecordError> {
+    T::deserialize(StrDeserializer::<Unknown>::new(name)).map_err(|_| RecordError::UnknownName {
         path: path.to_owned(),
         what,
         found: name.to_owned(),

@@ -3,15 +3,15 @@ use std::collections::BTreeMap;
 use model::{Distribution, Machine, Op, Reading, Series, ShareRange, distribution};
 use serde::{Deserialize, Serialize};
 
-use crate::asked::LatencyScope;
 use crate::design::Design;
+use crate::latency_scope::LatencyScope;
 
 /// Everything that a run depends on, flat and as text: `store`, `store.cache`, `workload`,
-/// `workload.records`, `threads`, `rate`, `repeat` ... Filters select by it, and two results
-/// that differ are explained by it.
+/// `workload.records`, `threads`, `rate`, `repeat` ... Filters select by it, and comparisons report
+/// its differences.
 pub type RunSettings = BTreeMap<String, String>;
 
-/// One invocation of `run` or `bench`: what was asked, of which machine, in which order.
+/// One invocation of `run`, `bench` or `search`: its request, machine and plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     /// Random, unique between files.
@@ -29,11 +29,11 @@ pub struct Execution {
     /// None while it runs, or if it was killed.
     pub finished_at: Option<String>,
     pub machine: Machine,
-    /// Every run that was planned, in its order. Those with a [`Run`] of the same ordinal are done.
+    /// The planned runs in their order. Those with a [`Run`] of the same ordinal are done.
     pub plan: Vec<PlannedRun>,
     /// What the study varies, checks and asks.
     pub design: Design,
-    /// What was done otherwise than planned while it ran: repeats that were dropped or added.
+    /// Deviations from the plan: repeats that were dropped or added.
     pub notes: Vec<String>,
 }
 
@@ -51,12 +51,12 @@ pub enum Phase {
     Load,
     /// The measured workload.
     Measure,
-    /// Nothing was asked and nothing measured: a simulator ran. Its figures are readings that say
-    /// so; the run has no operations and no latencies.
+    /// A simulation: its figures are readings of simulated origin; the run has no operations and no
+    /// latencies.
     Simulate,
 }
 
-/// Between which instants a latency counts. No two are ever mixed.
+/// The instants between which a latency is measured. Clocks are never mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyClock {
@@ -73,7 +73,7 @@ pub enum LatencyClock {
 }
 
 impl LatencyClock {
-    /// In the order in which a request is followed from its outermost boundary inwards.
+    /// From the outermost boundary of a request inwards.
     pub const INWARDS: [LatencyClock; 4] = [
         LatencyClock::Response,
         LatencyClock::Service,
@@ -86,9 +86,9 @@ impl LatencyClock {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopKind {
-    /// Each thread asks again when it has its answer, after an optional pause.
+    /// Each thread issues its next operation when it has its answer, after an optional pause.
     Closed { think_s: f64 },
-    /// Requests are due at instants drawn beforehand, whatever the store does.
+    /// Requests are due at instants that do not depend on the store.
     Open { rate_ops_s: f64, arrivals: String },
 }
 
@@ -124,7 +124,7 @@ impl SeriesPoint {
     }
 }
 
-/// Answers that were not what they should have been.
+/// Failed operations of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
     /// `missing`, `torn`, `other_key`, `length`, `store`, ...
@@ -141,7 +141,7 @@ pub struct HarnessTax {
     pub ns_per_op: f64,
     /// One reading of the clock.
     pub clock_ns: f64,
-    /// Making and checking one value of this workload, which the null store does not show.
+    /// Making and checking one value of this workload, which the null store does not do.
     pub verify_ns: Option<f64>,
     /// Share of the window in which the threads of the harness were neither waiting for the
     /// store nor idle until the next request was due.
@@ -153,28 +153,28 @@ pub struct HarnessTax {
     pub measured_before_run: Option<u32>,
 }
 
-/// The setting that holds the hit ratio without which a run does not count.
+/// The setting with the hit ratio that a valid run must have.
 pub const EXPECTED_HIT_RATIO: &str = "expect_hit_ratio";
 
-/// What stands in the setting `store` of a microbenchmark.
+/// The value of the setting `store` of a microbenchmark.
 pub const MICRO: &str = "micro";
-/// The same of a simulation.
+/// The value of the setting `store` of a simulation.
 pub const SIMULATE: &str = "simulate";
 
-/// One phase of one store under one workload: the unit that is kept or lost.
+/// One phase of one store under one workload: the unit that is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// Random, unique between files.
     pub id: String,
     /// [`Execution::id`].
     pub execution: String,
-    /// [`Planned::ordinal`].
+    /// [`PlannedRun::ordinal`].
     pub ordinal: u32,
     /// For people: `rocksdb ycsb-a`.
     pub label: String,
     pub phase: Phase,
     pub settings: RunSettings,
-    /// What really ran: `RocksDB 11.8.1`.
+    /// The version that ran: `RocksDB 11.8.1`.
     pub store_version: String,
     pub threads: u32,
     pub pacing: LoopKind,
@@ -184,38 +184,38 @@ pub struct Run {
     pub seconds: f64,
     /// Operations that ended in the window, failed ones included.
     pub operations: u64,
-    /// Answers that were checked against what must have been written.
+    /// Answers that were checked against the written values.
     pub verified: u64,
-    /// Reads that found nothing where the workload allows that (it deletes).
+    /// Reads that found nothing where the workload allows misses.
     pub misses: u64,
     pub failures: Vec<Failures>,
     /// Empty: the run is valid.
     pub invalid_because: Vec<String>,
-    /// What a reader should know, though the run stands: stolen time, a short window ...
+    /// Remarks on a valid run: stolen time, a short window ...
     pub warnings: Vec<String>,
     pub latencies: Vec<RunLatency>,
     pub series: Vec<SeriesPoint>,
     pub readings: Vec<Reading>,
     /// What probes sampled over the window, on the same clock as `series`.
     pub samples: Vec<Series>,
-    /// None where it was not measured, e.g. a load phase.
+    /// None where it was not measured, as in a load phase.
     pub tax: Option<HarnessTax>,
-    /// Named facts about the stream that was really asked: fingerprint, skew, redirected reads.
+    /// Named facts about the stream of operations that was issued: fingerprint, skew, redirected
+    /// reads.
     pub stream: BTreeMap<String, String>,
 }
 
-/// The sum of counts; of those of a stranger's file, as large as a count can be.
+/// The sum of counts, saturating: a file may hold any.
 pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
 impl Run {
-    /// The setting of a run by which a study looked for a maximum: which of its planned runs
-    /// waited for it.
+    /// The setting of a calibration trial: the planned run that it is for.
     pub const TRIAL_FOR: &'static str = "search.for";
 
-    /// Made to find a maximum: it is no result of its study, and what it is asked may be too much
-    /// on purpose.
+    /// Whether it is a calibration trial, which is no result of its study and may be overloaded on
+    /// purpose.
     pub fn is_trial(&self) -> bool {
         self.settings.contains_key(Run::TRIAL_FOR)
     }
@@ -224,8 +224,8 @@ impl Run {
         self.invalid_because.is_empty()
     }
 
-    /// Whether a store was asked; else it is a microbenchmark or a simulation.
-    pub fn of_store(&self) -> bool {
+    /// Whether it measures a store; else it is a microbenchmark or a simulation.
+    pub fn measures_store(&self) -> bool {
         !matches!(self.settings.get("store").map(String::as_str), Some(MICRO | SIMULATE))
     }
 
@@ -238,7 +238,7 @@ impl Run {
         total(self.failures.iter().map(|failure| failure.count))
     }
 
-    /// The clock that people mean: response where there is one.
+    /// The clock that is shown by default: response where there is one.
     pub fn clock(&self) -> LatencyClock {
         match self.pacing {
             LoopKind::Open { .. } => LatencyClock::Response,
@@ -246,20 +246,20 @@ impl Run {
         }
     }
 
-    /// The distribution of one kind of operation; of [`Asked::Any`] only where the kinds were
-    /// not told apart, as inside a server.
+    /// The distribution of one kind of operation; of [`LatencyScope::Any`] only where kinds were
+    /// not distinguished, as inside a server.
     pub fn latency(
         &self,
-        asked: impl Into<LatencyScope>,
+        scope: impl Into<LatencyScope>,
         clock: LatencyClock,
     ) -> Option<&Distribution> {
-        let asked = asked.into();
-        let found = self.latencies.iter().find(|l| l.op == asked && l.clock == clock)?;
-        Some(&found.histogram)
+        let scope = scope.into();
+        let latency = self.latencies.iter().find(|l| l.op == scope && l.clock == clock)?;
+        Some(&latency.histogram)
     }
 
     /// The latencies of all operations by one clock, added up, whether or not their kinds were
-    /// told apart. None without a sample.
+    /// distinguished. None without a sample.
     pub fn latency_of_all(&self, clock: LatencyClock) -> Option<Distribution> {
         let parts = || self.latencies.iter().filter(|latency| latency.clock == clock);
         let sum = match parts().count() {
@@ -269,22 +269,22 @@ impl Run {
         (!sum.is_empty()).then_some(sum)
     }
 
-    /// Share of the keys that reads asked for that were there; what is missing is no hit,
-    /// whether the workload lets reads miss or it is a failure.
+    /// Share of the requested keys that were there; a missing key is no hit, whether misses are
+    /// allowed or failures.
     pub fn hit_ratio(&self) -> Option<f64> {
         self.value("cache.hit_ratio")
     }
 
-    /// Whether reads may miss without a failure, or did: then the hit ratio belongs beside the
+    /// Whether reads may miss without a failure, or did: then the hit ratio is shown with the
     /// throughput.
     pub fn may_miss(&self) -> bool {
         // Only runs that go over a network have connections.
         let networked = self.settings.contains_key("connections");
-        self.misses_some() || networked && self.hit_ratio().is_some()
+        self.has_misses() || networked && self.hit_ratio().is_some()
     }
 
-    /// Some of the keys that reads asked for were not there.
-    pub fn misses_some(&self) -> bool {
+    /// Whether any requested key was missing.
+    pub fn has_misses(&self) -> bool {
         self.hit_ratio().is_some_and(|ratio| ratio < 1.0)
     }
 
@@ -292,8 +292,7 @@ impl Run {
     pub fn unexpected_hit_ratio(&self) -> Option<String> {
         let expected = self.settings.get(EXPECTED_HIT_RATIO)?;
         let Some(ratio) = self.hit_ratio() else {
-            let none =
-                format!("no read asked for a key, and a hit ratio of {expected} was expected");
+            let none = format!("there was no read, and a hit ratio of {expected} was expected");
             return (self.phase == Phase::Measure).then_some(none);
         };
         let holds = expected.parse().is_ok_and(|shares: ShareRange| shares.contains(ratio));
@@ -305,12 +304,12 @@ impl Run {
         self.reading("joules_per_op").filter(|reading| reading.value().is_some())
     }
 
-    /// Operations per second that really went out, where the loop is open.
+    /// Operations per second that were completed, where the loop is open.
     pub fn achieved_rate(&self) -> Option<f64> {
         self.value("client.achieved_rate")
     }
 
-    /// Operations per second that were to go out; none in a closed loop.
+    /// Operations per second that were to be issued; none in a closed loop.
     pub fn target_rate(&self) -> Option<f64> {
         match self.pacing {
             LoopKind::Open { rate_ops_s, .. } => Some(rate_ops_s),

@@ -1,47 +1,46 @@
-//! What a person names on the command line: a file, and which of its runs.
+//! A results file and a selection of its runs, as named on the command line.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
-use crate::extent::ReadExtent;
+use crate::error::RecordError;
 use crate::file::ResultsFile;
 use crate::filter::RunFilter;
+use crate::read_extent::ReadExtent;
 use crate::run::{Execution, Run};
 
-/// So many runs of those that are read one after the other are in memory at once.
-const AT_ONCE: usize = 256;
+/// Runs that [`RunSelection::for_each`] holds in memory at once.
+const BATCH: usize = 256;
 
 /// Runs of one results file with the executions that they belong to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSelection {
     pub path: PathBuf,
     pub filter: RunFilter,
-    /// Those of the runs; every one of the file, those without a run too, if nothing is
-    /// filtered.
+    /// The executions of the runs; without a filter all of the file, even those without a run.
     pub executions: Vec<Execution>,
     pub runs: Vec<Run>,
 }
 
 impl RunSelection {
-    /// Reads `FILE` or `FILE?key=value&key=value`; see [`Filter`].
-    pub fn open(text: &str) -> Result<RunSelection, Error> {
-        let (path, filter) = named(text)?;
+    /// Reads `FILE` or `FILE?key=value&key=value`; see [`RunFilter`].
+    pub fn open(text: &str) -> Result<RunSelection, RecordError> {
+        let (path, filter) = parse_target(text)?;
         RunSelection::read(path, filter)
     }
 
-    pub fn read(path: impl AsRef<Path>, filter: RunFilter) -> Result<RunSelection, Error> {
+    pub fn read(path: impl AsRef<Path>, filter: RunFilter) -> Result<RunSelection, RecordError> {
         RunSelection::of(path.as_ref(), filter, usize::MAX, |_| ReadExtent::Whole)
     }
 
-    /// As [`Selection::open`], but of more than `listed` runs only an overview is read
-    /// ([`Extent::Overview`]), with the readings that `extent` names.
+    /// As [`RunSelection::open`], but more than `listed` runs are read as an overview only
+    /// ([`ReadExtent::Overview`]), with the readings that `extent` names.
     pub fn overview(
         text: &str,
         listed: usize,
         extent: impl FnOnce(&[Execution]) -> ReadExtent,
-    ) -> Result<RunSelection, Error> {
-        let (path, filter) = named(text)?;
+    ) -> Result<RunSelection, RecordError> {
+        let (path, filter) = parse_target(text)?;
         RunSelection::of(Path::new(path), filter, listed, extent)
     }
 
@@ -50,10 +49,10 @@ impl RunSelection {
         filter: RunFilter,
         listed: usize,
         extent: impl FnOnce(&[Execution]) -> ReadExtent,
-    ) -> Result<RunSelection, Error> {
+    ) -> Result<RunSelection, RecordError> {
         let file = ResultsFile::read(path)?;
         let snapshot = file.snapshot()?;
-        let keys = snapshot.choose(&filter)?;
+        let keys = snapshot.matching_keys(&filter)?;
         let count = keys.as_ref().map_or_else(|| snapshot.count(), |keys| Ok(keys.len()))?;
         let overview = count > listed;
         let mut executions = snapshot.executions(overview)?;
@@ -72,27 +71,26 @@ impl RunSelection {
         Ok(RunSelection { path: file.path().to_owned(), filter, executions, runs })
     }
 
-    /// Reads each run, whole, beside its execution, by execution and ordinal, as it is needed: a
-    /// file takes no more memory for being long. Of the executions the facts of a machine stand in
-    /// the first on it alone, and what is planned has no settings.
+    /// Reads the runs one by one with their executions, by execution and ordinal, in bounded
+    /// memory. Only the first execution on a machine has its facts, and planned runs have no
+    /// settings.
     ///
-    /// # Errors
-    /// Those of [`Selection::open`], and what `read` ends with.
-    pub fn each<E: From<Error>>(
+    /// # Errors Those of [`RunSelection::open`] and of `read`.
+    pub fn for_each<E: From<RecordError>>(
         text: &str,
         mut read: impl FnMut(&Execution, &Run) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (path, filter) = named(text)?;
+        let (path, filter) = parse_target(text)?;
         let file = ResultsFile::read(path)?;
         let snapshot = file.snapshot()?;
         let mut keys = snapshot.keys()?;
-        if let Some(chosen) = snapshot.choose(&filter)? {
+        if let Some(chosen) = snapshot.matching_keys(&filter)? {
             keys.retain(|key| chosen.contains(key));
         }
         let executions = snapshot.executions(true)?;
         let of: HashMap<&str, &Execution> =
             executions.iter().map(|execution| (execution.id.as_str(), execution)).collect();
-        for part in keys.chunks(AT_ONCE) {
+        for part in keys.chunks(BATCH) {
             let part = part.iter().copied().collect();
             for run in snapshot.runs(Some(&part), &ReadExtent::Whole, &HashSet::new())? {
                 if let Some(execution) = of.get(run.execution.as_str()) {
@@ -116,7 +114,7 @@ impl RunSelection {
         self.executions.into_iter().map(with_runs).collect()
     }
 
-    /// Each run beside its execution: what [`export`](crate::export::export) takes.
+    /// Each run with its execution: what [`export`](crate::export::export) takes.
     pub fn pairs(&self) -> Vec<(&Execution, &Run)> {
         let of: HashMap<&str, &Execution> =
             self.executions.iter().map(|execution| (execution.id.as_str(), execution)).collect();
@@ -124,13 +122,13 @@ impl RunSelection {
     }
 }
 
-fn named(text: &str) -> Result<(&str, RunFilter), Error> {
-    let (path, filter) = split(text);
+fn parse_target(text: &str) -> Result<(&str, RunFilter), RecordError> {
+    let (path, filter) = split_target(text);
     Ok((path, filter.map_or_else(|| Ok(RunFilter::all()), str::parse)?))
 }
 
 /// The path ends at the first `?` before which there is a file; so a path may contain one.
-fn split(text: &str) -> (&str, Option<&str>) {
+fn split_target(text: &str) -> (&str, Option<&str>) {
     if Path::new(text).is_file() {
         return (text, None);
     }
@@ -152,10 +150,10 @@ mod tests {
         let odd = folder.path().join("why?.sqlite");
         std::fs::write(&odd, "x").unwrap();
         let odd = odd.to_str().unwrap();
-        assert_eq!(split(odd), (odd, None));
+        assert_eq!(split_target(odd), (odd, None));
         let filtered = format!("{odd}?store=a?b");
-        assert_eq!(split(&filtered), (odd, Some("store=a?b")));
-        assert_eq!(split("missing?a=b"), ("missing", Some("a=b")));
-        assert_eq!(split("missing"), ("missing", None));
+        assert_eq!(split_target(&filtered), (odd, Some("store=a?b")));
+        assert_eq!(split_target("missing?a=b"), ("missing", Some("a=b")));
+        assert_eq!(split_target("missing"), ("missing", None));
     }
 }

@@ -3,17 +3,17 @@
 use model::{Distribution, Reading};
 use serde_json::{Map, Value, json};
 
-use crate::asked::LatencyScope;
 use crate::figures::{FIGURES, figures_us};
-use crate::keep::truthful;
+use crate::latency_scope::LatencyScope;
 use crate::run::{Execution, LatencyClock, LoopKind, Phase, Run};
+use crate::write::finite_or_unavailable;
 
 impl Run {
-    /// One object. `latency_us` has, for each operation, the figures of the run's own clock
-    /// in microseconds; where the loop is open, `service_us` beside it has those of the
-    /// service time. `arrival_latency_us` is there where the kernel stamped the answers, and
-    /// `server_latency_us`, of all operations together, where the server was watched. What is
-    /// not known, or not a number, is null.
+    /// One object. `latency_us` has, for each operation, the figures of the run's own clock in
+    /// microseconds; where the loop is open, `service_us` has those of the service time.
+    /// `arrival_latency_us` is there where the kernel stamped the answers, and `server_latency_us`,
+    /// of all operations together, where the server was watched. Values that are unknown or not a
+    /// number are null.
     pub fn summary(&self, execution: &Execution) -> Value {
         let (kind, target, arrivals, think) = match &self.pacing {
             LoopKind::Closed { think_s } => ("closed", None, None, Some(*think_s)),
@@ -21,7 +21,7 @@ impl Run {
                 ("open", Some(*rate_ops_s), Some(arrivals.as_str()), None)
             }
         };
-        let readings: Vec<Reading> = self.readings.iter().map(truthful).collect();
+        let readings: Vec<Reading> = self.readings.iter().map(finite_or_unavailable).collect();
         let mut object = json!({
             "run": self.id,
             "execution": execution.id,
@@ -65,14 +65,14 @@ impl Run {
             "samples": self.samples,
         });
         if self.phase == Phase::Simulate {
-            // Nothing was asked: there is no loop, and no count, not even none.
-            let asked = ["threads", "loop", "think_s"];
+            // A simulation has no loop and no counts, not even 0.
+            let load = ["threads", "loop", "think_s"];
             let counted = ["seconds", "operations", "throughput_ops_s", "verified", "misses"];
-            for key in asked.into_iter().chain(counted) {
+            for key in load.into_iter().chain(counted) {
                 object[key] = Value::Null;
             }
         }
-        // In a closed loop the service time is the latency, and stands there.
+        // In a closed loop `latency_us` is the service time.
         if self.clock() == LatencyClock::Response {
             object["service_us"] = self.percentiles(LatencyClock::Service);
         }
@@ -89,7 +89,7 @@ impl Run {
     fn stream_facts(&self) -> Value {
         let mut facts = Map::new();
         for (name, text) in &self.stream {
-            // Hexadecimal digits that happen to be decimal are still text.
+            // A fingerprint is text even if its hexadecimal digits are all decimal.
             let number = if name == "fingerprint" { None } else { number(text) };
             let value = number.unwrap_or_else(|| text.as_str().into());
             match name.split_once('.') {

@@ -1,7 +1,7 @@
-//! Runs that repeat each other, gathered: one cell is one configuration of one execution.
+//! Repeated runs grouped into cells: one cell is one configuration of one execution.
 //!
-//! A cell's category is what was asked (the workload), its series is who was asked (the
-//! store, and every setting that tells two cells of the same store and workload apart).
+//! A cell's category is the workload, its series is the store with the settings that distinguish
+//! cells of the same store and workload.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,23 @@ use hdrhistogram::Histogram;
 use model::{Distribution, Op, distribution};
 use record::{Execution, LatencyClock, LoopKind, Run};
 
-use crate::naming;
+use crate::run_names;
 
 /// Settings that differ between repeats of the same thing.
 pub(crate) const REPEAT_KEYS: [&str; 3] = ["repeat", "seed", "order"];
-/// Settings that the pacing already tells.
+/// Settings that are part of the pacing.
 const PACING_KEYS: [&str; 4] = ["rate", "arrivals", "loop", "think"];
-/// Settings that say others again, at length.
+/// Settings derived from others.
 const DERIVED_KEYS: [&str; 2] = ["workload.is", "workload.data_bytes"];
 
-pub struct Cell<'a> {
+pub struct ReportCell<'a> {
     pub category: String,
     pub series: String,
     pub execution: &'a Execution,
     pub runs: Vec<&'a Run>,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> ReportCell<'a> {
     /// The runs that count; all of them where none does, and then `false`.
     pub fn counted(&self) -> (Vec<&'a Run>, bool) {
         let valid: Vec<&Run> = self.runs.iter().copied().filter(|run| run.valid()).collect();
@@ -45,17 +45,17 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// Operations per second that were answered: the median over the runs that count.
+    /// Achieved operations per second: the median over the runs that count.
     pub fn achieved(&self) -> Option<f64> {
         self.median(|run| Some(run.achieved_rate().unwrap_or_else(|| run.throughput())))
     }
 
-    /// The clock that people mean here; one cell has one kind of loop.
+    /// The clock that is shown by default; one cell has one kind of loop.
     pub fn clock(&self) -> LatencyClock {
         self.runs[0].clock()
     }
 
-    /// The kinds of operation that were asked.
+    /// The kinds of operation that occurred.
     pub fn ops(&self) -> Vec<Op> {
         let clock = self.clock();
         Op::ALL
@@ -66,7 +66,7 @@ impl<'a> Cell<'a> {
             .collect()
     }
 
-    /// The kind of operation that was asked most.
+    /// The most frequent kind of operation.
     pub fn main_op(&self) -> Option<Op> {
         let count = |op: &Op| -> u64 {
             let clock = self.clock();
@@ -95,7 +95,7 @@ impl<'a> Cell<'a> {
 }
 
 /// All cells, in the order in which their first run was planned.
-pub fn cells<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Cell<'a>> {
+pub fn cells<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<ReportCell<'a>> {
     let mut order: Vec<String> = Vec::new();
     let mut gathered: BTreeMap<String, (&'a Execution, Vec<&'a Run>)> = BTreeMap::new();
     for (execution, run) in runs {
@@ -106,21 +106,21 @@ pub fn cells<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Cell<'a>> {
         });
         entry.1.push(run);
     }
-    let mut cells: Vec<Cell> = order
+    let mut cells: Vec<ReportCell> = order
         .iter()
         .filter_map(|key| gathered.remove(key))
-        .map(|(execution, runs)| Cell {
-            category: naming::workload(runs[0]).to_owned(),
-            series: naming::store(runs[0]).to_owned(),
+        .map(|(execution, runs)| ReportCell {
+            category: run_names::workload(runs[0]).to_owned(),
+            series: run_names::store(runs[0]).to_owned(),
             execution,
             runs,
         })
         .collect();
-    tell_apart(&mut cells, &Factor::Pacing);
+    disambiguate(&mut cells, &ReportFactor::Pacing);
     cells
 }
 
-/// What runs that are gathered have in common, but for the settings in `but`.
+/// The key of the cell of a run: everything except the settings in `but`.
 pub(crate) fn key(execution: &Execution, run: &Run, pacing: &str, but: &[&str]) -> String {
     let threads = run.threads.to_string();
     let settings = run
@@ -143,53 +143,58 @@ pub(crate) fn key(execution: &Execution, run: &Run, pacing: &str, but: &[&str]) 
 }
 
 /// `ycsb-a on rocksdb`.
-pub fn title(cell: &Cell) -> String {
+pub fn title(cell: &ReportCell) -> String {
     format!("{} on {}", cell.category, cell.series)
 }
 
 /// Each name once, in order of appearance.
 pub fn distinct<'c, 'a: 'c>(
-    cells: &'c [Cell<'a>],
-    name: impl Fn(&'c Cell<'a>) -> &'c str,
+    cells: &'c [ReportCell<'a>],
+    name: impl Fn(&'c ReportCell<'a>) -> &'c str,
 ) -> Vec<String> {
     let mut seen = BTreeSet::new();
     cells.iter().map(name).filter(|n| seen.insert(*n)).map(str::to_owned).collect()
 }
 
-/// Where two cells would have the same series and category, says in the series what differs.
-/// `pacing` is how their loops do: [`Factor::Pacing`], or [`Factor::Manner`] where the rate is
-/// not part of what a cell is.
-pub(crate) fn tell_apart(cells: &mut [Cell], pacing: &Factor) {
+/// Adds what differs to the series of cells that would have the same series and category. `pacing`
+/// is how loops are compared: [`ReportFactor::Pacing`], or [`ReportFactor::LoopDetails`] where a
+/// cell spans several rates.
+pub(crate) fn disambiguate(cells: &mut [ReportCell], pacing: &ReportFactor) {
     let mut twins: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate() {
         twins.entry((cell.series.clone(), cell.category.clone())).or_default().push(i);
     }
-    let mut groups: BTreeMap<String, Vec<Vec<&Cell>>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<Vec<&ReportCell>>> = BTreeMap::new();
     for ((series, _), members) in twins {
         groups.entry(series).or_default().push(members.iter().map(|i| &cells[*i]).collect());
     }
-    let mut factors: BTreeMap<String, BTreeSet<Factor>> =
-        groups.into_iter().map(|(series, groups)| (series, telling(groups, pacing))).collect();
-    // Where loops differ anywhere, every series says which it is: a closed one too.
-    if factors.values().any(|found| found.contains(&Factor::Pacing)) {
+    let mut factors: BTreeMap<String, BTreeSet<ReportFactor>> = groups
+        .into_iter()
+        .map(|(series, groups)| (series, distinguishing_factors(groups, pacing)))
+        .collect();
+    // If loops differ anywhere, every series names its own, even a closed one.
+    if factors.values().any(|result| result.contains(&ReportFactor::Pacing)) {
         for cell in cells.iter() {
-            factors.entry(cell.series.clone()).or_default().insert(Factor::Pacing);
+            factors.entry(cell.series.clone()).or_default().insert(ReportFactor::Pacing);
         }
     }
     for cell in cells {
-        let Some(found) = factors.get(&cell.series) else { continue };
-        let parts: Vec<String> = found.iter().filter_map(|factor| factor.of(cell)).collect();
+        let Some(result) = factors.get(&cell.series) else { continue };
+        let parts: Vec<String> = result.iter().filter_map(|factor| factor.of(cell)).collect();
         if !parts.is_empty() {
             cell.series = format!("{}, {}", cell.series, parts.join(", "));
         }
     }
 }
 
-/// Of all in which cells of a group differ, the first that leave no two of them alike.
-fn telling(mut groups: Vec<Vec<&Cell>>, pacing: &Factor) -> BTreeSet<Factor> {
+/// Of all factors in which cells of a group differ, the first that distinguish all of them.
+fn distinguishing_factors(
+    mut groups: Vec<Vec<&ReportCell>>,
+    pacing: &ReportFactor,
+) -> BTreeSet<ReportFactor> {
     let mut differing = BTreeSet::new();
     for group in &groups {
-        // Where any two differ, one of them differs from the first.
+        // If any two differ, one of them differs from the first.
         let Some((first, others)) = group.split_first() else { continue };
         differing.extend(others.iter().flat_map(|other| differences(first, other, pacing)));
     }
@@ -197,7 +202,7 @@ fn telling(mut groups: Vec<Vec<&Cell>>, pacing: &Factor) -> BTreeSet<Factor> {
     for factor in differing {
         let mut parts = Vec::new();
         for group in &groups {
-            let mut by_value: BTreeMap<Option<String>, Vec<&Cell>> = BTreeMap::new();
+            let mut by_value: BTreeMap<Option<String>, Vec<&ReportCell>> = BTreeMap::new();
             for cell in group {
                 by_value.entry(factor.of(cell)).or_default().push(cell);
             }
@@ -209,80 +214,82 @@ fn telling(mut groups: Vec<Vec<&Cell>>, pacing: &Factor) -> BTreeSet<Factor> {
         }
     }
     // Arrivals mean nothing without their rate.
-    if telling.contains(&Factor::Manner) {
+    if telling.contains(&ReportFactor::LoopDetails) {
         telling.insert(pacing.clone());
     }
     telling
 }
 
-/// In the order in which they are tried and written.
+/// Factors in the order in which they are tried and written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Factor {
+pub(crate) enum ReportFactor {
     Version,
     Threads,
     Pacing,
-    /// What the short name of a loop leaves out: its arrivals, its pauses.
-    Manner,
+    /// Details that the short name of a loop omits: arrivals, think time.
+    LoopDetails,
     Setting(String),
     Machine,
-    /// Follows from other settings, or says them at length.
+    /// Derived from other settings.
     Derived(String),
     Execution,
 }
 
-impl Factor {
-    fn of(&self, cell: &Cell) -> Option<String> {
+impl ReportFactor {
+    fn of(&self, cell: &ReportCell) -> Option<String> {
         let run = cell.runs[0];
         match self {
-            Factor::Version => Some(run.store_version.clone()),
-            Factor::Threads => {
+            ReportFactor::Version => Some(run.store_version.clone()),
+            ReportFactor::Threads => {
                 Some(format!("{} thread{}", run.threads, if run.threads == 1 { "" } else { "s" }))
             }
-            Factor::Pacing => Some(naming::pacing_short(&run.pacing)),
-            Factor::Manner => match &run.pacing {
+            ReportFactor::Pacing => Some(run_names::pacing_short(&run.pacing)),
+            ReportFactor::LoopDetails => match &run.pacing {
                 LoopKind::Open { arrivals, .. } => Some(arrivals.clone()),
                 LoopKind::Closed { think_s } if *think_s > 0.0 => {
                     Some(format!("{} think", crate::format::seconds(*think_s)))
                 }
                 LoopKind::Closed { .. } => None,
             },
-            Factor::Setting(key) | Factor::Derived(key) => run.settings.get(key).map(|value| {
-                let key = key.strip_prefix("store.").unwrap_or(key);
-                format!("{} {value}", key.strip_prefix("workload.").unwrap_or(key))
-            }),
-            Factor::Machine => Some(format!("machine {}", cell.execution.machine.id)),
-            Factor::Execution => Some(format!("begun {}", cell.execution.started_at)),
+            ReportFactor::Setting(key) | ReportFactor::Derived(key) => {
+                run.settings.get(key).map(|value| {
+                    let key = key.strip_prefix("store.").unwrap_or(key);
+                    format!("{} {value}", key.strip_prefix("workload.").unwrap_or(key))
+                })
+            }
+            ReportFactor::Machine => Some(format!("machine {}", cell.execution.machine.id)),
+            ReportFactor::Execution => Some(format!("begun {}", cell.execution.started_at)),
         }
     }
 }
 
-fn differences(a: &Cell, b: &Cell, pacing: &Factor) -> BTreeSet<Factor> {
+fn differences(a: &ReportCell, b: &ReportCell, pacing: &ReportFactor) -> BTreeSet<ReportFactor> {
     let (x, y) = (a.runs[0], b.runs[0]);
-    let mut found = BTreeSet::new();
+    let mut result = BTreeSet::new();
     if x.store_version != y.store_version {
-        found.insert(Factor::Version);
+        result.insert(ReportFactor::Version);
     }
     if x.threads != y.threads {
-        found.insert(Factor::Threads);
+        result.insert(ReportFactor::Threads);
     }
     if x.pacing != y.pacing {
-        found.extend([pacing.clone(), Factor::Manner]);
+        result.extend([pacing.clone(), ReportFactor::LoopDetails]);
     }
     for key in x.settings.keys().chain(y.settings.keys()) {
-        let told = key == "threads"
+        let covered = key == "threads"
             || REPEAT_KEYS.contains(&key.as_str())
             || PACING_KEYS.contains(&key.as_str());
-        if !told && x.settings.get(key) != y.settings.get(key) {
+        if !covered && x.settings.get(key) != y.settings.get(key) {
             let derived = DERIVED_KEYS.contains(&key.as_str());
-            let factor = if derived { Factor::Derived } else { Factor::Setting };
-            found.insert(factor(key.clone()));
+            let factor = if derived { ReportFactor::Derived } else { ReportFactor::Setting };
+            result.insert(factor(key.clone()));
         }
     }
     if a.execution.machine.id != b.execution.machine.id {
-        found.insert(Factor::Machine);
+        result.insert(ReportFactor::Machine);
     }
     if a.execution.id != b.execution.id {
-        found.insert(Factor::Execution);
+        result.insert(ReportFactor::Execution);
     }
-    found
+    result
 }

@@ -1,35 +1,35 @@
-//! Runs that differ in the rate alone: what becomes of latency as load rises.
+//! Runs that differ only in the rate: curves of latency over load.
 
 use std::collections::{BTreeSet, HashMap};
 
 use record::{Execution, LoopKind, Run};
 
-use crate::cells::{self, Cell, Factor};
-use crate::naming;
+use crate::cells::{self, ReportCell, ReportFactor};
+use crate::run_names;
 
-/// Two rates are two runs; from three on they are a curve.
-const LEAST_RATES: usize = 3;
-/// The setting that a curve runs along, and those that say how long each of its runs took.
-const ALONG: [&str; 3] = ["rate", "time", "operations"];
-/// The setting that holds the objective which the latencies are to keep.
+/// The fewest rates of a curve.
+const MIN_RATES: usize = 3;
+/// The settings that differ between points of a curve: the rate, and the length of a run.
+const CURVE_KEYS: [&str; 3] = ["rate", "time", "operations"];
+/// The setting that holds the latency objective.
 const OBJECTIVE_KEY: &str = "slo";
 
 /// One store under one workload at several rates.
-pub struct Curve<'a> {
+pub struct RateCurve<'a> {
     pub category: String,
-    /// The store, and what tells it from others on the same figure.
+    /// The store, and what distinguishes it in the figure.
     pub series: String,
     /// One cell a rate, rising.
-    pub points: Vec<Cell<'a>>,
+    pub points: Vec<ReportCell<'a>>,
 }
 
-impl<'a> Curve<'a> {
+impl<'a> RateCurve<'a> {
     /// By rising rate.
     pub fn runs(&self) -> impl Iterator<Item = &'a Run> {
         self.points.iter().flat_map(|cell| cell.runs.iter().copied())
     }
 
-    /// The objective that its runs were to hold, where they had one that can be read.
+    /// The latency objective of its runs, if they have a valid one.
     pub fn objective(&self) -> Option<analyse::slo::Objective> {
         let first = self.points.first()?.runs.first()?;
         first.settings.get(OBJECTIVE_KEY)?.parse().ok()
@@ -37,35 +37,34 @@ impl<'a> Curve<'a> {
 }
 
 /// All curves, in the order in which their first run was planned.
-pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<Curve<'a>> {
+pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<RateCurve<'a>> {
     let mut but = cells::REPEAT_KEYS.to_vec();
-    but.extend(ALONG);
+    but.extend(CURVE_KEYS);
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut whole: Vec<Cell> = Vec::new();
+    let mut whole: Vec<ReportCell> = Vec::new();
     for (execution, run) in runs {
         let LoopKind::Open { arrivals, .. } = &run.pacing else { continue };
         let key = cells::key(execution, run, arrivals, &but);
         let place = *places.entry(key).or_insert(whole.len());
         if place == whole.len() {
-            let category = naming::workload(run).to_owned();
-            let series = naming::store(run).to_owned();
-            whole.push(Cell { category, series, execution, runs: Vec::new() });
+            let category = run_names::workload(run).to_owned();
+            let series = run_names::store(run).to_owned();
+            whole.push(ReportCell { category, series, execution, runs: Vec::new() });
         }
         whole[place].runs.push(run);
     }
-    whole.retain(|cell| rates(cell).len() >= LEAST_RATES);
-    cells::tell_apart(&mut whole, &Factor::Manner);
+    whole.retain(|cell| rates(cell).len() >= MIN_RATES);
+    cells::disambiguate(&mut whole, &ReportFactor::LoopDetails);
     whole.into_iter().map(curve).collect()
 }
 
-/// The runs that are points of a curve, by their ids.
-pub fn swept<'r>(runs: &[(&'r Execution, &'r Run)]) -> BTreeSet<&'r str> {
-    curves(runs).iter().flat_map(Curve::runs).map(|run| run.id.as_str()).collect()
+/// The ids of the runs that are points of a curve.
+pub fn run_ids<'r>(runs: &[(&'r Execution, &'r Run)]) -> BTreeSet<&'r str> {
+    curves(runs).iter().flat_map(RateCurve::runs).map(|run| run.id.as_str()).collect()
 }
 
-/// The same runs, those of a curve together and by rising rate, where the first of them was:
-/// they may have been measured in any order.
-pub fn in_order<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'a Run)> {
+/// The runs with those of a curve together and by rising rate, in place of the first of them.
+pub fn curves_together<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'a Run)> {
     let curves = curves(runs);
     let mut of: HashMap<&str, usize> = HashMap::new();
     for (nth, curve) in curves.iter().enumerate() {
@@ -85,26 +84,26 @@ pub fn in_order<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'
     ordered
 }
 
-fn curve(whole: Cell<'_>) -> Curve<'_> {
+fn curve(whole: ReportCell<'_>) -> RateCurve<'_> {
     let mut runs = whole.runs;
-    // A stable order: repeats of a rate stay as they were planned.
+    // A stable sort keeps repeats of a rate in their order.
     runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
     let same = runs.chunk_by(|a, b| rate(a) == rate(b));
-    let points = same.map(|runs| Cell {
+    let points = same.map(|runs| ReportCell {
         category: whole.category.clone(),
         series: whole.series.clone(),
         execution: whole.execution,
         runs: runs.to_vec(),
     });
-    Curve { points: points.collect(), category: whole.category, series: whole.series }
+    RateCurve { points: points.collect(), category: whole.category, series: whole.series }
 }
 
 fn rate(run: &Run) -> f64 {
     run.target_rate().unwrap_or_default()
 }
 
-/// The rates that were asked, rising, each once.
-fn rates(cell: &Cell) -> Vec<f64> {
+/// The target rates, rising, each once.
+fn rates(cell: &ReportCell) -> Vec<f64> {
     let mut rates: Vec<f64> = cell.runs.iter().filter_map(|run| run.target_rate()).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup();

@@ -1,14 +1,14 @@
-//! Numbers as people read them. SI in, text out; the only place that scales and rounds.
+//! Formats numbers: SI in, text out. The only place that scales and rounds.
 
 use model::Unit;
 
-/// Stands where a number would be and is not.
+/// Marks a missing number.
 pub const NONE: &str = "–";
 
-/// Digits that mean something: histograms keep three.
+/// Significant digits; histograms have three.
 const LATENCY_DIGITS: i32 = 3;
 const THROUGHPUT_DIGITS: i32 = 4;
-/// Below this many decimals a number is noise on a page.
+/// The most decimals of a number.
 const MOST_DECIMALS: i32 = 9;
 
 /// `1234567` as `1,234,567`.
@@ -24,7 +24,8 @@ pub fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    // Rounding may carry into a new digit (9.996 -> 10.0), so ask the rounded number.
+    // Rounding may carry into a new digit (9.996 -> 10.0), so the exponent is that of the rounded
+    // number.
     let rounded = format!("{value:.*e}", (digits - 1).max(0) as usize);
     let exponent: i32 = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
     let decimals = (digits - 1 - exponent).clamp(0, MOST_DECIMALS) as usize;
@@ -62,7 +63,7 @@ pub fn latency(nanoseconds: f64) -> String {
     scaled(nanoseconds, LATENCY_DIGITS, 1e3, &["ns", "µs", "ms", "s"])
 }
 
-/// A tick on a latency axis: the same, with no digit to spare.
+/// A tick on a latency axis: the same, without trailing zeros.
 pub fn latency_tick(nanoseconds: f64) -> String {
     let (value, unit) = scale(nanoseconds, 1e3, &["ns", "µs", "ms", "s"]);
     format!("{} {unit}", plain(value))
@@ -73,7 +74,7 @@ pub fn rate(ops_s: f64) -> String {
     scaled(ops_s, THROUGHPUT_DIGITS, 1e3, &["ops/s", "kops/s", "Mops/s", "Gops/s"])
 }
 
-/// A rate that somebody asked for, so with no digit to spare: `20 kops/s`.
+/// A target rate, without trailing zeros: `20 kops/s`.
 pub fn target_rate(ops_s: f64) -> String {
     let (value, unit) = scale(ops_s, 1e3, &["ops/s", "kops/s", "Mops/s", "Gops/s"]);
     format!("{} {unit}", plain(value))
@@ -138,7 +139,7 @@ pub fn dollars(value: f64) -> String {
     if value.is_finite() { significant(value.round(), 1) } else { NONE.to_owned() }
 }
 
-/// Any value in an SI unit, scaled as people read that unit.
+/// Any value in an SI unit, scaled as usual for that unit.
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 && (0.0..9e15).contains(&value) => count(value as u64),
@@ -165,7 +166,7 @@ pub fn value(value: f64, unit: Unit) -> String {
     }
 }
 
-/// Two values of one kind, the unit once where people have one for it: `172.4 → 203.3 kops/s`.
+/// Two values of one kind, with the unit once where one is usual: `172.4 → 203.3 kops/s`.
 pub fn change(a: Option<f64>, b: Option<f64>, unit: Unit) -> String {
     let side = |side: Option<f64>, text: fn(f64) -> String| side.map_or(NONE.to_owned(), text);
     match unit {
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_that_mean_something() {
+    fn numbers_have_significant_digits() {
         for (value, text) in [
             (0.0, "0"),
             (0.012345, "0.0123"),
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn units_that_suit() {
+    fn units_are_scaled() {
         assert_eq!(latency(812.0), "812 ns");
         assert_eq!(latency(12_340.0), "12.3 µs");
         assert_eq!(latency(999_960.0), "1.00 ms");

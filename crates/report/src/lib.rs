@@ -1,5 +1,5 @@
-//! What is shown: tables in a terminal, the same tables in Markdown, and one
-//! self-contained HTML page with figures. Reads finished runs; never touches the machine.
+//! Reports: tables in a terminal and in Markdown, and one self-contained HTML page with figures.
+//! Reads finished runs; never touches the machine.
 //!
 //! [`tables`] turns runs into [`table::Table`]s once; [`terminal`], [`markdown`] and
 //! [`html`] only differ in how they write them. [`figure`] draws SVG and knows nothing of
@@ -13,14 +13,14 @@ mod curves;
 pub mod figure;
 pub mod format;
 pub mod html;
-mod many;
 pub mod markdown;
-mod naming;
+mod overview;
+mod run_names;
 pub mod study;
 pub mod table;
 pub mod tables;
 pub mod terminal;
 
-pub use many::{LISTED, overview};
-pub use tables::{CheckRow, CheckState, DifferenceRow, PlanRow, Verdict};
+pub use overview::{LISTED, overview};
+pub use tables::{CheckRow, CheckState, DifferenceRow, PlanRow, RowVerdict};
 pub use terminal::Style;

@@ -3,16 +3,16 @@
 use record::{Execution, Run};
 
 use crate::curves;
-use crate::study::{Study, counted};
+use crate::study::{StudyReport, counted};
 use crate::table::{Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, PlanRow};
 
-/// The tables of the runs, then why runs do not count and what to know of them.
+/// The tables of the runs, then invalidity and warnings.
 pub fn runs(runs: &[(&Execution, &Run)]) -> String {
     if runs.is_empty() {
         return "No finished runs.\n".to_owned();
     }
-    let runs = &curves::in_order(runs);
+    let runs = &curves::curves_together(runs);
     let mut out = tables::of_runs(runs).iter().map(table).collect::<Vec<_>>().join("\n");
     let notes = tables::notes(runs);
     if !notes.is_empty() {
@@ -31,7 +31,7 @@ pub fn runs(runs: &[(&Execution, &Run)]) -> String {
 
 /// A study with a design: question, answers, its figures' numbers, and the tables behind them.
 /// `figures`: the folder that the drawings lie in, as a link sees it.
-pub fn study(study: &Study, figures: Option<&str>) -> String {
+pub fn study(study: &StudyReport, figures: Option<&str>) -> String {
     let mut out = format!("## {}\n\n", escaped(study.question.unwrap_or(study.name)));
     if let Some(note) = study.scale_note() {
         out += &format!("> {}\n\n", escaped(&note));
@@ -63,17 +63,17 @@ pub fn study(study: &Study, figures: Option<&str>) -> String {
     out
 }
 
-/// What can be measured here and what not.
+/// What can be measured on this machine.
 pub fn doctor(rows: &[CheckRow]) -> String {
     tables::doctor(rows).iter().map(table).collect::<Vec<_>>().join("\n")
 }
 
-/// Every difference between A and B; `a` and `b` name the two.
+/// Every difference between A and B, named `a` and `b`.
 pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> String {
     table(&tables::comparison(a, b, rows))
 }
 
-/// What would be run, in its order.
+/// The planned runs in their order.
 pub fn plan(rows: &[PlanRow]) -> String {
     table(&tables::plan(rows))
 }
@@ -110,7 +110,7 @@ pub fn table(table: &Table) -> String {
     out
 }
 
-/// Text that means itself in Markdown and in the HTML that it allows.
+/// Text escaped for Markdown and for HTML in it.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in model::text::line(text.trim()).chars() {

@@ -1,17 +1,17 @@
-//! A table before anybody has decided how it is written.
+//! A table, independent of its output format.
 
-/// Where text stands in its column.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,
-    /// Left; where it does not fit it goes on in a line below and is not cut.
+    /// Left; wrapped to further lines instead of being cut.
     Wrap,
     Right,
     /// Right, with the decimal points under each other.
     Decimal,
 }
 
-/// What a text means; the writer chooses its colour.
+/// The meaning of a text; the writer chooses its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Plain,
@@ -36,16 +36,16 @@ impl Tone {
     }
 }
 
-/// How long a column is kept when the page is narrow: the lowest goes first.
-pub type Keep = u8;
+/// The priority of a column when the page is narrow: the lowest is left out first.
+pub type ColumnPriority = u8;
 /// Never left out.
-pub const ALWAYS: Keep = Keep::MAX;
+pub const ALWAYS: ColumnPriority = ColumnPriority::MAX;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     pub head: String,
     pub align: Align,
-    pub keep: Keep,
+    pub priority: ColumnPriority,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,11 +69,11 @@ impl<T: Into<String>> From<T> for Cell {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub cells: Vec<Cell>,
-    /// The run behind this row does not count.
+    /// The run of this row is invalid.
     pub invalid: bool,
 }
 
-/// Rows are as long as `columns`; a shorter one is filled with nothing.
+/// Rows are as long as `columns`; shorter ones are filled with empty cells.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
     pub title: String,
@@ -88,8 +88,13 @@ impl Table {
         Table { title: title.into(), ..Table::default() }
     }
 
-    pub fn column(mut self, head: impl Into<String>, align: Align, keep: Keep) -> Self {
-        self.columns.push(Column { head: head.into(), align, keep });
+    pub fn column(
+        mut self,
+        head: impl Into<String>,
+        align: Align,
+        priority: ColumnPriority,
+    ) -> Self {
+        self.columns.push(Column { head: head.into(), align, priority });
         self
     }
 
@@ -109,14 +114,14 @@ impl Table {
     }
 
     /// Empties a column, so that [`Table::without_empty_columns`] leaves it out.
-    pub fn silence(&mut self, head: &str) {
+    pub fn clear_column(&mut self, head: &str) {
         let Some(at) = self.columns.iter().position(|column| column.head == head) else { return };
         for row in &mut self.rows {
             row.cells[at].text.clear();
         }
     }
 
-    /// Leaves out the columns in which no row says anything.
+    /// Leaves out the columns that are empty in all rows.
     pub fn without_empty_columns(mut self) -> Self {
         let full: Vec<bool> = (0..self.columns.len())
             .map(|i| self.rows.iter().any(|row| !row.cells[i].text.is_empty()))
@@ -167,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_columns_go() {
+    fn empty_columns_are_left_out() {
         let mut table = Table::new("t")
             .column("a", Align::Left, ALWAYS)
             .column("b", Align::Left, ALWAYS)

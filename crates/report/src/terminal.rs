@@ -7,7 +7,7 @@ use record::{Execution, Run};
 use unicode_width::UnicodeWidthStr;
 
 use crate::curves;
-use crate::study::{Study, counted};
+use crate::study::{StudyReport, counted};
 use crate::table::{ALWAYS, Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, Note, PlanRow};
 
@@ -29,17 +29,16 @@ impl Default for Style {
 }
 
 const GAP: usize = 2;
-/// A column is not cut shorter than this.
-const LEAST: usize = 12;
+/// The least width to which a column is cut.
+const MIN_COLUMN: usize = 12;
 
-/// Throughput of each run, latency against rate where runs make a curve and of each run where
-/// not, both sides of a request where the server was watched; then why runs do not count and
-/// what to know of them.
+/// Throughput of each run, latency against rate where runs make a curve and of each run where not,
+/// both sides of a request where the server was watched; then invalidity and warnings.
 pub fn runs(runs: &[(&Execution, &Run)], style: &Style) -> String {
     if runs.is_empty() {
         return "no finished runs\n".to_owned();
     }
-    let runs = &curves::in_order(runs);
+    let runs = &curves::curves_together(runs);
     let shown = tables::of_runs(runs);
     let mut out = shown.iter().map(|t| table(t, style)).collect::<Vec<_>>().join("\n");
     let notes = tables::notes(runs);
@@ -53,9 +52,9 @@ pub fn runs(runs: &[(&Execution, &Run)], style: &Style) -> String {
 }
 
 /// A study with a design: its answers, then the tables behind them.
-pub fn study(study: &Study, style: &Style) -> String {
+pub fn study(study: &StudyReport, style: &Style) -> String {
     let mut out = String::new();
-    let mut say = |text: &str, tone| out += &wrapped(&style.text(text), "", "", style, tone);
+    let mut say = |text: &str, tone| out += &wrap(&style.text(text), "", "", style, tone);
     say(study.question.unwrap_or(study.name), Tone::Strong);
     if let Some(note) = study.scale_note() {
         say(&note, Tone::Warning);
@@ -92,7 +91,7 @@ pub fn plan(rows: &[PlanRow], style: &Style) -> String {
 
 /// Any table.
 pub fn table(table: &Table, style: &Style) -> String {
-    let columns = Fitted::new(table, style);
+    let columns = FittedColumns::new(table, style);
     let mut out = String::new();
     let title = style.text(&table.title);
     if !title.is_empty() {
@@ -125,38 +124,38 @@ pub fn table(table: &Table, style: &Style) -> String {
         out += &columns.line(&cells, Some(i), table, style);
     }
     for note in &table.notes {
-        out += &wrapped(&style.text(note), "  ", "  ", style, Tone::Muted);
+        out += &wrap(&style.text(note), "  ", "  ", style, Tone::Muted);
     }
     if !columns.left_out.is_empty() {
         let text = format!("not shown at this width: {}", columns.left_out.join(", "));
-        out += &wrapped(&style.text(&text), "  ", "  ", style, Tone::Muted);
+        out += &wrap(&style.text(&text), "  ", "  ", style, Tone::Muted);
     }
     out
 }
 
 fn note_text(note: &Note, style: &Style) -> String {
     let text = format!("{}: {}: {}", note.word(), note.subjects(), note.text);
-    wrapped(&style.text(&text), "", "  ", style, note.tone())
+    wrap(&style.text(&text), "", "  ", style, note.tone())
 }
 
-struct Shown {
+struct ShownTable {
     at: usize,
     width: usize,
-    /// As narrow as it can be without a column being left out for it.
-    least: usize,
+    /// The least width before other columns are left out for it.
+    min_width: usize,
     /// Places after the point in each row, and the most of them; decimal columns only.
     decimals: (Vec<usize>, usize),
 }
 
-/// The columns that are written, and how wide.
-struct Fitted {
-    shown: Vec<Shown>,
+/// The columns that are written, with their widths.
+struct FittedColumns {
+    shown: Vec<ShownTable>,
     left_out: Vec<String>,
 }
 
-impl Fitted {
+impl FittedColumns {
     fn new(table: &Table, style: &Style) -> Self {
-        let mut shown: Vec<Shown> = (0..table.columns.len())
+        let mut shown: Vec<ShownTable> = (0..table.columns.len())
             .map(|at| {
                 let column = &table.columns[at];
                 let decimals = match column.align {
@@ -172,38 +171,39 @@ impl Fitted {
                     Align::Wrap => {
                         let texts = table.rows.iter().map(|row| style.text(&row.cells[at].text));
                         let longest = texts.map(|text| longest_word(&text)).max().unwrap_or(0);
-                        longest.max(head).max(LEAST).min(width)
+                        longest.max(head).max(MIN_COLUMN).min(width)
                     }
                     _ => width,
                 };
-                Shown { at, width, least, decimals }
+                ShownTable { at, width, min_width: least, decimals }
             })
             .collect();
         let mut left_out = Vec::new();
-        let total = |shown: &[Shown], width: fn(&Shown) -> usize| {
+        let total = |shown: &[ShownTable], width: fn(&ShownTable) -> usize| {
             shown.iter().map(width).sum::<usize>() + GAP * shown.len().saturating_sub(1)
         };
         let mut removed = Vec::new();
-        while total(&shown, |c| c.least) > style.width {
-            let least = shown.iter().enumerate().min_by_key(|(_, c)| table.columns[c.at].keep);
+        while total(&shown, |c| c.min_width) > style.width {
+            let least = shown.iter().enumerate().min_by_key(|(_, c)| table.columns[c.at].priority);
             match least {
-                Some((i, c)) if table.columns[c.at].keep < ALWAYS => removed.push(shown.remove(i)),
+                Some((i, c)) if table.columns[c.at].priority < ALWAYS => {
+                    removed.push(shown.remove(i))
+                }
                 _ => break,
             }
         }
-        // A narrow column need not go with a wide one that had to: the dearest comes back first.
+        // Columns that fit after a wide one was removed come back, the highest priority first.
         for column in removed.into_iter().rev() {
-            if total(&shown, |c| c.least) + GAP + column.least <= style.width {
+            if total(&shown, |c| c.min_width) + GAP + column.min_width <= style.width {
                 let place = shown.iter().position(|c| c.at > column.at).unwrap_or(shown.len());
                 shown.insert(place, column);
             } else {
                 left_out.insert(0, table.columns[column.at].head.clone());
             }
         }
-        // What is left and still too wide gives way where the longest text stands: first where
-        // it goes on below, down to its longest word.
+        // Shrinks the widest columns: first wrapping ones, down to their longest word.
         while total(&shown, |c| c.width) > style.width {
-            let widest = shown.iter_mut().filter(|c| c.width > c.least).max_by_key(|c| c.width);
+            let widest = shown.iter_mut().filter(|c| c.width > c.min_width).max_by_key(|c| c.width);
             let Some(column) = widest else { break };
             column.width -= 1;
         }
@@ -211,13 +211,13 @@ impl Fitted {
             let widest = shown
                 .iter_mut()
                 .filter(|c| matches!(table.columns[c.at].align, Align::Left | Align::Wrap))
-                .filter(|c| c.width > LEAST)
-                // Of all that could, what is not cut by it.
+                .filter(|c| c.width > MIN_COLUMN)
+                // Prefers wrapping columns, which are not cut.
                 .max_by_key(|c| (table.columns[c.at].align == Align::Wrap, c.width));
             let Some(column) = widest else { break };
             column.width -= 1;
         }
-        Fitted { shown, left_out }
+        FittedColumns { shown, left_out }
     }
 
     fn width(&self) -> usize {
@@ -237,14 +237,14 @@ impl Fitted {
             .iter()
             .zip(cells)
             .map(|(column, (text, _))| match table.columns[column.at].align {
-                Align::Wrap => broken(text, column.width).into_iter().map(Cow::Owned).collect(),
-                _ => vec![cut(text, column.width, style)],
+                Align::Wrap => break_text(text, column.width).into_iter().map(Cow::Owned).collect(),
+                _ => vec![truncate(text, column.width, style)],
             })
             .collect();
         let height = texts.iter().map(Vec::len).max().unwrap_or(1);
         let mut lines = String::new();
         for nth in 0..height {
-            // Blanks are held back until something follows them: no line ends in blanks.
+            // Blanks are written only before text, so that no line ends in blanks.
             let mut blanks = 0;
             for ((column, texts), (_, tone)) in self.shown.iter().zip(&texts).zip(cells) {
                 let text = texts.get(nth).map_or("", |text| text.as_ref());
@@ -274,8 +274,8 @@ fn longest_word(text: &str) -> usize {
     text.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
-/// The text in lines of at most `width` columns, between words where it can be.
-fn broken(text: &str, width: usize) -> Vec<String> {
+/// The text in lines of at most `width` columns, broken between words where possible.
+fn break_text(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ') {
@@ -299,8 +299,8 @@ fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// At most `width` columns; what is cut says so.
-fn cut<'t>(text: &'t str, width: usize, style: &Style) -> Cow<'t, str> {
+/// At most `width` columns, with a mark if the text is cut.
+fn truncate<'t>(text: &'t str, width: usize, style: &Style) -> Cow<'t, str> {
     if text.width() <= width {
         return Cow::Borrowed(text);
     }
@@ -316,7 +316,7 @@ fn cut<'t>(text: &'t str, width: usize, style: &Style) -> Cow<'t, str> {
 }
 
 /// Text broken between words so that no line is wider than the terminal.
-fn wrapped(text: &str, first: &str, next: &str, style: &Style, tone: Tone) -> String {
+fn wrap(text: &str, first: &str, next: &str, style: &Style, tone: Tone) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut line = first.to_owned();
     let mut empty = true;
@@ -349,8 +349,7 @@ impl Style {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// Text as this terminal can show it: control characters never, our signs in ASCII
-    /// where it must be.
+    /// Text for this terminal: without control characters, and in ASCII if needed.
     fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let text = model::text::line(text);
         if self.unicode || text.is_ascii() {
@@ -390,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn points_stand_under_each_other() {
+    fn decimal_points_are_aligned() {
         let text = table(&sample(), &Style { color: false, width: 40, unicode: false });
         assert_eq!(
             text,
@@ -399,14 +398,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn columns_that_do_not_fit_are_named() {
         let text = table(&sample(), &Style { color: false, width: 13, unicode: true });
         assert!(!text.contains("second"), "{text}");
         assert!(text.contains("remark"), "{text}");
     }
 
     #[test]
-    fn what_wraps_goes_on_below_before_a_column_is_left_out() {
+    fn columns_wrap_before_others_are_left_out() {
         let mut table = Table::new("")
             .column("what", Align::Wrap, ALWAYS)
             .column("x", Align::Right, 10)
@@ -418,12 +417,12 @@ mod tests {
         let narrow = at(17);
         assert!(narrow.contains("\nworkload-a,   1…2\n") && !narrow.contains("12345"), "{narrow}");
         assert!(narrow.contains("not shown at"), "{narrow}");
-        assert_eq!(broken("abcdefgh ij", 5), ["abcde", "fgh", "ij"]);
-        assert_eq!(broken("", 5), [""]);
+        assert_eq!(break_text("abcdefgh ij", 5), ["abcde", "fgh", "ij"]);
+        assert_eq!(break_text("", 5), [""]);
     }
 
     #[test]
-    fn long_names_are_cut_and_controls_never_written() {
+    fn long_names_are_cut_and_control_characters_removed() {
         let mut table = Table::new("").column("name", Align::Left, ALWAYS);
         table.row(vec!["a very long label \u{1b}[31m that goes on".into()]);
         let text = super::table(&table, &Style { color: false, width: 20, unicode: true });

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 use model::text::is_control;
-use record::{Error, ResultsFile, RunSelection};
+use record::{RecordError, ResultsFile, RunSelection};
 use report::Style;
 use rusqlite::Connection;
 
@@ -52,13 +52,13 @@ fn results(path: &Path) {
             count: 2,
             first: "a first one".to_owned(),
         }];
-        file.keep(run).unwrap();
+        file.write_run(run).unwrap();
     }
     file.note(&execution.id, "a note").unwrap();
 }
 
 /// All that is made of a results file, as text; or why it is none.
-fn everything(path: &Path) -> Result<(String, String, Vec<u8>), Error> {
+fn everything(path: &Path) -> Result<(String, String, Vec<u8>), RecordError> {
     let selection = RunSelection::open(path.to_str().unwrap())?;
     let pairs = selection.pairs();
     let mut terminal = report::terminal::runs(&pairs, &Style::default());
@@ -84,7 +84,7 @@ fn everything(path: &Path) -> Result<(String, String, Vec<u8>), Error> {
 }
 
 #[test]
-fn whatever_stands_in_any_column() {
+fn any_value_in_any_column_is_handled() {
     let folder = tempfile::tempdir().unwrap();
     let (good, bad) = (folder.path().join("good.sqlite"), folder.path().join("bad.sqlite"));
     results(&good);
@@ -143,7 +143,7 @@ fn whatever_stands_in_any_column() {
 
 /// Tables that are none would give as many rows as whoever wrote them wants.
 #[test]
-fn what_is_no_table_is_refused() {
+fn refuses_views_and_computed_columns() {
     for change in [
         "ALTER TABLE note RENAME TO was; CREATE VIEW note AS WITH RECURSIVE n (i) AS
            (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 1 AS execution_key, i AS position,
@@ -157,7 +157,7 @@ fn what_is_no_table_is_refused() {
         for error in [ResultsFile::read(&path).unwrap_err(), ResultsFile::open(&path).unwrap_err()]
         {
             assert!(
-                matches!(&error, Error::Damaged { detail, .. } if detail.contains("note")),
+                matches!(&error, RecordError::Damaged { detail, .. } if detail.contains("note")),
                 "{error}"
             );
         }

@@ -35,7 +35,7 @@ fn results(path: &Path, runs: u32) {
     }
     let mut file = ResultsFile::create(path).unwrap();
     file.begin(execution).unwrap();
-    own.iter().for_each(|run| file.keep(run).unwrap());
+    own.iter().for_each(|run| file.write_run(run).unwrap());
     let models = own.len() as u32;
     drop(file);
     let sql = rusqlite::Connection::open(path).unwrap();

@@ -6,7 +6,7 @@ mod sample;
 use report::html;
 
 #[test]
-fn nothing_of_the_users_text_is_markup() {
+fn user_text_is_escaped() {
     let nasty = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>";
     let mut study = sample::study();
     let (execution, runs) = &mut study[0];
@@ -45,7 +45,7 @@ fn nothing_of_the_users_text_is_markup() {
 }
 
 #[test]
-fn one_file_that_asks_no_network() {
+fn the_page_makes_no_network_requests() {
     let page = html::page(&sample::study());
     for needle in ["src=\"http", "href=\"http", "@import", "url(", "<link rel=\"stylesheet"] {
         assert!(!page.contains(needle), "{needle}");
@@ -54,7 +54,7 @@ fn one_file_that_asks_no_network() {
 }
 
 #[test]
-fn every_link_has_its_place_and_every_place_is_one() {
+fn every_link_has_a_unique_target() {
     let page = html::page(&sample::study());
     let ids: Vec<&str> =
         page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
@@ -68,7 +68,7 @@ fn every_link_has_its_place_and_every_place_is_one() {
 }
 
 #[test]
-fn what_must_be_said_is_said() {
+fn the_page_states_validity_and_method() {
     let page = html::page(&sample::study());
     for text in [
         "How fast does RocksDB serve YCSB on this machine?",
@@ -96,7 +96,7 @@ fn what_must_be_said_is_said() {
 }
 
 #[test]
-fn a_sweep_is_a_curve_with_its_limit_and_its_servers_side() {
+fn a_sweep_is_a_curve_with_limit_and_server_side() {
     let page = html::page(&sample::sweep());
     for text in [
         "href=\"#rates-section\"",
@@ -160,7 +160,7 @@ fn many_executions_have_one_heading_and_a_folded_list() {
 }
 
 #[test]
-fn no_two_names_in_a_figure_read_alike() {
+fn names_in_a_figure_are_distinct() {
     let mut study = sample::study();
     let runs = &mut study[0].1;
     let template = runs[10].clone();
@@ -207,7 +207,7 @@ fn an_invalid_repeat_is_in_no_median() {
 }
 
 #[test]
-fn a_page_of_nothing_is_a_page() {
+fn an_empty_page_is_valid() {
     let mut study = sample::study();
     study.truncate(1);
     study[0].1.clear();
@@ -217,7 +217,7 @@ fn a_page_of_nothing_is_a_page() {
 }
 
 #[test]
-fn a_study_s_page_answers_its_questions_and_holds_no_nan() {
+fn a_study_page_answers_questions_without_nan() {
     let mut study = sample::factorial();
     let page = html::page(&study);
     for text in [

@@ -4,7 +4,7 @@ mod sample;
 
 use model::Unit;
 use record::{Phase, RunSettings};
-use report::{CheckRow, CheckState, DifferenceRow, PlanRow, Style, Verdict, markdown, terminal};
+use report::{CheckRow, CheckState, DifferenceRow, PlanRow, RowVerdict, Style, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 
 fn style(width: usize) -> Style {
@@ -12,11 +12,11 @@ fn style(width: usize) -> Style {
 }
 
 fn checks() -> Vec<CheckRow> {
-    let row = |name: &str, group: &str, state, found: &str| CheckRow {
+    let row = |name: &str, group: &str, state, result: &str| CheckRow {
         name: name.to_owned(),
         group: group.to_owned(),
         state,
-        found: found.to_owned(),
+        found: result.to_owned(),
         why: None,
         remedy: None,
     };
@@ -50,15 +50,22 @@ fn differences() -> Vec<DifferenceRow> {
         n_b: 5,
     };
     vec![
-        row("ycsb-a throughput", Unit::OpsPerSecond, 172_400.0, 203_300.0, 0.04, Verdict::Better),
-        row("ycsb-a read p99", Unit::Nanoseconds, 22_500.0, 37_600.0, 0.2, Verdict::Worse),
+        row(
+            "ycsb-a throughput",
+            Unit::OpsPerSecond,
+            172_400.0,
+            203_300.0,
+            0.04,
+            RowVerdict::Better,
+        ),
+        row("ycsb-a read p99", Unit::Nanoseconds, 22_500.0, 37_600.0, 0.2, RowVerdict::Worse),
         row(
             "ycsb-c throughput",
             Unit::OpsPerSecond,
             301_200.0,
             299_000.0,
             0.05,
-            Verdict::NoDifference,
+            RowVerdict::NoDifference,
         ),
         DifferenceRow {
             a: None,
@@ -67,7 +74,14 @@ fn differences() -> Vec<DifferenceRow> {
             high: None,
             n_a: 0,
             note: Some("A has no valid run".to_owned()),
-            ..row("ycsb-e scan p99", Unit::Nanoseconds, 1.0, 331_000.0, 0.0, Verdict::NotEnoughData)
+            ..row(
+                "ycsb-e scan p99",
+                Unit::Nanoseconds,
+                1.0,
+                331_000.0,
+                0.0,
+                RowVerdict::NotEnoughData,
+            )
         },
     ]
 }
@@ -182,7 +196,7 @@ fn an_interval_is_never_left_out_and_nothing_is_cut_for_it() {
 }
 
 #[test]
-fn wrong_answers_are_told_once() {
+fn wrong_answers_are_reported_once() {
     let mut study = sample::study();
     let run = &mut study[0].1[11];
     run.invalid_because
@@ -216,7 +230,7 @@ fn colours_only_where_they_are_wanted() {
 }
 
 #[test]
-fn what_does_not_count_is_said_with_the_flag_that_helps() {
+fn notes_name_the_flag_that_helps() {
     let study = sample::study();
     let runs = sample::pairs(&study);
     for text in [terminal::runs(&runs, &style(200)), markdown::runs(&runs)] {

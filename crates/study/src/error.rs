@@ -62,8 +62,8 @@ impl From<drive::DriveError> for StudyError {
     }
 }
 
-impl From<record::Error> for StudyError {
-    fn from(error: record::Error) -> Self {
+impl From<record::RecordError> for StudyError {
+    fn from(error: record::RecordError) -> Self {
         StudyError::Request(error.to_string())
     }
 }

@@ -253,7 +253,7 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         }
     }
     measured.idle.iter().cloned().for_each(&mut put);
-    let around = IdleContext { idle: measured.idle, here: measured.here };
+    let around = IdleContext { idle: measured.idle, is_local: measured.here };
     efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
     if let Some(ratio) = outcome.hit_ratio() {
         let what = "keys of reads that were found / keys read";
@@ -418,7 +418,7 @@ fn doubts(phase: Phase, outcome: &PhaseOutcome, readings: &[Reading]) -> Vec<Str
     };
     let mut doubts = Vec::new();
     doubts.extend(value("machine.steal").and_then(host::steal_doubt));
-    doubts.extend(analyse::neighbours_share(readings).and_then(host::neighbours_doubt));
+    doubts.extend(analyse::other_programs_share(readings).and_then(host::neighbours_doubt));
     doubts.extend(co_runner::doubt(&value));
     if outcome.seconds < SHORT_WINDOW_S && outcome.operations > 0 {
         let more = if phase == Phase::Load { "load more records" } else { "give it more time" };

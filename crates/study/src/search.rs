@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use analyse::search::{
-    ClientHealth, Conclusion, Cut, Search as Procedure, SearchRequest, Step as Decision, Trial,
+    ClientHealth, RateTrial, Search as Procedure, SearchConclusion, SearchCut, SearchRequest,
+    SearchStep as Decision,
 };
 use analyse::slo::Objective;
 use drive::{Pacing, StopCondition, Ticks};
@@ -59,14 +60,14 @@ pub struct RateSearch {
 /// A trial and the run that it was.
 #[derive(Debug, Clone)]
 pub struct TrialRun {
-    pub trial: Trial,
+    pub trial: RateTrial,
     pub run: Run,
 }
 
 /// The result of a search.
 #[derive(Debug)]
 pub struct SearchResult {
-    pub conclusion: Conclusion,
+    pub conclusion: SearchConclusion,
     /// In their order.
     pub tried: Vec<TrialRun>,
     /// What the closed loop reached at the beginning, in operations per second.
@@ -106,8 +107,8 @@ impl RateSearch {
     }
 
     /// The trial of a run; None for a closed loop.
-    pub fn trial(&self, run: &Run) -> Option<Trial> {
-        Trial::of(run, &self.objective, ClientHealth::of(run))
+    pub fn trial(&self, run: &Run) -> Option<RateTrial> {
+        RateTrial::of(run, &self.objective, ClientHealth::of(run))
     }
 
     /// Searches, and saves each trial as it ends. After a stop or an error of the store, the result is
@@ -144,7 +145,7 @@ impl RateSearch {
         // A measured trial counts even if it could not be saved.
         let last_run = unkept.map_or(Ok(()), |run| trials.take(&run));
         if !matches!(ended, Ok(true)) {
-            trials.cut = Some(Cut::Stopped);
+            trials.cut = Some(SearchCut::Stopped);
         }
         let conclusion = trials.conclusion();
         let fault = ended.err().or(last_run.err()).or(trials.fault);
@@ -246,8 +247,8 @@ pub(crate) struct TrialAgenda {
     hinted: bool,
     calibration: Option<f64>,
     tried: Vec<TrialRun>,
-    conclusion: Option<Conclusion>,
-    cut: Option<Cut>,
+    conclusion: Option<SearchConclusion>,
+    cut: Option<SearchCut>,
     fault: Option<StudyError>,
 }
 
@@ -286,7 +287,7 @@ impl TrialAgenda {
     /// Takes a run: the starting rate, or a trial.
     fn on_run(&mut self, run: &Run) -> Result<(), StudyError> {
         self.hinted = true;
-        match Trial::of(run, &self.template.objective, ClientHealth::of(run)) {
+        match RateTrial::of(run, &self.template.objective, ClientHealth::of(run)) {
             Some(trial) => self.tried.push(TrialRun { trial, run: run.clone() }),
             None => {
                 self.calibration = Some(run.throughput()).filter(|rate| *rate > 0.0);
@@ -312,19 +313,19 @@ impl TrialAgenda {
         let whole = time + self.template.template.load_config.warm_up.unwrap_or_default();
         let elapsed = self.began.map_or(Duration::ZERO, |began| began.elapsed());
         if self.template.most_time.is_some_and(|most| elapsed + whole > most) {
-            self.cut = Some(Cut::Time);
+            self.cut = Some(SearchCut::Time);
             return Ok(None);
         }
         Ok(Some(self.template.trial(rate, time, self.ordinal)))
     }
 
-    fn judged(&self) -> Vec<Trial> {
+    fn judged(&self) -> Vec<RateTrial> {
         self.tried.iter().map(|tried| tried.trial.clone()).collect()
     }
 
     /// What the trials come to, at their end or where they were cut short.
-    pub(crate) fn conclusion(&self) -> Conclusion {
-        let cut = self.cut.unwrap_or(Cut::Stopped);
+    pub(crate) fn conclusion(&self) -> SearchConclusion {
+        let cut = self.cut.unwrap_or(SearchCut::Stopped);
         let so_far = || self.procedure.cut_short(&self.judged(), cut);
         self.conclusion.clone().unwrap_or_else(so_far)
     }

@@ -1,4 +1,4 @@
-//! Runs as cells of a design: what tells them apart, and their values.
+//! Cells of a design: the levels that distinguish them, and the values of their runs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,21 +7,21 @@ use record::design::{FactorLevels, setting_of};
 use record::{Design, Execution, Phase, Run};
 
 use super::MetricInfo;
-use crate::compare::{RunWork, WorkDifference, most, work_differences};
+use crate::compare::{RunWork, WorkDifference, largest_differences, work_differences};
 use crate::effect::CellObservations;
 use crate::efficiency::BOUNDARIES;
-use crate::named::{Metric, RunField};
+use crate::metric::{Metric, RunField};
 use crate::runs::CellRuns;
 
-/// Settings that tell cells apart in every study, after its factors.
-const ALWAYS: [&str; 3] = ["machine", "store", "workload"];
+/// Settings that distinguish cells in every study, after its factors.
+const COMMON_NAMES: [&str; 3] = ["machine", "store", "workload"];
 
-/// A run and where it stands: its settings, with its machine among them.
+/// A run with its settings, the machine among them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunWithSettings<'a> {
     pub run: &'a Run,
     machine: &'a str,
-    /// Where the settings lack it.
+    /// Set if the settings lack it.
     threads: Option<String>,
 }
 
@@ -35,11 +35,11 @@ impl<'a> RunWithSettings<'a> {
     }
 
     /// The level of a factor of this name, else the setting of this name.
-    pub fn at(&self, name: &str) -> Option<&str> {
-        self.at_named(&setting_of(name), name)
+    pub fn level(&self, name: &str) -> Option<&str> {
+        self.level_of(&setting_of(name), name)
     }
 
-    fn at_named(&self, factor: &str, name: &str) -> Option<&str> {
+    fn level_of(&self, factor: &str, name: &str) -> Option<&str> {
         let own = |name| self.run.settings.get(name).map(String::as_str);
         own(factor).or_else(|| match name {
             "machine" => Some(self.machine),
@@ -49,7 +49,7 @@ impl<'a> RunWithSettings<'a> {
     }
 }
 
-/// One cell: where it stands and the values of its valid runs.
+/// One cell: its levels and the values of its valid runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerCell {
     pub at: FactorLevels,
@@ -57,7 +57,7 @@ pub struct AnswerCell {
     pub values: Vec<Vec<f64>>,
     /// The same, one column a metric.
     pub runs: Vec<CellRuns>,
-    /// What each of them did.
+    /// The work of each run.
     pub work: Vec<RunWork>,
 }
 
@@ -65,7 +65,7 @@ pub struct AnswerCell {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellValues {
     pub metrics: Vec<MetricInfo>,
-    /// What can tell cells apart: the factors in the study's order, then the settings.
+    /// The names that may distinguish cells: the factors in the study's order, then the settings.
     pub names: Vec<String>,
     /// In the order of their levels.
     pub cells: Vec<AnswerCell>,
@@ -74,8 +74,8 @@ pub struct CellValues {
 }
 
 /// The cells of these runs: one for each combination of the design's factors, the machine, the
-/// store, the workload and the settings in `by`. Loads count only where they are all there is,
-/// or where `by` names the workload: a store's loading is no answer to how it serves.
+/// store, the workload and the settings in `by`. Load phases count only if there are no other runs,
+/// or if `by` names the workload or the phase.
 ///
 /// Errors, in words: a metric that no figure has, or that no valid run has; readings of
 /// different boundary or origin, which are not compared.
@@ -92,22 +92,23 @@ pub fn gather(
     let measures = runs.iter().any(|run| run.run.phase != Phase::Load);
     let loads = !measures || by.contains(&"workload") || by.contains(&"phase");
     let counted = || {
-        let asked = |run: &&&RunWithSettings<'_>| loads || run.run.phase != Phase::Load;
-        runs.iter().filter(|run| run.run.valid()).filter(asked)
+        let is_counted_phase = |run: &&&RunWithSettings<'_>| loads || run.run.phase != Phase::Load;
+        runs.iter().filter(|run| run.run.valid()).filter(is_counted_phase)
     };
     let names = dimensions(design, by);
     let factors: Vec<String> = names.iter().map(|name| setting_of(name)).collect();
     let mut places: HashMap<Vec<Option<&str>>, usize> = HashMap::new();
     let mut cells: Vec<AnswerCell> = Vec::new();
     let mut missing: Vec<(String, usize)> = Vec::new();
-    let mut told: Vec<BTreeSet<(String, String, String)>> = vec![BTreeSet::new(); metrics.len()];
+    let mut provenances: Vec<BTreeSet<(String, String, String)>> =
+        vec![BTreeSet::new(); metrics.len()];
     let mut first: Option<&Run> = None;
     for run in counted() {
         let values: Result<Vec<f64>, _> = named.iter().map(|name| name.value(run.run)).collect();
         match values {
             Ok(values) => {
                 let levels: Vec<Option<&str>> =
-                    names.iter().zip(&factors).map(|(name, own)| run.at_named(own, name)).collect();
+                    names.iter().zip(&factors).map(|(name, own)| run.level_of(own, name)).collect();
                 let next = cells.len();
                 let place = *places.entry(levels).or_insert_with_key(|levels| {
                     let at = names.iter().zip(levels);
@@ -125,8 +126,8 @@ pub fn gather(
                 cell.values.push(values);
                 cell.work.push(RunWork::of(run.run));
                 first = first.or(Some(run.run));
-                for (name, told) in named.iter().zip(&mut told) {
-                    told.extend(provenance(name, run.run).map(|(scope, origin)| {
+                for (name, kinds_of) in named.iter().zip(&mut provenances) {
+                    kinds_of.extend(provenance(name, run.run).map(|(scope, origin)| {
                         let unit = name.unit(Some(run.run)).unwrap_or_default();
                         (scope.to_string(), format!("{origin:?}").to_lowercase(), unit.to_owned())
                     }));
@@ -147,10 +148,10 @@ pub fn gather(
             None => "no valid run counts here".to_owned(),
         });
     };
-    for (name, told) in metrics.iter().zip(&told) {
-        if told.len() > 1 {
+    for (name, kinds_of) in metrics.iter().zip(&provenances) {
+        if kinds_of.len() > 1 {
             let kinds: Vec<String> =
-                told.iter().map(|(scope, origin, _)| format!("{scope}, {origin}")).collect();
+                kinds_of.iter().map(|(scope, origin, _)| format!("{scope}, {origin}")).collect();
             return Err(format!(
                 "the runs' `{name}` are not of one kind and are not compared: {}",
                 kinds.join(" against ")
@@ -160,7 +161,7 @@ pub fn gather(
     let metrics = metrics.iter().zip(&named).map(|(name, named)| MetricInfo {
         name: (*name).to_owned(),
         unit: named.unit(Some(first)).unwrap_or_default().to_owned(),
-        wish: named.wish(),
+        direction: named.direction(),
         provenance: provenance(named, first),
     });
     cells.sort_by(|a, b| a.at.cmp(&b.at));
@@ -169,19 +170,19 @@ pub fn gather(
     Ok(gathered)
 }
 
-/// Each respect once, among the pairs that were asked the same.
+/// Each respect once, among pairs of the same workload.
 fn other_work<'a>(
     pairs: impl Iterator<Item = (&'a AnswerCell, &'a AnswerCell)>,
 ) -> Vec<WorkDifference> {
     let same = pairs.filter(|(a, b)| a.at.get("workload") == b.at.get("workload"));
-    most(same.flat_map(|(a, b)| work_differences(&a.work, &b.work)))
+    largest_differences(same.flat_map(|(a, b)| work_differences(&a.work, &b.work)))
 }
 
-/// All that can tell cells apart, each once.
+/// All names that may distinguish cells, each once.
 fn dimensions(design: &Design, by: &[&str]) -> Vec<String> {
     let factors = design.factors.iter().map(|factor| factor.name.as_str());
     let mut names: Vec<String> = Vec::new();
-    for name in factors.chain(ALWAYS).chain(by.iter().copied()) {
+    for name in factors.chain(COMMON_NAMES).chain(by.iter().copied()) {
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
@@ -212,8 +213,8 @@ impl CellValues {
         self.cells.iter().map(of).collect()
     }
 
-    /// In what the cells with a factor's first level did other work than those that differ from
-    /// them in the factor alone.
+    /// How the work of the cells with a factor's first level differs from that of cells that differ
+    /// in the factor alone.
     pub fn other_work_by(&self, factor: &str, first: &str) -> Vec<WorkDifference> {
         let besides = |cell: &'_ AnswerCell| -> Vec<(String, String)> {
             let others = cell.at.iter().filter(|(name, _)| *name != factor);
@@ -226,7 +227,7 @@ impl CellValues {
         other_work(self.cells.iter().filter_map(pair))
     }
 
-    /// In what those cells did other work than any cell.
+    /// How the work of those cells differs from that of any cell.
     pub fn other_work_of(&self, some: &[&AnswerCell]) -> Vec<WorkDifference> {
         other_work(some.iter().flat_map(|a| self.cells.iter().map(move |b| (*a, b))))
     }
@@ -247,22 +248,22 @@ impl CellValues {
         self.cells = cells;
     }
 
-    /// The levels of a factor in the order in which they are compared: a baseline first, then
-    /// the study's own order; of a setting numbers by size, then words.
+    /// The levels of a factor in the order in which they are compared: a baseline first, then the
+    /// study's own order; of a setting numbers by size, then text.
     pub fn order(&self, design: &Design, factor: &str) -> Vec<String> {
-        let found: BTreeSet<&String> =
+        let present: BTreeSet<&String> =
             self.cells.iter().filter_map(|cell| cell.at.get(factor)).collect();
         let mut levels: Vec<String> = design.baseline.get(factor).cloned().into_iter().collect();
         match design.factor(factor) {
             Some(known) => levels.extend(known.levels.iter().cloned()),
-            None => levels.extend(by_size(found.into_iter().cloned().collect())),
+            None => levels.extend(by_size(present.into_iter().cloned().collect())),
         }
         let mut seen = BTreeSet::new();
         levels.retain(|level| seen.insert(level.clone()));
         levels
     }
 
-    /// What tells each cell from the others: `smt=on, idle=none`.
+    /// What distinguishes each cell from the others: `smt=on, idle=none`.
     pub fn titles(&self) -> Vec<String> {
         let varies = |name: &&String| {
             let levels: BTreeSet<_> = self.cells.iter().map(|cell| cell.at.get(*name)).collect();
@@ -278,7 +279,7 @@ impl CellValues {
     }
 }
 
-/// Levels in the order of the quantities that they are, words after them by name.
+/// Levels by the quantities that they name, other text after them by name.
 pub(crate) fn by_size(mut levels: Vec<String>) -> Vec<String> {
     levels.sort_by(|a, b| {
         let (x, y) = (quantity(a), quantity(b));
@@ -290,7 +291,7 @@ pub(crate) fn by_size(mut levels: Vec<String>) -> Vec<String> {
     levels
 }
 
-/// `10k`, `2GiB`, `20 ms`, `50%` as a number; None of a word.
+/// `10k`, `2GiB`, `20 ms`, `50%` as a number; None for other text.
 pub fn quantity(level: &str) -> Option<f64> {
     let level = level.trim();
     let end =

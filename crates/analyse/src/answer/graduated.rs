@@ -1,4 +1,4 @@
-//! A graduated load: how power follows it in each combination of everything else.
+//! Graduated load: power over load in each combination of the other settings.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::{AnswerKind, MetricInfo, MetricRequest};
 use crate::describe::{describe, median};
 use crate::efficiency::BOUNDARIES;
 use crate::interval::{Interval, NoInterval};
-use crate::named::{Metric, RunField};
+use crate::metric::{Metric, RunField};
 use crate::proportionality::{MeasuredLevel, Proportionality, proportionality};
 
 /// One graduated load among those that a question is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraduatedLoad {
-    /// Where it stands: its levels but for that of the load.
+    /// Its levels except that of the load.
     pub at: FactorLevels,
-    /// What tells it from the others: `smt=on, store=redis`.
+    /// What distinguishes it from the others: `smt=on, store=redis`.
     pub title: String,
     /// Of the highest level, in operations per second.
     pub highest_ops_s: f64,
@@ -27,13 +27,13 @@ pub struct GraduatedLoad {
     /// By the medians of the levels.
     pub figures: Proportionality,
     /// The watts of each level's runs, in the order of `figures.levels`; of the idle machine each
-    /// look at it.
+    /// measurement.
     pub watts: Vec<Vec<f64>>,
-    /// 95 % of the overall operations per joule, and of the proportionality where there is one:
-    /// of the values that the single repeats have, each with all its levels.
+    /// 95 % interval of the overall operations per joule, and of the proportionality where there is
+    /// one, over the repeats, each with all its levels.
     pub overall_interval: Result<Interval, NoInterval>,
     pub proportionality_interval: Result<Interval, NoInterval>,
-    /// Why the idle machine is not in it.
+    /// Why the idle machine is not included.
     pub no_idle: Option<String>,
 }
 
@@ -41,8 +41,8 @@ pub struct GraduatedLoad {
 const METRICS: [&str; 3] = ["target_rate_ops_s", "throughput_ops_s", "power_w"];
 const POWER: usize = 2;
 
-/// Every graduated load over the levels of `factor`; those of which nothing can be said are
-/// among the second, with the reason.
+/// Every graduated load over the levels of `factor`; those that cannot be evaluated are in the
+/// second part, with the reason.
 pub(super) fn graduated(
     design: &Design,
     runs: &[&RunWithSettings<'_>],
@@ -67,7 +67,7 @@ pub(super) fn graduated(
             levels.len() > 1
         })
         .collect();
-    let (mut found, mut not_found) = (Vec::new(), Vec::new());
+    let (mut result, mut not_found) = (Vec::new(), Vec::new());
     for (at, cells) in &loads {
         let title: Vec<String> =
             telling.iter().filter_map(|name| Some(format!("{name}={}", at.get(*name)?))).collect();
@@ -76,7 +76,7 @@ pub(super) fn graduated(
                 let own = idle.cells.iter().filter(|cell| without(&cell.at, factor) == *at);
                 let mut watts: Vec<f64> =
                     own.flat_map(|cell| cell.values.iter().map(|row| row[0])).collect();
-                // Many runs carry the power of one look at the idle machine.
+                // Several runs may carry the same measurement of the idle machine.
                 watts.sort_by(f64::total_cmp);
                 watts.dedup();
                 match watts.is_empty() {
@@ -87,13 +87,13 @@ pub(super) fn graduated(
             Some(Ok(_)) => Err("the idle machine was measured at another boundary".to_owned()),
             _ => Err("the power of the idle machine was not measured before the runs".to_owned()),
         };
-        match of(at, title.join(", "), cells, idle_w) {
-            Ok(one) => found.push(one),
+        match measure_load(at, title.join(", "), cells, idle_w) {
+            Ok(one) => result.push(one),
             Err(why) => not_found.push((why, cells.iter().map(|cell| cell.values.len()).sum())),
         }
     }
     let power: MetricInfo = gathered.metrics.swap_remove(POWER);
-    if found.is_empty() {
+    if result.is_empty() {
         return Err(match not_found.into_iter().next() {
             Some((why, _)) => why,
             None => format!("no run has `{factor}`"),
@@ -101,10 +101,10 @@ pub(super) fn graduated(
     }
     let mut missing = gathered.missing;
     missing.extend(not_found);
-    Ok((AnswerKind::Graduated { factor: factor.to_owned(), power, loads: found }, missing))
+    Ok((AnswerKind::Graduated { factor: factor.to_owned(), power, loads: result }, missing))
 }
 
-fn of(
+fn measure_load(
     at: &FactorLevels,
     title: String,
     cells: &[&AnswerCell],

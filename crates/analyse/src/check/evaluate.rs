@@ -1,13 +1,13 @@
-//! What a relation is in one run.
+//! Evaluating a relation in one run.
 
 use model::{Bytes, Count, Rate, Span};
 use record::Run;
 use record::design::value_of;
 
 use super::{Arithmetic, CheckExpression, Comparison, ExpressionNode, Function};
-use crate::named::{MetricError, metric_value};
+use crate::metric::{MetricError, metric_value};
 
-/// What a name stands for in a run.
+/// The value of a name in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CheckValue {
     Number(f64),
@@ -24,19 +24,19 @@ impl CheckExpression {
         truth(&self.root, run)
     }
 
-    /// What each name in it stands for in this run, in words.
+    /// The value of each name in this run, as text.
     pub(super) fn values(&self, run: &Run) -> Vec<String> {
-        let told = |name: &str| match named(name, run) {
-            Ok(CheckValue::Number(number)) => format!("{name} is {}", shown(number)),
+        let text_of = |name: &str| match resolve(name, run) {
+            Ok(CheckValue::Number(number)) => format!("{name} is {}", format_number(number)),
             Ok(CheckValue::Text(text)) => format!("{name} is {text}"),
             Err(reason) => format!("{name} is not known: {reason}"),
         };
-        self.names().into_iter().map(told).collect()
+        self.names().into_iter().map(text_of).collect()
     }
 }
 
 /// Six digits: enough to see why a relation breaks.
-fn shown(number: f64) -> String {
+fn format_number(number: f64) -> String {
     const DIGITS: f64 = 6.0;
     let magnitude = number.abs().log10().floor();
     if !magnitude.is_finite() || !(-4.0..15.0).contains(&magnitude) {
@@ -53,7 +53,7 @@ fn shown(number: f64) -> String {
 fn truth(node: &ExpressionNode, run: &Run) -> Result<bool, String> {
     Ok(match node {
         ExpressionNode::Not(inner) => !truth(inner, run)?,
-        // What decides is enough: the other side may have no value.
+        // One side may decide although the other has no value.
         ExpressionNode::And(left, right) => match (truth(left, run), truth(right, run)) {
             (Ok(false), _) | (_, Ok(false)) => false,
             (left, right) => left? && right?,
@@ -89,7 +89,7 @@ fn compare(left: CheckValue, how: Comparison, right: CheckValue) -> Result<bool,
 fn value(node: &ExpressionNode, run: &Run) -> Result<CheckValue, String> {
     Ok(match node {
         ExpressionNode::Text(text) => CheckValue::Text(text.clone()),
-        ExpressionNode::Name(name) => named(name, run)?,
+        ExpressionNode::Name(name) => resolve(name, run)?,
         ExpressionNode::Number(number) => CheckValue::Number(*number),
         ExpressionNode::Negative(inner) => CheckValue::Number(-number(inner, run)?),
         ExpressionNode::Arithmetic(left, how, right) => {
@@ -147,7 +147,7 @@ fn as_number(value: CheckValue) -> Result<f64, String> {
 }
 
 /// A factor's level or a setting of this name, else the figure of this name.
-fn named(name: &str, run: &Run) -> Result<CheckValue, String> {
+fn resolve(name: &str, run: &Run) -> Result<CheckValue, String> {
     if let Some(text) = value_of(&run.settings, name) {
         return Ok(CheckValue::Text(text.to_owned()));
     }
@@ -172,7 +172,7 @@ mod tests {
             (-1.0, "-1"),
             (100.0, "100"),
         ] {
-            assert_eq!(shown(number), text);
+            assert_eq!(format_number(number), text);
         }
     }
 }

@@ -6,40 +6,39 @@ use record::design::CheckSpec;
 use super::CheckExpression;
 use super::parse::CheckError;
 
-/// What a check says of a run.
+/// The result of a check in one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckResult {
     Holds,
     /// A finding: the relation does not hold.
     Broken,
-    /// Its `when` does not apply to this run.
-    NotAsked,
-    /// It cannot be told, with the reason.
+    /// Its `when` does not hold in this run.
+    NotApplicable,
+    /// It cannot be evaluated, with the reason.
     Unknown(String),
 }
 
-/// A check on a run, with what its names stand for there.
+/// A check in a run, with the values of its names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedRun {
-    pub ruling: CheckResult,
-    /// `latency_us.server.p99 is 83.1`; empty where the check is not asked.
+    pub result: CheckResult,
+    /// `latency_us.server.p99 is 83.1`; empty where the check does not apply.
     pub values: Vec<String>,
 }
 
 impl CheckedRun {
-    /// The breach in a sentence; None if there is none.
+    /// The breach in a sentence; None if it is not broken.
     pub fn finding(&self, check: &CheckSpec) -> Option<String> {
-        (self.ruling == CheckResult::Broken).then(|| {
+        (self.result == CheckResult::Broken).then(|| {
             let why = check.why.as_ref().map_or(String::new(), |why| format!(" (expected: {why})"));
             format!("finding: `{}` does not hold: {}{why}", check.that, self.values.join(", "))
         })
     }
 }
 
-/// Rules on one check in one run.
+/// Evaluates one check in one run.
 ///
-/// # Errors
-/// A check that cannot be read. What a run merely lacks is [`Ruling::Unknown`].
+/// # Errors A check that cannot be read. A value that the run lacks is [`CheckResult::Unknown`].
 pub fn judge(check: &CheckSpec, run: &Run) -> Result<CheckedRun, CheckError> {
     let that: CheckExpression = check.that.parse()?;
     if let Some(when) = &check.when {
@@ -47,12 +46,12 @@ pub fn judge(check: &CheckSpec, run: &Run) -> Result<CheckedRun, CheckError> {
         match when.holds(run) {
             Ok(true) => {}
             Ok(false) => {
-                return Ok(CheckedRun { ruling: CheckResult::NotAsked, values: Vec::new() });
+                return Ok(CheckedRun { result: CheckResult::NotApplicable, values: Vec::new() });
             }
             Err(reason) => {
                 let reason = format!("whether it applies is not known: {reason}");
                 return Ok(CheckedRun {
-                    ruling: CheckResult::Unknown(reason),
+                    result: CheckResult::Unknown(reason),
                     values: when.values(run),
                 });
             }
@@ -63,5 +62,5 @@ pub fn judge(check: &CheckSpec, run: &Run) -> Result<CheckedRun, CheckError> {
         Ok(false) => CheckResult::Broken,
         Err(reason) => CheckResult::Unknown(reason),
     };
-    Ok(CheckedRun { ruling, values: that.values(run) })
+    Ok(CheckedRun { result: ruling, values: that.values(run) })
 }

@@ -3,8 +3,8 @@
 
 mod evaluate;
 mod judge;
+mod lexer;
 mod parse;
-mod words;
 
 pub use judge::{CheckResult, CheckedRun, judge};
 pub use parse::CheckError;
@@ -57,7 +57,7 @@ enum Function {
     Max,
 }
 
-/// What a part of a relation is, as far as it can be told without a run.
+/// The type of a part of a relation, as far as it is known without a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpressionType {
     Number,

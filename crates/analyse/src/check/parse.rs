@@ -1,15 +1,14 @@
-//! From text to a [`Relation`], with the place of what cannot be read.
+//! Parses a [`CheckExpression`]; errors carry their position.
 
 use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::words::{PlacedToken, Token, words};
+use super::lexer::{PlacedToken, Token, tokens};
 use super::{Arithmetic, CheckExpression, Comparison, ExpressionNode, ExpressionType, Function};
-use crate::named::Metric;
+use crate::metric::Metric;
 
-/// A relation that cannot be evaluated: `at` is the character at which the trouble begins,
-/// counted from 1.
+/// A relation that cannot be parsed; `at` is the position of the error in characters, from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the check `{text}`, at character {at}: {what}")]
 pub struct CheckError {
@@ -26,8 +25,8 @@ impl CheckError {
     }
 }
 
-/// Deeper than any relation that a person writes.
-const DEEPEST: u32 = 50;
+/// Deeper than any sensible relation.
+const MAX_DEPTH: u32 = 50;
 
 const COMPARISONS: [(&str, Comparison); 6] = [
     ("<", Comparison::Less),
@@ -44,8 +43,8 @@ impl FromStr for CheckExpression {
     /// Comparisons (`<`, `<=`, `>`, `>=`, `==`, `!=`) of numbers, texts in quotes and names, which
     /// `+ - * /`, `abs`, `min`, `max` and brackets join, and `and`, `or`, `not` between them.
     fn from_str(text: &str) -> Result<CheckExpression, CheckError> {
-        let mut reader = ExpressionParser { text, words: words(text)?, next: 0, depth: 0 };
-        let root = reader.either()?;
+        let mut reader = ExpressionParser { text, tokens: tokens(text)?, next: 0, depth: 0 };
+        let root = reader.or_expression()?;
         if reader.peek() != &Token::End {
             return Err(reader.wrong("the relation should have ended here"));
         }
@@ -60,22 +59,22 @@ impl FromStr for CheckExpression {
 /// Recursive descent, one function a level of precedence.
 struct ExpressionParser<'a> {
     text: &'a str,
-    words: Vec<PlacedToken>,
+    tokens: Vec<PlacedToken>,
     next: usize,
     depth: u32,
 }
 
 impl ExpressionParser<'_> {
     fn peek(&self) -> &Token {
-        self.words.get(self.next).map_or(&Token::End, |placed| &placed.word)
+        self.tokens.get(self.next).map_or(&Token::End, |placed| &placed.token)
     }
 
     fn at(&self) -> usize {
-        self.words.get(self.next).map_or(self.text.len(), |placed| placed.at)
+        self.tokens.get(self.next).map_or(self.text.len(), |placed| placed.at)
     }
 
-    /// Goes on behind the sign if it is there.
-    fn takes(&mut self, sign: &'static str) -> bool {
+    /// Consumes the sign if it is next.
+    fn accept(&mut self, sign: &'static str) -> bool {
         let there = self.peek() == &Token::Sign(sign);
         self.next += usize::from(there);
         there
@@ -85,12 +84,12 @@ impl ExpressionParser<'_> {
         CheckError::new(self.text, self.at(), what)
     }
 
-    fn either(&mut self) -> Result<ExpressionNode, CheckError> {
+    fn or_expression(&mut self) -> Result<ExpressionNode, CheckError> {
         let from = self.at();
-        let mut left = self.both()?;
-        while self.takes("or") {
+        let mut left = self.and_expression()?;
+        while self.accept("or") {
             let at = self.at();
-            let right = self.both()?;
+            let right = self.and_expression()?;
             self.truth(&left, from)?;
             self.truth(&right, at)?;
             left = ExpressionNode::Or(left.into(), right.into());
@@ -98,12 +97,12 @@ impl ExpressionParser<'_> {
         Ok(left)
     }
 
-    fn both(&mut self) -> Result<ExpressionNode, CheckError> {
+    fn and_expression(&mut self) -> Result<ExpressionNode, CheckError> {
         let from = self.at();
-        let mut left = self.denial()?;
-        while self.takes("and") {
+        let mut left = self.not_expression()?;
+        while self.accept("and") {
             let at = self.at();
-            let right = self.denial()?;
+            let right = self.not_expression()?;
             self.truth(&left, from)?;
             self.truth(&right, at)?;
             left = ExpressionNode::And(left.into(), right.into());
@@ -111,13 +110,13 @@ impl ExpressionParser<'_> {
         Ok(left)
     }
 
-    fn denial(&mut self) -> Result<ExpressionNode, CheckError> {
-        if !self.takes("not") {
+    fn not_expression(&mut self) -> Result<ExpressionNode, CheckError> {
+        if !self.accept("not") {
             return self.comparison();
         }
-        self.deeper()?;
+        self.enter()?;
         let at = self.at();
-        let inner = self.denial()?;
+        let inner = self.not_expression()?;
         self.depth -= 1;
         self.truth(&inner, at)?;
         Ok(ExpressionNode::Not(inner.into()))
@@ -126,10 +125,10 @@ impl ExpressionParser<'_> {
     fn comparison(&mut self) -> Result<ExpressionNode, CheckError> {
         let from = self.at();
         let left = self.sum()?;
-        let Some(how) = self.compares() else { return Ok(left) };
+        let Some(how) = self.comparison_sign() else { return Ok(left) };
         let at = self.at();
         let right = self.sum()?;
-        if self.compares().is_some() {
+        if self.comparison_sign().is_some() {
             self.next -= 1;
             return Err(self.wrong("one comparison at a time; join two with `and`"));
         }
@@ -163,11 +162,11 @@ impl ExpressionParser<'_> {
         }
     }
 
-    fn compares(&mut self) -> Option<Comparison> {
+    fn comparison_sign(&mut self) -> Option<Comparison> {
         let Token::Sign(sign) = *self.peek() else { return None };
-        let found = COMPARISONS.iter().find(|(known, _)| *known == sign)?;
+        let result = COMPARISONS.iter().find(|(known, _)| *known == sign)?;
         self.next += 1;
-        Some(found.1)
+        Some(result.1)
     }
 
     fn sum(&mut self) -> Result<ExpressionNode, CheckError> {
@@ -185,7 +184,7 @@ impl ExpressionParser<'_> {
     ) -> Result<ExpressionNode, CheckError> {
         let from = self.at();
         let mut left = part(self)?;
-        while let Some((_, how)) = signs.iter().find(|(sign, _)| self.takes(sign)) {
+        while let Some((_, how)) = signs.iter().find(|(sign, _)| self.accept(sign)) {
             let at = self.at();
             let right = part(self)?;
             self.number(&left, from)?;
@@ -196,10 +195,10 @@ impl ExpressionParser<'_> {
     }
 
     fn sign(&mut self) -> Result<ExpressionNode, CheckError> {
-        if !self.takes("-") {
+        if !self.accept("-") {
             return self.atom();
         }
-        self.deeper()?;
+        self.enter()?;
         let at = self.at();
         let inner = self.sign()?;
         self.depth -= 1;
@@ -221,18 +220,18 @@ impl ExpressionParser<'_> {
             }
             Token::Sign("(") => {
                 self.next += 1;
-                self.deeper()?;
-                let inner = self.either()?;
+                self.enter()?;
+                let inner = self.or_expression()?;
                 self.depth -= 1;
-                self.close()?;
+                self.closing_bracket()?;
                 Ok(inner)
             }
             Token::Name(name) => {
                 self.next += 1;
-                if self.takes("(") {
+                if self.accept("(") {
                     return self.call(&name, at);
                 }
-                // A factor or setting may have any name; a figure may not.
+                // A factor or setting may have any name, but a figure may not.
                 if name.starts_with("latency_us") || name.ends_with('.') || name.is_empty() {
                     Metric::parse(&name).map_err(|error| wrong(error.to_string()))?;
                 }
@@ -246,7 +245,7 @@ impl ExpressionParser<'_> {
     }
 
     fn call(&mut self, name: &str, at: usize) -> Result<ExpressionNode, CheckError> {
-        let (function, wanted) = match name {
+        let (function, arity) = match name {
             "abs" => (Function::Abs, 1..=1),
             "min" => (Function::Min, 2..=usize::MAX),
             "max" => (Function::Max, 2..=usize::MAX),
@@ -255,20 +254,20 @@ impl ExpressionParser<'_> {
                 return Err(CheckError::new(self.text, at, what));
             }
         };
-        self.deeper()?;
+        self.enter()?;
         let mut arguments = Vec::new();
         loop {
             let at = self.at();
             let argument = self.sum()?;
             self.number(&argument, at)?;
             arguments.push(argument);
-            if !self.takes(",") {
+            if !self.accept(",") {
                 break;
             }
         }
         self.depth -= 1;
-        self.close()?;
-        if wanted.contains(&arguments.len()) {
+        self.closing_bracket()?;
+        if arity.contains(&arguments.len()) {
             return Ok(ExpressionNode::Call(function, arguments));
         }
         let what = format!(
@@ -279,13 +278,13 @@ impl ExpressionParser<'_> {
         Err(CheckError::new(self.text, at, what))
     }
 
-    fn close(&mut self) -> Result<(), CheckError> {
-        if self.takes(")") { Ok(()) } else { Err(self.wrong("`)` is missing")) }
+    fn closing_bracket(&mut self) -> Result<(), CheckError> {
+        if self.accept(")") { Ok(()) } else { Err(self.wrong("`)` is missing")) }
     }
 
-    fn deeper(&mut self) -> Result<(), CheckError> {
+    fn enter(&mut self) -> Result<(), CheckError> {
         self.depth += 1;
-        if self.depth > DEEPEST { Err(self.wrong("this is nested too deeply")) } else { Ok(()) }
+        if self.depth > MAX_DEPTH { Err(self.wrong("this is nested too deeply")) } else { Ok(()) }
     }
 
     fn truth(&self, node: &ExpressionNode, at: usize) -> Result<(), CheckError> {

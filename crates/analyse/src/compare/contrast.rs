@@ -6,10 +6,10 @@ use record::{LoopKind, Run};
 
 use super::ExcludedMetric;
 use super::figure::{enough_samples, resolution, value, within_run};
-use super::metric::{BetterDirection, ComparedMetric, HIT_RATIO, Statistic, wish_of};
+use super::metric::{BetterDirection, ComparedMetric, HIT_RATIO, Statistic, direction_of};
 use crate::describe::{median, moments};
 use crate::interval::{Interval, IntervalMethod, NoInterval};
-use crate::welch::{Side, ratio_interval};
+use crate::welch::{LogSample, ratio_interval};
 
 /// One figure of one cell on both sides.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,19 +39,18 @@ impl Contrast {
     }
 }
 
-/// B seen from A.
+/// B compared with A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Better,
     Worse,
-    /// There is a difference, and which way is better is not for the figure to say.
+    /// There is a difference, and neither direction is better.
     Different,
-    /// The interval of the difference covers zero. It may still hide a difference: its width
-    /// says how large a one.
+    /// The interval of the difference covers zero. A difference smaller than its width may exist.
     NoDifference,
     /// There is no interval, so nothing is said.
     NotEnoughData,
-    /// The two sides did different work, so that neither is better, worse or equal in this.
+    /// The two sides did different work, so they are not ranked.
     OtherWork,
 }
 
@@ -68,9 +67,10 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Every figure of a cell that can be compared, and what cannot and why. Both sides have a run.
+/// Every figure of a cell that can be compared, and those that cannot with the reason. Both sides
+/// have a run.
 ///
-/// `other_work`: the sides did different work; then what hangs on it has no verdict.
+/// `other_work`: the sides did different work; figures that depend on it have no verdict.
 pub(super) fn contrasts(
     a: &[&Run],
     b: &[&Run],
@@ -137,7 +137,7 @@ fn pacing_conflict(a: &[&Run], b: &[&Run]) -> Conflict {
     }
 }
 
-/// Latencies by the runs' own clock, of each operation that every run has.
+/// Latencies by the runs' own clock, of operations that occur in every run.
 fn latencies(
     a: &[&Run],
     b: &[&Run],
@@ -165,8 +165,8 @@ fn latencies(
     metrics
 }
 
-/// Readings that every run has, of one unit, boundary and origin. What no run could read is
-/// not worth a word here.
+/// Readings that every run has, of one unit, boundary and origin. Readings that are unavailable in
+/// all runs are left out.
 fn readings(
     a: &[&Run],
     b: &[&Run],
@@ -177,19 +177,19 @@ fn readings(
         .iter()
         .flat_map(|run| &run.readings)
         .map(|reading| reading.signal.as_str())
-        .filter(|signal| wish_of(signal).is_some())
+        .filter(|signal| direction_of(signal).is_some())
         .collect();
     let mut metrics = Vec::new();
     for signal in signals {
         let found: Vec<Option<&Reading>> = all.iter().map(|run| run.reading(signal)).collect();
         let none = found.iter().flatten().all(|reading| reading.value().is_none());
-        // A boundary or an idle state that one side does not have is no figure of both.
+        // A boundary or an idle state that one side lacks is not compared.
         let named = signal.contains('.');
         let lacks = |side: &[&Run]| side.iter().all(|run| run.value(signal).is_none());
         let one_sided = named && (lacks(a) || lacks(b));
-        // Where nothing can miss, or nothing did, it says nothing.
-        let all_hit = signal == HIT_RATIO && all.iter().all(|run| !run.misses_some());
-        if none || one_sided || all_hit || repeats_the_headline(signal, &all) {
+        // Without misses the hit ratio says nothing.
+        let all_hit = signal == HIT_RATIO && all.iter().all(|run| !run.has_misses());
+        if none || one_sided || all_hit || is_headline_again(signal, &all) {
             continue;
         }
         match comparable(&found) {
@@ -208,8 +208,8 @@ fn readings(
     metrics
 }
 
-/// `ops_per_joule.total` says `ops_per_joule` again where RAPL is the widest boundary of all runs.
-fn repeats_the_headline(signal: &str, all: &[&Run]) -> bool {
+/// `ops_per_joule.total` repeats `ops_per_joule` where RAPL is the widest boundary of all runs.
+fn is_headline_again(signal: &str, all: &[&Run]) -> bool {
     let Some((headline, _)) = signal.split_once('.') else { return false };
     let same = |run: &&Run| match (run.reading(headline), run.reading(signal)) {
         (Some(headline), Some(named)) => headline.answer == named.answer,
@@ -227,7 +227,7 @@ fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> 
             return Err(format!("unavailable in a run: {reason}"));
         }
         let first = *first.get_or_insert(reading);
-        // How a number came to be weighs most: a modelled one is never ranked beside a measured one.
+        // The origin is checked first: a modelled value is never compared with a measured one.
         let conflict = if reading.origin != first.origin {
             Some(("origin", format!("{:?} and {:?}", first.origin, reading.origin).to_lowercase()))
         } else if reading.scope != first.scope {
@@ -254,7 +254,7 @@ fn contrast(metric: ComparedMetric, a: &[&Run], b: &[&Run]) -> Option<Contrast> 
     let verdict = match &interval {
         Err(_) => Verdict::NotEnoughData,
         Ok(interval) if interval.covers(1.0) => Verdict::NoDifference,
-        Ok(interval) => match (metric.wish(), interval.low > 1.0) {
+        Ok(interval) => match (metric.direction(), interval.low > 1.0) {
             (BetterDirection::More, true) | (BetterDirection::Less, false) => Verdict::Better,
             (BetterDirection::More, false) | (BetterDirection::Less, true) => Verdict::Worse,
             (BetterDirection::Neither, _) => Verdict::Different,
@@ -286,8 +286,8 @@ fn interval(
         enough_samples(metric, run)?;
     }
     let side = |runs: &[&Run], values: &[f64]| match (runs, values) {
-        ([run], [value]) => Side::within(*value, within_run(metric, run)?),
-        _ => Side::between(values),
+        ([run], [value]) => LogSample::within(*value, within_run(metric, run)?),
+        _ => LogSample::between(values),
     };
     let widest = a.iter().chain(b).map(|run| resolution(metric, run)).fold(0.0, f64::max);
     Ok(ratio_interval(side(a, of_a)?, side(b, of_b)?, widest))

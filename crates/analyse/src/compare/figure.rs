@@ -7,7 +7,7 @@ use super::metric::{ComparedMetric, Statistic};
 use crate::describe::median;
 use crate::interval::NoInterval;
 use crate::percentile::samples_needed;
-use crate::series::{Within, within};
+use crate::series::{WithinRun, within};
 
 /// A percentile of an interval is one of its slowest requests unless this many lie beyond it.
 const BEYOND_A_PERCENTILE: f64 = 10.0;
@@ -49,7 +49,7 @@ pub(super) fn enough_samples(metric: &ComparedMetric, run: &Run) -> Result<(), N
 /// How well a single run fixes a metric, from its time series.
 /// Errors: a metric of which the series keeps nothing; a series that is too short, too sparse
 /// for the percentile, or too much alike from one interval to the next.
-pub(crate) fn within_run(metric: &ComparedMetric, run: &Run) -> Result<Within, NoInterval> {
+pub(crate) fn within_run(metric: &ComparedMetric, run: &Run) -> Result<WithinRun, NoInterval> {
     let whole = value(metric, run).ok_or(NoInterval::NoSeries)?;
     match metric {
         ComparedMetric::Throughput => within(&rates(&run.series), whole),

@@ -68,12 +68,12 @@ impl ComparedMetric {
         }
     }
 
-    pub fn wish(&self) -> BetterDirection {
+    pub fn direction(&self) -> BetterDirection {
         match self {
             ComparedMetric::Throughput => BetterDirection::More,
             ComparedMetric::Latency { .. } => BetterDirection::Less,
             ComparedMetric::Reading { signal, .. } => {
-                wish_of(signal).unwrap_or(BetterDirection::Less)
+                direction_of(signal).unwrap_or(BetterDirection::Less)
             }
         }
     }
@@ -118,7 +118,7 @@ const OF_BENCHES: [(&str, BetterDirection); 18] = [
 ];
 
 /// Which way a reading is to go, by its name or the first part of it; None of one that is not compared.
-pub(crate) fn wish_of(signal: &str) -> Option<BetterDirection> {
+pub(crate) fn direction_of(signal: &str) -> Option<BetterDirection> {
     let family = signal.split('.').next().unwrap_or(signal);
     if let Some((_, wish)) = OF_BENCHES.iter().find(|(known, _)| *known == signal) {
         return Some(*wish);

@@ -1,5 +1,5 @@
-//! Two selections of runs, cell by cell: what differs, by how much, and whether that is more
-//! than chance.
+//! Two selections of runs, cell by cell: differences, their size, and whether they are more than
+//! chance.
 
 mod contrast;
 mod error;
@@ -15,22 +15,22 @@ use record::{Run, RunSettings};
 pub use contrast::{Contrast, Verdict};
 pub use error::{CompareError, ComparisonSide};
 pub(crate) use figure::within_run;
-pub(crate) use metric::wish_of;
+pub(crate) use metric::direction_of;
 pub use metric::{BetterDirection, ComparedMetric, Statistic};
 pub use overall::OverallContrast;
 pub use pairing::{SettingDifference, Unmatched};
-pub(crate) use work::most;
+pub(crate) use work::largest_differences;
 pub use work::{RunWork, WorkDifference, differences as work_differences};
 
 /// Two selections, compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The settings in which the selections differ as a whole: what is being compared.
+    /// The settings in which the selections differ as a whole: the subject of the comparison.
     pub differences: Vec<SettingDifference>,
-    /// What both sides have, in the order of their settings.
+    /// Cells that both sides have, in the order of their settings.
     pub cells: Vec<ComparedCell>,
-    /// What one side has alone.
-    pub lonely: Vec<Unmatched>,
+    /// Cells that only one side has.
+    pub unmatched: Vec<Unmatched>,
     /// Runs left out because they are invalid.
     pub excluded_a: usize,
     pub excluded_b: usize,
@@ -42,19 +42,18 @@ impl Comparison {
         overall::overall(&self.cells)
     }
 
-    /// B seen from A in one sentence, from [`Comparison::overall`].
+    /// B compared with A in one sentence, from [`Comparison::overall`].
     pub fn verdict(&self) -> String {
         overall::sentence(&self.overall(), &self.differences, &self.other_work())
     }
 
-    /// In what the sides did different work, each respect once, by the cell that differs most.
+    /// How the work of the sides differs, each respect once, from the cell that differs most.
     pub fn other_work(&self) -> Vec<WorkDifference> {
-        most(self.cells.iter().flat_map(|cell| cell.other_work.iter().cloned()))
+        largest_differences(self.cells.iter().flat_map(|cell| cell.other_work.iter().cloned()))
     }
 
-    /// What was asked on the two sides, where that differs: then the sides do not answer the
-    /// same question.
-    pub fn asked_differently(&self) -> Option<&SettingDifference> {
+    /// The difference of workload between the sides, if there is one: then they are not comparable.
+    pub fn workload_difference(&self) -> Option<&SettingDifference> {
         self.differences.iter().find(|difference| {
             let setting = difference.setting.as_str();
             setting == "workload" || setting.starts_with("workload.") || setting == "trace.bytes"
@@ -63,7 +62,7 @@ impl Comparison {
 
     /// How many verdicts of `better` or `worse` chance alone would give if nothing differed:
     /// 5 % of the intervals that there are. They are not corrected for their number.
-    pub fn by_chance(&self) -> f64 {
+    pub fn expected_by_chance(&self) -> f64 {
         let contrasts = self.cells.iter().flat_map(|cell| &cell.contrasts);
         0.05 * contrasts.filter(|contrast| contrast.interval.is_ok()).count() as f64
     }
@@ -72,22 +71,22 @@ impl Comparison {
 /// Runs of both sides that share every setting but those that are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedCell {
-    /// The least that tells this cell from the others, for people: `ycsb-a, threads=2`.
+    /// The shortest title that distinguishes this cell: `ycsb-a, threads=2`.
     pub title: String,
-    /// All that its runs share. `phase`, `pacing`, `threads`, `store_version` and `machine` are
-    /// here too.
+    /// The settings that its runs share, with `phase`, `pacing`, `threads`, `store_version` and
+    /// `machine`.
     pub settings: RunSettings,
     /// Ids of the valid runs.
     pub runs_a: Vec<String>,
     pub runs_b: Vec<String>,
     pub contrasts: Vec<Contrast>,
-    /// What was not compared, and why.
-    pub withheld: Vec<ExcludedMetric>,
-    /// In what the two sides did different work, so that figures of both are not of the same.
+    /// Metrics that were not compared, with the reason.
+    pub excluded_metrics: Vec<ExcludedMetric>,
+    /// How the work of the two sides differs.
     pub other_work: Vec<WorkDifference>,
 }
 
-/// A figure that both sides could have, but that cannot be compared.
+/// A metric that cannot be compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExcludedMetric {
     pub metric: String,
@@ -95,20 +94,20 @@ pub struct ExcludedMetric {
 }
 
 /// Compares two selections of runs; see [`compare_with_machines`], which also knows on which
-/// machine each ran. Without that a difference of machines is not seen.
+/// machine each ran. Without it a difference of machines goes unnoticed.
 pub fn compare(a: &[&Run], b: &[&Run]) -> Result<Comparison, CompareError> {
     compare_with_machines(a, b, |_| None)
 }
 
 /// Compares two selections of runs; `machine_of` names the machine of a run.
 ///
-/// A setting of which no value occurs on both sides is what is compared (a difference). Runs
-/// that agree in all other settings, `repeat` and `seed` aside, are one cell. In each cell:
-/// throughput, and for each operation the mean, p50, p99 and p99.9 of the run's own clock, and
-/// CPU and amplification readings. `a` and `b` are medians over the repeats; the ratio and its
-/// 95 % interval are of geometric means, by Welch's t on logarithms, with variances from the
-/// repeats or, on a side with a single run, from the intervals of its time series (see
-/// [`Contrast`] and `docs/statistics.md`). Invalid runs are left out and counted.
+/// A setting of which no value occurs on both sides is a difference, the subject of the comparison.
+/// Runs that agree in all other settings, `repeat` and `seed` aside, are one cell. In each cell:
+/// throughput, and for each operation the mean, p50, p99 and p99.9 of the run's own clock, and CPU
+/// and amplification readings. `a` and `b` are medians over the repeats; the ratio and its 95 %
+/// interval are of geometric means, by Welch's t on logarithms, with variances from the repeats or,
+/// on a side with a single run, from the intervals of its time series (see [`Contrast`] and
+/// `docs/statistics.md`). Invalid runs are left out and counted.
 ///
 /// Errors: a side without a (valid) run, load against measurement, runs in one cell that differ
 /// in more than their repeat, and no cell in common.
@@ -134,7 +133,7 @@ pub fn compare_with_machines(
                 runs_a: ids(&pair.a),
                 runs_b: ids(&pair.b),
                 contrasts,
-                withheld,
+                excluded_metrics: withheld,
                 other_work,
             }
         })
@@ -142,7 +141,7 @@ pub fn compare_with_machines(
     Ok(Comparison {
         differences: paired.differences,
         cells,
-        lonely: paired.lonely,
+        unmatched: paired.unmatched,
         excluded_a: paired.excluded_a,
         excluded_b: paired.excluded_b,
     })

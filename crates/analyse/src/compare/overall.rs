@@ -1,4 +1,4 @@
-//! All cells of a comparison together: one size a figure, and one sentence.
+//! All cells of a comparison together: one ratio a figure, and one sentence.
 
 use super::contrast::{Contrast, Verdict};
 use super::metric::{BetterDirection, ComparedMetric};
@@ -7,7 +7,7 @@ use crate::holm::holm;
 use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::quantile::{student, student_tails};
 
-const CALLED_BELOW: f64 = 0.05;
+const SIGNIFICANCE: f64 = 0.05;
 
 /// One figure over all cells that have it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,8 +24,8 @@ pub struct OverallContrast {
     pub verdict: Verdict,
 }
 
-/// The figures that a verdict rests on: throughput, p99, and what an operation costs.
-fn counts(metric: &ComparedMetric) -> bool {
+/// Whether the verdict depends on a figure: throughput, p99, and the cost of an operation.
+fn is_headline(metric: &ComparedMetric) -> bool {
     match metric {
         ComparedMetric::Throughput => true,
         ComparedMetric::Latency { statistic, .. } => statistic.percentile() == Some(99.0),
@@ -48,25 +48,25 @@ fn counts(metric: &ComparedMetric) -> bool {
 pub(super) fn overall(cells: &[ComparedCell]) -> Vec<OverallContrast> {
     let mut metrics: Vec<&ComparedMetric> = Vec::new();
     let contrasts = || cells.iter().flat_map(|cell| &cell.contrasts);
-    for contrast in contrasts().filter(|contrast| counts(&contrast.metric)) {
+    for contrast in contrasts().filter(|contrast| is_headline(&contrast.metric)) {
         if !metrics.contains(&&contrast.metric) {
             metrics.push(&contrast.metric);
         }
     }
-    let mut found: Vec<(OverallContrast, BetterDirection, Option<f64>)> = metrics
+    let mut figures: Vec<(OverallContrast, BetterDirection, Option<f64>)> = metrics
         .into_iter()
         .filter_map(|metric| {
             let own: Vec<&Contrast> = contrasts().filter(|c| c.metric == *metric).collect();
-            together(metric, &own)
+            pool(metric, &own)
         })
         .collect();
-    let p: Vec<f64> = found.iter().filter_map(|(.., p)| *p).collect();
+    let p: Vec<f64> = figures.iter().filter_map(|(.., p)| *p).collect();
     let mut corrected = holm(&p).into_iter();
-    // What a single cell of other work says cannot be told from what the others say.
+    // A figure that any cell of other work contributes to has no verdict.
     let of_other_work = |metric: &str| {
         contrasts().any(|c| c.verdict == Verdict::OtherWork && c.metric.to_string() == metric)
     };
-    for (overall, wish, p) in &mut found {
+    for (overall, wish, p) in &mut figures {
         let other_work = of_other_work(&overall.metric);
         if p.is_none() {
             continue;
@@ -77,25 +77,25 @@ pub(super) fn overall(cells: &[ComparedCell]) -> Vec<OverallContrast> {
             overall.verdict = Verdict::OtherWork;
             continue;
         }
-        overall.verdict = match (p < CALLED_BELOW, *wish, overall.ratio > 1.0) {
+        overall.verdict = match (p < SIGNIFICANCE, *wish, overall.ratio > 1.0) {
             (false, ..) => Verdict::NoDifference,
             (_, BetterDirection::More, true) | (_, BetterDirection::Less, false) => Verdict::Better,
             (_, BetterDirection::More, false) | (_, BetterDirection::Less, true) => Verdict::Worse,
             (_, BetterDirection::Neither, _) => Verdict::Different,
         };
     }
-    found.into_iter().map(|(overall, ..)| overall).collect()
+    figures.into_iter().map(|(overall, ..)| overall).collect()
 }
 
 /// None where a ratio is not one.
-fn together(
+fn pool(
     metric: &ComparedMetric,
     own: &[&Contrast],
 ) -> Option<(OverallContrast, BetterDirection, Option<f64>)> {
     let ratios: Vec<f64> = own.iter().map(|c| c.ratio).collect::<Option<_>>()?;
     let k = ratios.len() as f64;
     let mean = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / k;
-    let (interval, p) = match spread(own) {
+    let (interval, p) = match pooled_variance(own) {
         Err(why) => (Err(why), None),
         Ok(None) => {
             let method = IntervalMethod::SameRuns;
@@ -126,7 +126,7 @@ fn together(
         corrected: None,
         verdict: Verdict::NotEnoughData,
     };
-    Some((overall, metric.wish(), p))
+    Some((overall, metric.direction(), p))
 }
 
 struct PooledVariance {
@@ -138,7 +138,7 @@ struct PooledVariance {
 }
 
 /// None where the same runs stand on both sides.
-fn spread(own: &[&Contrast]) -> Result<Option<PooledVariance>, NoInterval> {
+fn pooled_variance(own: &[&Contrast]) -> Result<Option<PooledVariance>, NoInterval> {
     let (mut variance, mut weights, mut within, mut least) = (0.0, 0.0, false, f64::INFINITY);
     for contrast in own {
         let interval = contrast.interval.clone()?;
@@ -162,14 +162,14 @@ fn spread(own: &[&Contrast]) -> Result<Option<PooledVariance>, NoInterval> {
     Ok(Some(PooledVariance { variance, df, within }))
 }
 
-/// B seen from A in one sentence, and how sure it is.
+/// B compared with A in one sentence.
 pub(super) fn sentence(
     overall: &[OverallContrast],
     differences: &[SettingDifference],
     other_work: &[WorkDifference],
 ) -> String {
     let of = |verdict: Verdict| -> Vec<String> {
-        overall.iter().filter(|one| one.verdict == verdict).map(told).collect()
+        overall.iter().filter(|one| one.verdict == verdict).map(figure_text).collect()
     };
     let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
     let mut same = of(Verdict::NoDifference);
@@ -183,8 +183,7 @@ pub(super) fn sentence(
         parts.push(format!("their work differs (A against B: {})", words.join(", ")));
     }
     let head = match (better.is_empty(), worse.is_empty(), same.is_empty()) {
-        // Before anything else: a figure that is better, as of the hits themselves, makes no side
-        // the better one then.
+        // First: with different work no figure makes a side the better one.
         _ if !other_work.is_empty() => {
             format!("{sides} and A did different work, and are not comparable")
         }
@@ -194,9 +193,9 @@ pub(super) fn sentence(
         (true, true, false) => format!("no difference between {sides} and A is shown"),
         (true, true, true) => "there is not enough data for a verdict; repeat the runs".to_owned(),
     };
-    for (word, found) in [("better", better), ("worse", worse)] {
-        if !found.is_empty() {
-            parts.push(format!("{word} in {}", found.join(", ")));
+    for (word, figures) in [("better", better), ("worse", worse)] {
+        if !figures.is_empty() {
+            parts.push(format!("{word} in {}", figures.join(", ")));
         }
     }
     if !same.is_empty() {
@@ -213,7 +212,7 @@ pub(super) fn sentence(
 }
 
 /// `throughput (1.31 times, 95 % 1.28 to 1.34, p < 0.001)`.
-fn told(one: &OverallContrast) -> String {
+fn figure_text(one: &OverallContrast) -> String {
     let interval = match &one.interval {
         Ok(i) => format!(", 95 % {:.3} to {:.3}", i.low, i.high),
         Err(_) => String::new(),

@@ -1,4 +1,4 @@
-//! Which runs of one selection answer to which of the other.
+//! Pairs the runs of two selections.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use record::{LoopKind, Phase, Run, RunSettings};
 use super::error::{CompareError, ComparisonSide};
 use super::titles::titles;
 
-/// What may differ between repeats of one thing.
-const OF_A_REPEAT: [&str; 2] = ["repeat", "seed"];
-/// What stands for a setting that a run does not have.
+/// Settings that differ between repeats.
+const REPEAT_KEYS: [&str; 2] = ["repeat", "seed"];
+/// The value of a setting that a run lacks.
 pub(super) const ABSENT: &str = "(not set)";
 
 /// A setting in which the selections differ as a whole.
@@ -19,18 +19,18 @@ pub struct SettingDifference {
     /// Its values on each side; `(not set)` where a run has none.
     pub a: Vec<String>,
     pub b: Vec<String>,
-    /// What a reader must know if this is not what was meant to be compared.
+    /// A warning, in case this difference was not intended.
     pub caution: Option<&'static str>,
 }
 
-/// A cell that one side alone has.
+/// A cell that only one side has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unmatched {
     pub side: ComparisonSide,
     pub title: String,
     pub runs: usize,
-    /// Runs of the other side that would answer to it, were they valid.
-    pub invalid_on_the_other: usize,
+    /// Invalid runs of the other side that would match it.
+    pub invalid_on_other_side: usize,
 }
 
 pub(super) struct RunPair<'a> {
@@ -43,22 +43,22 @@ pub(super) struct RunPair<'a> {
 pub(super) struct Pairing<'a> {
     pub(super) differences: Vec<SettingDifference>,
     pub(super) cells: Vec<RunPair<'a>>,
-    pub(super) lonely: Vec<Unmatched>,
+    pub(super) unmatched: Vec<Unmatched>,
     pub(super) excluded_a: usize,
     pub(super) excluded_b: usize,
 }
 
-/// A run and all that it depends on.
-type Known<'a> = (&'a Run, RunSettings);
-type Cells<'a> = BTreeMap<RunSettings, Vec<Known<'a>>>;
+/// A run and its settings for comparison.
+type KeyedRun<'a> = (&'a Run, RunSettings);
+type Cells<'a> = BTreeMap<RunSettings, Vec<KeyedRun<'a>>>;
 
 pub(super) fn pair<'a>(
     a: &[&'a Run],
     b: &[&'a Run],
     machine_of: &dyn Fn(&Run) -> Option<String>,
 ) -> Result<Pairing<'a>, CompareError> {
-    let (valid_a, invalid_a) = sort_out(a, ComparisonSide::A, machine_of)?;
-    let (valid_b, invalid_b) = sort_out(b, ComparisonSide::B, machine_of)?;
+    let (valid_a, invalid_a) = partition_valid(a, ComparisonSide::A, machine_of)?;
+    let (valid_b, invalid_b) = partition_valid(b, ComparisonSide::B, machine_of)?;
     let differences = differences(&valid_a, &valid_b);
     if let Some(phase) = differences.iter().find(|d| d.setting == "phase") {
         return Err(CompareError::Meaningless {
@@ -68,7 +68,7 @@ pub(super) fn pair<'a>(
         });
     }
     let compared: BTreeSet<&str> = differences.iter().map(|d| d.setting.as_str()).collect();
-    let group = |runs: Vec<Known<'a>>| -> Cells<'a> {
+    let group = |runs: Vec<KeyedRun<'a>>| -> Cells<'a> {
         let mut cells = Cells::new();
         for (run, settings) in runs {
             let mut key = settings.clone();
@@ -89,7 +89,7 @@ pub(super) fn pair<'a>(
         side,
         title: title(key),
         runs,
-        invalid_on_the_other: others.get(key).map_or(0, Vec::len),
+        invalid_on_other_side: others.get(key).map_or(0, Vec::len),
     };
     for (key, of_a) in cells_a {
         let title = title(&key);
@@ -97,9 +97,9 @@ pub(super) fn pair<'a>(
             lonely.push(alone(ComparisonSide::A, &key, of_a.len(), &invalid_b));
             continue;
         };
-        one_thing(ComparisonSide::A, &title, &of_a, &compared)?;
-        one_thing(ComparisonSide::B, &title, &of_b, &compared)?;
-        let runs = |known: Vec<Known<'a>>| known.into_iter().map(|(run, _)| run).collect();
+        check_repeats(ComparisonSide::A, &title, &of_a, &compared)?;
+        check_repeats(ComparisonSide::B, &title, &of_b, &compared)?;
+        let runs = |known: Vec<KeyedRun<'a>>| known.into_iter().map(|(run, _)| run).collect();
         cells.push(RunPair { title, settings: key, a: runs(of_a), b: runs(of_b) });
     }
     for (key, of_b) in cells_b {
@@ -110,20 +110,20 @@ pub(super) fn pair<'a>(
             varying(&keys).into_iter().map(|name| format!("`{name}`")).collect();
         return Err(CompareError::NothingInCommon { settings: settings.join(", ") });
     }
-    Ok(Pairing { differences, cells, lonely, excluded_a, excluded_b })
+    Ok(Pairing { differences, cells, unmatched: lonely, excluded_a, excluded_b })
 }
 
 /// The valid and the invalid runs, each once.
-fn sort_out<'a>(
+fn partition_valid<'a>(
     runs: &[&'a Run],
     side: ComparisonSide,
     machine_of: &dyn Fn(&Run) -> Option<String>,
-) -> Result<(Vec<Known<'a>>, Vec<Known<'a>>), CompareError> {
+) -> Result<(Vec<KeyedRun<'a>>, Vec<KeyedRun<'a>>), CompareError> {
     let mut seen = BTreeSet::new();
     let (valid, invalid): (Vec<_>, Vec<_>) = runs
         .iter()
         .filter(|run| seen.insert(run.id.as_str()))
-        .map(|run| (*run, depends_on(run, machine_of(run))))
+        .map(|run| (*run, comparison_settings(run, machine_of(run))))
         .partition(|(run, _)| run.valid());
     if !valid.is_empty() {
         return Ok((valid, invalid));
@@ -137,10 +137,10 @@ fn sort_out<'a>(
     })
 }
 
-/// The run's settings and what else it depends on, without what a repeat may change.
-fn depends_on(run: &Run, machine: Option<String>) -> RunSettings {
+/// The run's settings and other conditions, without those of [`REPEAT_KEYS`].
+fn comparison_settings(run: &Run, machine: Option<String>) -> RunSettings {
     let mut settings = run.settings.clone();
-    settings.retain(|name, _| !OF_A_REPEAT.contains(&name.as_str()));
+    settings.retain(|name, _| !REPEAT_KEYS.contains(&name.as_str()));
     let phase = match run.phase {
         Phase::Load => "load",
         Phase::Measure => "measure",
@@ -161,12 +161,12 @@ fn depends_on(run: &Run, machine: Option<String>) -> RunSettings {
     settings
 }
 
-fn values<'a>(runs: &'a [Known<'_>], name: &str) -> BTreeSet<&'a str> {
+fn values<'a>(runs: &'a [KeyedRun<'_>], name: &str) -> BTreeSet<&'a str> {
     runs.iter().map(|(_, settings)| settings.get(name).map_or(ABSENT, String::as_str)).collect()
 }
 
 /// The settings of which no value occurs on both sides.
-fn differences(a: &[Known<'_>], b: &[Known<'_>]) -> Vec<SettingDifference> {
+fn differences(a: &[KeyedRun<'_>], b: &[KeyedRun<'_>]) -> Vec<SettingDifference> {
     let names: BTreeSet<&String> = a.iter().chain(b).flat_map(|(_, s)| s.keys()).collect();
     let owned = |values: BTreeSet<&str>| values.into_iter().map(str::to_owned).collect();
     names
@@ -188,17 +188,17 @@ fn caution(setting: &str) -> Option<&'static str> {
         "machine" => Some("another machine: whatever differs may be the machine's doing"),
         "pacing" => Some("another pacing: throughput and latency depend on how requests come"),
         _ if setting == "workload" || setting.starts_with("workload.") => {
-            Some("another workload: the stores were not asked the same")
+            Some("another workload: the stores did not get the same requests")
         }
         _ => None,
     }
 }
 
-/// Runs of one cell and side must agree in what is compared, or they are not repeats.
-fn one_thing(
+/// Checks that the runs of one cell and side agree in the compared settings, as repeats do.
+fn check_repeats(
     side: ComparisonSide,
     cell: &str,
-    runs: &[Known<'_>],
+    runs: &[KeyedRun<'_>],
     compared: &BTreeSet<&str>,
 ) -> Result<(), CompareError> {
     for setting in compared {

@@ -1,4 +1,4 @@
-//! The shortest names that tell cells apart.
+//! The shortest names that distinguish cells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use record::RunSettings;
 
 use super::pairing::ABSENT;
 
-/// What people look for first; other settings follow, by their names.
-const FIRST: [&str; 9] = [
+/// Settings that come first; others follow by name.
+const LEADING: [&str; 9] = [
     "workload",
     "phase",
     "store",
@@ -18,25 +18,25 @@ const FIRST: [&str; 9] = [
     "arrivals",
     "workload.records",
 ];
-/// Follow from other settings, or say them at length.
-const NEVER: [&str; 2] = ["workload.is", "workload.data_bytes"];
-/// Tells what `rate`, `loop` and `arrivals` tell, in more words.
-const LAST: &str = "pacing";
+/// Derived from other settings.
+const OMITTED: [&str; 2] = ["workload.is", "workload.data_bytes"];
+/// Repeats `rate`, `loop` and `arrivals`.
+const TRAILING: &str = "pacing";
 
-/// A title for each cell: its workload, and of its other settings as few as tell it from the
-/// cells that would read alike. `ycsb-a`, `ycsb-a, threads=2`, `ycsb-a, load`.
+/// A title for each cell: its workload, and as few other settings as distinguish it. `ycsb-a`,
+/// `ycsb-a, threads=2`, `ycsb-a, load`.
 pub(super) fn titles<'a>(
     cells: impl Iterator<Item = &'a RunSettings>,
 ) -> BTreeMap<&'a RunSettings, String> {
     let cells: BTreeSet<&RunSettings> = cells.collect();
     let order = order(&cells);
     let mut titles: BTreeMap<&RunSettings, String> = BTreeMap::new();
-    // Groups of cells that read alike so far, with what is said of them.
-    let mut open: Vec<(Vec<&RunSettings>, Vec<String>)> = Vec::new();
+    // Groups of cells with the same title so far, and its parts.
+    let mut pending: Vec<(Vec<&RunSettings>, Vec<String>)> = Vec::new();
     for (workload, group) in by_value(&cells.iter().copied().collect::<Vec<_>>(), "workload") {
-        open.push((group, workload.map(str::to_owned).into_iter().collect()));
+        pending.push((group, workload.map(str::to_owned).into_iter().collect()));
     }
-    while let Some((group, said)) = open.pop() {
+    while let Some((group, parts_so_far)) = pending.pop() {
         let splits = order.iter().map(|name| (*name, by_value(&group, name)));
         let splits: Vec<_> = splits.filter(|(_, parts)| parts.len() > 1).collect();
         // `loop=closed` says more than `rate=(not set)`.
@@ -44,24 +44,24 @@ pub(super) fn titles<'a>(
         match splits.into_iter().nth(set.unwrap_or(0)) {
             Some((name, parts)) => {
                 for (value, members) in parts {
-                    let mut said = said.clone();
-                    said.extend(part(name, value));
-                    open.push((members, said));
+                    let mut title_parts = parts_so_far.clone();
+                    title_parts.extend(part(name, value));
+                    pending.push((members, title_parts));
                 }
             }
-            _ => number(&group, &said, &mut titles),
+            _ => insert_titles(&group, &parts_so_far, &mut titles),
         }
     }
     titles
 }
 
-/// One title for one cell; cells that no setting worth saying tells apart are counted.
-fn number<'a>(
+/// One title for one cell; cells that cannot be distinguished are numbered.
+fn insert_titles<'a>(
     group: &[&'a RunSettings],
-    said: &[String],
+    parts: &[String],
     titles: &mut BTreeMap<&'a RunSettings, String>,
 ) {
-    let title = if said.is_empty() { "all runs".to_owned() } else { said.join(", ") };
+    let title = if parts.is_empty() { "all runs".to_owned() } else { parts.join(", ") };
     for (i, cell) in group.iter().enumerate() {
         let title = if group.len() > 1 { format!("{title} #{}", i + 1) } else { title.clone() };
         titles.insert(*cell, title);
@@ -72,12 +72,12 @@ fn number<'a>(
 fn order<'a>(cells: &BTreeSet<&'a RunSettings>) -> Vec<&'a str> {
     let names: BTreeSet<&str> =
         cells.iter().flat_map(|cell| cell.keys()).map(String::as_str).collect();
-    let first = FIRST.into_iter().filter_map(|name| names.get(name).copied());
+    let first = LEADING.into_iter().filter_map(|name| names.get(name).copied());
     let others = names
         .iter()
         .copied()
-        .filter(|name| !FIRST.contains(name) && !NEVER.contains(name) && *name != LAST);
-    first.chain(others).chain(names.get(LAST).copied()).collect()
+        .filter(|name| !LEADING.contains(name) && !OMITTED.contains(name) && *name != TRAILING);
+    first.chain(others).chain(names.get(TRAILING).copied()).collect()
 }
 
 type Parts<'a> = BTreeMap<Option<&'a str>, Vec<&'a RunSettings>>;
@@ -90,7 +90,7 @@ fn by_value<'a>(group: &[&'a RunSettings], name: &str) -> Parts<'a> {
     parts
 }
 
-/// A setting in a title. Measuring is the rule: only the load says its phase.
+/// A setting in a title. Only the load phase is named.
 fn part(name: &str, value: Option<&str>) -> Option<String> {
     match (name, value) {
         ("phase", Some("measure")) => None,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn workloads_alone_where_they_are_enough() {
+    fn titles_are_workloads_if_these_differ() {
         let is = "1M records, hashed ycsb keys, 50 % read, 50 % update";
         let cells = [
             cell(&[("phase", "load"), ("workload", "load"), ("workload.is", "1M records")]),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_only_as_far_as_cells_are_alike() {
+    fn titles_name_as_few_settings_as_needed() {
         let cells = [
             cell(&[("workload", "a"), ("threads", "1"), ("cache", "1GiB"), ("z", "1")]),
             cell(&[("workload", "a"), ("threads", "2"), ("cache", "1GiB"), ("z", "2")]),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_cells_read_alike_even_without_a_word_for_it() {
+    fn indistinguishable_cells_are_numbered() {
         let cells = ["1M records", "2M records"].map(|is| cell(&[("workload.is", is)]));
         assert_eq!(named(&cells), ["all runs #1", "all runs #2"]);
         assert_eq!(named(&[cell(&[("threads", "1")])]), ["all runs"]);

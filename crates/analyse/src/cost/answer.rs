@@ -1,5 +1,5 @@
-//! The whole question: what each of several servers costs under each workload, lifetime and price
-//! of electricity, where two of them cost the same, and what that hangs on.
+//! The cost of several servers under each workload, lifetime and price of electricity; where two of
+//! them cost the same; and the sensitivity of that to each assumption.
 
 use super::break_even::{
     CostLine, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
@@ -15,7 +15,7 @@ use super::verdict::swings;
 pub struct ServerCandidate {
     pub name: String,
     pub workload: String,
-    /// None where only energy is asked for.
+    /// None where only energy is compared.
     pub price_usd: Option<f64>,
     pub throughput_ops_s: f64,
     /// Power P_a while it serves that, in watts.
@@ -26,7 +26,7 @@ pub struct ServerCandidate {
     pub footprint_m2: Option<f64>,
 }
 
-/// What all candidates are reckoned with; see [`Assumptions`].
+/// The assumptions for all candidates; see [`Assumptions`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostTerms {
     pub target_ops_s: f64,
@@ -41,10 +41,10 @@ pub struct CostTerms {
     /// U, the share of its full load at which a server works on average. 1: `active_w` is its
     /// average power.
     pub utilisation: f64,
-    /// Price of the other server at which break-even prices are wanted, where it has none.
+    /// Assumed price of the other server for break-even prices, if it has none.
     pub at_price_usd: f64,
-    /// Relative range of what has no levels of its own, for the sensitivity: 0.2 is 20 % up and
-    /// down.
+    /// Relative range of assumptions without several levels, for the sensitivity: 0.2 is 20 % up
+    /// and down.
     pub spread: f64,
 }
 
@@ -63,7 +63,7 @@ pub struct WorkloadCosts {
     pub pairs: Vec<CandidatePair>,
 }
 
-/// What one candidate costs.
+/// The costs of one candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CandidateCosts {
     pub candidate: ServerCandidate,
@@ -92,14 +92,14 @@ pub struct CostAt {
     pub line: CostLine,
 }
 
-/// Two candidates, by their places in [`Group::rows`].
+/// Two candidates, by their positions in [`WorkloadCosts::rows`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CandidatePair {
     pub own: usize,
     pub other: usize,
-    /// In the order of [`Costed::costs`].
-    pub at: Vec<BreakEven>,
-    /// What the ratio of their costs hangs on, at the first lifetime and price; empty where
+    /// In the order of [`CandidateCosts::costs`].
+    pub break_evens: Vec<BreakEven>,
+    /// The sensitivity of the ratio of their costs, at the first lifetime and price; empty where
     /// either has no price.
     pub swings: Vec<(Assumption, SensitivityRange)>,
 }
@@ -117,11 +117,11 @@ pub struct BreakEven {
     pub price_usd: Result<f64, CostError>,
     /// Of both.
     pub equal_price_usd: Result<f64, CostError>,
-    /// All else as it is; only where both have a price.
-    pub given: Option<PricedPair>,
+    /// With both given prices; only where both have one.
+    pub priced: Option<PricedPair>,
 }
 
-/// What two servers with prices say of each other.
+/// A comparison of two servers with prices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PricedPair {
     /// Total cost of own over that of other.
@@ -130,11 +130,11 @@ pub struct PricedPair {
     pub even_years: Result<f64, CostError>,
 }
 
-/// Answers it; each workload's candidates are compared among themselves.
+/// Computes the costs; candidates are compared within each workload.
 ///
-/// Formulas and sources are those of [`Fleet::of`], [`break_even_price`] and
-/// [`tornado`](super::tornado). Errors:
-/// theirs; no lifetime or price; a utilisation outside 0 to 1, or below 1 of a candidate without a curve.
+/// Formulas and sources are those of [`ServerFleet::of`], [`break_even_price`] and
+/// [`tornado`](super::tornado). Errors: theirs; no lifetime or price; a utilisation outside 0 to 1,
+/// or below 1 of a candidate without a curve.
 pub fn answer(candidates: &[ServerCandidate], terms: &CostTerms) -> Result<CostAnswer, CostError> {
     let mut groups: Vec<WorkloadCosts> = Vec::new();
     for candidate in candidates {
@@ -144,13 +144,13 @@ pub fn answer(candidates: &[ServerCandidate], terms: &CostTerms) -> Result<CostA
             groups.push(WorkloadCosts { workload, rows: Vec::new(), pairs: Vec::new() });
             groups.len() - 1
         });
-        let row = costed(candidate, terms, groups[at].rows.first())?;
+        let row = cost_candidate(candidate, terms, groups[at].rows.first())?;
         groups[at].rows.push(row);
     }
     for group in &mut groups {
         for other in 1..group.rows.len() {
             for own in 0..other {
-                group.pairs.push(against(&group.rows, own, other, terms)?);
+                group.pairs.push(compare_pair(&group.rows, own, other, terms)?);
             }
         }
         group.pairs.sort_by_key(|pair| (pair.own, pair.other));
@@ -200,7 +200,7 @@ impl CostTerms {
     }
 }
 
-fn costed(
+fn cost_candidate(
     candidate: &ServerCandidate,
     terms: &CostTerms,
     first: Option<&CandidateCosts>,
@@ -236,7 +236,7 @@ fn costed(
     })
 }
 
-fn against(
+fn compare_pair(
     rows: &[CandidateCosts],
     own: usize,
     other: usize,
@@ -257,7 +257,7 @@ fn against(
             other_price_usd,
             price_usd: break_even_price(&line, &line_b, other_price_usd),
             equal_price_usd: equal_price(&line, &line_b),
-            given: priced.then(|| PricedPair {
+            priced: priced.then(|| PricedPair {
                 ratio: cost_a.fleet.total_usd_per_h() / cost_b.fleet.total_usd_per_h(),
                 even_usd_per_kwh: break_even_electricity(&servers.0, &servers.1, &assumed),
                 even_years: break_even_years(&servers.0, &servers.1, &assumed),
@@ -268,7 +268,7 @@ fn against(
         true => swings(&a.candidate, &b.candidate, terms)?,
         false => Vec::new(),
     };
-    Ok(CandidatePair { own, other, at, swings })
+    Ok(CandidatePair { own, other, break_evens: at, swings })
 }
 
 #[cfg(test)]
@@ -326,29 +326,29 @@ mod tests {
         assert!(reads.rows[0].carbon_kg_per_h.is_some() && reads.rows[0].floor_m2.is_none());
         let pair = &reads.pairs[0];
         assert_eq!((pair.own, pair.other), (0, 1));
-        for even in &pair.at {
+        for even in &pair.break_evens {
             let line = even.slope * even.other_price_usd + even.offset_usd;
             assert!((even.price_usd.clone().unwrap() - line).abs() < 1e-9);
             assert_eq!(even.other_price_usd, 3000.0);
         }
         assert!(!pair.swings.is_empty());
-        // Without a price of its own the other one is asked about at the terms' price.
-        assert!(reads.pairs[1].swings.is_empty() && reads.pairs[1].at[0].given.is_none());
+        // Without a price the other one is assumed to cost the terms' price.
+        assert!(reads.pairs[1].swings.is_empty() && reads.pairs[1].break_evens[0].priced.is_none());
     }
 
     #[test]
-    fn what_the_verdict_hangs_on_is_what_moves_it() {
+    fn sensitivity_covers_the_assumptions_that_matter() {
         let all = [candidate("a", "", Some(850.0), 50.0), candidate("b", "", Some(3000.0), 200.0)];
         let answer = answer(&all, &terms()).unwrap();
         let pair = &answer.groups[0].pairs[0];
-        let base = pair.at[0].given.as_ref().unwrap().ratio;
+        let base = pair.break_evens[0].priced.as_ref().unwrap().ratio;
         let names: Vec<&str> = pair.swings.iter().map(|(a, _)| a.name.as_str()).collect();
         assert!(names.contains(&"utilisation") && !names.iter().any(|name| name.contains("rent")));
         let swing = |name: &str| pair.swings.iter().find(|(a, _)| a.name == name).unwrap();
         let (assumption, price) = swing("price of a, $");
         assert!(price.ratio_at_low < base && base < price.ratio_at_high);
         // The flip is the break-even price.
-        let even = pair.at[0].price_usd.clone().unwrap();
+        let even = pair.break_evens[0].price_usd.clone().unwrap();
         assert!((assumption.low..assumption.high).contains(&even), "{even}");
         assert!((price.flips_at.unwrap() - even).abs() < 1e-5);
         assert!(pair.swings.windows(2).all(|pair| pair[0].1.factor() >= pair[1].1.factor()));

@@ -1,4 +1,4 @@
-//! Cost against purchase price, and where two servers cost the same: solved, not read off.
+//! Cost over purchase price, and where two servers cost the same.
 
 use super::error::{CostError, above_zero, not_below_zero};
 use super::fleet::{Assumptions, HOURS_PER_YEAR, ServedLoad, ServerFleet};
@@ -22,7 +22,7 @@ impl CostLine {
 
 /// The line of a server, whose own price does not matter.
 ///
-/// Errors: those of [`Fleet::of`]. Source: S. Mikrou 2019, figure 5.1.
+/// Errors: those of [`ServerFleet::of`]. Source: S. Mikrou 2019, figure 5.1.
 pub fn cost_line(server: &ServedLoad, assumed: &Assumptions) -> Result<CostLine, CostError> {
     let fleet = ServerFleet::of(&ServedLoad { price_usd: 0.0, ..*server }, assumed)?;
     let per_h = fleet.servers as f64 / (assumed.years * HOURS_PER_YEAR);
@@ -59,7 +59,7 @@ pub fn equal_price(a: &CostLine, b: &CostLine) -> Result<f64, CostError> {
 /// servers and all else as they are: `c = (E' - E) / (e - e')`, with E the cost of equipment and
 /// rent and e the kilowatts.
 ///
-/// Errors: those of [`Fleet::of`]; there is no such price above zero.
+/// Errors: those of [`ServerFleet::of`]; there is no such price above zero.
 pub fn break_even_electricity(
     a: &ServedLoad,
     b: &ServedLoad,
@@ -75,7 +75,7 @@ pub fn break_even_electricity(
 /// `T = (S - S') / (8760 (r' - r))`, with S the price of all servers and r what runs on every
 /// hour.
 ///
-/// Errors: those of [`Fleet::of`]; there is no such lifetime above zero.
+/// Errors: those of [`ServerFleet::of`]; there is no such lifetime above zero.
 pub fn break_even_years(
     a: &ServedLoad,
     b: &ServedLoad,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_the_fleet_says() {
+    fn a_cost_line_agrees_with_the_fleet() {
         let line = cost_line(&SMALL, &ASSUMED).unwrap();
         for price_usd in [0.0, 500.0, 12_345.0] {
             let fleet = total(&ServedLoad { price_usd, ..SMALL }, &ASSUMED);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_break_even_stands_when_it_is_put_back() {
+    fn costs_are_equal_at_every_break_even() {
         let (small, large) =
             (cost_line(&SMALL, &ASSUMED).unwrap(), cost_line(&LARGE, &ASSUMED).unwrap());
         let price_usd = break_even_price(&small, &large, LARGE.price_usd).unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_none_it_is_said() {
+    fn lines_without_a_crossing_are_an_error() {
         let (small, large) = (
             CostLine { fixed_usd_per_h: 9.0, per_h: 0.02 },
             CostLine { fixed_usd_per_h: 1.0, per_h: 0.01 },

@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-/// A number that nothing can cost, or a question without an answer.
+/// An impossible number, or a question without an answer.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum CostError {
     /// `what` is the name of the quantity, `must` what it has to be.
@@ -23,7 +23,7 @@ pub enum CostError {
     /// No price makes both cost the same.
     #[error("even as a gift it costs {excess_usd_per_h:.4} $/h more")]
     NeverEven { excess_usd_per_h: f64 },
-    /// Nothing of what is asked for tells the two apart, or only below zero.
+    /// The two never cost the same, or only below zero.
     #[error("no {what} above zero makes both cost the same")]
     NoCrossing { what: &'static str },
 }

@@ -1,4 +1,4 @@
-//! As many servers as a target needs, and what they cost.
+//! The servers that a target needs, and their cost.
 
 use super::error::{CostError, above_zero, not_below_zero};
 
@@ -9,12 +9,12 @@ pub const RACK_UNITS_PER_RACK: f64 = 42.0;
 
 const WATTS_PER_KILOWATT: f64 = 1e3;
 const MONTHS_PER_YEAR: f64 = 12.0;
-/// Above this a number of servers is a slip in a unit.
-const MOST_SERVERS: f64 = 1e9;
-/// What a quotient of rates may miss a whole number by, relatively, and still be one.
+/// More servers are taken for a mistaken unit.
+const MAX_SERVERS: f64 = 1e9;
+/// A quotient of rates within this relative distance of a whole number is that number.
 const ROUNDING: f64 = 1e-9;
 
-/// One server as it serves the load.
+/// One server under the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServedLoad {
     /// Purchase price C_s.
@@ -27,7 +27,7 @@ pub struct ServedLoad {
     pub rack_units: f64,
 }
 
-/// What all servers are reckoned with.
+/// Assumptions for all servers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Assumptions {
     /// Operations a second of all servers together.
@@ -43,7 +43,7 @@ pub struct Assumptions {
     pub usd_per_rack_unit_month: f64,
 }
 
-/// What the servers cost together.
+/// The cost of all servers together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerFleet {
     pub servers: u64,
@@ -62,7 +62,7 @@ pub fn servers_for(target_ops_s: f64, throughput_ops_s: f64) -> Result<u64, Cost
     let target = above_zero("target throughput", target_ops_s)?;
     let own = above_zero("throughput of a server", throughput_ops_s)?;
     let quotient = target / own;
-    if quotient > MOST_SERVERS {
+    if quotient > MAX_SERVERS {
         return Err(CostError::TooMany { servers: quotient });
     }
     Ok((quotient * (1.0 - ROUNDING)).ceil().max(1.0) as u64)
@@ -201,7 +201,7 @@ mod tests {
         ServedLoad { price_usd: 3504.0, throughput_ops_s: 3e5, power_w: 100.0, rack_units: 2.0 };
 
     #[test]
-    fn servers_are_whole_and_rounding_adds_none() {
+    fn servers_are_whole_numbers() {
         assert_eq!(servers_for(1e6, 3e5), Ok(4));
         assert_eq!(servers_for(1e6, 5e5), Ok(2));
         assert_eq!(servers_for(1.0, 1e9), Ok(1));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn refuses_impossible_inputs_by_name() {
         let with = |change: fn(&mut ServedLoad, &mut Assumptions)| {
             let (mut server, mut assumed) = (SERVER, ASSUMED);
             change(&mut server, &mut assumed);

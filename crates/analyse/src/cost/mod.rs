@@ -1,8 +1,8 @@
-//! What serving a load costs in money, energy, room and carbon: the model of S. Mikrou's thesis
-//! (2019, chapter 5), and what it leaves out.
+//! The cost of serving a load in money, energy, space and carbon: the model of S. Mikrou's thesis
+//! (2019, chapter 5), with extensions.
 //!
-//! Everything here is modelled from throughput and power that somebody measured. Money is in US
-//! dollars, power in watts, time in hours unless a name says otherwise.
+//! Everything here is modelled from measured throughput and power. Money is in US dollars, power in
+//! watts, time in hours unless a name says otherwise.
 
 mod answer;
 mod break_even;

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_the_thesis_s_average() {
+    fn a_line_is_the_average_of_the_thesis() {
         let line = PowerCurve::line(41.0, 50.0).unwrap();
         for u in [0.0, 0.25, 0.8, 1.0] {
             assert_eq!(line.at(u).unwrap(), average_power_w(u, 50.0, 41.0).unwrap());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graduated_load_is_followed_and_inverted() {
+    fn curve_follows_and_inverts_a_graduated_load() {
         let curve = PowerCurve::through(&[(0.0, 50.0), (0.1, 100.0), (1.0, 190.0)]).unwrap();
         assert_eq!(curve.at(0.05).unwrap(), 75.0);
         assert_eq!(curve.at(0.1).unwrap(), 100.0);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_curve_is_refused() {
+    fn refuses_invalid_curves() {
         assert_eq!(PowerCurve::through(&[(0.0, 1.0)]), Err(CostError::ShortCurve));
         assert_eq!(PowerCurve::through(&[(0.0, 1.0), (0.9, 2.0)]), Err(CostError::ShortCurve));
         let unordered = [(0.0, 1.0), (0.5, 2.0), (0.5, 3.0), (1.0, 4.0)];

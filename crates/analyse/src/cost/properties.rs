@@ -1,4 +1,4 @@
-//! What holds for any machine.
+//! Properties of any machine.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn total(server: &ServedLoad, assumed: &Assumptions) -> f64 {
 
 proptest! {
     #[test]
-    fn dearer_hungrier_and_shorter_lived_costs_more(
+    fn cost_rises_with_price_power_and_shorter_life(
         server in server(), assumed in assumptions(), by in 1.001..10.0f64,
     ) {
         let base = total(&server, &assumed);
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn one_life_is_its_hours(server in server(), assumed in assumptions()) {
+    fn lifetime_cost_is_hourly_cost_times_hours(server in server(), assumed in assumptions()) {
         let alone = Assumptions {
             target_ops_s: server.throughput_ops_s, usd_per_rack_unit_month: 0.0, ..assumed
         };
@@ -74,24 +74,24 @@ proptest! {
     }
 
     #[test]
-    fn a_break_even_price_put_back_is_even(
+    fn costs_are_equal_at_the_break_even_price(
         a in server(), b in server(), assumed in assumptions(),
     ) {
         let (own, other) = (cost_line(&a, &assumed).unwrap(), cost_line(&b, &assumed).unwrap());
-        let wanted = total(&b, &assumed);
+        let expected = total(&b, &assumed);
         match break_even_price(&own, &other, b.price_usd) {
             Ok(price_usd) => {
                 let there = total(&ServedLoad { price_usd, ..a }, &assumed);
-                prop_assert!((there / wanted - 1.0).abs() < 1e-9, "{there} {wanted}");
+                prop_assert!((there / expected - 1.0).abs() < 1e-9, "{there} {expected}");
                 let below = total(&ServedLoad { price_usd: price_usd * 0.99, ..a }, &assumed);
-                prop_assert!(below <= wanted);
+                prop_assert!(below <= expected);
             }
-            Err(_) => prop_assert!(own.at(0.0) > wanted),
+            Err(_) => prop_assert!(own.at(0.0) > expected),
         }
     }
 
     #[test]
-    fn other_break_evens_put_back_are_even(
+    fn costs_are_equal_at_other_break_evens(
         a in server(), b in server(), assumed in assumptions(),
     ) {
         let even = |assumed: &Assumptions| (total(&a, assumed) / total(&b, assumed) - 1.0).abs();

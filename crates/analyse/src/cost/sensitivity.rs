@@ -1,13 +1,13 @@
-//! How much a verdict hangs on each thing that was assumed.
+//! How much a verdict depends on each assumption.
 
 use super::error::CostError;
 
-/// How closely the place of a flip is found, relative to the range it lies in.
+/// Resolution of a crossing, relative to its range.
 const RESOLUTION: f64 = 1e-9;
 /// Halvings that reach it, with room to spare.
-const MOST_HALVINGS: usize = 60;
+const MAX_HALVINGS: usize = 60;
 
-/// A number that could be another one.
+/// An assumption with its range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assumption {
     pub name: String,
@@ -16,15 +16,15 @@ pub struct Assumption {
     pub high: f64,
 }
 
-/// What one assumption alone does to the verdict.
+/// The effect of one assumption alone on the ratio of costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SensitivityRange {
-    /// Its place among the assumptions that were given.
-    pub at: usize,
+    /// Its index among the assumptions.
+    pub index: usize,
     pub ratio_at_low: f64,
     pub ratio_at_high: f64,
-    /// Where in its range the ratio passes 1, if it does: the first such place from below. The
-    /// verdict is another beyond it.
+    /// The lowest value in its range at which the ratio crosses 1, if any. The verdict changes
+    /// there.
     pub flips_at: Option<f64>,
 }
 
@@ -57,19 +57,19 @@ pub fn tornado(
     for (at, Assumption { low, base, high, .. }) in assumptions.iter().enumerate() {
         let (ratio_at_low, ratio_at_high) = (alone(at, *low)?, alone(at, *high)?);
         // Each side of the base on its own: the ratio may pass 1 and come back.
-        let below = flip(*low, *base, |value| alone(at, value))?;
+        let below = crossing_of_one(*low, *base, |value| alone(at, value))?;
         let flips_at = match below {
             Some(place) => Some(place),
-            None => flip(*base, *high, |value| alone(at, value))?,
+            None => crossing_of_one(*base, *high, |value| alone(at, value))?,
         };
-        swings.push(SensitivityRange { at, ratio_at_low, ratio_at_high, flips_at });
+        swings.push(SensitivityRange { index: at, ratio_at_low, ratio_at_high, flips_at });
     }
     swings.sort_by(|a, b| b.factor().total_cmp(&a.factor()));
     Ok(swings)
 }
 
 /// Where between two values the ratio passes 1, if it is on different sides at them.
-fn flip(
+fn crossing_of_one(
     from: f64,
     to: f64,
     ratio: impl Fn(f64) -> Result<f64, CostError>,
@@ -80,7 +80,7 @@ fn flip(
     if side == dearer(high)? {
         return Ok(None);
     }
-    for _ in 0..MOST_HALVINGS {
+    for _ in 0..MAX_HALVINGS {
         if (high - low).abs() <= RESOLUTION * (to - from).abs() {
             break;
         }
@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_comes_first_and_a_flip_has_its_place() {
+    fn widest_swing_comes_first_and_crossings_are_located() {
         let assumptions = [
             assumption("little", 0.9, 1.0, 1.1),
             assumption("much", 1.0, 2.0, 5.0),
             assumption("nothing", 1.0, 2.0, 3.0),
         ];
         let swings = tornado(&assumptions, |v| Ok(v[0] * 3.0 / v[1])).unwrap();
-        assert_eq!(swings.iter().map(|swing| swing.at).collect::<Vec<_>>(), [1, 0, 2]);
+        assert_eq!(swings.iter().map(|swing| swing.index).collect::<Vec<_>>(), [1, 0, 2]);
         assert!((swings[0].factor() - 5.0).abs() < 1e-12);
         assert!((swings[0].flips_at.unwrap() - 3.0).abs() < 1e-8);
         assert_eq!((swings[1].flips_at, swings[2].flips_at), (None, None));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_is_found_and_errors_are_told() {
+    fn a_jump_is_located_and_errors_are_passed_on() {
         let steps = [assumption("servers", 1.0, 1.2, 4.0)];
         let swings = tornado(&steps, |v| Ok(v[0].ceil() / 2.5)).unwrap();
         assert!((swings[0].flips_at.unwrap() - 2.0).abs() < 1e-8);

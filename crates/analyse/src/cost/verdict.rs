@@ -1,14 +1,14 @@
-//! What the cheaper of two servers owes to each thing that was assumed.
+//! The sensitivity of the ratio of two servers' costs.
 
 use super::answer::{CostTerms, ServerCandidate};
 use super::error::CostError;
 use super::fleet::{Assumptions, ServerFleet};
 use super::sensitivity::{Assumption, SensitivityRange, tornado};
 
-/// The lowest utilisation that is asked about: servers that idle most of the time.
-const LEAST_UTILISATION: f64 = 0.1;
+/// The lowest utilisation of the range: servers that idle most of the time.
+const MIN_UTILISATION: f64 = 0.1;
 
-/// Two candidates and what they are reckoned with, any of which may be another.
+/// Two candidates and their assumptions.
 #[derive(Clone)]
 struct CostCase {
     sides: [CostSide; 2],
@@ -19,11 +19,11 @@ struct CostCase {
 #[derive(Clone)]
 struct CostSide {
     candidate: ServerCandidate,
-    /// Of its power, at every load.
+    /// Factor of its power at every load.
     power: f64,
 }
 
-/// An assumption, and how a case takes another value of it.
+/// An assumption, and how its value is set in a case.
 type VerdictChange = (Assumption, fn(&mut CostCase, f64));
 
 /// Cost of `a` over that of `b`, each assumption on its own, the widest swing first.
@@ -42,16 +42,16 @@ pub(super) fn swings(
         assumed: terms.at(first(&terms.years)?, first(&terms.usd_per_kwh)?),
         utilisation: terms.utilisation,
     };
-    let turns = turns(&case, terms);
-    let assumptions: Vec<Assumption> = turns.iter().map(|turn| turn.0.clone()).collect();
-    let found = tornado(&assumptions, |values| {
+    let changes = changes(&case, terms);
+    let assumptions: Vec<Assumption> = changes.iter().map(|change| change.0.clone()).collect();
+    let result = tornado(&assumptions, |values| {
         let mut case = case.clone();
-        for ((_, turn), value) in turns.iter().zip(values) {
-            turn(&mut case, *value);
+        for ((_, change), value) in changes.iter().zip(values) {
+            change(&mut case, *value);
         }
         case.ratio()
     })?;
-    Ok(found.into_iter().map(|swing| (assumptions[swing.at].clone(), swing)).collect())
+    Ok(result.into_iter().map(|swing| (assumptions[swing.index].clone(), swing)).collect())
 }
 
 impl CostCase {
@@ -65,14 +65,14 @@ impl CostCase {
     }
 }
 
-fn turns(case: &CostCase, terms: &CostTerms) -> Vec<VerdictChange> {
+fn changes(case: &CostCase, terms: &CostTerms) -> Vec<VerdictChange> {
     let spread = |name: String, base: f64| Assumption {
         name,
         low: base * (1.0 - terms.spread),
         base,
         high: base * (1.0 + terms.spread),
     };
-    // Levels that were given are the range; a single one is spread.
+    // Several levels are the range; a single one gets the terms' spread.
     let levels = |name: &str, base: f64, all: &[f64]| {
         let low = all.iter().copied().fold(base, f64::min);
         let high = all.iter().copied().fold(base, f64::max);
@@ -94,7 +94,7 @@ fn turns(case: &CostCase, terms: &CostTerms) -> Vec<VerdictChange> {
         |side: &CostSide| spread(format!("power of {}, times", side.candidate.name), side.power);
     let assumed = &case.assumed;
     let pue = spread("PUE".to_owned(), assumed.pue);
-    let mut turns: Vec<VerdictChange> = vec![
+    let mut changes: Vec<VerdictChange> = vec![
         (price(a), |case, value| case.sides[0].candidate.price_usd = Some(value)),
         (price(b), |case, value| case.sides[1].candidate.price_usd = Some(value)),
         (rate(a), |case, value| case.sides[0].candidate.throughput_ops_s = value),
@@ -115,13 +115,13 @@ fn turns(case: &CostCase, terms: &CostTerms) -> Vec<VerdictChange> {
     let rent = assumed.usd_per_rack_unit_month;
     if rent > 0.0 {
         let rent = spread("rent of a rack unit, $ a month".to_owned(), rent);
-        turns.push((rent, |case, value| case.assumed.usd_per_rack_unit_month = value));
+        changes.push((rent, |case, value| case.assumed.usd_per_rack_unit_month = value));
     }
     if case.sides.iter().all(|side| side.candidate.curve.is_some()) {
         let base = case.utilisation;
-        let low = base.min(LEAST_UTILISATION);
+        let low = base.min(MIN_UTILISATION);
         let utilisation = Assumption { name: "utilisation".to_owned(), low, base, high: 1.0 };
-        turns.push((utilisation, |case, value| case.utilisation = value));
+        changes.push((utilisation, |case, value| case.utilisation = value));
     }
-    turns
+    changes
 }

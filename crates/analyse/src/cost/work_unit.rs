@@ -1,4 +1,4 @@
-//! What a media-based work unit (MBWU) costs on a platform that generates `mbwus` of them.
+//! The cost of a media-based work unit (MBWU) on a platform that generates `mbwus` of them.
 //!
 //! Source of all: J. Liu, P. Kufeldt, C. Maltzahn, "MBWU: Benefit Quantification for Data Access
 //! Function Offloading", ISC High Performance 2019 workshops, and their poster.

@@ -3,25 +3,24 @@ use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::quantile::{student, student_tails};
 use crate::trimmed::{Spread, location, trimmed_at_each_end};
 
-/// How the repeats of all cells of a metric vary: for a cell with a single repeat, and for the
-/// size of an effect in standard deviations.
+/// The variance of repeats over all cells of a metric: for cells with a single repeat, and for
+/// effect sizes in standard deviations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RepeatVariance {
     scale: EffectScale,
-    /// Relative width of what the values were rounded to; of a difference, none.
+    /// Relative rounding of the values; 0 for differences.
     resolution: f64,
     /// Of single repeats around their cell's mean, pooled over the cells that were repeated.
     pooled: Option<Spread>,
 }
 
 impl RepeatVariance {
-    /// `resolution` is the relative width of what the values were rounded to, as that of a
-    /// histogram's buckets.
+    /// `resolution` is the relative rounding of the values, as by a histogram's buckets.
     pub(super) fn of(cells: &[CellObservations], resolution: f64) -> RepeatVariance {
         let scale = EffectScale::of(cells);
         let (mut squares, mut df) = (0.0, 0.0);
         for cell in cells.iter().filter(|cell| cell.values.len() > 1) {
-            let values = summed(cell, scale);
+            let values = additive_values(cell, scale);
             let n = values.len() as f64;
             let mean = values.iter().sum::<f64>() / n;
             squares += values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>();
@@ -32,8 +31,8 @@ impl RepeatVariance {
         RepeatVariance { scale, resolution, pooled }
     }
 
-    /// The contrast `sum of c_i m_i` of cells, `m_i` the 20 % trimmed mean of a cell's values
-    /// (of their logarithms on [`Scale::Ratio`]).
+    /// The contrast `sum of c_i m_i` of cells, `m_i` the 20 % trimmed mean of a cell's values (of
+    /// their logarithms on [`EffectScale::Ratio`]).
     ///
     /// `se^2 = sum c_i^2 v_i` with Yuen's variances `v_i` of the single cells, `df = se^4 / sum
     /// (c_i^4 v_i^2 / df_i)` after Welch and Satterthwaite; the interval is `+- t(0.975, df) se`
@@ -46,11 +45,11 @@ impl RepeatVariance {
         let (mut variance, mut weights) = (0.0, 0.0);
         let (mut known, mut trimmed, mut borrowed) = (true, false, false);
         for (coefficient, cell) in terms {
-            let found = location(&summed(cell, self.scale));
-            sum += coefficient * found.at;
+            let estimate = location(&additive_values(cell, self.scale));
+            sum += coefficient * estimate.at;
             trimmed |= trimmed_at_each_end(cell.values.len()) > 0;
-            borrowed |= found.spread.is_none();
-            let Some(spread) = found.spread.or(self.pooled) else {
+            borrowed |= estimate.spread.is_none();
+            let Some(spread) = estimate.spread.or(self.pooled) else {
                 known = false;
                 continue;
             };
@@ -60,7 +59,7 @@ impl RepeatVariance {
         }
         let size = |interval, p| EffectSize {
             scale: self.scale,
-            value: self.scale.out_of_sum(sum),
+            value: self.scale.from_additive(sum),
             interval,
             p,
             standardised: self
@@ -90,12 +89,12 @@ impl RepeatVariance {
             trimmed,
             pooled: borrowed,
         };
-        let end = |end: f64| self.scale.out_of_sum(end);
+        let end = |end: f64| self.scale.from_additive(end);
         let interval = Interval { low: end(sum - half), high: end(sum + half), method };
         size(Ok(interval), Some(p))
     }
 }
 
-fn summed(cell: &CellObservations, scale: EffectScale) -> Vec<f64> {
-    cell.values.iter().map(|value| scale.into_sum(*value)).collect()
+fn additive_values(cell: &CellObservations, scale: EffectScale) -> Vec<f64> {
+    cell.values.iter().map(|value| scale.to_additive(*value)).collect()
 }

@@ -5,22 +5,21 @@ use super::CellObservations;
 /// Cells with their coefficients in a contrast.
 pub(super) type Terms<'a> = Vec<(f64, &'a CellObservations)>;
 
-/// One corner of a contrast: its sign, and the levels at which its cells stand.
+/// One corner of a contrast: its sign, and the levels of its cells.
 pub(super) type Corner<'l> = (f64, Vec<(&'l str, &'l str)>);
 
-/// The combinations of everything else in which all corners of a contrast are there.
+/// The combinations of the other factors in which all corners of a contrast were measured.
 pub(super) struct Crossed<'a> {
     pub(super) blocks: Vec<(BTreeMap<&'a str, &'a str>, Terms<'a>)>,
-    /// Combinations that have some of the corners alone.
+    /// Combinations that lack some of the corners.
     pub(super) left_out: usize,
 }
 
 impl<'a> Crossed<'a> {
     /// Corners that name the same factors, each at other levels.
     ///
-    /// A factor that not every corner has belongs to the levels that have it, as the cache of one
-    /// of two stores does: it tells no cell of one corner from a cell of another, and the corner
-    /// is the mean over it.
+    /// A factor that some corner lacks belongs to the levels that have it, as the cache of one of
+    /// two stores. It does not separate cells of different corners; the corner is the mean over it.
     pub(super) fn of(cells: &'a [CellObservations], corners: &[Corner<'_>]) -> Crossed<'a> {
         let stands = |cell: &CellObservations, levels: &[(&str, &str)]| {
             levels
@@ -32,7 +31,7 @@ impl<'a> Crossed<'a> {
             of_it.flat_map(|cell| cell.at.keys().map(String::as_str)).collect()
         };
         let common = corners.iter().map(names).reduce(|a, b| &a & &b).unwrap_or_default();
-        let asked: BTreeSet<&str> = corners
+        let contrasted: BTreeSet<&str> = corners
             .iter()
             .flat_map(|(_, levels)| levels.iter().map(|(factor, _)| *factor))
             .collect();
@@ -42,8 +41,9 @@ impl<'a> Crossed<'a> {
                 continue;
             };
             let rest = cell.at.iter().map(|(name, level)| (name.as_str(), level.as_str()));
-            let rest: BTreeMap<&str, &str> =
-                rest.filter(|(name, _)| common.contains(name) && !asked.contains(name)).collect();
+            let rest: BTreeMap<&str, &str> = rest
+                .filter(|(name, _)| common.contains(name) && !contrasted.contains(name))
+                .collect();
             all.entry(rest).or_insert_with(|| vec![Vec::new(); corners.len()])[at].push(cell);
         }
         let combinations = all.len();
@@ -68,7 +68,7 @@ impl<'a> Crossed<'a> {
     }
 }
 
-/// Runs behind the terms of which `counts` takes the coefficient.
+/// The number of runs of the terms whose coefficient `counts` accepts.
 pub(super) fn runs(terms: &Terms<'_>, counts: fn(f64) -> bool) -> usize {
     terms.iter().filter(|(share, _)| counts(*share)).map(|(_, cell)| cell.values.len()).sum()
 }

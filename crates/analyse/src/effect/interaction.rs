@@ -15,14 +15,14 @@ pub struct Interaction {
     pub size: EffectSize,
     /// Combinations of the other factors over which it is averaged.
     pub over: usize,
-    /// Runs of the cells behind it.
+    /// Runs of its cells.
     pub n: usize,
 }
 
-/// What two factors do together beyond what each does alone, for each pair of levels against
-/// the first level of either; averaged over the combinations of the other factors that have all
-/// four cells. A factor that only some of the four have is averaged over, as in main effects.
-/// Orders, resolution and method as for [`main_effects`](super::main_effects).
+/// Interactions of two factors, for each pair of levels against the first level of either; averaged
+/// over the combinations of the other factors that have all four cells. A factor that only some of
+/// the four have is averaged over, as in main effects. Orders, resolution and method as for
+/// [`main_effects`](super::main_effects).
 ///
 /// Errors: no such factor; a single level of one; no four cells that are crossed; a value that
 /// is not a number.
@@ -36,7 +36,7 @@ pub fn interactions(
     let levels_first = levels(cells, first, order_first)?;
     let levels_second = levels(cells, second, order_second)?;
     let repeats = RepeatVariance::of(cells, resolution);
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for a in &levels_first[1..] {
         for b in &levels_second[1..] {
             let (a0, b0) = (levels_first[0], levels_second[0]);
@@ -53,7 +53,7 @@ pub fn interactions(
             }
             let terms = crossed.terms();
             let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-            found.push(Interaction {
+            result.push(Interaction {
                 factors: [first.to_owned(), second.to_owned()],
                 first: pair(a0, a),
                 second: pair(b0, b),
@@ -63,9 +63,9 @@ pub fn interactions(
             });
         }
     }
-    match found.is_empty() {
+    match result.is_empty() {
         true => Err(EffectError::NotCrossed(first.to_owned(), second.to_owned())),
-        false => Ok(found),
+        false => Ok(result),
     }
 }
 
@@ -89,19 +89,19 @@ mod tests {
     }
 
     #[test]
-    fn what_multiplies_does_not_interact() {
+    fn multiplying_factors_do_not_interact() {
         // a doubles, b triples, both together 6 times.
-        let found =
+        let result =
             interactions(&cells([[1.0, 3.0], [2.0, 6.0]]), ("a", &[]), ("b", &[]), 0.0).unwrap();
-        assert!((found[0].size.value - 1.0).abs() < 1e-12);
-        assert!(found[0].size.p.unwrap() > 0.99);
+        assert!((result[0].size.value - 1.0).abs() < 1e-12);
+        assert!(result[0].size.p.unwrap() > 0.99);
         // And where both together are 12 times, b makes a's effect twice as large.
-        let found =
+        let result =
             interactions(&cells([[1.0, 3.0], [2.0, 12.0]]), ("a", &[]), ("b", &[]), 0.0).unwrap();
-        assert!((found[0].size.value - 2.0).abs() < 1e-12);
-        assert!(found[0].size.p.unwrap() < 0.01);
-        assert_eq!((found[0].over, found[0].n), (1, 8));
-        let (first, second) = (&found[0].first, &found[0].second);
+        assert!((result[0].size.value - 2.0).abs() < 1e-12);
+        assert!(result[0].size.p.unwrap() < 0.01);
+        assert_eq!((result[0].over, result[0].n), (1, 8));
+        let (first, second) = (&result[0].first, &result[0].second);
         assert_eq!((first.0.as_str(), first.1.as_str()), ("0", "1"));
         assert_eq!((second.0.as_str(), second.1.as_str()), ("0", "1"));
     }
@@ -122,11 +122,11 @@ mod tests {
             cell(&[("store", "b"), ("threads", "1"), ("y", "1")], 5.0),
             cell(&[("store", "b"), ("threads", "2"), ("burst", "x"), ("y", "1")], 20.0),
             cell(&[("store", "b"), ("threads", "2"), ("burst", "z"), ("y", "1")], 45.0),
-            // Without its other three corners this one is no part of it.
+            // Not included, as its other three corners are missing.
             cell(&[("store", "b"), ("threads", "2"), ("burst", "z"), ("y", "2")], 999.0),
         ];
-        let found = interactions(&cells, ("store", &[]), ("threads", &[]), 0.0).unwrap();
-        let [one] = found.as_slice() else { panic!("{found:?}") };
+        let result = interactions(&cells, ("store", &[]), ("threads", &[]), 0.0).unwrap();
+        let [one] = result.as_slice() else { panic!("{result:?}") };
         // Geometric means: a 20 and 40, b 5 and 30; (30 / 40) / (5 / 20) = 3.
         assert!((one.size.value - 3.0).abs() < 1e-12, "{one:?}");
         assert_eq!((one.over, one.n), (1, 14));

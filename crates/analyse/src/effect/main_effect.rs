@@ -4,19 +4,19 @@ use super::contrast::RepeatVariance;
 use super::crossed::{Crossed, Terms, runs};
 use super::{CellObservations, EffectError, EffectSize, check, levels};
 
-/// What another level of a factor does, averaged over the rest.
+/// The effect of a level of a factor, averaged over the other factors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MainEffect {
     pub from: String,
     pub to: String,
-    /// On [`Scale::Ratio`](super::Scale::Ratio) the geometric mean of `to / from`, on
+    /// On [`EffectScale::Ratio`](super::EffectScale::Ratio) the geometric mean of `to / from`, on
     /// `Difference` the mean of `to - from`.
     pub size: EffectSize,
     /// The same in each combination of the other factors that has both levels.
     pub simple: Vec<SimpleEffect>,
-    /// Combinations that have one of the levels alone, and do not count here.
+    /// Combinations that have only one of the levels, and do not count.
     pub left_out: usize,
-    /// Runs of either level behind it.
+    /// Runs of either level.
     pub n_from: usize,
     pub n_to: usize,
 }
@@ -28,14 +28,14 @@ pub struct SimpleEffect {
     pub size: EffectSize,
 }
 
-/// What each level of `factor` does against its first: in each combination of the other
-/// factors that has both, and on average over those, each combination weighing the same. A factor
-/// that only one of the two levels has is averaged over.
+/// The effect of each level of `factor` against its first: in each combination of the other factors
+/// that has both, and on average over those, with equal weights. A factor that only one of the two
+/// levels has is averaged over.
 ///
 /// `order` names the levels, the first being what the others are compared with; levels that it
-/// lacks follow by name. `resolution` is the relative width of what the values were rounded to.
-/// The sizes, their intervals and p are those of a contrast of 20 % trimmed cell means with
-/// Welch and Satterthwaite's degrees of freedom, on logarithms where every value is positive.
+/// lacks follow by name. `resolution` is the relative rounding of the values. The sizes, their
+/// intervals and p are those of a contrast of 20 % trimmed cell means with Welch and
+/// Satterthwaite's degrees of freedom, on logarithms where every value is positive.
 ///
 /// Errors: no such factor; a single level; no pair of cells that differ in it alone; a value
 /// that is not a number.
@@ -110,8 +110,8 @@ mod tests {
             cell(&[("x", "off"), ("y", "2")], &[8.0, 8.0]),
             cell(&[("x", "on"), ("y", "2")], &[12.0, 12.0]),
         ];
-        let found = main_effects(&cells, "x", &order(&["off", "on"]), 0.0).unwrap();
-        let [effect] = found.as_slice() else { panic!("{found:?}") };
+        let effects = main_effects(&cells, "x", &order(&["off", "on"]), 0.0).unwrap();
+        let [effect] = effects.as_slice() else { panic!("{effects:?}") };
         assert_eq!((effect.from.as_str(), effect.to.as_str()), ("off", "on"));
         assert!((effect.size.value - 3.0_f64.sqrt()).abs() < 1e-12);
         assert_eq!((effect.n_from, effect.n_to, effect.left_out), (4, 4, 0));
@@ -128,8 +128,8 @@ mod tests {
         // A value of 0 has no logarithm, so differences. Means 1 and 5, variances 1 and 4 of
         // three values: se^2 = 5 / 3, df = (5/3)^2 / ((1/3)^2 / 2 + (4/3)^2 / 2) = 50/17.
         let cells = [cell(&[("x", "a")], &[0.0, 1.0, 2.0]), cell(&[("x", "b")], &[3.0, 5.0, 7.0])];
-        let found = main_effects(&cells, "x", &[], 0.001).unwrap();
-        let size = &found[0].size;
+        let effects = main_effects(&cells, "x", &[], 0.001).unwrap();
+        let size = &effects[0].size;
         assert_eq!((size.scale, size.value), (EffectScale::Difference, 4.0));
         let interval = size.interval.clone().unwrap();
         let IntervalMethod::Contrast { df, logarithms: false, trimmed: false, pooled: false } =
@@ -151,9 +151,9 @@ mod tests {
             cell(&[("x", "b"), ("y", "1")], &[20.0, 22.0]),
             cell(&[("x", "b"), ("y", "2")], &[500.0, 510.0]),
         ];
-        let found = main_effects(&cells, "x", &[], 0.0).unwrap();
-        assert!((found[0].size.value - 2.0).abs() < 1e-12);
-        assert_eq!((found[0].left_out, found[0].n_to), (1, 2));
+        let effects = main_effects(&cells, "x", &[], 0.0).unwrap();
+        assert!((effects[0].size.value - 2.0).abs() < 1e-12);
+        assert_eq!((effects[0].left_out, effects[0].n_to), (1, 2));
         let confounded = [cells[0].clone(), cells[2].clone()];
         assert_eq!(
             main_effects(&confounded, "x", &[], 0.0),
@@ -174,22 +174,22 @@ mod tests {
             cell(&[("store", "b"), ("tables", "4"), ("y", "1")], &[60.0, 60.0]),
             cell(&[("store", "b"), ("tables", "4"), ("y", "2")], &[1.0, 1.0]),
         ];
-        let found = main_effects(&cells, "store", &[], 0.0).unwrap();
+        let effects = main_effects(&cells, "store", &[], 0.0).unwrap();
         // 60 against the geometric mean of 10 and 40.
-        assert!((found[0].size.value - 3.0).abs() < 1e-12, "{found:?}");
-        assert_eq!((found[0].n_from, found[0].n_to, found[0].left_out), (4, 2, 1));
-        assert_eq!(found[0].simple[0].at, BTreeMap::from([("y".to_owned(), "1".to_owned())]));
+        assert!((effects[0].size.value - 3.0).abs() < 1e-12, "{effects:?}");
+        assert_eq!((effects[0].n_from, effects[0].n_to, effects[0].left_out), (4, 2, 1));
+        assert_eq!(effects[0].simple[0].at, BTreeMap::from([("y".to_owned(), "1".to_owned())]));
     }
 
     #[test]
     fn a_single_repeat_borrows_the_spread_of_the_others_or_has_no_interval() {
         let cells = [cell(&[("x", "a")], &[10.0]), cell(&[("x", "b")], &[20.0])];
-        let found = main_effects(&cells, "x", &[], 0.0).unwrap();
-        assert_eq!(found[0].size.interval, Err(NoInterval::OneValue));
-        assert_eq!(found[0].size.p, None);
+        let effects = main_effects(&cells, "x", &[], 0.0).unwrap();
+        assert_eq!(effects[0].size.interval, Err(NoInterval::OneValue));
+        assert_eq!(effects[0].size.p, None);
         let cells = [cell(&[("x", "a")], &[10.0]), cell(&[("x", "b")], &[20.0, 21.0, 19.0])];
-        let found = main_effects(&cells, "x", &[], 0.0).unwrap();
-        let interval = found[0].size.interval.clone().unwrap();
+        let effects = main_effects(&cells, "x", &[], 0.0).unwrap();
+        let interval = effects[0].size.interval.clone().unwrap();
         assert!(matches!(interval.method, IntervalMethod::Contrast { pooled: true, .. }));
         assert!(interval.low > 1.0 && interval.high < 4.0, "{interval:?}");
     }
@@ -198,16 +198,16 @@ mod tests {
     fn levels_come_in_the_order_of_the_study() {
         let cells: Vec<CellObservations> =
             ["none", "all", "c1"].map(|level| cell(&[("idle", level)], &[1.0, 2.0])).into();
-        let found = main_effects(&cells, "idle", &order(&["none", "c1"]), 0.0).unwrap();
-        let to: Vec<&str> = found.iter().map(|effect| effect.to.as_str()).collect();
-        assert_eq!((found[0].from.as_str(), to), ("none", vec!["c1", "all"]));
+        let effects = main_effects(&cells, "idle", &order(&["none", "c1"]), 0.0).unwrap();
+        let to: Vec<&str> = effects.iter().map(|effect| effect.to.as_str()).collect();
+        assert_eq!((effects[0].from.as_str(), to), ("none", vec!["c1", "all"]));
     }
 
     #[test]
-    fn a_difference_below_the_resolution_is_not_seen() {
+    fn a_difference_below_the_resolution_is_not_significant() {
         let cells = [cell(&[("x", "a")], &[1000.0; 3]), cell(&[("x", "b")], &[1000.5; 3])];
-        let found = main_effects(&cells, "x", &[], 0.001).unwrap();
-        assert_eq!(found[0].size.p, Some(1.0));
-        assert!(found[0].size.interval.clone().unwrap().covers(1.0));
+        let effects = main_effects(&cells, "x", &[], 0.001).unwrap();
+        assert_eq!(effects[0].size.p, Some(1.0));
+        assert!(effects[0].size.interval.clone().unwrap().covers(1.0));
     }
 }

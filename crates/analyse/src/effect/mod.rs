@@ -1,9 +1,10 @@
-//! What a factor does: main effects and interactions in a replicated factorial, each with its
-//! size, its interval and its probability by chance.
+//! Main effects and interactions in a replicated factorial, each with its size, interval and
+//! p-value.
 //!
-//! Everything here is a contrast of cells: a sum of the cells' locations with coefficients.
-//! The cells' variances are not pooled, for a tail varies more in one setting than in another,
-//! and their values are trimmed, for one disturbed repeat must not decide. See `Contrast`.
+//! Everything here is a contrast of cells: a sum of the cells' locations with coefficients. The
+//! cells' variances are not pooled, as a tail varies more in one setting than in another, and their
+//! values are trimmed, so that one disturbed repeat does not decide. See
+//! [`RepeatVariance::contrast`](contrast::RepeatVariance::contrast).
 
 mod contrast;
 mod crossed;
@@ -24,12 +25,12 @@ pub use share::{VariationShare, variation};
 /// The values of one metric in one cell: its valid repeats.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellObservations {
-    /// Factor and level: all that tells this cell from the others.
+    /// Factor and level: what distinguishes this cell from the others.
     pub at: BTreeMap<String, String>,
     pub values: Vec<f64>,
 }
 
-/// What a difference of two levels is told in.
+/// The scale of a difference of two levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffectScale {
     /// As a quotient, computed on logarithms: 1 is no effect.
@@ -52,16 +53,16 @@ impl EffectScale {
         }
     }
 
-    /// To where sizes are added up.
-    fn into_sum(self, value: f64) -> f64 {
+    /// To the additive scale.
+    fn to_additive(self, value: f64) -> f64 {
         match self {
             EffectScale::Ratio => value.ln(),
             EffectScale::Difference => value,
         }
     }
 
-    /// And back.
-    fn out_of_sum(self, sum: f64) -> f64 {
+    /// From the additive scale.
+    fn from_additive(self, sum: f64) -> f64 {
         match self {
             EffectScale::Ratio => sum.exp(),
             EffectScale::Difference => sum,
@@ -120,11 +121,11 @@ fn levels<'a>(
     factor: &str,
     order: &'a [String],
 ) -> Result<Vec<&'a str>, EffectError> {
-    let found: std::collections::BTreeSet<&str> =
+    let present: std::collections::BTreeSet<&str> =
         cells.iter().filter_map(|cell| cell.at.get(factor)).map(String::as_str).collect();
     let mut levels: Vec<&str> =
-        order.iter().map(String::as_str).filter(|level| found.contains(level)).collect();
-    levels.extend(found.iter().filter(|level| !order.iter().any(|known| known == *level)));
+        order.iter().map(String::as_str).filter(|level| present.contains(level)).collect();
+    levels.extend(present.iter().filter(|level| !order.iter().any(|known| known == *level)));
     match levels.as_slice() {
         [] => Err(EffectError::NoFactor(factor.to_owned())),
         [only] => {

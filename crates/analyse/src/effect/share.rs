@@ -1,4 +1,4 @@
-//! How much of all that varies each factor explains.
+//! The share of variation that each factor explains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,7 @@ use super::{CellObservations, EffectError, EffectScale, check};
 /// A part of the variation of a metric over the cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariationShare {
-    /// One factor, or the two whose interaction it is. Empty: whatever more than two do
-    /// together.
+    /// One factor, or the two whose interaction it is. Empty: interactions of more than two.
     pub factors: Vec<String>,
     /// Between 0 and 1, of the variation between all repeats of all cells.
     pub share: f64,
@@ -46,7 +45,8 @@ pub fn variation(cells: &[CellObservations]) -> Result<Vec<VariationShare>, Effe
     let means: Vec<f64> = cells
         .iter()
         .map(|cell| {
-            cell.values.iter().map(|v| scale.into_sum(*v)).sum::<f64>() / cell.values.len() as f64
+            cell.values.iter().map(|v| scale.to_additive(*v)).sum::<f64>()
+                / cell.values.len() as f64
         })
         .collect();
     let mean = means.iter().sum::<f64>() / means.len() as f64;
@@ -67,9 +67,9 @@ pub fn variation(cells: &[CellObservations]) -> Result<Vec<VariationShare>, Effe
             parts.push((vec![(*a).clone(), (*b).clone()], squares));
         }
     }
-    let told: f64 = parts.iter().map(|(_, squares)| squares).sum();
+    let explained: f64 = parts.iter().map(|(_, squares)| squares).sum();
     if factors.len() > 2 {
-        parts.push((Vec::new(), (all - told).max(0.0)));
+        parts.push((Vec::new(), (all - explained).max(0.0)));
     }
     let total = all + error(cells, scale);
     let share = |squares: f64| if total > 0.0 { (squares / total).clamp(0.0, 1.0) } else { 0.0 };
@@ -84,7 +84,7 @@ pub fn variation(cells: &[CellObservations]) -> Result<Vec<VariationShare>, Effe
 /// The sum over the cells of `(n_c - 1) / n_c s_c^2`: `SS_error / r`.
 fn error(cells: &[CellObservations], scale: EffectScale) -> f64 {
     let of_one = |cell: &CellObservations| -> f64 {
-        let values = cell.values.iter().map(|value| scale.into_sum(*value));
+        let values = cell.values.iter().map(|value| scale.to_additive(*value));
         let n = cell.values.len() as f64;
         let mean = values.clone().sum::<f64>() / n;
         values.map(|v| (v - mean) * (v - mean)).sum::<f64>() / n
@@ -144,18 +144,18 @@ mod tests {
             of("16", "1", [45.0, 48.0, 51.0]),
             of("16", "2", [75.0, 75.0, 81.0]),
         ];
-        let found = variation(&cells).unwrap();
-        let wanted =
+        let result = variation(&cells).unwrap();
+        let expected =
             [(vec!["memory"], 5547.0), (vec!["cache"], 1083.0), (vec!["cache", "memory"], 300.0)];
-        assert_eq!(found.len(), wanted.len());
-        for (share, (factors, squares)) in found.iter().zip(wanted) {
+        assert_eq!(result.len(), expected.len());
+        for (share, (factors, squares)) in result.iter().zip(expected) {
             assert_eq!(share.factors, factors);
             assert!((share.share - squares / 7032.0).abs() < 1e-9, "{share:?}");
         }
     }
 
     #[test]
-    fn what_three_do_together_is_told_apart_and_all_is_one() {
+    fn higher_interactions_are_separate_and_shares_add_up_to_one() {
         let mut cells = Vec::new();
         for i in 0..8 {
             let (x, y, z) = (i & 1, i >> 1 & 1, i >> 2 & 1);
@@ -163,10 +163,10 @@ mod tests {
             let value = (f64::from(x ^ y ^ z) + 1e-3 * f64::from(i)).exp();
             cells.push(CellObservations { at: at.into(), values: vec![value] });
         }
-        let found = variation(&cells).unwrap();
-        assert_eq!(found[0].factors, [""; 0]);
-        assert!(found[0].share > 0.99);
-        let sum: f64 = found.iter().map(|share| share.share).sum();
+        let result = variation(&cells).unwrap();
+        assert_eq!(result[0].factors, [""; 0]);
+        assert!(result[0].share > 0.99);
+        let sum: f64 = result.iter().map(|share| share.share).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
     }
 

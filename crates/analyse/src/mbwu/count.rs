@@ -6,7 +6,7 @@ use super::resource::Bottleneck;
 use super::round::EvaluationRound;
 use crate::interval::Interval;
 
-/// What ended the growth.
+/// Why no further device was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrowthEnd {
     /// There were no more devices, and the last one still added: the platform may generate more.
@@ -15,14 +15,14 @@ pub enum GrowthEnd {
     Saturated(Bottleneck),
     /// One device was not the bottleneck, this was: the platform does not generate one unit.
     BelowOne(Bottleneck),
-    /// A round does not count, for this reason.
+    /// A round is invalid, for this reason.
     Invalid(String),
-    /// Nobody went on.
+    /// The evaluation was not continued.
     CutShort,
 }
 
 impl GrowthEnd {
-    /// As it stands in `--json`.
+    /// The name in `--json`.
     pub fn name(&self) -> &'static str {
         match self {
             GrowthEnd::Devices => "devices",
@@ -45,12 +45,12 @@ impl GrowthEnd {
 /// The number of units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnitCount {
-    /// None where no unit is known to divide by.
+    /// None where the unit is unknown.
     pub units: Option<f64>,
     pub interval: Option<Interval>,
     /// The devices with which it was reached.
     pub devices: Option<u32>,
-    pub ended: GrowthEnd,
+    pub end: GrowthEnd,
 }
 
 pub(super) fn count(
@@ -66,17 +66,17 @@ pub(super) fn count(
         units: best.map(|step| step.units),
         interval: best.and_then(|step| step.units_interval),
         devices: best.map(|step| step.devices),
-        ended: ended(request, unit, growth, rounds),
+        end: growth_end(request, unit, growth, rounds),
     }
 }
 
-fn ended(
+fn growth_end(
     request: &EvaluationRequest,
     unit: Option<&WorkUnit>,
     growth: &[GrowthStep],
     rounds: &[EvaluationRound],
 ) -> GrowthEnd {
-    if let Some(why) = rounds.iter().find_map(EvaluationRound::spoilt) {
+    if let Some(why) = rounds.iter().find_map(EvaluationRound::invalid_reason) {
         return GrowthEnd::Invalid(why.clone());
     }
     let over = |step: &GrowthStep| step.steady || step.rounds >= request.most_rounds;

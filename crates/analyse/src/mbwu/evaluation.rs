@@ -1,18 +1,18 @@
-//! What all rounds come to.
+//! The result of all rounds.
 
 use super::count::{UnitCount, count};
 use super::load::DeviceLoad;
 use super::request::{EvaluationError, EvaluationRequest};
 use super::resource::{Bottleneck, ResourceUse};
 use super::round::{EvaluationRound, RoundPurpose};
-use super::words;
+use super::sentence;
 use crate::describe::{describe, median};
 use crate::interval::{Interval, NoInterval};
 use crate::steady::{STEADY_ROUNDS, steady};
-use crate::welch::{Side, ratio_interval};
+use crate::welch::{LogSample, ratio_interval};
 use record::Run;
 
-/// The work unit that one device gave.
+/// The work unit of one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkUnit {
     /// Mean of the last five rounds, or of all if there are fewer.
@@ -26,7 +26,7 @@ pub struct WorkUnit {
     pub proven: bool,
 }
 
-/// Rounds on so many devices at the same time.
+/// Rounds on a number of devices at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrowthStep {
     pub devices: u32,
@@ -47,18 +47,18 @@ pub struct UnitEvaluation {
     pub request: EvaluationRequest,
     /// All rounds in their order.
     pub rounds: Vec<EvaluationRound>,
-    /// What one device gave here; none if no round of it was measured.
+    /// The unit of one device; none if no round of it was measured.
     pub unit: Option<WorkUnit>,
     /// From one device on.
     pub growth: Vec<GrowthStep>,
     pub count: UnitCount,
-    /// One sentence each: what was found, and what a reader should know.
+    /// The result in sentences, and remarks.
     pub conclusion: String,
     pub notes: Vec<String>,
 }
 
 impl UnitEvaluation {
-    /// What these rounds come to.
+    /// Evaluates rounds.
     pub fn of(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> UnitEvaluation {
         let of = |devices: u32| -> Vec<&EvaluationRound> {
             rounds
@@ -74,8 +74,8 @@ impl UnitEvaluation {
             .map(|(devices, rounds)| step(devices, &rounds, reference.as_ref()))
             .collect();
         let count = count(request, unit.as_ref(), reference.is_some(), &growth, rounds);
-        let conclusion = words::conclusion(unit.as_ref(), &count, &growth);
-        let notes = words::notes(request, rounds, unit.as_ref(), &growth);
+        let conclusion = sentence::conclusion(unit.as_ref(), &count, &growth);
+        let notes = sentence::notes(request, rounds, unit.as_ref(), &growth);
         UnitEvaluation {
             request: request.clone(),
             rounds: rounds.to_vec(),
@@ -87,7 +87,7 @@ impl UnitEvaluation {
         }
     }
 
-    /// What the runs of an execution come to.
+    /// Evaluates the runs of an execution.
     ///
     /// # Errors
     /// None of them is a round of such an evaluation.
@@ -101,7 +101,7 @@ impl UnitEvaluation {
     }
 }
 
-/// What such a throughput is in units, after these rounds; none as long as none is known.
+/// A throughput in units, after these rounds; None while the unit is unknown.
 pub fn in_units(
     request: &EvaluationRequest,
     rounds: &[EvaluationRound],
@@ -114,32 +114,32 @@ pub fn in_units(
     Some(throughput_ops_s / unit)
 }
 
-/// What counts as one unit, and the rounds that it is the mean of: a unit of another platform,
-/// or that of this one if it is the device's.
+/// The throughput of one unit and the rounds that it is the mean of: a given unit of another
+/// platform, or that of this one if the device was the bottleneck.
 fn reference(request: &EvaluationRequest, of_one: &[&EvaluationRound]) -> Option<(f64, Vec<f64>)> {
     if let Some(given) = request.given_unit {
         return Some((given, Vec::new()));
     }
     let unit = unit(request, of_one).filter(|unit| unit.proven || !unit.steady)?;
     let known = unit.bottleneck == Bottleneck::Device;
-    known.then(|| (unit.throughput_ops_s, throughputs(last(of_one))))
+    known.then(|| (unit.throughput_ops_s, throughputs(last_rounds(of_one))))
 }
 
 fn unit(request: &EvaluationRequest, rounds: &[&EvaluationRound]) -> Option<WorkUnit> {
     let first = rounds.first()?;
-    let found = last_steady(rounds);
-    let values = throughputs(last(rounds));
+    let summary = summarise(rounds);
+    let values = throughputs(last_rounds(rounds));
     Some(WorkUnit {
-        throughput_ops_s: found.throughput_ops_s,
+        throughput_ops_s: summary.throughput_ops_s,
         interval: interval(&values),
         load: first.load,
         rounds: rounds.len() as u32,
         steady: is_steady(rounds),
-        bottleneck: found.bottleneck,
+        bottleneck: summary.bottleneck,
         proven: settled(request, rounds)
             && is_steady(rounds)
-            && found.bottleneck == Bottleneck::Device
-            && rounds.iter().all(|round| round.spoilt().is_none()),
+            && summary.bottleneck == Bottleneck::Device
+            && rounds.iter().all(|round| round.invalid_reason().is_none()),
     })
 }
 
@@ -148,9 +148,9 @@ fn step(
     rounds: &[&EvaluationRound],
     reference: Option<&(f64, Vec<f64>)>,
 ) -> GrowthStep {
-    let found = last_steady(rounds);
-    let values = throughputs(last(rounds));
-    let units = reference.map_or(f64::NAN, |(unit, _)| found.throughput_ops_s / unit);
+    let summary = summarise(rounds);
+    let values = throughputs(last_rounds(rounds));
+    let units = reference.map_or(f64::NAN, |(unit, _)| summary.throughput_ops_s / unit);
     let units_interval = reference.and_then(|(unit, of_unit)| match of_unit.is_empty() {
         // A given unit has no interval of its own.
         true => interval(&values).ok().map(|own| Interval {
@@ -160,34 +160,35 @@ fn step(
         }),
         false if devices == 1 => None,
         false => {
-            let (unit, sum) = (Side::between(of_unit).ok()?, Side::between(&values).ok()?);
+            let (unit, sum) =
+                (LogSample::between(of_unit).ok()?, LogSample::between(&values).ok()?);
             Some(ratio_interval(unit, sum, 0.0))
         }
     });
     GrowthStep {
         devices,
-        throughput_ops_s: found.throughput_ops_s,
+        throughput_ops_s: summary.throughput_ops_s,
         units,
         units_interval,
         rounds: rounds.len() as u32,
         steady: is_steady(rounds),
-        bottleneck: found.bottleneck,
-        uses: found.uses,
+        bottleneck: summary.bottleneck,
+        uses: summary.uses,
     }
 }
 
-/// Whether rounds of one kind have come to their end.
+/// Whether no more rounds of one kind are needed.
 pub(super) fn settled(request: &EvaluationRequest, rounds: &[&EvaluationRound]) -> bool {
     is_steady(rounds) || rounds.len() as u32 >= request.most_rounds
 }
 
 fn is_steady(rounds: &[&EvaluationRound]) -> bool {
-    <[f64; STEADY_ROUNDS]>::try_from(throughputs(last(rounds)))
+    <[f64; STEADY_ROUNDS]>::try_from(throughputs(last_rounds(rounds)))
         .is_ok_and(|rounds| steady(&rounds).steady)
 }
 
 /// The rounds that count: the last five.
-fn last<'a, 'b>(rounds: &'b [&'a EvaluationRound]) -> &'b [&'a EvaluationRound] {
+fn last_rounds<'a, 'b>(rounds: &'b [&'a EvaluationRound]) -> &'b [&'a EvaluationRound] {
     &rounds[rounds.len().saturating_sub(STEADY_ROUNDS)..]
 }
 
@@ -202,22 +203,21 @@ fn interval(values: &[f64]) -> Result<Interval, NoInterval> {
     }
 }
 
-/// What the rounds that count have in common.
-pub(super) struct CommonSettings {
+/// A summary of the rounds that count.
+pub(super) struct RoundsSummary {
     pub(super) throughput_ops_s: f64,
     pub(super) bottleneck: Bottleneck,
     pub(super) uses: Vec<ResourceUse>,
 }
 
-/// What the rounds that count come to as one: the mean of their throughputs, and by the medians of
-/// what they used, what they were limited by. One round in five may have met a bad moment of the
-/// machine.
-pub(super) fn last_steady(rounds: &[&EvaluationRound]) -> CommonSettings {
-    let last = last(rounds);
+/// Summarises the rounds that count: the mean of their throughputs, and the bottleneck by the
+/// medians of what they used, as one round in five may be disturbed.
+pub(super) fn summarise(rounds: &[&EvaluationRound]) -> RoundsSummary {
+    let last = last_rounds(rounds);
     let n = (last.len() as f64).max(1.0);
     let throughput_ops_s = throughputs(last).iter().sum::<f64>() / n;
     let Some(newest) = last.last() else {
-        return CommonSettings {
+        return RoundsSummary {
             throughput_ops_s,
             bottleneck: Bottleneck::Unknown,
             uses: Vec::new(),
@@ -230,5 +230,5 @@ pub(super) fn last_steady(rounds: &[&EvaluationRound]) -> CommonSettings {
     };
     let uses: Vec<ResourceUse> = newest.uses.iter().map(usual).collect();
     let as_one = EvaluationRound { uses: uses.clone(), ..(*newest).clone() };
-    CommonSettings { throughput_ops_s, bottleneck: as_one.bottleneck(), uses }
+    RoundsSummary { throughput_ops_s, bottleneck: as_one.bottleneck(), uses }
 }

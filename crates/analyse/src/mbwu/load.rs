@@ -1,4 +1,4 @@
-//! How hard a device is asked.
+//! The load on a device.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,18 +7,18 @@ use record::RunSettings;
 
 use super::round::keys;
 
-/// What is asked of one device.
+/// The load on one device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceLoad {
     pub threads: u32,
-    /// Stores beside each other on it, each with the whole data.
+    /// Stores on the same device, each with the whole dataset.
     pub databases: u32,
     /// Operations per second at which they are due; none in a closed loop.
     pub rate: Option<f64>,
 }
 
 impl DeviceLoad {
-    /// The settings by which a round tells of it.
+    /// Records it in a round's settings.
     pub fn settings(&self, settings: &mut RunSettings) {
         settings.insert(keys::THREADS.to_owned(), self.threads.to_string());
         settings.insert(keys::DATABASES.to_owned(), self.databases.to_string());
@@ -28,8 +28,8 @@ impl DeviceLoad {
         };
     }
 
-    /// What a round's settings say; none if they say nothing of it. Files of older versions have
-    /// one database a device.
+    /// Reads it from a round's settings; None if they lack it. Files of older versions have one
+    /// database a device.
     pub fn of(settings: &RunSettings) -> Option<DeviceLoad> {
         let databases = match settings.get(keys::DATABASES) {
             Some(databases) => databases.parse().ok()?,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_are_read_as_they_are_written() {
+    fn loads_round_trip_as_text() {
         for text in ["8", "8x2", "1@250.5", "128x4@1000"] {
             assert_eq!(text.parse::<DeviceLoad>().unwrap().to_string(), text);
         }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_tell_a_load() {
+    fn settings_hold_a_load() {
         let mut settings = RunSettings::new();
         for text in ["8@100", "8x2", "4"] {
             let load: DeviceLoad = text.parse().unwrap();

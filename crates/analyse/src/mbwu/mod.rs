@@ -2,8 +2,8 @@
 //! a workload on one storage device that no resource of the platform throttles, and how many of
 //! them a platform generates with 1, 2, ... n such devices.
 //!
-//! A pure procedure over the rounds so far: [`next`] says what to measure, [`Evaluation`] what
-//! it came to; whoever calls it does the measuring, and a results file holds all that it needs.
+//! A pure procedure over the rounds so far: [`next`] says what to measure, [`UnitEvaluation`] is
+//! the result. The caller measures, and a results file holds all state.
 
 mod count;
 mod evaluation;
@@ -12,7 +12,7 @@ mod procedure;
 mod request;
 mod resource;
 mod round;
-mod words;
+mod sentence;
 
 pub use count::{GrowthEnd, UnitCount};
 pub use evaluation::{GrowthStep, UnitEvaluation, WorkUnit, in_units};

@@ -1,6 +1,6 @@
 //! Which round is next.
 
-use super::evaluation::{UnitEvaluation, last_steady, settled};
+use super::evaluation::{UnitEvaluation, settled, summarise};
 use super::load::DeviceLoad;
 use super::request::EvaluationRequest;
 use super::resource::Bottleneck;
@@ -11,18 +11,18 @@ use super::round::{EvaluationRound, RoundPurpose};
 pub enum NextRound {
     /// A round on so many devices at the same time, each under this load.
     Measure { stage: RoundPurpose, devices: u32, load: DeviceLoad, number: u32 },
-    /// Nothing more: this is what it came to.
+    /// The evaluation is complete.
     Done(Box<UnitEvaluation>),
 }
 
 /// What to measure after these rounds, which are in their order.
 ///
-/// The load on one device is raised until two raises in a row brought nothing. At the best load
+/// The load on one device is raised until two raises in a row brought no gain. At the best load
 /// rounds are repeated until five in a row are steady ([`crate::steady`]) or there are as many as
 /// asked. Where the device was the bottleneck, a device after the other is added, each under the
 /// same load, until one adds less than `gain` of a unit or there are no more.
 pub fn next(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> NextRound {
-    if rounds.iter().any(|round| round.spoilt().is_some()) {
+    if rounds.iter().any(|round| round.invalid_reason().is_some()) {
         return done(request, rounds);
     }
     let raised: Vec<&EvaluationRound> =
@@ -41,13 +41,12 @@ pub fn next(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> NextRoun
             let number = measured.len() as u32 + 1;
             return NextRound::Measure { stage, devices, load, number };
         }
-        if devices == 1 && last_steady(&measured).bottleneck != Bottleneck::Device {
+        if devices == 1 && summarise(&measured).bottleneck != Bottleneck::Device {
             return done(request, rounds);
         }
-        let unit = request.given_unit.unwrap_or(last_steady(&of(1)).throughput_ops_s);
-        let now = last_steady(&measured).throughput_ops_s;
-        if devices > 1 && now - last_steady(&of(devices - 1)).throughput_ops_s < request.gain * unit
-        {
+        let unit = request.given_unit.unwrap_or(summarise(&of(1)).throughput_ops_s);
+        let now = summarise(&measured).throughput_ops_s;
+        if devices > 1 && now - summarise(&of(devices - 1)).throughput_ops_s < request.gain * unit {
             return done(request, rounds);
         }
     }
@@ -58,15 +57,15 @@ fn done(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> NextRound {
     NextRound::Done(Box::new(UnitEvaluation::of(request, rounds)))
 }
 
-/// The load to try next; none if raising it has come to its end. More databases are tried only
-/// where neither the device nor the platform was at a limit with fewer: it is the store's own locks
-/// then.
+/// The load to try next; None if it need not be raised further. More databases are tried only if
+/// neither the device nor the platform was at its limit with fewer, which means that the store's
+/// own locks are.
 fn next_load(request: &EvaluationRequest, raised: &[&EvaluationRound]) -> Option<DeviceLoad> {
     let mut best: f64 = 0.0;
     for group in request.loads.chunk_by(|a, b| a.databases == b.databases) {
         let with_as_many = |round: &&&EvaluationRound| round.load.databases == group[0].databases;
         let own: Vec<&EvaluationRound> = raised.iter().filter(with_as_many).copied().collect();
-        if !is_over(request, &own, best) && own.len() < group.len() {
+        if !is_saturated(request, &own, best) && own.len() < group.len() {
             return Some(group[own.len()]);
         }
         if own.last()?.bottleneck() != Bottleneck::Unknown {
@@ -77,26 +76,25 @@ fn next_load(request: &EvaluationRequest, raised: &[&EvaluationRound]) -> Option
     None
 }
 
-/// Whether raising the load further would bring nothing, after these rounds and others that came
-/// to `best`: two raises in a row brought nothing, or a rate was not held. One raise alone may
-/// have met a bad moment of the machine.
-fn is_over(request: &EvaluationRequest, raised: &[&EvaluationRound], mut best: f64) -> bool {
-    let mut in_vain = 0;
+/// Whether raising the load further brings no gain: two raises in a row did not improve on `best`,
+/// or a rate was not reached. One raise alone may have been disturbed.
+fn is_saturated(request: &EvaluationRequest, raised: &[&EvaluationRound], mut best: f64) -> bool {
+    let mut without_gain = 0;
     for round in raised {
         let brought = round.throughput_ops_s > best * (1.0 + request.gain);
-        in_vain = if brought { 0 } else { in_vain + 1 };
+        without_gain = if brought { 0 } else { without_gain + 1 };
         best = best.max(round.throughput_ops_s);
     }
-    in_vain >= 2 || raised.last().is_some_and(|last| last.asked_too_much)
+    without_gain >= 2 || raised.last().is_some_and(|last| last.rate_not_held)
 }
 
-/// The load that came to most: a unit is the highest throughput, and with a longer queue it
-/// depends the least on how soon each answer is taken. Of those that are as good but for `gain`,
-/// one that was the device's; a rate that was not held is none.
+/// The load with the highest throughput, which with a long queue depends least on the client. Among
+/// loads within `gain` of it, one limited by the device is preferred; rates that were not reached
+/// do not count.
 fn best_load(request: &EvaluationRequest, raised: &[&EvaluationRound]) -> Option<DeviceLoad> {
-    let held: Vec<&EvaluationRound> =
-        raised.iter().filter(|round| !round.asked_too_much).copied().collect();
-    let tried = if held.is_empty() { raised } else { &held };
+    let usable: Vec<&EvaluationRound> =
+        raised.iter().filter(|round| !round.rate_not_held).copied().collect();
+    let tried = if usable.is_empty() { raised } else { &usable };
     let best = tried.iter().map(|round| round.throughput_ops_s).fold(0.0, f64::max);
     let good: Vec<&EvaluationRound> = tried
         .iter()
@@ -106,7 +104,7 @@ fn best_load(request: &EvaluationRequest, raised: &[&EvaluationRound]) -> Option
     let (of_the_device, others): (Vec<&EvaluationRound>, Vec<&EvaluationRound>) =
         good.into_iter().partition(|round| round.bottleneck() == Bottleneck::Device);
     let most = |rounds: &[&EvaluationRound]| {
-        // Of equals the first, which is the least load.
+        // Of equal ones the first, which is the lowest load.
         let more = |best: &EvaluationRound, round: &EvaluationRound| {
             round.throughput_ops_s > best.throughput_ops_s
         };

@@ -1,4 +1,4 @@
-//! What is evaluated, and how hard.
+//! The parameters of an evaluation.
 
 use record::RunSettings;
 use thiserror::Error;
@@ -6,16 +6,15 @@ use thiserror::Error;
 use super::load::DeviceLoad;
 use super::round::keys;
 
-/// What is evaluated, and how hard.
+/// The parameters of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationRequest {
-    /// What each device is asked, from the least to the most; loads with as many databases stand
-    /// together.
+    /// The loads to try on each device, rising; loads with the same number of databases are
+    /// adjacent.
     pub loads: Vec<DeviceLoad>,
-    /// A load is no better than a lower one if it brings less than this share more; a further
-    /// device brings nothing if it adds less than this share of a unit.
+    /// The least relative gain of a higher load, and the least gain of a further device in units.
     pub gain: f64,
-    /// After so many rounds without a steady state it goes on with "not steady".
+    /// The most rounds to wait for a steady state; then it goes on as "not steady".
     pub most_rounds: u32,
     pub devices: u32,
     /// A unit that was measured on another platform with the same device and workload, ops/s.
@@ -31,20 +30,20 @@ pub enum EvaluationError {
 }
 
 impl EvaluationRequest {
-    /// The settings by which a results file tells of it.
+    /// Records it in a run's settings.
     pub fn settings(&self, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         let loads: Vec<String> = self.loads.iter().map(DeviceLoad::to_string).collect();
         put(keys::LOADS, loads.join(","));
         put(keys::GAIN, self.gain.to_string());
         put(keys::MOST_ROUNDS, self.most_rounds.to_string());
-        put(keys::DEVICES_THERE, self.devices.to_string());
+        put(keys::AVAILABLE_DEVICES, self.devices.to_string());
         if let Some(unit) = self.given_unit {
             put(keys::GIVEN_UNIT, unit.to_string());
         }
     }
 
-    /// What a run's settings say.
+    /// Reads it from a run's settings.
     ///
     /// # Errors
     /// A key that is missing or cannot be read.
@@ -53,19 +52,24 @@ impl EvaluationRequest {
             settings.get(key).map(String::as_str).ok_or(EvaluationError::Missing { key })
         };
         let loads = text(keys::LOADS)?;
-        let loads =
-            loads.split(',').map(|load| read(keys::LOADS, load)).collect::<Result<_, _>>()?;
+        let loads = loads
+            .split(',')
+            .map(|load| parse_setting(keys::LOADS, load))
+            .collect::<Result<_, _>>()?;
         let given = settings.get(keys::GIVEN_UNIT);
         Ok(EvaluationRequest {
             loads,
-            gain: read(keys::GAIN, text(keys::GAIN)?)?,
-            most_rounds: read(keys::MOST_ROUNDS, text(keys::MOST_ROUNDS)?)?,
-            devices: read(keys::DEVICES_THERE, text(keys::DEVICES_THERE)?)?,
-            given_unit: given.map(|unit| read(keys::GIVEN_UNIT, unit)).transpose()?,
+            gain: parse_setting(keys::GAIN, text(keys::GAIN)?)?,
+            most_rounds: parse_setting(keys::MOST_ROUNDS, text(keys::MOST_ROUNDS)?)?,
+            devices: parse_setting(keys::AVAILABLE_DEVICES, text(keys::AVAILABLE_DEVICES)?)?,
+            given_unit: given.map(|unit| parse_setting(keys::GIVEN_UNIT, unit)).transpose()?,
         })
     }
 }
 
-fn read<T: std::str::FromStr>(key: &'static str, value: &str) -> Result<T, EvaluationError> {
+fn parse_setting<T: std::str::FromStr>(
+    key: &'static str,
+    value: &str,
+) -> Result<T, EvaluationError> {
     value.parse().map_err(|_| EvaluationError::Malformed { key, value: value.to_owned() })
 }

@@ -1,8 +1,8 @@
-//! What may throttle a store: the device, and every resource of the platform.
+//! Resources that may limit a store: the device, and those of the platform.
 
 use std::fmt;
 
-/// Something that a platform, or a device, has a limited amount of.
+/// A limited resource of a platform or a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
     Device,
@@ -12,11 +12,11 @@ pub enum Resource {
     Network,
 }
 
-/// From which share of it on a resource is taken to have no head-room.
+/// The share from which on a resource has no headroom.
 ///
-/// A device counts as busy while one request or more is under way, so at its limit that is nearly
-/// always; CPUs and links queue long before the last percent; memory that is not free is given back
-/// at a price; STREAM's bandwidth is an upper bound that mixed traffic does not reach.
+/// A device is busy while any request is under way, at its limit nearly always; CPUs and links
+/// queue before 100 %; reclaiming memory costs time; mixed traffic does not reach STREAM's
+/// bandwidth.
 pub const LIMITS: [(Resource, f64); 5] = [
     (Resource::Device, 0.90),
     (Resource::Cpu, 0.90),
@@ -30,12 +30,12 @@ impl Resource {
     pub const PLATFORM: [Resource; 4] =
         [Resource::Cpu, Resource::Memory, Resource::MemoryBandwidth, Resource::Network];
 
-    /// The share from which on it has no head-room.
+    /// The share from which on it has no headroom.
     pub fn limit(self) -> f64 {
         LIMITS.iter().find(|(resource, _)| *resource == self).map_or(1.0, |(_, limit)| *limit)
     }
 
-    /// As it stands in `--json`.
+    /// The name in `--json`.
     pub const fn name(self) -> &'static str {
         match self {
             Resource::Device => "device",
@@ -68,25 +68,25 @@ pub struct ResourceUse {
 }
 
 impl ResourceUse {
-    /// Whether it has no head-room; false where that is not known.
+    /// Whether it has no headroom; false where that is unknown.
     pub fn is_at_its_limit(&self) -> bool {
         self.share.as_ref().is_ok_and(|share| *share >= self.resource.limit())
     }
 }
 
-/// What kept a round from being faster.
+/// What limited a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bottleneck {
-    /// The devices, while every resource of the platform that is known had head-room.
+    /// The devices, while every known resource of the platform had headroom.
     Device,
     /// A resource of the platform, whatever the devices did.
     Platform(Resource),
-    /// Nothing that was watched: the store's own locks, or too little load.
+    /// No watched resource: the store's own locks, or too little load.
     Unknown,
 }
 
 impl Bottleneck {
-    /// As it stands in `--json`.
+    /// The name in `--json`.
     pub const fn name(self) -> &'static str {
         match self {
             Bottleneck::Device => "device",

@@ -1,4 +1,4 @@
-//! One round as the results file holds it.
+//! One round, as stored in the results file.
 
 use record::{Phase, Run};
 
@@ -8,9 +8,9 @@ use super::resource::{Bottleneck, Resource, ResourceUse};
 /// The settings of a run that make it a round, and those of the whole evaluation.
 pub mod keys {
     pub const STAGE: &str = "mbwu.stage";
-    /// Devices that are asked at the same time.
+    /// Devices that are loaded at the same time.
     pub const DEVICES: &str = "mbwu.devices";
-    /// How hard each of them is asked: [`Load`](super::Load).
+    /// The load on each of them: [`DeviceLoad`](super::DeviceLoad).
     pub const THREADS: &str = "mbwu.threads";
     pub const DATABASES: &str = "mbwu.databases";
     pub const RATE: &str = "mbwu.rate";
@@ -18,7 +18,7 @@ pub mod keys {
     pub const ROUND: &str = "mbwu.round";
     pub const LOADS: &str = "mbwu.loads";
     pub const MOST_ROUNDS: &str = "mbwu.most_rounds";
-    pub const DEVICES_THERE: &str = "mbwu.devices_there";
+    pub const AVAILABLE_DEVICES: &str = "mbwu.devices_there";
     pub const GAIN: &str = "mbwu.gain";
     /// Operations per second of a unit that was measured elsewhere.
     pub const GIVEN_UNIT: &str = "mbwu.unit";
@@ -30,8 +30,8 @@ pub mod keys {
     pub const UNITS: &str = "mbwu.units";
 }
 
-/// Below this share of it answered in time, a rate was not held.
-const LEAST_ACHIEVED: f64 = 0.99;
+/// A rate was reached if at least this share of it was achieved.
+const MIN_ACHIEVED: f64 = 0.99;
 
 /// What a round is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,28 +65,28 @@ pub struct EvaluationRound {
     /// On each device.
     pub load: DeviceLoad,
     pub number: u32,
-    /// It was asked at a rate, did not hold that, and nothing else speaks against it.
-    pub asked_too_much: bool,
+    /// Its rate was not reached, and nothing else failed.
+    pub rate_not_held: bool,
     /// Of all devices together, ops/s.
     pub throughput_ops_s: f64,
     /// Of each device; empty where it is not known.
-    pub each_ops_s: Vec<f64>,
+    pub device_ops_s: Vec<f64>,
     /// How long each device had requests under way, and how many on average.
     pub busy: Result<Vec<f64>, String>,
     pub queue: Result<Vec<f64>, String>,
     /// The device (the least busy of several), and every resource of the platform.
     pub uses: Vec<ResourceUse>,
-    /// Share of the machine's CPU time that was not idle, whoever used it.
+    /// Share of the machine's CPU time that was not idle.
     pub machine_busy: Option<f64>,
-    /// Bytes read from the devices for each byte that the workload read: far below 1, a cache
+    /// Bytes read from the devices for each byte that the workload read: far below 1 a cache
     /// answered.
     pub read_from_device: Option<f64>,
-    /// Why the round does not count.
+    /// Why the round is invalid.
     pub invalid_because: Vec<String>,
 }
 
 impl EvaluationRound {
-    /// The round that a run was; none if it was no round of an evaluation.
+    /// The round that a run is; None if it is no round of an evaluation.
     pub fn of(run: &Run) -> Option<EvaluationRound> {
         let number = |key| run.settings.get(key)?.parse::<u32>().ok();
         let stage = run.settings.get(keys::STAGE)?;
@@ -123,35 +123,34 @@ impl EvaluationRound {
             let (device, workload) = (run.value("volume.read")?, run.value("workload.read")?);
             (workload > 0.0).then(|| device / workload)
         };
-        let held = run.target_rate().zip(run.achieved_rate());
-        let held = held.map(|(target, achieved)| achieved >= LEAST_ACHIEVED * target);
+        let reached = run.target_rate().zip(run.achieved_rate());
+        let reached = reached.map(|(target, achieved)| achieved >= MIN_ACHIEVED * target);
         Some(EvaluationRound {
             stage,
             devices,
             load,
             number: number(keys::ROUND)?,
             throughput_ops_s: run.throughput(),
-            each_ops_s: each_ops_s.unwrap_or_default(),
+            device_ops_s: each_ops_s.unwrap_or_default(),
             queue: each("volume", "queue"),
             busy,
             uses,
             machine_busy: run.value("machine.busy"),
             read_from_device: from_device(),
-            asked_too_much: held == Some(false) && run.failures.is_empty(),
+            rate_not_held: reached == Some(false) && run.failures.is_empty(),
             invalid_because: run.invalid_because.clone(),
         })
     }
 
-    /// Why it does not count, if it does not. While the load is raised, a rate that was not held
-    /// is what the raising looks for.
-    pub fn spoilt(&self) -> Option<&String> {
-        let sought = self.stage == RoundPurpose::Raise && self.asked_too_much;
+    /// Why it is invalid, if it is. While the load is raised, an unreached rate is expected.
+    pub fn invalid_reason(&self) -> Option<&String> {
+        let sought = self.stage == RoundPurpose::Raise && self.rate_not_held;
         self.invalid_because.first().filter(|_| !sought)
     }
 
-    /// What kept it from being faster. A resource of the platform without head-room goes before a
-    /// device that is busy too: then it is not certain that the device is the limit. A device that
-    /// was not busy on CPUs that others kept busy waited for those.
+    /// What limited it. A resource of the platform without headroom takes precedence over a busy
+    /// device, which may not be the limit then. A device that was not busy while other programs
+    /// kept the CPUs busy waited for those.
     pub fn bottleneck(&self) -> Bottleneck {
         let full = |one: &&ResourceUse| one.resource != Resource::Device && one.is_at_its_limit();
         let over = |one: &&ResourceUse| {
@@ -169,7 +168,7 @@ impl EvaluationRound {
         }
     }
 
-    /// The share of a resource that it used, where that is known.
+    /// The share of a resource that it used, if known.
     pub fn used(&self, resource: Resource) -> Option<f64> {
         let found = self.uses.iter().find(|one| one.resource == resource)?;
         found.share.as_ref().ok().copied()
@@ -187,7 +186,7 @@ fn share(run: &Run, signal: &str) -> Result<f64, String> {
 fn used(run: &Run, resource: Resource) -> Result<f64, String> {
     match resource {
         Resource::Device => share(run, "volume.busy"),
-        // What other programs used is no use of the platform by this workload.
+        // CPU time of other programs is not this workload's.
         Resource::Cpu => share(run, "limit.cpu").or_else(|_| share(run, "machine.busy")),
         Resource::Memory => share(run, "limit.memory"),
         Resource::Network => share(run, "limit.network"),

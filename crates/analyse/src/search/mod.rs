@@ -1,45 +1,43 @@
-//! The highest rate that holds a latency objective: which rate to try next, and what to
-//! conclude. A pure procedure over the trials so far; whoever calls it does the measuring.
+//! The highest rate that meets a latency objective: which rate to try next, and what to conclude. A
+//! pure procedure over the trials so far; the caller measures.
 //!
-//! Rates double until one does not hold, then the gap between the highest that held and the
+//! Rates double until one does not hold, then the bracket between the highest that held and the
 //! lowest that did not is halved (on a logarithmic scale) down to the resolution. A trial whose
-//! interval covers the limit is repeated, longer. Both ends of the final gap need a second
-//! trial that agrees, so that one disturbance decides nothing; a rate with contradictory trials
-//! goes by their majority. A trial in which the client was the limit says nothing about the
-//! server: it ends the search as the client's, never as the server's. A client that was only late
-//! is the limit where the objective did not hold: its lateness is part of the latency, so what
-//! holds with it holds without. The same goes for what else runs on the machine: a rate that did
-//! not hold while the CPUs were full with it is not held against the server, and a search in which
-//! trial after trial is like that ends and says so.
+//! interval covers the limit is repeated, longer. Both ends of the final bracket need a second
+//! trial that agrees, so that one disturbance does not decide; contradictory trials of a rate go by
+//! majority. A trial in which the client was the limit is inconclusive about the server and ends
+//! the search as the client's. A late client is the limit only where the objective was missed: its
+//! lateness is part of the latency, so what holds with it holds without. The same applies to other
+//! load on the machine; a search in which trial after trial is disturbed ends with that reason.
 
 mod client;
-mod disturbed;
+mod disturbance;
+mod sentence;
 mod standing;
-mod words;
 
 use record::{LatencyClock, Run};
 use thiserror::Error;
 
-use crate::slo::{Judgement, Objective, Verdict};
+use crate::slo::{Judgement, Objective, ObjectiveVerdict};
 pub use client::{ClientHealth, LimitedBy, limit};
-use standing::{Known, Standing, standings};
+use standing::{RateStanding, RateStatus, standings};
 
-/// A trial that answered less than this share of what it was asked did not hold its rate.
-pub const LEAST_ACHIEVED: f64 = 0.99;
-/// Above this share the client is busy with itself, and its latencies are its own.
-pub const MOST_BUSY: f64 = 0.95;
-/// As many trials of one rate at most.
-pub const TRIALS_A_RATE: usize = 3;
+/// A trial that achieved less than this share of its rate did not hold it.
+pub const MIN_ACHIEVED: f64 = 0.99;
+/// Above this busy share the client is the limit.
+pub const MAX_CLIENT_BUSY: f64 = 0.95;
+/// The most trials of one rate.
+pub const MAX_TRIALS_PER_RATE: usize = 3;
 
-const START: f64 = 1_000.0;
-const LOWEST: f64 = 10.0;
-const UP: f64 = 2.0;
-/// Nothing held so far: the knee may be far below.
-const DOWN: f64 = 4.0;
-/// A trial is never asked to be longer than this many first ones.
-const LONGEST: f64 = 16.0;
+const START_OPS_S: f64 = 1_000.0;
+const MIN_OPS_S: f64 = 10.0;
+const RAISE_FACTOR: f64 = 2.0;
+/// While nothing held: the knee may be far below.
+const LOWER_FACTOR: f64 = 4.0;
+/// The longest trial as a multiple of a first one.
+const MAX_LENGTH_FACTOR: f64 = 16.0;
 
-/// What is searched for, and how hard.
+/// The parameters of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchRequest {
     /// Operations per second of a quick closed loop: the search begins at half of it.
@@ -71,37 +69,36 @@ pub enum SearchError {
         "the lowest rate of the search, {lowest}, is above its highest, {highest}; exchange them"
     )]
     Bounds { lowest: f64, highest: f64 },
-    #[error("{0} trials cannot find anything; allow at least {LEAST_TRIALS}")]
+    #[error("{0} trials cannot find anything; allow at least {MIN_TRIALS}")]
     Trials(usize),
 }
 
-const LEAST_TRIALS: usize = 4;
+const MIN_TRIALS: usize = 4;
 
-/// What came of one rate.
+/// The result of one trial.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
-    /// What was asked, exactly as [`Step::Try`] said it.
+pub struct RateTrial {
+    /// The rate of [`SearchStep::Try`].
     pub rate_ops_s: f64,
-    /// How much of it was answered: at a rate whose arrivals are random, the share of what was
-    /// due that was answered in time, for what was due is itself above or below the rate.
+    /// The achieved rate. With random arrivals it is the rate times the share of due operations
+    /// that were answered in time, as the number due varies.
     pub achieved_ops_s: f64,
-    /// Of the latencies from the instants at which requests were due.
+    /// The objective on response times.
     pub judgement: Judgement,
     pub client: ClientHealth,
-    /// What the server did not answer as it should have: the first failure in words, or that
-    /// the hit ratio is not the one that was expected.
+    /// The first failed answer, or an unexpected hit ratio.
     pub failed: Option<String>,
-    /// Share of the reads that found their record, where they may miss.
+    /// The hit ratio, where reads may miss.
     pub hit_ratio: Option<f64>,
-    /// What else kept the machine so busy that a rate that did not hold says nothing of the server.
+    /// What disturbed the trial, if anything did.
     pub disturbed: Option<String>,
 }
 
-impl Trial {
-    /// The trial that a run was; none if it had no rate.
-    pub fn of(run: &Run, objective: &Objective, client: ClientHealth) -> Option<Trial> {
+impl RateTrial {
+    /// The trial that a run is; None in a closed loop.
+    pub fn of(run: &Run, objective: &Objective, client: ClientHealth) -> Option<RateTrial> {
         let rate = run.target_rate()?;
-        Some(Trial {
+        Some(RateTrial {
             rate_ops_s: rate,
             achieved_ops_s: achieved(run, rate),
             judgement: objective.judge(&run.latencies, LatencyClock::Response),
@@ -112,44 +109,45 @@ impl Trial {
                 .map(|failure| failure.first.clone())
                 .or_else(|| run.unexpected_hit_ratio()),
             hit_ratio: run.hit_ratio().filter(|_| run.may_miss()),
-            disturbed: disturbed::disturbance(run),
+            disturbed: disturbance::disturbance(run),
         })
     }
 
-    /// What the trial says by itself.
-    pub fn outcome(&self) -> Outcome {
-        let behind = self.achieved_ops_s < LEAST_ACHIEVED * self.rate_ops_s;
+    /// The outcome of this trial alone.
+    pub fn outcome(&self) -> TrialOutcome {
+        let behind = self.achieved_ops_s < MIN_ACHIEVED * self.rate_ops_s;
         let verdict = self.judgement.verdict();
         let disturbed = self.disturbed.is_some();
-        if self.client.busy > MOST_BUSY {
-            Outcome::Client
-        } else if self.client.late.is_some() && (behind || verdict != Verdict::Holds) {
-            // What holds although the client was late would hold all the more without.
-            if disturbed { Outcome::Disturbed } else { Outcome::Client }
-        } else if disturbed && (behind || verdict == Verdict::Breaks) {
-            // And so would what holds on a machine that is busy with something else.
-            Outcome::Disturbed
+        if self.client.busy > MAX_CLIENT_BUSY {
+            TrialOutcome::Client
+        } else if self.client.late.is_some() && (behind || verdict != ObjectiveVerdict::Holds) {
+            // An objective that is met despite lateness is met without it, too.
+            if disturbed { TrialOutcome::Disturbed } else { TrialOutcome::Client }
+        } else if disturbed && (behind || verdict == ObjectiveVerdict::Breaks) {
+            // The same applies to a disturbed machine.
+            TrialOutcome::Disturbed
         } else if behind {
-            // Beyond what a server can do, some answers come too late to be waited for.
-            Outcome::Behind
+            // An overloaded server also fails answers by timeout, so this comes first.
+            TrialOutcome::Behind
         } else if self.failed.is_some() {
-            Outcome::Failed
+            TrialOutcome::Failed
         } else {
             match verdict {
-                Verdict::Holds => Outcome::Held,
-                Verdict::Breaks => Outcome::Broke,
-                Verdict::Unclear => Outcome::Unclear,
+                ObjectiveVerdict::Holds => TrialOutcome::Held,
+                ObjectiveVerdict::Breaks => TrialOutcome::Broke,
+                ObjectiveVerdict::Unclear => TrialOutcome::Unclear,
             }
         }
     }
 }
 
 fn achieved(run: &Run, rate: f64) -> f64 {
-    /// At most this share of what was due is taken for under way when the window ends.
+    /// The most operations that count as under way at the end of the window, as a share of those
+    /// due.
     const MOST_UNDER_WAY: f64 = 0.005;
     match (run.value("client.answered_in_time"), run.value("client.due")) {
         (Some(answered), Some(due)) if due > 0.0 => {
-            // By Little's law so many are under way at any instant, the last one too.
+            // Operations under way at the end of the window, by Little's law.
             let service_s =
                 run.latency_of_all(LatencyClock::Service).map_or(0.0, |h| h.mean() / 1e9);
             let under_way = (rate * service_s).min(MOST_UNDER_WAY * due) + 1.0;
@@ -159,66 +157,65 @@ fn achieved(run: &Run, rate: f64) -> f64 {
     }
 }
 
-/// What one trial says about its rate.
+/// The outcome of one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// The rate went through, and the objective held.
     Held,
     /// The rate went through, and the objective did not hold.
     Broke,
     /// The interval of the latency covers the limit, or there were too few samples.
     Unclear,
-    /// Less than the rate was answered, and the client had room.
+    /// Less than the rate was achieved, and the client had headroom.
     Behind,
     /// The rate went through, and some of the answers were wrong or failures.
     Failed,
-    /// The client was the limit: nothing about the server.
+    /// The client was the limit, so the trial is inconclusive.
     Client,
-    /// The machine was busy with something else: nothing about the server either.
+    /// Other load disturbed the machine, so the trial is inconclusive.
     Disturbed,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// The name in `--json`.
     pub const fn name(self) -> &'static str {
         match self {
-            Outcome::Held => "held",
-            Outcome::Broke => "broke",
-            Outcome::Unclear => "unclear",
-            Outcome::Behind => "behind",
-            Outcome::Failed => "failed",
-            Outcome::Client => "client",
-            Outcome::Disturbed => "disturbed",
+            TrialOutcome::Held => "held",
+            TrialOutcome::Broke => "broke",
+            TrialOutcome::Unclear => "unclear",
+            TrialOutcome::Behind => "behind",
+            TrialOutcome::Failed => "failed",
+            TrialOutcome::Client => "client",
+            TrialOutcome::Disturbed => "disturbed",
         }
     }
 }
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum SearchStep {
     Try {
         rate_ops_s: f64,
-        /// This rate was tried before.
+        /// The rate was tried before.
         again: bool,
         /// How many times as long as a first trial.
         longer: f64,
     },
-    Done(Conclusion),
+    Done(SearchConclusion),
 }
 
-/// What ended a search.
+/// Why a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum SearchEnd {
     /// The latency broke the objective.
     Objective,
-    /// The server answered less than it was asked.
+    /// The server achieved less than the rate.
     AchievedRate,
-    /// The server answered wrongly, or said that it failed.
+    /// Answers were wrong or failed.
     Failures,
-    /// The client has no room for more: the server may have.
+    /// The client has no headroom; the server may have.
     Client,
-    /// Trial after trial was disturbed by what else runs on the machine, or had a client that was
-    /// late at whatever rate.
+    /// Trial after trial was disturbed by other load, or had a late client at any rate.
     Disturbed,
     /// The highest rate of the search held.
     UpperBound,
@@ -226,49 +223,49 @@ pub enum Ended {
     Trials,
     /// No more time was allowed.
     Time,
-    /// It was told to end.
+    /// It was stopped by the user.
     Stopped,
 }
 
-/// Why no more trials can be made, for a reason that the trials do not show.
+/// Why a search is cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum SearchCut {
     Time,
     Stopped,
 }
 
-impl Ended {
+impl SearchEnd {
     /// The name in files and in `--json`.
     pub const fn name(self) -> &'static str {
         match self {
-            Ended::Objective => "objective",
-            Ended::AchievedRate => "achieved_rate",
-            Ended::Failures => "failures",
-            Ended::Client => "client",
-            Ended::Disturbed => "disturbed",
-            Ended::UpperBound => "upper_bound",
-            Ended::Trials => "trials",
-            Ended::Time => "time",
-            Ended::Stopped => "stopped",
+            SearchEnd::Objective => "objective",
+            SearchEnd::AchievedRate => "achieved_rate",
+            SearchEnd::Failures => "failures",
+            SearchEnd::Client => "client",
+            SearchEnd::Disturbed => "disturbed",
+            SearchEnd::UpperBound => "upper_bound",
+            SearchEnd::Trials => "trials",
+            SearchEnd::Time => "time",
+            SearchEnd::Stopped => "stopped",
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Conclusion {
+pub struct SearchConclusion {
     /// The highest rate that held the objective, in operations per second; none if none did.
     pub rate_ops_s: Option<f64>,
     /// The lowest rate above it that did not hold, for the server's or the client's reason.
     pub not_held_ops_s: Option<f64>,
-    pub ended: Ended,
+    pub end: SearchEnd,
     /// Trials contradicted each other: another search may end elsewhere.
     pub noisy: bool,
     pub trials: usize,
-    /// The same in a sentence or two.
-    pub words: String,
+    /// The conclusion in a sentence or two.
+    pub summary: String,
 }
 
-/// A search whose request makes sense.
+/// A search with valid parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Search {
     request: SearchRequest,
@@ -288,135 +285,146 @@ impl Search {
                 return Err(SearchError::Rate { what, found });
             }
         }
-        if trials < LEAST_TRIALS {
+        if trials < MIN_TRIALS {
             return Err(SearchError::Trials(trials));
         }
         let top = highest.unwrap_or(f64::INFINITY);
-        let bottom = lowest.unwrap_or(LOWEST.min(top));
+        let bottom = lowest.unwrap_or(MIN_OPS_S.min(top));
         if bottom > top {
             return Err(SearchError::Bounds { lowest: bottom, highest: top });
         }
         Ok(Search { request, lowest: bottom, highest: top })
     }
 
-    /// The next rate to try, or what the trials say. The same trials give the same answer.
-    pub fn next(&self, trials: &[Trial]) -> Step {
+    /// The next rate to try, or the conclusion. Deterministic in the trials.
+    pub fn next(&self, trials: &[RateTrial]) -> SearchStep {
         let standings = standings(trials);
         if standings.is_empty() {
             return self.first();
         }
-        let gap = Gap::of(&standings);
-        let done = |ended| Step::Done(words::conclude(self, trials, &standings, &gap, ended));
-        if hopeless(trials) {
-            return done(Some(Ended::Disturbed));
+        let gap = RateBracket::of(&standings);
+        let done =
+            |ended| SearchStep::Done(sentence::conclude(self, trials, &standings, &gap, ended));
+        if is_hopeless(trials) {
+            return done(Some(SearchEnd::Disturbed));
         }
         if trials.len() >= self.request.trials {
-            return done(Some(Ended::Trials));
+            return done(Some(SearchEnd::Trials));
         }
-        if let Some(open) = standings.iter().find(|standing| standing.known() == Known::Open) {
-            return again(open);
+        if let Some(open) =
+            standings.iter().find(|standing| standing.status() == RateStatus::Undecided)
+        {
+            return repeat_trial(open);
         }
         if let Some(doubtful) = contradicted(&standings) {
-            return again(doubtful);
+            return repeat_trial(doubtful);
         }
-        match (gap.held, gap.not_held) {
+        match (gap.lower, gap.upper) {
             (Some(held), None) if held.rate < self.highest => {
-                fresh(rounded(held.rate * UP).min(self.highest))
+                first_trial(rounded(held.rate * RAISE_FACTOR).min(self.highest))
             }
             (None, Some(above)) if above.rate > self.lowest => {
-                fresh(rounded(above.rate / DOWN).max(self.lowest))
+                first_trial(rounded(above.rate / LOWER_FACTOR).max(self.lowest))
             }
             (Some(held), Some(above)) if above.rate / held.rate > 1.0 + self.request.resolution => {
-                fresh(between(held.rate, above.rate))
+                first_trial(between(held.rate, above.rate))
             }
-            // The ends are where they will be: both have to be seen twice. The upper one first,
-            // for if it gives way the lower one is not the answer.
-            (held, above) => match above.into_iter().chain(held).find(|end| !end.confirmed()) {
-                Some(end) => again(end),
-                None if above.is_none() => done(Some(Ended::UpperBound)),
+            // The bracket is final: both ends must be confirmed. The upper one first, for if it
+            // holds the lower one is not the answer.
+            (held, above) => match above.into_iter().chain(held).find(|end| !end.is_confirmed()) {
+                Some(end) => repeat_trial(end),
+                None if above.is_none() => done(Some(SearchEnd::UpperBound)),
                 None => done(None),
             },
         }
     }
 
-    /// What the trials say so far, where no more can be made.
-    pub fn cut_short(&self, trials: &[Trial], cut: Cut) -> Conclusion {
+    /// The conclusion of a search that is cut short.
+    pub fn cut_short(&self, trials: &[RateTrial], cut: SearchCut) -> SearchConclusion {
         let standings = standings(trials);
         let ended = match cut {
-            Cut::Time => Ended::Time,
-            Cut::Stopped => Ended::Stopped,
+            SearchCut::Time => SearchEnd::Time,
+            SearchCut::Stopped => SearchEnd::Stopped,
         };
-        words::conclude(self, trials, &standings, &Gap::of(&standings), Some(ended))
+        sentence::conclude(self, trials, &standings, &RateBracket::of(&standings), Some(ended))
     }
 
-    fn first(&self) -> Step {
-        let start = self.request.hint.map_or(START, |hint| rounded(hint / 2.0));
-        fresh(start.clamp(self.lowest, self.highest))
+    fn first(&self) -> SearchStep {
+        let start = self.request.hint.map_or(START_OPS_S, |hint| rounded(hint / 2.0));
+        first_trial(start.clamp(self.lowest, self.highest))
     }
 }
 
-/// So many trials in a row that say nothing of the server, at more than one rate, end a search in
-/// which none held: lower rates do not help where it is not the rate that disturbs.
+/// A search in which no rate held ends after this many inconclusive trials in a row at several
+/// rates: lower rates do not help then.
 const HOPELESS_AFTER: usize = 4;
 
-/// Whether trial after trial was disturbed, or had a client that was late though it had room.
-fn hopeless(trials: &[Trial]) -> bool {
-    let says_nothing = |trial: &Trial| match trial.outcome() {
-        Outcome::Disturbed => true,
-        Outcome::Client => trial.client.busy <= MOST_BUSY,
+/// Whether trial after trial was disturbed, or had a late client with headroom.
+fn is_hopeless(trials: &[RateTrial]) -> bool {
+    let says_nothing = |trial: &RateTrial| match trial.outcome() {
+        TrialOutcome::Disturbed => true,
+        TrialOutcome::Client => trial.client.busy <= MAX_CLIENT_BUSY,
         _ => false,
     };
     let Some(last) = trials.len().checked_sub(HOPELESS_AFTER).map(|from| &trials[from..]) else {
         return false;
     };
-    let held = trials.iter().any(|trial| trial.outcome() == Outcome::Held);
+    let held = trials.iter().any(|trial| trial.outcome() == TrialOutcome::Held);
     let one_rate = last.iter().all(|trial| trial.rate_ops_s == last[0].rate_ops_s);
     !held && !one_rate && last.iter().all(says_nothing)
 }
 
-/// Between which rates the answer lies.
-struct Gap<'s> {
-    held: Option<&'s Standing<'s>>,
-    not_held: Option<&'s Standing<'s>>,
+/// The rates between which the answer lies.
+struct RateBracket<'s> {
+    lower: Option<&'s RateStanding<'s>>,
+    upper: Option<&'s RateStanding<'s>>,
 }
 
-impl<'s> Gap<'s> {
-    fn of(standings: &'s [Standing<'s>]) -> Gap<'s> {
-        let broke = standings.iter().find(|standing| standing.known() == Known::NotHeld);
-        let below = |standing: &&Standing| broke.is_none_or(|broke| standing.rate < broke.rate);
-        let held =
-            standings.iter().rev().filter(below).find(|standing| standing.known() == Known::Held);
-        // Where a higher rate held, the client was not the limit.
+impl<'s> RateBracket<'s> {
+    fn of(standings: &'s [RateStanding<'s>]) -> RateBracket<'s> {
+        let broke = standings.iter().find(|standing| standing.status() == RateStatus::NotHeld);
+        let below = |standing: &&RateStanding| broke.is_none_or(|broke| standing.rate < broke.rate);
+        let held = standings
+            .iter()
+            .rev()
+            .filter(below)
+            .find(|standing| standing.status() == RateStatus::Held);
+        // The client was not the limit if a higher rate held.
         let mute = standings.iter().filter(below).find(|standing| {
-            standing.known() == Known::Mute && held.is_none_or(|held| standing.rate > held.rate)
+            standing.status() == RateStatus::Inconclusive
+                && held.is_none_or(|held| standing.rate > held.rate)
         });
-        Gap { held, not_held: mute.or(broke) }
+        RateBracket { lower: held, upper: mute.or(broke) }
     }
 }
 
-/// The lowest rate that did not hold although a higher one did, as long as it may be tried.
-fn contradicted<'s>(standings: &'s [Standing<'s>]) -> Option<&'s Standing<'s>> {
-    let highest = standings.iter().rev().find(|standing| standing.known() == Known::Held)?;
-    let broke = standings.iter().find(|standing| standing.known() == Known::NotHeld)?;
-    (broke.rate < highest.rate && broke.trials.len() < TRIALS_A_RATE).then_some(broke)
+/// The lowest rate that did not hold although a higher one did, if it may be tried again.
+fn contradicted<'s>(standings: &'s [RateStanding<'s>]) -> Option<&'s RateStanding<'s>> {
+    let highest = standings.iter().rev().find(|standing| standing.status() == RateStatus::Held)?;
+    let broke = standings.iter().find(|standing| standing.status() == RateStatus::NotHeld)?;
+    (broke.rate < highest.rate && broke.trials.len() < MAX_TRIALS_PER_RATE).then_some(broke)
 }
 
-fn fresh(rate_ops_s: f64) -> Step {
-    Step::Try { rate_ops_s, again: false, longer: 1.0 }
+fn first_trial(rate_ops_s: f64) -> SearchStep {
+    SearchStep::Try { rate_ops_s, again: false, longer: 1.0 }
 }
 
-fn again(standing: &Standing<'_>) -> Step {
-    Step::Try { rate_ops_s: standing.rate, again: true, longer: standing.longer().min(LONGEST) }
+fn repeat_trial(standing: &RateStanding<'_>) -> SearchStep {
+    SearchStep::Try {
+        rate_ops_s: standing.rate,
+        again: true,
+        longer: standing.length_factor().min(MAX_LENGTH_FACTOR),
+    }
 }
 
-/// The middle on a logarithmic scale, with few digits where they lie between.
+/// The middle on a logarithmic scale, rounded if that stays between.
 fn between(low: f64, high: f64) -> f64 {
     let middle = (low * high).sqrt();
     let round = rounded(middle);
     if low < round && round < high { round } else { middle }
 }
 
-/// Four significant digits: rates that people can read.
+/// Rounds to four significant digits.
 fn rounded(rate: f64) -> f64 {
     let step = 10f64.powf(rate.log10().floor() - 3.0);
     (rate / step).round() * step

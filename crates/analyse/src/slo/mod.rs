@@ -1,5 +1,5 @@
-//! Latency objectives: `p99<1ms`, `read.p99.9<500us & mean<200us`, and whether what was
-//! measured holds them.
+//! Latency objectives: `p99<1ms`, `read.p99.9<500us & mean<200us`, and whether measured latencies
+//! meet them.
 
 mod judge;
 mod parse;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use model::{Op, Span};
 
-pub use judge::{Finding, Judgement, Verdict};
+pub use judge::{ConditionResult, Judgement, ObjectiveVerdict};
 pub use parse::SloError;
 
 /// Conditions on latency, all of which have to hold. At least one.
@@ -28,10 +28,10 @@ impl Objective {
 /// One upper limit on one figure of the latency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Condition {
-    /// The kind of operation that it is about; none: all of them together.
+    /// The kind of operation; None: all together.
     pub op: Option<Op>,
-    pub figure: Figure,
-    pub relation: Relation,
+    pub figure: LatencyFigure,
+    pub relation: LimitRelation,
     pub limit: Duration,
 }
 
@@ -41,25 +41,25 @@ impl Condition {
     }
 }
 
-/// What is limited.
+/// The limited figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Figure {
+pub enum LatencyFigure {
     Mean,
     /// Between 0 and 100, both excluded.
     Percentile(f64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
+pub enum LimitRelation {
     Below,
     AtMost,
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for LatencyFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Figure::Mean => f.write_str("mean"),
-            Figure::Percentile(percentile) => write!(f, "p{percentile}"),
+            LatencyFigure::Mean => f.write_str("mean"),
+            LatencyFigure::Percentile(percentile) => write!(f, "p{percentile}"),
         }
     }
 }
@@ -70,14 +70,14 @@ impl fmt::Display for Condition {
             write!(f, "{op}.")?;
         }
         let relation = match self.relation {
-            Relation::Below => "<",
-            Relation::AtMost => "<=",
+            LimitRelation::Below => "<",
+            LimitRelation::AtMost => "<=",
         };
         write!(f, "{}{relation}{}", self.figure, Span(self.limit))
     }
 }
 
-/// As it is read: `read.p99<1ms,mean<200us`.
+/// The form that is parsed: `read.p99<1ms,mean<200us`.
 impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, condition) in self.conditions.iter().enumerate() {

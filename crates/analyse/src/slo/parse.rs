@@ -1,14 +1,13 @@
-//! From text to an [`Objective`], with the place of what cannot be read.
+//! Parses an [`Objective`]; errors carry their position.
 
 use std::str::FromStr;
 
 use model::{Op, Span, suggest};
 use thiserror::Error;
 
-use super::{Condition, Figure, Objective, Relation};
+use super::{Condition, LatencyFigure, LimitRelation, Objective};
 
-/// An objective that cannot be read: `at` is the character at which the trouble begins,
-/// counted from 1.
+/// An objective that cannot be parsed; `at` is the position of the error in characters, from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the objective `{text}`, at character {at}: {what}")]
 pub struct SloError {
@@ -28,7 +27,7 @@ impl FromStr for Objective {
         let mut conditions: Vec<Condition> = Vec::new();
         let mut begin = 0;
         for part in text.split([',', '&']) {
-            let condition = condition(part).map_err(|Wrong { at, what }| SloError {
+            let condition = condition(part).map_err(|ParseFault { at, what }| SloError {
                 text: text.to_owned(),
                 at: text[..begin + at].chars().count() + 1,
                 what,
@@ -40,17 +39,17 @@ impl FromStr for Objective {
     }
 }
 
-/// What is wrong, and where: bytes from the start of the part.
-struct Wrong {
+/// An error and its position in bytes from the start of the part.
+struct ParseFault {
     at: usize,
     what: String,
 }
 
-fn wrong(at: usize, what: impl Into<String>) -> Wrong {
-    Wrong { at, what: what.into() }
+fn wrong(at: usize, what: impl Into<String>) -> ParseFault {
+    ParseFault { at, what: what.into() }
 }
 
-fn condition(part: &str) -> Result<Condition, Wrong> {
+fn condition(part: &str) -> Result<Condition, ParseFault> {
     let first = part.len() - part.trim_start().len();
     if part.trim().is_empty() {
         return Err(wrong(first, format!("a condition is missing; write it as {EXAMPLES}")));
@@ -61,11 +60,11 @@ fn condition(part: &str) -> Result<Condition, Wrong> {
     };
     let rest = &part[sign..];
     let (relation, length) = if rest.starts_with("<=") || rest.starts_with("=<") {
-        (Relation::AtMost, 2)
+        (LimitRelation::AtMost, 2)
     } else if rest.starts_with('≤') {
-        (Relation::AtMost, '≤'.len_utf8())
+        (LimitRelation::AtMost, '≤'.len_utf8())
     } else if rest.starts_with('<') {
-        (Relation::Below, 1)
+        (LimitRelation::Below, 1)
     } else {
         let what = "an objective is an upper limit on latency; write `<` or `<=`";
         return Err(wrong(sign, what));
@@ -80,7 +79,7 @@ fn condition(part: &str) -> Result<Condition, Wrong> {
 }
 
 /// `read.p99` as the operation and the figure; `first` is where its text begins.
-fn subject(text: &str, first: usize) -> Result<(Option<Op>, Figure), Wrong> {
+fn subject(text: &str, first: usize) -> Result<(Option<Op>, LatencyFigure), ParseFault> {
     let name = text.trim();
     if name.is_empty() {
         return Err(wrong(first, format!("a figure is missing; write it as {EXAMPLES}")));
@@ -106,9 +105,9 @@ fn subject(text: &str, first: usize) -> Result<(Option<Op>, Figure), Wrong> {
 }
 
 /// None: neither the mean nor anything that looks like a percentile.
-fn figure(name: &str) -> Option<Result<Figure, String>> {
+fn figure(name: &str) -> Option<Result<LatencyFigure, String>> {
     if name == "mean" {
-        return Some(Ok(Figure::Mean));
+        return Some(Ok(LatencyFigure::Mean));
     }
     if name == "max" {
         let what = "the largest latency of a sample says nothing certain about the next; limit \
@@ -121,7 +120,7 @@ fn figure(name: &str) -> Option<Result<Figure, String>> {
     }
     Some(match digits.parse::<f64>() {
         Ok(percentile) if percentile > 0.0 && percentile < 100.0 => {
-            Ok(Figure::Percentile(percentile))
+            Ok(LatencyFigure::Percentile(percentile))
         }
         _ => Err(format!("`{name}` is no percentile: they lie between p0 and p100, both excluded")),
     })
@@ -148,21 +147,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objectives_as_people_write_them() {
+    fn parses_objectives() {
         let read = |text: &str| text.parse::<Objective>().unwrap();
         for (text, op, figure, relation, nanoseconds) in [
-            ("p99<1ms", None, Figure::Percentile(99.0), Relation::Below, 1_000_000),
-            ("p99.9<500us", None, Figure::Percentile(99.9), Relation::Below, 500_000),
-            ("mean<200µs", None, Figure::Mean, Relation::Below, 200_000),
-            (" p50 <= 1.5 ms ", None, Figure::Percentile(50.0), Relation::AtMost, 1_500_000),
-            ("p50≤2s", None, Figure::Percentile(50.0), Relation::AtMost, 2_000_000_000),
-            ("read.p99<1ms", Some(Op::Read), Figure::Percentile(99.0), Relation::Below, 1_000_000),
-            ("rmw.mean<9us", Some(Op::ReadModifyWrite), Figure::Mean, Relation::Below, 9_000),
+            ("p99<1ms", None, LatencyFigure::Percentile(99.0), LimitRelation::Below, 1_000_000),
+            ("p99.9<500us", None, LatencyFigure::Percentile(99.9), LimitRelation::Below, 500_000),
+            ("mean<200µs", None, LatencyFigure::Mean, LimitRelation::Below, 200_000),
+            (
+                " p50 <= 1.5 ms ",
+                None,
+                LatencyFigure::Percentile(50.0),
+                LimitRelation::AtMost,
+                1_500_000,
+            ),
+            ("p50≤2s", None, LatencyFigure::Percentile(50.0), LimitRelation::AtMost, 2_000_000_000),
+            (
+                "read.p99<1ms",
+                Some(Op::Read),
+                LatencyFigure::Percentile(99.0),
+                LimitRelation::Below,
+                1_000_000,
+            ),
+            (
+                "rmw.mean<9us",
+                Some(Op::ReadModifyWrite),
+                LatencyFigure::Mean,
+                LimitRelation::Below,
+                9_000,
+            ),
             (
                 "scan.p99.99<1s",
                 Some(Op::Scan),
-                Figure::Percentile(99.99),
-                Relation::Below,
+                LatencyFigure::Percentile(99.99),
+                LimitRelation::Below,
                 1_000_000_000,
             ),
         ] {
@@ -179,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_place() {
+    fn parse_errors_name_the_position() {
         for (text, at, what) in [
             ("", 1, "a condition is missing"),
             ("p99<1ms,", 9, "a condition is missing"),

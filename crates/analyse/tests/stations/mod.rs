@@ -1,6 +1,6 @@
 //! Stations that answer requests: what a server is to the search.
 
-use analyse::search::{ClientHealth, Trial};
+use analyse::search::{ClientHealth, RateTrial};
 use analyse::slo::Objective;
 use hdrhistogram::Histogram;
 use model::Op;
@@ -15,14 +15,14 @@ fn trial(
     histogram: Histogram<u64>,
     objective: &Objective,
     client: ClientHealth,
-) -> Trial {
+) -> RateTrial {
     let latency = RunLatency {
         op: Op::Read.into(),
         clock: LatencyClock::Response,
         histogram: histogram.into(),
     };
     let judgement = objective.judge(&[latency], LatencyClock::Response);
-    Trial {
+    RateTrial {
         rate_ops_s: rate,
         achieved_ops_s: achieved,
         judgement,
@@ -34,7 +34,7 @@ fn trial(
 }
 
 /// Every answer takes as long.
-pub fn constant(rate: f64, seconds: f64, count: u64, objective: &Objective) -> Trial {
+pub fn constant(rate: f64, seconds: f64, count: u64, objective: &Objective) -> RateTrial {
     let mut histogram = Histogram::new(3).expect("digits that exist");
     histogram.record_n((seconds * NANOS) as u64, count).expect("it grows");
     trial(rate, rate, histogram, objective, ClientHealth { busy: 0.1, late: None })
@@ -61,7 +61,7 @@ impl Exact {
         Exact { capacity, quantile: mean }
     }
 
-    pub fn trial(&self, rate: f64, objective: &Objective, client: ClientHealth) -> Trial {
+    pub fn trial(&self, rate: f64, objective: &Objective, client: ClientHealth) -> RateTrial {
         const SLICES: u64 = 5_000;
         const EACH: u64 = 1 << 24;
         // Beyond capacity the queue grows all along the trial.
@@ -111,7 +111,7 @@ impl Served {
         count: u64,
         objective: &Objective,
         client: ClientHealth,
-    ) -> Trial {
+    ) -> RateTrial {
         let mut histogram = Histogram::new(3).expect("digits that exist");
         let (mut due, mut free) = (0.0_f64, 0.0_f64);
         let (mut begun, warm) = (0.0, count / 10);

@@ -3,23 +3,23 @@ use std::collections::BTreeMap;
 use analyse::{ComparedMetric, Comparison, Contrast, compare_with_machines};
 use model::{Origin, Unit};
 use record::{Run, RunSelection};
-use report::{DifferenceRow, Verdict};
+use report::{DifferenceRow, RowVerdict};
 use serde_json::{Value, json};
 
 use crate::args::Compare;
-use crate::exit::{Outcome, request};
-use crate::show::Show;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
 
-pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Compare, show: &Output) -> anyhow::Result<ExitOutcome> {
     let (a, b) = (RunSelection::open(&args.a)?, RunSelection::open(&args.b)?);
     let machines = machines(&[&a, &b]);
     let (runs_a, runs_b): (Vec<&Run>, Vec<&Run>) = (results(&a), results(&b));
     let comparison =
         compare_with_machines(&runs_a, &runs_b, |run| machines.get(&run.execution).cloned())?;
-    same_question(&comparison, (&a, &b))?;
+    check_same_workload(&comparison, (&a, &b))?;
     if args.json {
         show.json(&object(args, &comparison))?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     let rows = rows(&comparison);
     let text = if args.markdown {
@@ -27,34 +27,35 @@ pub fn run(args: &Compare, show: &Show) -> anyhow::Result<Outcome> {
     } else {
         report::terminal::comparison(&args.a, &args.b, &rows, show.style())
     };
-    show.painted(&text)?;
+    show.print_styled(&text)?;
     for line in notes(&comparison) {
         show.print(&line)?;
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
-/// The runs of a selection but for those by which a study looked for a maximum.
+/// The runs of a selection without calibration trials.
 fn results(side: &RunSelection) -> Vec<&Run> {
     side.runs.iter().filter(|run| !run.is_trial()).collect()
 }
 
-/// Refuses sides that were asked different things, unless a filter names the workload: then it
-/// is meant.
-fn same_question(
+/// Refuses sides of different workloads, unless a filter names the workload.
+fn check_same_workload(
     comparison: &Comparison,
     sides: (&RunSelection, &RunSelection),
 ) -> anyhow::Result<()> {
-    let meant = |side: &RunSelection| side.filter.to_string().contains("workload");
-    match comparison.asked_differently() {
-        Some(difference) if !meant(sides.0) && !meant(sides.1) => Err(request(format!(
-            "`{setting}` is {} in A and {} in B: they were not asked the same, and are not \
+    let names_workload = |side: &RunSelection| side.filter.to_string().contains("workload");
+    match comparison.workload_difference() {
+        Some(difference) if !names_workload(sides.0) && !names_workload(sides.1) => {
+            Err(request(format!(
+                "`{setting}` is {} in A and {} in B: the workloads differ, and the sides are not \
              comparable; select what both have, or name it (`FILE?{setting}=...`) to compare \
-             them all the same",
-            difference.a.join(", "),
-            difference.b.join(", "),
-            setting = difference.setting,
-        ))),
+             them anyway",
+                difference.a.join(", "),
+                difference.b.join(", "),
+                setting = difference.setting,
+            )))
+        }
         _ => Ok(()),
     }
 }
@@ -93,8 +94,7 @@ fn rows(comparison: &Comparison) -> Vec<DifferenceRow> {
     rows
 }
 
-/// What a reader must know of a figure that was not measured, or whose boundary is not the
-/// process.
+/// Qualifiers of a figure: its origin if it was not measured, its boundary for energy.
 fn kind(metric: &ComparedMetric) -> String {
     match metric.provenance() {
         Some((_, origin)) if origin != Origin::Measured => {
@@ -109,22 +109,22 @@ fn kind(metric: &ComparedMetric) -> String {
     }
 }
 
-fn verdict(contrast: &Contrast) -> Verdict {
+fn verdict(contrast: &Contrast) -> RowVerdict {
     match contrast.verdict {
-        analyse::Verdict::Better => Verdict::Better,
-        analyse::Verdict::Worse => Verdict::Worse,
-        analyse::Verdict::Different => Verdict::Different,
-        analyse::Verdict::NoDifference => Verdict::NoDifference,
-        analyse::Verdict::NotEnoughData => Verdict::NotEnoughData,
-        analyse::Verdict::OtherWork => Verdict::OtherWork,
+        analyse::Verdict::Better => RowVerdict::Better,
+        analyse::Verdict::Worse => RowVerdict::Worse,
+        analyse::Verdict::Different => RowVerdict::Different,
+        analyse::Verdict::NoDifference => RowVerdict::NoDifference,
+        analyse::Verdict::NotEnoughData => RowVerdict::NotEnoughData,
+        analyse::Verdict::OtherWork => RowVerdict::OtherWork,
     }
 }
 
-/// What the table does not say: what is being compared, and what was left out.
+/// Notes below the table: the differences, and what was left out.
 fn notes(comparison: &Comparison) -> Vec<String> {
     let mut lines = vec![String::new(), comparison.verdict()];
     let stores_differ = comparison.differences.iter().any(|d| d.setting == "store");
-    // Two stores have options of their own, which are no differences one by one.
+    // The options of two different stores are listed, not compared one by one.
     let (options, others): (Vec<_>, Vec<_>) = comparison
         .differences
         .iter()
@@ -143,14 +143,14 @@ fn notes(comparison: &Comparison) -> Vec<String> {
         for work in &cell.other_work {
             lines.push(format!("{}: the sides did different work: {work}", cell.title));
         }
-        for withheld in &cell.withheld {
+        for withheld in &cell.excluded_metrics {
             lines.push(format!(
                 "{} {}: not compared, {}",
                 cell.title, withheld.metric, withheld.reason
             ));
         }
     }
-    for lonely in &comparison.lonely {
+    for lonely in &comparison.unmatched {
         lines.push(format!("{}: {} only", lonely.title, lonely.side));
     }
     let excluded = comparison.excluded_a + comparison.excluded_b;
@@ -160,7 +160,7 @@ fn notes(comparison: &Comparison) -> Vec<String> {
     }
     lines.push(format!(
         "If nothing differed, chance alone would show about {:.1} differences here.",
-        comparison.by_chance()
+        comparison.expected_by_chance()
     ));
     lines
 }
@@ -184,8 +184,8 @@ fn object(args: &Compare, comparison: &Comparison) -> Value {
         .iter()
         .map(|d| json!({ "setting": d.setting, "a": d.a, "b": d.b, "caution": d.caution }))
         .collect();
-    let lonely: Vec<Value> = comparison
-        .lonely
+    let unmatched: Vec<Value> = comparison
+        .unmatched
         .iter()
         .map(|l| json!({ "cell": l.title, "only_in": l.side.to_string(), "runs": l.runs }))
         .collect();
@@ -195,9 +195,9 @@ fn object(args: &Compare, comparison: &Comparison) -> Value {
         "level": analyse::LEVEL,
         "differences": differences,
         "cells": cells,
-        "one_side_only": lonely,
+        "one_side_only": unmatched,
         "excluded_invalid": { "a": comparison.excluded_a, "b": comparison.excluded_b },
-        "expected_by_chance": comparison.by_chance(),
+        "expected_by_chance": comparison.expected_by_chance(),
         "overall": comparison.overall().iter().map(overall).collect::<Vec<_>>(),
         "verdict": comparison.verdict(),
     })
@@ -239,14 +239,17 @@ fn cell(cell: &analyse::ComparedCell) -> Value {
         })
     };
     let contrasts: Vec<Value> = cell.contrasts.iter().map(contrast).collect();
-    let withheld: Vec<Value> =
-        cell.withheld.iter().map(|w| json!({ "metric": w.metric, "because": w.reason })).collect();
+    let excluded: Vec<Value> = cell
+        .excluded_metrics
+        .iter()
+        .map(|w| json!({ "metric": w.metric, "because": w.reason }))
+        .collect();
     json!({
         "cell": cell.title,
         "runs_a": cell.runs_a.len(),
         "runs_b": cell.runs_b.len(),
         "metrics": contrasts,
-        "not_compared": withheld,
+        "not_compared": excluded,
         "other_work": cell.other_work.iter().map(|work| {
             json!({ "what": work.what, "a": work.a, "b": work.b })
         }).collect::<Vec<_>>(),

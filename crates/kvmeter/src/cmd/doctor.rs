@@ -11,23 +11,23 @@ use report::{CheckRow, CheckState};
 use store::Adapter;
 
 use crate::args::Doctor;
-use crate::exit::{Outcome, request};
-use crate::files;
+use crate::exit::{ExitOutcome, request};
 use crate::network_checks::network_checks;
-use crate::show::Show;
+use crate::output::Output;
+use crate::output_files;
 use crate::store_options;
 
-/// How long probes watch a machine that is recorded: so long that each reads its files.
-const WATCHED: Duration = Duration::from_millis(300);
-/// More text than a recorded machine of a thousand CPUs has, in bytes.
-const RECORDING: u64 = 128 << 20;
+/// How long probes watch a machine that is recorded, so that each reads its files.
+const WATCH_TIME: Duration = Duration::from_millis(300);
+/// The largest recording in bytes; a machine of a thousand CPUs needs less.
+const MAX_RECORDING_BYTES: u64 = 128 << 20;
 
-pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Doctor, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(store) = &args.options {
         return store_options::print(store.as_deref(), args.json, show);
     }
     if let Some(record) = &args.record {
-        files::check_output("--record", record, &[])?;
+        output_files::check_output("--record", record, &[])?;
     }
     let unpacked;
     let root = match &args.root {
@@ -40,8 +40,10 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
     };
     root.check().map_err(|error| request(format!("--root: {error}")))?;
     let (root, notes) = root.with_notes();
-    let context =
-        Context { store_path: args.store.as_deref().map(place).transpose()?, ..Context::default() };
+    let context = Context {
+        store_path: args.store.as_deref().map(store_path).transpose()?,
+        ..Context::default()
+    };
     let mut machine = host::facts(&root);
     if let Some(path) = &context.store_path {
         machine.facts.extend(host::storage(&root, path));
@@ -59,27 +61,27 @@ pub fn run(args: &Doctor, show: &Show) -> anyhow::Result<Outcome> {
     } else {
         let mut rows: Vec<CheckRow> = machine.facts.iter().map(fact).collect();
         rows.extend(checks.iter().map(row));
-        show.painted(&report::terminal::doctor(&rows, show.style()))?;
+        show.print_styled(&report::terminal::doctor(&rows, show.style()))?;
     }
     if let Some(record) = &args.record {
         let watch = RunWatch::begin(&root, &context);
-        std::thread::sleep(WATCHED);
+        std::thread::sleep(WATCH_TIME);
         watch.end();
         write(record, &root, &notes, &machine)?;
         show.note(&format!("written  {}; look through it before you send it", record.display()));
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
-/// A folder with the machine that a file describes.
+/// Unpacks a recorded machine into a folder.
 fn unpack(file: &Path) -> anyhow::Result<tempfile::TempDir> {
     let origin = file.display().to_string();
     let mut text = String::new();
     std::fs::File::open(file)
-        .and_then(|file| file.take(RECORDING + 1).read_to_string(&mut text))
+        .and_then(|file| file.take(MAX_RECORDING_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| request(format!("--root {origin}: {error}")))?;
-    if text.len() as u64 > RECORDING {
-        let most = RECORDING >> 20;
+    if text.len() as u64 > MAX_RECORDING_BYTES {
+        let most = MAX_RECORDING_BYTES >> 20;
         return Err(request(format!("--root {origin}: no recorded machine is above {most} MiB")));
     }
     let dir = tempfile::tempdir()?;
@@ -88,7 +90,7 @@ fn unpack(file: &Path) -> anyhow::Result<tempfile::TempDir> {
     Ok(dir)
 }
 
-/// Writes what was read of the machine, without what names it.
+/// Writes the recorded machine, without identifying data.
 fn write(
     record: &Path,
     root: &Root,
@@ -98,7 +100,7 @@ fn write(
     let version = env!("CARGO_PKG_VERSION");
     let mut title = format!(
         "A machine as kvmeter {version} saw it, written by `kvmeter doctor --record`.\n\
-         `kvmeter doctor --root FILE` reads it. What names the machine is left out."
+         `kvmeter doctor --root FILE` reads it. Identifying data is left out."
     );
     for fact in &machine.facts {
         if let Ok(value) = &fact.value {
@@ -106,11 +108,12 @@ fn write(
         }
     }
     let text = notes.to_text(&title, &host::recorded::machine_names(root));
-    files::write(record, text.as_bytes()).map_err(|error| request(format!("--record {error}")))
+    output_files::write(record, text.as_bytes())
+        .map_err(|error| request(format!("--record {error}")))
 }
 
 /// The path of a store's URL, or the path itself.
-fn place(text: &str) -> anyhow::Result<PathBuf> {
+fn store_path(text: &str) -> anyhow::Result<PathBuf> {
     let path = PathBuf::from(text);
     let is_url = text.split_once(':').is_some_and(|(scheme, _)| {
         !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric())
@@ -118,7 +121,7 @@ fn place(text: &str) -> anyhow::Result<PathBuf> {
     Ok(if is_url && !path.exists() { text.parse::<StoreUrl>()?.path } else { path })
 }
 
-/// Whether a store was built in, as a check beside those of the machine.
+/// Whether a store was built in, as a check.
 fn store_check(adapter: &Adapter) -> DoctorCheck {
     let options: Vec<String> = adapter
         .options

@@ -1,4 +1,4 @@
-//! `knob list | show | set | restore`: what the machine's knobs are at, and turning them.
+//! `knob list | show | set | restore`: showing and turning the machine's knobs.
 
 use anyhow::Context;
 use host::Root;
@@ -9,16 +9,16 @@ use host::knob::{run_under, status};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 
 use crate::args::{Knob, KnobVerb, Verb};
-use crate::exit::Outcome;
+use crate::exit::ExitOutcome;
 use crate::interrupt;
 use crate::machine_flags::supervisor_command;
-use crate::show::{Show, complain};
+use crate::output::{Output, write_stderr};
 
-pub fn run(args: &Knob, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Knob, show: &Output) -> anyhow::Result<ExitOutcome> {
     let root = root(args);
     match &args.verb {
         KnobVerb::List { json } => list(&root, *json, show),
-        KnobVerb::Show { knob, json } => one(&root, knob, *json, show),
+        KnobVerb::Show { knob, json } => show_knob(&root, knob, *json, show),
         KnobVerb::Set { levels, dry_run, command } => {
             let levels =
                 levels.iter().map(|text| parse_level(text)).collect::<Result<Vec<_>, _>>()?;
@@ -28,15 +28,15 @@ pub fn run(args: &Knob, show: &Show) -> anyhow::Result<Outcome> {
         KnobVerb::Restore => restore(&root, show),
         KnobVerb::Supervise { folder } => {
             if let Some(restored) = supervisor::run(&root, folder)? {
-                complain(&format!("kvmeter was killed while knobs were turned: {restored}"));
+                write_stderr(&format!("kvmeter was killed while knobs were turned: {restored}"));
             }
-            Ok(Outcome::Done)
+            Ok(ExitOutcome::Done)
         }
     }
 }
 
-/// Before a measurement: what a killed kvmeter left turned is put back.
-pub fn recover(verb: &Verb, show: &Show) -> anyhow::Result<()> {
+/// Before a measurement, restores knobs that a killed kvmeter left turned.
+pub fn recover(verb: &Verb, show: &Output) -> anyhow::Result<()> {
     let measures = matches!(
         verb,
         Verb::Run(_)
@@ -47,9 +47,9 @@ pub fn recover(verb: &Verb, show: &Show) -> anyhow::Result<()> {
             | Verb::Micro(_)
     );
     if measures {
-        // Where no journal can lie, none was left.
+        // Without a state folder there is no journal.
         if let Ok(folder) = state_folder() {
-            tell(&Journal::recover(&Root::live(), &folder)?, show);
+            report_recovered(&Journal::recover(&Root::live(), &folder)?, show);
         }
     }
     Ok(())
@@ -59,17 +59,17 @@ fn root(args: &Knob) -> Root {
     args.root.as_ref().map_or_else(Root::live, Root::at)
 }
 
-fn tell(recovered: &[RestoreOutcome], show: &Show) {
+fn report_recovered(recovered: &[RestoreOutcome], show: &Output) {
     for restored in recovered {
         show.warn(&format!("an earlier kvmeter was killed while knobs were turned: {restored}"));
     }
 }
 
-fn list(root: &Root, json: bool, show: &Show) -> anyhow::Result<Outcome> {
+fn list(root: &Root, json: bool, show: &Output) -> anyhow::Result<ExitOutcome> {
     let all = status(root, state_folder().ok().as_deref())?;
     if json {
         show.json(&all)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     let mut table = Table::new("")
         .column("knob", Align::Left, ALWAYS)
@@ -78,8 +78,8 @@ fn list(root: &Root, json: bool, show: &Show) -> anyhow::Result<Outcome> {
     for status in &all {
         table.row(cells(status));
     }
-    show.painted(&report::terminal::table(&table, show.style()))?;
-    Ok(Outcome::Done)
+    show.print_styled(&report::terminal::table(&table, show.style()))?;
+    Ok(ExitOutcome::Done)
 }
 
 fn cells(status: &KnobStatus) -> Vec<Cell> {
@@ -95,14 +95,14 @@ fn cells(status: &KnobStatus) -> Vec<Cell> {
     vec![Cell::new(status.about.name, Tone::Plain), now, levels]
 }
 
-fn one(root: &Root, name: &str, json: bool, show: &Show) -> anyhow::Result<Outcome> {
+fn show_knob(root: &Root, name: &str, json: bool, show: &Output) -> anyhow::Result<ExitOutcome> {
     let about = Knobs::find(name)?.info();
     let all = status(root, state_folder().ok().as_deref())?;
     let status = all.iter().find(|status| status.about.name == about.name);
     let status = status.context("every knob has a status")?;
     if json {
         show.json(status)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     let or_why = |answer: Result<String, String>| answer.unwrap_or_else(|why| why);
     let rows = [
@@ -120,11 +120,11 @@ fn one(root: &Root, name: &str, json: bool, show: &Show) -> anyhow::Result<Outco
     ];
     let text: String = rows.iter().map(|(name, value)| format!("{name:<11}{value}\n")).collect();
     show.print(&text)?;
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
-/// Every write of a plan, and what is refused.
-pub fn describe(plan: &KnobPlan, show: &Show) -> anyhow::Result<Outcome> {
+/// Prints every write of a plan, and which are refused.
+pub fn describe(plan: &KnobPlan, show: &Output) -> anyhow::Result<ExitOutcome> {
     let refused = plan.refused();
     for (knob, level, write) in plan.writes() {
         let why = refused.iter().find(|(other, _)| *other == write);
@@ -134,10 +134,15 @@ pub fn describe(plan: &KnobPlan, show: &Show) -> anyhow::Result<Outcome> {
     if plan.writes().next().is_none() {
         show.note("nothing to write: every knob is at its level");
     }
-    Ok(if refused.is_empty() { Outcome::Done } else { Outcome::Invalid })
+    Ok(if refused.is_empty() { ExitOutcome::Done } else { ExitOutcome::Invalid })
 }
 
-fn set(args: &Knob, plan: KnobPlan, command: &[String], show: &Show) -> anyhow::Result<Outcome> {
+fn set(
+    args: &Knob,
+    plan: KnobPlan,
+    command: &[String],
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     let keep = command.is_empty();
     if keep {
         plan.check_keepable()?;
@@ -145,7 +150,7 @@ fn set(args: &Knob, plan: KnobPlan, command: &[String], show: &Show) -> anyhow::
     let stop = interrupt::stop_flag()?;
     let folder = state_folder()?;
     let journal = Journal::open(&root(args), &folder)?;
-    tell(journal.recovered(), show);
+    report_recovered(journal.recovered(), show);
     let supervisor = supervisor_command(&folder, args.root.as_deref())?;
     let mut turned = plan.apply(journal.supervised_by(supervisor))?;
     for proof in turned.proofs() {
@@ -155,22 +160,22 @@ fn set(args: &Knob, plan: KnobPlan, command: &[String], show: &Show) -> anyhow::
         turned.check_effect()?;
         turned.keep()?;
         show.note("turned until `kvmeter knob restore` or the next boot");
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     let code = run_under(&mut turned, command, &stop);
     let restored = turned.restore();
     let code = code?;
     show.note(&restored?.to_string());
-    Ok(Outcome::Code(code))
+    Ok(ExitOutcome::Code(code))
 }
 
-fn restore(root: &Root, show: &Show) -> anyhow::Result<Outcome> {
+fn restore(root: &Root, show: &Output) -> anyhow::Result<ExitOutcome> {
     let mut journal = Journal::open(root, &state_folder()?)?;
-    tell(journal.recovered(), show);
+    report_recovered(journal.recovered(), show);
     match journal.restore_kept()? {
         Some(restored) => show.note(&restored.to_string()),
         None if journal.recovered().is_empty() => show.note("nothing is turned"),
         None => {}
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }

@@ -1,4 +1,4 @@
-//! Work units: measured by `run` of a study with `[mbwu]`, shown by `mbwu`.
+//! Work units, measured by `run` of a study with `[mbwu]`.
 
 use std::path::PathBuf;
 
@@ -16,41 +16,41 @@ use study::{Event, Listener, MachineLock, MbwuEvaluation, MbwuTable, StudyText};
 
 use crate::args;
 use crate::cmd::cost::work_units::{self, UnitCosts};
-use crate::cmd::run::{open, resume_hint, runs_of, tell};
+use crate::cmd::run::{open, print_results, resume_hint, runs_of};
 use crate::cost_flags::PlatformFlag;
-use crate::devices::Devices;
-use crate::exit::{Outcome, request};
-use crate::files;
+use crate::devices::NamedDevices;
+use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
-use crate::kept::keep_or_show;
-use crate::show::{Bar, Show};
+use crate::output::{Bar, Output};
+use crate::output_files;
+use crate::results_target::keep_or_show;
 
 /// `kvmeter mbwu FILE`.
-pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &args::Mbwu, show: &Output) -> anyhow::Result<ExitOutcome> {
     let selection = RunSelection::open(&args.file)?;
-    let mut found = Vec::new();
+    let mut evaluations = Vec::new();
     for execution in &selection.executions {
         let own = selection.runs.iter().filter(|run| run.execution == execution.id);
         let own: Vec<&Run> = own.collect();
         if own.iter().any(|run| EvaluationRound::of(run).is_some()) {
             let evaluation =
                 UnitEvaluation::of_runs(&own).map_err(|error| request(error.to_string()))?;
-            found.push((execution, own, evaluation));
+            evaluations.push((execution, own, evaluation));
         }
     }
-    if found.is_empty() {
+    if evaluations.is_empty() {
         return Err(request(format!(
-            "{}: holds no rounds of work units; measure some with: kvmeter run mbwu --device PATH",
+            "{}: has no rounds of work units; measure some with: kvmeter run mbwu --device PATH",
             args.file
         )));
     }
-    let proven = found.iter().all(|(.., evaluation)| counts(evaluation));
+    let proven = evaluations.iter().all(|(.., evaluation)| is_proven(evaluation));
     let mut costs = Vec::new();
-    for (_, runs, evaluation) in &found {
+    for (_, runs, evaluation) in &evaluations {
         costs.push(cost(&args.platform, runs, evaluation)?);
     }
     if args.json {
-        let objects: Vec<Value> = found
+        let objects: Vec<Value> = evaluations
             .iter()
             .zip(&costs)
             .map(|((execution, runs, evaluation), cost)| {
@@ -59,26 +59,26 @@ pub fn run(args: &args::Mbwu, show: &Show) -> anyhow::Result<Outcome> {
                 object
             })
             .collect();
-        // One evaluation is the usual case: one object.
+        // A single evaluation is one object.
         let all = match objects.len() {
             1 => objects.into_iter().next().unwrap_or_default(),
             _ => objects.into(),
         };
         show.json(&all)?;
     } else {
-        for ((execution, _, evaluation), cost) in found.iter().zip(&costs) {
+        for ((execution, _, evaluation), cost) in evaluations.iter().zip(&costs) {
             print(evaluation, execution, show)?;
             for table in cost.iter().flat_map(|cost| &cost.tables) {
                 show.print("")?;
-                show.painted(&report::terminal::table(table, show.style()))?;
+                show.print_styled(&report::terminal::table(table, show.style()))?;
             }
         }
     }
-    Ok(if proven { Outcome::Done } else { Outcome::Invalid })
+    Ok(if proven { ExitOutcome::Done } else { ExitOutcome::Invalid })
 }
 
-/// What the units cost on the platforms that were named, the first of which is this one. Its power
-/// is what was measured while it generated them, unless it is given.
+/// The cost of the units on the named platforms, the first of which is this one. Its power is the
+/// measured one, unless it is given.
 fn cost(
     platforms: &[PlatformFlag],
     runs: &[&Run],
@@ -87,7 +87,7 @@ fn cost(
     let Some((first, others)) = platforms.split_first() else { return Ok(None) };
     let (Some(units), Some(devices)) = (evaluation.count.units, evaluation.count.devices) else {
         return Err(request(format!(
-            "--platform: there is no number of MBWUs to divide by. {}",
+            "--platform: the number of MBWUs is unknown. {}",
             evaluation.conclusion
         )));
     };
@@ -113,25 +113,25 @@ pub fn measure(
     args: &args::Run,
     table: &MbwuTable,
     source: &StudyText,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     let name = source.spec()?.name.into_inner();
-    let (out, html) = files::places(args, &name)?;
+    let (out, html) = output_files::output_paths(args, &name)?;
     let stop = stop_flag()?;
-    let devices = Devices::of(args, table, &out)?;
+    let devices = NamedDevices::of(args, table, &out)?;
     if args.dry_run {
         return describe(&devices, source, args, show);
     }
-    // Whoever runs a study measures alone.
+    // Only one study may measure at a time.
     let _alone = MachineLock::take()?;
-    let folders = devices.ready(&stop, show)?;
+    let folders = devices.prepare_all(&stop, show)?;
     let mbwu = MbwuEvaluation::of(source, folders.paths(), &args.recorded.root())?;
     let Some(knobs) = mbwu.plan().common_knobs() else {
         return Err(request("the knobs of a study with [mbwu] cannot be factors".to_owned()));
     };
     let facts = folders.facts();
-    args.recorded.under(&knobs, show, |seen| {
-        evaluate(args, &mbwu, (&out, &html), (seen, &facts), &stop, show)
+    args.recorded.with_knobs(&knobs, show, |effects| {
+        evaluate(args, &mbwu, (&out, &html), (effects, &facts), &stop, show)
     })
 }
 
@@ -139,67 +139,67 @@ fn evaluate(
     args: &args::Run,
     mbwu: &MbwuEvaluation,
     (out, html): (&PathBuf, &PathBuf),
-    (seen, facts): (&KnobEffects, &[Fact]),
+    (effects, facts): (&KnobEffects, &[Fact]),
     stop: &std::sync::Arc<std::sync::atomic::AtomicBool>,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
-    let (mut file, mut execution, _) = open(args, mbwu.plan(), out, seen, facts)?;
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    let (mut file, mut execution, _) = open(args, mbwu.plan(), out, effects, facts)?;
     let before = runs_of(&file, &execution)?;
     if !before.is_empty() {
         show.note(&format!("{}: {} rounds are done", out.display(), before.len()));
     }
-    let mut watch = Rounds { bar: show.bar(std::iter::empty()) };
+    let mut watch = RoundProgress { bar: show.bar(std::iter::empty()) };
     let mut keep = |run: &Run| keep_or_show(&mut file, (&execution, run), true, args.json, show);
-    let ended = mbwu.run(&execution, &before, &mut keep, &mut watch, stop, seen);
+    let ended = mbwu.run(&execution, &before, &mut keep, &mut watch, stop, effects);
     watch.bar.finish();
     let how = resume_hint(args, out);
-    let kept = format!("Every round that was kept is in {}. Go on with: {how}", out.display());
+    let note = format!("All completed rounds are in {}. Resume with: {how}", out.display());
     let evaluation = match ended {
         Ok(evaluation) => evaluation,
-        Err(error) => return Err(error.with_note(&kept).into()),
+        Err(error) => return Err(error.with_note(&note).into()),
     };
     if stop.load(std::sync::atomic::Ordering::Relaxed) {
-        show.note(&format!("Stopped. {kept}"));
-        return Ok(Outcome::Invalid);
+        show.note(&format!("Stopped. {note}"));
+        return Ok(ExitOutcome::Invalid);
     }
     let at = study::now();
     let closed = file.finish(&execution.id, &at);
     execution.finished_at = Some(at);
     let runs = runs_of(&file, &execution)?;
-    tell(args, execution, runs, (out, html), tables_of, show)?;
+    print_results(args, execution, runs, (out, html), evaluation_tables, show)?;
     closed?;
-    Ok(if counts(&evaluation) { Outcome::Done } else { Outcome::Invalid })
+    Ok(if is_proven(&evaluation) { ExitOutcome::Done } else { ExitOutcome::Invalid })
 }
 
-fn tables_of(runs: &[(&Execution, &Run)], style: &Style) -> String {
+fn evaluation_tables(runs: &[(&Execution, &Run)], style: &Style) -> String {
     let text = |table: &Table| report::terminal::table(table, style);
     tables::mbwu(runs).iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// What would be done to which device, and how each round would be measured.
+/// Prints what would be done to each device, and the sequence of rounds.
 fn describe(
-    devices: &Devices,
+    devices: &NamedDevices,
     source: &StudyText,
     args: &args::Run,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     let spec = source.spec()?;
     let sequence: Vec<&str> = spec.sequence.iter().map(|step| step.get_ref().as_str()).collect();
     if args.json {
         let all = json!({ "devices": devices.describe(), "sequence": sequence });
         show.json(&all)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     for line in devices.describe() {
         show.print(&line)?;
     }
-    // What is wrong with the study is said before anybody waits for a device.
+    // Errors of the study are reported before devices are prepared.
     if let Some(folders) = devices.folders() {
         let mbwu = MbwuEvaluation::of(source, &folders, &args.recorded.root())?;
         let request = &mbwu.request;
         let loads: Vec<String> = request.loads.iter().map(ToString::to_string).collect();
         show.print(&format!(
-            "then {} under loads of {} until it brings no more, up to {} rounds until it is \
+            "then {} under loads of {} until it gains no more, up to {} rounds until it is \
              steady, and the same with 2 to {} devices",
             sequence.join(", "),
             loads.join(", "),
@@ -207,34 +207,34 @@ fn describe(
             request.devices
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
-/// Whether it came to a unit, or to a fraction of a given one.
-fn counts(evaluation: &UnitEvaluation) -> bool {
+/// Whether a unit was proven, or a multiple of a given one.
+fn is_proven(evaluation: &UnitEvaluation) -> bool {
     let proven = evaluation.unit.as_ref().is_some_and(|unit| unit.proven);
     let given = evaluation.request.given_unit.is_some() && evaluation.count.units.is_some();
     (proven || given) && evaluation.growth.iter().all(|step| step.steady)
 }
 
-fn print(evaluation: &UnitEvaluation, execution: &Execution, show: &Show) -> anyhow::Result<()> {
+fn print(evaluation: &UnitEvaluation, execution: &Execution, show: &Output) -> anyhow::Result<()> {
     let mut all = vec![tables::mbwu_rounds(evaluation), tables::mbwu_growth(evaluation)];
     all.extend(tables::mbwu_published(evaluation, execution));
     let all: Vec<_> = all.iter().map(|one| report::terminal::table(one, show.style())).collect();
-    show.painted(&all.join("\n"))
+    show.print_styled(&all.join("\n"))
 }
 
-/// Progress, and a line for each round as it ends.
-struct Rounds {
+/// Progress, with a line for each round as it ends.
+struct RoundProgress {
     bar: Bar,
 }
 
-impl Listener for Rounds {
+impl Listener for RoundProgress {
     fn on_event(&mut self, event: Event<'_>) {
         if let Event::Saved { run, .. } = &event
             && let Some(round) = EvaluationRound::of(run)
         {
-            return self.bar.say(&tables::mbwu_line(&round));
+            return self.bar.print_line(&tables::mbwu_line(&round));
         }
         self.bar.on_event(event);
     }
@@ -259,8 +259,8 @@ fn object(execution: &Execution, runs: &[&Run], evaluation: &UnitEvaluation) -> 
         "units_low": count.interval.map(|interval| interval.low),
         "units_high": count.interval.map(|interval| interval.high),
         "devices": count.devices,
-        "ended_by": count.ended.name(),
-        "ended_by_resource": count.ended.bottleneck().map(|found| found.name()),
+        "ended_by": count.end.name(),
+        "ended_by_resource": count.end.bottleneck().map(|resource| resource.name()),
         "conclusion": conclusion,
         "notes": notes,
         "growth": growth.iter().map(step).collect::<Vec<_>>(),
@@ -295,19 +295,19 @@ fn round(round: &EvaluationRound) -> Value {
         "rate_ops_s": round.load.rate,
         "round": round.number,
         "throughput_ops_s": round.throughput_ops_s,
-        "device_throughput_ops_s": round.each_ops_s,
+        "device_throughput_ops_s": round.device_ops_s,
         "device_busy": round.busy.as_ref().ok(),
         "device_queue": round.queue.as_ref().ok(),
         "used": used(&round.uses),
         "machine_busy": round.machine_busy,
         "read_from_device": round.read_from_device,
         "bottleneck": round.bottleneck().name(),
-        "valid": round.spoilt().is_none(),
+        "valid": round.invalid_reason().is_none(),
         "invalid_because": round.invalid_because,
     })
 }
 
-/// Shares of the resources that are known, and why the others are not.
+/// The known shares of the resources, and why others are unknown.
 fn used(uses: &[ResourceUse]) -> Value {
     let pair = |one: &ResourceUse| {
         let share = match &one.share {

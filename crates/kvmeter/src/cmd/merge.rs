@@ -3,15 +3,16 @@ use std::collections::BTreeSet;
 use record::RunSelection;
 
 use crate::args::Merge;
-use crate::exit::{Outcome, request};
-use crate::files;
-use crate::show::Show;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
+use crate::output_files;
 
-pub fn run(args: &Merge, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Merge, show: &Output) -> anyhow::Result<ExitOutcome> {
     let parts: Vec<RunSelection> =
         args.files.iter().map(|file| RunSelection::open(file)).collect::<Result<_, _>>()?;
     let out = &args.out;
-    files::make_room_for(out).map_err(|error| request(format!("{}: {error}", out.display())))?;
+    output_files::create_parent(out)
+        .map_err(|error| request(format!("{}: {error}", out.display())))?;
     record::merge(&parts, out)?;
     let executions = || parts.iter().flat_map(|part| &part.executions);
     let machines: BTreeSet<&str> = executions().map(|e| e.machine.id.as_str()).collect();
@@ -23,5 +24,5 @@ pub fn run(args: &Merge, show: &Show) -> anyhow::Result<Outcome> {
         machines.len(),
         if machines.len() == 1 { "" } else { "s" }
     ));
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }

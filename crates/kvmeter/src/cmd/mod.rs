@@ -1,4 +1,4 @@
-//! One file a verb; what a verb does is in the crates, here is only what was asked and shown.
+//! One file for each verb: its arguments and output. The work is done by the other crates.
 
 pub mod agent;
 pub mod bench;

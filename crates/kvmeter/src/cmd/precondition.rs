@@ -1,4 +1,4 @@
-//! `kvmeter precondition PATH`: a device or file in a known state.
+//! `kvmeter precondition PATH`: brings a device or file to a known state.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use model::{Bytes, Span};
 use serde_json::json;
 
 use crate::args;
-use crate::exit::{Outcome, request};
-use crate::files;
+use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
-use crate::show::Show;
+use crate::output::Output;
+use crate::output_files;
 
-/// The steady state of the specification.
+/// The steady state of the SNIA specification.
 pub const RULE: SteadyRule = SteadyRule {
     window: STEADY_ROUNDS,
     holds: |rounds| {
@@ -25,7 +25,7 @@ pub const RULE: SteadyRule = SteadyRule {
     },
 };
 
-pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &args::Precondition, show: &Output) -> anyhow::Result<ExitOutcome> {
     let size = args.size.map(|Bytes(size)| size);
     let target = Target::inspect(&DeviceSystem::live(), &args.path, size).map_err(failed)?;
     let order = PreconditionRequest {
@@ -45,7 +45,7 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
         for line in PreconditionJob::describe(&target, &order).map_err(failed)? {
             show.print(&line)?;
         }
-        return show.print(&how_to_confirm(&target)).map(|()| Outcome::Done);
+        return show.print(&how_to_confirm(&target)).map(|()| ExitOutcome::Done);
     }
     let state = match &args.state {
         Some(state) => state.clone(),
@@ -57,34 +57,35 @@ pub fn run(args: &args::Precondition, show: &Show) -> anyhow::Result<Outcome> {
         .map_err(failed)?;
     let stop = stop_flag()?;
     let limit = args.limit.map(|Span(limit)| limit);
-    let mut shown = Shown::new(show);
-    let done = job.run(limit, RULE, &stop, &mut |progress| shown.tell(progress));
+    let mut shown = PreconditionProgress::new(show);
+    let done = job.run(limit, RULE, &stop, &mut |progress| shown.update(progress));
     let report = done.map_err(failed)?;
-    tell(args, &report, &state, show)?;
+    print_report(args, &report, &state, show)?;
     Ok(match report.ended {
-        JobEnd::Done => Outcome::Done,
-        JobEnd::NotSteady | JobEnd::TimeLimit | JobEnd::Stopped => Outcome::Invalid,
+        JobEnd::Done => ExitOutcome::Done,
+        JobEnd::NotSteady | JobEnd::TimeLimit | JobEnd::Stopped => ExitOutcome::Invalid,
     })
 }
 
-/// What lies on a target, and the words without which nothing is written to it.
+/// The content of a target, and the flags that confirm overwriting it.
 pub fn how_to_confirm(target: &Target) -> String {
     let names: Vec<String> = target.names.iter().map(|name| format!("{name:?}")).collect();
     let how = format!("confirm with --confirm {}", names.join(" or "));
     if target.content.is_empty() {
         return how;
     }
-    let held: Vec<&str> = target.content.iter().map(|found| found.description.as_str()).collect();
+    let contents: Vec<&str> =
+        target.content.iter().map(|found| found.description.as_str()).collect();
     let words: Vec<&str> = target.content.iter().map(|found| found.token.as_str()).collect();
-    let (held, words) = (held.join("; "), words.join(","));
-    format!("it holds {held}\n{how}, and if that may be lost with --overwrite {words}")
+    let (contents, words) = (contents.join("; "), words.join(","));
+    format!("it holds {contents}\n{how}, and if that may be lost with --overwrite {words}")
 }
 
-fn tell(
+fn print_report(
     args: &args::Precondition,
     report: &JobReport,
     state: &std::path::Path,
-    show: &Show,
+    show: &Output,
 ) -> anyhow::Result<()> {
     let ended = match report.ended {
         JobEnd::Done => "done",
@@ -125,22 +126,22 @@ fn tell(
     }
     if matches!(report.ended, JobEnd::TimeLimit | JobEnd::Stopped) {
         show.note(&format!(
-            "Ended early; how far it is stands in {}. Go on with the same command and --resume",
+            "Ended early; the progress is in {}. Continue with the same command and --resume",
             state.display()
         ));
     }
     Ok(())
 }
 
-/// Where it is noted how far a target is: beside a file, else in the state folder.
+/// The file of a target's progress: next to a file, else in the state folder.
 pub fn state_file(target: &Target) -> anyhow::Result<PathBuf> {
     if target.kind == TargetKind::File {
         let mut name = target.path.as_os_str().to_owned();
         name.push(".precondition.json");
         return Ok(PathBuf::from(name));
     }
-    let bench = files::for_bench().ok_or_else(|| {
-        request("neither HOME nor XDG_STATE_HOME says where to note how far it is; give --state")
+    let bench = output_files::bench_results().ok_or_else(|| {
+        request("neither HOME nor XDG_STATE_HOME names a folder for the progress; give --state")
     })?;
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = target.names.join("-").chars().map(plain).collect();
@@ -155,22 +156,22 @@ pub fn failed(error: PreconditionError) -> anyhow::Error {
     }
 }
 
-/// A line of progress now and then.
-pub struct Shown<'a> {
-    show: &'a Show,
+/// Prints a line of progress at intervals.
+pub struct PreconditionProgress<'a> {
+    show: &'a Output,
     next: Instant,
     begun: Instant,
 }
 
-/// How often a line is written.
+/// The interval of lines.
 const EVERY: Duration = Duration::from_secs(5);
 
-impl<'a> Shown<'a> {
-    pub fn new(show: &'a Show) -> Self {
-        Shown { show, next: Instant::now() + EVERY, begun: Instant::now() }
+impl<'a> PreconditionProgress<'a> {
+    pub fn new(show: &'a Output) -> Self {
+        PreconditionProgress { show, next: Instant::now() + EVERY, begun: Instant::now() }
     }
 
-    pub fn tell(&mut self, progress: &JobProgress) {
+    pub fn update(&mut self, progress: &JobProgress) {
         if Instant::now() < self.next {
             return;
         }
@@ -183,8 +184,8 @@ impl<'a> Shown<'a> {
             JobPhase::Random { round, most } => format!("random, round {round} of at most {most}"),
         };
         let share = done.map_or(String::new(), |done| format!("  {:5.1} %", done * 100.0));
-        // Of what is left, at the present speed.
-        let left = match done {
+        // The remaining time at the present speed.
+        let remaining = match done {
             Some(done) if *done > 0.0 && *bytes_s > 0.0 => {
                 let all = *bytes as f64 / done;
                 format!("  {:.0} s left", (all - *bytes as f64) / bytes_s)
@@ -192,7 +193,7 @@ impl<'a> Shown<'a> {
             _ => String::new(),
         };
         self.show.note(&format!(
-            "{phase}{share}  {}  {:.1} MB/s  {:.0} s{left}",
+            "{phase}{share}  {}  {:.1} MB/s  {:.0} s{remaining}",
             report::format::bytes(*bytes as f64),
             bytes_s / 1e6,
             self.begun.elapsed().as_secs_f64()

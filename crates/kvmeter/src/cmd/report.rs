@@ -1,30 +1,30 @@
 use std::path::Path;
 
 use record::RunSelection;
-use report::study::{Study, studies};
+use report::study::{StudyReport, studies};
 
 use crate::answers;
 use crate::args::Report;
-use crate::exit::{Outcome, request};
-use crate::files;
-use crate::show::Show;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
+use crate::output_files;
 
-pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
-    // JSON has every run whole; tables and pages of many runs need less of each.
+pub fn run(args: &Report, show: &Output) -> anyhow::Result<ExitOutcome> {
+    // JSON needs every run whole; tables and pages of many runs need less of each.
     let runs_alone = args.json && !args.answers && args.html.is_none() && args.figures.is_none();
     if runs_alone {
         runs(&args.file, show)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     let selection = RunSelection::overview(&args.file, report::LISTED, report::overview)?;
     if let Some(html) = &args.html {
-        files::check_output("--html", html, &[&selection.path])?;
+        output_files::check_output("--html", html, &[&selection.path])?;
     }
     let pairs = selection.pairs();
     let studies = studies(&selection.executions, &pairs);
     if args.answers && studies.is_empty() {
         return Err(request(format!(
-            "--answers: no study of {} asks questions; leave it out for the tables of its runs",
+            "--answers: no study of {} has questions; leave it out for the tables of its runs",
             args.file
         )));
     }
@@ -46,40 +46,45 @@ pub fn run(args: &Report, show: &Show) -> anyhow::Result<Outcome> {
         }
     } else {
         for study in &studies {
-            show.painted(&report::terminal::study(study, show.style()))?;
+            show.print_styled(&report::terminal::study(study, show.style()))?;
         }
         if !args.answers {
-            show.painted(&report::terminal::runs(&pairs, show.style()))?;
+            show.print_styled(&report::terminal::runs(&pairs, show.style()))?;
         }
     }
     if let Some(html) = &args.html {
         drop((pairs, studies));
         let page = report::html::page(&selection.by_execution());
-        files::write(html, page.as_bytes())?;
+        output_files::write(html, page.as_bytes())?;
         show.note(&format!("report   {}", html.display()));
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
 /// Every run as JSON.
-fn runs(file: &str, show: &Show) -> anyhow::Result<()> {
+fn runs(file: &str, show: &Output) -> anyhow::Result<()> {
     let mut objects = show.json_array();
-    RunSelection::each(file, |execution, run| objects.push(&run.summary(execution)))?;
+    RunSelection::for_each(file, |execution, run| objects.push(&run.summary(execution)))?;
     objects.end()
 }
 
 /// The studies' own figures as files.
-fn figures(folder: &Path, studies: &[Study], file: &str, show: &Show) -> anyhow::Result<()> {
-    let all: Vec<_> = studies.iter().flat_map(Study::files).collect();
+fn figures(
+    folder: &Path,
+    studies: &[StudyReport],
+    file: &str,
+    show: &Output,
+) -> anyhow::Result<()> {
+    let all: Vec<_> = studies.iter().flat_map(StudyReport::files).collect();
     if all.is_empty() {
         return Err(request(format!(
-            "--figures: no study of {file} has figures of its own that its runs can fill; `kvmeter \
+            "--figures: no study of {file} has figures that its runs have data for; `kvmeter \
              export` has the data of all runs"
         )));
     }
     for figure in &all {
-        files::write(&folder.join(format!("{}.svg", figure.id)), figure.svg.as_bytes())?;
-        files::write(&folder.join(format!("{}.csv", figure.id)), figure.csv.as_bytes())?;
+        output_files::write(&folder.join(format!("{}.svg", figure.id)), figure.svg.as_bytes())?;
+        output_files::write(&folder.join(format!("{}.csv", figure.id)), figure.csv.as_bytes())?;
     }
     show.note(&format!("figures  {}: {} as SVG and CSV", folder.display(), all.len()));
     Ok(())

@@ -9,15 +9,15 @@ use study::knobs::{KnobControl, KnobEffects, KnobsHeld, KnobsPerBlock};
 use study::{ExecuteArgs, ExecutionEnd, KnownMaxima, MachineLock, Plan, RepeatPolicy, StudyText};
 
 use crate::args;
-use crate::exit::{Outcome, request};
-use crate::files;
+use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
-use crate::kept::keep_or_show;
 use crate::machine_flags::pass;
-use crate::planned;
-use crate::show::Show;
+use crate::output::Output;
+use crate::output_files;
+use crate::plan_output;
+use crate::results_target::keep_or_show;
 
-pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &args::Run, show: &Output) -> anyhow::Result<ExitOutcome> {
     let mut source = StudyText::open(&args.study)?;
     if let Some(name) = &args.scale {
         source.scale(name)?;
@@ -30,25 +30,25 @@ pub fn run(args: &args::Run, show: &Show) -> anyhow::Result<Outcome> {
         return Err(request("--device is for a study with [mbwu]; leave it out"));
     }
     let name = source.spec()?.name.into_inner();
-    let (out, html) = files::places(args, &name)?;
-    let mut plan = Plan::of(&source, &files::beside(&out, "data"), &args.recorded.root())?;
+    let (out, html) = output_files::output_paths(args, &name)?;
+    let mut plan = Plan::of(&source, &output_files::sibling(&out, "data"), &args.recorded.root())?;
     plan.probes.pass = pass()?;
     if args.dry_run {
         study::check_directories(&plan)?;
-        let done = done_before(args, &out)?;
-        return planned::describe_study(&plan, &done, args.max_time, args.json, show);
+        let done = finished_before(args, &out)?;
+        return plan_output::describe_study(&plan, &done, args.max_time, args.json, show);
     }
-    // Whoever runs a study measures alone.
+    // Only one study may measure at a time.
     let _alone = MachineLock::take()?;
-    planned::announce(&plan, args.max_time, show);
+    plan_output::announce(&plan, args.max_time, show);
     match plan.common_knobs() {
-        Some(levels) => args.recorded.under(&levels, show, |seen| {
-            measure(args, &plan, &out, &html, (seen, &mut KnobsHeld(seen)), show)
+        Some(levels) => args.recorded.with_knobs(&levels, show, |effects| {
+            measure(args, &plan, &out, &html, (effects, &mut KnobsHeld(effects)), show)
         }),
         None => {
             let tell = |words: &str| show.note(words);
             let (root, supervisor) = (args.recorded.root(), args.recorded.supervisor()?);
-            let mut turner = KnobsPerBlock { root, supervisor, log: &tell };
+            let mut turner = KnobsPerBlock { root, supervisor, log: &print_results };
             let nothing = KnobEffects::default();
             measure(args, &plan, &out, &html, (&nothing, &mut turner), show)
         }
@@ -60,10 +60,10 @@ fn measure(
     plan: &Plan,
     out: &Path,
     html: &Path,
-    (seen, turn): (&KnobEffects, &mut dyn KnobControl),
-    show: &Show,
-) -> anyhow::Result<Outcome> {
-    let (mut file, mut execution, done) = open(args, plan, out, seen, &[])?;
+    (effects, turn): (&KnobEffects, &mut dyn KnobControl),
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    let (mut file, mut execution, done) = open(args, plan, out, effects, &[])?;
     let planned = plan.steps().map(|(_, step)| step).filter(|step| !plan.is_spare(step));
     let left: Vec<_> = planned.filter(|step| !done.contains(&step.ordinal)).collect();
     let kept = runs_of(&file, &execution)?;
@@ -75,7 +75,7 @@ fn measure(
             left.len()
         ));
     }
-    let mut course = RepeatPolicy::new(plan, &kept, args.max_time.map(|Span(limit)| limit))?;
+    let mut policy = RepeatPolicy::new(plan, &kept, args.max_time.map(|Span(limit)| limit))?;
     let mut maxima = KnownMaxima::of(plan, &kept);
     let stop = stop_flag()?;
     let mut to_go = left.len();
@@ -84,21 +84,21 @@ fn measure(
         to_go = to_go.saturating_sub(1);
         keep_or_show(&mut file, (&execution, run), to_go > 0, args.json, show)
     };
-    let doing = ExecuteArgs {
-        policy: &mut course,
+    let execute_args = ExecuteArgs {
+        policy: &mut policy,
         maxima: &mut maxima,
         turn,
         keep: &mut keep,
         listener: &mut bar,
         stop: &stop,
     };
-    let ended = study::execute(plan, &execution, &done, doing);
+    let end = study::execute(plan, &execution, &done, execute_args);
     bar.finish();
     let how = resume_hint(args, out);
     let mut closed = Ok(());
-    match ended {
+    match end {
         Ok(ExecutionEnd::Whole) => {
-            for note in course.notes() {
+            for note in policy.notes() {
                 show.note(&note);
                 closed = closed.and_then(|()| file.note(&execution.id, &note));
                 execution.notes.push(note);
@@ -109,113 +109,114 @@ fn measure(
         }
         Ok(ExecutionEnd::Stopped) => {
             show.note(&format!(
-                "Stopped; every finished run is in {}. Go on with: {how}",
+                "Stopped; all completed runs are in {}. Resume with: {how}",
                 out.display()
             ));
-            return Ok(Outcome::Invalid);
+            return Ok(ExitOutcome::Invalid);
         }
         Err(error) => {
-            let kept =
-                format!("Every run that was kept is in {}. Go on with: {how}", out.display());
+            let kept = format!("All completed runs are in {}. Resume with: {how}", out.display());
             return Err(error.with_note(&kept).into());
         }
     }
     let runs = runs_of(&file, &execution)?;
     let valid = runs.iter().filter(|run| !run.is_trial()).all(Run::valid);
-    // The results are shown even if the file could not be told that they are all.
-    tell(args, execution, runs, (out, html), report::terminal::runs, show)?;
+    // The results are shown even if the file could not be marked as finished.
+    print_results(args, execution, runs, (out, html), report::terminal::runs, show)?;
     closed?;
-    Ok(if valid { Outcome::Done } else { Outcome::Invalid })
+    Ok(if valid { ExitOutcome::Done } else { ExitOutcome::Invalid })
 }
 
-/// What a study that has ended came to: its runs as `shown`, then its answers, which whoever asked
-/// looks for last; and its page.
-pub fn tell(
+/// Prints the results of a finished study: its runs as `shown`, then its answers; and writes its
+/// page.
+pub fn print_results(
     args: &args::Run,
     execution: Execution,
     runs: Vec<Run>,
     (out, html): (&Path, &Path),
     shown: impl Fn(&[(&Execution, &Run)], &Style) -> String,
-    show: &Show,
+    show: &Output,
 ) -> anyhow::Result<()> {
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
-        show.painted(&shown(&pairs, show.style()))?;
+        show.print_styled(&shown(&pairs, show.style()))?;
         for study in studies([&execution], &pairs) {
             show.print("")?;
-            show.painted(&report::terminal::study(&study, show.style()))?;
+            show.print_styled(&report::terminal::study(&study, show.style()))?;
         }
         show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
     }
-    files::write(html, report::html::page(&[(execution, runs)]).as_bytes())
+    output_files::write(html, report::html::page(&[(execution, runs)]).as_bytes())
 }
 
-/// The runs of an execution that are kept.
+/// The stored runs of an execution.
 pub fn runs_of(file: &ResultsFile, execution: &Execution) -> anyhow::Result<Vec<Run>> {
     let mut runs = file.runs(&RunFilter::all())?;
     runs.retain(|run| run.execution == execution.id);
     Ok(runs)
 }
 
-/// The results file, this invocation in it, and what of it is done already. `facts` are kept of an
-/// execution that begins.
+/// Opens the results file: with its execution and the ordinals that are done already. `facts` are
+/// added to a new execution.
 pub fn open(
     args: &args::Run,
     plan: &Plan,
     out: &Path,
-    seen: &KnobEffects,
+    effects: &KnobEffects,
     facts: &[Fact],
 ) -> anyhow::Result<(ResultsFile, Execution, BTreeSet<u32>)> {
     let place = out.display();
     if out.exists() {
         let mut file = ResultsFile::open_or_create(out)?;
         let executions = file.executions()?;
-        // A kill right after the file was made leaves it without a word of what was to run.
+        // A kill right after the file was created leaves it without an execution.
         let begun = !executions.is_empty();
-        if begun && !args.resume {
+        if resumable && !args.resume {
             return Err(request(format!(
-                "{place} is there already; go on with --resume, or name another --out"
+                "{place} exists already; continue with --resume, or name another --out"
             )));
         }
-        if let Some(mut execution) = to_resume(executions) {
-            check_the_same(&execution, plan, out, seen)?;
+        if let Some(mut execution) = execution_to_resume(executions) {
+            check_unchanged(&execution, plan, out, effects)?;
             study::check_directories(plan)?;
             if execution.finished_at.take().is_some() {
-                file.go_on(&execution.id)?;
+                file.reopen(&execution.id)?;
                 execution.notes.clear();
             }
-            let done = file.done(&execution.id)?;
+            let done = file.finished_runs(&execution.id)?;
             file.reserve(plan.room())?;
             return Ok((file, execution, done));
         }
         study::check_directories(plan)?;
-        let execution = begin(&mut file, plan, seen, facts)?;
+        let execution = begin(&mut file, plan, effects, facts)?;
         return Ok((file, execution, BTreeSet::new()));
     }
     if args.resume {
-        return Err(request(format!("{place} is not there; leave out --resume to begin")));
+        return Err(request(format!("{place} does not exist; leave out --resume to begin")));
     }
     study::check_directories(plan)?;
-    files::make_room_for(out).map_err(|error| request(format!("{place}: {error}")))?;
+    output_files::create_parent(out).map_err(|error| request(format!("{place}: {error}")))?;
     let mut file = ResultsFile::create(out)?;
-    let execution = begin(&mut file, plan, seen, facts)?;
+    let execution = begin(&mut file, plan, effects, facts)?;
     Ok((file, execution, BTreeSet::new()))
 }
 
-/// What a resumed study has done already.
-fn done_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
+/// The ordinals that a resumed study has done already.
+fn finished_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
     if !args.resume {
         return Ok(BTreeSet::new());
     }
     let file = ResultsFile::read(out)?;
-    let begun = to_resume(file.executions()?);
-    Ok(begun.map(|execution| file.done(&execution.id)).transpose()?.unwrap_or_default())
+    let begun = execution_to_resume(file.executions()?);
+    Ok(resumable
+        .map(|execution| file.finished_runs(&execution.id))
+        .transpose()?
+        .unwrap_or_default())
 }
 
-/// Which of a file's executions `--resume` goes on with: the last that has not ended, else the
-/// last. One that has ended may have dropped repeats; if it has not, it may have been killed before
-/// its report was written.
-fn to_resume(mut executions: Vec<Execution>) -> Option<Execution> {
+/// The execution that `--resume` continues: the last unfinished one, else the last. A finished one
+/// may have dropped repeats, or been killed before its report was written.
+fn execution_to_resume(mut executions: Vec<Execution>) -> Option<Execution> {
     let unfinished = executions.iter().rposition(|execution| execution.finished_at.is_none());
     match unfinished {
         Some(at) => Some(executions.swap_remove(at)),
@@ -226,33 +227,33 @@ fn to_resume(mut executions: Vec<Execution>) -> Option<Execution> {
 fn begin(
     file: &mut ResultsFile,
     plan: &Plan,
-    seen: &KnobEffects,
+    effects: &KnobEffects,
     facts: &[Fact],
 ) -> anyhow::Result<Execution> {
-    let mut execution = study::execution(plan, std::env::args().collect(), seen);
+    let mut execution = study::execution(plan, std::env::args().collect(), effects);
     execution.machine.facts.extend_from_slice(facts);
-    // First, so that a disk without that much leaves nothing begun.
+    // Reserved first, so that a full disk leaves no execution behind.
     file.reserve(plan.room())?;
     file.begin(&execution)?;
     Ok(execution)
 }
 
-/// The execution that `--resume` goes on with, if there is one.
-pub fn begun(out: &Path) -> anyhow::Result<Option<Execution>> {
-    Ok(to_resume(ResultsFile::read(out)?.executions()?))
+/// The execution that `--resume` continues, if there is one.
+pub fn resumable(out: &Path) -> anyhow::Result<Option<Execution>> {
+    Ok(execution_to_resume(ResultsFile::read(out)?.executions()?))
 }
 
-/// What was begun is what is asked now, on the same machine.
-fn check_the_same(
+/// Checks that plan, machine and version are those of the execution.
+fn check_unchanged(
     execution: &Execution,
     plan: &Plan,
     out: &Path,
-    seen: &KnobEffects,
+    effects: &KnobEffects,
 ) -> anyhow::Result<()> {
     let planned: Vec<_> = plan.steps().map(|(_, step)| step.planned()).collect();
     let changed = if execution.plan != planned {
         "with another plan (the study, its --scale or a --set has changed)"
-    } else if execution.machine.id != study::execution(plan, Vec::new(), seen).machine.id {
+    } else if execution.machine.id != study::execution(plan, Vec::new(), effects).machine.id {
         "on another machine"
     } else if execution.version != env!("CARGO_PKG_VERSION") {
         "by another version of kvmeter"
@@ -260,10 +261,10 @@ fn check_the_same(
         return Ok(());
     };
     let place = out.display();
-    Err(request(format!("{place}: it was begun {changed}; start anew with another --out")))
+    Err(request(format!("{place}: it was begun {changed}; start again with another --out")))
 }
 
-/// The command that goes on, ready to be pasted into a shell.
+/// The command that resumes, quoted for a shell.
 pub fn resume_hint(args: &args::Run, out: &Path) -> String {
     let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
     words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
@@ -283,7 +284,7 @@ pub fn resume_hint(args: &args::Run, out: &Path) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use analyse::search::{Conclusion, Ended, SearchRequest, Trial};
+use analyse::search::{RateTrial, SearchConclusion, SearchEnd, SearchRequest};
 use analyse::slo::Objective;
 use model::{Rate, Span};
 use record::Execution;
@@ -8,105 +8,107 @@ use study::knobs::KnobEffects;
 use study::{LoadOptions, Plan, RateSearch, SearchResult, ServerTiming};
 
 use crate::args;
-use crate::exit::{Outcome, request};
+use crate::exit::{ExitOutcome, request};
 use crate::flags;
-use crate::found::{Searching, disturbance, object};
 use crate::interrupt::stop_flag;
-use crate::kept::Kept;
-use crate::show::Show;
+use crate::output::Output;
+use crate::results_target::ResultsTarget;
+use crate::search_progress::{SearchProgress, disturbance, object};
 
-/// Each trial lets connections and caches come to themselves for so long.
+/// The default warm-up of a trial.
 const WARM_UP: Span = Span(Duration::from_millis(500));
 
-pub fn run(args: &args::Search, show: &Show) -> anyhow::Result<Outcome> {
-    let search = asked(args)?;
+pub fn run(args: &args::Search, show: &Output) -> anyhow::Result<ExitOutcome> {
+    let search = rate_search(args)?;
     let plan = search.plan()?;
     search.knobs.plan(&plan.probes.root)?;
     study::check_directories(&plan)?;
     let levels = &search.knobs;
-    args.machine.recorded.under(levels, show, |seen| measure(args, &search, &plan, seen, show))
+    args.machine
+        .recorded
+        .with_knobs(levels, show, |effects| measure(args, &search, &plan, effects, show))
 }
 
 fn measure(
     args: &args::Search,
     search: &RateSearch,
     plan: &Plan,
-    seen: &KnobEffects,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
-    let execution = study::execution(plan, std::env::args().collect(), seen);
-    let mut kept = Kept::open(args.out.clone(), plan)?;
+    effects: &KnobEffects,
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    let execution = study::execution(plan, std::env::args().collect(), effects);
+    let mut results = ResultsTarget::open(args.out.clone(), plan)?;
 
     let stop = stop_flag()?;
-    let mut watch = Searching::new(show.bar(std::iter::empty()), search);
-    let mut keep = |run: &record::Run| kept.keep(&execution, run, show);
-    let found = search.run(&execution, &mut keep, &mut watch, &stop, seen);
+    let mut watch = SearchProgress::new(show.bar(std::iter::empty()), search);
+    let mut keep = |run: &record::Run| results.keep(&execution, run, show);
+    let result = search.run(&execution, &mut keep, &mut watch, &stop, effects);
     watch.finish();
-    let mut found = found?;
-    let fault = found.fault.take();
-    let whole = fault.is_none() && found.conclusion.ended != Ended::Stopped;
-    let finished = if whole { kept.finish(&execution) } else { Ok(()) };
-    print(args, show, search, &execution, &found)?;
-    if let (Some(path), false) = (kept.place(), found.tried.is_empty()) {
-        show.note(&format!("kept in {}", path.display()));
+    let mut result = result?;
+    let fault = result.fault.take();
+    let whole = fault.is_none() && result.conclusion.end != SearchEnd::Stopped;
+    let finished = if whole { results.finish(&execution) } else { Ok(()) };
+    print(args, show, search, &execution, &result)?;
+    if let (Some(path), false) = (results.path(), result.tried.is_empty()) {
+        show.note(&format!("stored in {}", path.display()));
     }
-    if let Some(words) = disturbance(&found) {
+    if let Some(words) = disturbance(&result) {
         show.note(&words);
     }
     finished?;
     match fault {
         Some(fault) => Err(fault.into()),
-        None => Ok(outcome(&found.conclusion)),
+        None => Ok(outcome(&result.conclusion)),
     }
 }
 
-/// A client that was the limit, or a machine that was busy, has found nothing of the server.
-fn outcome(conclusion: &Conclusion) -> Outcome {
+/// A search that was limited by the client or disturbed has no result for the server.
+fn outcome(conclusion: &SearchConclusion) -> ExitOutcome {
     let about_the_server =
-        !matches!(conclusion.ended, Ended::Client | Ended::Disturbed | Ended::Stopped);
+        !matches!(conclusion.end, SearchEnd::Client | SearchEnd::Disturbed | SearchEnd::Stopped);
     match about_the_server && conclusion.rate_ops_s.is_some() {
-        true => Outcome::Done,
-        false => Outcome::Invalid,
+        true => ExitOutcome::Done,
+        false => ExitOutcome::Invalid,
     }
 }
 
 fn print(
     args: &args::Search,
-    show: &Show,
+    show: &Output,
     search: &RateSearch,
     execution: &Execution,
-    found: &SearchResult,
+    result: &SearchResult,
 ) -> anyhow::Result<()> {
     if args.json {
-        return show.json(&object(search, execution, found));
+        return show.json(&object(search, execution, result));
     }
-    if !found.tried.is_empty() {
-        let trials: Vec<&Trial> = found.tried.iter().map(|tried| &tried.trial).collect();
+    if !result.tried.is_empty() {
+        let trials: Vec<&RateTrial> = result.tried.iter().map(|tried| &tried.trial).collect();
         let title = format!("Trials of {} on {}", search.name, search.store.scheme);
         let table = report::tables::trials(&title, &trials);
-        show.painted(&report::terminal::table(&table, show.style()))?;
+        show.print_styled(&report::terminal::table(&table, show.style()))?;
     }
-    show.print(&format!("\n{}", found.conclusion.words))
+    show.print(&format!("\n{}", result.conclusion.summary))
 }
 
-fn asked(args: &args::Search) -> anyhow::Result<RateSearch> {
+fn rate_search(args: &args::Search) -> anyhow::Result<RateSearch> {
     let (store, server) = args.load.store(&args.store)?;
     let workload = args.workload.spec()?;
     if workload.is_load() && args.workload.mix.is_none() {
         return Err(request(format!(
-            "--workload {}: a load has no rate to search for; name a workload that asks",
+            "--workload {}: a load has no rate to search for; name another workload",
             args.workload.preset
         )));
     }
-    let preset = args.workload.known();
+    let preset = args.workload.preset_spec();
     let usual = preset.and_then(|preset| preset.slo);
     let objective: Objective = match (&args.slo, usual) {
         (Some(given), _) => given.clone(),
         (None, Some(usual)) => usual.parse()?,
         (None, None) => {
             return Err(request(format!(
-                "--slo is missing, and the workload {} has none of its own; say what latency has \
-                 to keep, as in --slo 'p99<1ms'",
+                "--slo is missing, and the workload {} has none of its own; give a latency \
+                 objective, as in --slo 'p99<1ms'",
                 args.workload.preset
             )));
         }
@@ -120,13 +122,13 @@ fn asked(args: &args::Search) -> anyhow::Result<RateSearch> {
     if args.time.0.is_zero() {
         return Err(request("--time: must be more than zero"));
     }
-    // The rate of a trial is not known yet; all that is asked with it is.
-    let wish = args.load.wish(Some(Rate(1.0)), preset.and_then(|preset| preset.arrivals));
-    let wish = LoadOptions { warm_up: wish.warm_up.or(Some(WARM_UP)), ..wish };
-    let mut manner = flags::manner(&wish, args.load.agents.machines())?;
+    // The rate of a trial is not known yet; all other options are.
+    let options = args.load.options(Some(Rate(1.0)), preset.and_then(|preset| preset.arrivals));
+    let wish = LoadOptions { warm_up: options.warm_up.or(Some(WARM_UP)), ..options };
+    let mut config = flags::load_config(&wish, args.load.agents.machines())?;
     if args.load.server_latency.is_none() {
-        // Looking inside the server takes some of the rate that is searched for.
-        manner.server_timing = ServerTiming::Off;
+        // Timing inside the server would lower the rate.
+        config.server_timing = ServerTiming::Off;
     }
     let rate = |rate: Option<Rate>| rate.map(|Rate(rate)| rate);
     Ok(RateSearch {
@@ -134,7 +136,7 @@ fn asked(args: &args::Search) -> anyhow::Result<RateSearch> {
         server,
         name: args.workload.name(),
         workload,
-        load_config: manner,
+        load_config: config,
         objective,
         request: SearchRequest {
             hint: None,
@@ -144,7 +146,7 @@ fn asked(args: &args::Search) -> anyhow::Result<RateSearch> {
             trials: args.trials,
         },
         time: args.time.0,
-        agents: args.load.agents.wanted(None)?,
+        agents: args.load.agents.config(None)?,
         probes: args.machine.probes()?,
         knobs: args.machine.levels()?,
         most_time: args.max_time.map(|Span(most)| most),

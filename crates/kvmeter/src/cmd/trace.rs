@@ -1,4 +1,4 @@
-//! What is in a trace, without a store.
+//! The content of a trace.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use report::format;
 use workload::trace::{TraceReader, TraceSummary};
 
 use crate::args::Bench;
-use crate::exit::{Outcome, request};
-use crate::show::Show;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
 
-/// Reads the trace, or as much of it as would be replayed, and says what it asks for.
-pub fn describe(file: &Path, args: &Bench, show: &Show) -> anyhow::Result<Outcome> {
+/// Reads the trace, or the part that would be replayed, and summarises its requests.
+pub fn describe(file: &Path, args: &Bench, show: &Output) -> anyhow::Result<ExitOutcome> {
     let most = args.ops.map(|ops| ops.0);
     let summary = TraceReader::open(file)
         .and_then(|trace| trace.summary(most))
@@ -26,11 +26,11 @@ pub fn describe(file: &Path, args: &Bench, show: &Show) -> anyhow::Result<Outcom
         true => show.json(&object(file, &summary))?,
         false => show.print(&table(file, &summary))?,
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
-/// Says that a line was skipped, which is no request.
-pub fn note_header(file: &Path, header: Option<&str>, show: &Show) {
+/// Notes that the header was skipped.
+pub fn note_header(file: &Path, header: Option<&str>, show: &Output) {
     if let Some(header) = header {
         show.note(&format!("{}:1: skipped, it names the fields: `{header}`", file.display()));
     }
@@ -60,7 +60,7 @@ fn object(file: &Path, summary: &TraceSummary) -> serde_json::Value {
 }
 
 fn table(file: &Path, summary: &TraceSummary) -> String {
-    let asked: Vec<String> = summary
+    let operations: Vec<String> = summary
         .by_op
         .iter()
         .filter(|(_, count)| **count > 0)
@@ -72,7 +72,7 @@ fn table(file: &Path, summary: &TraceSummary) -> String {
     let rows = [
         ("trace", format!("{}{part}", file.display())),
         ("requests", format::count_short(summary.requests as f64)),
-        ("asked", asked.join(", ")),
+        ("asked", operations.join(", ")),
         ("distinct keys", format!("about {}", format::count_short(summary.distinct_keys))),
         ("mean key", format::bytes(summary.mean_key_size)),
         ("mean value", format::bytes(summary.mean_value_size)),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{Place, Said, said};
+use crate::tool::{CommandOutput, Place, command_output};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const SECRET: &str = "KVMETER_TEST_PASSWORD";
@@ -123,9 +123,9 @@ impl Net {
         self.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args)
     }
 
-    fn bench(&self, more: &[&str]) -> Said {
+    fn bench(&self, more: &[&str]) -> CommandOutput {
         let all = [&["--agent-token-file", "token"], more].concat();
-        said(self.bench_command(&all).output().unwrap())
+        command_output(self.bench_command(&all).output().unwrap())
     }
 }
 
@@ -188,19 +188,19 @@ impl Drop for Process {
 
 fn value(run: &Value, signal: &str) -> f64 {
     let readings = run["readings"].as_array().unwrap();
-    let found = readings.iter().find(|reading| reading["signal"] == signal);
-    let found = found.unwrap_or_else(|| panic!("{signal} was not read"));
-    found["answer"]["value"].as_f64().unwrap_or_else(|| panic!("{signal}: {found}"))
+    let json = readings.iter().find(|reading| reading["signal"] == signal);
+    let json = json.unwrap_or_else(|| panic!("{signal} was not read"));
+    json["answer"]["value"].as_f64().unwrap_or_else(|| panic!("{signal}: {json}"))
 }
 
 #[test]
-fn two_agents_load_one_server_and_nothing_is_lost_on_the_way() {
+fn two_agents_load_one_server_without_loss() {
     let Some(net) = Net::new() else { return };
     let (_server, agents) = (net.memcached(), net.agents());
     let more = ["--workload", "ycsb-a", "--ops", "20001", "--threads", "3"];
-    let said = net.bench(&more);
-    assert_eq!(said.code, 0, "{said:#?}");
-    let run = said.json();
+    let result = net.bench(&more);
+    assert_eq!(result.code, 0, "{result:#?}");
+    let run = result.json();
     assert_eq!(run["operations"], 20_001, "{}", run["invalid_because"]);
     assert_eq!(run["threads"], 3);
     let counts = ["read", "update"].map(|op| run["latency_us"][op]["count"].as_f64().unwrap());
@@ -221,7 +221,7 @@ fn two_agents_load_one_server_and_nothing_is_lost_on_the_way() {
     // The same operations as one client asks.
     let alone = ["bench", SERVER, "--records", "2k", "--json"];
     let mut alone = net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &alone);
-    let alone = crate::tool::said(alone.args(more).output().unwrap()).json();
+    let alone = crate::tool::result(alone.args(more).output().unwrap()).json();
     assert_eq!(run["stream"]["fingerprint"], alone["stream"]["fingerprint"]);
     assert_eq!(run["stream"]["asked"], alone["stream"]["asked"]);
 }
@@ -257,9 +257,9 @@ fn an_agent_that_is_killed_makes_the_run_invalid_and_frees_the_other() {
     second.until("taken by ");
     std::thread::sleep(Duration::from_secs(3));
     second.kill();
-    let said = said(bench.wait_with_output().unwrap());
-    assert_eq!(said.code, 1, "{said:#?}");
-    let run = said.json();
+    let result = command_output(bench.wait_with_output().unwrap());
+    assert_eq!(result.code, 1, "{result:#?}");
+    let run = result.json();
     assert_eq!(run["valid"], false);
     let why = run["invalid_because"].to_string();
     assert!(why.contains("agent 192.0.2.2:9377 was lost: "), "{why}");
@@ -271,13 +271,13 @@ fn an_agent_that_is_killed_makes_the_run_invalid_and_frees_the_other() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_the_way_out() {
+fn mistakes_with_agents_are_refused_with_a_way_out() {
     let Some(net) = Net::new() else { return };
     let agents = net.agents();
     let refused = |command: &mut Command, words: &[&str]| {
-        let said = said(command.output().unwrap());
-        assert_eq!(said.code, 2, "{said:#?}");
-        words.iter().for_each(|word| assert!(said.err.contains(word), "{word}: {}", said.err));
+        let result = command_output(command.output().unwrap());
+        assert_eq!(result.code, 2, "{result:#?}");
+        words.iter().for_each(|word| assert!(result.err.contains(word), "{word}: {}", result.err));
     };
     let _server = net.memcached();
     refused(&mut net.bench_command(&[]), &["agents need a secret", "--agent-token-file"]);
@@ -315,11 +315,11 @@ fn an_agents_secrets_are_used_where_it_allows_it_only() {
         let agents = ["--agents", AGENTS, "--agent-token-file", "token", "--threads", "2"];
         let args = [&args[..], &agents].concat();
         let mut command = net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args);
-        said(command.env(SECRET, PASSWORD).output().unwrap())
+        command_output(command.env(SECRET, PASSWORD).output().unwrap())
     };
     let refused = |words: &str| {
-        let said = bench();
-        assert!(said.code != 0 && said.err.contains(words), "{words}: {said:#?}");
+        let result = bench();
+        assert!(result.code != 0 && result.err.contains(words), "{words}: {result:#?}");
     };
     let agents = net.agents();
     refused(&format!("--allow-env {SECRET}"));
@@ -328,12 +328,12 @@ fn an_agents_secrets_are_used_where_it_allows_it_only() {
     refused("--allow-server 192.0.2.3:6399");
     drop(agents);
     let _agents = net.agents_that_allow(&["--allow-env", SECRET, "--allow-server", HUB]);
-    let said = bench();
-    assert_eq!(said.code, 0, "{said:#?}");
+    let result = bench();
+    assert_eq!(result.code, 0, "{result:#?}");
 }
 
 #[test]
-fn an_agent_ends_cleanly_when_it_is_told_to() {
+fn an_agent_ends_cleanly_on_a_signal() {
     let Some(net) = Net::new() else { return };
     let [mut agent, _other] = net.agents();
     let id = agent.child.id().to_string();
@@ -342,7 +342,7 @@ fn an_agent_ends_cleanly_when_it_is_told_to() {
 }
 
 #[test]
-fn a_study_is_borne_by_agents() {
+fn a_study_runs_on_agents() {
     let Some(net) = Net::new() else { return };
     let (_server, _agents) = (net.memcached(), net.agents());
     let study = "name = \"spread\"\nsequence = [\"load\", \"ycsb-b\"]\n\
@@ -353,10 +353,10 @@ fn a_study_is_borne_by_agents() {
                  [agents]\nhosts = [\"192.0.2.1\", \"192.0.2.2\"]\ntoken_file = \"token\"\n";
     net.place.write("study.toml", study);
     let args = ["run", "study.toml", "--out", "s.sqlite", "--json"];
-    let said = said(net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args).output().unwrap());
+    let result = command_output(net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args).output().unwrap());
     let runs: Vec<Value> =
-        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(runs.len(), 2, "{said:#?}");
+        result.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(runs.len(), 2, "{result:#?}");
     assert_eq!(runs[0]["operations"], 2000, "each record was loaded once");
     assert_eq!(runs[1]["target_rate_ops_s"], 1000.0);
     for run in &runs {

@@ -164,7 +164,7 @@ fn mistakes_in_a_study_are_shown_in_their_place() {
 }
 
 #[test]
-fn no_output_is_the_end_of_an_input() {
+fn outputs_never_overwrite_inputs() {
     let place = Place::new();
     place.ok(&["bench", "null", "--ops", "10", "--out", "r.sqlite"]);
     place.refused(&["export", "r.sqlite", "--format", "csv", "--out", "r.sqlite"], &["--out"]);
@@ -181,7 +181,7 @@ fn no_output_is_the_end_of_an_input() {
 }
 
 #[test]
-fn directories_that_are_not_ours_are_left_alone() {
+fn foreign_directories_are_left_alone() {
     let place = Place::new();
     std::fs::create_dir(place.file("mine")).unwrap();
     place.write("mine/thesis.tex", "years of work");
@@ -196,7 +196,7 @@ fn directories_that_are_not_ours_are_left_alone() {
 }
 
 #[test]
-fn what_other_tools_and_shells_write_is_understood_or_told() {
+fn input_of_other_tools_is_understood_or_explained() {
     let place = Place::new();
     let name = format!("name = \"{}\"\nsequence = [\"load\"]\n[store.null]\n", "x".repeat(300));
     place.write("long.toml", &name);

@@ -17,46 +17,46 @@ fn a_bench_prints_one_object_with_all_that_was_measured() {
     let place = Place::new();
     for scheme in STORES {
         let store = format!("{scheme}:db-{scheme}");
-        let found = place.json(&bench(&store, &["--workload", "ycsb-b", "--time", "1s"]));
-        assert!(found["throughput_ops_s"].as_f64().unwrap() > 0.0, "{scheme}");
+        let json = place.json(&bench(&store, &["--workload", "ycsb-b", "--time", "1s"]));
+        assert!(json["throughput_ops_s"].as_f64().unwrap() > 0.0, "{scheme}");
         for op in ["read", "update"] {
             for key in ["mean", "p50", "p99", "p99_9", "max"] {
-                let value = found["latency_us"][op][key].as_f64();
+                let value = json["latency_us"][op][key].as_f64();
                 assert!(value.unwrap_or(0.0) > 0.0, "{scheme} {op} {key}: {value:?}");
             }
         }
-        assert!(found["cpu_s_per_mop"].as_f64().unwrap() > 0.0, "{scheme}");
-        let operations = found["operations"].as_u64().unwrap();
-        let reads = found["latency_us"]["read"]["count"].as_u64().unwrap();
-        let updates = found["latency_us"]["update"]["count"].as_u64().unwrap();
+        assert!(json["cpu_s_per_mop"].as_f64().unwrap() > 0.0, "{scheme}");
+        let operations = json["operations"].as_u64().unwrap();
+        let reads = json["latency_us"]["read"]["count"].as_u64().unwrap();
+        let updates = json["latency_us"]["update"]["count"].as_u64().unwrap();
         assert_eq!(reads + updates, operations, "{scheme}: every operation has a latency");
-        assert_eq!(found["verified"].as_u64(), Some(reads), "{scheme}: every read is verified");
-        assert_eq!(found["errors"], 0, "{scheme}");
-        assert_eq!(found["valid"], true, "{scheme}: {}", found["invalid_because"]);
-        assert_eq!(found["invalid_because"], Value::Array(vec![]));
-        assert_eq!(found["loop"], "closed");
-        assert!(found["store_version"].as_str().unwrap().chars().any(|c| c.is_ascii_digit()));
+        assert_eq!(json["verified"].as_u64(), Some(reads), "{scheme}: every read is verified");
+        assert_eq!(json["errors"], 0, "{scheme}");
+        assert_eq!(json["valid"], true, "{scheme}: {}", json["invalid_because"]);
+        assert_eq!(json["invalid_because"], Value::Array(vec![]));
+        assert_eq!(json["loop"], "closed");
+        assert!(json["store_version"].as_str().unwrap().chars().any(|c| c.is_ascii_digit()));
     }
 }
 
 #[test]
-fn values_as_long_as_a_store_takes_them_are_measured() {
+fn values_of_maximum_length_are_measured() {
     let place = Place::new();
     // One byte more is refused.
     let more = ["--value-size", "64342", "--ops", "2k", "--workload", "ycsb-a"];
-    let found = place.json(&bench("spill:db?segment=64KiB", &more));
-    assert_eq!((&found["errors"], &found["valid"]), (&Value::from(0), &Value::from(true)));
-    assert_eq!(found["operations"], 2000);
+    let json = place.json(&bench("spill:db?segment=64KiB", &more));
+    assert_eq!((&json["errors"], &json["valid"]), (&Value::from(0), &Value::from(true)));
+    assert_eq!(json["operations"], 2000);
 }
 
 #[test]
 fn null_measures_the_harness() {
     let place = Place::new();
-    let found = place.json(&bench("null", &["--workload", "ycsb-a", "--ops", "100k"]));
-    assert_eq!(found["operations"], 100_000);
-    assert!(found["harness"]["ns_per_op"].as_f64().unwrap() > 0.0);
-    assert_eq!(found["verified"], 0, "null gives nothing back that could be verified");
-    assert_eq!(found["valid"], true);
+    let json = place.json(&bench("null", &["--workload", "ycsb-a", "--ops", "100k"]));
+    assert_eq!(json["operations"], 100_000);
+    assert!(json["harness"]["ns_per_op"].as_f64().unwrap() > 0.0);
+    assert_eq!(json["verified"], 0, "null gives nothing back that could be verified");
+    assert_eq!(json["valid"], true);
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn a_run_states_the_skew_that_it_produced() {
             "1M",
             "--json",
         ];
-        let found = place.json(&args);
-        let skew = &found["stream"]["skew"];
+        let json = place.json(&args);
+        let skew = &json["stream"]["skew"];
         assert_eq!(skew["operations"], 1_000_000);
         // With a million records, 1 % of them are 10,000.
         assert_eq!(skew["top_1_percent"], skew["top_10000"]);
@@ -93,10 +93,10 @@ fn every_ycsb_workload_runs_in_turn_on_the_same_directory() {
     let place = Place::new();
     for workload in ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f", "ycsb-load"] {
         let args = bench("rocksdb:db", &["--workload", workload, "--ops", "2k", "--threads", "2"]);
-        let found = place.json(&args);
-        assert_eq!(found["errors"], 0, "{workload}: {}", found["failures"]);
-        assert_eq!(found["valid"], true, "{workload}: {}", found["invalid_because"]);
-        assert_eq!(found["operations"], 2000, "{workload}");
+        let json = place.json(&args);
+        assert_eq!(json["errors"], 0, "{workload}: {}", json["failures"]);
+        assert_eq!(json["valid"], true, "{workload}: {}", json["invalid_because"]);
+        assert_eq!(json["operations"], 2000, "{workload}");
     }
 }
 
@@ -107,8 +107,8 @@ fn spill_answers_every_ycsb_workload_from_data_much_larger_than_its_memory() {
     let place = Place::new();
     // An L0 takes some 1,000 of the 20,000 keys.
     let store = "spill:db?memory=64KiB&segment=1MiB";
-    let reading = |found: &Value, signal: &str| {
-        let readings = found["readings"].as_array().unwrap();
+    let reading = |json: &Value, signal: &str| {
+        let readings = json["readings"].as_array().unwrap();
         let reading = readings.iter().find(|reading| reading["signal"] == signal);
         reading.and_then(|reading| reading["answer"]["value"].as_f64()).unwrap_or(f64::NAN)
     };
@@ -130,11 +130,11 @@ fn spill_answers_every_ycsb_workload_from_data_much_larger_than_its_memory() {
             "--json",
             "--quiet",
         ];
-        let found = place.json(&args);
-        assert_eq!(found["errors"], 0, "{workload}: {}", found["failures"]);
-        assert_eq!(found["valid"], true, "{workload}: {}", found["invalid_because"]);
-        let count = |op: &str| found["latency_us"][op]["count"].as_u64().unwrap_or(0);
-        let verified = found["verified"].as_u64().unwrap();
+        let json = place.json(&args);
+        assert_eq!(json["errors"], 0, "{workload}: {}", json["failures"]);
+        assert_eq!(json["valid"], true, "{workload}: {}", json["invalid_because"]);
+        let count = |op: &str| json["latency_us"][op]["count"].as_u64().unwrap_or(0);
+        let verified = json["verified"].as_u64().unwrap();
         if workload == "e" {
             assert!(verified > count("scan"), "{workload}: every record of a scan is verified");
         } else {
@@ -142,16 +142,16 @@ fn spill_answers_every_ycsb_workload_from_data_much_larger_than_its_memory() {
             assert_eq!(verified, read, "{workload}: every read is verified");
         }
         if workload == "load" {
-            assert_eq!((found["phase"].as_str(), count("insert")), (Some("load"), 20_000));
+            assert_eq!((json["phase"].as_str(), count("insert")), (Some("load"), 20_000));
         } else {
-            assert_eq!(found["operations"], 40_000, "{workload}");
+            assert_eq!(json["operations"], 40_000, "{workload}");
         }
         if ["load", "a", "f"].contains(&workload) {
-            let merges = reading(&found, "store.spills");
+            let merges = reading(&json, "store.spills");
             assert!(merges > 5.0, "{workload}: {merges} merges");
         }
         if ["a", "f"].contains(&workload) {
-            let collected = reading(&found, "store.collected.segments");
+            let collected = reading(&json, "store.collected.segments");
             assert!(collected > 0.0, "{workload}: {collected} segments were collected");
         }
     }
@@ -163,16 +163,21 @@ fn loaded_data_is_used_again_unless_it_is_other_data() {
     let told = |more: &[&str]| {
         let mut args = vec!["bench", "lmdb:db", "--records", "2k", "--ops", "1k"];
         args.extend(more);
-        let said = place.run(&args);
-        assert_eq!(said.code, 0, "{said:#?}");
-        said.err
+        let result = place.run(&args);
+        assert_eq!(result.code, 0, "{result:#?}");
+        result.err
     };
     assert!(told(&[]).contains("loading 2k records"));
-    assert!(told(&[]).contains("using the data that is there"));
+    assert!(told(&[]).contains("reusing the loaded data"));
     assert!(told(&["--value-size", "500"]).contains("holds other data"));
-    assert!(told(&["--value-size", "500", "--workload", "ycsb-d"]).contains("using the data"));
+    assert!(
+        told(&["--value-size", "500", "--workload", "ycsb-d"]).contains("reusing the loaded data")
+    );
     assert!(told(&["--value-size", "500"]).contains("has added records"));
-    assert!(told(&["--value-size", "500", "--mix", "read=1,delete=1"]).contains("using the data"));
+    assert!(
+        told(&["--value-size", "500", "--mix", "read=1,delete=1"])
+            .contains("reusing the loaded data")
+    );
     assert!(told(&["--value-size", "500"]).contains("no complete data"));
 }
 
@@ -180,12 +185,12 @@ fn loaded_data_is_used_again_unless_it_is_other_data() {
 fn options_that_shape_the_data_are_what_the_data_was_written_with() {
     let place = Place::new();
     let told = |store: &str| {
-        let said = place.run(&["bench", store, "--records", "2k", "--ops", "1k"]);
-        assert_eq!(said.code, 0, "{said:#?}");
-        said.err
+        let result = place.run(&["bench", store, "--records", "2k", "--ops", "1k"]);
+        assert_eq!(result.code, 0, "{result:#?}");
+        result.err
     };
     told("rocksdb:db");
-    assert!(told("rocksdb:db?cache=1MiB").contains("using the data"));
+    assert!(told("rocksdb:db?cache=1MiB").contains("reusing the loaded data"));
     assert!(told("rocksdb:db?compression=zstd").contains("loading"));
     assert!(told("rocksdb:db?compression=zstd&bloom_bits=10").contains("loading"));
 }
@@ -193,20 +198,20 @@ fn options_that_shape_the_data_are_what_the_data_was_written_with() {
 #[test]
 fn a_mix_of_inserts_adds_to_the_data() {
     let place = Place::new();
-    let found = place.json(&bench("lmdb:db", &["--mix", "insert=1", "--ops", "3k"]));
-    assert_eq!(found["phase"], "measure");
-    assert_eq!(found["operations"], 3000);
-    let found = place.json(&bench("lmdb:load", &["--workload", "ycsb-load"]));
-    assert_eq!((found["phase"].as_str(), found["operations"].as_u64()), (Some("load"), Some(2000)));
+    let json = place.json(&bench("lmdb:db", &["--mix", "insert=1", "--ops", "3k"]));
+    assert_eq!(json["phase"], "measure");
+    assert_eq!(json["operations"], 3000);
+    let json = place.json(&bench("lmdb:load", &["--workload", "ycsb-load"]));
+    assert_eq!((json["phase"].as_str(), json["operations"].as_u64()), (Some("load"), Some(2000)));
 }
 
 #[test]
-fn the_same_seed_asks_the_same_whatever_the_threads() {
+fn the_same_seed_issues_the_same_operations_for_any_threads() {
     let place = Place::new();
     let fingerprint = |threads: &str, seed: &str| {
         let more = ["--workload", "ycsb-d", "--ops", "20001", "--threads", threads, "--seed", seed];
-        let found = place.json(&bench("null", &more));
-        (found["stream"]["fingerprint"].clone(), found["stream"]["asked"]["insert"].clone())
+        let json = place.json(&bench("null", &more));
+        (json["stream"]["fingerprint"].clone(), json["stream"]["asked"]["insert"].clone())
     };
     let alone = fingerprint("1", "7");
     assert!(alone.0.is_string() && alone.1.as_u64() > Some(0), "{alone:?}");
@@ -216,17 +221,17 @@ fn the_same_seed_asks_the_same_whatever_the_threads() {
 }
 
 #[test]
-fn an_open_loop_tells_response_and_service_apart() {
+fn an_open_loop_separates_response_and_service_time() {
     let place = Place::new();
     let more = ["--rate", "2k", "--arrivals", "poisson", "--time", "1s"];
-    let found = place.run(&bench("lmdb:db", &more)).json();
-    assert_eq!(found["loop"], "open");
-    assert_eq!(found["target_rate_ops_s"], 2000.0);
-    assert_eq!(found["arrivals"], "poisson");
-    let response = found["latency_us"]["read"]["mean"].as_f64().unwrap();
-    let service = found["service_us"]["read"]["mean"].as_f64().unwrap();
+    let json = place.run(&bench("lmdb:db", &more)).json();
+    assert_eq!(json["loop"], "open");
+    assert_eq!(json["target_rate_ops_s"], 2000.0);
+    assert_eq!(json["arrivals"], "poisson");
+    let response = json["latency_us"]["read"]["mean"].as_f64().unwrap();
+    let service = json["service_us"]["read"]["mean"].as_f64().unwrap();
     assert!(response >= service, "{response} {service}");
-    assert_eq!(found["latency_us"]["read"]["count"], found["service_us"]["read"]["count"]);
+    assert_eq!(json["latency_us"]["read"]["count"], json["service_us"]["read"]["count"]);
 }
 
 #[test]
@@ -234,15 +239,15 @@ fn operations_of_an_open_loop_are_the_time_in_which_they_are_due() {
     let place = Place::new();
     let more = ["--rate", "1k", "--ops", "300", "--time", "20s", "--threads", "3"];
     // A busy machine may make the client late, which is not what is looked at here.
-    let found = place.run(&bench("null", &more)).json();
-    let operations = found["operations"].as_u64().unwrap();
+    let json = place.run(&bench("null", &more)).json();
+    let operations = json["operations"].as_u64().unwrap();
     assert!((297..=303).contains(&operations), "{operations}");
-    let seconds = found["seconds"].as_f64().unwrap();
+    let seconds = json["seconds"].as_f64().unwrap();
     assert!((0.29..5.0).contains(&seconds), "{seconds}");
 }
 
 #[test]
-fn a_bench_that_is_stopped_leaves_its_data_as_it_says() {
+fn a_stopped_bench_leaves_consistent_data() {
     let place = Place::new();
     place.ok(&bench("lmdb:db", &["--ops", "100"]));
     for workload in [&["--workload", "ycsb-d"][..], &["--mix", "read=1,delete=1"]] {
@@ -256,43 +261,43 @@ fn a_bench_that_is_stopped_leaves_its_data_as_it_says() {
         let id = child.id().to_string();
         let status = std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
         assert!(status.success());
-        let said = crate::tool::said(child.wait_with_output().unwrap());
-        assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:#?}");
-        let found = place.json(&bench("lmdb:db", &["--ops", "2k", "--workload", "ycsb-d"]));
-        assert_eq!(found["errors"], 0, "{}", found["failures"]);
+        let result = crate::tool::result(child.wait_with_output().unwrap());
+        assert_eq!((result.code, result.out.as_str()), (1, ""), "{result:#?}");
+        let json = place.json(&bench("lmdb:db", &["--ops", "2k", "--workload", "ycsb-d"]));
+        assert_eq!(json["errors"], 0, "{}", json["failures"]);
     }
 }
 
 #[test]
-fn a_window_after_a_warm_up_holds_the_operations_that_were_asked_for() {
+fn a_window_after_a_warm_up_has_the_requested_operations() {
     let place = Place::new();
     let more = ["--warm-up", "200ms", "--ops", "1000", "--threads", "3", "--think", "1ms"];
-    let found = place.json(&bench("null", &more));
-    assert_eq!(found["operations"], 1000);
-    let drawn = found["stream"]["operations_drawn"].as_u64().unwrap();
+    let json = place.json(&bench("null", &more));
+    assert_eq!(json["operations"], 1000);
+    let drawn = json["stream"]["operations_drawn"].as_u64().unwrap();
     assert!(drawn > 1000, "the warm-up is of the same stream");
     // Three threads that pause for a millisecond each: 3,000 a second at the most.
-    let rate = found["throughput_ops_s"].as_f64().unwrap();
+    let rate = json["throughput_ops_s"].as_f64().unwrap();
     assert!(rate < 3000.0, "{rate}");
 }
 
 #[test]
 fn a_rate_that_cannot_be_held_is_invalid_and_exits_with_1() {
     let place = Place::new();
-    let said = place.run(&bench("null", &["--rate", "1G", "--time", "300ms"]));
-    assert_eq!(said.code, 1, "{}", said.err);
-    let found = said.json();
-    assert_eq!(found["valid"], false);
-    let words = found["invalid_because"].to_string();
+    let result = place.run(&bench("null", &["--rate", "1G", "--time", "300ms"]));
+    assert_eq!(result.code, 1, "{}", result.err);
+    let json = result.json();
+    assert_eq!(json["valid"], false);
+    let words = json["invalid_because"].to_string();
     assert!(words.contains("rate was not achieved"), "{words}");
 }
 
 #[test]
 fn repeats_are_an_array() {
     let place = Place::new();
-    let found = place.json(&bench("null", &["--ops", "1k", "--repeat", "3"]));
+    let json = place.json(&bench("null", &["--ops", "1k", "--repeat", "3"]));
     let repeats: Vec<&Value> =
-        found.as_array().unwrap().iter().map(|run| &run["settings"]["repeat"]).collect();
+        json.as_array().unwrap().iter().map(|run| &run["settings"]["repeat"]).collect();
     assert_eq!(repeats, ["1", "2", "3"]);
 }
 

@@ -89,12 +89,12 @@ fn runs(place: &Place) -> Vec<Value> {
 
 fn reading<'a>(run: &'a Value, signal: &str) -> &'a Value {
     let readings = run["readings"].as_array().unwrap();
-    let found = readings.iter().find(|reading| reading["signal"] == signal);
-    found.unwrap_or_else(|| panic!("{signal}: {run:#}"))
+    let json = readings.iter().find(|reading| reading["signal"] == signal);
+    json.unwrap_or_else(|| panic!("{signal}: {run:#}"))
 }
 
 #[test]
-fn slips_are_told_at_their_place_before_anything_starts() {
+fn mistakes_are_refused_at_their_place_before_anything_starts() {
     let place = Place::new();
     let flow = |keys: &str| format!("name = \"s\"\n[micro.flow]\n{keys}\n");
     let cases: Vec<(String, Vec<&str>)> = vec![
@@ -256,7 +256,7 @@ fn probes_stand_around_the_window_of_a_microbenchmark() {
 }
 
 #[test]
-fn after_kill_9_a_study_of_microbenchmarks_goes_on() {
+fn a_study_of_microbenchmarks_resumes_after_kill_9() {
     let place = Place::new();
     place.write("s.toml", STUDY);
     let args = ["run", "s.toml", "--out", "out.sqlite", "--set", "repeats=6"];
@@ -276,7 +276,7 @@ fn after_kill_9_a_study_of_microbenchmarks_goes_on() {
 }
 
 #[test]
-fn a_simulation_says_everywhere_that_it_is_one() {
+fn simulations_are_marked_everywhere() {
     let place = Place::new();
     place.write("s.toml", SIMULATION);
     let text = place.ok(&["run", "s.toml", "--out", "out.sqlite"]);
@@ -312,7 +312,7 @@ fn a_simulation_says_everywhere_that_it_is_one() {
 }
 
 #[test]
-fn several_processes_of_a_server_are_asked_together() {
+fn several_server_processes_are_loaded_together() {
     if server::launch::installed(server::launch::program("memcached").unwrap()).is_err() {
         eprintln!("skipped: memcached is not installed");
         return;

@@ -5,22 +5,22 @@ use serde_json::Value;
 use crate::tool::Place;
 
 fn near(value: &Value, wanted: f64, within: f64) {
-    let found = value.as_f64().unwrap_or_else(|| panic!("{value} for {wanted}"));
-    assert!((found - wanted).abs() <= within, "{found} for {wanted}");
+    let json = value.as_f64().unwrap_or_else(|| panic!("{value} for {wanted}"));
+    assert!((json - wanted).abs() <= within, "{json} for {wanted}");
 }
 
 fn find<'v>(all: &'v Value, key: &str, wanted: &str) -> &'v Value {
-    let found = all.as_array().unwrap().iter().find(|one| one[key] == wanted);
-    found.unwrap_or_else(|| panic!("no {key} {wanted} in {all}"))
+    let json = all.as_array().unwrap().iter().find(|one| one[key] == wanted);
+    json.unwrap_or_else(|| panic!("no {key} {wanted} in {all}"))
 }
 
 #[test]
-fn the_thesis_s_table_and_its_break_even_prices() {
+fn the_table_of_the_thesis_and_its_break_even_prices() {
     let place = Place::new();
-    let found = place.json(&["cost", "--published", "arm-vs-x86", "--json"]);
-    assert_eq!(found["origin"], "modelled");
+    let json = place.json(&["cost", "--published", "arm-vs-x86", "--json"]);
+    assert_eq!(json["origin"], "modelled");
     let mut cells = 0;
-    for workload in found["workloads"].as_array().unwrap() {
+    for workload in json["workloads"].as_array().unwrap() {
         for server in workload["servers"].as_array().unwrap() {
             let printed = &server["published"];
             for cost in printed["costs"].as_array().unwrap() {
@@ -36,7 +36,7 @@ fn the_thesis_s_table_and_its_break_even_prices() {
         }
     }
     assert_eq!(cells, 40);
-    let average = find(&found["workloads"], "workload", "Average");
+    let average = find(&json["workloads"], "workload", "Average");
     let servers: Vec<u64> = average["servers"]
         .as_array()
         .unwrap()
@@ -60,10 +60,10 @@ fn the_thesis_s_table_and_its_break_even_prices() {
 }
 
 #[test]
-fn the_poster_s_savings() {
+fn the_savings_of_the_poster() {
     let place = Place::new();
-    let found = place.json(&["cost", "--published", "mbwu", "--json"]);
-    let first = &found["compared"][0];
+    let json = place.json(&["cost", "--published", "mbwu", "--json"]);
+    let first = &json["compared"][0];
     near(&first["saving"]["usd_per_mbwu"], 0.649, 0.0005);
     near(&first["saving"]["a_per_mbwu"], 0.3965, 0.0001);
     near(&first["printed_saving"]["usd_per_mbwu"], 0.65, 0.0);
@@ -78,7 +78,7 @@ fn the_poster_s_savings() {
 }
 
 #[test]
-fn numbers_of_ones_own() {
+fn costs_of_given_numbers() {
     let place = Place::new();
     place.write(
         "big.toml",
@@ -103,8 +103,8 @@ fn numbers_of_ones_own() {
         "50%",
         "--json",
     ];
-    let found = place.json(&args);
-    let group = &found["workloads"][0];
+    let json = place.json(&args);
+    let group = &json["workloads"][0];
     let small = find(&group["servers"], "server", "small");
     let big = find(&group["servers"], "server", "big");
     assert_eq!((&small["servers"], &big["servers"]), (&40.into(), &10.into()));
@@ -144,8 +144,8 @@ fn runs_are_costed_with_the_power_that_was_modelled_or_given() {
     let bench = ["--records", "1k", "--time", "200ms", "--out", "r.sqlite", "--quiet"];
     let with = |more: &[&'static str]| [&["bench", "null"], &bench[..], more].concat();
     place.ok(&with(&["--repeat", "3", "--probes", "model=50:150", "--idle-power", "0s"]));
-    let found = place.json(&["cost", "r.sqlite", "--platform", "price=1000", "--json"]);
-    let servers = &found["workloads"][0]["servers"];
+    let json = place.json(&["cost", "r.sqlite", "--platform", "price=1000", "--json"]);
+    let servers = &json["workloads"][0]["servers"];
     assert_eq!(servers.as_array().unwrap().len(), 1, "three repeats are one server: {servers}");
     let server = &servers[0];
     assert_eq!(server["power_origin"], "modelled");
@@ -153,8 +153,8 @@ fn runs_are_costed_with_the_power_that_was_modelled_or_given() {
     assert!((50.0..=150.0).contains(&watts), "{watts}");
     assert_eq!(server["throughput_from"], "median of 3 runs");
     assert!(server["costs"][0]["total_usd_per_h"].as_f64().unwrap() > 0.0);
-    let found = place.json(&["cost", "r.sqlite", "--platform", "price=1,watts=70", "--json"]);
-    near(&found["workloads"][0]["servers"][0]["power_under_load_w"], 70.0, 0.0);
+    let json = place.json(&["cost", "r.sqlite", "--platform", "price=1,watts=70", "--json"]);
+    near(&json["workloads"][0]["servers"][0]["power_under_load_w"], 70.0, 0.0);
     place.refused(&["cost", "r.sqlite"], &["price is not known", "--energy-only"]);
     place.refused(
         &["cost", "r.sqlite", "--platform", "s1,throughput=1k,watts=50", "--platform", "price=1"],
@@ -163,7 +163,7 @@ fn runs_are_costed_with_the_power_that_was_modelled_or_given() {
 }
 
 #[test]
-fn candidates_that_did_other_work_are_told() {
+fn candidates_of_other_work_are_noted() {
     let place = Place::new();
     let bench = ["--records", "1k", "--time", "200ms", "--out", "r.sqlite", "--quiet"];
     for mix in ["read=1", "read=1,update=1"] {
@@ -175,7 +175,7 @@ fn candidates_that_did_other_work_are_told() {
 }
 
 #[test]
-fn questions_that_cannot_be_answered() {
+fn refuses_unanswerable_questions() {
     let place = Place::new();
     place.write("odd.toml", "name = \"odd\"\nprise_usd = 5\n");
     place.write("bad.toml", "name = \"bad\"\nprice_usd = -5\n");

@@ -52,7 +52,7 @@ fn uuid_of(device: &str) -> String {
 const UUID: &str = "3f2a91c0-1122-3344-5566-778899aabbcc";
 
 #[test]
-fn a_file_system_is_lost_only_when_it_is_named() {
+fn a_file_system_is_overwritten_only_if_named() {
     let place = Place::new();
     let Some(disk) = Disk::new(&place, 32 << 20) else { return };
     if !disk.with_file_system(UUID) {
@@ -74,16 +74,16 @@ fn a_file_system_is_lost_only_when_it_is_named() {
         (vec!["--confirm", &file, "--overwrite", "ext4"], word),
         (vec!["--confirm", &file, "--overwrite", "ext4:00000000"], word),
     ] {
-        let said = run(&more);
-        assert_eq!(said.code, 2, "{more:?}: {said:#?}");
-        assert!(said.err.contains(words), "{more:?}: {}", said.err);
+        let result = run(&more);
+        assert_eq!(result.code, 2, "{more:?}: {result:#?}");
+        assert!(result.err.contains(words), "{more:?}: {}", result.err);
     }
     assert_eq!(uuid_of(device).trim(), UUID, "it was written to");
-    let said = run(&["--confirm", &file, "--overwrite", "ext4:3f2a91c0"]);
-    assert_eq!(said.code, 0, "{said:#?}");
+    let result = run(&["--confirm", &file, "--overwrite", "ext4:3f2a91c0"]);
+    assert_eq!(result.code, 0, "{result:#?}");
     // What it wrote itself is nobody's loss.
-    let said = run(&["--confirm", &file]);
-    assert_eq!(said.code, 0, "{said:#?}");
+    let result = run(&["--confirm", &file]);
+    assert_eq!(result.code, 0, "{result:#?}");
 }
 
 const STUDY: &str = r#"

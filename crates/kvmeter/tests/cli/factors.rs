@@ -79,7 +79,7 @@ fn cell(run: &Value) -> (String, String, String, String) {
 const RUNS: usize = (2 + 4) * 2 * 3;
 
 #[test]
-fn the_cells_are_those_that_a_hand_counts() {
+fn cells_match_a_manual_count() {
     let place = Place::new();
     study(&place, STUDY);
     let plan = place.json(&["run", "f.toml", "--dry-run", "--json"]);
@@ -128,12 +128,12 @@ fn the_documented_example_is_planned_as_it_stands() {
 }
 
 #[test]
-fn a_study_with_factors_runs_and_its_file_says_what_it_means() {
+fn a_study_with_factors_runs_and_stores_its_design() {
     let place = Place::new();
     study(&place, STUDY);
-    let said = place.run(&["run", "f.toml", "--out", "out.sqlite", "--scale", "small"]);
-    assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.err.contains("A third of the data."), "{}", said.err);
+    let result = place.run(&["run", "f.toml", "--out", "out.sqlite", "--scale", "small"]);
+    assert_eq!(result.code, 0, "{}", result.err);
+    assert!(result.err.contains("A third of the data."), "{}", result.err);
     let runs = runs(&place);
     assert_eq!(runs.len(), RUNS / 3);
     for run in &runs {
@@ -154,7 +154,7 @@ fn a_study_with_factors_runs_and_its_file_says_what_it_means() {
 }
 
 #[test]
-fn after_kill_9_a_study_with_factors_goes_on() {
+fn a_study_with_factors_resumes_after_kill_9() {
     let place = Place::new();
     study(&place, STUDY);
     let began = || {
@@ -198,9 +198,9 @@ fn a_budget_drops_repeats_and_says_so() {
     let place = Place::new();
     let text = STUDY.replace("repeats = 3", "repeats = 200");
     study(&place, &text);
-    let said = place.run(&["run", "f.toml", "--out", "out.sqlite", "--max-time", "12s"]);
-    assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.err.contains("of 200 repeats of every cell"), "{}", said.err);
+    let result = place.run(&["run", "f.toml", "--out", "out.sqlite", "--max-time", "12s"]);
+    assert_eq!(result.code, 0, "{}", result.err);
+    assert!(result.err.contains("of 200 repeats of every cell"), "{}", result.err);
     let mut counts: BTreeMap<_, usize> = BTreeMap::new();
     for run in runs(&place) {
         let (store, levels, workload, _) = cell(&run);
@@ -218,8 +218,8 @@ fn a_budget_drops_repeats_and_says_so() {
     // With more time it goes on where it ended; what its end said is void.
     let before = runs(&place).len();
     let more = ["run", "f.toml", "--out", "out.sqlite", "--resume", "--max-time", "6s"];
-    let said = place.run(&more);
-    assert_eq!(said.code, 0, "{}", said.err);
+    let result = place.run(&more);
+    assert_eq!(result.code, 0, "{}", result.err);
     let after = runs(&place);
     let cells: BTreeSet<_> = after.iter().map(cell).collect();
     assert!(after.len() > before, "{before} runs, then {}", after.len());
@@ -239,9 +239,9 @@ fn adaptive_repeats_end_at_the_width() {
         [design]\nadaptive = { metric = \"threads\", width = 0.02, most = 30 }\n";
     study(&place, text);
     assert!(place.ok(&["run", "f.toml", "--dry-run"]).contains("3 to 30 repeats"));
-    let said = place.run(&["run", "f.toml", "--out", "out.sqlite"]);
-    assert!(said.err.contains("in 2 of 2 cells"), "{}", said.err);
-    assert_eq!(runs(&place).len(), 2 * 3, "{}", said.err);
+    let result = place.run(&["run", "f.toml", "--out", "out.sqlite"]);
+    assert!(result.err.contains("in 2 of 2 cells"), "{}", result.err);
+    assert_eq!(runs(&place).len(), 2 * 3, "{}", result.err);
 }
 
 #[test]
@@ -257,10 +257,14 @@ fn spare_repeats_are_made_where_runs_are_invalid_and_nowhere_else() {
     let plan = place.ok(&["run", "f.toml", "--dry-run"]);
     assert!(plan.contains("2 repeats and up to 3 more for invalid runs"), "{plan}");
     assert!(plan.contains("4 runs in"), "{plan}");
-    let said = place.run(&["run", "f.toml", "--out", "out.sqlite"]);
-    assert_eq!(said.code, 1, "{}", said.err);
+    let result = place.run(&["run", "f.toml", "--out", "out.sqlite"]);
+    assert_eq!(result.code, 1, "{}", result.err);
     let words = "3 spare repeats were made, of 1 cell";
-    assert!(said.err.contains(words) && said.err.contains("fewer than 2 valid"), "{}", said.err);
+    assert!(
+        result.err.contains(words) && result.err.contains("fewer than 2 valid"),
+        "{}",
+        result.err
+    );
     let mut made: BTreeMap<(String, bool), u32> = BTreeMap::new();
     for run in runs(&place) {
         let load = run["settings"]["factor.load"].as_str().unwrap().to_owned();
@@ -318,18 +322,18 @@ fn knobs_are_turned_block_by_block_and_levels_that_are_not_here_are_left_out() {
 }
 
 #[test]
-fn loaded_data_is_brought_back_after_runs_that_changed_it() {
+fn loaded_data_is_restored_after_runs_that_changed_it() {
     let place = Place::new();
     // D inserts, so each unit wants the data as it was loaded.
     let text = STUDY.replace("[store.null]\n", "").replace("\"ycsb-c\", \"ycsb-d\"", "\"ycsb-d\"");
     let text =
         text.replace("when = \"threads == 2 and store == 'null'\"", "when = \"threads == 7\"");
     study(&place, &text);
-    let said = place.run(&["run", "f.toml", "--out", "out.sqlite"]);
-    assert_eq!(said.code, 0, "{}", said.err);
-    let loads = said.err.matches("records first").count();
-    let back = said.err.matches("bringing back").count();
-    assert_eq!((loads, back), (1, 4 * 3 - 1), "{}", said.err);
+    let result = place.run(&["run", "f.toml", "--out", "out.sqlite"]);
+    assert_eq!(result.code, 0, "{}", result.err);
+    let loads = result.err.matches("records first").count();
+    let back = result.err.matches("restoring the loaded data").count();
+    assert_eq!((loads, back), (1, 4 * 3 - 1), "{}", result.err);
     for run in runs(&place) {
         assert_eq!(run["errors"], 0, "{}", run["failures"]);
     }
@@ -347,12 +351,12 @@ fn the_load_can_be_placed_on_cpus() {
         STUDY.replace("\"measure.threads\"\nlevels = [1, 2]", "\"measure.cpus\"\nlevels = [\"0\"]");
     let text = text.replace("threads == 2 and store == 'null'", "store == 'null' and pin == 'no'");
     study(&place, &text.replace("[measure]", "[measure]\nthreads = 2"));
-    let said = place.run(&["run", "f.toml", "--out", "out.sqlite", "--scale", "small"]);
-    if said.err.contains("CPU 0 cannot be used") {
-        eprintln!("skipped: {}", said.err);
+    let result = place.run(&["run", "f.toml", "--out", "out.sqlite", "--scale", "small"]);
+    if result.err.contains("CPU 0 cannot be used") {
+        eprintln!("skipped: {}", result.err);
         return;
     }
-    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(result.code, 0, "{}", result.err);
     for run in runs(&place) {
         // Both threads on the one CPU that was named.
         assert_eq!(
@@ -376,7 +380,7 @@ fn the_load_can_be_placed_on_cpus() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_at_its_place() {
+fn refuses_invalid_designs_at_their_place() {
     let place = Place::new();
     let refused = |from: &str, to: &str, words: &[&str]| {
         assert!(STUDY.contains(from), "{from}");

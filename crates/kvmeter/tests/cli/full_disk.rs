@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::tool::{Place, Said, said, until};
+use crate::tool::{CommandOutput, Place, command_output, until};
 
 /// A small file system of its own; needs root.
 struct Small<'a>(&'a Path);
@@ -31,7 +31,7 @@ impl Drop for Small<'_> {
 }
 
 #[test]
-fn a_disk_that_fills_up_during_the_load_is_told_and_loses_nothing() {
+fn a_disk_that_fills_up_during_the_load_loses_nothing() {
     let place = Place::new();
     let disk = place.file("disk");
     let Some(_small) = Small::mount(&disk, "120M") else { return };
@@ -47,9 +47,9 @@ fn a_disk_that_fills_up_during_the_load_is_told_and_loses_nothing() {
     let child = place.start(&["run", "full.toml", "--out", "full.sqlite"]);
     crate::tool::until("the results file", || place.file("full.sqlite").exists());
     std::fs::write(&room, vec![0u8; 90 << 20]).or_else(|_| std::fs::write(&room, [0])).unwrap();
-    let said = crate::tool::said(child.wait_with_output().unwrap());
-    assert_eq!(said.code, 2, "{said:#?}");
-    assert!(said.err.contains("space"), "{}", said.err);
+    let result = crate::tool::result(child.wait_with_output().unwrap());
+    assert_eq!(result.code, 2, "{result:#?}");
+    assert!(result.err.contains("space"), "{}", result.err);
     std::fs::remove_file(&room).unwrap();
     // Earlier results are whole, and the directory works again.
     assert_eq!(place.json(&["report", "r.sqlite", "--json"]).as_array().unwrap().len(), 1);
@@ -64,7 +64,7 @@ fn free(at: &Path) -> u64 {
 }
 
 #[test]
-fn a_disk_that_fills_up_while_it_is_measured_costs_no_run() {
+fn a_disk_that_fills_up_during_a_run_loses_no_run() {
     let place = Place::new();
     let disk = place.file("disk");
     let Some(_small) = Small::mount(&disk, "2M") else { return };
@@ -82,9 +82,9 @@ fn a_disk_that_fills_up_while_it_is_measured_costs_no_run() {
         until("the reserve", || place.file(file).exists() && free(&disk) < (2 << 20) - (600 << 10));
         let mut taken = std::fs::File::create(disk.join("taken")).unwrap();
         while std::io::Write::write_all(&mut taken, &[1; 4096]).is_ok() {}
-        let said = said(child.wait_with_output().unwrap());
-        assert!(said.code < 2, "{args:?}: {said:#?}");
-        let run = said.json()["run"].clone();
+        let result = command_output(child.wait_with_output().unwrap());
+        assert!(result.code < 2, "{args:?}: {result:#?}");
+        let run = result.json()["run"].clone();
         std::fs::remove_file(disk.join("taken")).unwrap();
         assert_eq!(place.json(&["report", file, "--json"])[0]["run"], run, "{args:?}");
         std::fs::remove_file(place.file(file)).unwrap();
@@ -92,18 +92,18 @@ fn a_disk_that_fills_up_while_it_is_measured_costs_no_run() {
 }
 
 #[test]
-fn a_disk_without_room_is_told_before_anything_is_measured() {
+fn a_full_disk_is_reported_before_measuring() {
     let place = Place::new();
     let disk = place.file("disk");
     let Some(_small) = Small::mount(&disk, "600K") else { return };
     place.refused(
         &["bench", "null", "--time", "1h", "--out", "disk/r.sqlite"],
-        &["has not the", "KiB free", "--out"],
+        &["lacks the", "KiB", "--out"],
     );
 }
 
 /// Measures with a results file that goes away meanwhile.
-fn unkept(args: &[&str], file: &str) -> Said {
+fn unkept(args: &[&str], file: &str) -> CommandOutput {
     let place = Place::new();
     place.write(
         "gone.toml",
@@ -115,11 +115,11 @@ fn unkept(args: &[&str], file: &str) -> Said {
     // Its run has begun by then, and has not ended.
     std::thread::sleep(std::time::Duration::from_secs(1));
     std::fs::remove_file(place.file(file)).unwrap();
-    said(child.wait_with_output().unwrap())
+    command_output(child.wait_with_output().unwrap())
 }
 
 #[test]
-fn a_run_that_cannot_be_kept_is_shown() {
+fn a_run_that_cannot_be_stored_is_shown() {
     let bench = ["bench", "null", "--time", "4s", "--out", "r.sqlite"];
     let run = ["run", "gone.toml", "--out", "r.sqlite", "--html", "r.html"];
     for args in [&bench[..], &run[..]] {
@@ -128,15 +128,15 @@ fn a_run_that_cannot_be_kept_is_shown() {
         assert_eq!((text.code, json.code), (2, 2), "{text:#?} {json:#?}");
         assert!(text.out.contains("null ycsb-c"), "{text:#?}");
         assert!(json.json()["throughput_ops_s"].as_f64().unwrap() > 0.0);
-        for said in [text, json] {
-            assert!(said.err.contains("is not in the file"), "{said:#?}");
+        for result in [text, json] {
+            assert!(result.err.contains("is not in the file"), "{result:#?}");
             // Only a study can be resumed.
-            assert_eq!(said.err.contains("--resume"), args[0] == "run", "{said:#?}");
+            assert_eq!(result.err.contains("--resume"), args[0] == "run", "{result:#?}");
         }
     }
     let search = ["search", "null", "--slo", "p99<1s", "--time", "4s", "--max-time", "9s"];
-    let said = unkept(&[&search[..], &["--json", "--out", "r.sqlite"]].concat(), "r.sqlite");
-    assert!(said.code == 2 && said.err.contains("is not in the file"), "{said:#?}");
+    let result = unkept(&[&search[..], &["--json", "--out", "r.sqlite"]].concat(), "r.sqlite");
+    assert!(result.code == 2 && result.err.contains("is not in the file"), "{result:#?}");
     // The only run was the closed loop that says where to begin.
-    assert!(said.json()["calibration_ops_s"].as_f64().unwrap() > 0.0, "{said:#?}");
+    assert!(result.json()["calibration_ops_s"].as_f64().unwrap() > 0.0, "{result:#?}");
 }

@@ -45,8 +45,8 @@ fn study(place: &Place, text: &str) {
 
 fn reading(run: &Value, signal: &str) -> f64 {
     let all = run["readings"].as_array().unwrap();
-    let found = all.iter().find(|reading| reading["signal"] == signal);
-    found.and_then(|reading| reading["answer"]["value"].as_f64()).unwrap_or_else(|| panic!("{run}"))
+    let json = all.iter().find(|reading| reading["signal"] == signal);
+    json.and_then(|reading| reading["answer"]["value"].as_f64()).unwrap_or_else(|| panic!("{run}"))
 }
 
 fn trials(runs: &Value) -> Vec<&Value> {
@@ -75,9 +75,9 @@ fn a_graduated_load_is_calibrated_measured_and_answered() {
     study(&place, STUDY);
     let plan = place.ok(&["run", "g.toml", "--dry-run"]);
     assert!(plan.contains("6 runs in about") && plan.contains("1 calibration first"), "{plan}");
-    let said = place.run(&["run", "g.toml", "--out", "out.sqlite"]);
-    assert!(said.code == 0 || said.code == 1, "{}", said.err);
-    assert!(said.err.contains("100 % is "), "{}", said.err);
+    let result = place.run(&["run", "g.toml", "--out", "out.sqlite"]);
+    assert!(result.code == 0 || result.code == 1, "{}", result.err);
+    assert!(result.err.contains("100 % is "), "{}", result.err);
     let runs = place.json(&["report", "out.sqlite", "--json"]);
     let tried = trials(&runs);
     assert!(tried.len() >= 2, "a closed loop and trials");
@@ -118,8 +118,8 @@ fn a_graduated_load_is_calibrated_measured_and_answered() {
     assert_eq!(figures[3]["power_w"], 40.0);
     let (overall, proportionality) = by_hand(figures);
     let near = |key: &str, wanted: f64| {
-        let found = load[key].as_f64().unwrap();
-        assert!((found / wanted - 1.0).abs() < 1e-9, "{key}: {found} for {wanted}");
+        let json = load[key].as_f64().unwrap();
+        assert!((json / wanted - 1.0).abs() < 1e-9, "{key}: {json} for {wanted}");
     };
     near("overall_ops_per_joule", overall);
     near("energy_proportionality", proportionality);
@@ -154,23 +154,23 @@ fn a_graduated_load_is_calibrated_measured_and_answered() {
         let args = ["cost", "out.sqlite", "--platform", platform, "--utilisation", utilisation];
         place.json(&[&args[..], &["--target", "2k", "--json"][..]].concat())
     };
-    let server = |found: &Value| found["workloads"][0]["servers"][0].clone();
+    let server = |json: &Value| json["workloads"][0]["servers"][0].clone();
     let watts = |level: usize| figures[level]["power_w"].as_f64().unwrap();
     let quarter = watts(2) + (0.25 - 0.125) / (0.5 - 0.125) * (watts(1) - watts(2));
-    let found = cost("25%");
-    let average = server(&found)["power_average_w"].as_f64();
-    assert!(average.is_some_and(|w| (w / quarter - 1.0).abs() < 1e-9), "{found}");
-    assert!(server(&found)["power_from"].as_str().unwrap().contains("graduated load"), "{found}");
+    let json = cost("25%");
+    let average = server(&json)["power_average_w"].as_f64();
+    assert!(average.is_some_and(|w| (w / quarter - 1.0).abs() < 1e-9), "{json}");
+    assert!(server(&json)["power_from"].as_str().unwrap().contains("graduated load"), "{json}");
 }
 
 #[test]
-fn a_killed_calibration_goes_on_with_its_trials() {
+fn a_killed_calibration_resumes_with_its_trials() {
     let place = Place::new();
     study(&place, &STUDY.replace("time = \"400ms\"", "time = \"1500ms\""));
     let mut child = place.start(&["run", "g.toml", "--out", "out.sqlite"]);
     let tried = || {
-        let said = place.run(&["report", "out.sqlite", "--json"]);
-        serde_json::from_str::<Value>(&said.out).map_or(0, |runs| trials(&runs).len())
+        let result = place.run(&["report", "out.sqlite", "--json"]);
+        serde_json::from_str::<Value>(&result.out).map_or(0, |runs| trials(&runs).len())
     };
     crate::tool::until("a trial", || place.file("out.sqlite").exists() && tried() >= 2);
     child.kill().unwrap();
@@ -179,16 +179,16 @@ fn a_killed_calibration_goes_on_with_its_trials() {
     let ids = |runs: &Value| -> Vec<String> {
         trials(runs).iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect()
     };
-    let said = place.run(&["run", "g.toml", "--out", "out.sqlite", "--resume"]);
-    assert!(said.code == 0 || said.code == 1, "{}", said.err);
+    let result = place.run(&["run", "g.toml", "--out", "out.sqlite", "--resume"]);
+    assert!(result.code == 0 || result.code == 1, "{}", result.err);
     let after = place.json(&["report", "out.sqlite", "--json"]);
     assert!(ids(&after).starts_with(&ids(&before)), "{:?} {:?}", ids(&before), ids(&after));
     let closed = trials(&after).iter().filter(|run| run["target_rate_ops_s"].is_null()).count();
-    assert_eq!(closed, 1, "it does not begin anew: {}", said.err);
+    assert_eq!(closed, 1, "it does not begin anew: {}", result.err);
 }
 
 #[test]
-fn what_cannot_be_calibrated_is_refused_at_its_place() {
+fn refuses_impossible_calibrations_at_their_place() {
     let place = Place::new();
     let refused = |from: &str, to: &str, words: &[&str]| {
         assert!(STUDY.contains(from), "{from}");

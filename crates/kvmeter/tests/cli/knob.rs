@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use crate::tool::{Place, said, until};
+use crate::tool::{Place, command_output, until};
 
 /// A machine with three knobs, and a folder for the journal.
 fn machine() -> Place {
@@ -72,14 +72,16 @@ fn end_command(place: &Place) {
 fn a_command_runs_under_knobs_and_its_exit_code_is_passed_on() {
     let place = machine();
     let script = "cat machine/proc/sys/kernel/randomize_va_space; exit 7";
-    let done = said(knob(&place, &TURN).args(["--", "sh", "-c", script]).output().unwrap());
+    let done =
+        command_output(knob(&place, &TURN).args(["--", "sh", "-c", script]).output().unwrap());
     assert_eq!((done.code, done.out.as_str()), (7, "0"), "{}", done.err);
     for words in ["aslr=off: unverified", "thp=never: unverified", "2 places restored"] {
         assert!(done.err.contains(words), "{}", done.err);
     }
     assert!(is_before(&place));
     assert!(!place.file("state/running.journal").exists());
-    let none = said(knob(&place, &TURN).args(["--", "no-such-program"]).output().unwrap());
+    let none =
+        command_output(knob(&place, &TURN).args(["--", "no-such-program"]).output().unwrap());
     assert_eq!(none.code, 2, "{}", none.err);
     assert!(none.err.contains("no-such-program") && is_before(&place), "{}", none.err);
 }
@@ -87,7 +89,7 @@ fn a_command_runs_under_knobs_and_its_exit_code_is_passed_on() {
 #[test]
 fn a_dry_run_prints_every_write_and_does_none() {
     let place = machine();
-    let dry = said(knob(&place, &TURN).arg("--dry-run").output().unwrap());
+    let dry = command_output(knob(&place, &TURN).arg("--dry-run").output().unwrap());
     assert_eq!(dry.code, 0, "{}", dry.err);
     assert_eq!(
         dry.out,
@@ -100,18 +102,18 @@ fn a_dry_run_prints_every_write_and_does_none() {
 #[test]
 fn without_a_command_knobs_stay_until_they_are_restored() {
     let place = machine();
-    let set = said(knob(&place, &TURN).output().unwrap());
+    let set = command_output(knob(&place, &TURN).output().unwrap());
     assert_eq!(set.code, 0, "{}", set.err);
     assert!(set.err.contains("until `kvmeter knob restore` or the next boot"), "{}", set.err);
     assert_eq!(held(&place), TURNED);
-    let list = said(knob(&place, &["list", "--json"]).output().unwrap()).json();
+    let list = command_output(knob(&place, &["list", "--json"]).output().unwrap()).json();
     let aslr = list.as_array().unwrap().iter().find(|k| k["knob"]["name"] == "aslr").unwrap();
     assert_eq!((&aslr["now"], &aslr["kept"]), (&"off".into(), &"off".into()));
     assert_eq!(aslr["levels"], serde_json::json!(["off", "partial", "full"]));
-    let restore = said(knob(&place, &["restore"]).output().unwrap());
+    let restore = command_output(knob(&place, &["restore"]).output().unwrap());
     assert!(restore.err.contains("2 places restored"), "{}", restore.err);
     assert!(is_before(&place));
-    let again = said(knob(&place, &["restore"]).output().unwrap());
+    let again = command_output(knob(&place, &["restore"]).output().unwrap());
     assert_eq!((again.code, again.err.trim()), (0, "nothing is turned"));
 }
 
@@ -121,14 +123,14 @@ fn a_signal_ends_the_command_and_restores() {
         let place = machine();
         let child = waiting(&place);
         signal(name, &child.id().to_string());
-        let done = said(child.wait_with_output().unwrap());
+        let done = command_output(child.wait_with_output().unwrap());
         assert_eq!(done.code, code, "{}", done.err);
         assert!(is_before(&place) && done.err.contains("restored"), "{}", done.err);
     }
 }
 
 #[test]
-fn a_killed_kvmeter_s_supervisor_restores() {
+fn the_supervisor_of_a_killed_kvmeter_restores() {
     let place = machine();
     let mut child = waiting(&place);
     child.kill().unwrap();
@@ -139,7 +141,7 @@ fn a_killed_kvmeter_s_supervisor_restores() {
 }
 
 #[test]
-fn with_the_supervisor_killed_too_the_next_start_restores() {
+fn the_next_start_restores_if_the_supervisor_was_killed_too() {
     let place = machine();
     let mut child = waiting(&place);
     let children = format!("/proc/{0}/task/{0}/children", child.id());
@@ -152,7 +154,7 @@ fn with_the_supervisor_killed_too_the_next_start_restores() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(held(&place), TURNED);
-    let next = said(knob(&place, &["restore"]).output().unwrap());
+    let next = command_output(knob(&place, &["restore"]).output().unwrap());
     assert_eq!(next.code, 0, "{}", next.err);
     let words = "an earlier kvmeter was killed while knobs were turned: 2 places restored";
     assert!(next.err.contains(words), "{}", next.err);
@@ -161,10 +163,10 @@ fn with_the_supervisor_killed_too_the_next_start_restores() {
 }
 
 #[test]
-fn a_second_kvmeter_is_refused_with_the_first_one_s_number() {
+fn a_second_kvmeter_is_refused_with_the_pid_of_the_first() {
     let place = machine();
     let child = waiting(&place);
-    let second = said(knob(&place, &TURN).args(["--", "true"]).output().unwrap());
+    let second = command_output(knob(&place, &TURN).args(["--", "true"]).output().unwrap());
     assert_eq!(second.code, 1, "{}", second.err);
     assert!(second.err.contains(&format!("process {}", child.id())), "{}", second.err);
     assert_eq!(held(&place), TURNED);
@@ -174,7 +176,7 @@ fn a_second_kvmeter_is_refused_with_the_first_one_s_number() {
 }
 
 #[test]
-fn mistakes_name_what_there_is() {
+fn mistakes_list_valid_values() {
     let place = machine();
     for (args, words) in [
         (["set", "volume=11"].as_slice(), ["no knob `volume`", "thp, aslr, governor"].as_slice()),
@@ -185,7 +187,7 @@ fn mistakes_name_what_there_is() {
         (&["show", "volume"], &["no knob `volume`"]),
         (&["set"], &["KNOB=LEVEL"]),
     ] {
-        let no = said(knob(&place, args).output().unwrap());
+        let no = command_output(knob(&place, args).output().unwrap());
         assert_eq!(no.code, 2, "{args:?}: {}", no.err);
         for word in words {
             assert!(no.err.contains(word), "{args:?}: {}", no.err);
@@ -211,26 +213,26 @@ fn this_machine_s_knobs_have_levels_or_reasons() {
 }
 
 #[test]
-fn a_journal_that_others_can_write_is_not_obeyed() {
+fn a_journal_writable_by_others_is_ignored() {
     let place = machine();
-    assert_eq!(said(knob(&place, &TURN).output().unwrap()).code, 0);
+    assert_eq!(command_output(knob(&place, &TURN).output().unwrap()).code, 0);
     assert_eq!(held(&place), TURNED);
     let mode = |mode| {
         fs::set_permissions(place.file("state"), fs::Permissions::from_mode(mode)).unwrap();
     };
     mode(0o777);
-    let refused = said(knob(&place, &["restore"]).output().unwrap());
+    let refused = command_output(knob(&place, &["restore"]).output().unwrap());
     assert_eq!((refused.code, held(&place)), (2, TURNED.map(str::to_owned)), "{refused:?}");
     for word in ["can be written by others", "chmod go-w", "KVMETER_STATE_DIR"] {
         assert!(refused.err.contains(word), "{refused:?}");
     }
     mode(0o700);
-    let restored = said(knob(&place, &["restore"]).output().unwrap());
+    let restored = command_output(knob(&place, &["restore"]).output().unwrap());
     assert_eq!((restored.code, is_before(&place)), (0, true), "{restored:?}");
 }
 
 #[test]
-fn without_a_home_no_journal_is_looked_for_where_everybody_can_put_one() {
+fn without_a_home_no_shared_journal_is_used() {
     let place = Place::new();
     let mut command = place.command(&["knob", "restore"]);
     for name in ["HOME", "XDG_STATE_HOME", "KVMETER_STATE_DIR"] {
@@ -244,6 +246,6 @@ fn without_a_home_no_journal_is_looked_for_where_everybody_can_put_one() {
         eprintln!("skipped: another user may not start this program");
         return;
     };
-    let refused = said(output);
+    let refused = command_output(output);
     assert!(refused.code == 2 && refused.err.contains("KVMETER_STATE_DIR"), "{refused:?}");
 }

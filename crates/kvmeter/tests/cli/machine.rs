@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{Place, Said, said};
+use crate::tool::{CommandOutput, Place, command_output};
 
 const WATTS: f64 = 90.0;
 
@@ -75,8 +75,8 @@ impl Drop for Machine {
     }
 }
 
-fn ran(command: &mut Command) -> Said {
-    said(command.output().unwrap())
+fn ran(command: &mut Command) -> CommandOutput {
+    command_output(command.output().unwrap())
 }
 
 /// At once: a sensor is never seen half written.
@@ -132,7 +132,7 @@ fn energy_is_integrated_over_the_window_gross_and_net() {
 }
 
 #[test]
-fn a_modelled_machine_is_not_ranked_beside_a_measured_one() {
+fn modelled_and_measured_machines_are_not_compared() {
     let place = Place::new();
     let machine = Machine::drawing(&place);
     let short = ["--time", "200ms", "--idle-power", "0s", "--json"];
@@ -158,7 +158,7 @@ fn a_modelled_machine_is_not_ranked_beside_a_measured_one() {
 }
 
 #[test]
-fn knobs_are_turned_for_a_run_and_come_back() {
+fn knobs_are_turned_for_a_run_and_restored() {
     let place = Place::new();
     let machine = Machine::drawing(&place);
     let aslr = "proc/sys/kernel/randomize_va_space";
@@ -274,7 +274,7 @@ fn cachegrind_counts_for_a_server_that_is_started() {
 }
 
 /// Runs it in a control group that may use a tenth of a CPU; None where none can be made.
-fn under_a_quota(place: &Place, args: &[&str]) -> Option<Said> {
+fn under_a_quota(place: &Place, args: &[&str]) -> Option<CommandOutput> {
     let own = format!("kvmeter-cli-{}", std::process::id());
     let folders = [
         ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "10000"),
@@ -303,9 +303,9 @@ fn under_a_quota(place: &Place, args: &[&str]) -> Option<Said> {
         .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
         .current_dir(place.path())
         .stdin(Stdio::null());
-    let said = said(inside.output().unwrap());
+    let result = command_output(inside.output().unwrap());
     std::fs::remove_dir(&folder).unwrap();
-    Some(said)
+    Some(result)
 }
 
 #[test]
@@ -315,25 +315,25 @@ fn a_cpu_quota_that_throttles_makes_a_run_invalid_and_is_named() {
     // A machine that is busy otherwise may give it less than even its quota: three tries.
     let mut seen = Vec::new();
     for _ in 0..3 {
-        let Some(said) = under_a_quota(&place, &args) else { return };
-        let words: String = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let Some(result) = under_a_quota(&place, &args) else { return };
+        let words: String = result.out.split_whitespace().collect::<Vec<_>>().join(" ");
         let parts =
             ["a CPU quota held kvmeter back in", "0.1 CPUs by /sys/fs/cgroup/", "raise or remove"];
-        if said.code == 1 && parts.iter().all(|part| words.contains(part)) {
+        if result.code == 1 && parts.iter().all(|part| words.contains(part)) {
             seen.clear();
             break;
         }
-        seen.push(said);
+        seen.push(result);
     }
     assert!(seen.is_empty(), "{seen:#?}");
     // An open loop is advised what helps.
     let args = ["bench", "null", "--rate", "500k", "--time", "1s", "--probes", "off", "--quiet"];
-    let Some(said) = under_a_quota(&place, &args) else { return };
-    assert!(!said.out.contains("stop other programs"), "{said:?}");
+    let Some(result) = under_a_quota(&place, &args) else { return };
+    assert!(!result.out.contains("stop other programs"), "{result:?}");
 }
 
 #[test]
-fn more_threads_than_cpus_are_told() {
+fn more_threads_than_cpus_are_noted() {
     let place = Place::new();
     let cpu = host::cpus(&host::Root::live()).unwrap().cpus[0].to_string();
     let command = place.command(&["bench", "null", "--time", "1s", "--threads", "2", "--json"]);
@@ -349,8 +349,8 @@ fn more_threads_than_cpus_are_told() {
         eprintln!("NOT TESTED: no taskset; install util-linux");
         return;
     };
-    let found = said(output).json();
-    let warnings = found["warnings"].to_string();
+    let json = command_output(output).json();
+    let warnings = json["warnings"].to_string();
     assert!(warnings.contains("2 threads share 1 CPU by the mask"), "{warnings}");
     let one = place.json(&["bench", "null", "--time", "1s", "--threads", "1", "--json"]);
     assert!(!one["warnings"].to_string().contains("threads share"));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::slice::slice;
-use crate::tool::{Place, Said, said, until};
+use crate::tool::{CommandOutput, Place, command_output, until};
 
 /// A small raw store: what a device does and nothing else.
 const STUDY: &str = r#"
@@ -48,12 +48,17 @@ fn own_name(place: &Place) -> String {
 }
 
 /// kvmeter on a rig; none, said, where there cannot be one.
-fn rig(place: &Place, flags: &[&str], args: &[&str]) -> Option<Said> {
+fn rig(place: &Place, flags: &[&str], args: &[&str]) -> Option<CommandOutput> {
     rig_within(place, flags, &[], args)
 }
 
 /// The same, with kvmeter and its devices as the arguments of another command.
-fn rig_within(place: &Place, flags: &[&str], within: &[&str], args: &[&str]) -> Option<Said> {
+fn rig_within(
+    place: &Place,
+    flags: &[&str],
+    within: &[&str],
+    args: &[&str],
+) -> Option<CommandOutput> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut kvmeter = place.command(args);
     let mut command = Command::new(rig_program());
@@ -70,7 +75,7 @@ fn rig_within(place: &Place, flags: &[&str], within: &[&str], args: &[&str]) -> 
             None => command.env_remove(key),
         };
     }
-    let done = said(command.output().unwrap());
+    let done = command_output(command.output().unwrap());
     let skipped = done.code == 77;
     if skipped {
         eprintln!("skipped: {}", done.err);
@@ -120,16 +125,16 @@ fn two_equal_devices_are_two_units() {
     };
     assert_eq!(done.code, 0, "{done:#?}");
     assert!(done.out.contains("the device was the bottleneck"), "{}", done.out);
-    let found = units(&place);
-    assert_eq!((&found["proven"], &found["bottleneck"]), (&true.into(), &"device".into()));
+    let json = units(&place);
+    assert_eq!((&json["proven"], &json["bottleneck"]), (&true.into(), &"device".into()));
     // 200 reads and 200 writes a second, in equal parts.
-    let unit = found["mbwu_ops_s"].as_f64().unwrap();
-    assert!((300.0..440.0).contains(&unit), "{found:#}");
-    let count = found["units"].as_f64().unwrap();
-    assert!((1.8..=2.2).contains(&count), "{found:#}");
-    assert_eq!(found["ended_by"], "devices");
+    let unit = json["mbwu_ops_s"].as_f64().unwrap();
+    assert!((300.0..440.0).contains(&unit), "{json:#}");
+    let count = json["units"].as_f64().unwrap();
+    assert!((1.8..=2.2).contains(&count), "{json:#}");
+    assert_eq!(json["ended_by"], "devices");
     // Both had their part of every round, and were busy.
-    for round in found["rounds"].as_array().unwrap().iter().filter(|r| r["devices"] == 2) {
+    for round in json["rounds"].as_array().unwrap().iter().filter(|r| r["devices"] == 2) {
         let each: Vec<f64> = round["device_throughput_ops_s"]
             .as_array()
             .unwrap()
@@ -151,21 +156,21 @@ fn a_platform_with_little_cpu_generates_less_and_the_cpu_is_named() {
     let args = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[32]"];
     let Some(done) = rig(&place, &flags, &args) else { return };
     assert!(done.code == 0 || done.code == 1, "{done:#?}");
-    let found = units(&place);
-    match found["bottleneck"].as_str() {
+    let json = units(&place);
+    match json["bottleneck"].as_str() {
         // One device alone was still the device's: two of them are not two units.
-        Some("device") => assert!(found["units"].as_f64().unwrap() < 1.8, "{found:#}"),
+        Some("device") => assert!(json["units"].as_f64().unwrap() < 1.8, "{json:#}"),
         // Not even one: then it is called no unit.
-        Some("cpu") => assert_eq!(found["proven"], false, "{found:#}"),
-        _ => panic!("{found:#}"),
+        Some("cpu") => assert_eq!(json["proven"], false, "{json:#}"),
+        _ => panic!("{json:#}"),
     }
-    let last = found["growth"].as_array().unwrap().last().unwrap();
-    assert_eq!(last["bottleneck"], "cpu", "{found:#}");
-    assert!(found["conclusion"].as_str().unwrap().contains("the CPU"), "{found:#}");
+    let last = json["growth"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["bottleneck"], "cpu", "{json:#}");
+    assert!(json["conclusion"].as_str().unwrap().contains("the CPU"), "{json:#}");
 }
 
 #[test]
-fn nothing_stays_when_the_rig_is_killed() {
+fn a_killed_rig_leaves_nothing_behind() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
     let rig = Command::new(rig_program())
@@ -194,7 +199,7 @@ fn nothing_stays_when_the_rig_is_killed() {
 }
 
 #[test]
-fn block_devices_are_overwritten_only_when_they_are_named_once_more() {
+fn block_devices_are_overwritten_only_if_confirmed() {
     let place = Place::new();
     place.write("study.toml", STUDY);
     let flags = ["--raw", "--devices", "1", "--iops", "2000", "--size", "64M"];
@@ -227,7 +232,7 @@ fn block_devices_are_overwritten_only_when_they_are_named_once_more() {
 }
 
 #[test]
-fn a_killed_evaluation_goes_on_with_the_round_that_was_next() {
+fn a_killed_evaluation_resumes_at_the_next_round() {
     let place = Place::new();
     place.write("study.toml", STUDY);
     let device = place.path().join("disk");
@@ -237,12 +242,12 @@ fn a_killed_evaluation_goes_on_with_the_round_that_was_next() {
     let child = RefCell::new(place.start(&args));
     let rounds = || {
         let done = place.run(&["mbwu", "units.sqlite", "--json"]);
-        let found: Option<Value> = serde_json::from_str(&done.out).ok();
-        found.and_then(|found| Some(found["rounds"].as_array()?.clone())).unwrap_or_default()
+        let json: Option<Value> = serde_json::from_str(&done.out).ok();
+        json.and_then(|json| Some(json["rounds"].as_array()?.clone())).unwrap_or_default()
     };
     until("two rounds", || rounds().len() >= 2 || child.borrow_mut().try_wait().unwrap().is_some());
     if child.borrow_mut().try_wait().unwrap().is_some() {
-        let done = said(child.into_inner().wait_with_output().unwrap());
+        let done = command_output(child.into_inner().wait_with_output().unwrap());
         if done.err.contains("block device") || done.err.contains("direct I/O") {
             eprintln!("skipped: {}", done.err);
             return;
@@ -297,7 +302,7 @@ fn what_makes_no_sense_is_refused_before_a_device_is_written_to() {
     assert!(std::fs::read_dir(place.file("disk")).unwrap().next().is_none(), "nothing was written");
     let page = place.file("kept.sqlite").display().to_string();
     place.ok(&["bench", "null", "--ops", "1k", "--out", &page]);
-    place.refused(&["mbwu", &page], &["holds no rounds"]);
+    place.refused(&["mbwu", &page], &["has no rounds"]);
 }
 
 #[test]
@@ -367,7 +372,7 @@ const FAILING: &str = r#"
 "#;
 
 /// What kvmeter says of a device that fails after two rounds; none where there cannot be one.
-fn on_a_failing_device(place: &Place, args: &[&str]) -> Option<Said> {
+fn on_a_failing_device(place: &Place, args: &[&str]) -> Option<CommandOutput> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     std::fs::write(place.file("said"), "").unwrap();
     let kvmeter = place.command(args);
@@ -381,7 +386,7 @@ fn on_a_failing_device(place: &Place, args: &[&str]) -> Option<Said> {
             command.env(key, value);
         }
     }
-    let mut done = said(command.stdin(Stdio::null()).output().unwrap());
+    let mut done = command_output(command.stdin(Stdio::null()).output().unwrap());
     if done.code == 77 || done.err.contains("unshare failed") || done.err.contains("not found") {
         eprintln!(
             "skipped: a failing device needs root, loop devices, ext4 and perl: {}",
@@ -465,9 +470,9 @@ fn a_steady_state_that_is_never_reached_ends_with_the_most_rounds() {
     let args = [&args[..], &few].concat();
     let Some(done) = rig_within(&place, &["--size", "64M"], &within, &args) else { return };
     assert_eq!(done.code, 1, "{done:#?}");
-    let found = units(&place);
-    assert_eq!((&found["steady"], &found["proven"]), (&false.into(), &false.into()), "{found:#}");
-    assert_eq!(found["growth"][0]["rounds"], 6, "{found:#}");
+    let json = units(&place);
+    assert_eq!((&json["steady"], &json["proven"]), (&false.into(), &false.into()), "{json:#}");
+    assert_eq!(json["growth"][0]["rounds"], 6, "{json:#}");
     assert!(done.out.contains("not steady"), "{}", done.out);
 }
 
@@ -480,7 +485,7 @@ fn the_rig_knows_control_groups_of_version_2() {
             .args(["--dry-run", "--devices", "2", "--iops", "70", "--cpu", "5", "--memory", "64M"])
             .env("MBWU_RIG_CGROUPS", place.file(root))
             .output();
-        said(output.unwrap())
+        command_output(output.unwrap())
     };
     std::fs::create_dir_all(place.file("two")).unwrap();
     place.write("two/cgroup.controllers", "cpuset cpu io memory pids\n");

@@ -12,10 +12,10 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn stream_says_what_it_measured_and_on_what() {
+fn stream_reports_results_and_machine() {
     let args = ["micro", "stream", "--size", "64KiB,128KiB", "-j", "1,2", "--time", "0s", "--json"];
-    let found = Place::new().json(&args);
-    let points = found["stream"].as_array().unwrap();
+    let json = Place::new().json(&args);
+    let points = json["stream"].as_array().unwrap();
     assert_eq!(points.len(), 4);
     for point in points {
         let kernels = point["kernels"].as_array().unwrap();
@@ -24,27 +24,27 @@ fn stream_says_what_it_measured_and_on_what() {
         assert!(kernels.iter().all(|kernel| kernel["best_gb_s"].as_f64().unwrap() > 0.0));
         assert_eq!(point["rounds"], 10);
     }
-    assert!(found["machine"]["facts"].as_array().unwrap().len() > 10);
-    let warnings = found["warnings"].to_string();
+    assert!(json["machine"]["facts"].as_array().unwrap().len() > 10);
+    let warnings = json["warnings"].to_string();
     assert!(warnings.contains("the bandwidth of caches"), "{warnings}");
-    assert!(keys(&found).contains(&"neighbours") && keys(&found).contains(&"steal"));
+    assert!(keys(&json).contains(&"neighbours") && keys(&json).contains(&"steal"));
     let table = Place::new().ok(&["micro", "stream", "--size", "64KiB", "--time", "0s"]);
     assert!(table.contains("triad") && table.contains("results verified"), "{table}");
 }
 
 #[test]
-fn latency_finds_levels_and_the_costs_are_said() {
+fn latency_finds_levels_and_costs_are_reported() {
     let place = Place::new();
     let sizes = ["micro", "latency", "--size", "4KiB..32KiB", "--time", "1ms"];
-    let found = place.json(&[sizes.as_slice(), &["--json"]].concat());
-    assert_eq!(found["latency"]["points"].as_array().unwrap().len(), 13);
-    assert!(found["levels"].is_array());
+    let json = place.json(&[sizes.as_slice(), &["--json"]].concat());
+    assert_eq!(json["latency"]["points"].as_array().unwrap().len(), 13);
+    assert!(json["levels"].is_array());
     assert!(place.ok(&sizes).contains("Levels found in the curve"));
     for (name, first) in [("clock", None), ("syscall", Some("null")), ("switch", None)] {
-        let found = place.json(&["micro", name, "--time", "1ms", "--json"]);
-        assert_eq!(found["micro"], name);
-        let rows = found[name].as_array().unwrap();
-        assert!(rows.len() >= 2, "{found}");
+        let json = place.json(&["micro", name, "--time", "1ms", "--json"]);
+        assert_eq!(json["micro"], name);
+        let rows = json[name].as_array().unwrap();
+        assert!(rows.len() >= 2, "{json}");
         if let Some(first) = first {
             assert_eq!(rows[0]["name"], first);
         }
@@ -53,16 +53,16 @@ fn latency_finds_levels_and_the_costs_are_said() {
 }
 
 #[test]
-fn a_hog_says_what_it_took_and_serves_whoever_started_it() {
+fn a_hog_reports_its_traffic_and_serves_its_parent() {
     let place = Place::new();
     let hog = ["micro", "hog", "--size", "8MiB", "--rate", "1MB/s"];
-    let said = place.run(&[hog.as_slice(), &["--time", "300ms", "--json"]].concat());
-    let found = said.json();
-    let held = found["hog"]["held"].as_bool().unwrap();
+    let result = place.run(&[hog.as_slice(), &["--time", "300ms", "--json"]].concat());
+    let json = result.json();
+    let held = json["hog"]["held"].as_bool().unwrap();
     // A machine that is busy elsewhere may not let it.
-    assert_eq!(said.code, i32::from(!held), "{}", said.err);
-    assert_eq!(found["hog"]["target_gb_s"], 0.001);
-    assert!(found["hog"]["bytes"].as_u64().unwrap() > 0);
+    assert_eq!(result.code, i32::from(!held), "{}", result.err);
+    assert_eq!(json["hog"]["target_gb_s"], 0.001);
+    assert!(json["hog"]["bytes"].as_u64().unwrap() > 0);
 
     let mut served = place
         .command(&[hog.as_slice(), &["--serve"]].concat())
@@ -103,7 +103,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_study_runs_with_a_hog_beside_it() {
+fn a_study_runs_with_a_hog_as_co_runner() {
     let place = Place::new();
     place.write(
         "starved.toml",

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::tool::{Place, said};
+use crate::tool::{Place, command_output};
 
 fn cells(out: &Value) -> &Vec<Value> {
     out["cells"].as_array().unwrap()
@@ -221,7 +221,7 @@ fn two_network_namespaces_measure_between_them() {
             "20s",
             "--json",
         ];
-        let out = said(net.within(1, &place, &args).output().unwrap());
+        let out = command_output(net.within(1, &place, &args).output().unwrap());
         assert_eq!(out.code, 0, "{}", out.err);
         let out = out.json();
         assert_eq!(cells(&out).len(), 6);
@@ -230,7 +230,7 @@ fn two_network_namespaces_measure_between_them() {
     // The line is cut: there is no answer, and an end.
     ip(&format!("-n {} link set v down", net.0[0])).unwrap();
     let args = ["micro", "pingpong", "--connect", "192.0.2.1"];
-    let out = said(net.within(1, &place, &args).output().unwrap());
+    let out = command_output(net.within(1, &place, &args).output().unwrap());
     assert_eq!(out.code, 1, "{out:?}");
     assert!(out.err.contains("192.0.2.1:9378"), "{}", out.err);
 }
@@ -333,7 +333,7 @@ mod dpdk {
                 "--json",
             ];
             let args = [what, &ends].concat();
-            let out = said(net.within(1, &place, &args).output().unwrap());
+            let out = command_output(net.within(1, &place, &args).output().unwrap());
             assert_eq!(out.code, 0, "{}", out.err);
             cells(&out.json()).iter().for_each(is_sound);
         }

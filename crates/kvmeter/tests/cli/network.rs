@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::tool::{Place, said, until};
+use crate::tool::{Place, command_output, until};
 
 /// A server on a free port that runs until this goes out of scope.
 struct Server {
@@ -54,8 +54,8 @@ fn bench<'a>(store: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
-fn number(found: &Value, key: &str) -> f64 {
-    let mut value = found;
+fn number(json: &Value, key: &str) -> f64 {
+    let mut value = json;
     for part in key.split('.') {
         value = &value[part];
     }
@@ -63,25 +63,25 @@ fn number(found: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn an_open_loop_on_memcached_says_all_that_belongs_to_it() {
+fn an_open_loop_on_memcached_reports_everything() {
     let place = Place::new();
     let Some(server) = Server::start("memcached", &place, &["-m", "64"]) else { return };
     let store = format!("memcached://{}", server.address);
     let more = ["--workload", "etc", "--rate", "2k", "--time", "1s", "--connections", "4"];
-    let said = place.run(&bench(&store, &more));
-    let found = said.json();
+    let result = place.run(&bench(&store, &more));
+    let json = result.json();
     for key in ["latency_us.read", "service_us.read", "arrival_latency_us.read"] {
         for figure in ["mean", "p50", "p99", "p99_9", "max"] {
-            assert!(number(&found, &format!("{key}.{figure}")) > 0.0);
+            assert!(number(&json, &format!("{key}.{figure}")) > 0.0);
         }
     }
-    assert!(number(&found, "hit_ratio") > 0.99);
-    assert!((number(&found, "target_rate_ops_s") - 2000.0).abs() < 1e-6);
-    assert!(number(&found, "achieved_rate_ops_s") > 0.0);
-    assert!(number(&found, "operations") > 1000.0);
-    assert_eq!((&found["errors"], &found["loop"]), (&Value::from(0), &Value::from("open")));
-    assert!(found["store_version"].as_str().unwrap().starts_with("memcached 1."));
-    assert_eq!(found["valid"], said.code == 0, "the exit code says it too");
+    assert!(number(&json, "hit_ratio") > 0.99);
+    assert!((number(&json, "target_rate_ops_s") - 2000.0).abs() < 1e-6);
+    assert!(number(&json, "achieved_rate_ops_s") > 0.0);
+    assert!(number(&json, "operations") > 1000.0);
+    assert_eq!((&json["errors"], &json["loop"]), (&Value::from(0), &Value::from("open")));
+    assert!(json["store_version"].as_str().unwrap().starts_with("memcached 1."));
+    assert_eq!(json["valid"], result.code == 0, "the exit code says it too");
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn a_closed_loop_on_redis_counts_exactly() {
     for protocol in ["resp2", "resp3"] {
         let store = format!("redis://{}?protocol={protocol}&clear=flush", server.address);
         let more = ["--workload", "ycsb-a", "--ops", "5k", "--connections", "2", "--depth", "8"];
-        let found = place.json(&bench(&store, &more));
-        assert_eq!((&found["operations"], &found["errors"]), (&Value::from(5000), &Value::from(0)));
-        assert_eq!((&found["valid"], &found["loop"]), (&Value::from(true), &Value::from("closed")));
-        let reads = number(&found, "latency_us.read.count");
-        assert_eq!(number(&found, "verified"), reads);
-        assert!(found["store_version"].as_str().unwrap().starts_with("Redis "));
+        let json = place.json(&bench(&store, &more));
+        assert_eq!((&json["operations"], &json["errors"]), (&Value::from(5000), &Value::from(0)));
+        assert_eq!((&json["valid"], &json["loop"]), (&Value::from(true), &Value::from("closed")));
+        let reads = number(&json, "latency_us.read.count");
+        assert_eq!(number(&json, "verified"), reads);
+        assert!(json["store_version"].as_str().unwrap().starts_with("Redis "));
     }
 }
 
@@ -105,15 +105,18 @@ fn a_server_that_is_not_there_is_named() {
     let place = Place::new();
     let address = format!("127.0.0.1:{}", free_port());
     for scheme in ["memcached", "redis"] {
-        let said = place.run(&bench(&format!("{scheme}://{address}"), &["--time", "1s"]));
-        assert_eq!(said.code, 1, "{said:?}");
-        assert!(said.err.contains(&address) && said.err.contains("nothing listens"), "{said:?}");
-        assert_eq!(said.out, "");
+        let result = place.run(&bench(&format!("{scheme}://{address}"), &["--time", "1s"]));
+        assert_eq!(result.code, 1, "{result:?}");
+        assert!(
+            result.err.contains(&address) && result.err.contains("nothing listens"),
+            "{result:?}"
+        );
+        assert_eq!(result.out, "");
     }
 }
 
 #[test]
-fn mistakes_in_a_servers_url_and_flags_are_told() {
+fn mistakes_in_a_servers_url_and_flags_are_named() {
     let place = Place::new();
     let cases: &[(&[&str], &[&str])] = &[
         (&["memcached:127.0.0.1:1"], &["memcached://"]),
@@ -160,9 +163,10 @@ fn a_password_is_in_no_output_and_in_no_file() {
             let mut args = vec!["bench", &store, "--records", "500", "--ops", "2k"];
             args.extend(["--out", "runs.sqlite"]);
             args.extend(more);
-            let said = said(place.command(&args).env("THE_SECRET", SECRET).output().unwrap());
-            assert_eq!(said.code, code, "{said:?}");
-            assert!(!said.out.contains(SECRET) && !said.err.contains(SECRET), "{said:?}");
+            let result =
+                command_output(place.command(&args).env("THE_SECRET", SECRET).output().unwrap());
+            assert_eq!(result.code, code, "{result:?}");
+            assert!(!result.out.contains(SECRET) && !result.err.contains(SECRET), "{result:?}");
         }
     }
     let kept = std::fs::read(place.file("runs.sqlite")).unwrap();
@@ -172,9 +176,10 @@ fn a_password_is_in_no_output_and_in_no_file() {
     // A wrong password is the request's fault, and is not told either.
     let store = format!("redis://{}?password_env=THE_SECRET", server.address);
     let args = ["bench", &store, "--records", "500", "--ops", "2k"];
-    let said = said(place.command(&args).env("THE_SECRET", "not-it-at-all").output().unwrap());
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.err.contains("refused the login") && !said.err.contains("not-it-at-all"));
+    let result =
+        command_output(place.command(&args).env("THE_SECRET", "not-it-at-all").output().unwrap());
+    assert_eq!(result.code, 2, "{result:?}");
+    assert!(result.err.contains("refused the login") && !result.err.contains("not-it-at-all"));
 }
 
 #[test]
@@ -182,12 +187,12 @@ fn a_rate_that_no_client_could_send_is_invalid() {
     let place = Place::new();
     let Some(server) = Server::start("memcached", &place, &["-m", "64"]) else { return };
     let store = format!("memcached://{}", server.address);
-    let said =
+    let result =
         place.run(&bench(&store, &["--workload", "ycsb-c", "--rate", "50M", "--time", "1s"]));
-    assert_eq!(said.code, 1, "{}", said.err);
-    let found = said.json();
-    assert_eq!(found["valid"], false);
-    let why = found["invalid_because"].to_string();
+    assert_eq!(result.code, 1, "{}", result.err);
+    let json = result.json();
+    assert_eq!(json["valid"], false);
+    let why = json["invalid_because"].to_string();
     assert!(why.contains("the rate was not achieved"), "{why}");
     assert!(!why.contains("timeout"), "the server did nothing wrong: {why}");
 }
@@ -203,19 +208,19 @@ fn a_server_that_dies_in_mid_run_leaves_an_invalid_run() {
     until("the window", || TcpStream::connect(&server.address).is_ok_and(|s| gets(s) > 2000));
     std::thread::sleep(Duration::from_millis(300));
     server.child.kill().unwrap();
-    let said = said(child.wait_with_output().unwrap());
-    assert_eq!(said.code, 1, "{said:?}");
-    let found = said.json();
-    assert_eq!(found["valid"], false);
-    let why = found["invalid_because"].to_string();
+    let result = command_output(child.wait_with_output().unwrap());
+    assert_eq!(result.code, 1, "{result:?}");
+    let json = result.json();
+    assert_eq!(json["valid"], false);
+    let why = json["invalid_because"].to_string();
     assert!(why.contains("ended early") && why.contains(&server.address), "{why}");
-    assert!(number(&found, "operations") > 0.0);
+    assert!(number(&json, "operations") > 0.0);
     let exported = place.ok(&["export", "runs.sqlite", "--format", "json"]);
     assert!(exported.contains("ended early"), "it is kept: {exported}");
 }
 
 #[test]
-fn a_server_that_is_killed_while_it_is_loaded_is_told() {
+fn a_server_killed_during_the_load_is_reported() {
     let place = Place::new();
     let Some(mut server) = Server::start("memcached", &place, &["-m", "64"]) else { return };
     let store = format!("memcached://{}?timeout=500ms", server.address);
@@ -223,7 +228,7 @@ fn a_server_that_is_killed_while_it_is_loaded_is_told() {
     let loading = |address: &str| TcpStream::connect(address).is_ok_and(|s| sets(s) > 2000);
     until("the load", || loading(&server.address));
     server.child.kill().unwrap();
-    let ended = said(child.wait_with_output().unwrap());
+    let ended = command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, 1, "{ended:?}");
     let lost = format!("into the load: {} was lost and did not come back", server.address);
     for words in ["the load failed", &lost, "the first failure: insert"] {
@@ -246,7 +251,7 @@ fn a_server_that_is_killed_while_it_is_loaded_is_told() {
     ]);
     until("the load", || loading(&address));
     kill_listener(port);
-    let ended = said(child.wait_with_output().unwrap());
+    let ended = command_output(child.wait_with_output().unwrap());
     assert_eq!(ended.code, 1, "{ended:?}");
     for words in ["was lost and did not come back", "memcached (pid ", "signal: 9"] {
         assert!(ended.err.contains(words), "{words}: {}", ended.err);
@@ -287,12 +292,12 @@ fn statistic(mut stream: TcpStream, name: &str) -> u64 {
 /// The answer of a reading; null where there is none.
 fn answer<'a>(run: &'a Value, signal: &str) -> &'a Value {
     let readings = run["readings"].as_array().unwrap();
-    let found = readings.iter().find(|reading| reading["signal"] == signal);
-    found.map_or(&Value::Null, |reading| &reading["answer"])
+    let json = readings.iter().find(|reading| reading["signal"] == signal);
+    json.map_or(&Value::Null, |reading| &reading["answer"])
 }
 
 #[test]
-fn what_is_not_seen_inside_a_server_is_not_zero() {
+fn unmeasured_server_latency_is_not_zero() {
     let known = server::launch::program("memcached").unwrap();
     let Ok((memcached, _)) = server::launch::installed(known) else {
         eprintln!("NOT TESTED: no memcached; install Debian's package of it");
@@ -344,7 +349,7 @@ fn a_signal_of_a_server_is_required_by_its_name() {
 const MARKDOWN: [&str; 4] = ["export", "small.sqlite", "--format", "markdown"];
 
 #[test]
-fn a_cache_that_forgot_most_of_its_data_does_not_look_normal() {
+fn a_cache_that_evicted_most_of_its_data_is_noticed() {
     let place = Place::new();
     let Some(small) = Server::start("memcached", &place, &["-m", "8"]) else { return };
     let Some(large) = Server::start("memcached", &place, &["-m", "256"]) else { return };
@@ -355,10 +360,13 @@ fn a_cache_that_forgot_most_of_its_data_does_not_look_normal() {
         args.extend(more);
         place.run(&args)
     };
-    let said = measured(&small, "small.sqlite", &[]);
-    assert!(said.out.contains("hit ratio") && said.out.contains("--expect-hit-ratio"), "{said:?}");
-    let said = measured(&large, "large.sqlite", &["--expect-hit-ratio", "0.99..1"]);
-    assert!(said.out.contains("hit ratio"), "{said:?}");
+    let result = measured(&small, "small.sqlite", &[]);
+    assert!(
+        result.out.contains("hit ratio") && result.out.contains("--expect-hit-ratio"),
+        "{result:?}"
+    );
+    let result = measured(&large, "large.sqlite", &["--expect-hit-ratio", "0.99..1"]);
+    assert!(result.out.contains("hit ratio"), "{result:?}");
     for shown in [&["report", "small.sqlite", "--markdown"][..], &MARKDOWN] {
         let shown = place.run(shown);
         assert!(shown.out.contains("| hit ratio |"), "{shown:?}");
@@ -370,25 +378,28 @@ fn a_cache_that_forgot_most_of_its_data_does_not_look_normal() {
     assert!(compared.out.contains("did different work: hit ratio 0."), "{compared:?}");
     assert!(!compared.out.contains("no difference"), "{compared:?}");
     // What is expected is required.
-    let said = measured(&small, "required.sqlite", &["--expect-hit-ratio", "90%"]);
-    assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.out.contains("and 0.9..1 was expected"), "{said:?}");
-    let said = place.run(&["bench", "null", "--expect-hit-ratio", "90"]);
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.err.contains("--expect-hit-ratio") && said.err.contains("`0.9..1`"), "{said:?}");
+    let result = measured(&small, "required.sqlite", &["--expect-hit-ratio", "90%"]);
+    assert_eq!(result.code, 1, "{result:?}");
+    assert!(result.out.contains("and 0.9..1 was expected"), "{result:?}");
+    let result = place.run(&["bench", "null", "--expect-hit-ratio", "90"]);
+    assert_eq!(result.code, 2, "{result:?}");
+    assert!(
+        result.err.contains("--expect-hit-ratio") && result.err.contains("`0.9..1`"),
+        "{result:?}"
+    );
 }
 
 #[test]
-fn inserts_of_keys_that_are_there_are_told() {
+fn inserts_of_existing_keys_are_reported() {
     let place = Place::new();
     for program in ["redis-server", "memcached"] {
         let Some(server) = Server::start(program, &place, &[]) else { return };
         let scheme = program.trim_end_matches("-server");
         let warned = |clear: &str| -> Vec<bool> {
             let store = format!("{scheme}://{}{clear}", server.address);
-            let found =
+            let json =
                 place.json(&bench(&store, &["--mix", "insert=1", "--ops", "1k", "--repeat", "3"]));
-            let runs = found.as_array().unwrap();
+            let runs = json.as_array().unwrap();
             let told =
                 |run: &Value| run["warnings"].to_string().contains("16 keys that are inserted");
             runs.iter().map(told).collect()

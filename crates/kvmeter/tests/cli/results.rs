@@ -83,7 +83,7 @@ fn a_plain_sqlite_shell_reads_it() {
 }
 
 #[test]
-fn files_that_are_not_results_are_told_apart() {
+fn foreign_files_are_refused() {
     let place = measured();
     place.write("text.sqlite", "not a database, but long enough to be taken for one at a glance");
     place.write("empty.sqlite", "");
@@ -100,7 +100,7 @@ fn files_that_are_not_results_are_told_apart() {
 }
 
 #[test]
-fn filters_that_match_nothing_say_what_there_is() {
+fn filters_without_a_match_list_values() {
     let place = measured();
     place.refused(&["report", "r.sqlite?store=rocksdb"], &["rocksdb", "lmdb", "null"]);
     place.refused(&["report", "r.sqlite?stor=lmdb"], &["stor", "store"]);
@@ -135,7 +135,7 @@ fn files_are_merged_once_and_compared_with_a_verdict() {
 }
 
 #[test]
-fn sides_that_were_asked_different_things_are_compared_on_purpose_only() {
+fn different_workloads_are_compared_only_by_filter() {
     let place = Place::new();
     benched(&place, "a.sqlite", &["--workload", "ycsb-c"]);
     benched(&place, "b.sqlite", &["--workload", "ycsb-b"]);
@@ -148,7 +148,7 @@ fn sides_that_were_asked_different_things_are_compared_on_purpose_only() {
 }
 
 #[test]
-fn what_no_study_answers_or_draws_is_refused() {
+fn refuses_answers_and_figures_without_a_study() {
     let place = Place::new();
     benched(&place, "a.sqlite", &[]);
     place.refused(&["report", "a.sqlite", "--answers"], &["--answers", "a.sqlite"]);

@@ -2,25 +2,25 @@
 
 use std::process::Command;
 
-use crate::tool::{Place, Said, said};
+use crate::tool::{CommandOutput, Place, command_output};
 
 /// Hides every library of RocksDB that the loader knows, for one process, then runs the command.
 const HIDE: &str = r#"for file in $(PATH="$PATH:/usr/sbin:/sbin" ldconfig -p | sed -n 's/.*librocksdb.* => //p')
 do mount --bind /dev/null "$(readlink -f "$file")" || exit 77; done; exec "$@""#;
 
 /// `None` where nothing may be mounted.
-fn without_rocksdb(place: &Place, args: &[&str]) -> Option<Said> {
+fn without_rocksdb(place: &Place, args: &[&str]) -> Option<CommandOutput> {
     let bare = place.command(args);
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", HIDE, "sh"]).arg(bare.get_program()).args(args);
     command.current_dir(place.path()).env("HOME", place.path()).env("LD_LIBRARY_PATH", "");
     command.env("KVMETER_STATE_DIR", place.file("state/kvmeter"));
-    let said = said(command.output().ok()?);
-    let may_not = said.code == 77 || said.err.starts_with("unshare:");
+    let output = command_output(command.output().ok()?);
+    let may_not = output.code == 77 || output.err.starts_with("unshare:");
     if may_not {
-        eprintln!("skipped: {}", said.err);
+        eprintln!("skipped: {}", output.err);
     }
-    (!may_not).then_some(said)
+    (!may_not).then_some(output)
 }
 
 #[test]
@@ -42,13 +42,13 @@ fn a_machine_without_rocksdb_says_what_to_do_and_runs_the_rest() {
 }
 
 #[test]
-fn what_ran_is_in_the_result() {
+fn the_result_has_the_version_that_ran() {
     let place = Place::new();
     let doctor = place.json(&["doctor", "--json"]);
     let checks = doctor["checks"].as_array().unwrap();
-    let found = checks.iter().find(|check| check["name"] == "rocksdb").unwrap();
-    if found["state"] == "unavailable" {
-        eprintln!("skipped: {found}");
+    let json = checks.iter().find(|check| check["name"] == "rocksdb").unwrap();
+    if json["state"] == "unavailable" {
+        eprintln!("skipped: {json}");
         return;
     }
     let result = place.json(&[
@@ -63,10 +63,10 @@ fn what_ran_is_in_the_result() {
         "--json",
     ]);
     let text = result.to_string();
-    let found = found["found"].as_str().unwrap();
-    let version = found.split(", ").next().unwrap();
+    let json = json["found"].as_str().unwrap();
+    let version = json.split(", ").next().unwrap();
     assert!(version.starts_with("RocksDB ") && text.contains(version), "{version}: {text}");
     // `bundled`, or the path of the shared library.
-    let library = found.split(", ").nth(1).unwrap().split(';').next().unwrap();
+    let library = json.split(", ").nth(1).unwrap().split(';').next().unwrap();
     assert!(text.contains(library), "{library}: {text}");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::servers::{Memcached, slow};
-use crate::tool::{Place, said, until};
+use crate::tool::{Place, command_output, until};
 
 fn search<'a>(store: &'a str, slo: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["search", store, "--slo", slo, "--records", "500", "--json"];
@@ -34,11 +34,11 @@ fn the_knee_of_a_server_whose_service_time_is_known_is_found() {
     // Another program may take the machine while a trial is under way: a second and a third try.
     let mut seen = Vec::new();
     let near = (0..3).any(|_| {
-        let found = place.run(&search(&store, "p50<60ms", &more)).json();
-        let rate = found["rate_ops_s"].as_f64().unwrap_or(0.0);
-        let above = found["not_held_ops_s"].as_f64().unwrap_or(f64::INFINITY);
-        let servers = ["objective", "achieved_rate"].map(Value::from).contains(&found["ended_by"]);
-        seen.push(found["conclusion"].clone());
+        let json = place.run(&search(&store, "p50<60ms", &more)).json();
+        let rate = json["rate_ops_s"].as_f64().unwrap_or(0.0);
+        let above = json["not_held_ops_s"].as_f64().unwrap_or(f64::INFINITY);
+        let servers = ["objective", "achieved_rate"].map(Value::from).contains(&json["ended_by"]);
+        seen.push(json["conclusion"].clone());
         // Within the resolution on either side, and what one second can tell.
         servers && (0.88 * knee..=1.04 * knee).contains(&rate) && above / rate <= 1.1001
     });
@@ -46,7 +46,7 @@ fn the_knee_of_a_server_whose_service_time_is_known_is_found() {
 }
 
 #[test]
-fn a_search_on_memcached_ends_says_why_and_keeps_its_trials() {
+fn a_search_on_memcached_ends_with_a_reason_and_stores_its_trials() {
     let server = Memcached::start();
     let place = Place::new();
     let url = server.url();
@@ -54,16 +54,16 @@ fn a_search_on_memcached_ends_says_why_and_keeps_its_trials() {
         ["--time", "200ms", "--warm-up", "0s", "--resolution", "25%", "--trials", "12", "--out"];
     let mut args = search(&url, "p99<30ms", &more);
     args.push("found.sqlite");
-    let said = place.run(&args);
-    let found = said.json();
-    let held = found["held"].as_bool().unwrap();
-    let ended = found["ended_by"].as_str().unwrap();
+    let result = place.run(&args);
+    let json = result.json();
+    let held = json["held"].as_bool().unwrap();
+    let ended = json["ended_by"].as_str().unwrap();
     let not_the_servers = ["client", "disturbed"].contains(&ended);
-    assert_eq!(said.code, i32::from(!held || not_the_servers), "{found}");
-    assert_eq!(held, found["rate_ops_s"].is_number());
-    assert_eq!(found["slo"], "p99<30ms");
-    assert!(found["calibration_ops_s"].as_f64().unwrap() > 0.0);
-    let trials = found["trials"].as_array().unwrap();
+    assert_eq!(result.code, i32::from(!held || not_the_servers), "{json}");
+    assert_eq!(held, json["rate_ops_s"].is_number());
+    assert_eq!(json["slo"], "p99<30ms");
+    assert!(json["calibration_ops_s"].as_f64().unwrap() > 0.0);
+    let trials = json["trials"].as_array().unwrap();
     assert!(!trials.is_empty() && trials.len() <= 12);
     let kept = place.run(&["report", "found.sqlite", "--json"]).json();
     let kept = kept.as_array().unwrap();
@@ -84,69 +84,71 @@ fn a_search_on_memcached_ends_says_why_and_keeps_its_trials() {
 }
 
 #[test]
-fn what_always_holds_ends_at_the_upper_bound_and_what_never_does_has_no_rate() {
+fn searches_end_at_the_upper_bound_or_without_a_rate() {
     let place = Place::new();
     let more = ["--to", "2k", "--time", "400ms", "--warm-up", "0s"];
-    let found = place.json(&search("null", "p50<10s", &more));
-    assert_eq!((found["rate_ops_s"].as_f64(), found["held"].as_bool()), (Some(2000.0), Some(true)));
-    assert_eq!(found["ended_by"], "upper_bound");
+    let json = place.json(&search("null", "p50<10s", &more));
+    assert_eq!((json["rate_ops_s"].as_f64(), json["held"].as_bool()), (Some(2000.0), Some(true)));
+    assert_eq!(json["ended_by"], "upper_bound");
     let more = ["--from", "1k", "--to", "2k", "--time", "200ms", "--warm-up", "0s"];
-    let said = place.run(&search("null", "p50<1ns", &more));
-    assert_eq!(said.code, 1, "{}", said.err);
-    let found = said.json();
-    assert_eq!((&found["rate_ops_s"], &found["held"]), (&Value::Null, &Value::Bool(false)));
+    let result = place.run(&search("null", "p50<1ns", &more));
+    assert_eq!(result.code, 1, "{}", result.err);
+    let json = result.json();
+    assert_eq!((&json["rate_ops_s"], &json["held"]), (&Value::Null, &Value::Bool(false)));
     // Beside other programs nothing is held against the store, and is told as that: another try.
     let mut tries = Vec::new();
-    let said = (0..8).find_map(|_| {
-        let said = place.run(&[
+    let result = (0..8).find_map(|_| {
+        let result = place.run(&[
             "search", "null", "--slo", "p50<1ns", "--from", "1k", "--to", "2k", "--time", "200ms",
         ]);
-        let disturbed = said.out.contains("no rate could be judged");
-        tries.push(said.out.clone());
-        (!disturbed).then_some(said)
+        let disturbed = result.out.contains("no rate could be judged");
+        tries.push(result.out.clone());
+        (!disturbed).then_some(result)
     });
-    let said = said.unwrap_or_else(|| panic!("the machine is never quiet: {tries:#?}"));
-    assert!(said.out.contains("no rate held"), "{said:#?}");
-    assert!(said.out.contains("p50<1ns") && said.out.contains("asked"), "{said:#?}");
+    let result = result.unwrap_or_else(|| panic!("the machine is never quiet: {tries:#?}"));
+    assert!(result.out.contains("no rate held"), "{result:#?}");
+    assert!(result.out.contains("p50<1ns") && result.out.contains("target"), "{result:#?}");
     assert!(
-        said.err.contains("a closed loop reaches") && said.err.contains("ops/s  answered"),
-        "{said:#?}"
+        result.err.contains("a closed loop reaches") && result.err.contains("ops/s  answered"),
+        "{result:#?}"
     );
 }
 
 #[test]
-fn time_that_is_up_ends_a_search() {
+fn a_time_limit_ends_a_search() {
     let place = Place::new();
     let more = ["--time", "400ms", "--warm-up", "0s", "--max-time", "1ms"];
-    let said = place.run(&search("null", "p50<10s", &more));
-    let found = said.json();
-    assert_eq!((said.code, found["ended_by"].as_str()), (1, Some("time")));
-    assert_eq!(found["trials"].as_array().map(Vec::len), Some(0));
+    let result = place.run(&search("null", "p50<10s", &more));
+    let json = result.json();
+    assert_eq!((result.code, json["ended_by"].as_str()), (1, Some("time")));
+    assert_eq!(json["trials"].as_array().map(Vec::len), Some(0));
 }
 
 #[test]
-fn a_search_that_is_stopped_keeps_what_has_ended_and_says_how_far_it_got() {
+fn a_stopped_search_keeps_its_trials_and_reports_progress() {
     let place = Place::new();
     let mut args = search("null", "p50<10s", &["--time", "1s", "--warm-up", "0s"]);
     args.extend(["--out", "found.sqlite"]);
     let child = place.start(&args);
     let trials = || {
-        let said = place.run(&["report", "found.sqlite", "--json"]);
-        serde_json::from_str::<Value>(&said.out).ok().and_then(|runs| Some(runs.as_array()?.len()))
+        let result = place.run(&["report", "found.sqlite", "--json"]);
+        serde_json::from_str::<Value>(&result.out)
+            .ok()
+            .and_then(|runs| Some(runs.as_array()?.len()))
     };
     until("two runs", || trials().is_some_and(|runs| runs >= 2));
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let said = said(child.wait_with_output().unwrap());
-    assert_eq!(said.code, 1, "{said:#?}");
-    let found = said.json();
-    assert_eq!(found["ended_by"], "stopped");
-    assert!(found["conclusion"].as_str().unwrap().contains("stopped after"), "{found}");
-    assert_eq!(trials(), Some(found["trials"].as_array().unwrap().len() + 1));
+    let result = command_output(child.wait_with_output().unwrap());
+    assert_eq!(result.code, 1, "{result:#?}");
+    let json = result.json();
+    assert_eq!(json["ended_by"], "stopped");
+    assert!(json["conclusion"].as_str().unwrap().contains("stopped after"), "{json}");
+    assert_eq!(trials(), Some(json["trials"].as_array().unwrap().len() + 1));
 }
 
 #[test]
-fn a_search_that_makes_no_sense_is_refused() {
+fn refuses_invalid_searches() {
     let place = Place::new();
     for (args, words) in [
         (&["null"][..], &["--slo", "ycsb-c"][..]),
@@ -164,8 +166,9 @@ fn a_search_that_makes_no_sense_is_refused() {
         place.refused(&args, words);
     }
     // The workload's own objective needs no flag: it gets as far as connecting.
-    let said = place.run(&["search", "memcached://127.0.0.1:1", "-w", "data-caching", "-n", "100"]);
-    assert!(said.code != 0 && !said.err.contains("--slo"), "{said:#?}");
+    let result =
+        place.run(&["search", "memcached://127.0.0.1:1", "-w", "data-caching", "-n", "100"]);
+    assert!(result.code != 0 && !result.err.contains("--slo"), "{result:#?}");
 }
 
 #[test]
@@ -189,19 +192,19 @@ fn rates_that_are_swept_are_a_curve_on_data_that_is_loaded_once() {
         "--out",
         "curve.sqlite",
     ];
-    let said = place.run(&args);
-    assert_eq!(said.err.matches("loading 500 records").count(), 1, "{said:#?}");
-    assert_eq!(said.err.matches("using the data").count(), 0, "{said:#?}");
-    assert!(said.out.contains("Latency in µs against rate"), "{said:#?}");
-    assert!(said.out.contains("p99<10s") && said.out.contains("holds"), "{said:#?}");
+    let result = place.run(&args);
+    assert_eq!(result.err.matches("loading 500 records").count(), 1, "{result:#?}");
+    assert_eq!(result.err.matches("reusing the loaded data").count(), 0, "{result:#?}");
+    assert!(result.out.contains("Latency in µs against rate"), "{result:#?}");
+    assert!(result.out.contains("p99<10s") && result.out.contains("holds"), "{result:#?}");
     let page = place.ok(&["report", "curve.sqlite", "--html", "curve.html"]);
     drop(page);
     let page = std::fs::read_to_string(place.file("curve.html")).unwrap();
     assert!(page.contains("rates-etc") && page.contains("p99&lt;10s"), "the figure has its limit");
     let mut again = args.to_vec();
     again.extend(["--json", "--quiet"]);
-    let found = place.run(&again).json();
-    let rates: Vec<f64> = found
+    let json = place.run(&again).json();
+    let rates: Vec<f64> = json
         .as_array()
         .unwrap()
         .iter()
@@ -212,14 +215,14 @@ fn rates_that_are_swept_are_a_curve_on_data_that_is_loaded_once() {
 }
 
 #[test]
-fn rates_beyond_the_server_are_said_once_and_measured_all_the_same() {
+fn rates_beyond_the_server_are_noted_once_and_measured() {
     let place = Place::new();
     let store = format!("memcached://{}?protocol=text", slow(Duration::from_millis(10)));
     let args = ["bench", &store, "-n", "100", "--rate", "400..1200/3", "--time", "500ms", "--json"];
-    let said = place.run(&args);
-    assert_eq!(said.code, 1, "{said:#?}");
-    assert_eq!(said.json().as_array().unwrap().len(), 3);
-    assert_eq!(said.err.matches("measured all the same").count(), 1, "{}", said.err);
+    let result = place.run(&args);
+    assert_eq!(result.code, 1, "{result:#?}");
+    assert_eq!(result.json().as_array().unwrap().len(), 3);
+    assert_eq!(result.err.matches("measured anyway").count(), 1, "{}", result.err);
 }
 
 #[test]
@@ -229,6 +232,6 @@ fn a_workload_that_adds_records_is_loaded_anew_for_each_rate() {
     let url = server.url();
     let args =
         ["bench", &url, "-w", "ycsb-d", "-n", "500", "--rate", "500..1000/2", "--time", "300ms"];
-    let said = place.run(&args);
-    assert_eq!(said.err.matches("loading 500 records").count(), 2, "{said:#?}");
+    let result = place.run(&args);
+    assert_eq!(result.err.matches("loading 500 records").count(), 2, "{result:#?}");
 }

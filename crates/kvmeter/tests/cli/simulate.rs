@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::tool::{Place, Said};
+use crate::tool::{CommandOutput, Place};
 
 const MACHINE: &str = include_str!("../../../cachesim/src/machines/xeon-gold-6140.toml");
 
@@ -48,20 +48,20 @@ fn a_machine_and_traffic_of_ones_own_are_simulated_and_called_so() {
     // What one send queue of this machine carries of packets that are posted one by one.
     let rate = "packet = 1500\nrate = \"3M\"\n";
     place.write("traffic.toml", &TRAFFIC.replace("packet = 1500\n", rate));
-    let found = place.json(&words(&["--json"]));
-    assert_eq!(found["kind"], "simulated");
-    assert_eq!((&found["machine"], &found["traffic"]), (&"Xeon Gold 6140".into(), &"short".into()));
+    let json = place.json(&words(&["--json"]));
+    assert_eq!(json["kind"], "simulated");
+    assert_eq!((&json["machine"], &json["traffic"]), (&"Xeon Gold 6140".into(), &"short".into()));
     // 128 descriptors fit the card's two ways.
-    assert!(number(&found["pcie_write_hit_percent"]) > 99.5, "{found}");
-    assert!(number(&found["pcie_read_hit_percent"]) > 90.0, "{found}");
-    assert_eq!(number(&found["drops"]["share"]), 0.0);
-    let offered = number(&found["offered_packets_s"]);
-    let done = number(&found["throughput_packets_s"]);
+    assert!(number(&json["pcie_write_hit_percent"]) > 99.5, "{json}");
+    assert!(number(&json["pcie_read_hit_percent"]) > 90.0, "{json}");
+    assert_eq!(number(&json["drops"]["share"]), 0.0);
+    let offered = number(&json["offered_packets_s"]);
+    let done = number(&json["throughput_packets_s"]);
     assert!((done / offered - 1.0).abs() < 0.02, "{done} of {offered}");
     // 1,500 B a packet, none of which goes to memory.
-    assert!((number(&found["received_bits_s"]) / (offered * 12_000.0) - 1.0).abs() < 0.02);
-    assert!(number(&found["memory"]["device_writes_bytes_s"]) == 0.0);
-    let latency = ["p50", "p90", "p99", "p999", "max"].map(|at| number(&found["latency_us"][at]));
+    assert!((number(&json["received_bits_s"]) / (offered * 12_000.0) - 1.0).abs() < 0.02);
+    assert!(number(&json["memory"]["device_writes_bytes_s"]) == 0.0);
+    let latency = ["p50", "p90", "p99", "p999", "max"].map(|at| number(&json["latency_us"][at]));
     assert!(latency.is_sorted() && latency[0] > 0.5, "{latency:?}");
 }
 
@@ -70,8 +70,8 @@ fn cores_descriptors_ways_packet_and_rate_are_free() {
     let keys =
         ["cores=2", "descriptors=256", "ways=4", "packet=512", "rate=1M", "seed=7", "cycles=300"];
     let sweeps: Vec<&str> = keys.iter().flat_map(|key| ["--sweep", key]).collect();
-    let found = place().json(&words(&[sweeps.as_slice(), &["--json"]].concat()));
-    let runs = found["runs"].as_array().unwrap();
+    let json = place().json(&words(&[sweeps.as_slice(), &["--json"]].concat()));
+    let runs = json["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 1);
     assert_eq!(runs[0]["at"]["ways"], "4");
     let outcome = &runs[0]["outcome"];
@@ -96,8 +96,8 @@ fn every_combination_and_policy_is_simulated_drawn_and_shown() {
         "--figures",
         "swept.html",
     ];
-    let found = place.json(&words(&[swept.as_slice(), &["--json"]].concat()));
-    let runs = found["runs"].as_array().unwrap();
+    let json = place.json(&words(&[swept.as_slice(), &["--json"]].concat()));
+    let runs = json["runs"].as_array().unwrap();
     let at: Vec<String> = runs
         .iter()
         .map(|run| {
@@ -130,11 +130,11 @@ fn every_combination_and_policy_is_simulated_drawn_and_shown() {
 }
 
 #[test]
-fn validation_tells_every_error_and_whether_limits_hold() {
+fn validation_reports_errors_and_limits() {
     let place = Place::new();
-    let found = place.json(&["simulate", "dca", "--validate=ways", "--json"]);
-    assert_eq!((&found["kind"], &found["valid"]), (&"simulated".into(), &true.into()));
-    let points = found["points"].as_array().unwrap();
+    let json = place.json(&["simulate", "dca", "--validate=ways", "--json"]);
+    assert_eq!((&json["kind"], &json["valid"]), (&"simulated".into(), &true.into()));
+    let points = json["points"].as_array().unwrap();
     assert_eq!(points.len(), 5);
     let mut sum = 0.0;
     for point in points {
@@ -142,19 +142,19 @@ fn validation_tells_every_error_and_whether_limits_hold() {
         assert!((number(&point["error_points"]) - error).abs() < 1e-9, "{point}");
         sum += error.abs();
     }
-    assert!((number(&found["mean_error_points"]) - sum / 5.0).abs() < 1e-9);
-    assert_eq!(found["series"][0]["points"], 5);
+    assert!((number(&json["mean_error_points"]) - sum / 5.0).abs() < 1e-9);
+    assert_eq!(json["series"][0]["points"], 5);
     place.refused(
         &["simulate", "dca", "--validate=way"],
         &["no published series `way`", "did you mean `ways`?"],
     );
 
     // The series that was met last: the code is 1 where a limit is broken.
-    let said = place.run(&["simulate", "dca", "--validate=4-cores-ways", "--json"]);
-    let found = said.json();
-    let most = number(&found["max_error_points"]);
-    let valid = most <= 10.0 && number(&found["mean_error_points"]) <= 5.0;
-    assert_eq!((said.code, &found["valid"]), (i32::from(!valid), &valid.into()), "{most}");
+    let result = place.run(&["simulate", "dca", "--validate=4-cores-ways", "--json"]);
+    let json = result.json();
+    let most = number(&json["max_error_points"]);
+    let valid = most <= 10.0 && number(&json["mean_error_points"]) <= 5.0;
+    assert_eq!((result.code, &json["valid"]), (i32::from(!valid), &valid.into()), "{most}");
     assert!(valid, "docs/cache-simulation.md says that it is: {most}");
 }
 
@@ -165,7 +165,7 @@ fn a_trace_goes_through_the_caches_alone() {
         "trace.txt",
         "# a packet\ncard write 0x10000 1500\ncore0 read 0x10000 64\ncard read 0x10000 1500\n",
     );
-    let found = place.json(&[
+    let json = place.json(&[
         "simulate",
         "dca",
         "--machine",
@@ -174,9 +174,9 @@ fn a_trace_goes_through_the_caches_alone() {
         "trace.txt",
         "--json",
     ]);
-    assert_eq!(found["kind"], "simulated");
+    assert_eq!(json["kind"], "simulated");
     let counts = ["lines", "card_write_misses", "card_read_hits", "llc_hits", "llc_misses"];
-    assert_eq!(counts.map(|key| found[key].as_u64().unwrap()), [49, 24, 24, 1, 0]);
+    assert_eq!(counts.map(|key| json[key].as_u64().unwrap()), [49, 24, 24, 1, 0]);
     let off = ["simulate", "dca", "--trace", "trace.txt", "--policy", "off", "--json"];
     // What the core read is in its own cache, and that gives it: the shared one is a victim cache.
     assert_eq!(place.json(&off)["card_read_hits"], 1);
@@ -194,7 +194,7 @@ fn a_trace_goes_through_the_caches_alone() {
 }
 
 /// What the command says when one line of the machine or the traffic is another.
-fn changed(file: &str, text: &str, from: &str, to: &str) -> Said {
+fn changed(file: &str, text: &str, from: &str, to: &str) -> CommandOutput {
     assert!(text.contains(from), "{from}");
     let place = place();
     place.write(file, &text.replacen(from, to, 1));
@@ -205,7 +205,7 @@ fn changed(file: &str, text: &str, from: &str, to: &str) -> Said {
 fn a_mistake_in_a_description_is_shown_in_its_place() {
     let machine = |from, to| changed("machine.toml", MACHINE, from, to);
     let traffic = |from, to| changed("traffic.toml", TRAFFIC, from, to);
-    for (said, says) in [
+    for (result, says) in [
         (machine("sets = 2048", "sets = 2000"), "`shared.sets` must be a power of two"),
         (machine("sets = 1024", "sets = 1000"), "`private.sets` must be a power of two"),
         (machine("[dca]\nways = 2", "[dca]\nways = 12"), "`dca.ways` must be at most 11"),
@@ -218,10 +218,10 @@ fn a_mistake_in_a_description_is_shown_in_its_place() {
         (traffic("cores = 1", "cores = 1\nways = 0x800"), "a mask of 0x1 to 0x7ff"),
         (traffic("\"500us\"", "\"500 parsecs\""), "500 parsecs"),
     ] {
-        assert_eq!(said.code, 2, "{says}: {said:#?}");
-        assert!(said.err.contains(says), "{says}: {}", said.err);
-        let file = said.err.contains("machine.toml:") || said.err.contains("traffic.toml:");
-        assert!(file && said.out.is_empty(), "{says}: the place is not said: {}", said.err);
+        assert_eq!(result.code, 2, "{says}: {result:#?}");
+        assert!(result.err.contains(says), "{says}: {}", result.err);
+        let file = result.err.contains("machine.toml:") || result.err.contains("traffic.toml:");
+        assert!(file && result.out.is_empty(), "{says}: the place is not said: {}", result.err);
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{Place, said, until};
+use crate::tool::{Place, command_output, until};
 
 const STUDY: &str = r#"
 name = "small"
@@ -95,13 +95,13 @@ fn a_study_runs_to_its_report() {
     let page = std::fs::read_to_string(place.file("out.html")).unwrap();
     assert!(page.contains("Does it resume?"));
     assert!(!place.file("out.data").exists(), "the study's own data is removed");
-    place.refused(&["run", "small.toml", "--out", "out.sqlite"], &["is there already", "--resume"]);
+    place.refused(&["run", "small.toml", "--out", "out.sqlite"], &["exists already", "--resume"]);
     // As it was killed before its report: nothing is run again, and the report is there.
     std::fs::remove_file(place.file("out.html")).unwrap();
     let again = ["run", "small.toml", "--out", "out.sqlite", "--set", "repeats=1", "--resume"];
-    let said = place.run(&again);
-    assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.err.contains("10 runs are done, 0 are left"), "{}", said.err);
+    let result = place.run(&again);
+    assert_eq!(result.code, 0, "{}", result.err);
+    assert!(result.err.contains("10 runs are done, 0 are left"), "{}", result.err);
     assert_eq!(self::runs(&place).len(), 10);
     assert!(place.file("out.html").exists() && !place.file("out.data").exists());
 }
@@ -133,7 +133,7 @@ fn after_kill_9_nothing_is_repeated_and_nothing_is_lost() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_has_ended_and_says_how_to_go_on() {
+fn ctrl_c_keeps_finished_runs_and_says_how_to_resume() {
     let place = Place::new();
     place.write("small.toml", STUDY);
     let child =
@@ -144,10 +144,10 @@ fn ctrl_c_keeps_what_has_ended_and_says_how_to_go_on() {
     });
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let said = said(child.wait_with_output().unwrap());
-    assert_eq!(said.code, 1, "{said:#?}");
-    assert!(said.err.contains("--resume"), "{}", said.err);
-    assert!(said.err.contains("--set measure.time=20s --resume"), "{}", said.err);
+    let result = command_output(child.wait_with_output().unwrap());
+    assert_eq!(result.code, 1, "{result:#?}");
+    assert!(result.err.contains("--resume"), "{}", result.err);
+    assert!(result.err.contains("--set measure.time=20s --resume"), "{}", result.err);
     let kept = runs(&place).len();
     assert!((1..20).contains(&kept), "{kept}");
 }

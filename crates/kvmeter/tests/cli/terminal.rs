@@ -30,28 +30,28 @@ fn no_text_steers_the_terminal() {
     std::fs::create_dir(place.file("named")).unwrap();
     let out = format!("named/{nasty}.sqlite");
     let bench = ["bench", "null", "--ops", "1k", "--out", &out];
-    let said = place.run(&bench);
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(!steers(&said.out) && !steers(&said.err), "{said:?}");
+    let result = place.run(&bench);
+    assert_eq!(result.code, 0, "{result:?}");
+    assert!(!steers(&result.out) && !steers(&result.err), "{result:?}");
     let json = place.run(&["bench", "null", "--ops", "1k", "--json", "--out", &out]);
     assert!(!steers(&json.out) && !steers(&json.err), "{json:?}");
     let (a, b) = (out.as_str(), out.as_str());
     for args in [&["report", a][..], &["report", a, "--markdown"], &["compare", a, b]] {
-        let said = place.run(args);
-        assert!(!steers(&said.out) && !steers(&said.err), "{args:?}: {said:?}");
+        let result = place.run(args);
+        assert!(!steers(&result.out) && !steers(&result.err), "{args:?}: {result:?}");
     }
 }
 
 #[test]
 fn quiet_says_nothing_but_the_result() {
     let place = Place::new();
-    let said = place.run(&["bench", "null", "--ops", "1k", "--quiet"]);
-    assert_eq!((said.code, said.err.as_str()), (0, ""));
-    assert!(said.out.contains("null ycsb-c"));
+    let result = place.run(&["bench", "null", "--ops", "1k", "--quiet"]);
+    assert_eq!((result.code, result.err.as_str()), (0, ""));
+    assert!(result.out.contains("null ycsb-c"));
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_stdout_is_no_error() {
     let place = Place::new();
     let mut child = place
         .command(&["completions", "bash"])
@@ -67,7 +67,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn nobody_to_hear_the_progress_is_no_error_either() {
+fn a_closed_stderr_is_no_error() {
     let place = Place::new();
     let deaf = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let run = |args: &[&str]| place.command(args).stderr(deaf()).output().unwrap();
@@ -102,7 +102,7 @@ fn completions_and_manual_pages_are_generated() {
 }
 
 #[test]
-fn the_doctor_says_what_is_there_and_why_not() {
+fn the_doctor_lists_checks_with_reasons() {
     let place = Place::new();
     let found = place.json(&["doctor", "--json"]);
     let facts = found["machine"]["facts"].as_array().unwrap();
@@ -122,7 +122,7 @@ fn the_doctor_says_what_is_there_and_why_not() {
 }
 
 #[test]
-fn the_doctor_says_what_the_options_of_a_store_do() {
+fn the_doctor_describes_store_options() {
     let place = Place::new();
     for asked in ["spill", "spill:db?memory=1MiB"] {
         let text = place.ok(&["doctor", "--options", asked]);
@@ -155,7 +155,7 @@ fn the_doctor_says_what_the_options_of_a_store_do() {
 }
 
 #[test]
-fn a_machine_that_the_doctor_recorded_is_the_same_machine_elsewhere() {
+fn a_recorded_machine_is_the_same_elsewhere() {
     let place = Place::new();
     place.ok(&["doctor", "--record", "machine.tree"]);
     let text = std::fs::read_to_string(place.file("machine.tree")).unwrap();
@@ -177,7 +177,7 @@ fn a_machine_that_the_doctor_recorded_is_the_same_machine_elsewhere() {
 }
 
 #[test]
-fn what_is_written_replaces_and_follows_no_stranger_s_link() {
+fn outputs_replace_and_follow_no_foreign_links() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
     let place = Place::new();
     let shared = place.file("shared");
@@ -200,7 +200,7 @@ fn what_is_written_replaces_and_follows_no_stranger_s_link() {
 }
 
 #[test]
-fn a_recorded_machine_that_was_made_to_write_elsewhere_does_not() {
+fn a_recorded_machine_cannot_write_elsewhere() {
     let place = Place::new();
     std::fs::create_dir(place.file("ssh")).unwrap();
     std::fs::write(place.file("secret"), "model name : a secret\n").unwrap();
@@ -223,7 +223,7 @@ fn a_recorded_machine_that_was_made_to_write_elsewhere_does_not() {
 }
 
 #[test]
-fn the_doctor_says_what_stores_behind_a_network_need() {
+fn the_doctor_checks_networked_stores() {
     let place = Place::new();
     let found = place.json(&["doctor", "--json"]);
     let checks = found["checks"].as_array().unwrap();
@@ -244,15 +244,15 @@ fn the_doctor_says_what_stores_behind_a_network_need() {
 fn a_bench_whose_home_cannot_be_written_still_shows_its_result() {
     let place = Place::new();
     place.write("state", "a file where a directory should be");
-    let said = place.run(&["bench", "null", "--ops", "1k"]);
-    assert_eq!(said.code, 0, "{said:#?}");
-    assert!(said.err.contains("not kept") && said.err.contains("--out"), "{}", said.err);
+    let result = place.run(&["bench", "null", "--ops", "1k"]);
+    assert_eq!(result.code, 0, "{result:#?}");
+    assert!(result.err.contains("not stored") && result.err.contains("--out"), "{}", result.err);
 }
 
 /// Whoever writes a password where none is to stand (or a name with one that a program of theirs
 /// has) finds it neither on the screen nor in a file that they pass on.
 #[test]
-fn no_secret_leaves_the_program() {
+fn outputs_contain_no_secrets() {
     let place = Place::new();
     let url = "redis://user:sekret@127.0.0.1:1";
     let study = |more: &str| {
@@ -296,8 +296,11 @@ fn no_secret_leaves_the_program() {
         &["precondition", url],
     ];
     for args in calls {
-        let said = place.run(args);
-        assert!(!said.out.contains("sekret") && !said.err.contains("sekret"), "{args:?}: {said:?}");
+        let result = place.run(args);
+        assert!(
+            !result.out.contains("sekret") && !result.err.contains("sekret"),
+            "{args:?}: {result:?}"
+        );
     }
     let mut folders = vec![place.path().to_owned()];
     let mut seen = Vec::new();
@@ -322,7 +325,7 @@ fn no_secret_leaves_the_program() {
 
 /// On processors that this machine is not: the oldest that is served, and one before it.
 #[test]
-fn an_older_processor_is_served_or_told_what_it_lacks() {
+fn an_older_processor_works_or_is_refused_by_name() {
     if !cfg!(target_arch = "x86_64") || cfg!(target_feature = "avx") {
         return;
     }
@@ -332,7 +335,7 @@ fn an_older_processor_is_served_or_told_what_it_lacks() {
     };
     let args = ["bench", "null", "--records", "100", "--ops", "100", "--probes", "off"];
     let old = match emulated("Nehalem", &args) {
-        Ok(output) => crate::tool::said(output),
+        Ok(output) => crate::tool::result(output),
         Err(why) => return eprintln!("SKIPPED: qemu-x86_64: {why} (apt-get install qemu-user)"),
     };
     assert_eq!(old.code, 0, "{old:?}");
@@ -341,9 +344,9 @@ fn an_older_processor_is_served_or_told_what_it_lacks() {
     std::fs::write(recording.path(), "/sys/link -> /proc\n/proc/cpuinfo = model name: Old 486\n")
         .unwrap();
     let path = recording.path().to_str().unwrap();
-    let doctor = crate::tool::said(emulated("Nehalem", &["doctor", "--root", path]).unwrap());
+    let doctor = crate::tool::result(emulated("Nehalem", &["doctor", "--root", path]).unwrap());
     assert!(doctor.code == 0 && doctor.out.contains("Old 486"), "{doctor:?}");
-    let older = crate::tool::said(emulated("core2duo", &args).unwrap());
+    let older = crate::tool::result(emulated("core2duo", &args).unwrap());
     assert_eq!(older.code, 2, "{older:?}");
     assert!(older.err.contains("this processor lacks SSE4.1"), "{older:?}");
 }

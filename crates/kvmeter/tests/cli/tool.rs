@@ -14,7 +14,7 @@ pub struct Place {
 
 /// What a process said.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
@@ -60,16 +60,16 @@ impl Place {
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Said {
-        said(self.command(args).output().unwrap())
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
+        command_output(self.command(args).output().unwrap())
     }
 
     /// Runs it, expects success, and answers its standard output.
     pub fn ok(&self, args: &[&str]) -> String {
-        let said = self.run(args);
-        let head: String = said.out.chars().take(1000).collect();
-        assert_eq!(said.code, 0, "kvmeter {args:?}: {}\n{head}", said.err);
-        said.out
+        let result = self.run(args);
+        let head: String = result.out.chars().take(1000).collect();
+        assert_eq!(result.code, 0, "kvmeter {args:?}: {}\n{head}", result.err);
+        result.out
     }
 
     /// Runs a study to its end, killed (`kill -9`) again and again, each time a little later, and
@@ -106,18 +106,18 @@ impl Place {
 
     pub fn json(&self, args: &[&str]) -> Value {
         let out = self.ok(args);
-        Said { code: 0, out, err: String::new() }.json()
+        CommandOutput { code: 0, out, err: String::new() }.json()
     }
 
     /// Runs it and expects a refusal whose message holds all of `words`.
     pub fn refused(&self, args: &[&str], words: &[&str]) {
-        let said = self.run(args);
-        assert_eq!(said.code, 2, "kvmeter {args:?}: {said:#?}");
+        let result = self.run(args);
+        assert_eq!(result.code, 2, "kvmeter {args:?}: {result:#?}");
         for word in words {
             assert!(
-                said.err.contains(word),
+                result.err.contains(word),
                 "kvmeter {args:?} does not say `{word}`:\n{}",
-                said.err
+                result.err
             );
         }
     }
@@ -127,14 +127,14 @@ impl Place {
     }
 }
 
-impl Said {
+impl CommandOutput {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.err))
     }
 }
 
-pub fn said(output: Output) -> Said {
-    Said {
+pub fn command_output(output: Output) -> CommandOutput {
+    CommandOutput {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),

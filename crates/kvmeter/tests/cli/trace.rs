@@ -35,17 +35,16 @@ fn bench<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 fn reading(run: &Value, signal: &str) -> f64 {
     let readings = run["readings"].as_array().unwrap();
-    let found = readings.iter().find(|reading| reading["signal"] == signal);
-    found
-        .and_then(|reading| reading["answer"]["value"].as_f64())
+    let json = readings.iter().find(|reading| reading["signal"] == signal);
+    json.and_then(|reading| reading["answer"]["value"].as_f64())
         .unwrap_or_else(|| panic!("no {signal}"))
 }
 
 #[test]
 fn a_trace_is_replayed_as_it_was_recorded() {
     let place = place();
-    let said = place.run(&bench(&["--speed", "3", "--threads", "2", "--no-pin"]));
-    let run = said.json();
+    let result = place.run(&bench(&["--speed", "3", "--threads", "2", "--no-pin"]));
+    let run = result.json();
     assert_eq!(run["operations"], REQUESTS);
     assert_eq!((&run["loop"], &run["arrivals"]), (&"open".into(), &"recorded".into()));
     assert_eq!(run["errors"], 0);
@@ -79,37 +78,42 @@ fn a_trace_as_fast_as_the_store_is_a_closed_loop() {
 }
 
 #[test]
-fn what_is_in_a_trace_is_told_without_a_store() {
+fn a_trace_is_summarised_without_a_store() {
     let place = place();
-    let found = place.json(&bench(&["--dry-run"]));
-    assert_eq!((&found["requests"], &found["duration_s"]), (&800.into(), &3.into()));
-    assert_eq!(found["asked"]["read"], 400);
-    assert_eq!((&found["read_share"], &found["peak_rate_ops_s"]), (&0.5.into(), &400.into()));
-    assert_eq!(found["mean_key_bytes"], 7.0);
-    assert!((found["distinct_keys"].as_f64().unwrap() - 50.0).abs() <= 2.0);
+    let json = place.json(&bench(&["--dry-run"]));
+    assert_eq!((&json["requests"], &json["duration_s"]), (&800.into(), &3.into()));
+    assert_eq!(json["asked"]["read"], 400);
+    assert_eq!((&json["read_share"], &json["peak_rate_ops_s"]), (&0.5.into(), &400.into()));
+    assert_eq!(json["mean_key_bytes"], 7.0);
+    assert!((json["distinct_keys"].as_f64().unwrap() - 50.0).abs() <= 2.0);
     let table = place.ok(&["bench", "null", "--trace", "requests.csv", "--dry-run"]);
     assert!(table.contains("busiest second") && table.contains("read 50.0 %"), "{table}");
 }
 
 #[test]
-fn a_trace_as_people_share_it_is_replayed() {
+fn a_published_trace_is_replayed() {
     let place = Place::new();
     let header = "timestamp,key,key_size,value_size,client,operation,TTL";
     let text = "0,a,1,10,1,set,-1\n5,b,1,10,1,get,0\n";
     place.write("shared.csv", &format!("\u{feff}{header}\n{text}"));
     let args = ["bench", "null", "--trace", "shared.csv", "--ops", "10", "--json"];
-    let said = place.run(&[&args[..], &["--speed", "20"]].concat());
-    let run = said.json();
+    let result = place.run(&[&args[..], &["--speed", "20"]].concat());
+    let run = result.json();
     assert_eq!(run["operations"], 2);
-    assert!(said.err.contains(&format!("shared.csv:1: skipped, it names the fields: `{header}`")));
+    assert!(
+        result.err.contains(&format!("shared.csv:1: skipped, it names the fields: `{header}`"))
+    );
     assert_eq!(run["stream"]["trace"]["header_skipped"], header);
     // Two requests in a quarter of a second.
     let target = run["target_rate_ops_s"].as_f64().unwrap();
     assert!(target > 0.5 && target != target.round(), "{target}");
     let warnings = run["warnings"].to_string();
     assert!(warnings.contains("has 2 requests, fewer than the 10 that were asked"), "{warnings}");
-    let said = place.run(&[&args[..], &["--dry-run"]].concat());
-    assert!(said.err.contains("skipped") && said.err.contains("--ops 10 is beyond"), "{said:?}");
+    let result = place.run(&[&args[..], &["--dry-run"]].concat());
+    assert!(
+        result.err.contains("skipped") && result.err.contains("--ops 10 is beyond"),
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -129,10 +133,14 @@ fn a_bad_line_is_named_and_what_was_measured_before_it_is_kept() {
     place.write("bad.csv", &format!("{}9,key:001,7,big,1,get,0\n", text()));
     let args =
         ["bench", "null", "--trace", "bad.csv", "--speed", "max", "--json", "--out", "o.sqlite"];
-    let said = place.run(&args);
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.err.contains("bad.csv:801: the value size is not a whole number"), "{}", said.err);
-    let run = said.json();
+    let result = place.run(&args);
+    assert_eq!(result.code, 2, "{result:?}");
+    assert!(
+        result.err.contains("bad.csv:801: the value size is not a whole number"),
+        "{}",
+        result.err
+    );
+    let run = result.json();
     assert_eq!((&run["operations"], &run["valid"]), (&800.into(), &false.into()));
     assert!(run["invalid_because"][0].as_str().unwrap().contains("bad.csv:801"));
     let kept: Value = serde_json::from_str(&place.ok(&["report", "o.sqlite", "--json"])).unwrap();

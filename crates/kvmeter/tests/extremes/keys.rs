@@ -113,9 +113,9 @@ fn discover(table: &Key, depth: usize, found: &mut Vec<Key>) {
         let mut set = contexts(path).remove(0);
         ["1", "{}"].into_iter().find_map(|value| {
             set.push(key.replace('@', value));
-            let said = plan(&set).err();
+            let result = plan(&set).err();
             set.pop();
-            said.and_then(|error| named(&error))
+            result.and_then(|error| named(&error))
         })
     };
     // The levels of a factor are keys of the study again.

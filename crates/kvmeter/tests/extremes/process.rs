@@ -58,16 +58,16 @@ pub fn fault(folder: &Path, args: &[String]) -> Option<String> {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let said = String::from_utf8_lossy(&std::fs::read(&words).unwrap()).into_owned();
-    let said: String = said.chars().take(600).collect();
-    if said.contains("panicked") {
-        return Some(said);
+    let result = String::from_utf8_lossy(&std::fs::read(&words).unwrap()).into_owned();
+    let result: String = result.chars().take(600).collect();
+    if result.contains("panicked") {
+        return Some(result);
     }
     // A verb that keeps nothing is ended by the signal itself; one that keeps runs ends by itself.
     let keeps = args.first().is_some_and(|verb| KEEPING.contains(&verb.as_str()));
     let by_signal = status.code().is_none() && asked && !keeps;
     let sound = matches!(status.code(), Some(0..=2)) || by_signal;
-    (!sound).then(|| format!("{status}: {said}"))
+    (!sound).then(|| format!("{status}: {result}"))
 }
 
 /// Of so many processes a run of the gate takes one.

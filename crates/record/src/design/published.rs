@@ -1,5 +1,5 @@
-//! `published.toml`: the figures that a study stands beside, as they were published. They are of
-//! another kind than measured ones and say so wherever they are shown.
+//! `published.toml`: published figures that a study is compared with. They are marked as published
+//! wherever they are shown.
 
 use std::collections::BTreeMap;
 
@@ -28,14 +28,14 @@ impl PublishedFigures {
 #[serde(deny_unknown_fields)]
 pub struct PublishedSeries {
     pub id: String,
-    /// Ours by its name of `--json`, or words where we have none.
+    /// A metric by its name in `--json`, or prose where kvmeter has none.
     pub metric: String,
     pub unit: String,
-    /// The levels of our factors (or settings) at which it was measured.
+    /// The levels of the study's factors (or settings) at which it was measured.
     #[serde(default)]
     pub at: BTreeMap<String, LevelText>,
     pub points: Vec<PublishedPoint>,
-    /// Where it stands: a table, a figure, or `text` for prose.
+    /// Its place in the source: a table, a figure, or `text` for prose.
     #[serde(default)]
     pub read: String,
 }
@@ -47,13 +47,13 @@ pub struct PublishedPoint {
     pub y: f64,
 }
 
-/// Something that was found, in our own words.
+/// A finding of the source, paraphrased.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFinding {
     pub id: String,
     pub says: String,
-    /// Where it stands.
+    /// Its place in the source.
     #[serde(rename = "where", default)]
     pub place: String,
 }

@@ -1,5 +1,5 @@
-//! RFC 4180 with a header; an empty field is a value that is not there. Text is what
-//! [`model::text::cell`] makes of it: no formula, no control characters.
+//! RFC 4180 with a header; an empty field is a missing value. Text is what [`model::text::cell`]
+//! makes of it: no formula, no control characters.
 
 use std::io::Write;
 

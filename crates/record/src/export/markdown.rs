@@ -1,5 +1,4 @@
-//! Tables for a pull request: what a reader compares, in people's units, with the reasons
-//! why a number should not be trusted beneath.
+//! Tables for a pull request: what a reader compares, in readable units, with warnings below.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -11,8 +10,8 @@ use crate::table::{DataCell, DataTable};
 
 pub(super) struct Markdown;
 
-/// What stands where there is no value.
-const NONE: &str = "–";
+/// Marks a missing value.
+const NO_VALUE: &str = "–";
 const SHOWN: [&str; 4] = ["mean", "p50", "p99", "p99_9"];
 
 impl Exporter for Markdown {
@@ -56,9 +55,9 @@ fn section(execution: &Execution, runs: &[&Run], out: &mut dyn Write) -> Result<
     writeln!(out, "### {}\n", escaped(&execution.study))?;
     writeln!(out, "{}\n", escaped(&provenance(execution, runs)))?;
 
-    let telling = telling_settings(runs);
+    let distinguishing = distinguishing_settings(runs);
     let mut names = vec!["run".to_owned()];
-    names.extend(telling.iter().map(|key| (*key).to_owned()));
+    names.extend(distinguishing.iter().map(|key| (*key).to_owned()));
     let texts = names.len() + 1;
     names.extend(["operation", "throughput, ops/s"].map(str::to_owned));
     let misses = runs.iter().any(|run| run.may_miss());
@@ -67,7 +66,7 @@ fn section(execution: &Execution, runs: &[&Run], out: &mut dyn Write) -> Result<
     names.extend(["CPU-s/Mop", "errors", "valid"].map(str::to_owned));
     head(&names, texts, out)?;
     for run in runs {
-        rows(run, &telling, misses, out)?;
+        rows(run, &distinguishing, misses, out)?;
     }
     if runs.iter().any(|run| run.clock() == LatencyClock::Response) {
         writeln!(
@@ -89,51 +88,55 @@ fn provenance(execution: &Execution, runs: &[&Run]) -> String {
     parts.join(" · ")
 }
 
-/// The settings that tell apart runs of one label: the repeat, or a factor that the label
-/// does not name.
-fn telling_settings<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
-    let mut found: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
+/// The settings that distinguish runs of one label: the repeat, or a factor that the label does not
+/// name.
+fn distinguishing_settings<'a>(runs: &[&'a Run]) -> Vec<&'a str> {
+    let mut values_by_key: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
     let keys: BTreeSet<&str> =
         runs.iter().flat_map(|run| run.settings.keys().map(String::as_str)).collect();
     for run in runs {
         for key in &keys {
             let value = run.settings.get(*key).map(String::as_str);
-            found.entry((key, &run.label)).or_default().insert(value);
+            values_by_key.entry((key, &run.label)).or_default().insert(value);
         }
     }
-    let differ = |key: &&str| found.iter().any(|((of, _), values)| of == key && values.len() > 1);
+    let differ =
+        |key: &&str| values_by_key.iter().any(|((of, _), values)| of == key && values.len() > 1);
     keys.iter().copied().filter(differ).collect()
 }
 
-fn rows(run: &Run, telling: &[&str], misses: bool, out: &mut dyn Write) -> Result<(), ExportError> {
+fn rows(
+    run: &Run,
+    distinguishing: &[&str],
+    misses: bool,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
     let mut before = vec![escaped(&run.label)];
-    before.extend(
-        telling.iter().map(|key| {
-            run.settings.get(*key).map_or_else(|| NONE.to_owned(), |value| escaped(value))
-        }),
-    );
+    before.extend(distinguishing.iter().map(|key| {
+        run.settings.get(*key).map_or_else(|| NO_VALUE.to_owned(), |value| escaped(value))
+    }));
     let after = [
-        run.value("cpu_s_per_mop").map_or_else(|| NONE.to_owned(), digits),
+        run.value("cpu_s_per_mop").map_or_else(|| NO_VALUE.to_owned(), digits),
         run.errors().to_string(),
         if run.valid() { "yes" } else { "**no**" }.to_owned(),
     ];
     let throughput = match run.phase {
-        Phase::Simulate => NONE.to_owned(),
+        Phase::Simulate => NO_VALUE.to_owned(),
         _ => digits(run.throughput()),
     };
     let hits = run.hit_ratio().filter(|_| run.may_miss());
-    let hits = hits.map_or_else(|| NONE.to_owned(), |ratio| format!("{ratio:.3}"));
+    let hits = hits.map_or_else(|| NO_VALUE.to_owned(), |ratio| format!("{ratio:.3}"));
     let own = run.latencies.iter().filter(|latency| latency.clock == run.clock());
     let mut operations: Vec<(String, Vec<String>)> = own
         .map(|latency| {
             let figures = FIGURES.iter().zip(figures_us(&latency.histogram));
             let shown = figures.filter(|(name, _)| SHOWN.contains(name));
-            let figures = shown.map(|(_, us)| us.map_or_else(|| NONE.to_owned(), digits));
+            let figures = shown.map(|(_, us)| us.map_or_else(|| NO_VALUE.to_owned(), digits));
             (latency.op.name().to_owned(), figures.collect())
         })
         .collect();
     if operations.is_empty() {
-        operations.push((NONE.to_owned(), vec![NONE.to_owned(); SHOWN.len()]));
+        operations.push((NO_VALUE.to_owned(), vec![NO_VALUE.to_owned(); SHOWN.len()]));
     }
     for (operation, figures) in operations {
         let mut cells = before.clone();
@@ -200,7 +203,7 @@ fn escaped(text: &str) -> String {
 /// Three significant digits, thousands apart: `1.23`, `45.6`, `123,000`.
 fn digits(value: f64) -> String {
     if !value.is_finite() {
-        return NONE.to_owned();
+        return NO_VALUE.to_owned();
     }
     if value == 0.0 {
         return "0".to_owned();
@@ -246,7 +249,7 @@ mod tests {
             (359_876.0, "360,000"),
             (1_234_567.0, "1,230,000"),
             (-4567.0, "-4,570"),
-            (f64::NAN, NONE),
+            (f64::NAN, NO_VALUE),
         ];
         for (value, text) in cases {
             assert_eq!(digits(value), text, "{value}");
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_cannot_be_left() {
+    fn text_cannot_leave_its_cell() {
         assert_eq!(escaped("a|b\nc`<script>`"), "a\\|b c\\`\\<script\\>\\`");
     }
 }

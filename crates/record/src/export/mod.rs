@@ -1,5 +1,5 @@
-//! Results for other programs and for people: one exporter a file, all listed in
-//! [`EXPORTERS`]. A new format is a file and a line there; it gets every table by itself.
+//! Results for other programs and for people: one exporter a file, all listed in [`EXPORTERS`]. A
+//! new format is a file and a line there.
 
 mod csv;
 mod json;
@@ -19,13 +19,13 @@ pub trait Exporter: Sync {
     /// The name after `--format`, also the usual extension of its files.
     fn name(&self) -> &'static str;
 
-    /// What it is good for, in a line of help.
+    /// A line of help.
     fn about(&self) -> &'static str;
 
     /// Writes one table.
     fn table(&self, table: &DataTable, out: &mut dyn Write) -> Result<(), ExportError>;
 
-    /// Writes the runs where no table was asked for.
+    /// Writes the runs when no table is named.
     fn runs(&self, runs: &[(&Execution, &Run)], out: &mut dyn Write) -> Result<(), ExportError> {
         self.table(&TableName::Latency.of(runs), out)
     }
@@ -40,7 +40,7 @@ pub enum ExportError {
     UnknownFormat { name: String, hint: String },
     #[error(transparent)]
     UnknownTable(#[from] UnknownTable),
-    /// A broken pipe is among these: the reader had enough.
+    /// A broken pipe is among these: the reader has closed its end.
     #[error("writing the export: {0}")]
     Write(#[from] io::Error),
     #[error("encoding the export: {0}")]
@@ -59,9 +59,8 @@ pub fn exporter(name: &str) -> Result<&'static dyn Exporter, ExportError> {
     }
 }
 
-/// Writes the runs in `format`: the table that is asked for, else what the format is best at
-/// (`csv`, `parquet`: the table `latency`; `json`: an array of [`Run::summary`]; `markdown`:
-/// tables for a pull request).
+/// Writes the runs in `format`: the named table, else the format's default (`csv`, `parquet`: the
+/// table `latency`; `json`: an array of [`Run::summary`]; `markdown`: tables for a pull request).
 pub fn export(
     format: &str,
     table: Option<TableName>,

@@ -25,7 +25,7 @@ impl Exporter for Parquet {
     }
 
     fn table(&self, table: &DataTable, out: &mut dyn Write) -> Result<(), ExportError> {
-        // Its writer has to be `Send`, which `out` need not be.
+        // The writer has to be `Send`, and `out` need not be.
         let bytes = encode(table).map_err(|error| ExportError::Encode(error.to_string()))?;
         Ok(out.write_all(&bytes)?)
     }

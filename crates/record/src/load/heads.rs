@@ -1,4 +1,4 @@
-//! What a filter looks at, without the distributions.
+//! What a filter needs of a run, without the distributions.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::rows;
-use crate::error::Error;
+use crate::error::RecordError;
 use crate::run::RunSettings;
 
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub(crate) struct RunHead {
 }
 
 /// Every run, by execution and ordinal.
-pub(crate) fn heads(sql: &Connection, path: &Path) -> Result<Vec<RunHead>, Error> {
+pub(crate) fn heads(sql: &Connection, path: &Path) -> Result<Vec<RunHead>, RecordError> {
     let mut settings: HashMap<i64, RunSettings> = HashMap::new();
     let query = "SELECT run_key, key, value FROM setting";
     rows(sql, path, "setting", query, |row| {

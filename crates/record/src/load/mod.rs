@@ -1,5 +1,5 @@
-//! Reading: the tables back into executions and runs. Whatever a file holds instead of what the
-//! schema says is an error that names the table, the column and the run.
+//! Reading: the tables back into executions and runs. A value that does not match the schema is an
+//! error that names the table, the column and the run.
 
 mod execution;
 mod heads;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row, RowIndex, Statement};
 
-use crate::error::Error;
+use crate::error::RecordError;
 
 /// Runs one query and collects its rows; `table` is for the message.
 pub(crate) fn rows<T>(
@@ -22,15 +22,17 @@ pub(crate) fn rows<T>(
     table: &str,
     query: &str,
     mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-) -> Result<Vec<T>, Error> {
-    let failed = |error| Error::sqlite(path, error);
+) -> Result<Vec<T>, RecordError> {
+    let failed = |error| RecordError::sqlite(path, error);
     let mut statement = sql.prepare(query).map_err(failed)?;
     let names = names(&statement);
     let mut rows = statement.query([]).map_err(failed)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
-        found
-            .push(read(row).map_err(|error| at(path, &format!("table `{table}`"), &names, error))?);
+        found.push(
+            read(row)
+                .map_err(|error| row_error(path, &format!("table `{table}`"), &names, error))?,
+        );
     }
     Ok(found)
 }
@@ -47,21 +49,21 @@ fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a str> {
         .map_err(|_| rusqlite::Error::InvalidColumnType(column, String::new(), value.data_type()))
 }
 
-/// SQLite has no NaN: it keeps one as NULL.
+/// SQLite has no NaN: it stores one as NULL.
 fn real(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<f64> {
     Ok(row.get::<_, Option<f64>>(column)?.unwrap_or(f64::NAN))
 }
 
-fn damaged(path: &Path, detail: impl ToString) -> Error {
-    Error::Damaged { path: path.to_owned(), detail: detail.to_string() }
+fn damaged(path: &Path, detail: impl ToString) -> RecordError {
+    RecordError::Damaged { path: path.to_owned(), detail: detail.to_string() }
 }
 
-/// A value that is not what its column is for, with its place.
-fn at(path: &Path, place: &str, columns: &[String], error: rusqlite::Error) -> Error {
+/// An error for a value of the wrong type, with its place.
+fn row_error(path: &Path, place: &str, columns: &[String], error: rusqlite::Error) -> RecordError {
     let column = |index: usize| columns.get(index).map_or("", String::as_str);
     let detail = match &error {
         rusqlite::Error::InvalidColumnType(index, _, found) => {
-            format!("column `{}` holds {}", column(*index), kind(*found))
+            format!("column `{}` holds {}", column(*index), type_name(*found))
         }
         rusqlite::Error::IntegralValueOutOfRange(index, value) => {
             format!("column `{}` holds {value}", column(*index))
@@ -70,12 +72,12 @@ fn at(path: &Path, place: &str, columns: &[String], error: rusqlite::Error) -> E
         rusqlite::Error::FromSqlConversionFailure(index, _, why) => {
             format!("column `{}`: {why}", column(*index))
         }
-        _ => return Error::sqlite(path, error),
+        _ => return RecordError::sqlite(path, error),
     };
     damaged(path, format!("{place}: {detail}"))
 }
 
-fn kind(found: rusqlite::types::Type) -> &'static str {
+fn type_name(found: rusqlite::types::Type) -> &'static str {
     match found {
         rusqlite::types::Type::Null => "nothing",
         rusqlite::types::Type::Integer => "a whole number",

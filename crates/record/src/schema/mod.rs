@@ -1,8 +1,8 @@
-//! The versions of the schema, and how a file gets from one to the next.
+//! The versions of the schema, and the migrations between them.
 
 use rusqlite::{Connection, Transaction};
 
-/// "kvmt": tells a results file from any other application's database.
+/// "kvmt": marks a database as a results file.
 pub(crate) const APPLICATION_ID: i64 = 0x6b76_6d74;
 
 /// What takes a file from version `i` to `i + 1`. Published steps are never edited.
@@ -75,10 +75,10 @@ mod tests {
         apply(&transaction, 1, &steps).unwrap();
         transaction.commit().unwrap();
         assert_eq!(version(&connection), 2);
-        let kept: (i64, i64) = connection
+        let row: (i64, i64) = connection
             .query_row("SELECT x, y FROM a", [], |row| Ok((row.get(0)?, row.get(1)?)))
             .unwrap();
-        assert_eq!(kept, (1, 7));
+        assert_eq!(row, (1, 7));
     }
 
     #[test]

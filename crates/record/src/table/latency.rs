@@ -21,7 +21,7 @@ fn cells(latency: &RunLatency) -> Vec<DataCell> {
     cells
 }
 
-/// A run without any latency still has its row, with those columns empty: no run is lost.
+/// A run without any latency still has a row, with those columns empty.
 pub(super) fn table(runs: &[(&Execution, &Run)]) -> DataTable {
     let whole = RunRow::of(runs);
     let own = columns().count();

@@ -54,7 +54,7 @@ pub struct DataTable {
 pub enum TableName {
     /// One row a run.
     Runs,
-    /// One row a run, operation and clock, with the run's own columns beside.
+    /// One row a run, operation and clock, with the run's own columns.
     Latency,
     /// One row a run, interval and operation.
     Series,
@@ -111,8 +111,8 @@ impl FromStr for TableName {
     type Err = UnknownTable;
 
     fn from_str(name: &str) -> Result<TableName, UnknownTable> {
-        let found = TableName::ALL.into_iter().find(|which| which.name() == name);
-        found.ok_or_else(|| UnknownTable { name: name.to_owned() })
+        let table = TableName::ALL.into_iter().find(|which| which.name() == name);
+        table.ok_or_else(|| UnknownTable { name: name.to_owned() })
     }
 }
 
@@ -127,14 +127,14 @@ impl DataTable {
 }
 
 impl From<f64> for DataCell {
-    /// What is not a number is not there.
+    /// A value that is not finite is null.
     fn from(value: f64) -> DataCell {
         if value.is_finite() { DataCell::Real(value) } else { DataCell::Null }
     }
 }
 
 impl From<u64> for DataCell {
-    /// Counts end where a signed column does; the results file keeps no larger ones either.
+    /// Saturates at the maximum of a signed column, as the results file does.
     fn from(value: u64) -> DataCell {
         DataCell::Integer(i64::try_from(value).unwrap_or(i64::MAX))
     }

@@ -1,9 +1,9 @@
 use model::{Reading, ReadingValue};
 
 use super::{ColumnKind, DataCell, DataTable, identity};
-use crate::keep::truthful;
 use crate::names::name;
 use crate::run::{Execution, Run};
+use crate::write::finite_or_unavailable;
 
 const COLUMNS: [(&str, ColumnKind); 9] = [
     ("signal", ColumnKind::Text),
@@ -18,7 +18,7 @@ const COLUMNS: [(&str, ColumnKind); 9] = [
 ];
 
 fn cells(reading: &Reading) -> [DataCell; COLUMNS.len()] {
-    let (value, reason, remedy) = match truthful(reading).answer {
+    let (value, reason, remedy) = match finite_or_unavailable(reading).answer {
         ReadingValue::Value(value) => (Some(value), None, None),
         ReadingValue::Unavailable { reason, remedy } => (None, Some(reason), remedy),
     };

@@ -35,7 +35,7 @@ const COLUMNS: [(&str, ColumnKind); 28] = [
     ("harness_busy", ColumnKind::Real),
 ];
 
-/// What a run is as a whole: the fixed columns, then one for each setting of any of the runs.
+/// The columns of a whole run: fixed ones, then one for each setting of any of the runs.
 pub(super) struct RunRow<'a> {
     settings: BTreeSet<&'a str>,
 }
@@ -59,7 +59,7 @@ impl<'a> RunRow<'a> {
             }
         };
         let tax = run.tax.as_ref();
-        // Of a simulation nothing was asked or counted, not even none.
+        // A simulation has no load and no counts, not even 0.
         let counted =
             |cell: DataCell| if run.phase == Phase::Simulate { DataCell::Null } else { cell };
         let fixed: [DataCell; COLUMNS.len()] = [
@@ -85,8 +85,8 @@ impl<'a> RunRow<'a> {
             counted(run.misses.into()),
             run.errors().into(),
             run.valid().into(),
-            joined(&run.invalid_because),
-            joined(&run.warnings),
+            join_texts(&run.invalid_because),
+            join_texts(&run.warnings),
             tax.map(|tax| tax.ns_per_op).into(),
             tax.map(|tax| tax.clock_ns).into(),
             tax.and_then(|tax| tax.verify_ns).into(),
@@ -98,7 +98,7 @@ impl<'a> RunRow<'a> {
 }
 
 /// Several sentences in one cell; nothing where there is none.
-fn joined(texts: &[String]) -> DataCell {
+fn join_texts(texts: &[String]) -> DataCell {
     if texts.is_empty() { DataCell::Null } else { texts.join("; ").into() }
 }
 

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use record::{Error, ResultsFile};
+use record::{RecordError, ResultsFile};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -17,11 +17,11 @@ fn place() -> (TempDir, PathBuf) {
 fn good(path: &Path) {
     let mut file = ResultsFile::create(path).unwrap();
     file.begin(&example::execution("e")).unwrap();
-    file.keep(&example::run("e", 0)).unwrap();
+    file.write_run(&example::run("e", 0)).unwrap();
 }
 
 /// What each way of opening says; the file has to be as it was, with nothing beside it.
-fn refusals(path: &Path) -> [Error; 3] {
+fn refusals(path: &Path) -> [RecordError; 3] {
     let before = std::fs::read(path).ok();
     let errors = [
         ResultsFile::open(path).unwrap_err(),
@@ -37,12 +37,12 @@ fn refusals(path: &Path) -> [Error; 3] {
 fn a_missing_file_is_not_made_by_reading() {
     let (_folder, path) = place();
     for error in [ResultsFile::open(&path).unwrap_err(), ResultsFile::read(&path).unwrap_err()] {
-        assert!(matches!(error, Error::Missing(_)), "{error}");
+        assert!(matches!(error, RecordError::Missing(_)), "{error}");
     }
     assert!(!path.exists());
     ResultsFile::open_or_create(&path).unwrap();
     ResultsFile::open_or_create(&path).unwrap();
-    assert!(matches!(ResultsFile::create(&path).unwrap_err(), Error::Exists(_)));
+    assert!(matches!(ResultsFile::create(&path).unwrap_err(), RecordError::Exists(_)));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn garbage_is_not_a_results_file() {
         let (_folder, path) = place();
         std::fs::write(&path, bytes).unwrap();
         for error in refusals(&path) {
-            assert!(matches!(error, Error::NotResults(_)), "{error}");
+            assert!(matches!(error, RecordError::NotResults(_)), "{error}");
         }
     }
 }
@@ -61,19 +61,19 @@ fn a_folder_is_not_a_results_file() {
     let (_folder, path) = place();
     std::fs::create_dir(&path).unwrap();
     for error in refusals(&path) {
-        assert!(matches!(error, Error::NotAFile(_)), "{error}");
+        assert!(matches!(error, RecordError::NotAFile(_)), "{error}");
     }
-    assert!(matches!(ResultsFile::create(&path).unwrap_err(), Error::Exists(_)));
+    assert!(matches!(ResultsFile::create(&path).unwrap_err(), RecordError::Exists(_)));
 }
 
 #[test]
-fn an_empty_file_says_so_and_may_be_begun() {
+fn an_empty_file_is_refused_or_becomes_a_results_file() {
     let (_folder, path) = place();
     std::fs::write(&path, "").unwrap();
     for error in [ResultsFile::open(&path).unwrap_err(), ResultsFile::read(&path).unwrap_err()] {
-        assert!(matches!(error, Error::Empty(_)), "{error}");
+        assert!(matches!(error, RecordError::Empty(_)), "{error}");
     }
-    assert!(matches!(ResultsFile::create(&path).unwrap_err(), Error::Exists(_)));
+    assert!(matches!(ResultsFile::create(&path).unwrap_err(), RecordError::Exists(_)));
     let mut file = ResultsFile::open_or_create(&path).unwrap();
     file.begin(&example::execution("e")).unwrap();
 }
@@ -83,7 +83,7 @@ fn another_applications_database_is_left_alone() {
     let (_folder, path) = place();
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE run (id)").unwrap();
     for error in refusals(&path) {
-        assert!(matches!(error, Error::Foreign(_)), "{error}");
+        assert!(matches!(error, RecordError::Foreign(_)), "{error}");
     }
 }
 
@@ -93,7 +93,7 @@ fn a_newer_schema_names_both_versions() {
     good(&path);
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     for error in refusals(&path) {
-        assert!(matches!(error, Error::Newer { found: 99, known: 6, .. }), "{error}");
+        assert!(matches!(error, RecordError::NewerSchema { found: 99, known: 6, .. }), "{error}");
         let message = error.to_string();
         assert!(message.contains("99") && message.contains("up to 6"), "{message}");
         assert!(message.contains("upgrade kvmeter"), "{message}");
@@ -107,13 +107,13 @@ fn a_file_that_was_cut_short_is_damaged() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     for error in refusals(&path) {
-        assert!(matches!(error, Error::Damaged { .. }), "{error}");
+        assert!(matches!(error, RecordError::Damaged { .. }), "{error}");
         assert!(error.to_string().contains(".recover"), "{error}");
     }
 }
 
 #[test]
-fn pages_that_were_overwritten_are_damage_or_read_as_before_and_never_a_panic() {
+fn overwritten_pages_never_panic() {
     let (_folder, path) = place();
     good(&path);
     let bytes = std::fs::read(&path).unwrap();
@@ -128,7 +128,7 @@ fn pages_that_were_overwritten_are_damage_or_read_as_before_and_never_a_panic() 
         });
         match read {
             Ok(runs) => assert_eq!(runs, [example::run("e", 0)]),
-            Err(Error::Damaged { .. }) => damaged += 1,
+            Err(RecordError::Damaged { .. }) => damaged += 1,
             Err(other) => panic!("page {page}: {other:?}"),
         }
     }
@@ -136,7 +136,7 @@ fn pages_that_were_overwritten_are_damage_or_read_as_before_and_never_a_panic() 
 }
 
 #[test]
-fn values_that_do_not_fit_the_schema_are_named() {
+fn errors_name_values_of_the_wrong_type() {
     let change = [
         ("UPDATE reading SET unit = 'furlongs'", "furlongs"),
         ("UPDATE run SET loop = 'helical'", "helical"),
@@ -150,7 +150,7 @@ fn values_that_do_not_fit_the_schema_are_named() {
         good(&path);
         Connection::open(&path).unwrap().execute(sql, []).unwrap();
         let error = ResultsFile::read(&path).unwrap().runs(&record::RunFilter::all()).unwrap_err();
-        let known = matches!(error, Error::Damaged { .. } | Error::UnknownName { .. });
+        let known = matches!(error, RecordError::Damaged { .. } | RecordError::UnknownName { .. });
         assert!(known && error.to_string().contains(named), "{sql}: {error:?}");
     }
 }
@@ -162,12 +162,12 @@ fn a_second_writer_is_refused_until_the_first_is_done() {
     for error in
         [ResultsFile::open(&path).unwrap_err(), ResultsFile::open_or_create(&path).unwrap_err()]
     {
-        assert!(matches!(error, Error::Locked { .. }), "{error}");
+        assert!(matches!(error, RecordError::Locked { .. }), "{error}");
         assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
     }
     let link = path.with_file_name("link.sqlite");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert!(matches!(ResultsFile::open(&link).unwrap_err(), Error::Locked { .. }));
+    assert!(matches!(ResultsFile::open(&link).unwrap_err(), RecordError::Locked { .. }));
     drop(file);
     ResultsFile::open(&link).unwrap();
 }

@@ -25,15 +25,15 @@ fn run(ordinal: u32) -> Run {
 /// The other half of the test below, in a child: keeps runs until it is killed, and says
 /// which are kept. By itself it has nothing to do.
 #[test]
-fn keep_until_killed() {
+fn write_until_killed() {
     let Some(path) = std::env::var_os(FILE) else { return };
     let mut file = ResultsFile::open_or_create(path).unwrap();
     if file.executions().unwrap().is_empty() {
         file.begin(&example::execution("e")).unwrap();
     }
-    let from = file.done("e").unwrap().last().map_or(0, |last| last + 1);
+    let from = file.finished_runs("e").unwrap().last().map_or(0, |last| last + 1);
     for ordinal in from.. {
-        file.keep(&run(ordinal)).unwrap();
+        file.write_run(&run(ordinal)).unwrap();
         let mut out = std::io::stdout().lock();
         writeln!(out, "\nkept {ordinal}").unwrap();
         out.flush().unwrap();
@@ -42,7 +42,7 @@ fn keep_until_killed() {
 
 fn child(path: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::keep_until_killed", "--nocapture"])
+        .args(["--exact", "crash::write_until_killed", "--nocapture"])
         .env(FILE, path)
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -73,7 +73,7 @@ fn every_acknowledged_run_survives_kill_9() {
         // Read first, so that reading alone has to cope with what was left.
         match ResultsFile::read(&path) {
             Ok(file) => {
-                let done = file.done("e").unwrap();
+                let done = file.finished_runs("e").unwrap();
                 assert!(done.is_superset(&acknowledged), "{acknowledged:?} in {done:?}");
                 // Those that were kept but not yet said so count from now on.
                 acknowledged.extend(&done);

@@ -76,7 +76,7 @@ fn csv_reads_back_as_every_table() {
 }
 
 #[test]
-fn csv_columns_are_those_that_are_documented() {
+fn csv_columns_are_documented() {
     let bytes = written("csv", None);
     let header = std::str::from_utf8(&bytes).unwrap().lines().next().unwrap().to_owned();
     let fixed = "run,execution,study,machine,label,phase,store,store_version,workload,operation,\
@@ -149,7 +149,7 @@ fn json_is_the_summaries_or_a_table() {
 }
 
 #[test]
-fn markdown_shows_what_a_reviewer_asks_for() {
+fn markdown_shows_figures_and_remarks() {
     let text = String::from_utf8(written("markdown", None)).unwrap();
     let expected = "\
 ### quickstart
@@ -177,7 +177,7 @@ RocksDB 11.8.1 · EPYC \\| 7B13 · kvmeter 0.1.0 · 2026-01-02T03:04:05Z
 }
 
 #[test]
-fn every_format_writes_no_runs_too() {
+fn every_format_writes_an_empty_selection() {
     for exporter in EXPORTERS {
         for table in [None, Some(TableName::Runs), Some(TableName::Series)] {
             export(exporter.name(), table, &[], &mut Vec::new()).unwrap();
@@ -195,7 +195,7 @@ fn an_unknown_name_suggests_the_nearest() {
 }
 
 #[test]
-fn a_reader_that_had_enough_is_a_broken_pipe() {
+fn a_closed_reader_is_a_broken_pipe() {
     struct Closed;
     impl std::io::Write for Closed {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use record::{Error, ResultsFile, Run, RunFilter};
+use record::{RecordError, ResultsFile, Run, RunFilter};
 use tempfile::TempDir;
 
 use crate::example;
@@ -65,20 +65,20 @@ fn a_full_disk_costs_only_the_run_that_did_not_fit() {
     let mut kept = Vec::new();
     let refused = loop {
         let run = large_run(u32::try_from(kept.len()).unwrap());
-        match file.keep(&run) {
+        match file.write_run(&run) {
             Ok(()) => kept.push(run),
             Err(error) => break error,
         }
         assert!(kept.len() < 1000, "the disk never fills");
     };
-    assert!(matches!(refused, Error::Full(_)), "{refused:?}");
+    assert!(matches!(refused, RecordError::Full(_)), "{refused:?}");
     assert!(!kept.is_empty());
     assert_eq!(file.runs(&RunFilter::all()).unwrap(), kept);
 
     // With room again, the same file goes on, without being opened anew.
     disk.remount("size=4m");
     let run = large_run(u32::try_from(kept.len()).unwrap());
-    file.keep(&run).unwrap();
+    file.write_run(&run).unwrap();
     kept.push(run);
     drop(file);
     assert_eq!(ResultsFile::read(disk.file()).unwrap().runs(&RunFilter::all()).unwrap(), kept);
@@ -91,21 +91,21 @@ fn fill(disk: &Mount) {
 }
 
 #[test]
-fn a_run_fits_into_what_was_set_aside_for_it() {
+fn a_run_fits_into_its_reservation() {
     let Some(disk) = Mount::tmpfs("2m") else { return };
     let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
     file.reserve(512 << 10).unwrap();
     fill(&disk);
     let run = large_run(0);
-    file.keep(&run).unwrap();
+    file.write_run(&run).unwrap();
     assert_eq!(file.runs(&RunFilter::all()).unwrap(), [run]);
     // That was for one run, and the next one is not to be begun.
     let refused = file.reserve_again().unwrap_err();
-    assert!(matches!(refused, Error::NoRoom { .. }), "{refused:?}");
+    assert!(matches!(refused, RecordError::NoRoom { .. }), "{refused:?}");
     // What does not fit any more costs none of the others.
-    let refused = (1..100).find_map(|ordinal| file.keep(&large_run(ordinal)).err()).unwrap();
-    assert!(matches!(refused, Error::Full(_)), "{refused:?}");
+    let refused = (1..100).find_map(|ordinal| file.write_run(&large_run(ordinal)).err()).unwrap();
+    assert!(matches!(refused, RecordError::Full(_)), "{refused:?}");
     assert!(!file.runs(&RunFilter::all()).unwrap().is_empty());
     // With room again, space is set aside once more, and once.
     std::fs::remove_file(disk.folder.path().join("other")).unwrap();
@@ -118,32 +118,32 @@ fn a_run_fits_into_what_was_set_aside_for_it() {
 }
 
 #[test]
-fn a_run_fits_where_no_inode_is_left() {
+fn a_run_is_stored_without_free_inodes() {
     let Some(disk) = Mount::tmpfs("8m,nr_inodes=8") else { return };
     let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
     file.reserve(512 << 10).unwrap();
     let mut names = 0..100;
     while std::fs::write(disk.folder.path().join(format!("{:?}", names.next())), "").is_ok() {}
-    file.keep(&large_run(0)).unwrap();
+    file.write_run(&large_run(0)).unwrap();
 }
 
 #[test]
-fn a_disk_without_room_for_a_run_is_told_before_it() {
+fn a_full_disk_is_reported_before_a_run() {
     let Some(disk) = Mount::tmpfs("600k") else { return };
     let mut file = ResultsFile::create(disk.file()).unwrap();
     let refused = file.reserve(512 << 10).unwrap_err();
-    assert!(matches!(refused, Error::NoRoom { .. }), "{refused:?}");
+    assert!(matches!(refused, RecordError::NoRoom { .. }), "{refused:?}");
     assert!(refused.to_string().contains("512 KiB"), "{refused}");
 }
 
 #[test]
-fn a_file_that_cannot_be_begun_leaves_nothing_behind() {
+fn a_failed_create_leaves_nothing_behind() {
     let Some(disk) = Mount::tmpfs("64k") else { return };
     // The schema alone is larger.
     std::fs::write(disk.folder.path().join("other"), vec![0; 40 << 10]).unwrap();
     let refused = ResultsFile::create(disk.file()).unwrap_err();
-    assert!(matches!(refused, Error::Full(_)), "{refused:?}");
+    assert!(matches!(refused, RecordError::Full(_)), "{refused:?}");
     assert_eq!(std::fs::read_dir(disk.folder.path()).unwrap().count(), 1);
 }
 
@@ -152,7 +152,7 @@ fn read_only_media_can_be_read_and_not_written() {
     let Some(disk) = Mount::tmpfs("1m") else { return };
     let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
-    file.keep(&example::run("e", 0)).unwrap();
+    file.write_run(&example::run("e", 0)).unwrap();
     drop(file);
     disk.remount("ro");
     let file = ResultsFile::read(disk.file()).unwrap();
@@ -161,12 +161,12 @@ fn read_only_media_can_be_read_and_not_written() {
         ResultsFile::open(disk.file()).unwrap_err(),
         ResultsFile::create(disk.folder.path().join("new.sqlite")).unwrap_err(),
     ] {
-        assert!(matches!(error, Error::ReadOnly(_)), "{error:?}");
+        assert!(matches!(error, RecordError::ReadOnly(_)), "{error:?}");
     }
 }
 
 #[test]
-fn a_half_kept_run_on_read_only_media_is_explained() {
+fn an_interrupted_write_on_read_only_media_is_explained() {
     let Some(disk) = Mount::tmpfs("4m") else { return };
     let mut file = ResultsFile::create(disk.file()).unwrap();
     file.begin(&example::execution("e")).unwrap();
@@ -188,7 +188,7 @@ fn a_half_kept_run_on_read_only_media_is_explained() {
     }
     disk.remount("ro");
     let error = ResultsFile::read(disk.file()).and_then(|file| file.executions()).unwrap_err();
-    assert!(matches!(error, Error::Interrupted(_)), "{error:?}");
+    assert!(matches!(error, RecordError::Interrupted(_)), "{error:?}");
     disk.remount("rw");
     assert_eq!(
         ResultsFile::read(disk.file()).unwrap().executions().unwrap(),

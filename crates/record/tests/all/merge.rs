@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use record::{Error, ResultsFile, RunFilter, RunSelection, merge};
+use record::{RecordError, ResultsFile, RunFilter, RunSelection, merge};
 use tempfile::TempDir;
 
 use crate::example;
@@ -17,7 +17,7 @@ fn measured(folder: &TempDir, name: &str, machine: &str) -> PathBuf {
     for ordinal in 0..2 {
         let mut run = example::run(&execution.id, ordinal);
         run.id = format!("{name} {ordinal}");
-        file.keep(&run).unwrap();
+        file.write_run(&run).unwrap();
     }
     path
 }
@@ -27,7 +27,7 @@ fn whole(path: &Path) -> RunSelection {
 }
 
 #[test]
-fn each_run_keeps_its_execution_and_its_machine() {
+fn merged_runs_keep_their_execution_and_machine() {
     let folder = tempfile::tempdir().unwrap();
     let parts =
         [measured(&folder, "a", "arm"), measured(&folder, "b", "x86")].map(|path| whole(&path));
@@ -48,7 +48,7 @@ fn each_run_keeps_its_execution_and_its_machine() {
 }
 
 #[test]
-fn duplicates_and_taken_places_are_refused_and_leave_nothing() {
+fn merge_refuses_duplicates_and_existing_files() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (measured(&folder, "a", "arm"), measured(&folder, "b", "x86"));
     let copy = folder.path().join("copy");
@@ -56,11 +56,11 @@ fn duplicates_and_taken_places_are_refused_and_leave_nothing() {
     let out = folder.path().join("out");
     let refused = merge(&[whole(&a), whole(&b), whole(&copy)], &out).unwrap_err();
     let text = refused.to_string();
-    assert!(matches!(refused, Error::ExecutionTwice { .. }), "{text}");
+    assert!(matches!(refused, RecordError::ExecutionTwice { .. }), "{text}");
     assert!(text.contains("/a and") && text.contains("/copy both hold"), "{text}");
     assert!(!out.exists());
     let refused = merge(&[whole(&a), whole(&b)], &a).unwrap_err();
-    assert!(matches!(refused, Error::Exists(_)), "{refused}");
+    assert!(matches!(refused, RecordError::Exists(_)), "{refused}");
     assert_eq!(whole(&a).runs.len(), 2);
     // A run of one id under another execution's name: nothing of the other is kept either.
     let mut twin = whole(&b);

@@ -3,13 +3,13 @@ use std::collections::BTreeSet;
 use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
 use proptest::prelude::*;
 use record::{
-    Error, FilterError, HarnessTax, ResultsFile, Run, RunFilter, RunLatency, RunSelection,
+    FilterError, HarnessTax, RecordError, ResultsFile, Run, RunFilter, RunLatency, RunSelection,
 };
 
 use crate::example;
 
 #[test]
-fn what_is_kept_is_read_back_whole_and_in_order() {
+fn runs_are_read_back_whole_and_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.sqlite");
     let (mut first, second) = (example::execution("e1"), example::execution("e2"));
@@ -20,12 +20,12 @@ fn what_is_kept_is_read_back_whole_and_in_order() {
     let (open, bare) = (example::run("e1", 1), example::bare_run("e1", 0));
     let other = example::run("e2", 7);
     for run in [&other, &open, &bare] {
-        file.keep(run).unwrap();
+        file.write_run(run).unwrap();
     }
     file.finish("e1", "2026-01-02T04:00:00Z").unwrap();
     first.finished_at = Some("2026-01-02T04:00:00Z".to_owned());
-    assert_eq!(file.done("e1").unwrap(), BTreeSet::from([0, 1]));
-    assert_eq!(file.done("nobody").unwrap(), BTreeSet::new());
+    assert_eq!(file.finished_runs("e1").unwrap(), BTreeSet::from([0, 1]));
+    assert_eq!(file.finished_runs("nobody").unwrap(), BTreeSet::new());
     drop(file);
 
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
@@ -44,51 +44,51 @@ fn a_copy_taken_between_runs_is_complete() {
     let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&example::execution("e")).unwrap();
     for ordinal in 0..3 {
-        file.keep(&example::run("e", ordinal)).unwrap();
+        file.write_run(&example::run("e", ordinal)).unwrap();
         let copy = folder.path().join("copy.sqlite");
         std::fs::copy(&path, &copy).unwrap();
-        let kept = ResultsFile::read(&copy).unwrap().done("e").unwrap();
+        let kept = ResultsFile::read(&copy).unwrap().finished_runs("e").unwrap();
         assert_eq!(kept, (0..=ordinal).collect());
     }
 }
 
 #[test]
-fn a_reader_works_beside_a_writer_and_sees_each_run() {
+fn a_concurrent_reader_sees_each_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.sqlite");
     let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&example::execution("e")).unwrap();
     let mut reader = ResultsFile::read(&path).unwrap();
     assert!(!reader.writable());
-    file.keep(&example::run("e", 0)).unwrap();
-    assert_eq!(reader.done("e").unwrap(), BTreeSet::from([0]));
-    let refused = reader.keep(&example::run("e", 1)).unwrap_err();
-    assert!(matches!(refused, Error::ReadOnly(_)), "{refused}");
+    file.write_run(&example::run("e", 0)).unwrap();
+    assert_eq!(reader.finished_runs("e").unwrap(), BTreeSet::from([0]));
+    let refused = reader.write_run(&example::run("e", 1)).unwrap_err();
+    assert!(matches!(refused, RecordError::ReadOnly(_)), "{refused}");
 }
 
 #[test]
-fn nothing_is_kept_twice_or_without_its_execution() {
+fn refuses_duplicates_and_unknown_executions() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = ResultsFile::create(folder.path().join("results.sqlite")).unwrap();
     let run = example::run("e", 0);
-    let early = file.keep(&run).unwrap_err();
-    assert!(matches!(&early, Error::UnknownExecution { id, .. } if id == "e"), "{early}");
-    assert!(matches!(file.finish("e", "now").unwrap_err(), Error::UnknownExecution { .. }));
+    let early = file.write_run(&run).unwrap_err();
+    assert!(matches!(&early, RecordError::UnknownExecution { id, .. } if id == "e"), "{early}");
+    assert!(matches!(file.finish("e", "now").unwrap_err(), RecordError::UnknownExecution { .. }));
     file.begin(&example::execution("e")).unwrap();
     let again = file.begin(&example::execution("e")).unwrap_err();
-    assert!(matches!(again, Error::ExecutionExists { .. }), "{again}");
-    file.keep(&run).unwrap();
+    assert!(matches!(again, RecordError::ExecutionExists { .. }), "{again}");
+    file.write_run(&run).unwrap();
     let same_ordinal = Run { id: "other".to_owned(), ..run.clone() };
     let same_id = Run { ordinal: 5, ..run.clone() };
     for twice in [same_ordinal, same_id] {
-        let refused = file.keep(&twice).unwrap_err();
-        assert!(matches!(refused, Error::RunExists { .. }), "{refused}");
+        let refused = file.write_run(&twice).unwrap_err();
+        assert!(matches!(refused, RecordError::RunExists { .. }), "{refused}");
     }
     assert_eq!(file.runs(&RunFilter::all()).unwrap(), [run]);
 }
 
 #[test]
-fn a_run_that_breaks_a_rule_leaves_no_half_behind() {
+fn a_refused_run_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = ResultsFile::create(folder.path().join("results.sqlite")).unwrap();
     file.begin(&example::execution("e")).unwrap();
@@ -96,15 +96,18 @@ fn a_run_that_breaks_a_rule_leaves_no_half_behind() {
     twice.latencies.push(twice.latencies[0].clone());
     let too_many = Run { verified: u64::MAX, ..example::run("e", 0) };
     for bad in [twice, too_many] {
-        let refused = file.keep(&bad).unwrap_err();
-        assert!(matches!(&refused, Error::Unkeepable { id, .. } if *id == bad.id), "{refused}");
+        let refused = file.write_run(&bad).unwrap_err();
+        assert!(
+            matches!(&refused, RecordError::InvalidRecord { id, .. } if *id == bad.id),
+            "{refused}"
+        );
     }
-    file.keep(&example::run("e", 0)).unwrap();
+    file.write_run(&example::run("e", 0)).unwrap();
     assert_eq!(file.runs(&RunFilter::all()).unwrap(), [example::run("e", 0)]);
 }
 
 #[test]
-fn what_is_not_a_number_is_unavailable_and_does_not_cost_the_run() {
+fn a_reading_that_is_not_a_number_is_stored_as_unavailable() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = ResultsFile::create(folder.path().join("results.sqlite")).unwrap();
     file.begin(&example::execution("e")).unwrap();
@@ -120,7 +123,7 @@ fn what_is_not_a_number_is_unavailable_and_does_not_cost_the_run() {
         }),
         ..example::run("e", 0)
     };
-    file.keep(&odd).unwrap();
+    file.write_run(&odd).unwrap();
     let run = file.runs(&RunFilter::all()).unwrap().remove(0);
     assert!(run.seconds.is_nan() && run.tax.unwrap().ns_per_op.is_nan());
     let ReadingValue::Unavailable { reason, .. } = &run.readings[0].answer else {
@@ -137,8 +140,8 @@ fn a_selection_reads_the_filtered_runs_with_their_executions() {
     for id in ["e1", "e2", "never-ran"] {
         file.begin(&example::execution(id)).unwrap();
     }
-    file.keep(&example::run("e1", 0)).unwrap();
-    file.keep(&example::bare_run("e2", 0)).unwrap();
+    file.write_run(&example::run("e1", 0)).unwrap();
+    file.write_run(&example::bare_run("e2", 0)).unwrap();
     let path = path.to_str().unwrap();
 
     let all = RunSelection::open(path).unwrap();
@@ -152,7 +155,7 @@ fn a_selection_reads_the_filtered_runs_with_their_executions() {
     let message = RunSelection::open(&format!("{path}?stroe=lmdb")).unwrap_err().to_string();
     assert!(message.contains("did you mean `store`"), "{message}");
     let nothing = RunSelection::open(&format!("{path}?store=fjall")).unwrap_err();
-    assert!(matches!(&nothing, Error::Filter(FilterError::Nothing { exists, .. })
+    assert!(matches!(&nothing, RecordError::Filter(FilterError::NoMatch { exists, .. })
         if exists == "store: lmdb, rocksdb"));
 }
 
@@ -252,7 +255,7 @@ proptest! {
             latency.histogram = histogram.into();
             latency
         }));
-        file.keep(&run).unwrap();
+        file.write_run(&run).unwrap();
         // A free text may look like `user:password@host` by chance.
         run.warnings.iter_mut().for_each(hide);
         for reading in &mut run.readings {
@@ -268,7 +271,7 @@ fn hide(text: &mut String) {
 
 /// More runs than are in memory at once, kept in another order than that of their ordinals.
 #[test]
-fn runs_one_after_the_other_are_those_of_a_selection() {
+fn for_each_reads_the_runs_of_a_selection() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("many.sqlite");
     let mut file = ResultsFile::create(&path).unwrap();
@@ -280,7 +283,7 @@ fn runs_one_after_the_other_are_those_of_a_selection() {
                 _ => example::bare_run(name, ordinal),
             };
             run.id = format!("{name} {ordinal}");
-            file.keep(&run).unwrap();
+            file.write_run(&run).unwrap();
         }
     }
     drop(file);
@@ -288,15 +291,16 @@ fn runs_one_after_the_other_are_those_of_a_selection() {
     for text in [path.to_owned(), format!("{path}?execution=e2"), format!("{path}?valid=false")] {
         let expected = RunSelection::open(&text).unwrap();
         let mut runs = Vec::new();
-        RunSelection::each(&text, |execution, run| {
+        RunSelection::for_each(&text, |execution, run| {
             assert_eq!(execution.id, run.execution);
             runs.push(run.clone());
-            Ok::<(), Error>(())
+            Ok::<(), RecordError>(())
         })
         .unwrap();
         assert_eq!(runs, expected.runs, "{text}");
         assert!(!runs.is_empty());
     }
-    let nothing = RunSelection::each(&format!("{path}?store=fjall"), |_, _| Ok::<(), Error>(()));
+    let nothing =
+        RunSelection::for_each(&format!("{path}?store=fjall"), |_, _| Ok::<(), RecordError>(()));
     assert!(nothing.is_err());
 }

@@ -28,7 +28,7 @@ fn views_and_exported_tables_agree() {
     let runs = [example::run("e", 0), example::bare_run("e", 1)];
     let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&execution).unwrap();
-    runs.iter().for_each(|run| file.keep(run).unwrap());
+    runs.iter().for_each(|run| file.write_run(run).unwrap());
     drop(file);
     let pairs: Vec<(_, &Run)> = runs.iter().map(|run| (&execution, run)).collect();
 
@@ -50,9 +50,9 @@ fn views_and_exported_tables_agree() {
         let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let exported = table.columns.iter().map(|column| &column.name);
         assert!(exported.take(names.len()).eq(&names), "{view}");
-        let mut found = statement.query([]).unwrap();
+        let mut result = statement.query([]).unwrap();
         let mut rows = 0;
-        while let Some(row) = found.next().unwrap() {
+        while let Some(row) = result.next().unwrap() {
             for (index, expected) in table.rows[rows][..names.len()].iter().enumerate() {
                 let value = cell(row.get(index).unwrap(), expected);
                 assert_eq!(&value, expected, "{view}.{}", names[index]);
@@ -70,7 +70,7 @@ fn the_histogram_is_hdr_v2_deflated() {
     let path = folder.path().join("results.sqlite");
     let mut file = ResultsFile::create(&path).unwrap();
     file.begin(&example::execution("e")).unwrap();
-    file.keep(&example::run("e", 0)).unwrap();
+    file.write_run(&example::run("e", 0)).unwrap();
     let sql = Connection::open(&path).unwrap();
     let blob: Vec<u8> =
         sql.query_row("SELECT histogram FROM latency", [], |row| row.get(0)).unwrap();

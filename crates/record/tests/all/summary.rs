@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::example;
 
 #[test]
-fn the_keys_are_those_that_are_promised() {
+fn summary_has_the_documented_keys() {
     let summary = example::run("e", 3).summary(&example::execution("e"));
     let histogram = example::histogram(2);
     let read = &summary["latency_us"]["read"];
@@ -72,17 +72,17 @@ fn without_samples_there_are_no_figures_and_no_zeros() {
 }
 
 /// The paths of every null below.
-fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
+fn nulls(value: &Value, at: &str, result: &mut Vec<String>) {
     match value {
-        Value::Null => found.push(at.to_owned()),
+        Value::Null => result.push(at.to_owned()),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                nulls(item, &format!("{at}/{index}"), found);
+                nulls(item, &format!("{at}/{index}"), result);
             }
         }
         Value::Object(fields) => {
             for (key, field) in fields {
-                nulls(field, &format!("{at}/{key}"), found);
+                nulls(field, &format!("{at}/{key}"), result);
             }
         }
         _ => {}
@@ -90,7 +90,7 @@ fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn what_is_not_a_number_never_reaches_json() {
+fn json_has_no_non_finite_numbers() {
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let run = Run {
             seconds: odd,
@@ -109,10 +109,10 @@ fn what_is_not_a_number_never_reaches_json() {
         let back: Value = serde_json::from_str(&text).unwrap();
         let reason = &back["readings"][0]["answer"]["unavailable"]["reason"];
         assert!(reason.as_str().unwrap().contains(&odd.to_string()), "{reason}");
-        let mut found = Vec::new();
-        nulls(&back, "", &mut found);
+        let mut result = Vec::new();
+        nulls(&back, "", &mut result);
         for path in ["/seconds", "/target_rate_ops_s", "/harness/ns_per_op", "/cpu_s_per_mop"] {
-            assert!(found.iter().any(|null| null == path), "{path} in {found:?}");
+            assert!(result.iter().any(|null| null == path), "{path} in {result:?}");
         }
     }
 }
@@ -130,7 +130,7 @@ fn an_expected_hit_ratio_holds_only_where_it_was_measured() {
     assert!(run.unexpected_hit_ratio().unwrap().contains("0.8750"));
     run.readings.retain(|reading| reading.signal != "cache.hit_ratio");
     run.phase = record::Phase::Measure;
-    assert!(run.unexpected_hit_ratio().unwrap().contains("no read asked for a key"));
+    assert!(run.unexpected_hit_ratio().unwrap().contains("there was no read"));
     run.phase = record::Phase::Load;
     assert_eq!(run.unexpected_hit_ratio(), None, "a load reads nothing");
 }

@@ -1,26 +1,26 @@
-//! Bars of many cells in groups, with the table of the same values: what such figures share.
+//! Bars of many cells in groups, with a table of the same values.
 
 use model::Origin;
 
 use super::throughput::flatten;
-use super::{Series, Shown, any_invalid, invalid_entry};
-use crate::cells::Cell;
+use super::{CellSeries, ShownFigure, any_invalid, invalid_entry};
+use crate::cells::ReportCell;
 use crate::figure::{Axis, Bar, Chart, Entry, Group, Row, RowChart, Scale, Shape};
 use crate::table::{self, ALWAYS, Align, Table};
 use crate::tables;
 
 /// A figure of bars under construction.
-pub(super) struct Bars<'a> {
-    series: &'a Series,
+pub(super) struct BarsFigure<'a> {
+    series: &'a CellSeries,
     data: Table,
     groups: Vec<Group>,
-    /// Where the rows' bars end, which the axis must hold.
+    /// The ends of the rows' bars, for the scale of the axis.
     ends: Vec<f64>,
-    /// Rows have labels of their own, which must stay.
+    /// Whether rows have labels of their own.
     labelled: bool,
 }
 
-/// A row: its bars, and what the table says of it between the store and the kind.
+/// A row: its bars, and its table cells between the store and the kind.
 pub(super) struct BarsRow {
     /// None: the store.
     pub label: Option<String>,
@@ -29,8 +29,8 @@ pub(super) struct BarsRow {
     pub data: Vec<table::Cell>,
 }
 
-/// What is said about a figure.
-pub(super) struct About {
+/// Title, caption and axis of a figure.
+pub(super) struct Caption {
     pub id: &'static str,
     pub title: &'static str,
     pub alt: &'static str,
@@ -39,9 +39,9 @@ pub(super) struct About {
     pub tick: fn(f64) -> String,
 }
 
-impl<'a> Bars<'a> {
-    /// `columns` stand between the workload with its store and the kind of the numbers.
-    pub fn new(series: &'a Series, columns: &[(&str, Align)]) -> Self {
+impl<'a> BarsFigure<'a> {
+    /// `columns` come between the columns of the store and of the kind.
+    pub fn new(series: &'a CellSeries, columns: &[(&str, Align)]) -> Self {
         let mut data = Table::new("").column("workload", Align::Left, ALWAYS).column(
             "store",
             Align::Left,
@@ -51,15 +51,15 @@ impl<'a> Bars<'a> {
             data = data.column(*head, *align, ALWAYS);
         }
         let data = data.column("kind", Align::Left, ALWAYS);
-        Bars { series, data, groups: Vec::new(), ends: Vec::new(), labelled: false }
+        BarsFigure { series, data, groups: Vec::new(), ends: Vec::new(), labelled: false }
     }
 
-    /// The rows that follow belong to this category.
+    /// Begins the group of a category.
     pub fn group(&mut self, category: &str) {
         self.groups.push(Group { label: category.to_owned(), rows: Vec::new() });
     }
 
-    pub fn row(&mut self, cell: &Cell, kind: Origin, row: BarsRow) {
+    pub fn row(&mut self, cell: &ReportCell, kind: Origin, row: BarsRow) {
         let valid = cell.counted().1;
         self.ends.extend(row.bars.last().map(|bar| bar.to));
         let mut values = vec![cell.category.clone().into(), cell.series.clone().into()];
@@ -79,8 +79,13 @@ impl<'a> Bars<'a> {
         }
     }
 
-    /// None where no row came. `legend` tells the colours.
-    pub fn shown(mut self, cells: &[&Cell], mut legend: Vec<Entry>, about: About) -> Option<Shown> {
+    /// The figure; None without rows. `legend` explains the colours.
+    pub fn into_figure(
+        mut self,
+        cells: &[&ReportCell],
+        mut legend: Vec<Entry>,
+        about: Caption,
+    ) -> Option<ShownFigure> {
         self.groups.retain(|group| !group.rows.is_empty());
         if self.groups.is_empty() {
             return None;
@@ -91,7 +96,7 @@ impl<'a> Bars<'a> {
         if any_invalid(cells) {
             legend.push(invalid_entry(Shape::Square));
         }
-        Some(Shown {
+        Some(ShownFigure {
             id: about.id.to_owned(),
             title: about.title.to_owned(),
             alt: about.alt.to_owned(),

@@ -1,25 +1,25 @@
-//! What an operation costs: CPU time, and bytes moved for each byte asked for.
+//! The cost of an operation: CPU time, and I/O amplification.
 
 use model::{Origin, Unit};
 use record::Run;
 
-use super::bars::{About, Bars, BarsRow};
-use super::{Series, Shown, by_category, title};
-use crate::cells::Cell;
+use super::bars::{BarsFigure, BarsRow, Caption};
+use super::{CellSeries, ShownFigure, by_category, title};
+use crate::cells::ReportCell;
 use crate::figure::{Bar, Entry};
 use crate::format;
 use crate::table::{self, Align};
 use crate::tables::{self, origin_name};
 
-/// Colours of the parts of CPU time: away from the first ones, which are the stores'.
+/// Colours of the parts of CPU time, distinct from those of the stores.
 const USER: usize = 4;
 const SYSTEM: usize = 5;
 const UNSPLIT: usize = 6;
 
-/// CPU seconds for a million operations, split where the split was read.
-pub fn cpu(cells: &[&Cell], series: &Series) -> Option<Shown> {
+/// CPU seconds for a million operations, split into user and system where both were read.
+pub fn cpu(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure> {
     let columns = ["user, CPU-s/Mop", "system, CPU-s/Mop", "together, CPU-s/Mop"];
-    let mut bars = Bars::new(series, &columns.map(|head| (head, Align::Decimal)));
+    let mut bars = BarsFigure::new(series, &columns.map(|head| (head, Align::Decimal)));
     let (mut split, mut unsplit) = (false, false);
     for (category, members) in by_category(cells) {
         bars.group(category);
@@ -40,12 +40,12 @@ pub fn cpu(cells: &[&Cell], series: &Series) -> Option<Shown> {
             };
             let total: f64 = parts.iter().map(|(_, _, value)| value).sum();
             let kind = origin(cell, &["cpu.user", "cpu.system", "cpu_s_per_mop"]);
-            let said = said(kind, cell.counted().1);
+            let note = qualifiers(kind, cell.counted().1);
             let mut from = 0.0;
             let drawn = parts.iter().map(|(part, color, value)| {
                 let to = from + value;
                 let text = format::value(*value, Unit::CpuSecondsPerMillionOps);
-                let tip = format!("{}: {part} {text}{said}", title(cell));
+                let tip = format!("{}: {part} {text}{note}", title(cell));
                 Bar { from: std::mem::replace(&mut from, to), to, color: *color, tip }
             });
             let number = |value: Option<f64>| {
@@ -54,25 +54,25 @@ pub fn cpu(cells: &[&Cell], series: &Series) -> Option<Shown> {
             let row = BarsRow {
                 label: None,
                 bars: drawn.collect(),
-                note: format!("{}{said}", format::significant(total, 3)),
+                note: format!("{}{note}", format::significant(total, 3)),
                 data: vec![number(user), number(system), number(Some(total))],
             };
             bars.row(cell, kind, row);
         }
     }
-    let wanted =
+    let parts =
         [(split, "user", USER), (split, "system", SYSTEM), (unsplit, "user and system", UNSPLIT)];
-    let legend = wanted.into_iter().filter(|(wanted, ..)| *wanted).map(|(_, label, color)| Entry {
+    let legend = parts.into_iter().filter(|(used, ..)| *used).map(|(_, label, color)| Entry {
         label: label.to_owned(),
         color: Some(color),
         shape: None,
         line: None,
         hollow: false,
     });
-    bars.shown(
+    bars.into_figure(
         cells,
         legend.collect(),
-        About {
+        Caption {
             id: "cpu",
             title: "CPU time per operation",
             alt: "Bars: CPU seconds for a million operations, user and system",
@@ -84,11 +84,11 @@ pub fn cpu(cells: &[&Cell], series: &Series) -> Option<Shown> {
     )
 }
 
-/// Bytes that the device moved for each byte that was asked for.
-pub fn amplification(cells: &[&Cell], series: &Series) -> Option<Shown> {
+/// Bytes moved for each byte of the workload.
+pub fn amplification(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure> {
     let kinds = [("written", "write_amplification"), ("read", "read_amplification")];
     let columns = [("what", Align::Left), ("amplification", Align::Decimal)];
-    let mut bars = Bars::new(series, &columns);
+    let mut bars = BarsFigure::new(series, &columns);
     for (category, members) in by_category(cells) {
         bars.group(category);
         for (word, signal) in kinds {
@@ -98,7 +98,8 @@ pub fn amplification(cells: &[&Cell], series: &Series) -> Option<Shown> {
                 let kind = origin(cell, &[signal]);
                 let label =
                     if series.several() { format!("{word}, {}", cell.series) } else { word.into() };
-                let note = format!("{}{}", format::ratio(value), said(kind, cell.counted().1));
+                let note =
+                    format!("{}{}", format::ratio(value), qualifiers(kind, cell.counted().1));
                 let tip = format!("{}: {note} {word}", title(cell));
                 let bar = Bar { from: 0.0, to: value, color: series.color(&cell.series), tip };
                 let data = vec![word.into(), format::significant(value, 3).into()];
@@ -106,13 +107,13 @@ pub fn amplification(cells: &[&Cell], series: &Series) -> Option<Shown> {
             }
         }
     }
-    bars.shown(
+    bars.into_figure(
         cells,
         series.legend(cells),
-        About {
+        Caption {
             id: "amplification",
             title: "I/O amplification",
-            alt: "Bars: bytes written and read for each byte that was asked for",
+            alt: "Bars: bytes written and read for each byte of the workload",
             caption: "Bytes really moved for each byte of the workload's own keys and values; the \
                       readings of each run say at which boundary the bytes were counted.",
             axis: "amplification",
@@ -127,7 +128,7 @@ fn per_million(run: &Run, signal: &str) -> Option<f64> {
 }
 
 /// The least certain origin among the readings that a number is made of.
-pub(super) fn origin(cell: &Cell, signals: &[&str]) -> Origin {
+pub(super) fn origin(cell: &ReportCell, signals: &[&str]) -> Origin {
     let readings = cell
         .runs
         .iter()
@@ -136,8 +137,8 @@ pub(super) fn origin(cell: &Cell, signals: &[&str]) -> Origin {
     valued.find(|origin| *origin != Origin::Measured).unwrap_or(Origin::Measured)
 }
 
-/// What must be said beside a number.
-pub(super) fn said(origin: Origin, valid: bool) -> String {
+/// Qualifiers of a number: its origin, invalidity.
+pub(super) fn qualifiers(origin: Origin, valid: bool) -> String {
     let mut text = String::new();
     if origin != Origin::Measured {
         text += &format!(", {}", origin_name(origin));

@@ -1,12 +1,12 @@
-//! Joules of an operation, each with its boundary: two boundaries never share a bar's colour row.
+//! Joules of an operation, each with its boundary.
 
 use model::Unit;
 use record::Run;
 
-use super::bars::{About, Bars, BarsRow};
-use super::cost::{origin, said};
-use super::{Series, Shown, by_category, title};
-use crate::cells::Cell;
+use super::bars::{BarsFigure, BarsRow, Caption};
+use super::cost::{origin, qualifiers};
+use super::{CellSeries, ShownFigure, by_category, title};
+use crate::cells::ReportCell;
 use crate::figure::Bar;
 use crate::format;
 use crate::table::{self, Align};
@@ -14,14 +14,14 @@ use crate::table::{self, Align};
 const SIGNAL: &str = "joules_per_op";
 
 /// None where no run read any energy.
-pub fn energy(cells: &[&Cell], series: &Series) -> Option<Shown> {
+pub fn energy(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure> {
     let columns = [
         ("an operation", Align::Right),
         ("net", Align::Right),
         ("ops/J", Align::Decimal),
         ("boundary", Align::Left),
     ];
-    let mut bars = Bars::new(series, &columns);
+    let mut bars = BarsFigure::new(series, &columns);
     for (category, members) in by_category(cells) {
         bars.group(category);
         for cell in members {
@@ -29,7 +29,7 @@ pub fn energy(cells: &[&Cell], series: &Series) -> Option<Shown> {
             let kind = origin(cell, &[SIGNAL]);
             let boundary = boundary(cell);
             let text = format::value(joules, Unit::JoulesPerOp);
-            let note = format!("{text}, {boundary}{}", said(kind, cell.counted().1));
+            let note = format!("{text}, {boundary}{}", qualifiers(kind, cell.counted().1));
             let tip = format!("{}: {note}", title(cell));
             let bar = Bar { from: 0.0, to: joules, color: series.color(&cell.series), tip };
             let of = |signal: &str, shown: fn(f64) -> String| {
@@ -46,10 +46,10 @@ pub fn energy(cells: &[&Cell], series: &Series) -> Option<Shown> {
             bars.row(cell, kind, row);
         }
     }
-    bars.shown(
+    bars.into_figure(
         cells,
         series.legend(cells),
-        About {
+        Caption {
             id: "energy",
             title: "Energy per operation",
             alt: "Bars: joules of an operation",
@@ -62,8 +62,8 @@ pub fn energy(cells: &[&Cell], series: &Series) -> Option<Shown> {
     )
 }
 
-/// The boundaries of the runs' energy, in words.
-fn boundary(cell: &Cell) -> String {
+/// The boundaries of the runs' energy.
+fn boundary(cell: &ReportCell) -> String {
     let mut all: Vec<String> = cell
         .runs
         .iter()

@@ -3,8 +3,8 @@
 use model::Op;
 use record::LatencyClock;
 
-use super::{Series, Shown, any_invalid, by_category, invalid_entry, title};
-use crate::cells::Cell;
+use super::{CellSeries, ShownFigure, any_invalid, by_category, invalid_entry, title};
+use crate::cells::ReportCell;
 use crate::figure::{Axis, Chart, Dot, Entry, Group, Row, RowChart, Scale, Shape};
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
@@ -13,7 +13,7 @@ use crate::tables::op_name;
 const SHOWN: [(f64, Shape); 3] =
     [(50.0, Shape::Circle), (99.0, Shape::Diamond), (99.9, Shape::Triangle)];
 
-pub fn latency(cells: &[&Cell], series: &Series) -> Option<Shown> {
+pub fn latency(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure> {
     let mut data = Table::new("")
         .column("workload", Align::Left, ALWAYS)
         .column("store", Align::Left, ALWAYS)
@@ -70,8 +70,8 @@ pub fn latency(cells: &[&Cell], series: &Series) -> Option<Shown> {
     }
     let mut captions =
         vec!["Logarithmic axis. Repeats of a run are added up, not averaged.".to_owned()];
-    captions.extend(loops(cells));
-    Some(Shown {
+    captions.extend(loop_captions(cells));
+    Some(ShownFigure {
         id: "latency".to_owned(),
         title: "Latency per workload and operation".to_owned(),
         alt: "For each workload, store and operation the p50, p99 and p99.9 latency as points \
@@ -89,19 +89,19 @@ pub fn latency(cells: &[&Cell], series: &Series) -> Option<Shown> {
     })
 }
 
-/// How the requests behind a latency figure were issued, each kind of loop once.
-pub(super) fn loops(cells: &[&Cell]) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
+/// How the operations of a latency figure were issued, each kind of loop once.
+pub(super) fn loop_captions(cells: &[&ReportCell]) -> Vec<String> {
+    let mut captions: Vec<String> = Vec::new();
     for run in cells.iter().flat_map(|cell| &cell.runs) {
         let text = crate::tables::how_issued(&run.pacing);
-        if !said.contains(&text) {
-            said.push(text);
+        if !captions.contains(&text) {
+            captions.push(text);
         }
     }
-    said
+    captions
 }
 
-/// From which instant, in words that fit the kind of loop.
+/// The clock in words that fit the kind of loop.
 pub(super) fn clock_name(own: LatencyClock, clock: LatencyClock) -> &'static str {
     match (own, clock) {
         (_, LatencyClock::Response) => "response, from due",
@@ -112,7 +112,12 @@ pub(super) fn clock_name(own: LatencyClock, clock: LatencyClock) -> &'static str
     }
 }
 
-fn row(cell: &Cell, op: Op, clock: LatencyClock, series: &Series) -> Option<(Row, Vec<f64>)> {
+fn row(
+    cell: &ReportCell,
+    op: Op,
+    clock: LatencyClock,
+    series: &CellSeries,
+) -> Option<(Row, Vec<f64>)> {
     let histogram = cell.merged(op, clock)?;
     let (_, valid) = cell.counted();
     let color = series.color(&cell.series);

@@ -1,4 +1,4 @@
-//! Which figures a set of runs has, and what is drawn in each.
+//! The figures of a set of runs.
 
 mod bars;
 mod cost;
@@ -18,25 +18,25 @@ pub use rates::rates;
 pub use series::series;
 pub use throughput::throughput;
 
-use crate::cells::{Cell, distinct, title};
+use crate::cells::{ReportCell, distinct, title};
 use crate::figure::{Chart, Entry, Shape};
 use crate::table::Table;
 
-/// A figure with everything that is said beside it.
-pub struct Shown {
+/// A figure with its captions and table.
+pub struct ShownFigure {
     /// Unique on the page; the name of a saved file.
     pub id: String,
     pub title: String,
-    /// What is seen, in words.
+    /// A description of the drawing.
     pub alt: String,
     /// How to read it and how it was obtained.
     pub captions: Vec<String>,
-    /// Why what is drawn does not count, and warnings.
+    /// Invalidity and warnings of its runs.
     pub cautions: Vec<Caution>,
     pub chart: Chart,
     /// The same values as text.
     pub data: Table,
-    /// One of several that stand beside each other.
+    /// One of several figures in a row.
     pub small: bool,
 }
 
@@ -46,11 +46,11 @@ pub struct Caution {
 }
 
 /// The series of all cells in the order of their colours.
-pub struct Series(Vec<String>);
+pub struct CellSeries(Vec<String>);
 
-impl Series {
-    pub fn of(cells: &[Cell]) -> Self {
-        Series(distinct(cells, |cell| &cell.series))
+impl CellSeries {
+    pub fn of(cells: &[ReportCell]) -> Self {
+        CellSeries(distinct(cells, |cell| &cell.series))
     }
 
     pub fn color(&self, name: &str) -> usize {
@@ -61,8 +61,8 @@ impl Series {
         self.0.len() > 1
     }
 
-    /// One entry a series that `cells` holds; none where there is nothing to tell apart.
-    fn legend(&self, cells: &[&Cell]) -> Vec<Entry> {
+    /// One entry for each series of `cells`; none if there is only one.
+    fn legend(&self, cells: &[&ReportCell]) -> Vec<Entry> {
         if !self.several() {
             return Vec::new();
         }
@@ -78,7 +78,7 @@ impl Series {
     }
 }
 
-/// What a hollow mark means, where there is one.
+/// The legend entry of a hollow mark.
 fn invalid_entry(shape: Shape) -> Entry {
     Entry {
         label: "invalid run".to_owned(),
@@ -89,14 +89,14 @@ fn invalid_entry(shape: Shape) -> Entry {
     }
 }
 
-/// Whether any run of the cells does not count.
-fn any_invalid(cells: &[&Cell]) -> bool {
+/// Whether any run of the cells is invalid.
+fn any_invalid(cells: &[&ReportCell]) -> bool {
     cells.iter().flat_map(|cell| &cell.runs).any(|run| !run.valid())
 }
 
 /// Cells by category, in order of appearance.
-fn by_category<'c, 'a>(cells: &[&'c Cell<'a>]) -> Vec<(&'c str, Vec<&'c Cell<'a>>)> {
-    let mut groups: Vec<(&str, Vec<&Cell>)> = Vec::new();
+fn by_category<'c, 'a>(cells: &[&'c ReportCell<'a>]) -> Vec<(&'c str, Vec<&'c ReportCell<'a>>)> {
+    let mut groups: Vec<(&str, Vec<&ReportCell>)> = Vec::new();
     for cell in cells {
         match groups.iter_mut().find(|(name, _)| *name == cell.category) {
             Some((_, members)) => members.push(cell),

@@ -4,30 +4,30 @@ use hdrhistogram::Histogram;
 use model::Op;
 use record::LatencyClock;
 
-use super::latency::{clock_name, loops};
-use super::{Caution, Series, Shown, by_category, slug};
-use crate::cells::Cell;
+use super::latency::{clock_name, loop_captions};
+use super::{Caution, CellSeries, ShownFigure, by_category, slug};
+use crate::cells::ReportCell;
 use crate::figure::{
-    Axis, Chart, Entry, Line, LineChart, Panel, Point, Scale, Shape, percentile_position,
+    Axis, Chart, Entry, Line, LineChart, LinePoint, Panel, Scale, Shape, percentile_position,
 };
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 use crate::tables::op_name;
 
-/// Percentiles that are marked and stand in the table.
-const NAMED: [f64; 8] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
-/// More lines than this in one figure are not told apart.
-const MOST_LINES: usize = 6;
-/// Points a decade of the axis.
-const FINENESS: usize = 12;
+/// Percentiles that are marked and listed in the table.
+const MARKED: [f64; 8] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
+/// The most distinguishable lines in one figure.
+const MAX_LINES: usize = 6;
+/// Points per decade of the axis.
+const POINTS_PER_DECADE: usize = 12;
 const HEIGHT: f64 = 220.0;
 
-pub fn percentiles(cells: &[&Cell], series: &Series) -> Vec<Shown> {
+pub fn percentiles(cells: &[&ReportCell], series: &CellSeries) -> Vec<ShownFigure> {
     let mut figures = Vec::new();
     for (category, members) in by_category(cells) {
-        let curves: Vec<Curve> =
+        let curves: Vec<PercentileCurve> =
             members.iter().flat_map(|cell| curves(cell, members.len() > 1)).collect();
-        if curves.len() <= MOST_LINES {
+        if curves.len() <= MAX_LINES {
             let title = match members.as_slice() {
                 [cell] if series.several() => super::title(cell),
                 _ => category.to_owned(),
@@ -43,7 +43,7 @@ pub fn percentiles(cells: &[&Cell], series: &Series) -> Vec<Shown> {
     figures
 }
 
-struct Curve {
+struct PercentileCurve {
     name: String,
     clock: LatencyClock,
     /// Response and service of one operation share a colour.
@@ -52,8 +52,8 @@ struct Curve {
     valid: bool,
 }
 
-/// `named`: the figure holds other series too.
-fn curves(cell: &Cell, named: bool) -> Vec<Curve> {
+/// `named`: the figure has several series.
+fn curves(cell: &ReportCell, named: bool) -> Vec<PercentileCurve> {
     let mut curves = Vec::new();
     for op in cell.ops() {
         for clock in [LatencyClock::Response, LatencyClock::Service] {
@@ -66,13 +66,19 @@ fn curves(cell: &Cell, named: bool) -> Vec<Curve> {
             if !valid {
                 name += ", INVALID";
             }
-            curves.push(Curve { name, clock, pair: (cell.series.clone(), op), histogram, valid });
+            curves.push(PercentileCurve {
+                name,
+                clock,
+                pair: (cell.series.clone(), op),
+                histogram,
+                valid,
+            });
         }
     }
     curves
 }
 
-fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
+fn figure(title: &str, curves: &[PercentileCurve], cells: &[&ReportCell]) -> Option<ShownFigure> {
     let most = curves.iter().map(|curve| last_percentile(&curve.histogram)).fold(0.0, f64::max);
     if curves.is_empty() {
         return None;
@@ -85,7 +91,7 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
             pairs.push(&curve.pair);
             pairs.len() - 1
         });
-        // Dashed: the other clock of an open loop. Hollow: that, or a run that does not count.
+        // Dashed: the service time of an open loop. Hollow: that, or an invalid run.
         let aside = cells.iter().any(|c| c.series == curve.pair.0 && c.clock() != curve.clock);
         let hollow = aside || !curve.valid;
         let shape = Shape::nth(color);
@@ -100,7 +106,7 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
         });
         data = data.column(format!("{}, µs", curve.name), Align::Decimal, ALWAYS);
     }
-    for percentile in NAMED {
+    for percentile in MARKED {
         if percentile > most && percentile < 100.0 {
             continue;
         }
@@ -121,11 +127,11 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
         invalid: true,
         text: format!("{} has no valid run: see Validity", super::title(cell)),
     });
-    Some(Shown {
+    Some(ShownFigure {
         id: format!("percentiles-{}", slug(title)),
         title: title.to_owned(),
         alt: format!("Latency over percentile of {title}: {}", names(curves)),
-        captions: loops(cells),
+        captions: loop_captions(cells),
         cautions: cautions.collect(),
         chart: Chart::Lines(LineChart {
             axis: Axis::percentiles(most),
@@ -137,7 +143,7 @@ fn figure(title: &str, curves: &[Curve], cells: &[&Cell]) -> Option<Shown> {
     })
 }
 
-fn names(curves: &[Curve]) -> String {
+fn names(curves: &[PercentileCurve]) -> String {
     curves.iter().map(|curve| curve.name.as_str()).collect::<Vec<_>>().join("; ")
 }
 
@@ -146,15 +152,15 @@ fn last_percentile(histogram: &Histogram<u64>) -> f64 {
     100.0 * (1.0 - 1.0 / histogram.len().max(2) as f64)
 }
 
-fn points(curve: &Curve) -> Vec<Point> {
+fn points(curve: &PercentileCurve) -> Vec<LinePoint> {
     let last = last_percentile(&curve.histogram);
     let end = percentile_position(last);
-    let steps = (end * FINENESS as f64).floor() as usize;
+    let steps = (end * POINTS_PER_DECADE as f64).floor() as usize;
     let mut places: Vec<(f64, bool)> = (0..=steps)
-        .map(|i| (100.0 * (1.0 - 10f64.powf(-(i as f64) / FINENESS as f64)), false))
-        .filter(|(p, _)| NAMED.iter().all(|named| (named - p).abs() > 1e-9))
+        .map(|i| (100.0 * (1.0 - 10f64.powf(-(i as f64) / POINTS_PER_DECADE as f64)), false))
+        .filter(|(p, _)| MARKED.iter().all(|named| (named - p).abs() > 1e-9))
         .collect();
-    places.extend(NAMED.iter().filter(|p| **p <= last).map(|p| (*p, true)));
+    places.extend(MARKED.iter().filter(|p| **p <= last).map(|p| (*p, true)));
     places.push((last, true));
     places.sort_by(|a, b| a.0.total_cmp(&b.0));
     let count = places.len();
@@ -171,7 +177,13 @@ fn points(curve: &Curve) -> Vec<Point> {
                 ),
             };
             let tip = format!("{}: {word} = {}", curve.name, format::latency(value as f64));
-            Point { x: percentile_position(percentile), y: value as f64, tip, shown, whisker: None }
+            LinePoint {
+                x: percentile_position(percentile),
+                y: value as f64,
+                tip,
+                shown,
+                whisker: None,
+            }
         })
         .collect()
 }

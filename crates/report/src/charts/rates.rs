@@ -1,15 +1,17 @@
-//! Latency against rate: a panel a percentile, a line a store, and the limit where there is
-//! an objective.
+//! Latency against rate: a panel for each percentile, a line for each store, and the limit of an
+//! objective.
 
-use analyse::slo::{Condition, Figure};
+use analyse::slo::{Condition, LatencyFigure};
 use hdrhistogram::Histogram;
 use model::Op;
 use record::{LatencyClock, Run};
 
-use super::{Shown, invalid_entry, slug};
-use crate::cells::Cell;
-use crate::curves::Curve;
-use crate::figure::{Axis, Chart, Entry, Level, Line, LineChart, Panel, Point, Scale, Shape};
+use super::{ShownFigure, invalid_entry, slug};
+use crate::cells::ReportCell;
+use crate::curves::RateCurve;
+use crate::figure::{
+    Axis, Chart, Entry, LimitLine, Line, LineChart, LinePoint, Panel, Scale, Shape,
+};
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 use crate::tables::{by_workload, op_name};
@@ -17,19 +19,19 @@ use crate::tables::{by_workload, op_name};
 const HEIGHT: f64 = 130.0;
 const SERVER_CPU: &str = "server.cpu_s_per_mop";
 
-/// What a panel shows of a point; the percentiles of all operations or of one.
+/// The latency figure of a panel, of all operations or of one kind.
 #[derive(Clone, Copy, PartialEq)]
-struct Latency {
+struct PanelLatency {
     op: Option<Op>,
-    figure: Figure,
+    figure: LatencyFigure,
 }
 
 /// One figure a workload.
-pub fn rates(curves: &[Curve]) -> Vec<Shown> {
+pub fn rates(curves: &[RateCurve]) -> Vec<ShownFigure> {
     by_workload(curves).into_iter().map(|(workload, own)| figure(workload, &own)).collect()
 }
 
-fn figure(workload: &str, curves: &[&Curve]) -> Shown {
+fn figure(workload: &str, curves: &[&RateCurve]) -> ShownFigure {
     let mut conditions: Vec<Condition> = Vec::new();
     for objective in curves.iter().filter_map(|curve| curve.objective()) {
         for condition in objective.conditions() {
@@ -38,11 +40,11 @@ fn figure(workload: &str, curves: &[&Curve]) -> Shown {
             }
         }
     }
-    let mut shown: Vec<Latency> = [50.0, 99.0, 99.9]
-        .map(|percentile| Latency { op: None, figure: Figure::Percentile(percentile) })
+    let mut shown: Vec<PanelLatency> = [50.0, 99.0, 99.9]
+        .map(|percentile| PanelLatency { op: None, figure: LatencyFigure::Percentile(percentile) })
         .into();
     for condition in &conditions {
-        let latency = Latency { op: condition.op, figure: condition.figure };
+        let latency = PanelLatency { op: condition.op, figure: condition.figure };
         if !shown.contains(&latency) {
             shown.push(latency);
         }
@@ -51,9 +53,8 @@ fn figure(workload: &str, curves: &[&Curve]) -> Shown {
         shown.into_iter().map(|latency| latency_panel(latency, curves, &conditions)).collect();
     panels.extend(server_panel(curves));
 
-    let achieved = curves.iter().flat_map(|curve| &curve.points).filter_map(Cell::achieved);
-    let axis =
-        Axis::new(Scale::from_zero(achieved), 6, "operations per second that were answered", rate);
+    let achieved = curves.iter().flat_map(|curve| &curve.points).filter_map(ReportCell::achieved);
+    let axis = Axis::new(Scale::from_zero(achieved), 6, "achieved operations per second", rate);
     let mut captions = vec![
         "Response time, counted from the instant at which a request was due, on logarithmic \
          axes. Repeats of a rate are added up, not averaged."
@@ -61,7 +62,7 @@ fn figure(workload: &str, curves: &[&Curve]) -> Shown {
     ];
     if curves.iter().flat_map(|curve| &curve.points).any(|cell| !cell.counted().1) {
         captions.push(
-            "Hollow: runs that do not count. Where their latency is beyond the axis they stand at \
+            "Hollow: invalid runs. Where their latency is beyond the axis they are drawn at \
              its edge."
                 .to_owned(),
         );
@@ -69,7 +70,7 @@ fn figure(workload: &str, curves: &[&Curve]) -> Shown {
     if !conditions.is_empty() {
         captions.push("Dashed across a panel: the limit of the objective.".to_owned());
     }
-    Shown {
+    ShownFigure {
         id: format!("rates-{}", slug(workload)),
         title: match curves {
             [only] => format!("Latency against rate: {workload} on {}", only.series),
@@ -88,11 +89,11 @@ fn figure(workload: &str, curves: &[&Curve]) -> Shown {
     }
 }
 
-fn data(curves: &[&Curve]) -> Table {
+fn data(curves: &[&RateCurve]) -> Table {
     const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
     let mut table = Table::new("")
         .column("store", Align::Left, ALWAYS)
-        .column("asked, ops/s", Align::Right, ALWAYS)
+        .column("target, ops/s", Align::Right, ALWAYS)
         .column("achieved, ops/s", Align::Right, ALWAYS)
         .column("answers", Align::Right, ALWAYS)
         .column("mean, µs", Align::Decimal, ALWAYS);
@@ -121,55 +122,57 @@ fn data(curves: &[&Curve]) -> Table {
     table
 }
 
-/// A tick on the axis of rates: the unit is in its label.
+/// A tick on the axis of rates, whose label has the unit.
 fn rate(ops_s: f64) -> String {
     format::count_short(ops_s)
 }
 
-fn latency_panel(latency: Latency, curves: &[&Curve], conditions: &[Condition]) -> Panel {
+fn latency_panel(latency: PanelLatency, curves: &[&RateCurve], conditions: &[Condition]) -> Panel {
     let figure = match latency.figure {
-        Figure::Mean => "mean".to_owned(),
-        Figure::Percentile(percentile) => format::percentile(percentile),
+        LatencyFigure::Mean => "mean".to_owned(),
+        LatencyFigure::Percentile(percentile) => format::percentile(percentile),
     };
     let of = latency.op.map_or(String::new(), |op| format!(" of {}", op_name(op)));
     let lines = lines(curves, |cell| {
         let value = latency.of(cell)?;
         Some((value, format!("{figure}{of} = {}", format::latency(value))))
     });
-    let levels: Vec<Level> = conditions
+    let levels: Vec<LimitLine> = conditions
         .iter()
         .filter(|condition| condition.op == latency.op && condition.figure == latency.figure)
-        .map(|condition| Level { y: condition.limit_ns(), label: condition.to_string() })
+        .map(|condition| LimitLine { y: condition.limit_ns(), label: condition.to_string() })
         .collect();
-    let scale = Scale::log(heights(&lines).chain(levels.iter().map(|level| level.y)));
+    let scale = Scale::log(scale_values(&lines).chain(levels.iter().map(|level| level.y)));
     let axis = Axis::new(scale, 5, &format!("{figure}{of}"), format::latency_tick);
     Panel { axis, height: HEIGHT, lines, levels }
 }
 
-/// What a scale has to hold: the points that count. Beyond what a server can do latency grows
-/// with the length of the run, and would leave the rest no room; such a point stands at the edge.
-fn heights(lines: &[Line]) -> impl Iterator<Item = f64> {
+/// The values for the scale: those of valid points. Beyond saturation latency grows with the length
+/// of the run and would compress the rest, so such points are drawn at the edge.
+fn scale_values(lines: &[Line]) -> impl Iterator<Item = f64> {
     let any = lines.iter().any(|line| !line.hollow);
     let counted = lines.iter().filter(move |line| !line.hollow || !any);
     counted.flat_map(|line| &line.points).map(|point| point.y)
 }
 
-impl Latency {
-    /// In nanoseconds; none where nothing of it was asked at that rate.
-    fn of(self, cell: &Cell) -> Option<f64> {
+impl PanelLatency {
+    /// In nanoseconds; None if no such operation occurred at that rate.
+    fn of(self, cell: &ReportCell) -> Option<f64> {
         let histogram: Histogram<u64> = match self.op {
             Some(op) => cell.merged(op, LatencyClock::Response)?,
             None => cell.merged_all(LatencyClock::Response)?,
         };
         Some(match self.figure {
-            Figure::Mean => histogram.mean(),
-            Figure::Percentile(percentile) => histogram.value_at_percentile(percentile) as f64,
+            LatencyFigure::Mean => histogram.mean(),
+            LatencyFigure::Percentile(percentile) => {
+                histogram.value_at_percentile(percentile) as f64
+            }
         })
     }
 }
 
-/// What the server spends on an operation; none where it was not watched.
-fn server_panel(curves: &[&Curve]) -> Option<Panel> {
+/// The server's CPU time of an operation; None if it was not measured.
+fn server_panel(curves: &[&RateCurve]) -> Option<Panel> {
     let lines = lines(curves, |cell| {
         let value = cell.median(|run: &Run| run.value(SERVER_CPU))?;
         Some((value, format!("server {} CPU-s/Mop", format::significant(value, 3))))
@@ -183,17 +186,16 @@ fn server_panel(curves: &[&Curve]) -> Option<Panel> {
     Some(Panel { axis, height: HEIGHT * 0.6, lines, levels: Vec::new() })
 }
 
-/// For each curve a line through the points that count, and those that do not, hollow and
-/// joined to nothing.
-fn lines(curves: &[&Curve], value: impl Fn(&Cell) -> Option<(f64, String)>) -> Vec<Line> {
+/// For each curve a line through valid points, and invalid points hollow and not joined.
+fn lines(curves: &[&RateCurve], value: impl Fn(&ReportCell) -> Option<(f64, String)>) -> Vec<Line> {
     let mut lines = Vec::new();
     for (color, curve) in curves.iter().enumerate() {
         for counts in [true, false] {
             let cells = curve.points.iter().filter(|cell| cell.counted().1 == counts);
-            let points: Vec<Point> = cells
+            let points: Vec<LinePoint> = cells
                 .filter_map(|cell| {
                     let (y, text) = value(cell)?;
-                    Some(Point {
+                    Some(LinePoint {
                         x: cell.achieved()?,
                         y,
                         tip: tip(cell, &text),
@@ -212,11 +214,11 @@ fn lines(curves: &[&Curve], value: impl Fn(&Cell) -> Option<(f64, String)>) -> V
     lines
 }
 
-fn tip(cell: &Cell, text: &str) -> String {
-    let asked = cell.runs.first().and_then(|run| run.target_rate());
-    let rates = match (asked, cell.achieved()) {
-        (Some(asked), Some(achieved)) => {
-            format!("{} of {}", format::rate(achieved), format::target_rate(asked))
+fn tip(cell: &ReportCell, text: &str) -> String {
+    let target = cell.runs.first().and_then(|run| run.target_rate());
+    let rates = match (target, cell.achieved()) {
+        (Some(target), Some(achieved)) => {
+            format!("{} of {}", format::rate(achieved), format::target_rate(target))
         }
         _ => "unknown rate".to_owned(),
     };
@@ -224,7 +226,7 @@ fn tip(cell: &Cell, text: &str) -> String {
     format!("{}, {rates}{invalid}: {text}", cell.series)
 }
 
-fn legend(curves: &[&Curve]) -> Vec<Entry> {
+fn legend(curves: &[&RateCurve]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     if curves.len() > 1 {
         entries.extend(curves.iter().enumerate().map(|(color, curve)| Entry {

@@ -1,24 +1,24 @@
-//! What probes sampled over a run, under its throughput on the same axis of time.
+//! Samples of probes over a run, on the time axis of its throughput.
 
 use model::{Origin, Series, Unit};
 use record::Run;
 
-use crate::figure::{Axis, Line, Panel, Point, Scale, Shape};
+use crate::figure::{Axis, Line, LinePoint, Panel, Scale, Shape};
 use crate::format;
 use crate::tables::origin_name;
 
-/// More lines than this are no picture; a machine may have dozens of sensors.
-const MOST_LINES: usize = 5;
+/// The most lines in a panel; a machine may have dozens of sensors.
+const MAX_LINES: usize = 5;
 const HEIGHT: f64 = 90.0;
 
 /// A panel and the names of its lines.
-pub(super) struct Sampled {
+pub(super) struct SamplesPanel {
     pub panel: Panel,
     pub names: Vec<String>,
 }
 
 /// One panel for each unit, of samples in the window.
-pub(super) fn panels(run: &Run) -> Vec<Sampled> {
+pub(super) fn panels(run: &Run) -> Vec<SamplesPanel> {
     let mut units: Vec<Unit> = Vec::new();
     for series in &run.samples {
         if !units.contains(&series.unit) {
@@ -28,14 +28,14 @@ pub(super) fn panels(run: &Run) -> Vec<Sampled> {
     units.into_iter().filter_map(|unit| panel(run, unit)).collect()
 }
 
-fn panel(run: &Run, unit: Unit) -> Option<Sampled> {
+fn panel(run: &Run, unit: Unit) -> Option<SamplesPanel> {
     let (mut lines, mut names) = (Vec::new(), Vec::new());
     for series in run.samples.iter().filter(|series| series.unit == unit) {
         let points = points(series, run.seconds);
-        if points.is_empty() || lines.len() == MOST_LINES {
+        if points.is_empty() || lines.len() == MAX_LINES {
             continue;
         }
-        // After the colours of throughput and of operations.
+        // Colours after those of throughput and of operations.
         let color = lines.len() + 2;
         let measured = series.origin == Origin::Measured;
         lines.push(Line {
@@ -61,15 +61,15 @@ fn panel(run: &Run, unit: Unit) -> Option<Sampled> {
         _ => (Scale::from_zero(values), unit.symbol()),
     };
     let axis = Axis::new(scale, 3, title, format::plain);
-    Some(Sampled { panel: Panel { axis, height: HEIGHT, lines, levels: Vec::new() }, names })
+    Some(SamplesPanel { panel: Panel { axis, height: HEIGHT, lines, levels: Vec::new() }, names })
 }
 
-/// The samples of the window; those next to its edges belong to what was around it.
-fn points(series: &Series, seconds: f64) -> Vec<Point> {
+/// The samples of the window; those outside belong to other phases.
+fn points(series: &Series, seconds: f64) -> Vec<LinePoint> {
     let pairs = series.at_s.iter().zip(&series.values);
     let inside = pairs.filter(|(at_s, value)| (0.0..=seconds).contains(*at_s) && value.is_finite());
     let many = series.values.len() > 40;
-    let point = |(at_s, value): (&f64, &f64)| Point {
+    let point = |(at_s, value): (&f64, &f64)| LinePoint {
         x: *at_s,
         y: *value,
         tip: format!(

@@ -1,22 +1,22 @@
-//! One run over its time: throughput above, p99 of each operation below, then what probes sampled.
+//! One run over time: throughput, p99 of each operation, and samples of probes.
 
 use model::Op;
 use record::{LoopKind, Run};
 
-use super::samples::{self, Sampled};
-use super::{Caution, Shown, slug};
-use crate::figure::{Axis, Chart, Entry, Line, LineChart, Panel, Point, Scale, Shape};
+use super::samples::{self, SamplesPanel};
+use super::{Caution, ShownFigure, slug};
+use crate::figure::{Axis, Chart, Entry, Line, LineChart, LinePoint, Panel, Scale, Shape};
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 use crate::tables::op_name;
 
-/// More points than this are gathered: a figure has no more room.
-const MOST_POINTS: usize = 120;
+/// The most points; more intervals are merged.
+const MAX_POINTS: usize = 120;
 const HEIGHT: f64 = 110.0;
 
-/// None where the run has no two points.
-pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
-    let (buckets, gathered) = buckets(run);
+/// None if the run has fewer than two points.
+pub fn series(run: &Run, name: &str, nth: usize) -> Option<ShownFigure> {
+    let (buckets, gathered) = intervals(run);
     if buckets.len() < 2 {
         return None;
     }
@@ -32,7 +32,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
         joined: true,
         points: buckets
             .iter()
-            .map(|b| Point {
+            .map(|b| LinePoint {
                 x: b.at_s,
                 y: b.throughput(),
                 tip: format!("{}: {}", b.when(), format::rate(b.throughput())),
@@ -53,7 +53,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
             points: buckets
                 .iter()
                 .filter_map(|b| b.p99(*op).map(|p99| (b, p99)))
-                .map(|(b, p99)| Point {
+                .map(|(b, p99)| LinePoint {
                     x: b.at_s,
                     y: p99,
                     tip: format!("{}: {} p99 = {}", b.when(), op_name(*op), format::latency(p99)),
@@ -97,7 +97,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
         },
     ];
     let sampled = samples::panels(run);
-    for Sampled { panel, names } in sampled {
+    for SamplesPanel { panel, names } in sampled {
         legend.extend(
             panel.lines.iter().zip(names).map(|(line, name)| entry(&name, line.color, line.shape)),
         );
@@ -109,11 +109,11 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
     let mut captions = Vec::new();
     if gathered {
         captions.push(
-            "Several intervals are gathered in each point; its p99 is the highest of theirs."
+            "Several intervals are merged in each point; its p99 is the highest of theirs."
                 .to_owned(),
         );
     }
-    Some(Shown {
+    Some(ShownFigure {
         id: format!("series-{nth}-{}", slug(name)),
         title: if run.valid() { name.to_owned() } else { format!("{name} (INVALID)") },
         alt: format!("Throughput and p99 latency of {name} over its {}", format::seconds(last)),
@@ -138,7 +138,7 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<Shown> {
 }
 
 /// One interval of a run, all operations together.
-struct Bucket {
+struct SeriesInterval {
     at_s: f64,
     seconds: f64,
     operations: u64,
@@ -146,7 +146,7 @@ struct Bucket {
     p99: model::PerOp<Option<u64>>,
 }
 
-impl Bucket {
+impl SeriesInterval {
     fn throughput(&self) -> f64 {
         if self.seconds > 0.0 { self.operations as f64 / self.seconds } else { 0.0 }
     }
@@ -160,16 +160,16 @@ impl Bucket {
     }
 }
 
-/// The run's intervals in order of time, and whether several had to be gathered.
-fn buckets(run: &Run) -> (Vec<Bucket>, bool) {
+/// The run's intervals in order of time, and whether they were merged.
+fn intervals(run: &Run) -> (Vec<SeriesInterval>, bool) {
     let mut points: Vec<&record::SeriesPoint> = run.series.iter().collect();
     points.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    let mut buckets: Vec<Bucket> = Vec::new();
+    let mut buckets: Vec<SeriesInterval> = Vec::new();
     for point in points {
         // Points of one interval end at the same instant, whatever their operation.
         let same = buckets.last().is_some_and(|b| (b.at_s - point.at_s).abs() < 1e-6);
         if !same {
-            buckets.push(Bucket {
+            buckets.push(SeriesInterval {
                 at_s: point.at_s,
                 seconds: point.seconds,
                 operations: 0,
@@ -183,12 +183,12 @@ fn buckets(run: &Run) -> (Vec<Bucket>, bool) {
             }
         }
     }
-    let each = buckets.len().div_ceil(MOST_POINTS).max(1);
-    (buckets.chunks(each).map(gathered).collect(), each > 1)
+    let each = buckets.len().div_ceil(MAX_POINTS).max(1);
+    (buckets.chunks(each).map(merged).collect(), each > 1)
 }
 
-fn gathered(parts: &[Bucket]) -> Bucket {
-    Bucket {
+fn merged(parts: &[SeriesInterval]) -> SeriesInterval {
+    SeriesInterval {
         at_s: parts.last().map_or(0.0, |part| part.at_s),
         seconds: parts.iter().map(|part| part.seconds).sum(),
         operations: record::total(parts.iter().map(|part| part.operations)),
@@ -196,7 +196,7 @@ fn gathered(parts: &[Bucket]) -> Bucket {
     }
 }
 
-fn data(buckets: &[Bucket], ops: &[Op]) -> Table {
+fn data(buckets: &[SeriesInterval], ops: &[Op]) -> Table {
     let mut table =
         Table::new("").column("until", Align::Right, ALWAYS).column("ops/s", Align::Right, ALWAYS);
     for op in ops {

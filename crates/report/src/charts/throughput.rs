@@ -1,13 +1,13 @@
 //! Throughput per workload, by series; repeats as dots, their median as the bar.
 
-use super::{Series, Shown, any_invalid, by_category, invalid_entry, title};
-use crate::cells::Cell;
+use super::{CellSeries, ShownFigure, any_invalid, by_category, invalid_entry, title};
+use crate::cells::ReportCell;
 use crate::figure::{Axis, Bar, Chart, Dot, Group, Row, RowChart, Scale, Shape};
 use crate::format;
-use crate::many::REPEATS;
+use crate::overview::REPEATS;
 use crate::table::{ALWAYS, Align, Table, Tone};
 
-pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
+pub fn throughput(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure> {
     if cells.is_empty() {
         return None;
     }
@@ -30,19 +30,19 @@ pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
     flatten(&mut groups, series);
     let all = cells.iter().flat_map(|cell| &cell.runs).map(|run| run.throughput());
     let mut legend = series.legend(cells);
-    let single: Vec<&Cell> =
+    let single: Vec<&ReportCell> =
         cells.iter().copied().filter(|cell| cell.runs.len() <= REPEATS).collect();
     if any_invalid(&single) {
         legend.push(invalid_entry(Shape::Diamond));
     }
-    Some(Shown {
+    Some(ShownFigure {
         id: "throughput".to_owned(),
         title: "Throughput per workload".to_owned(),
         alt: "Bars: the median throughput of each workload and store; dots: each run".to_owned(),
         captions: vec![
             "Bars are medians over valid runs, dots are single runs. Operations that ended in \
-             the measured window, divided by its length. In an open loop throughput is what was \
-             asked for, not what the store could do."
+             the measured window, divided by its length. In an open loop throughput is the \
+             target rate, not the store's maximum."
                 .to_owned(),
         ]
         .into_iter()
@@ -65,7 +65,7 @@ pub fn throughput(cells: &[&Cell], series: &Series) -> Option<Shown> {
 }
 
 /// One row a run; of more than [`REPEATS`] one row for all.
-fn data_rows(data: &mut Table, category: &str, cell: &Cell, values: &[(f64, bool)]) {
+fn data_rows(data: &mut Table, category: &str, cell: &ReportCell, values: &[(f64, bool)]) {
     let invalid = |text: String| crate::table::Cell::new(text, Tone::Bad);
     let mut row = |run: String, value: f64, counts, valid| {
         let rate = format::count(value.round() as u64);
@@ -88,10 +88,10 @@ fn data_rows(data: &mut Table, category: &str, cell: &Cell, values: &[(f64, bool
     }
 }
 
-/// Each run's throughput and whether it counts.
+/// Each run's throughput and whether it is valid.
 type Values = Vec<(f64, bool)>;
 
-fn row(cell: &Cell, series: &Series) -> (Row, Values) {
+fn row(cell: &ReportCell, series: &CellSeries) -> (Row, Values) {
     let color = series.color(&cell.series);
     let (counted, valid) = cell.counted();
     let median = cell.median(|run| Some(run.throughput())).unwrap_or(0.0);
@@ -133,8 +133,8 @@ fn row(cell: &Cell, series: &Series) -> (Row, Values) {
     (row, values)
 }
 
-/// With one series, rows are named by the workload and need no group.
-pub(super) fn flatten(groups: &mut [Group], series: &Series) {
+/// With one series, rows are labelled by the workload and need no group.
+pub(super) fn flatten(groups: &mut [Group], series: &CellSeries) {
     if series.several() {
         return;
     }

@@ -4,31 +4,33 @@
 use analyse::cost::{CandidateCosts, CostAt, WorkloadCosts};
 
 use super::CostView;
-use crate::charts::Shown;
-use crate::figure::{Axis, Chart, Entry, Level, Line, LineChart, Panel, Point, Scale, Shape};
+use crate::charts::ShownFigure;
+use crate::figure::{
+    Axis, Chart, Entry, LimitLine, Line, LineChart, LinePoint, Panel, Scale, Shape,
+};
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 
 const HEIGHT: f64 = 260.0;
-/// The prices that are drawn reach so much further than the dearest one that is asked about.
-const ROOM: f64 = 1.4;
-/// Points of a line that have a value under the pointer.
+/// Factor by which the axis of prices exceeds the highest price.
+const PRICE_MARGIN: f64 = 1.4;
+/// Points of a line with a tooltip.
 const STEPS: usize = 8;
 
 /// One figure a workload, or that of the headline alone.
-pub(super) fn figures(view: &CostView<'_>) -> Vec<Shown> {
+pub(super) fn figures(view: &CostView<'_>) -> Vec<ShownFigure> {
     let shown = |group: &&WorkloadCosts| view.headline.is_none_or(|name| group.workload == name);
     view.answer.groups.iter().filter(shown).enumerate().map(|(at, g)| figure(view, g, at)).collect()
 }
 
-fn figure(view: &CostView<'_>, group: &WorkloadCosts, at: usize) -> Shown {
+fn figure(view: &CostView<'_>, group: &WorkloadCosts, at: usize) -> ShownFigure {
     let prices = group.rows.iter().filter_map(|row| row.candidate.price_usd);
-    let dearest = prices.chain([view.terms.at_price_usd]).fold(0.0, f64::max) * ROOM;
+    let dearest = prices.chain([view.terms.at_price_usd]).fold(0.0, f64::max) * PRICE_MARGIN;
     let axis = Axis::new(Scale::from_zero([dearest]), 6, "price of one server, $", format::dollars);
     let panels =
         view.terms.usd_per_kwh.iter().map(|price| panel(view, group, *price, dearest)).collect();
     let of = if group.workload.is_empty() { "all" } else { &group.workload };
-    Shown {
+    ShownFigure {
         id: format!("cost-{at}"),
         title: format!("Cost an hour against the price of one server: {of}"),
         alt: format!(
@@ -80,7 +82,7 @@ fn line(row: &CandidateCosts, cost: &CostAt, color: usize, dashed: bool, dearest
             format::usd(y),
             format::dollars(x)
         );
-        Point { x, y, tip, shown: false, whisker: None }
+        LinePoint { x, y, tip, shown: false, whisker: None }
     });
     Line {
         color,
@@ -94,11 +96,16 @@ fn line(row: &CandidateCosts, cost: &CostAt, color: usize, dashed: bool, dearest
 
 /// The first server's break-even prices against each other one, at the first lifetime, and the
 /// cost at which they are even.
-fn marks(view: &CostView<'_>, group: &WorkloadCosts, usd_per_kwh: f64) -> (Vec<Line>, Vec<Level>) {
+fn marks(
+    view: &CostView<'_>,
+    group: &WorkloadCosts,
+    usd_per_kwh: f64,
+) -> (Vec<Line>, Vec<LimitLine>) {
     let (mut lines, mut levels) = (Vec::new(), Vec::new());
     let years = view.terms.years.first().copied().unwrap_or_default();
     for pair in group.pairs.iter().filter(|pair| pair.own == 0) {
-        let even = pair.at.iter().find(|e| e.years == years && e.usd_per_kwh == usd_per_kwh);
+        let even =
+            pair.break_evens.iter().find(|e| e.years == years && e.usd_per_kwh == usd_per_kwh);
         let rows = (&group.rows[pair.own], &group.rows[pair.other]);
         let of = |row: &CandidateCosts| {
             row.costs.iter().find(|c| c.years == years && c.usd_per_kwh == usd_per_kwh).copied()
@@ -123,10 +130,16 @@ fn marks(view: &CostView<'_>, group: &WorkloadCosts, usd_per_kwh: f64) -> (Vec<L
                 hollow: true,
                 shape: Shape::nth(color),
                 joined: false,
-                points: vec![Point { x, y: cost, tip: tip(row, x), shown: true, whisker: None }],
+                points: vec![LinePoint {
+                    x,
+                    y: cost,
+                    tip: tip(row, x),
+                    shown: true,
+                    whisker: None,
+                }],
             });
         }
-        levels.push(Level {
+        levels.push(LimitLine {
             y: cost,
             label: format!(
                 "{} at {} $ = {} at {} $",

@@ -1,4 +1,4 @@
-//! What servers cost: tables for the terminal and Markdown, and a page with the curves.
+//! Costs of servers: tables for the terminal and Markdown, and a page with the curves.
 
 mod figure;
 mod tables;
@@ -10,17 +10,17 @@ use crate::table::Table;
 
 pub use tables::{saved, work_units};
 
-/// An answer about cost with what is to be said beside it.
+/// An answer about cost with its title and notes.
 pub struct CostView<'a> {
-    /// What was asked, for a heading.
+    /// The heading.
     pub title: &'a str,
     pub answer: &'a CostAnswer,
     pub terms: &'a CostTerms,
-    /// The same costs as a publication prints them.
+    /// The same costs as printed in a publication.
     pub printed: &'a [PrintedCost],
     /// The only workload whose break-even prices are shown; all if None.
     pub headline: Option<&'a str>,
-    /// Where throughput and power are from, and what was assumed.
+    /// Sources of throughput and power, and assumptions.
     pub notes: &'a [String],
 }
 

@@ -11,14 +11,14 @@ pub(super) fn all(view: &CostView<'_>) -> Vec<Table> {
     let mut tables = vec![energy(view)];
     tables.extend(total(view));
     tables.extend(break_even(view));
-    tables.extend(hangs_on(view));
+    tables.extend(sensitivity(view));
     if let Some(first) = tables.first_mut() {
         first.notes.extend(view.notes.iter().cloned());
     }
     tables
 }
 
-/// Servers, power and energy cost; beside what is printed, where something is.
+/// Servers, power and energy cost, with printed values where there are any.
 fn energy(view: &CostView<'_>) -> Table {
     let target = format::target_rate(view.terms.target_ops_s);
     let prices = &view.terms.usd_per_kwh;
@@ -130,10 +130,10 @@ fn shown_pairs(group: &WorkloadCosts) -> impl Iterator<Item = &CandidatePair> {
     group.pairs.iter().filter(|pair| pair.own == FIRST)
 }
 
-/// Which of two is the cheaper, and what would change that.
+/// The cheaper of two servers, and the assumptions that would change that.
 fn verdict(group: &WorkloadCosts, pair: &CandidatePair) -> Option<String> {
     let ratios: Vec<f64> =
-        pair.at.iter().filter_map(|even| Some(even.given.as_ref()?.ratio)).collect();
+        pair.break_evens.iter().filter_map(|even| Some(even.priced.as_ref()?.ratio)).collect();
     let (least, most) = ratios
         .iter()
         .fold((f64::INFINITY, 0.0_f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
@@ -156,7 +156,7 @@ fn verdict(group: &WorkloadCosts, pair: &CandidatePair) -> Option<String> {
         .filter(|(_, swing)| swing.flips_at.is_some())
         .map(|(assumption, _)| assumption.name.as_str())
         .collect();
-    let hangs = match flips.is_empty() {
+    let sensitivity = match flips.is_empty() {
         true => "no assumption on its own changes that within its range".to_owned(),
         false => format!("these alone could change that: {}", flips.join("; ")),
     };
@@ -165,7 +165,7 @@ fn verdict(group: &WorkloadCosts, pair: &CandidatePair) -> Option<String> {
         false => format!("{}: ", group.workload),
     };
     let (own, other) = (name(pair.own), name(pair.other));
-    Some(format!("{of}{own} costs {range} of {other}: {whose}; {hangs}."))
+    Some(format!("{of}{own} costs {range} of {other}: {whose}; {sensitivity}."))
 }
 
 /// Where two servers cost the same; None where there is one server only.
@@ -194,7 +194,7 @@ fn break_even(view: &CostView<'_>) -> Option<Table> {
         .column("even at years", Align::Right, 5);
     for group in &groups {
         for pair in shown_pairs(group) {
-            for even in &pair.at {
+            for even in &pair.break_evens {
                 table.row(even_row(group, pair, even));
             }
         }
@@ -218,7 +218,7 @@ fn even_row(group: &WorkloadCosts, pair: &CandidatePair, even: &BreakEven) -> Ve
         _ => ("none".to_owned(), String::new()),
     };
     let sign = if even.offset_usd < 0.0 { "-" } else { "+" };
-    let given = even.given.as_ref();
+    let given = even.priced.as_ref();
     let solved = |value: Option<f64>| value.map(|value| format::significant(value, 3));
     vec![
         group.workload.clone().into(),
@@ -241,8 +241,8 @@ fn even_row(group: &WorkloadCosts, pair: &CandidatePair, even: &BreakEven) -> Ve
     ]
 }
 
-/// One table a pair with prices: what its ratio hangs on, the widest swing first.
-fn hangs_on(view: &CostView<'_>) -> Vec<Table> {
+/// One table for each pair with prices: the sensitivity of their ratio, the widest swing first.
+fn sensitivity(view: &CostView<'_>) -> Vec<Table> {
     let mut tables = Vec::new();
     for group in &view.answer.groups {
         for pair in shown_pairs(group).filter(|pair| !pair.swings.is_empty()) {
@@ -251,7 +251,7 @@ fn hangs_on(view: &CostView<'_>) -> Vec<Table> {
                 true => String::new(),
                 false => format!(", {}", group.workload),
             };
-            let title = format!("What {} over {} hangs on{of}", name(pair.own), name(pair.other));
+            let title = format!("Sensitivity of {} over {}{of}", name(pair.own), name(pair.other));
             let mut table = Table::new(title)
                 .column("assumption", Align::Left, ALWAYS)
                 .column("from", Align::Right, 7)
@@ -273,7 +273,7 @@ fn hangs_on(view: &CostView<'_>) -> Vec<Table> {
                     },
                 ]);
             }
-            if let Some(even) = pair.at.first() {
+            if let Some(even) = pair.break_evens.first() {
                 table.note(format!(
                     "One at a time, all others as assumed, at {} years and {} $/kWh.",
                     format::plain(even.years),
@@ -290,7 +290,7 @@ fn number(value: f64) -> String {
     if value.abs() >= 1e6 { format::count_short(value) } else { format::significant(value, 3) }
 }
 
-/// What an MBWU costs on two platforms.
+/// The cost of an MBWU on two platforms.
 pub fn work_units(rows: &[UnitRow], notes: &[String]) -> Table {
     let mut table = Table::new("What an MBWU costs, modelled")
         .column("", Align::Left, 9)
@@ -321,7 +321,7 @@ pub fn work_units(rows: &[UnitRow], notes: &[String]) -> Table {
     table.without_empty_columns()
 }
 
-/// What the second platform saves over the first, beside what is printed.
+/// The savings of the second platform over the first, with printed values.
 pub fn saved(rows: &[UnitRow]) -> Table {
     let mut table = Table::new("What is saved for each MBWU")
         .column("", Align::Left, 9)

@@ -6,29 +6,29 @@ use super::marker::Shape;
 use super::scale::Axis;
 use super::svg::{Anchor, LINE_OF_LABEL, SMALL, Svg, fitted, lines, rectangle, text_width};
 
-/// A point beside or upon a column: a single run, or a number from elsewhere.
+/// A point at a column: a single run, or a published value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spot {
+pub struct ColumnPoint {
     pub y: f64,
     pub shape: Shape,
     pub hollow: bool,
     pub tip: String,
 }
 
-/// One place for a column; it may hold spots alone.
+/// A column; it may have points only.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Column {
     /// The height and the value in words.
     pub bar: Option<(f64, String)>,
     pub whisker: Option<(f64, f64)>,
     pub color: usize,
-    pub spots: Vec<Spot>,
+    pub points: Vec<ColumnPoint>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnGroup {
     pub label: String,
-    /// As many in every group, so that each series has its own place.
+    /// The same number in every group, one for each series.
     pub columns: Vec<Column>,
 }
 
@@ -44,8 +44,8 @@ pub struct ColumnChart {
     pub panels: Vec<ColumnPanel>,
     /// The vertical axis, from zero.
     pub axis: Axis,
-    /// What the groups are.
-    pub groups_are: String,
+    /// The label of the groups' axis.
+    pub group_label: String,
     pub legend: Vec<Entry>,
 }
 
@@ -73,7 +73,7 @@ impl ColumnChart {
         }
         let bottom = top - 14.0;
         let middle = (left + width - RIGHT) / 2.0;
-        svg.text("axis-label", Anchor::Middle, middle, bottom + 18.0, &self.groups_are);
+        svg.text("axis-label", Anchor::Middle, middle, bottom + 18.0, &self.group_label);
         svg.finish(width, bottom + 26.0, alt)
     }
 
@@ -121,7 +121,7 @@ impl ColumnChart {
         let color = legend::color(column.color);
         let wide = (each - 2.0).max(1.5);
         if let Some((value, tip)) = &column.bar {
-            // A value that is there is seen, however small.
+            // A value is visible, however small.
             let height = (at(0.0) - at(*value)).max(1.0);
             let d = rectangle(middle - wide / 2.0, at(0.0) - height, wide, height);
             svg.mark(&format!("bar {color}"), &d, tip);
@@ -133,7 +133,7 @@ impl ColumnChart {
                 svg.line("whisker", (middle - cap, at(end)), (middle + cap, at(end)));
             }
         }
-        for spot in &column.spots {
+        for spot in &column.points {
             let fill = if spot.hollow { "hollow spot" } else { "dot" };
             let radius = (wide / 3.0).clamp(2.0, if spot.hollow { 5.0 } else { 4.0 });
             let d = spot.shape.path(middle, at(spot.y), radius);
@@ -153,7 +153,7 @@ mod tests {
             bar: Some((value, format!("{value} of series {color}"))),
             whisker: Some((value * 0.9, value * 1.1)),
             color,
-            spots: vec![Spot {
+            points: vec![ColumnPoint {
                 y: value * 1.3,
                 shape: Shape::Diamond,
                 hollow: true,
@@ -174,7 +174,7 @@ mod tests {
         ColumnChart {
             panels: vec![panel("smt = on"), panel("smt = off")],
             axis: Axis::new(Scale::from_zero([8.0]), 4, "latency", format::plain),
-            groups_are: "rate".to_owned(),
+            group_label: "rate".to_owned(),
             legend: Vec::new(),
         }
     }

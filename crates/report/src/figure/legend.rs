@@ -1,4 +1,4 @@
-//! Which colour, shape and dash is what.
+//! The legend of colours, shapes and dashes.
 
 use super::COLORS;
 use super::marker::Shape;

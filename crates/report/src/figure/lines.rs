@@ -7,11 +7,11 @@ use super::svg::{Anchor, SMALL, Svg, fitted, text_width};
 use super::ticks;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct LinePoint {
     pub x: f64,
     pub y: f64,
     pub tip: String,
-    /// Seen before it is hovered.
+    /// Visible before it is hovered.
     pub shown: bool,
     /// The ends of its interval.
     pub whisker: Option<(f64, f64)>,
@@ -21,17 +21,17 @@ pub struct Point {
 pub struct Line {
     pub color: usize,
     pub dashed: bool,
-    /// Its points are drawn hollow: beside the main ones, or of a run that does not count.
+    /// Its points are drawn hollow: secondary ones, or of an invalid run.
     pub hollow: bool,
     pub shape: Shape,
     /// Its points are joined.
     pub joined: bool,
-    pub points: Vec<Point>,
+    pub points: Vec<LinePoint>,
 }
 
 /// A value across the whole panel: a limit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
+pub struct LimitLine {
     pub y: f64,
     pub label: String,
 }
@@ -41,7 +41,7 @@ pub struct Panel {
     pub axis: Axis,
     pub height: f64,
     pub lines: Vec<Line>,
-    pub levels: Vec<Level>,
+    pub levels: Vec<LimitLine>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +89,7 @@ impl LineChart {
             svg.line("grid", (x, top), (x, bottom));
         }
         svg.line("axis", (left, bottom), (right, bottom));
-        let place = |point: &Point| {
+        let place = |point: &LinePoint| {
             (
                 left + self.axis.scale.at(point.x) * (right - left),
                 bottom - panel.axis.scale.at(point.y) * panel.height,
@@ -112,7 +112,7 @@ impl LineChart {
             for point in &line.points {
                 let (x, y) = place(point);
                 if let Some((low, high)) = point.whisker {
-                    let at = |y: f64| place(&Point { y, ..point.clone() }).1;
+                    let at = |y: f64| place(&LinePoint { y, ..point.clone() }).1;
                     svg.line("whisker", (x, at(low)), (x, at(high)));
                     for end in [low, high] {
                         svg.line("whisker", (x - 3.0, at(end)), (x + 3.0, at(end)));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn lines_are_told_apart_and_points_have_values() {
-        let point = |x: f64, y: f64| Point {
+        let point = |x: f64, y: f64| LinePoint {
             x,
             y,
             tip: format!("{y} at {x}"),
@@ -156,7 +156,7 @@ mod tests {
                 axis: Axis::new(Scale::log([1.0, 10.0]), 4, "latency", format::latency_tick),
                 height: 100.0,
                 lines: vec![line(0, false), line(1, true), Line { joined: false, ..line(2, true) }],
-                levels: vec![Level { y: 3.0, label: "limit".to_owned() }],
+                levels: vec![LimitLine { y: 3.0, label: "limit".to_owned() }],
             }],
             legend: Vec::new(),
         };

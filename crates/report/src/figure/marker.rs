@@ -1,4 +1,4 @@
-//! Shapes of points: with the colour, a second way to tell series apart.
+//! Shapes of points, which distinguish series in addition to colours.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {

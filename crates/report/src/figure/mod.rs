@@ -14,9 +14,9 @@ mod standalone;
 mod svg;
 mod ticks;
 
-pub use columns::{Column, ColumnChart, ColumnGroup, ColumnPanel, Spot};
+pub use columns::{Column, ColumnChart, ColumnGroup, ColumnPanel, ColumnPoint};
 pub use legend::Entry;
-pub use lines::{Level, Line, LineChart, Panel, Point};
+pub use lines::{LimitLine, Line, LineChart, LinePoint, Panel};
 pub use marker::Shape;
 pub use rows::{Bar, Dot, Group, Row, RowChart};
 pub use scale::{Axis, Scale, percentile_position};

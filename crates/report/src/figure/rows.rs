@@ -22,7 +22,7 @@ pub struct Dot {
     pub color: usize,
     pub shape: Shape,
     pub tip: String,
-    /// The run does not count.
+    /// The run is invalid.
     pub hollow: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Row {
     pub label: String,
     pub bars: Vec<Bar>,
     pub dots: Vec<Dot>,
-    /// Joined by a thin line: the ends of what belongs together.
+    /// The ends of a thin line through the points.
     pub span: Option<(f64, f64)>,
     /// After the end of the row: the value in words.
     pub note: String,
@@ -40,7 +40,7 @@ pub struct Row {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Group {
-    /// Empty: the rows' own labels say enough.
+    /// Empty: the rows' own labels suffice.
     pub label: String,
     pub rows: Vec<Row>,
 }
@@ -57,7 +57,7 @@ const ROOMY: f64 = 600.0;
 const BAR: f64 = 14.0;
 const RIGHT: f64 = 16.0;
 
-struct Place {
+struct RowPosition {
     x: f64,
     width: f64,
     roomy: bool,
@@ -94,7 +94,7 @@ impl RowChart {
         svg.finish(width, bottom + 42.0, alt)
     }
 
-    fn place(&self, width: f64) -> Place {
+    fn place(&self, width: f64) -> RowPosition {
         let roomy = width >= ROOMY;
         let rows = || self.groups.iter().flat_map(|group| &group.rows);
         let note = rows().map(|row| text_width(&row.note, SMALL) + 10.0).fold(RIGHT, f64::max);
@@ -104,10 +104,10 @@ impl RowChart {
         } else {
             6.0
         };
-        Place { x, width: width - x - note, roomy }
+        RowPosition { x, width: width - x - note, roomy }
     }
 
-    fn height(&self, group: &Group, place: &Place, width: f64) -> f64 {
+    fn height(&self, group: &Group, place: &RowPosition, width: f64) -> f64 {
         let head = if group.label.is_empty() { 0.0 } else { 22.0 };
         let rows = group.rows.iter().map(|row| Self::row_height(row, place, width));
         head + rows.sum::<f64>() + self.after(group)
@@ -118,16 +118,16 @@ impl RowChart {
     }
 
     /// A name has as many lines as it needs.
-    fn name(row: &Row, place: &Place, width: f64) -> Vec<String> {
+    fn name(row: &Row, place: &RowPosition, width: f64) -> Vec<String> {
         lines(&row.label, SMALL, if place.roomy { place.x - 18.0 } else { width - place.x })
     }
 
-    fn row_height(row: &Row, place: &Place, width: f64) -> f64 {
+    fn row_height(row: &Row, place: &RowPosition, width: f64) -> f64 {
         let more = (Self::name(row, place, width).len() - 1) as f64 * LINE_OF_LABEL;
         more + if place.roomy { 24.0 } else { 39.0 }
     }
 
-    fn axis(&self, svg: &mut Svg, place: &Place, (top, bottom): (f64, f64), width: f64) {
+    fn axis(&self, svg: &mut Svg, place: &RowPosition, (top, bottom): (f64, f64), width: f64) {
         let at = |value: f64| place.x + self.axis.scale.at(value) * place.width;
         for (value, _) in &self.axis.ticks {
             svg.line("grid", (at(*value), top), (at(*value), bottom));
@@ -137,7 +137,7 @@ impl RowChart {
         svg.line("axis", (place.x, bottom), (place.x + place.width, bottom));
     }
 
-    fn row(&self, svg: &mut Svg, row: &Row, place: &Place, top: f64, width: f64) {
+    fn row(&self, svg: &mut Svg, row: &Row, place: &RowPosition, top: f64, width: f64) {
         let at = |value: f64| place.x + self.axis.scale.at(value) * place.width;
         let name = Self::name(row, place, width);
         let more = (name.len() - 1) as f64 * LINE_OF_LABEL;
@@ -155,7 +155,7 @@ impl RowChart {
         for bar in &row.bars {
             let (from, to) = (at(bar.from), at(bar.to));
             let fill = if row.invalid { "hollow" } else { "bar" };
-            // A value that is there is seen, however small.
+            // A value is visible, however small.
             let d = rectangle(from, middle - BAR / 2.0, (to - from).max(1.0), BAR);
             svg.mark(&format!("{fill} {}", legend::color(bar.color)), &d, &bar.tip);
             end = end.max(to);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_row_is_hollow_and_said_so() {
+    fn an_invalid_row_is_hollow_and_labelled() {
         let bars = vec![Bar { from: 0.0, to: 4.0, color: 0, tip: "t".into() }];
         let row = Row { bars, note: "INVALID".into(), invalid: true, ..Row::default() };
         let text = chart(vec![Group { label: String::new(), rows: vec![row] }]).draw(420.0, "");

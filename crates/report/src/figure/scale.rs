@@ -1,4 +1,4 @@
-//! From values to places, and where the ticks stand.
+//! Scales from values to positions, and ticks.
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
@@ -16,7 +16,7 @@ pub struct Axis {
     pub label: String,
 }
 
-/// Least distance between the ends of a log axis, as a factor: less shows noise as shape.
+/// The least range of a log axis, as a factor; a smaller one would show noise as shape.
 const LEAST_LOG_SPAN: f64 = 4.0;
 
 impl Scale {
@@ -40,7 +40,7 @@ impl Scale {
         Scale::Log { low: low / short / 1.1, high: high * short * 1.1 }
     }
 
-    /// Where a value stands between 0 and 1; what is outside stands at the end.
+    /// The position of a value between 0 and 1, clamped.
     pub fn at(&self, value: f64) -> f64 {
         let place = match *self {
             Scale::Linear { low, high } => (value - low) / (high - low),
@@ -50,17 +50,17 @@ impl Scale {
     }
 
     /// Round values within the scale, about `wanted` of them.
-    pub fn ticks(&self, wanted: usize) -> Vec<f64> {
+    pub fn ticks(&self, count: usize) -> Vec<f64> {
         match *self {
-            Scale::Linear { low, high } => linear_ticks(low, high, wanted),
-            Scale::Log { low, high } => log_ticks(low, high, wanted),
+            Scale::Linear { low, high } => linear_ticks(low, high, count),
+            Scale::Log { low, high } => log_ticks(low, high, count),
         }
     }
 }
 
 impl Axis {
-    pub fn new(scale: Scale, wanted: usize, label: &str, text: fn(f64) -> String) -> Self {
-        let ticks = scale.ticks(wanted).into_iter().map(|value| (value, text(value))).collect();
+    pub fn new(scale: Scale, count: usize, label: &str, text: fn(f64) -> String) -> Self {
+        let ticks = scale.ticks(count).into_iter().map(|value| (value, text(value))).collect();
         Axis { scale, ticks, label: label.to_owned() }
     }
 
@@ -81,8 +81,8 @@ pub fn percentile_position(percentile: f64) -> f64 {
     -(1.0 - percentile / 100.0).max(1e-12).log10()
 }
 
-fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
-    let rough = (high - low) / wanted.max(1) as f64;
+fn linear_ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
+    let rough = (high - low) / count.max(1) as f64;
     if !(rough.is_finite() && rough > 0.0) {
         return vec![low];
     }
@@ -97,7 +97,7 @@ fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     (first..=last).map(|i| i as f64 * step).collect()
 }
 
-fn log_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
+fn log_ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
     let among = |factors: &[f64]| -> Vec<f64> {
         decades
@@ -110,12 +110,12 @@ fn log_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let mut best = among(&[1.0]);
     for factors in [&[1.0, 3.0][..], &[1.0, 2.0, 5.0][..]] {
         let finer = among(factors);
-        if finer.len() <= wanted {
+        if finer.len() <= count {
             best = finer;
         }
     }
     // Many decades: every second or third of them.
-    let every = best.len().div_ceil(wanted.max(1)).max(1);
+    let every = best.len().div_ceil(count.max(1)).max(1);
     best.into_iter().step_by(every).collect()
 }
 

@@ -1,4 +1,4 @@
-//! A drawing as a file of its own: with its colours and fonts in it, on white.
+//! A drawing as a file of its own, with colours and fonts, on white.
 
 use super::{COLORS, Chart};
 
@@ -6,7 +6,7 @@ use super::{COLORS, Chart};
 const SERIES: [&str; COLORS] =
     ["#0072b2", "#d55e00", "#00876a", "#b0568f", "#2f6f9f", "#e0992b", "#6b7785", "#7a5ea8"];
 const NEUTRAL: &str = "#4d5560";
-/// No variables: what reads SVG for print knows none.
+/// Without CSS variables, which print tools do not support.
 const STYLE: &str = "\
 text{font:12px system-ui,'Liberation Sans',Arial,sans-serif;fill:#4d5560}\
 .tick,.axis-label,.panel{fill:#626b76}.group{font-size:13px;font-weight:600;fill:#1a1d21}\
@@ -26,7 +26,7 @@ pub fn standalone(chart: &Chart, width: f64, alt: &str) -> String {
              .bar.{class},.fill.{class},.dot.{class}{{fill:{color}}}"
         );
     }
-    // What stands on its own column would not be seen in the column's colour.
+    // A mark on its own column would be invisible in the column's colour.
     style += ".bar~.dot,.hollow.spot.m{fill:#ffffff;stroke:#1a1d21}";
     let inside =
         format!("<style>{style}</style><rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>");

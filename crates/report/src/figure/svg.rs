@@ -59,9 +59,8 @@ pub fn fitted(text: &str, size: f64, width: f64) -> String {
     out + "…"
 }
 
-/// The text in lines no wider than `width`, broken between words, and within a word that is
-/// wider. Names go through this and not through [`fitted`]: two that differ at their ends
-/// would read alike.
+/// The text in lines no wider than `width`, broken between words, and within a word that is wider.
+/// For names, which [`fitted`] could make indistinguishable.
 pub fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -88,7 +87,7 @@ pub fn lines(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
-/// Where the middle of a text stands, as near to `x` as the figure's edges let it.
+/// The middle of a text, as near to `x` as the figure's edges allow.
 pub fn within(x: f64, text: &str, width: f64) -> f64 {
     let half = text_width(text, SMALL) / 2.0;
     x.clamp(half, (width - half).max(half))
@@ -184,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn names_go_on_in_another_line() {
+    fn names_wrap_to_another_line() {
         let name = "read, rocksdb, open 2k/s, time 2s, warm-up 500ms, from";
         let names = ["due", "sent"].map(|end| lines(&format!("{name} {end}"), 12.0, 200.0));
         assert!(names[0].len() > 1 && names[0] != names[1]);
-        for (found, end) in names.iter().zip(["due", "sent"]) {
-            assert_eq!(found.join(" "), format!("{name} {end}"));
-            assert!(found.iter().all(|line| text_width(line, 12.0) <= 200.0));
+        for (lines_of, end) in names.iter().zip(["due", "sent"]) {
+            assert_eq!(lines_of.join(" "), format!("{name} {end}"));
+            assert!(lines_of.iter().all(|line| text_width(line, 12.0) <= 200.0));
         }
         assert_eq!(lines("short", 12.0, 200.0), ["short"]);
         assert_eq!(lines("", 12.0, 200.0), [""]);

@@ -1,12 +1,12 @@
-//! What stands at the ticks under a figure.
+//! Labels of ticks under a figure.
 
 use super::svg::{Anchor, SMALL, Svg, text_width, within};
 
-/// Between two of them, at least.
+/// The least gap between two labels.
 const GAP: f64 = 6.0;
 
-/// Writes texts around their places `x`, which rise, on a page of a width. One at an edge is moved in;
-/// one that has no room behind the last is left out.
+/// Writes labels centred at rising positions `x` within `width`. Labels at an edge are moved in;
+/// labels without room after the last one are left out.
 pub fn below<'a>(
     svg: &mut Svg,
     ticks: impl IntoIterator<Item = (f64, &'a str)>,
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_is_moved_in_from_the_edge_keeps_its_distance() {
+    fn a_label_moved_in_from_the_edge_keeps_its_gap() {
         let drawn = |second: f64| {
             let mut svg = Svg::new();
             below(&mut svg, [(0.0, "0 ops/s"), (second, "500 kops/s")], 10.0, 400.0);

@@ -3,15 +3,15 @@
 
 use super::markup::Markup;
 use super::table::table;
-use crate::charts::Shown;
+use crate::charts::ShownFigure;
 use crate::figure::{NARROW, WIDE};
 
-pub fn figure(out: &mut Markup, shown: &Shown) {
+pub fn figure(out: &mut Markup, shown: &ShownFigure) {
     drawn(out, shown, shown.small);
 }
 
 /// `small`: for one of several columns, at any width of the window.
-fn drawn(out: &mut Markup, shown: &Shown, small: bool) {
+fn drawn(out: &mut Markup, shown: &ShownFigure, small: bool) {
     out.raw("<figure class=\"").raw(if small { "small" } else { "large" });
     out.raw("\" id=\"").text(&shown.id).raw("\"><figcaption><h3>").text(&shown.title);
     out.raw("</h3></figcaption>");
@@ -39,7 +39,7 @@ fn drawn(out: &mut Markup, shown: &Shown, small: bool) {
 }
 
 /// Several beside each other where there is room; a single one has all of it.
-pub fn grid(out: &mut Markup, figures: &[Shown]) {
+pub fn grid(out: &mut Markup, figures: &[ShownFigure]) {
     if let [only] = figures {
         drawn(out, only, false);
         return;

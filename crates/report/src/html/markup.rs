@@ -1,5 +1,5 @@
-//! Building HTML so that text cannot become markup by mistake: only literals of this
-//! program and drawings are written as they are.
+//! Builds HTML so that text cannot become markup: only literals of this program and drawings are
+//! written unescaped.
 
 use std::fmt::Display;
 
@@ -15,13 +15,13 @@ impl Markup {
         self
     }
 
-    /// Any text; means itself, in an element and in a quoted attribute.
+    /// Any text, escaped for elements and quoted attributes.
     pub fn text(&mut self, text: impl Display) -> &mut Self {
         self.0.push_str(&figure::escaped(&text.to_string()));
         self
     }
 
-    /// A sentence; the flags in it are set as what is typed.
+    /// A sentence; flags in it are set as code.
     pub fn prose(&mut self, text: &str) -> &mut Self {
         for (i, word) in text.split(' ').enumerate() {
             self.text(if i > 0 { " " } else { "" });

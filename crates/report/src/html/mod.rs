@@ -1,5 +1,5 @@
-//! One page, one file: it asks nothing of any network, and its figures are drawn before
-//! any script runs. The script adds values under the pointer, keys, and saving.
+//! One page in one file: it makes no network requests, and its figures are drawn before any script
+//! runs. The script adds values under the pointer, keys, and saving.
 
 mod figures;
 mod markup;
@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 use record::{Execution, Run};
 
 use crate::cells;
-use crate::charts::{self, Series, Shown};
-use crate::curves::{self, Curve};
-use crate::many::{DETAILED, DRAWN, MOST_FIGURES, many};
-use crate::naming;
-use crate::study::{Study, studies};
+use crate::charts::{self, CellSeries, ShownFigure};
+use crate::curves::{self, RateCurve};
+use crate::overview::{DETAILED, DRAWN, MAX_FIGURES, is_many};
+use crate::run_names;
+use crate::study::{StudyReport, studies};
 use crate::tables;
 use markup::Markup;
 pub(crate) use sheet::plain_page;
@@ -27,18 +27,18 @@ pub use sheet::{Drawing, sheet};
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Nothing may be fetched: what the page shows is in it.
+/// Nothing may be fetched; the page is self-contained.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
     style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">";
 
-/// Only there where runs make a curve.
+/// Shown if runs make a curve.
 const RATES: &str = "rates-section";
-/// Only there where runs are too many for a row each.
-const SINGLES: &str = "runs";
-/// Stands where a figure would only say again what the curves say.
+/// Shown if runs are too many for a row each.
+const ALL_RUNS: &str = "runs";
+/// Shown instead of a figure that would repeat the curves.
 const SWEPT: &str = "Every run is a point of a curve: see \
     <a href=\"#rates-section\">latency against rate</a>.";
-/// How a study's answers were reached, and what they do not cover.
+/// The method of a study's answers, and its limits.
 const METHOD_OF_STUDIES: &str = "<div><dt>Effects</dt><dd>Cells that differ in one factor alone are compared, and the \
      differences averaged over the combinations of the others: contrasts of 20 % trimmed means \
      of logarithms (plain means below 5 repeats), Welch's t without pooling the cells' \
@@ -64,7 +64,7 @@ const SECTIONS: [Section; 12] = [
     ("series", "Over time"),
     ("cost", "Cost"),
     ("validity", "Validity"),
-    (SINGLES, "Every run"),
+    (ALL_RUNS, "Every run"),
     ("method", "Method"),
     ("machine", "Machine"),
     ("provenance", "Readings and provenance"),
@@ -79,7 +79,7 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
     let mut out = Markup::default();
     head(&mut out, &sections::studies(executions).join(", "));
     out.raw("<body><a class=\"skip\" href=\"#glance\">To the answer</a>");
-    let runs = curves::in_order(&runs);
+    let runs = curves::curves_together(&runs);
     let curves = curves::curves(&runs);
     let studies = studies(executions.iter().map(|(execution, _)| execution), &runs);
     let sections = sections(&runs, &studies, &curves);
@@ -106,19 +106,19 @@ fn foot(out: &mut Markup) {
     out.raw(SCRIPT).raw("</script></body></html>\n");
 }
 
-/// Sections that are about what was asked: a page of simulations alone has none of them.
-const OF_ASKED: [&str; 6] =
+/// Sections about measured runs, which a page of simulations lacks.
+const MEASURED_SECTIONS: [&str; 6] =
     ["throughput-section", "latency-section", "percentiles", "series", "cost", "method"];
 
-fn sections(runs: &sections::Runs, studies: &[Study], curves: &[Curve]) -> Vec<Section> {
-    let only_simulated = !runs.is_empty() && tables::asked(runs).is_empty();
-    let of_study = study::SECTIONS.into_iter().filter(|(id, _)| study::has(id, studies));
+fn sections(runs: &sections::Runs, studies: &[StudyReport], curves: &[RateCurve]) -> Vec<Section> {
+    let only_simulated = !runs.is_empty() && tables::measured_runs(runs).is_empty();
+    let of_study = study::SECTIONS.into_iter().filter(|(id, _)| study::has_content(id, studies));
     let none = curves.is_empty();
     let of_runs = SECTIONS
         .into_iter()
         .filter(|(id, _)| *id != RATES || !none)
-        .filter(|(id, _)| *id != SINGLES || runs.len() > DETAILED)
-        .filter(|(id, _)| !only_simulated || !OF_ASKED.contains(id));
+        .filter(|(id, _)| *id != ALL_RUNS || runs.len() > DETAILED)
+        .filter(|(id, _)| !only_simulated || !MEASURED_SECTIONS.contains(id));
     of_study.chain(of_runs).collect()
 }
 
@@ -134,17 +134,17 @@ fn body(
     out: &mut Markup,
     executions: &[(Execution, Vec<Run>)],
     all: &sections::Runs,
-    (studies, curves): (&[Study], &[Curve]),
+    (studies, curves): (&[StudyReport], &[RateCurve]),
     sections: &[Section],
 ) {
-    let runs = &tables::asked(all);
-    let is_many = many(runs);
+    let runs = &tables::measured_runs(all);
+    let is_many = is_many(runs);
     let cells = cells::cells(runs);
-    let series = Series::of(&cells);
-    let cells: Vec<&cells::Cell> = cells.iter().collect();
-    // At a rate that was asked, throughput is that rate, and latency is a point of its curve.
-    let swept = curves::swept(runs);
-    let alone: Vec<&cells::Cell> = cells
+    let series = CellSeries::of(&cells);
+    let cells: Vec<&cells::ReportCell> = cells.iter().collect();
+    // At a target rate throughput is that rate, and latency is a point of its curve.
+    let swept = curves::run_ids(runs);
+    let alone: Vec<&cells::ReportCell> = cells
         .iter()
         .copied()
         .filter(|cell| !cell.runs.iter().any(|run| swept.contains(run.id.as_str())))
@@ -205,13 +205,13 @@ fn body(
                 out.raw("<p>The whole distribution, logarithmic to both sides: each step to the ");
                 out.raw("right is ten times rarer. The last point is the slowest answer.</p>");
                 let mut shown = charts::percentiles(drawn, &series);
-                let more = left_out + shown.len().saturating_sub(MOST_FIGURES);
-                shown.truncate(MOST_FIGURES);
+                let more = left_out + shown.len().saturating_sub(MAX_FIGURES);
+                shown.truncate(MAX_FIGURES);
                 grid(out, shown, "No latencies were recorded.");
                 not_drawn(out, more);
             }
             "series" => {
-                let names = naming::names(runs);
+                let names = run_names::names(runs);
                 let detailed = sections::detailed(runs);
                 let shown = runs.iter().zip(&names).enumerate();
                 let shown = shown.filter(|(i, _)| detailed.contains(i));
@@ -243,7 +243,7 @@ fn body(
                     table::table(out, &checks);
                 }
             }
-            SINGLES => singles::section(out, all),
+            ALL_RUNS => singles::section(out, all),
             "method" => method(out, runs, studies),
             "machine" => sections::machines(out, executions),
             "provenance" => {
@@ -256,7 +256,7 @@ fn body(
     }
 }
 
-/// Says how many configurations have no place in a figure.
+/// Notes how many configurations are not drawn.
 fn not_drawn(out: &mut Markup, cells: usize) {
     if cells > 0 {
         out.raw("<p class=\"note\">").text(cells).raw(" more configurations are not drawn: ");
@@ -264,7 +264,7 @@ fn not_drawn(out: &mut Markup, cells: usize) {
     }
 }
 
-fn figure(out: &mut Markup, shown: Option<Shown>, without: &'static str) {
+fn figure(out: &mut Markup, shown: Option<ShownFigure>, without: &'static str) {
     match shown {
         Some(shown) => figures::figure(out, &shown),
         None => {
@@ -273,7 +273,7 @@ fn figure(out: &mut Markup, shown: Option<Shown>, without: &'static str) {
     }
 }
 
-fn grid(out: &mut Markup, shown: Vec<Shown>, without: &'static str) {
+fn grid(out: &mut Markup, shown: Vec<ShownFigure>, without: &'static str) {
     if shown.is_empty() {
         out.raw("<p class=\"note\">").raw(without).raw("</p>");
     } else {
@@ -281,7 +281,7 @@ fn grid(out: &mut Markup, shown: Vec<Shown>, without: &'static str) {
     }
 }
 
-fn method(out: &mut Markup, runs: &sections::Runs, studies: &[Study]) {
+fn method(out: &mut Markup, runs: &sections::Runs, studies: &[StudyReport]) {
     table::table(out, &tables::method(runs));
     let of_studies = if studies.is_empty() { "" } else { METHOD_OF_STUDIES };
     out.raw(

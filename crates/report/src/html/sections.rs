@@ -6,14 +6,14 @@ use record::{Execution, Run};
 
 use super::markup::Markup;
 use super::table::table;
-use crate::many::DETAILED;
-use crate::naming;
+use crate::overview::DETAILED;
+use crate::run_names;
 use crate::tables::{self, INVALID_MARK};
 
 pub type Runs<'a> = [(&'a Execution, &'a Run)];
 
-/// So many executions are told one by one.
-const MOST_EXECUTIONS: usize = 100;
+/// The most executions that are listed.
+const MAX_EXECUTIONS: usize = 100;
 
 pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &Runs) {
     let invalid = runs.iter().filter(|(_, run)| !run.valid()).count();
@@ -60,7 +60,7 @@ fn one_execution(out: &mut Markup, execution: &Execution, runs: &[Run]) {
     } else {
         out.raw("Begun ");
     }
-    out.text(moment(&execution.started_at)).raw(" on ");
+    out.text(minute(&execution.started_at)).raw(" on ");
     out.text(execution.machine.fact("cpu.model").unwrap_or(&execution.machine.id));
     if execution.finished_at.is_none() {
         out.raw("; ");
@@ -69,7 +69,7 @@ fn one_execution(out: &mut Markup, execution: &Execution, runs: &[Run]) {
     out.raw(".</p>");
 }
 
-/// One heading, however many there are: each of them is in a list to unfold.
+/// One heading and a folded list of the executions.
 fn many_executions(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
     if executions.is_empty() {
         return;
@@ -91,12 +91,12 @@ fn many_executions(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
         out.raw(", <b class=\"warn\">").text(unfinished_ones).raw(" not finished</b>");
     }
     out.raw("</summary><ol>");
-    for (execution, runs) in executions.iter().take(MOST_EXECUTIONS) {
+    for (execution, runs) in executions.iter().take(MAX_EXECUTIONS) {
         out.raw("<li><b>").text(&execution.study).raw("</b>, begun ");
-        out.text(moment(&execution.started_at)).raw(", ");
+        out.text(minute(&execution.started_at)).raw(", ");
         match &execution.finished_at {
             Some(finished) => {
-                out.raw("finished ").text(moment(finished));
+                out.raw("finished ").text(minute(finished));
             }
             None => unfinished(out, execution, runs),
         }
@@ -124,7 +124,7 @@ pub fn studies(executions: &[(Execution, Vec<Run>)]) -> Vec<&str> {
     names.filter(|name| seen.insert(*name)).collect()
 }
 
-/// What really ran, each once.
+/// The versions of the stores that ran, each once.
 fn versions<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<&'r str> {
     let versions: BTreeSet<&str> = runs.map(|run| run.store_version.as_str()).collect();
     versions.into_iter().collect()
@@ -136,7 +136,7 @@ fn tile(out: &mut Markup, name: &'static str, value: impl std::fmt::Display, ton
 }
 
 /// `2026-03-01T10:00:00Z` as `2026-03-01 10:00 UTC`.
-fn moment(rfc3339: &str) -> String {
+fn minute(rfc3339: &str) -> String {
     match (rfc3339.get(..10), rfc3339.get(11..16)) {
         (Some(day), Some(time)) if rfc3339.ends_with('Z') => format!("{day} {time} UTC"),
         _ => rfc3339.to_owned(),
@@ -176,7 +176,7 @@ pub fn machines(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
     }
 }
 
-/// The places of the runs whose details are told: all, or of many the first of each label.
+/// The positions of the runs that are shown in detail: all, or of many the first of each label.
 pub fn detailed(runs: &Runs) -> BTreeSet<usize> {
     match runs.len() > DETAILED {
         true => record::examples(runs.iter().map(|(_, run)| run.label.as_str())),
@@ -192,7 +192,7 @@ pub fn readings(out: &mut Markup, runs: &Runs) {
         out.raw(" runs, the first of each label; <code>kvmeter export --table readings</code> ");
         out.raw("has those of every run.</p>");
     }
-    for (i, ((_, run), name)) in runs.iter().zip(naming::names(runs)).enumerate() {
+    for (i, ((_, run), name)) in runs.iter().zip(run_names::names(runs)).enumerate() {
         if !detailed.contains(&i) {
             continue;
         }
@@ -208,7 +208,7 @@ pub fn readings(out: &mut Markup, runs: &Runs) {
         out.raw("</small></summary>");
         table(out, &tables::readings(run));
         pairs(out, "Settings", &run.settings);
-        pairs(out, "The stream that was asked", &run.stream);
+        pairs(out, "The stream of operations", &run.stream);
         out.raw("</details>");
     }
 }
@@ -224,13 +224,13 @@ fn pairs(out: &mut Markup, title: &'static str, pairs: &record::RunSettings) {
     out.raw("</dl>");
 }
 
-/// What was asked of kvmeter, so that it can be asked again.
+/// The invocations of kvmeter, so that they can be repeated.
 pub fn provenance(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
     let many = executions.len() > 1;
-    for (execution, _) in executions.iter().take(MOST_EXECUTIONS) {
+    for (execution, _) in executions.iter().take(MAX_EXECUTIONS) {
         if many {
             out.raw("<details><summary>").text(&execution.study).raw(", begun ");
-            out.text(moment(&execution.started_at)).raw("</summary><dl class=\"pairs\">");
+            out.text(minute(&execution.started_at)).raw("</summary><dl class=\"pairs\">");
         } else {
             out.raw("<h3>").text(&execution.study).raw("</h3><dl class=\"pairs\">");
         }
@@ -257,20 +257,20 @@ pub fn provenance(out: &mut Markup, executions: &[(Execution, Vec<Run>)]) {
     more(out, executions.len());
 }
 
-/// Says how many executions are not told one by one.
+/// Notes how many executions are not listed.
 fn more(out: &mut Markup, executions: usize) {
-    if executions > MOST_EXECUTIONS {
-        out.raw("<p class=\"note\">The first ").text(MOST_EXECUTIONS).raw(" of ");
+    if executions > MAX_EXECUTIONS {
+        out.raw("<p class=\"note\">The first ").text(MAX_EXECUTIONS).raw(" of ");
         out.text(executions).raw(" executions.</p>");
     }
 }
 
-/// What was typed, as a shell reads it back.
+/// The command line, quoted for a shell.
 fn command(execution: &Execution) -> String {
     execution.command.iter().map(|part| quoted(part)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell reads it back.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(quoted("--rate=20k"), "--rate=20k");
         assert_eq!(quoted("rocksdb:/d?cache=1GiB&x"), "'rocksdb:/d?cache=1GiB&x'");
         assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(moment("2026-03-01T10:00:00Z"), "2026-03-01 10:00 UTC");
-        assert_eq!(moment("yesterday"), "yesterday");
+        assert_eq!(minute("2026-03-01T10:00:00Z"), "2026-03-01 10:00 UTC");
+        assert_eq!(minute("yesterday"), "yesterday");
     }
 }

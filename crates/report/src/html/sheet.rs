@@ -1,8 +1,8 @@
-//! A page of figures and tables that are of no run: what was simulated, what machines cost.
+//! A page of figures and tables without runs: simulations, costs of machines.
 
 use super::markup::Markup;
 use super::{figures, foot, head, table};
-use crate::charts::Shown;
+use crate::charts::ShownFigure;
 use crate::figure::Chart;
 use crate::table::Table;
 
@@ -19,11 +19,11 @@ pub struct Drawing {
     pub data: Table,
 }
 
-/// Figures under a title and sentences about them, as one HTML document.
+/// Figures with a title and an introduction, as one HTML document.
 pub fn sheet(title: &str, intro: &[String], drawings: Vec<Drawing>) -> String {
     let shown = drawings.into_iter().map(|drawing| {
         let Drawing { id, title, chart, alt, captions, data } = drawing;
-        Shown { id, title, chart, alt, captions, data, small: false, cautions: Vec::new() }
+        ShownFigure { id, title, chart, alt, captions, data, small: false, cautions: Vec::new() }
     });
     plain_page(title, intro, &shown.collect::<Vec<_>>(), &[])
 }
@@ -31,7 +31,7 @@ pub fn sheet(title: &str, intro: &[String], drawings: Vec<Drawing>) -> String {
 pub(crate) fn plain_page(
     title: &str,
     intro: &[String],
-    figures: &[Shown],
+    figures: &[ShownFigure],
     tables: &[Table],
 ) -> String {
     let mut out = Markup::default();

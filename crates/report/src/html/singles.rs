@@ -1,5 +1,5 @@
 //! Every run of a study that has too many for a row each: a table that pages and searches, from
-//! data that are kept deflated in the page. Without a script the page says where they are.
+//! data that are deflated in the page. Without a script the page says where they are.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -16,15 +16,15 @@ use crate::cells;
 use crate::format;
 use crate::tables;
 
-/// More would make a page that nobody wants to open.
-const MOST: usize = 200_000;
-/// So many reasons are told apart.
-const MOST_TEXTS: usize = 1000;
+/// The most runs; more would make the page too large.
+const MAX_RUNS: usize = 200_000;
+/// The most distinct reasons.
+const MAX_TEXTS: usize = 1000;
 const SCRIPT: &str = include_str!("singles.js");
 const PERCENTILES: [(&str, f64); 3] = [("p50, µs", 50.0), ("p99, µs", 99.0), ("p99.9, µs", 99.9)];
 
 pub fn section(out: &mut Markup, runs: &Runs) {
-    let shown = &runs[..runs.len().min(MOST)];
+    let shown = &runs[..runs.len().min(MAX_RUNS)];
     let Some(data) = deflated(&data(shown)) else { return };
     out.raw("<p class=\"note\">");
     if shown.len() < runs.len() {
@@ -44,12 +44,12 @@ fn deflated(data: &Value) -> Option<Vec<u8>> {
     encoder.finish().ok()
 }
 
-/// Column by column, texts once: what repeats deflates to next to nothing.
+/// Column by column, texts once, so that it deflates well.
 ///
-/// `cells`: what the configurations are called; `why`: reasons and warnings; `heads`: of
-/// `columns`. For each run `cell` and `number` (its place in the plan, each less the one before
-/// it), and its values in `columns`, 0 for none. `invalid` and `warned`: the reasons of the few
-/// runs that have some, by their place.
+/// `cells`: the titles of the configurations; `why`: reasons and warnings; `heads`: of `columns`.
+/// For each run `cell` and `number` (its place in the plan, each less the one before it), and its
+/// values in `columns`, 0 for none. `invalid` and `warned`: the reasons of the few runs that have
+/// some, by their place.
 fn data(runs: &Runs) -> Value {
     let cells = cells::cells(runs);
     let mut cell_of: HashMap<&str, usize> = HashMap::new();
@@ -58,7 +58,7 @@ fn data(runs: &Runs) -> Value {
     }
     let names: Vec<String> =
         cells.iter().map(|cell| text::line(&cells::title(cell)).into_owned()).collect();
-    let mut why = Texts::default();
+    let mut why = TextTable::default();
     let (mut invalid, mut warned) = (Map::new(), Map::new());
     let mut columns: Vec<Vec<Value>> = vec![Vec::with_capacity(runs.len()); 2 + PERCENTILES.len()];
     let (mut cell, mut number, mut before) = (Vec::new(), Vec::new(), 0);
@@ -90,15 +90,15 @@ fn data(runs: &Runs) -> Value {
     })
 }
 
-/// Texts that differ in numbers alone once, cut to what fits a line or two.
+/// Texts that differ only in numbers once, cut to a line or two.
 #[derive(Default)]
-struct Texts {
+struct TextTable {
     texts: Vec<String>,
     places: BTreeMap<String, usize>,
 }
 
-impl Texts {
-    /// Where the text stands among `texts`.
+impl TextTable {
+    /// The position of the text in `texts`.
     fn place(&mut self, text: &str) -> usize {
         const LONGEST: usize = 200;
         let shape = tables::shape(&text::line(text));
@@ -106,11 +106,11 @@ impl Texts {
         if let Some(place) = self.places.get(&cut) {
             return *place;
         }
-        if self.texts.len() >= MOST_TEXTS {
-            return MOST_TEXTS - 1;
+        if self.texts.len() >= MAX_TEXTS {
+            return MAX_TEXTS - 1;
         }
         let text = match self.texts.len() + 1 {
-            MOST_TEXTS => "a reason that only the export has".to_owned(),
+            MAX_TEXTS => "a reason that only the export has".to_owned(),
             _ => cut.clone(),
         };
         self.texts.push(text);
@@ -127,7 +127,7 @@ fn values(run: &Run) -> impl Iterator<Item = Value> {
     [run.throughput() / 1e3, run.seconds].into_iter().chain(percentiles).map(digits)
 }
 
-/// Four significant digits are more than any of these is known to.
+/// Four significant digits suffice for all of these.
 fn digits(value: f64) -> Value {
     if !value.is_finite() || value == 0.0 {
         return 0.into();

@@ -1,13 +1,13 @@
-//! The part of the page that a study's design asks for: answers first, then its own figures.
+//! The part of the page for a study with a design: answers first, then its own figures.
 
 use analyse::answer::Confidence;
 
 use super::markup::Markup;
 use super::{figures, table};
-use crate::study::{self, Study};
+use crate::study::{self, StudyReport};
 use crate::table::Table;
 
-/// The sections of a page on which a study with a design stands; before all others.
+/// The sections of a study with a design, before all others.
 pub const SECTIONS: [(&str, &str); 6] = [
     ("answers", "Answers"),
     ("study-figures", "Figures of the study"),
@@ -17,12 +17,13 @@ pub const SECTIONS: [(&str, &str); 6] = [
     ("cells", "Every cell"),
 ];
 
-/// Whether a section has anything to say.
-pub fn has(id: &str, studies: &[Study]) -> bool {
+/// Whether a section has content.
+pub fn has_content(id: &str, studies: &[StudyReport]) -> bool {
     studies.iter().any(|study| match id {
         "answers" => !study.design.questions.is_empty() || study.scale_note().is_some(),
         "study-figures" => {
-            let graduated = study.design.questions.iter().any(|asked| asked.graduated.is_some());
+            let graduated =
+                study.design.questions.iter().any(|question| question.graduated.is_some());
             !study.design.figures.is_empty() || graduated
         }
         "checks" => !study.design.checks.is_empty(),
@@ -33,25 +34,25 @@ pub fn has(id: &str, studies: &[Study]) -> bool {
     })
 }
 
-/// Writes the section; nothing where it is none of ours.
-pub fn section(out: &mut Markup, id: &str, studies: &[Study]) {
+/// Writes the section; nothing for other ids.
+pub fn section(out: &mut Markup, id: &str, studies: &[StudyReport]) {
     for study in studies {
         if studies.len() > 1 {
             out.raw("<h3>").text(study.name).raw("</h3>");
         }
         match id {
             "answers" => answers(out, study),
-            "study-figures" => drawn(out, study),
-            "checks" => plain(out, study::checks_table(study)),
-            "published" => titled(out, &study::published(study)),
-            "missing" => plain(out, study::gaps(study)),
-            "cells" => titled(out, study::cells(study)),
+            "study-figures" => figures_of(out, study),
+            "checks" => optional_table(out, study::checks_table(study)),
+            "published" => titled_tables(out, &study::published(study)),
+            "missing" => optional_table(out, study::gaps(study)),
+            "cells" => titled_tables(out, study::cells(study)),
             _ => {}
         }
     }
 }
 
-fn answers(out: &mut Markup, study: &Study) {
+fn answers(out: &mut Markup, study: &StudyReport) {
     if let Some(note) = study.scale_note() {
         out.raw("<p class=\"banner scale\">").text(note).raw("</p>");
     }
@@ -68,19 +69,19 @@ fn answers(out: &mut Markup, study: &Study) {
         out.text(study::counted(answer)).raw("</p></article>");
     }
     if let Some(effects) = study::effects(study) {
-        unfolded(out, "Every comparison, with sizes and intervals", &[effects]);
+        folded_tables(out, "Every comparison, with sizes and intervals", &[effects]);
     }
     let fronts = study::fronts(study);
     if !fronts.is_empty() {
-        unfolded(out, "The cells on and behind the fronts", &fronts);
+        folded_tables(out, "The cells on and behind the fronts", &fronts);
     }
     let loads = study::graduated_tables(study);
     if !loads.is_empty() {
-        unfolded(out, "Every level of the graduated load", &loads);
+        folded_tables(out, "Every level of the graduated load", &loads);
     }
 }
 
-fn drawn(out: &mut Markup, study: &Study) {
+fn figures_of(out: &mut Markup, study: &StudyReport) {
     let shown = study.figures();
     if shown.is_empty() {
         out.raw("<p class=\"note\">No run has what the figures show; see ");
@@ -91,20 +92,20 @@ fn drawn(out: &mut Markup, study: &Study) {
     }
 }
 
-fn plain(out: &mut Markup, own: Option<Table>) {
+fn optional_table(out: &mut Markup, own: Option<Table>) {
     if let Some(own) = own {
         table::table(out, &own);
     }
 }
 
-fn titled(out: &mut Markup, tables: &[Table]) {
+fn titled_tables(out: &mut Markup, tables: &[Table]) {
     for own in tables {
         out.raw("<h4>").text(&own.title).raw("</h4>");
         table::table(out, own);
     }
 }
 
-fn unfolded(out: &mut Markup, summary: &'static str, tables: &[Table]) {
+fn folded_tables(out: &mut Markup, summary: &'static str, tables: &[Table]) {
     out.raw("<details open><summary>").raw(summary).raw("</summary>");
     for own in tables {
         if tables.len() > 1 {

@@ -1,4 +1,4 @@
-//! A table as HTML, in a box of its own that scrolls where the page is narrower.
+//! A table as HTML, in a box that scrolls if the page is narrower.
 
 use super::markup::Markup;
 use crate::table::{Align, Table, Tone};

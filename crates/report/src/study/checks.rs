@@ -3,64 +3,64 @@
 use analyse::check::{CheckResult, judge};
 use record::design::CheckSpec;
 
-use super::Study;
-use crate::naming;
+use super::StudyReport;
+use crate::run_names;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// One check and what became of it.
+/// One check and its results.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct CheckSummary {
     pub check: CheckSpec,
     pub holds: usize,
-    /// The runs in which it is broken, each with what its names stood for.
+    /// The runs in which it is broken, each with the values of its names.
     pub broken: Vec<(String, Vec<String>)>,
-    /// Why it could not be told, each reason once with its number of runs.
+    /// Why it could not be evaluated, each reason once with its number of runs.
     pub unknown: Vec<(String, usize)>,
     /// Its `when` did not apply.
-    pub not_asked: usize,
+    pub not_applicable: usize,
 }
 
 /// Every check of the study, over its valid runs.
-pub fn checked<'a>(study: &'a Study) -> &'a [Checked] {
-    study.checked.get_or_init(|| judged(study))
+pub fn check_summaries<'a>(study: &'a StudyReport) -> &'a [CheckSummary] {
+    study.check_summaries.get_or_init(|| summarise(study))
 }
 
-fn judged(study: &Study) -> Vec<Checked> {
-    let names = naming::names(&study.runs);
+fn summarise(study: &StudyReport) -> Vec<CheckSummary> {
+    let names = run_names::names(&study.runs);
     let one = |check: &CheckSpec| {
-        let mut found = Checked {
+        let mut summary = CheckSummary {
             check: check.clone(),
             holds: 0,
             broken: Vec::new(),
             unknown: Vec::new(),
-            not_asked: 0,
+            not_applicable: 0,
         };
         for ((_, run), name) in study.runs.iter().zip(&names).filter(|((_, run), _)| run.valid()) {
-            let unknown = |reason: String, found: &mut Checked| match found
+            let unknown = |reason: String, summary: &mut CheckSummary| match summary
                 .unknown
                 .iter_mut()
                 .find(|(known, _)| *known == reason)
             {
                 Some((_, count)) => *count += 1,
-                None => found.unknown.push((reason, 1)),
+                None => summary.unknown.push((reason, 1)),
             };
             match judge(check, run) {
-                Err(error) => unknown(error.to_string(), &mut found),
-                Ok(judged) => match judged.ruling {
-                    CheckResult::Holds => found.holds += 1,
-                    CheckResult::NotAsked => found.not_asked += 1,
-                    CheckResult::Broken => found.broken.push((name.clone(), judged.values)),
-                    CheckResult::Unknown(reason) => unknown(reason, &mut found),
+                Err(error) => unknown(error.to_string(), &mut summary),
+                Ok(judged) => match judged.result {
+                    CheckResult::Holds => summary.holds += 1,
+                    CheckResult::NotApplicable => summary.not_applicable += 1,
+                    CheckResult::Broken => summary.broken.push((name.clone(), judged.values)),
+                    CheckResult::Unknown(reason) => unknown(reason, &mut summary),
                 },
             }
         }
-        found
+        summary
     };
     study.design.checks.iter().map(one).collect()
 }
 
 /// The checks with their counts and findings; None without checks.
-pub fn table(study: &Study) -> Option<Table> {
+pub fn table(study: &StudyReport) -> Option<Table> {
     if study.design.checks.is_empty() {
         return None;
     }
@@ -70,28 +70,29 @@ pub fn table(study: &Study) -> Option<Table> {
         .column("broken", Align::Right, ALWAYS)
         .column("not known", Align::Right, 60)
         .column("finding", Align::Wrap, 50);
-    for found in checked(study) {
-        let asked = found.holds + found.broken.len();
-        let (finding, tone) = match (found.broken.first(), asked) {
+    for summary in check_summaries(study) {
+        let evaluated = summary.holds + summary.broken.len();
+        let (finding, tone) = match (summary.broken.first(), evaluated) {
             (Some((run, values)), _) => {
-                let more = match found.broken.len() {
+                let more = match summary.broken.len() {
                     1 => String::new(),
                     n => format!(", and {} more", n - 1),
                 };
                 (format!("{run}: {}{more}", values.join(", ")), Tone::Bad)
             }
             (None, 0) => {
-                let why = found.unknown.first().map_or("asked of no run", |(why, _)| why);
-                (format!("cannot be told: {why}"), Tone::Warning)
+                let why = summary.unknown.first().map_or("it applies to no run", |(why, _)| why);
+                (format!("cannot be evaluated: {why}"), Tone::Warning)
             }
             (None, _) => ("holds".to_owned(), Tone::Good),
         };
-        let unknown: usize = found.unknown.iter().map(|(_, count)| count).sum();
-        let when = found.check.when.as_ref().map_or(String::new(), |when| format!(" when {when}"));
+        let unknown: usize = summary.unknown.iter().map(|(_, count)| count).sum();
+        let when =
+            summary.check.when.as_ref().map_or(String::new(), |when| format!(" when {when}"));
         table.row(vec![
-            format!("{}{when}", found.check.that).into(),
-            found.holds.to_string().into(),
-            match found.broken.len() {
+            format!("{}{when}", summary.check.that).into(),
+            summary.holds.to_string().into(),
+            match summary.broken.len() {
                 0 => "0".into(),
                 n => Cell::new(n.to_string(), Tone::Bad),
             },
@@ -101,8 +102,8 @@ pub fn table(study: &Study) -> Option<Table> {
             },
             Cell::new(finding, tone),
         ]);
-        if let Some(why) = &found.check.why {
-            table.note(format!("{}: {why}", found.check.that));
+        if let Some(why) = &summary.check.why {
+            table.note(format!("{}: {why}", summary.check.that));
         }
     }
     table.note("counts are of valid runs; a breach is a finding and does not make a run invalid");

@@ -1,6 +1,6 @@
-//! The numbers behind a figure of a study as CSV, in the units of its head.
+//! The numbers of a figure of a study as CSV.
 
-use super::plot::{Plotted, Value};
+use super::plot::{Plot, PlotValue};
 use crate::tables::origin_name;
 
 const HEAD: [&str; 17] = [
@@ -23,15 +23,15 @@ const HEAD: [&str; 17] = [
     "read",
 ];
 
-/// One row a cell and a published point; the numbers in full, none for what is not known.
-pub fn csv(plotted: &Plotted) -> String {
+/// One row for each cell and published point, in full precision; unknown numbers are empty.
+pub fn csv(plotted: &Plot) -> String {
     let mut out = HEAD.join(",") + "\n";
     for point in &plotted.points {
         let known = |value: Option<f64>| {
             value.filter(|v| v.is_finite()).map_or(String::new(), |v| v.to_string())
         };
         let (kind, numbers, method, odd, read) = match &point.value {
-            Value::Measured { of, values, outliers } => {
+            PlotValue::Measured { of, values, outliers } => {
                 let interval = of.interval();
                 let ends = interval.as_ref().ok();
                 let numbers = [
@@ -50,7 +50,7 @@ pub fn csv(plotted: &Plotted) -> String {
                 let odd: Vec<String> = outliers.iter().map(|at| values[*at].to_string()).collect();
                 (origin_name(plotted.origin), numbers, method, odd.join(" "), String::new())
             }
-            Value::Published { y, read, .. } => {
+            PlotValue::Published { y, read, .. } => {
                 let mut numbers = [None; 9];
                 numbers[1] = Some(*y);
                 ("published", numbers, String::new(), String::new(), read.clone())

@@ -5,29 +5,29 @@ use analyse::answer::quantity;
 use model::Origin;
 use record::design::FigureKind;
 
-use super::plot::{Plotted, PlottedPoint, Value};
+use super::plot::{Plot, PlotPoint, PlotValue};
 use super::tables;
 use super::units::{tick, written};
-use crate::charts::Shown;
+use crate::charts::ShownFigure;
 use crate::figure::{
-    Axis, Chart, Column, ColumnChart, ColumnGroup, ColumnPanel, Entry, Line, LineChart, Panel,
-    Point, Scale, Shape, Spot,
+    Axis, Chart, Column, ColumnChart, ColumnGroup, ColumnPanel, ColumnPoint, Entry, Line,
+    LineChart, LinePoint, Panel, Scale, Shape,
 };
-use crate::many::REPEATS;
+use crate::overview::REPEATS;
 use crate::tables::origin_name;
 
 const HEIGHT: f64 = 160.0;
-/// A linear axis shows less than this between its least and greatest value.
+/// The ratio of the greatest to the least value from which on an axis is logarithmic.
 const LOG_FROM: f64 = 50.0;
 
-pub(super) fn shown(plotted: &Plotted) -> Shown {
+pub(super) fn shown(plotted: &Plot) -> ShownFigure {
     let chart = match plotted.kind {
         FigureKind::Bars => Chart::Columns(columns(plotted)),
         FigureKind::Lines => Chart::Lines(lines(plotted)),
     };
     let measured = plotted.points.iter().filter_map(|point| match &point.value {
-        Value::Measured { of, outliers, .. } => Some((of, outliers)),
-        Value::Published { .. } => None,
+        PlotValue::Measured { of, outliers, .. } => Some((of, outliers)),
+        PlotValue::Published { .. } => None,
     });
     let (mut repeated, mut single, mut odd) = (false, false, false);
     let mut within = false;
@@ -64,7 +64,7 @@ pub(super) fn shown(plotted: &Plotted) -> Shown {
     }
     captions.extend(plotted.notes.iter().cloned());
     let over = if plotted.panels.len() > 1 { ", a panel each for several levels" } else { "" };
-    Shown {
+    ShownFigure {
         id: plotted.id.clone(),
         title: plotted.title.clone(),
         alt: format!("{} over {}{over}", plotted.y, plotted.x),
@@ -76,8 +76,8 @@ pub(super) fn shown(plotted: &Plotted) -> Shown {
     }
 }
 
-/// What a tip says of a point.
-fn tip(plotted: &Plotted, point: &PlottedPoint) -> String {
+/// The tooltip of a point.
+fn tip(plotted: &Plot, point: &PlotPoint) -> String {
     let series = &plotted.series[point.series];
     let panel = &plotted.panels[point.panel];
     let place = [panel.as_str(), series.as_str()].into_iter().filter(|part| !part.is_empty());
@@ -85,11 +85,11 @@ fn tip(plotted: &Plotted, point: &PlottedPoint) -> String {
     place.push(format!("{} {}", plotted.x, plotted.xs[point.x]));
     let place = place.join(", ");
     match &point.value {
-        Value::Published { y, read, .. } => {
+        PlotValue::Published { y, read, .. } => {
             let read = if read.is_empty() { String::new() } else { format!(", {read}") };
             format!("{place}: {} published{read}", written(*y, &plotted.unit))
         }
-        Value::Measured { of, .. } => {
+        PlotValue::Measured { of, .. } => {
             let interval = match of.interval() {
                 Ok(i) => format!(
                     ", 95 % {} to {}",
@@ -108,17 +108,17 @@ fn tip(plotted: &Plotted, point: &PlottedPoint) -> String {
     }
 }
 
-fn whisker(value: &Value) -> Option<(f64, f64)> {
+fn whisker(value: &PlotValue) -> Option<(f64, f64)> {
     match value {
-        Value::Measured { of, .. } => of.interval().ok().map(|i| (i.low, i.high)),
-        Value::Published { .. } => None,
+        PlotValue::Measured { of, .. } => of.interval().ok().map(|i| (i.low, i.high)),
+        PlotValue::Published { .. } => None,
     }
 }
 
-fn highest(plotted: &Plotted) -> impl Iterator<Item = f64> + '_ {
+fn highest(plotted: &Plot) -> impl Iterator<Item = f64> + '_ {
     plotted.points.iter().flat_map(|point| match &point.value {
-        Value::Published { y, .. } => vec![*y],
-        Value::Measured { of, values, outliers } => {
+        PlotValue::Published { y, .. } => vec![*y],
+        PlotValue::Measured { of, values, outliers } => {
             let ends = whisker(&point.value).map_or([of.median; 2], |(low, high)| [low, high]);
             let odd = outliers.iter().map(|at| values[*at]);
             ends.into_iter().chain(odd).chain([of.median]).collect()
@@ -126,16 +126,16 @@ fn highest(plotted: &Plotted) -> impl Iterator<Item = f64> + '_ {
     })
 }
 
-fn axis(plotted: &Plotted, scale: Scale, wanted: usize) -> Axis {
+fn axis(plotted: &Plot, scale: Scale, count: usize) -> Axis {
     let label = match plotted.unit.as_str() {
         "" => plotted.y.clone(),
         unit => format!("{}, {}", plotted.y, unit.replace("us", "µs")),
     };
-    let ticks = scale.ticks(wanted).into_iter().map(|v| (v, tick(v, &plotted.unit)));
+    let ticks = scale.ticks(count).into_iter().map(|v| (v, tick(v, &plotted.unit)));
     Axis { ticks: ticks.collect(), scale, label }
 }
 
-fn legend(plotted: &Plotted, line: bool) -> Vec<Entry> {
+fn legend(plotted: &Plot, line: bool) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     if plotted.series.len() > 1 || plotted.series.iter().any(|name| !name.is_empty()) {
         entries.extend(plotted.series.iter().enumerate().map(|(color, name)| Entry {
@@ -146,7 +146,7 @@ fn legend(plotted: &Plotted, line: bool) -> Vec<Entry> {
             hollow: false,
         }));
     }
-    let published = |point: &PlottedPoint| matches!(point.value, Value::Published { .. });
+    let published = |point: &PlotPoint| matches!(point.value, PlotValue::Published { .. });
     if plotted.points.iter().any(published) {
         entries.push(Entry {
             label: "published".to_owned(),
@@ -159,7 +159,7 @@ fn legend(plotted: &Plotted, line: bool) -> Vec<Entry> {
     entries
 }
 
-fn columns(plotted: &Plotted) -> ColumnChart {
+fn columns(plotted: &Plot) -> ColumnChart {
     let panel = |panel: usize| {
         let group = |x: usize| {
             let column = |series: usize| {
@@ -186,24 +186,24 @@ fn columns(plotted: &Plotted) -> ColumnChart {
     ColumnChart {
         panels: (0..plotted.panels.len()).map(panel).collect(),
         axis: axis(plotted, Scale::from_zero(highest(plotted)), 4),
-        groups_are: plotted.x.clone(),
+        group_label: plotted.x.clone(),
         legend: legend(plotted, false),
     }
 }
 
-fn column_of(plotted: &Plotted, point: &PlottedPoint, column: &mut Column) {
+fn column_of(plotted: &Plot, point: &PlotPoint, column: &mut Column) {
     match &point.value {
-        Value::Measured { of, values, outliers } => {
+        PlotValue::Measured { of, values, outliers } => {
             column.bar = Some((of.median, tip(plotted, point)));
             column.whisker = whisker(&point.value);
-            column.spots.extend(outliers.iter().take(REPEATS).map(|at| Spot {
+            column.points.extend(outliers.iter().take(REPEATS).map(|at| ColumnPoint {
                 y: values[*at],
                 shape: Shape::Circle,
                 hollow: false,
                 tip: run_apart(values[*at], plotted),
             }));
         }
-        Value::Published { y, .. } => column.spots.push(Spot {
+        PlotValue::Published { y, .. } => column.points.push(ColumnPoint {
             y: *y,
             shape: Shape::Diamond,
             hollow: true,
@@ -212,8 +212,8 @@ fn column_of(plotted: &Plotted, point: &PlottedPoint, column: &mut Column) {
     }
 }
 
-fn lines(plotted: &Plotted) -> LineChart {
-    // Levels that are quantities stand where they are, words beside each other.
+fn lines(plotted: &Plot) -> LineChart {
+    // Levels that are quantities are placed by value, others at equal distances.
     let places: Vec<f64> = plotted
         .xs
         .iter()
@@ -238,10 +238,11 @@ fn lines(plotted: &Plotted) -> LineChart {
         for series in 0..plotted.series.len() {
             for published in [false, true] {
                 let own = plotted.points.iter().filter(|p| (p.panel, p.series) == (panel, series));
-                let own = own.filter(|p| matches!(p.value, Value::Published { .. }) == published);
-                let own: Vec<&PlottedPoint> = own.collect();
+                let own =
+                    own.filter(|p| matches!(p.value, PlotValue::Published { .. }) == published);
+                let own: Vec<&PlotPoint> = own.collect();
                 drawn.extend(apart(plotted, &own, &places));
-                let mut points: Vec<Point> =
+                let mut points: Vec<LinePoint> =
                     own.iter().map(|point| point_of(plotted, point, &places)).collect();
                 points.sort_by(|a, b| a.x.total_cmp(&b.x));
                 if !points.is_empty() {
@@ -276,11 +277,11 @@ fn lines(plotted: &Plotted) -> LineChart {
     }
 }
 
-/// Runs of a series that stand apart, as points that are not joined.
-fn apart(plotted: &Plotted, own: &[&PlottedPoint], places: &[f64]) -> Option<Line> {
-    let odd = |point: &&PlottedPoint| -> Vec<Point> {
-        let Value::Measured { values, outliers, .. } = &point.value else { return Vec::new() };
-        let one = |at: &usize| Point {
+/// Outliers of a series, as points that are not joined.
+fn apart(plotted: &Plot, own: &[&PlotPoint], places: &[f64]) -> Option<Line> {
+    let odd = |point: &&PlotPoint| -> Vec<LinePoint> {
+        let PlotValue::Measured { values, outliers, .. } = &point.value else { return Vec::new() };
+        let one = |at: &usize| LinePoint {
             x: places[point.x],
             y: values[*at],
             tip: run_apart(values[*at], plotted),
@@ -289,7 +290,7 @@ fn apart(plotted: &Plotted, own: &[&PlottedPoint], places: &[f64]) -> Option<Lin
         };
         outliers.iter().take(REPEATS).map(one).collect()
     };
-    let points: Vec<Point> = own.iter().flat_map(odd).collect();
+    let points: Vec<LinePoint> = own.iter().flat_map(odd).collect();
     let color = own.first()?.series;
     let (dashed, hollow, joined) = (false, true, false);
     (!points.is_empty()).then_some(Line {
@@ -302,7 +303,7 @@ fn apart(plotted: &Plotted, own: &[&PlottedPoint], places: &[f64]) -> Option<Lin
     })
 }
 
-fn run_apart(value: f64, plotted: &Plotted) -> String {
+fn run_apart(value: f64, plotted: &Plot) -> String {
     format!("a run that stands apart: {}", written(value, &plotted.unit))
 }
 
@@ -320,12 +321,12 @@ fn x_scale(places: &[f64]) -> Scale {
     }
 }
 
-fn point_of(plotted: &Plotted, point: &PlottedPoint, places: &[f64]) -> Point {
+fn point_of(plotted: &Plot, point: &PlotPoint, places: &[f64]) -> LinePoint {
     let y = match &point.value {
-        Value::Measured { of, .. } => of.median,
-        Value::Published { y, .. } => *y,
+        PlotValue::Measured { of, .. } => of.median,
+        PlotValue::Published { y, .. } => *y,
     };
-    Point {
+    LinePoint {
         x: places[point.x],
         y,
         tip: tip(plotted, point),

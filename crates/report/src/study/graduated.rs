@@ -1,28 +1,28 @@
-//! How power follows a graduated load: its table, and its figure.
+//! Power over a graduated load: its table and figure.
 
 use analyse::answer::{Answer, AnswerKind, GraduatedLoad, MetricInfo};
 use analyse::{describe_by_median, outliers};
 use model::Origin;
 use record::design::FigureKind;
 
-use super::plot::{Plotted, PlottedPoint, Value};
-use super::{Study, units::written};
+use super::plot::{Plot, PlotPoint, PlotValue};
+use super::{StudyReport, units::written};
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// Of every question about a graduated load: its power, and the loads.
-fn asked<'s>(
-    study: &'s Study<'_>,
+/// The answers about graduated loads, with their power and loads.
+fn graduated_answers<'s>(
+    study: &'s StudyReport<'_>,
 ) -> impl Iterator<Item = (usize, &'s Answer, &'s MetricInfo, &'s [GraduatedLoad])> {
-    study.answers.iter().enumerate().filter_map(|(nth, answer)| match &answer.found {
+    study.answers.iter().enumerate().filter_map(|(nth, answer)| match &answer.kind {
         AnswerKind::Graduated { power, loads, .. } => Some((nth, answer, power, loads.as_slice())),
         _ => None,
     })
 }
 
-/// One table for each question about a graduated load: every level, and what all come to.
-pub fn tables(study: &Study) -> Vec<Table> {
-    asked(study).map(|(_, _, power, loads)| table(power, loads)).collect()
+/// One table for each question about a graduated load: every level, and the totals.
+pub fn tables(study: &StudyReport) -> Vec<Table> {
+    graduated_answers(study).map(|(_, _, power, loads)| table(power, loads)).collect()
 }
 
 fn table(power: &MetricInfo, loads: &[GraduatedLoad]) -> Table {
@@ -63,7 +63,7 @@ fn table(power: &MetricInfo, loads: &[GraduatedLoad]) -> Table {
     }
     table.note(kind(power));
     table.note(
-        "medians of the valid runs; load: the rate that was asked as a share of the highest; \
+        "medians of the valid runs; load: the target rate as a share of the highest; \
          overall: all levels' ops/s over all levels' watts, the idle machine among them; energy \
          proportionality: 1 where power is proportional to load, 0 where it is constant",
     );
@@ -73,19 +73,19 @@ fn table(power: &MetricInfo, loads: &[GraduatedLoad]) -> Table {
     table.without_empty_columns()
 }
 
-/// `node, modelled`: of what boundary the power is, and how anybody knows.
+/// `node, modelled`: the boundary and origin of the power.
 fn kind(power: &MetricInfo) -> String {
     match power.provenance {
         Some((scope, origin)) => {
             format!("power of {scope}, {}", crate::tables::origin_name(origin))
         }
-        None => "power of a boundary that nobody says".to_owned(),
+        None => "power of an unknown boundary".to_owned(),
     }
 }
 
 /// Power over load of every question about a graduated load.
-pub(super) fn plots(study: &Study) -> Vec<Plotted> {
-    let several = asked(study).count() > 1;
+pub(super) fn plots(study: &StudyReport) -> Vec<Plot> {
+    let several = graduated_answers(study).count() > 1;
     let plot = |(nth, answer, power, loads): (usize, &Answer, &MetricInfo, &[GraduatedLoad])| {
         let id = if several {
             format!("graduated-load-{}", nth + 1)
@@ -94,10 +94,10 @@ pub(super) fn plots(study: &Study) -> Vec<Plotted> {
         };
         plotted(id, answer, power, loads)
     };
-    asked(study).map(plot).collect()
+    graduated_answers(study).map(plot).collect()
 }
 
-fn plotted(id: String, answer: &Answer, power: &MetricInfo, loads: &[GraduatedLoad]) -> Plotted {
+fn plotted(id: String, answer: &Answer, power: &MetricInfo, loads: &[GraduatedLoad]) -> Plot {
     let name = |share: f64| format!("{}%", (share * 1000.0).round() / 10.0);
     let mut shares: Vec<f64> =
         loads.iter().flat_map(|load| &load.figures.levels).map(|level| level.share).collect();
@@ -109,12 +109,13 @@ fn plotted(id: String, answer: &Answer, power: &MetricInfo, loads: &[GraduatedLo
         for (level, values) in load.figures.levels.iter().zip(&load.watts) {
             let x = xs.iter().position(|known| *known == name(level.share));
             let (Some(x), Ok(of)) = (x, describe_by_median(values)) else { continue };
-            let value = Value::Measured { of, outliers: outliers(values), values: values.clone() };
-            points.push(PlottedPoint { x, series, panel: 0, value });
+            let value =
+                PlotValue::Measured { of, outliers: outliers(values), values: values.clone() };
+            points.push(PlotPoint { x, series, panel: 0, value });
         }
     }
     points.sort_by_key(|point| (point.series, point.x));
-    Plotted {
+    Plot {
         id,
         title: answer.ask.clone(),
         kind: FigureKind::Lines,

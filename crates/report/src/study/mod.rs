@@ -1,5 +1,5 @@
-//! The report of a study with a design: its questions answered, its figures in its own layout,
-//! its checks, and what was published beside what was measured.
+//! The report of a study with a design: its questions answered, its figures in its own layout, its
+//! checks, and published values compared with measured ones.
 
 mod checks;
 mod csv;
@@ -16,42 +16,42 @@ use std::collections::HashMap;
 use analyse::answer::{Answer, RunWithSettings, answers};
 use record::{Design, Execution, Run};
 
-pub use checks::{Checked, checked, table as checks_table};
+pub use checks::{CheckSummary, check_summaries, table as checks_table};
 pub use csv::csv;
 pub use graduated::tables as graduated_tables;
-pub use plot::{Plotted, PlottedPoint, plot};
+pub use plot::{Plot, PlotPoint, plot};
 pub use tables::{MetricCells, cells, effects, fronts, gaps, measured, published};
 
-use crate::charts::{Shown, slug};
+use crate::charts::{ShownFigure, slug};
 use crate::table::Table;
 
 /// One study with all its executions, on however many machines.
-pub struct Study<'a> {
+pub struct StudyReport<'a> {
     pub name: &'a str,
-    /// Stands before the ids of its figures, where there are several studies.
+    /// Prefix of the ids of its figures, if there are several studies.
     prefix: String,
     pub question: Option<&'a str>,
     /// That of the first execution, with what any of the executions could not run.
     pub design: Design,
     pub executions: Vec<&'a Execution>,
     pub runs: Vec<(&'a Execution, &'a Run)>,
-    pub situated: Vec<RunWithSettings<'a>>,
+    pub runs_with_settings: Vec<RunWithSettings<'a>>,
     pub answers: Vec<Answer>,
-    /// What several parts of a report show, computed when the first asks.
-    plotted: OnceCell<Vec<Result<Plotted, String>>>,
-    checked: OnceCell<Vec<Checked>>,
+    /// Shared by several parts of a report, computed on first use.
+    plots: OnceCell<Vec<Result<Plot, String>>>,
+    check_summaries: OnceCell<Vec<CheckSummary>>,
     cells: OnceCell<Vec<Table>>,
 }
 
-/// The studies among these runs: executions of one name that ask, check and draw the same at the
-/// same scale. Measurements without a design are in none.
+/// The studies among these runs: executions of one name with the same questions, checks, figures
+/// and scale. Measurements without a design are in none.
 pub fn studies<'a>(
     executions: impl IntoIterator<Item = &'a Execution>,
     runs: &[(&'a Execution, &'a Run)],
-) -> Vec<Study<'a>> {
-    let mut studies: Vec<Study<'a>> = Vec::new();
+) -> Vec<StudyReport<'a>> {
+    let mut studies: Vec<StudyReport<'a>> = Vec::new();
     let mut by_execution: HashMap<&str, Vec<(&'a Execution, &'a Run)>> = HashMap::new();
-    // What was tried to find a rate is no result.
+    // Calibration trials are no results.
     for (of, run) in runs.iter().filter(|(_, run)| !run.is_trial()) {
         by_execution.entry(&of.id).or_default().push((of, run));
     }
@@ -63,17 +63,17 @@ pub fn studies<'a>(
                 study.runs.extend(own);
                 study.add_to_design(&execution.design);
             }
-            None => studies.push(Study {
+            None => studies.push(StudyReport {
                 name: &execution.study,
                 prefix: String::new(),
                 question: execution.question.as_deref(),
                 design: execution.design.clone(),
                 executions: vec![execution],
                 runs: own,
-                situated: Vec::new(),
+                runs_with_settings: Vec::new(),
                 answers: Vec::new(),
-                plotted: OnceCell::new(),
-                checked: OnceCell::new(),
+                plots: OnceCell::new(),
+                check_summaries: OnceCell::new(),
                 cells: OnceCell::new(),
             }),
         }
@@ -85,13 +85,13 @@ pub fn studies<'a>(
         }
         let situated =
             |(execution, run): &(&'a Execution, &'a Run)| RunWithSettings::new(execution, run);
-        study.situated = study.runs.iter().map(situated).collect();
-        study.answers = answers(&study.design, &study.situated);
+        study.runs_with_settings = study.runs.iter().map(situated).collect();
+        study.answers = answers(&study.design, &study.runs_with_settings);
     }
     studies
 }
 
-impl Study<'_> {
+impl StudyReport<'_> {
     fn is_same(&self, execution: &Execution) -> bool {
         let (a, b) = (&self.design, &execution.design);
         self.name == execution.study
@@ -120,30 +120,29 @@ impl Study<'_> {
 
     /// Its own figures, each drawn with its values as a table; those that cannot be drawn are
     /// in [`gaps`].
-    pub(crate) fn figures(&self) -> Vec<Shown> {
+    pub(crate) fn figures(&self) -> Vec<ShownFigure> {
         self.plots().iter().map(|plotted| self.shown(plotted)).collect()
     }
 
-    fn shown(&self, plotted: &Plotted) -> Shown {
+    fn shown(&self, plotted: &Plot) -> ShownFigure {
         let shown = draw::shown(plotted);
-        Shown { id: format!("figure-{}{}", self.prefix, slug(&plotted.id)), ..shown }
+        ShownFigure { id: format!("figure-{}{}", self.prefix, slug(&plotted.id)), ..shown }
     }
 
-    /// What its figures show, as numbers.
-    pub fn plots(&self) -> Vec<Plotted> {
+    /// The numbers of its figures.
+    pub fn plots(&self) -> Vec<Plot> {
         let own = self.plotted().iter().filter_map(|plotted| plotted.as_ref().ok()).cloned();
         own.chain(graduated::plots(self)).filter(|p| !p.points.is_empty()).collect()
     }
 
-    /// Each figure that the design asks for, or why it cannot be drawn.
-    fn plotted(&self) -> &[Result<Plotted, String>] {
-        self.plotted
-            .get_or_init(|| self.design.figures.iter().map(|spec| plot(self, spec)).collect())
+    /// Each figure of the design, or why it cannot be drawn.
+    fn plotted(&self) -> &[Result<Plot, String>] {
+        self.plots.get_or_init(|| self.design.figures.iter().map(|spec| plot(self, spec)).collect())
     }
 
     /// Each of its figures as a file: its id, the SVG and the data behind it as CSV.
     pub fn files(&self) -> Vec<FigureFile> {
-        let file = |plotted: Plotted| {
+        let file = |plotted: Plot| {
             let shown = self.shown(&plotted);
             let svg = crate::figure::standalone(&shown.chart, crate::figure::WIDE, &shown.alt);
             FigureFile { id: shown.id, svg, csv: csv(&plotted) }
@@ -151,8 +150,8 @@ impl Study<'_> {
         self.plots().into_iter().map(file).collect()
     }
 
-    /// The tables of the study in the order of its report: effects, fronts, graduated loads, checks, published
-    /// beside measured, gaps. [`cells`] are the rest of it.
+    /// The tables of the study in the order of its report: effects, fronts, graduated loads,
+    /// checks, published beside measured, gaps. [`cells`] has the rest.
     pub fn tables(&self) -> Vec<Table> {
         let mut all: Vec<Table> = effects(self).into_iter().collect();
         all.extend(fronts(self));
@@ -163,7 +162,7 @@ impl Study<'_> {
         all
     }
 
-    /// What the scale of this run means for its numbers.
+    /// The note of the scale at which it was run.
     pub fn scale_note(&self) -> Option<String> {
         let scale = self.design.scale.as_ref()?;
         let set: Vec<String> =
@@ -173,7 +172,7 @@ impl Study<'_> {
     }
 }
 
-/// `; 88 of 89 runs are valid and count; in 4 of them ...`: what an answer rests on.
+/// `; 88 of 89 runs are valid and count; in 4 of them ...`: the runs of an answer.
 pub fn counted(answer: &Answer) -> String {
     let mut out = match answer.invalid {
         0 => format!("; {} runs", answer.runs),

@@ -1,5 +1,4 @@
-//! What one of the study's figures shows, as numbers: cells with their intervals, and the
-//! published points beside them.
+//! The numbers of one of the study's figures: cells with their intervals, and published points.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,64 +7,65 @@ use analyse::{Description, outliers};
 use model::Origin;
 use record::design::{FigureKind, FigureSpec};
 
-use super::Study;
+use super::StudyReport;
 use super::published;
 
 /// A figure before it is drawn.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plotted {
+pub struct Plot {
     pub id: String,
     pub title: String,
     pub kind: FigureKind,
-    /// What the horizontal axis is, and its values in order.
+    /// The name of the horizontal axis, and its values in order.
     pub x: String,
     pub xs: Vec<String>,
     /// The metric by its name of `--json`, and its unit's symbol.
     pub y: String,
     pub unit: String,
-    /// How its own numbers came to be; those that were published are of their own kind.
+    /// The origin of its own numbers; published ones are marked separately.
     pub origin: Origin,
     /// In the order of their colours; one empty name where there is one series.
     pub series: Vec<String>,
     /// In their order; one empty name where there is one panel.
     pub panels: Vec<String>,
-    pub points: Vec<PlottedPoint>,
-    /// Where the published numbers are from.
+    pub points: Vec<PlotPoint>,
+    /// The source of the published numbers.
     pub source: Option<String>,
-    /// What could not be shown, and why.
+    /// Values that could not be shown, with the reason.
     pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlottedPoint {
+pub struct PlotPoint {
     pub x: usize,
     pub series: usize,
     pub panel: usize,
-    pub value: Value,
+    pub value: PlotValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// Of runs, as [`Plotted::origin`] says.
+pub enum PlotValue {
+    /// Of runs; the origin is [`Plot::origin`].
     Measured { of: Description, values: Vec<f64>, outliers: Vec<usize> },
-    /// `read`: where it stands; `nth`: which series and point of the study's published ones.
+    /// `read`: its place in the source; `nth`: which series and point of the study's published
+    /// ones.
     Published { y: f64, read: String, nth: (usize, usize) },
 }
 
 /// The cells and published points of a figure.
 ///
 /// Runs that agree in `x`, `series` and `panels` are one cell only if they agree in all other
-/// factors too, and in store, workload and machine: what still varies tells series apart, so
-/// that nothing is averaged over unseen.
+/// factors too, and in store, workload and machine: what still varies distinguishes series, so that
+/// nothing is averaged silently.
 ///
 /// Errors, in words: a metric that no valid run has.
-pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
-    // A run that has no place on the axis is none of its.
-    let placed = |run: &&RunWithSettings<'_>| run.at(&spec.x).is_some();
+pub fn plot(study: &StudyReport, spec: &FigureSpec) -> Result<Plot, String> {
+    // Runs without a level on the axis are left out.
+    let placed = |run: &&RunWithSettings<'_>| run.level(&spec.x).is_some();
     let within: Vec<&RunWithSettings<'_>> = study
-        .situated
+        .runs_with_settings
         .iter()
-        .filter(|run| spec.within.hold_by(|name| run.at(name)))
+        .filter(|run| spec.within.hold_by(|name| run.level(name)))
         .filter(placed)
         .collect();
     if within.is_empty() {
@@ -110,10 +110,10 @@ pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
         let (Some(x), Some(series), Some(panel)) = (x, series, panel) else { continue };
         let values = cell.runs[0].values.clone();
         let Ok(of) = cell.runs[0].describe_by_median() else { continue };
-        let value = Value::Measured { of, outliers: outliers(&values), values };
-        points.push(PlottedPoint { x, series, panel, value });
+        let value = PlotValue::Measured { of, outliers: outliers(&values), values };
+        points.push(PlotPoint { x, series, panel, value });
     }
-    let mut plotted = Plotted {
+    let mut plotted = Plot {
         id: spec.id.clone(),
         title: spec.title.clone(),
         kind: spec.kind,
@@ -141,9 +141,8 @@ pub fn plot(study: &Study, spec: &FigureSpec) -> Result<Plotted, String> {
     Ok(plotted)
 }
 
-/// Places on the axis that published numbers added stand among the others, where all are
-/// quantities.
-fn by_size(plotted: &mut Plotted) {
+/// Sorts the axis by size after published numbers were added, if all levels are quantities.
+fn by_size(plotted: &mut Plot) {
     let sizes: Option<Vec<f64>> = plotted.xs.iter().map(|x| quantity(x)).collect();
     let Some(sizes) = sizes else { return };
     let mut order: Vec<usize> = (0..sizes.len()).collect();
@@ -155,27 +154,27 @@ fn by_size(plotted: &mut Plotted) {
 }
 
 /// The levels of a factor or setting that the cells have, in the study's order.
-fn present(gathered: &CellValues, study: &Study, name: &str) -> Vec<String> {
-    let found: BTreeSet<&String> =
+fn present(gathered: &CellValues, study: &StudyReport, name: &str) -> Vec<String> {
+    let present_levels: BTreeSet<&String> =
         gathered.cells.iter().filter_map(|cell| cell.at.get(name)).collect();
     let mut order = gathered.order(&study.design, name);
     let ordered = study.design.factor(name).map(|factor| &factor.levels);
-    // A baseline stands first among comparisons, not on an axis.
+    // A baseline comes first in comparisons, but not on an axis.
     if let Some(levels) = ordered {
         order = levels.clone();
     }
     order.extend(
-        found
+        present_levels
             .iter()
             .filter(|level| !order.contains(level))
             .map(|l| (*l).clone())
             .collect::<Vec<_>>(),
     );
-    order.retain(|level| found.contains(level));
+    order.retain(|level| present_levels.contains(level));
     order
 }
 
-/// What tells cells apart beside the figure's own axes.
+/// The names that distinguish cells in addition to the figure's own axes.
 fn rest(gathered: &CellValues, by: &[&str]) -> Vec<String> {
     let mut levels: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
     for (name, level) in gathered.cells.iter().flat_map(|cell| &cell.at) {

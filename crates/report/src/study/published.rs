@@ -1,16 +1,16 @@
-//! Published numbers placed beside the measured ones of a figure.
+//! Adds published numbers to a figure.
 
 use analyse::answer::quantity;
 use record::design::{FigureSpec, PublishedSeries};
 
-use super::Study;
-use super::plot::{Plotted, PlottedPoint, Value};
+use super::StudyReport;
+use super::plot::{Plot, PlotPoint, PlotValue};
 use super::units::converted;
 
 /// Adds the points of the published series that the figure names, each at its panel, series and
-/// place on the axis. Levels that were not measured here get a place of their own, after those
-/// that were. What does not fit the axes is told in the notes.
-pub(super) fn add(study: &Study, spec: &FigureSpec, plotted: &mut Plotted) {
+/// place on the axis. Levels that were not measured are appended to the axis. Series that do not
+/// fit are reported in the notes.
+pub(super) fn add(study: &StudyReport, spec: &FigureSpec, plotted: &mut Plot) {
     let (Some(published), Some(id)) = (&study.design.published, &spec.published) else { return };
     for (nth, series) in published.series.iter().enumerate().filter(|(_, s)| s.id == *id) {
         match place(spec, plotted, (nth, series)) {
@@ -25,7 +25,7 @@ pub(super) fn add(study: &Study, spec: &FigureSpec, plotted: &mut Plotted) {
 
 fn place(
     spec: &FigureSpec,
-    plotted: &mut Plotted,
+    plotted: &mut Plot,
     (nth, series): (usize, &PublishedSeries),
 ) -> Result<(), String> {
     if converted(1.0, &series.unit, &plotted.unit).is_none() {
@@ -77,8 +77,8 @@ fn place(
         else {
             continue;
         };
-        let value = Value::Published { y, read: series.read.clone(), nth: (nth, at) };
-        plotted.points.push(PlottedPoint { x, series: of, panel, value });
+        let value = PlotValue::Published { y, read: series.read.clone(), nth: (nth, at) };
+        plotted.points.push(PlotPoint { x, series: of, panel, value });
     }
     Ok(())
 }

@@ -9,16 +9,16 @@ use analyse::effect::{EffectScale, EffectSize};
 use analyse::{CellRuns, Description, Metric, Verdict, outliers};
 use model::{Origin, ReadingValue as ReadingAnswer, Scope};
 
-use super::Study;
-use super::plot::{Plotted, Value};
+use super::StudyReport;
+use super::plot::{Plot, PlotValue};
 use super::units::{converted, written};
 use crate::format;
-use crate::many::{REPEATS, many};
-use crate::table::{ALWAYS, Align, Cell, Keep, Table, Tone};
+use crate::overview::{REPEATS, is_many};
+use crate::table::{ALWAYS, Align, Cell, ColumnPriority, Table, Tone};
 use crate::tables::origin_name;
 
 /// Every comparison of every question: its size, interval and verdict. None without one.
-pub fn effects(study: &Study) -> Option<Table> {
+pub fn effects(study: &StudyReport) -> Option<Table> {
     let mut table = Table::new("Effects")
         .column("metric", Align::Wrap, ALWAYS)
         .column("what", Align::Wrap, ALWAYS)
@@ -33,24 +33,27 @@ pub fn effects(study: &Study) -> Option<Table> {
         .column("runs", Align::Right, 15);
     let mut methods: BTreeSet<String> = BTreeSet::new();
     for answer in &study.answers {
-        let AnswerKind::Effects { of, interactions } = &answer.found else { continue };
+        let AnswerKind::Effects { of, interactions } = &answer.kind else { continue };
         for effects in of {
             effect_rows(&mut table, effects, &mut methods);
         }
         let unit = of.first().map_or("", |effects| effects.metric.unit.as_str());
-        for found in interactions {
-            let [first, second] = &found.of.factors;
+        for interaction in interactions {
+            let [first, second] = &interaction.of.factors;
             let metric = of.first().map_or("", |effects| effects.metric.name.as_str());
             let what = format!(
                 "{first} {} → {} when {second} {} → {}",
-                found.of.first.0, found.of.first.1, found.of.second.0, found.of.second.1
+                interaction.of.first.0,
+                interaction.of.first.1,
+                interaction.of.second.0,
+                interaction.of.second.1
             );
             let share = of.first().and_then(|effects| share(effects, &[first, second]));
-            let size = &found.of.size;
+            let size = &interaction.of.size;
             methods.extend(size.interval.as_ref().ok().map(method));
-            let runs = found.of.n.to_string();
+            let runs = interaction.of.n.to_string();
             let mut cells = vec![metric.into(), what.into()];
-            cells.extend(sized(size, unit, (found.corrected, found.verdict)));
+            cells.extend(sized(size, unit, (interaction.corrected, interaction.verdict)));
             cells.extend([share_cell(share), "".into(), runs.into()]);
             table.row(cells);
         }
@@ -87,7 +90,7 @@ fn effect_rows(table: &mut Table, effects: &FactorEffects, methods: &mut BTreeSe
                 format!("{} … {}", size_text(size, least, unit), size_text(size, most, unit))
             }
         };
-        // It is the factor's, not the level's.
+        // The share is the factor's, not the level's.
         let share = if nth == 0 { share(effects, &[&effects.factor]) } else { None };
         let mut cells = vec![
             effects.metric.name.clone().into(),
@@ -137,7 +140,7 @@ fn method(interval: &analyse::Interval) -> String {
     }
 }
 
-/// A size as the width of its interval allows.
+/// A size with as many decimals as the width of its interval allows.
 fn size_text(size: &EffectSize, value: f64, unit: &str) -> String {
     match size.scale {
         EffectScale::Ratio => {
@@ -190,12 +193,12 @@ fn verdict(verdict: Verdict) -> Cell {
 }
 
 /// One table for each question after a Pareto front.
-pub fn fronts(study: &Study) -> Vec<Table> {
+pub fn fronts(study: &StudyReport) -> Vec<Table> {
     study.answers.iter().filter_map(|answer| front(study, answer)).collect()
 }
 
-fn front(study: &Study, answer: &Answer) -> Option<Table> {
-    let AnswerKind::Front { metrics, cells, .. } = &answer.found else { return None };
+fn front(study: &StudyReport, answer: &Answer) -> Option<Table> {
+    let AnswerKind::Front { metrics, cells, .. } = &answer.kind else { return None };
     let mut table =
         Table::new(format!("Front of {}", metrics.join(", "))).column("cell", Align::Wrap, ALWAYS);
     for metric in metrics {
@@ -229,7 +232,7 @@ fn front(study: &Study, answer: &Answer) -> Option<Table> {
     Some(table.without_empty_columns())
 }
 
-fn unit_of(study: &Study, metric: &str) -> String {
+fn unit_of(study: &StudyReport, metric: &str) -> String {
     let Ok(named) = analyse::Metric::parse(metric) else { return String::new() };
     let units = study
         .runs
@@ -238,8 +241,8 @@ fn unit_of(study: &Study, metric: &str) -> String {
     units.unwrap_or_default().to_owned()
 }
 
-/// The numbers behind a figure.
-pub(super) fn plotted(plotted: &Plotted) -> Table {
+/// The numbers of a figure.
+pub(super) fn plotted(plotted: &Plot) -> Table {
     let mut table = Table::new("");
     let panels = plotted.panels.iter().any(|name| !name.is_empty());
     let series = plotted.series.iter().any(|name| !name.is_empty());
@@ -261,10 +264,10 @@ pub(super) fn plotted(plotted: &Plotted) -> Table {
             row.push(plotted.series[point.series].clone().into());
         }
         match &point.value {
-            Value::Measured { of, values, outliers } => {
+            PlotValue::Measured { of, values, outliers } => {
                 row.extend(description(of, values, outliers, &plotted.unit));
             }
-            Value::Published { y, read, .. } => {
+            PlotValue::Published { y, read, .. } => {
                 row.extend(["".into(), written(*y, &plotted.unit).into()]);
                 row.extend(["", "", "", ""].map(Cell::from));
                 let read = if read.is_empty() { String::new() } else { format!(", {read}") };
@@ -281,7 +284,7 @@ pub(super) fn plotted(plotted: &Plotted) -> Table {
 
 /// The columns that [`description`] fills.
 fn described(table: Table, metric: &str) -> Table {
-    let columns: [(&str, Align, Keep); 6] = [
+    let columns: [(&str, Align, ColumnPriority); 6] = [
         (metric, Align::Right, ALWAYS),
         ("95 % interval", Align::Left, ALWAYS),
         ("mean", Align::Right, 30),
@@ -317,31 +320,30 @@ fn description(of: &Description, values: &[f64], outliers: &[usize], unit: &str)
 /// A metric that a study asks about or draws, in every cell.
 pub struct MetricCells {
     pub metric: MetricInfo,
-    /// What tells a cell from the others, and what its runs say.
+    /// The title of each cell, and its runs.
     pub cells: Vec<(String, CellRuns)>,
 }
 
 /// Every metric that the study asks about or draws and that some valid run has.
-pub fn measured(study: &Study) -> Vec<MetricCells> {
+pub fn measured(study: &StudyReport) -> Vec<MetricCells> {
     let questions = study.design.questions.iter();
-    let asked = questions.flat_map(|q| q.metric.iter().chain(&q.pareto));
+    let of_questions = questions.flat_map(|q| q.metric.iter().chain(&q.pareto));
     let drawn = study.design.figures.iter().map(|figure| &figure.y);
     let mut metrics: Vec<&String> = Vec::new();
-    for metric in asked.chain(drawn) {
+    for metric in of_questions.chain(drawn) {
         if !metrics.contains(&metric) {
             metrics.push(metric);
         }
     }
-    metrics.into_iter().flat_map(|metric| kinds_of(study, metric)).collect()
+    metrics.into_iter().flat_map(|metric| by_provenance(study, metric)).collect()
 }
 
-/// A metric in its cells: apart for each boundary and origin at which it was read, for those are
-/// not compared.
-fn kinds_of(study: &Study, metric: &str) -> Vec<MetricCells> {
+/// A metric in its cells, separately for each boundary and origin, which are not compared.
+fn by_provenance(study: &StudyReport, metric: &str) -> Vec<MetricCells> {
     let Ok(named) = Metric::parse(metric) else { return Vec::new() };
-    type Kind = Option<(Scope, Origin)>;
-    let mut kinds: Vec<(Kind, Vec<&RunWithSettings<'_>>)> = Vec::new();
-    for run in study.situated.iter().filter(|run| named.value(run.run).is_ok()) {
+    type MetricTableKind = Option<(Scope, Origin)>;
+    let mut kinds: Vec<(MetricTableKind, Vec<&RunWithSettings<'_>>)> = Vec::new();
+    for run in study.runs_with_settings.iter().filter(|run| named.value(run.run).is_ok()) {
         let kind = provenance(&named, run.run);
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, runs)) => runs.push(run),
@@ -358,8 +360,8 @@ fn kinds_of(study: &Study, metric: &str) -> Vec<MetricCells> {
 }
 
 /// Every cell of every metric that the study asks about or draws: n, median, interval, mean,
-/// standard deviation, coefficient of variation and what stands apart. One table a metric.
-pub fn cells<'a>(study: &'a Study) -> &'a [Table] {
+/// standard deviation, coefficient of variation and outliers. One table a metric.
+pub fn cells<'a>(study: &'a StudyReport) -> &'a [Table] {
     study.cells.get_or_init(|| measured(study).iter().map(cells_of).collect())
 }
 
@@ -389,9 +391,9 @@ fn cells_of(MetricCells { metric, cells }: &MetricCells) -> Table {
     table.without_empty_columns()
 }
 
-/// Every published number beside the measured one at the same levels, and what was found by
-/// its authors. None where nothing was published.
-pub fn published(study: &Study) -> Vec<Table> {
+/// Every published number with the measured one at the same levels, and published findings. Empty
+/// if nothing was published.
+pub fn published(study: &StudyReport) -> Vec<Table> {
     let Some(published) = &study.design.published else { return Vec::new() };
     let mut tables = Vec::new();
     let mut numbers = Table::new("Published beside measured")
@@ -402,7 +404,7 @@ pub fn published(study: &Study) -> Vec<Table> {
         .column("measured / published", Align::Right, 50)
         .column("where", Align::Wrap, 30);
     let figures = study.design.figures.iter().zip(study.plotted());
-    let plots: Vec<(&String, &Plotted)> = figures
+    let plots: Vec<(&String, &Plot)> = figures
         .filter_map(|(spec, plotted)| Some((spec.published.as_ref()?, plotted.as_ref().ok()?)))
         .collect();
     for (nth, series) in published.series.iter().enumerate() {
@@ -414,7 +416,7 @@ pub fn published(study: &Study) -> Vec<Table> {
             let measured = plots
                 .iter()
                 .filter(|(id, _)| **id == series.id)
-                .find_map(|(_, plotted)| beside(plotted, (nth, at_point)));
+                .find_map(|(_, plotted)| measured_at(plotted, (nth, at_point)));
             let own = match &measured {
                 Some((value, unit)) => written(*value, unit),
                 None => format::NONE.to_owned(),
@@ -442,33 +444,33 @@ pub fn published(study: &Study) -> Vec<Table> {
         tables.push(numbers.without_empty_columns());
     }
     if !published.findings.is_empty() {
-        let mut said = Table::new("Published findings")
+        let mut findings = Table::new("Published findings")
             .column("finding", Align::Wrap, ALWAYS)
             .column("where", Align::Wrap, 50);
         for finding in &published.findings {
-            said.row(vec![finding.says.clone().into(), finding.place.clone().into()]);
+            findings.row(vec![finding.says.clone().into(), finding.place.clone().into()]);
         }
-        said.note(published.source.clone());
-        tables.push(said.without_empty_columns());
+        findings.note(published.source.clone());
+        tables.push(findings.without_empty_columns());
     }
     tables
 }
 
-/// The measured median, and its unit, at the place where this published value is drawn.
-fn beside(plotted: &Plotted, which: (usize, usize)) -> Option<(f64, &str)> {
-    let is = |value: &Value| matches!(value, Value::Published { nth, .. } if *nth == which);
+/// The measured median and its unit at the levels of a published value.
+fn measured_at(plotted: &Plot, which: (usize, usize)) -> Option<(f64, &str)> {
+    let is = |value: &PlotValue| matches!(value, PlotValue::Published { nth, .. } if *nth == which);
     let of = plotted.points.iter().find(|point| is(&point.value))?;
-    let same = |point: &&super::PlottedPoint| {
+    let same = |point: &&super::PlotPoint| {
         (point.panel, point.series, point.x) == (of.panel, of.series, of.x)
     };
     plotted.points.iter().filter(same).find_map(|point| match &point.value {
-        Value::Measured { of, .. } => Some((of.median, plotted.unit.as_str())),
-        Value::Published { .. } => None,
+        PlotValue::Measured { of, .. } => Some((of.median, plotted.unit.as_str())),
+        PlotValue::Published { .. } => None,
     })
 }
 
-/// What was not run, not done or not measured, and why. None where nothing is missing.
-pub fn gaps(study: &Study) -> Option<Table> {
+/// What was not run or not measured, with the reason. None if nothing is missing.
+pub fn gaps(study: &StudyReport) -> Option<Table> {
     let mut table = Table::new("What is missing here")
         .column("what", Align::Wrap, ALWAYS)
         .column("why", Align::Wrap, ALWAYS)
@@ -481,7 +483,7 @@ pub fn gaps(study: &Study) -> Option<Table> {
     }
     for execution in &study.executions {
         for note in &execution.notes {
-            table.row(vec!["otherwise than planned".into(), note.clone().into(), "".into()]);
+            table.row(vec!["deviation from plan".into(), note.clone().into(), "".into()]);
         }
         let made: BTreeSet<u32> = study
             .runs
@@ -512,7 +514,7 @@ pub fn gaps(study: &Study) -> Option<Table> {
         }
     }
     for ((signals, reason, remedy), runs) in unavailable(study) {
-        let what = match many(&study.runs) {
+        let what = match is_many(&study.runs) {
             true => format!("{signals} (the first run of each label was looked at)"),
             false => format!("{signals} ({runs} runs)"),
         };
@@ -521,10 +523,10 @@ pub fn gaps(study: &Study) -> Option<Table> {
     (!table.rows.is_empty()).then(|| table.without_empty_columns())
 }
 
-type Missing = (String, String, String);
+type MissingValue = (String, String, String);
 
 /// Signals that no run could read, those of one reason together, with the number of runs.
-fn unavailable(study: &Study) -> Vec<(Missing, usize)> {
+fn unavailable(study: &StudyReport) -> Vec<(MissingValue, usize)> {
     let mut by_signal: BTreeMap<&str, (usize, bool, &str, &str)> = BTreeMap::new();
     for reading in study.runs.iter().flat_map(|(_, run)| &run.readings) {
         let entry = by_signal.entry(&reading.signal).or_insert((0, true, "", ""));
@@ -549,8 +551,8 @@ fn unavailable(study: &Study) -> Vec<(Missing, usize)> {
             None => by_reason.push(((reason, remedy), vec![signal], runs)),
         }
     }
-    let told = |((reason, remedy), signals, runs): ((&str, &str), Vec<&str>, usize)| {
+    let entry_of = |((reason, remedy), signals, runs): ((&str, &str), Vec<&str>, usize)| {
         ((signals.join(", "), reason.to_owned(), remedy.to_owned()), runs)
     };
-    by_reason.into_iter().map(told).collect()
+    by_reason.into_iter().map(entry_of).collect()
 }

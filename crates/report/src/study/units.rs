@@ -1,8 +1,8 @@
-//! Units as their symbols: of our own figures, and of what others published.
+//! Units by their symbols, of measured and published values.
 
 use crate::format;
 
-/// A symbol as a number of a basic one.
+/// Symbols as multiples of a base unit.
 const KNOWN: [(&str, &str, f64); 30] = [
     ("s", "s", 1.0),
     ("ms", "s", 1e-3),
@@ -46,7 +46,7 @@ pub fn converted(value: f64, from: &str, to: &str) -> Option<f64> {
     (a == b).then(|| value * x / y)
 }
 
-/// A value with its unit, as people read it.
+/// A value with its unit, scaled.
 pub fn written(value: f64, unit: &str) -> String {
     match unit {
         "us" => format::latency(value * 1e3),

@@ -2,15 +2,15 @@
 
 use crate::cells;
 use crate::format;
-use crate::many::MOST_ROWS;
+use crate::overview::MAX_ROWS;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 use record::{Execution, Run};
 
 use super::INVALID_MARK;
 use super::runs::op_name;
 
-/// Medians over the valid repeats of each workload and store; the tail of the operation
-/// that was asked most.
+/// Medians over the valid repeats of each workload and store; the tail of the most frequent
+/// operation.
 pub fn answer(runs: &[(&Execution, &Run)]) -> Table {
     let mut table = Table::new("At a glance")
         .column("workload", Align::Left, ALWAYS)
@@ -23,7 +23,7 @@ pub fn answer(runs: &[(&Execution, &Run)]) -> Table {
         .column("CPU-s/Mop", Align::Decimal, 30)
         .column("valid runs", Align::Left, ALWAYS);
     let all = cells::cells(runs);
-    for cell in all.iter().take(MOST_ROWS) {
+    for cell in all.iter().take(MAX_ROWS) {
         let (counted, valid) = cell.counted();
         let main = cell.main_op();
         let merged = match main {
@@ -60,8 +60,8 @@ pub fn answer(runs: &[(&Execution, &Run)]) -> Table {
             valid,
         );
     }
-    if all.len() > MOST_ROWS {
-        table.note(format!("the first {MOST_ROWS} of {} configurations", all.len()));
+    if all.len() > MAX_ROWS {
+        table.note(format!("the first {MAX_ROWS} of {} configurations", all.len()));
     }
     table.note(
         "medians over valid runs; latency of the operation named beside it, by the run's own \

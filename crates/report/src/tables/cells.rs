@@ -1,12 +1,12 @@
-//! Many runs by their cells: what each row of a run would say, once a configuration.
+//! Many runs by cell: one row for each configuration.
 
 use analyse::describe_by_median;
 use record::{Execution, Run};
 
 use super::INVALID_MARK;
-use crate::cells::{self, Cell as Gathered};
+use crate::cells::{self, ReportCell as Gathered};
 use crate::format;
-use crate::many::MOST_ROWS;
+use crate::overview::MAX_ROWS;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
 /// Throughput of each configuration over its runs.
@@ -24,15 +24,15 @@ pub fn cells(runs: &[(&Execution, &Run)]) -> Table {
         .column("greatest", Align::Decimal, 40)
         .column("errors", Align::Right, 50);
     let all = cells::cells(runs);
-    for cell in all.iter().take(MOST_ROWS) {
+    for cell in all.iter().take(MAX_ROWS) {
         row(&mut table, cell);
     }
     if all.iter().all(|cell| cell.runs.iter().all(|run| run.errors() == 0)) {
-        table.silence("errors");
+        table.clear_column("errors");
     }
     let mut table = table.without_empty_columns();
-    if all.len() > MOST_ROWS {
-        table.note(format!("the first {MOST_ROWS} of {} configurations", all.len()));
+    if all.len() > MAX_ROWS {
+        table.note(format!("the first {MAX_ROWS} of {} configurations", all.len()));
     }
     table.note(format!(
         "{} runs are too many for a row each: their page has them to search, `kvmeter export` \

@@ -1,46 +1,46 @@
-//! Two results beside each other.
+//! The comparison of two results.
 
 use model::Unit;
 
-use super::gathered;
+use super::grouped_notes;
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RowVerdict {
     /// B is better than A.
     Better,
     /// B is worse than A.
     Worse,
-    /// It differs, and neither side is better for it.
+    /// It differs, and neither direction is better.
     Different,
     /// The interval covers "no change".
     NoDifference,
-    /// There is no interval, so nothing is said.
+    /// There is no interval, so there is no verdict.
     NotEnoughData,
-    /// The sides did different work: nothing is said either.
+    /// The sides did different work, so there is no verdict.
     OtherWork,
 }
 
-impl Verdict {
+impl RowVerdict {
     pub const fn text(self) -> &'static str {
         match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Different => "different",
-            Verdict::NoDifference => "no difference",
-            Verdict::NotEnoughData => "not enough data",
-            Verdict::OtherWork => "other work",
+            RowVerdict::Better => "better",
+            RowVerdict::Worse => "worse",
+            RowVerdict::Different => "different",
+            RowVerdict::NoDifference => "no difference",
+            RowVerdict::NotEnoughData => "not enough data",
+            RowVerdict::OtherWork => "other work",
         }
     }
 
     const fn tone(self) -> Tone {
         match self {
-            Verdict::Better => Tone::Good,
-            Verdict::Worse => Tone::Bad,
-            Verdict::Different => Tone::Strong,
-            Verdict::NoDifference => Tone::Muted,
-            Verdict::NotEnoughData | Verdict::OtherWork => Tone::Warning,
+            RowVerdict::Better => Tone::Good,
+            RowVerdict::Worse => Tone::Bad,
+            RowVerdict::Different => Tone::Strong,
+            RowVerdict::NoDifference => Tone::Muted,
+            RowVerdict::NotEnoughData | RowVerdict::OtherWork => Tone::Warning,
         }
     }
 }
@@ -59,8 +59,8 @@ pub struct DifferenceRow {
     /// Ends of the ratio's 95 % interval.
     pub low: Option<f64>,
     pub high: Option<f64>,
-    pub verdict: Verdict,
-    /// Why it is not comparable, or what to know.
+    pub verdict: RowVerdict,
+    /// Why it is not comparable, or the method.
     pub note: Option<String>,
     /// Valid runs behind each side.
     pub n_a: usize,
@@ -74,7 +74,7 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
         .column("A → B", Align::Right, 60)
         .column("n", Align::Right, 20)
         .column("B / A", Align::Decimal, ALWAYS)
-        // A ratio without its interval says nothing: never left out.
+        // Never left out: a ratio means nothing without its interval.
         .column("95 %", Align::Left, ALWAYS)
         .column("verdict", Align::Left, ALWAYS);
     for row in rows {
@@ -97,15 +97,15 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
     table.note(format!("B: {b}"));
     table.note(
         "medians of the valid runs; n counts them (A:B); 95 %: the interval of B / A; better, \
-         worse: B seen from A",
+         worse: B compared with A",
     );
-    for note in gathered::notes(rows) {
+    for note in grouped_notes::notes(rows) {
         table.note(note);
     }
     table
 }
 
-/// An end of an interval. Beyond a factor of a thousand its digits say nothing but take room.
+/// An end of an interval. Beyond a factor of a thousand its digits are irrelevant.
 fn end(ratio: f64) -> String {
     match ratio {
         r if r < 1e-3 => "<0.001".to_owned(),

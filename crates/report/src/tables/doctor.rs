@@ -1,11 +1,11 @@
-//! What can be measured here, and what to do about the rest.
+//! What can be measured on this machine, with remedies for the rest.
 
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckState {
     Ok,
-    /// It works, and a reader should know something about it.
+    /// It works with a remark.
     Note,
     Unavailable,
 }
@@ -17,7 +17,7 @@ pub struct CheckRow {
     /// Rows of one group stand together, in the order in which groups first appear.
     pub group: String,
     pub state: CheckState,
-    /// What is there: a value, a version; empty where nothing is.
+    /// The value or version; empty if there is none.
     pub found: String,
     /// Why it is a note or unavailable.
     pub why: Option<String>,

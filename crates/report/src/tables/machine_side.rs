@@ -1,16 +1,16 @@
-//! What the machine did meanwhile: energy, processor, idle states; and counters in software,
-//! which are a table of their own.
+//! Energy, processor and idle states of the machine; and simulated counters in a table of their
+//! own.
 
 use model::{Origin, Reading, Unit};
 use record::{Execution, Run};
 
 use super::runs::name_of;
 use crate::format;
-use crate::naming;
+use crate::run_names;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// What a person looks for, and the signal that says whether it is there.
-const LOOKED_FOR: [(&str, &str); 5] = [
+/// The main metrics, and the signal that shows whether each is available.
+const HEADLINE_SIGNALS: [(&str, &str); 5] = [
     ("energy", "joules_per_op"),
     ("hardware counters", "ipc"),
     ("idle states", "residency.idle"),
@@ -18,14 +18,14 @@ const LOOKED_FOR: [(&str, &str); 5] = [
     ("temperature", "temperature.max"),
 ];
 
-/// Readings of `residency` that are no idle state that the kernel asked for.
-const NO_STATES: [&str; 4] = ["idle", "entries", "awake", "load"];
+/// Readings of `residency` that are no idle state.
+const NOT_IDLE_STATES: [&str; 4] = ["idle", "entries", "awake", "load"];
 
 /// Joules of an operation, IPC, misses, frequency and idle states: one row a run, as far as they
-/// could be read, and one sentence for each that could not. None where the runs know nothing of
-/// these.
+/// could be read, and a note for each that could not. None if the runs have no such reading.
 pub fn machine_side(runs: &[(&Execution, &Run)]) -> Option<Table> {
-    let known = |run: &Run| LOOKED_FOR.iter().any(|(_, signal)| run.reading(signal).is_some());
+    let known =
+        |run: &Run| HEADLINE_SIGNALS.iter().any(|(_, signal)| run.reading(signal).is_some());
     if !runs.iter().any(|(_, run)| known(run)) {
         return None;
     }
@@ -41,7 +41,7 @@ pub fn machine_side(runs: &[(&Execution, &Run)]) -> Option<Table> {
         .column("branch MPKI", Align::Decimal, 20)
         .column("GHz", Align::Decimal, 30)
         .column("idle states", Align::Left, 45);
-    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+    for ((_, run), name) in runs.iter().zip(run_names::names(runs)) {
         let number = |signal: &str| Cell::from(run.reading(signal).map_or(String::new(), number));
         let boundary = run.joules_per_op().map_or(String::new(), |r| r.scope.to_string());
         let cells = vec![
@@ -63,7 +63,7 @@ pub fn machine_side(runs: &[(&Execution, &Run)]) -> Option<Table> {
     }
     let mut table = table.without_empty_columns();
     if table.columns.len() == 1 {
-        // Nothing was read of any run: the notes say why, once.
+        // Nothing was read in any run; the notes say why.
         table.rows.clear();
     }
     if runs.iter().any(|(_, run)| modelled(run)) {
@@ -97,7 +97,7 @@ pub fn simulated(runs: &[(&Execution, &Run)]) -> Option<Table> {
     for (head, _) in signals {
         table = table.column(head, Align::Decimal, ALWAYS);
     }
-    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+    for ((_, run), name) in runs.iter().zip(run_names::names(runs)) {
         let mut cells = vec![name_of(run, &name)];
         cells.extend(signals.map(|(_, signal)| {
             let an_operation = run.value(signal).map(|of_a_million| of_a_million / 1e6);
@@ -119,7 +119,7 @@ fn modelled(run: &Run) -> bool {
     run.joules_per_op().is_some_and(|reading| reading.origin != Origin::Measured)
 }
 
-/// The mark of a number that was not measured.
+/// Marks a number that was not measured.
 fn mark(reading: &Reading) -> &'static str {
     if reading.origin == Origin::Measured { "" } else { "~" }
 }
@@ -145,11 +145,11 @@ fn power(run: &Run) -> String {
         .map_or(String::new(), |(mark, watts)| format!("{mark}{}", format::significant(watts, 3)))
 }
 
-/// The idle states in which the machine was most, three at most: `C6 61 %, C1 12 %`.
+/// The idle states with the highest residency, up to three: `C6 61 %, C1 12 %`.
 fn states(run: &Run) -> String {
     let state = |reading: &Reading| {
         let name = reading.signal.strip_prefix("residency.")?;
-        let is_state = !NO_STATES.contains(&name) && !name.contains('.');
+        let is_state = !NOT_IDLE_STATES.contains(&name) && !name.contains('.');
         Some((name.to_owned(), reading.value()?)).filter(|(_, share)| is_state && *share >= 0.005)
     };
     let mut states: Vec<(String, f64)> = run.readings.iter().filter_map(state).collect();
@@ -158,15 +158,16 @@ fn states(run: &Run) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// What no run could read, with the reason of the first; but not what nobody asked for.
+/// Metrics that no run could read, with the first reason; not those that were switched off.
 fn missing(runs: &[(&Execution, &Run)]) -> Vec<String> {
     let mut notes = Vec::new();
-    for (what, signal) in LOOKED_FOR {
-        let found: Vec<&Reading> = runs.iter().filter_map(|(_, run)| run.reading(signal)).collect();
-        if found.iter().any(|reading| reading.value().is_some()) {
+    for (what, signal) in HEADLINE_SIGNALS {
+        let readings: Vec<&Reading> =
+            runs.iter().filter_map(|(_, run)| run.reading(signal)).collect();
+        if readings.iter().any(|reading| reading.value().is_some()) {
             continue;
         }
-        let reason = found.iter().find_map(|reading| match &reading.answer {
+        let reason = readings.iter().find_map(|reading| match &reading.answer {
             model::ReadingValue::Unavailable { reason, .. } => Some(reason),
             model::ReadingValue::Value(_) => None,
         });

@@ -1,4 +1,4 @@
-//! Work units: every round with what limited it, and the growth with devices.
+//! Work units: every round with its bottleneck, and the growth with devices.
 
 use analyse::mbwu::{
     Bottleneck, EvaluationRound, GrowthStep, Resource, ResourceUse, UnitEvaluation, keys,
@@ -8,7 +8,7 @@ use record::{Execution, Run};
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// The tables of each execution that has rounds; none where there is none.
+/// The tables of each execution that has rounds.
 pub fn mbwu(runs: &[(&Execution, &Run)]) -> Vec<Table> {
     let mut executions: Vec<&str> = Vec::new();
     for (_, run) in runs.iter().filter(|(_, run)| EvaluationRound::of(run).is_some()) {
@@ -46,7 +46,7 @@ pub fn rounds(evaluation: &UnitEvaluation) -> Table {
     for round in &evaluation.rounds {
         let used = |resource| share(round.uses.iter().find(|one| one.resource == resource));
         let queue = round.queue.as_ref().ok().map(|all| all.iter().sum::<f64>() / all.len() as f64);
-        let valid = round.spoilt().is_none();
+        let valid = round.invalid_reason().is_none();
         table.row_of(
             vec![
                 round.stage.name().into(),
@@ -73,7 +73,7 @@ pub fn rounds(evaluation: &UnitEvaluation) -> Table {
     table
 }
 
-/// One row for each number of devices, and what it came to.
+/// One row for each number of devices, and the conclusion.
 pub fn growth(evaluation: &UnitEvaluation) -> Table {
     let mut table = Table::new("Work units (MBWU)")
         .column("devices", Align::Right, ALWAYS)
@@ -112,8 +112,7 @@ pub fn growth(evaluation: &UnitEvaluation) -> Table {
     table
 }
 
-/// What was measured here beside the units of platforms that were published with the study; none
-/// where there are none.
+/// The measured units compared with published ones; None without published units.
 pub fn published(evaluation: &UnitEvaluation, execution: &Execution) -> Option<Table> {
     let published = execution.design.published.as_ref()?;
     let mut table = Table::new("Work units beside published ones")
@@ -189,11 +188,11 @@ fn unknown() -> Cell {
     Cell::new("?", Tone::Muted)
 }
 
-fn bottleneck(found: Bottleneck) -> Cell {
-    let tone = match found {
+fn bottleneck(limit: Bottleneck) -> Cell {
+    let tone = match limit {
         Bottleneck::Device => Tone::Good,
         Bottleneck::Platform(_) => Tone::Warning,
         Bottleneck::Unknown => Tone::Muted,
     };
-    Cell::new(found.to_string(), tone)
+    Cell::new(limit.to_string(), tone)
 }

@@ -1,4 +1,4 @@
-//! How each figure was obtained.
+//! How each run was measured.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use record::{Execution, LoopKind, Run};
 
 use super::runs::name_of;
 use crate::format;
-use crate::many::{MOST_ROWS, many};
-use crate::naming;
+use crate::overview::{MAX_ROWS, is_many};
+use crate::run_names;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// One row a run: loop, clock, verification, and what the harness cost.
+/// One row for each run: loop, clock, verification and harness tax.
 pub fn method(runs: &[(&Execution, &Run)]) -> Table {
     let mut table = Table::new("How each run was measured")
         .column("run", Align::Left, ALWAYS)
@@ -22,11 +22,11 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
         .column("clock", Align::Right, 30)
         .column("check a value", Align::Right, 30)
         .column("harness busy", Align::Right, 60);
-    // Of many runs one of each store and loop stands for the others.
-    let (all, mut seen) = (!many(runs), HashSet::new());
-    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
-        let new = all || seen.insert((run.store_version.clone(), naming::pacing(&run.pacing)));
-        if !new || table.rows.len() >= MOST_ROWS {
+    // Of many runs, one of each store and loop is shown.
+    let (all, mut seen) = (!is_many(runs), HashSet::new());
+    for ((_, run), name) in runs.iter().zip(run_names::names(runs)) {
+        let new = all || seen.insert((run.store_version.clone(), run_names::pacing(&run.pacing)));
+        if !new || table.rows.len() >= MAX_ROWS {
             continue;
         }
         let tax = run.tax.as_ref();
@@ -38,7 +38,7 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
             vec![
                 name_of(run, &name),
                 run.store_version.clone().into(),
-                naming::pacing(&run.pacing).into(),
+                run_names::pacing(&run.pacing).into(),
                 counts_from(&run.pacing).into(),
                 checked(run),
                 nanos(tax.map(|t| t.ns_per_op)),
@@ -76,11 +76,11 @@ fn checked(run: &Run) -> Cell {
     }
 }
 
-/// The loop in a sentence, to stand beside latencies.
+/// The kind of loop in a sentence, as a caption of latencies.
 pub fn how_issued(pacing: &LoopKind) -> String {
     match pacing {
         LoopKind::Closed { .. } => "Closed loop: latency is service time, counted from sending. \
-             While an answer is late its thread asks nothing, so a stall is counted once."
+             While an answer is late its thread issues nothing, so a stall is counted once."
             .to_owned(),
         LoopKind::Open { rate_ops_s, arrivals } => format!(
             "Open loop at {} ({arrivals} arrivals): response time counts from the instant at \

@@ -1,16 +1,16 @@
-//! From runs and rows to tables: what is shown, and in which order.
+//! Tables of runs and rows, and their order.
 
 use record::{Execution, Run};
 
-use crate::curves::swept;
-use crate::many::many;
+use crate::curves::run_ids;
+use crate::overview::is_many;
 use crate::table::Table;
 
 mod answer;
 mod cells;
 mod comparison;
 mod doctor;
-mod gathered;
+mod grouped_notes;
 mod machine;
 mod machine_side;
 mod mbwu;
@@ -26,7 +26,7 @@ mod trials;
 
 pub use answer::answer;
 pub use cells::cells;
-pub use comparison::{DifferenceRow, Verdict, comparison};
+pub use comparison::{DifferenceRow, RowVerdict, comparison};
 pub use doctor::{CheckRow, CheckState, doctor};
 pub use machine::machine;
 pub use machine_side::{machine_side, simulated};
@@ -34,38 +34,38 @@ pub use mbwu::{
     growth as mbwu_growth, mbwu, mbwu_line, published as mbwu_published, rounds as mbwu_rounds,
 };
 pub use method::{how_issued, method};
-pub use notes::{Note, Weight, notes};
+pub use notes::{Note, NoteWeight, notes};
 pub use plan::{PlanRow, plan};
 pub use rates::rates;
 pub use readings::{named, readings};
 pub use runs::{errors, latency, throughput};
 pub use sides::{side_checks, sides};
-pub use simulations::{asked, simulations};
+pub use simulations::{measured_runs, simulations};
 pub use trials::{trial_line, trials};
 
-/// What is said of runs in tables, in this order; of many runs by configuration. Runs that are points of a curve have their
-/// latencies there and not one by one.
+/// The tables of runs in their order; of many runs by configuration. Runs that are points of a
+/// curve have their latencies in its table.
 pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
-    let runs = &asked(all);
+    let runs = &measured_runs(all);
     if runs.is_empty() {
         return simulations(all).into_iter().collect();
     }
     let simulations = simulations(all);
     let mut all = mbwu(runs);
-    if many(runs) {
+    if is_many(runs) {
         all.extend([answer(runs), cells(runs)]);
         all.extend(rates(runs));
         all.extend(side_checks(runs));
         all.extend(simulations);
         return all;
     }
-    let swept = swept(runs);
+    let swept = run_ids(runs);
     all.push(throughput(runs));
     all.extend(rates(runs));
-    if runs.iter().any(|(_, run)| !swept.contains(run.id.as_str())) {
-        all.extend(Some(latency(runs, &swept)).filter(|table| !table.rows.is_empty()));
+    if runs.iter().any(|(_, run)| !run_ids.contains(run.id.as_str())) {
+        all.extend(Some(latency(runs, &run_ids)).filter(|table| !table.rows.is_empty()));
     }
-    all.extend(sides(runs, &swept));
+    all.extend(sides(runs, &run_ids));
     all.extend(side_checks(runs));
     all.extend(machine_side(runs));
     all.extend(simulated(runs));
@@ -73,10 +73,10 @@ pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
     all
 }
 
-/// Stands before the name of a run that does not count, wherever it is named.
+/// Marks the name of an invalid run.
 pub const INVALID_MARK: &str = "✗ ";
 
-pub(crate) use gathered::shape;
+pub(crate) use grouped_notes::shape;
 pub(crate) use rates::by_workload;
 pub(crate) use readings::origin;
 pub use readings::origin_name;

@@ -1,4 +1,4 @@
-//! What would be run, before it is.
+//! The plan of a study.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use record::{Phase, RunSettings};
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 
-/// What a setting begins with that is the level of a factor.
+/// Prefix of a setting that is the level of a factor.
 const FACTOR: &str = "factor.";
 
 /// One run of a plan.
@@ -23,7 +23,7 @@ pub struct PlanRow {
     pub bytes: Option<u64>,
 }
 
-/// Every run in its order; what all have in common stands below, once.
+/// Every run in its order; common settings are listed below.
 pub fn plan(rows: &[PlanRow]) -> Table {
     let mut table = Table::new("Plan")
         .column("#", Align::Right, ALWAYS)

@@ -1,24 +1,26 @@
 //! Latency against rate: one row a rate.
 
 use analyse::search::{ClientHealth, LimitedBy, limit};
-use analyse::slo::{Objective, Verdict};
+use analyse::slo::{Objective, ObjectiveVerdict};
 use record::{Execution, LatencyClock, Run, RunLatency};
 
 use super::INVALID_MARK;
-use crate::cells::Cell as Point;
-use crate::curves::{Curve, curves};
+use crate::cells::ReportCell as Point;
+use crate::curves::{RateCurve, curves};
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// One table a workload; none where no runs differ in the rate alone.
+/// One table for each workload; none if no runs differ only in the rate.
 pub fn rates(runs: &[(&Execution, &Run)]) -> Vec<Table> {
     let all = curves(runs);
     by_workload(&all).into_iter().map(|(workload, own)| table(workload, &own)).collect()
 }
 
-/// Curves by what was asked, in order of appearance.
-pub(crate) fn by_workload<'c, 'a>(all: &'c [Curve<'a>]) -> Vec<(&'c str, Vec<&'c Curve<'a>>)> {
-    let mut groups: Vec<(&str, Vec<&Curve>)> = Vec::new();
+/// Curves by workload, in order of appearance.
+pub(crate) fn by_workload<'c, 'a>(
+    all: &'c [RateCurve<'a>],
+) -> Vec<(&'c str, Vec<&'c RateCurve<'a>>)> {
+    let mut groups: Vec<(&str, Vec<&RateCurve>)> = Vec::new();
     for curve in all {
         match groups.iter_mut().find(|(workload, _)| *workload == curve.category) {
             Some((_, own)) => own.push(curve),
@@ -28,7 +30,7 @@ pub(crate) fn by_workload<'c, 'a>(all: &'c [Curve<'a>]) -> Vec<(&'c str, Vec<&'c
     groups
 }
 
-fn table(workload: &str, curves: &[&Curve]) -> Table {
+fn table(workload: &str, curves: &[&RateCurve]) -> Table {
     let mut objectives: Vec<Objective> = Vec::new();
     for objective in curves.iter().filter_map(|curve| curve.objective()) {
         if !objectives.contains(&objective) {
@@ -37,7 +39,7 @@ fn table(workload: &str, curves: &[&Curve]) -> Table {
     }
     let mut table = Table::new(format!("Latency in µs against rate: {workload}"))
         .column("store", Align::Left, ALWAYS)
-        .column("asked", Align::Right, ALWAYS)
+        .column("target", Align::Right, ALWAYS)
         .column("kops/s", Align::Decimal, ALWAYS)
         .column("p50", Align::Decimal, 90)
         .column("p99", Align::Decimal, ALWAYS)
@@ -60,17 +62,17 @@ fn table(workload: &str, curves: &[&Curve]) -> Table {
         }
     }
     if curves.len() == 1 {
-        // One store needs no column; the title has room for it.
-        table.silence("store");
+        // A single store is named in the title.
+        table.clear_column("store");
         table.title += &format!(" on {}", curves[0].series);
     }
     let mut table = table.without_empty_columns();
     table.note(
-        "asked: operations a second; latency: response time of all operations together, counted \
+        "target: operations a second; latency: response time of all operations together, counted \
          from the instant at which a request was due; repeats of a rate are added up",
     );
     if table.columns.iter().any(|column| column.head == "limit") {
-        table.note("limit: who kept the rate from being answered, or its latency from counting");
+        table.note("limit: what kept the rate from being achieved, or its latency from counting");
     }
     if !objectives.is_empty() {
         table.note(
@@ -83,16 +85,16 @@ fn table(workload: &str, curves: &[&Curve]) -> Table {
 
 fn row(table: &mut Table, name: &str, point: &Point, objectives: &[Objective]) {
     let (runs, valid) = point.counted();
-    let asked = runs.first().and_then(|run| run.target_rate());
+    let target = runs.first().and_then(|run| run.target_rate());
     let reading = |signal: &str| point.median(|run| run.value(signal));
     let number =
         |value: Option<f64>| value.map_or(String::new(), |value| format::significant(value, 3));
     let response = point.merged_all(LatencyClock::Response);
     let mark = if valid { "" } else { INVALID_MARK };
-    let asked = format!("{mark}{}", asked.map_or(String::new(), format::count_short));
+    let target = format!("{mark}{}", target.map_or(String::new(), format::count_short));
     let mut cells = vec![
         Cell::from(name),
-        Cell::new(asked, if valid { Tone::Plain } else { Tone::Bad }),
+        Cell::new(target, if valid { Tone::Plain } else { Tone::Bad }),
         Cell::new(point.achieved().map_or(String::new(), format::kops), Tone::Strong),
     ];
     for percentile in [50.0, 99.0, 99.9] {
@@ -109,26 +111,25 @@ fn row(table: &mut Table, name: &str, point: &Point, objectives: &[Objective]) {
         number(reading("server.cpu_s_per_mop")).into(),
         per_op("server.context_switches_per_mop").into(),
         per_op("server.syscalls_per_mop").into(),
-        limited(&runs),
+        limited_by(&runs),
         validity(point),
     ]);
     table.row_of(cells, valid);
 }
 
-/// The objective on the latencies of these runs together.
+/// The verdict on the latencies of these runs together.
 fn verdict(objective: &Objective, runs: &[&Run]) -> Cell {
     let latencies: Vec<RunLatency> =
         runs.iter().flat_map(|run| run.latencies.iter().cloned()).collect();
     match objective.judge(&latencies, LatencyClock::Response).verdict() {
-        Verdict::Holds => Cell::new("holds", Tone::Good),
-        Verdict::Breaks => Cell::new("breaks", Tone::Bad),
-        Verdict::Unclear => Cell::new("unclear", Tone::Warning),
+        ObjectiveVerdict::Holds => Cell::new("holds", Tone::Good),
+        ObjectiveVerdict::Breaks => Cell::new("breaks", Tone::Bad),
+        ObjectiveVerdict::Unclear => Cell::new("unclear", Tone::Warning),
     }
 }
 
-/// Who kept a rate from being reached, or from being measured as the server's: the client if
-/// any run says so.
-fn limited(runs: &[&Run]) -> Cell {
+/// What limited a rate: the client if it did in any run.
+fn limited_by(runs: &[&Run]) -> Cell {
     let found: Vec<LimitedBy> =
         runs.iter().filter_map(|run| limit(run, &ClientHealth::of(run))).collect();
     match (found.contains(&LimitedBy::Client), found.is_empty()) {

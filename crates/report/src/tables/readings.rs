@@ -1,4 +1,4 @@
-//! Every reading of a run, the missing ones with their reason.
+//! Every reading of a run, unavailable ones with their reason.
 
 use model::{Origin, Reading, ReadingValue};
 use record::Run;
@@ -6,19 +6,19 @@ use record::Run;
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// A reading by the last part of its name, whichever probe or store it came from.
+/// A reading by the last part of its name, from any probe or store.
 pub fn named<'r>(run: &'r Run, name: &str) -> Option<&'r Reading> {
     let matches = |reading: &&Reading| {
         reading.signal == name
             || reading.signal.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
     };
-    let mut found = run.readings.iter().filter(matches);
-    let first = found.next()?;
+    let mut matching = run.readings.iter().filter(matches);
+    let first = matching.next()?;
     // Of several, the first that has a value.
     if first.value().is_some() {
         Some(first)
     } else {
-        found.find(|r| r.value().is_some()).or(Some(first))
+        matching.find(|r| r.value().is_some()).or(Some(first))
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn origin(origin: Origin) -> Cell {
     }
 }
 
-/// How a number came to be, in a word.
+/// The name of an origin.
 pub fn origin_name(origin: Origin) -> &'static str {
     match origin {
         Origin::Measured => "measured",

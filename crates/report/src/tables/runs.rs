@@ -1,4 +1,4 @@
-//! The two tables that a person reads first.
+//! The main tables: throughput and latency.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use record::{Execution, LatencyClock, LatencyScope, Run, total};
 
 use super::{INVALID_MARK, named};
 use crate::format;
-use crate::naming;
+use crate::run_names;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
 /// Throughput and cost: one row a run.
@@ -26,7 +26,7 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
         .column("errors", Align::Right, 70)
         .column("valid", Align::Left, ALWAYS);
     let mut modelled = false;
-    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+    for ((_, run), name) in runs.iter().zip(run_names::names(runs)) {
         let mut number = |reading: Option<&Reading>| match reading {
             Some(reading) => {
                 modelled |= reading.value().is_some() && reading.origin != Origin::Measured;
@@ -37,7 +37,7 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
         let cells = vec![
             name_of(run, &name),
             run.threads.to_string().into(),
-            naming::pacing_short(&run.pacing).into(),
+            run_names::pacing_short(&run.pacing).into(),
             format::seconds(run.seconds).into(),
             format::count(run.operations).into(),
             Cell::new(format::kops(run.throughput()), Tone::Strong),
@@ -52,8 +52,8 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
     }
     let errors = total(runs.iter().map(|(_, run)| run.errors()));
     if errors == 0 {
-        // A column of zeros says less than a sentence.
-        table.silence("errors");
+        // A sentence replaces a column of zeros.
+        table.clear_column("errors");
         let verified = total(runs.iter().map(|(_, run)| run.verified));
         table.note(format!("0 errors in {} answers that were checked", format::count(verified)));
     }
@@ -64,7 +64,7 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
     table
 }
 
-/// Latency: one row a run, a kind of operation and a clock; but for the runs in `but`, by id.
+/// Latency: one row for each run, kind of operation and clock; without the runs in `but`, by id.
 pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
     let mut table = Table::new("Latency in µs")
         .column("run", Align::Left, ALWAYS)
@@ -79,7 +79,7 @@ pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
         .column("p99.99", Align::Decimal, 20)
         .column("max", Align::Decimal, 70);
     let (mut open, mut closed) = (false, false);
-    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+    for ((_, run), name) in runs.iter().zip(run_names::names(runs)) {
         if but.contains(run.id.as_str()) {
             continue;
         }
@@ -88,7 +88,7 @@ pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
         closed |= clock == LatencyClock::Service;
         let mut first = true;
         for op in Op::ALL.into_iter().map(LatencyScope::One).chain([LatencyScope::Any]) {
-            // The clock that people mean first, the other one beside it.
+            // The run's own clock first, then the other one.
             let other = if clock == LatencyClock::Response {
                 LatencyClock::Service
             } else {
@@ -109,9 +109,9 @@ pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
             }
         }
     }
-    // Two clocks need the column; one does not.
+    // The column is needed for two clocks only.
     if !open {
-        table.silence("from");
+        table.clear_column("from");
     }
     let mut table = table.without_empty_columns();
     if open {
@@ -123,7 +123,7 @@ pub fn latency(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Table {
     if closed {
         table.note(
             "closed loop: latency is service time, counted from sending; while an answer is \
-             late its thread asks nothing, so a stall is counted once",
+             late its thread issues nothing, so a stall is counted once",
         );
     }
     table
@@ -146,7 +146,7 @@ fn percentiles(h: &Distribution, main: bool) -> Vec<Cell> {
     ]
 }
 
-/// From which instant, in one word for a column.
+/// The clock in one word for a column.
 fn from_word(clock: LatencyClock) -> &'static str {
     match clock {
         LatencyClock::Response => "due",
@@ -172,13 +172,13 @@ pub(crate) fn name_of(run: &Run, name: &str) -> Cell {
     }
 }
 
-/// The share of reads that found their record, where they might not: misses are other work.
+/// The hit ratio, where reads may miss.
 pub fn hits(run: &Run) -> Cell {
     let ratio = run.hit_ratio().filter(|_| run.may_miss());
     ratio.map_or(Cell::from(""), |ratio| format::significant(ratio, 3).into())
 }
 
-/// How many answers were wrong.
+/// The number of wrong answers.
 pub fn errors(run: &Run) -> Cell {
     match run.errors() {
         0 => Cell::new("0", Tone::Muted),

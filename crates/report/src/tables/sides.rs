@@ -1,18 +1,18 @@
-//! One request between several pairs of instants: the client's side and the server's.
+//! Latencies of the client's and the server's side of a request.
 
 use std::collections::BTreeSet;
 
-use analyse::sides::{Check, checks};
+use analyse::side_checks::{SideCheck, checks};
 use model::Distribution;
 use record::{Execution, LatencyClock, Run};
 
 use super::runs::name_of;
 use crate::format;
-use crate::naming;
+use crate::run_names;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// One row a run and clock, of the runs whose answers were stamped by the kernel or whose
-/// server was watched, but for those in `but`; none where there is no such run.
+/// One row a run and clock, of the runs whose answers have kernel timestamps or whose server was
+/// measured, without those in `but`; None if there is no such run.
 pub fn sides(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Table> {
     let mut table = Table::new("Both sides of a request, in µs")
         .column("run", Align::Left, ALWAYS)
@@ -25,7 +25,7 @@ pub fn sides(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Table>
         .column("p99", Align::Decimal, ALWAYS)
         .column("p99.9", Align::Decimal, 80)
         .column("max", Align::Decimal, 60);
-    for ((_, run), name) in runs.iter().zip(naming::names(runs)) {
+    for ((_, run), name) in runs.iter().zip(run_names::names(runs)) {
         if but.contains(run.id.as_str()) || !has_sides(run) {
             continue;
         }
@@ -53,7 +53,7 @@ fn has_sides(run: &Run) -> bool {
     })
 }
 
-/// Its name, and between which instants it counts.
+/// The clock's name and its two instants.
 fn boundary(clock: LatencyClock) -> [&'static str; 3] {
     match clock {
         LatencyClock::Response => ["client, response", "due", "in hand"],
@@ -77,18 +77,18 @@ fn figures(h: &Distribution) -> Vec<Cell> {
     ]
 }
 
-/// In how many runs each check of the two sides holds; none where no server was watched.
+/// In how many runs each check of the two sides holds; None if no server was measured.
 pub fn side_checks(runs: &[(&Execution, &Run)]) -> Option<Table> {
     let mut gathered: Vec<(String, usize, usize)> = Vec::new();
     for check in runs.iter().flat_map(|(_, run)| checks(run)) {
         let what = format!("{} ≤ {}", side(&check, false), side(&check, true));
-        let held = usize::from(check.holds());
+        let holds_here = usize::from(check.holds());
         match gathered.iter_mut().find(|(known, _, _)| *known == what) {
             Some((_, holds, all)) => {
-                *holds += held;
+                *holds += holds_here;
                 *all += 1;
             }
-            None => gathered.push((what, held, 1)),
+            None => gathered.push((what, holds_here, 1)),
         }
     }
     if gathered.is_empty() {
@@ -105,7 +105,7 @@ pub fn side_checks(runs: &[(&Execution, &Run)]) -> Option<Table> {
     Some(table)
 }
 
-/// What of a run's checks does not hold, in sentences.
+/// The broken checks of a run, in sentences.
 pub(super) fn breaches(run: &Run) -> Vec<String> {
     let breaches = checks(run).into_iter().filter(|check| !check.holds());
     breaches
@@ -123,7 +123,7 @@ pub(super) fn breaches(run: &Run) -> Vec<String> {
 }
 
 /// `server's mean`, `client's p99`.
-fn side(check: &Check, greater: bool) -> String {
+fn side(check: &SideCheck, greater: bool) -> String {
     let side = if greater { check.greater } else { check.lesser };
     let whose = if side.clock == LatencyClock::Server { "server" } else { "client" };
     format!("{whose}'s {}", side.figure)

@@ -1,15 +1,15 @@
-//! Runs of which nothing was measured.
+//! Simulated runs.
 
 use record::{Execution, Phase, Run};
 
 use super::runs::name_of;
 use crate::format;
-use crate::many::MOST_ROWS;
-use crate::naming;
+use crate::overview::MAX_ROWS;
+use crate::run_names;
 use crate::table::{ALWAYS, Align, Cell, Table};
 
-/// The runs that asked something: only of these are there operations, latencies and costs.
-pub fn asked<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'a Run)> {
+/// The measured runs, which have operations, latencies and costs.
+pub fn measured_runs<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<(&'a Execution, &'a Run)> {
     runs.iter().filter(|(_, run)| run.phase != Phase::Simulate).copied().collect()
 }
 
@@ -31,7 +31,7 @@ pub fn simulations(runs: &[(&Execution, &Run)]) -> Option<Table> {
         .column("mean µs", Align::Decimal, 80)
         .column("p99 µs", Align::Decimal, 30)
         .column("dropped", Align::Right, 20);
-    for ((_, run), name) in simulated.iter().zip(naming::names(&simulated)).take(MOST_ROWS) {
+    for ((_, run), name) in simulated.iter().zip(run_names::names(&simulated)).take(MAX_ROWS) {
         let setting = |key: &str| Cell::from(run.settings.get(key).cloned().unwrap_or_default());
         let read = |signal: &str, text: &dyn Fn(f64) -> String| {
             let value = run.value(&format!("simulated.{signal}"));
@@ -51,8 +51,8 @@ pub fn simulations(runs: &[(&Execution, &Run)]) -> Option<Table> {
             read("dropped", &format::percent),
         ]);
     }
-    if simulated.len() > MOST_ROWS {
-        table.note(format!("the first {MOST_ROWS} of {} simulations", simulated.len()));
+    if simulated.len() > MAX_ROWS {
+        table.note(format!("the first {MAX_ROWS} of {} simulations", simulated.len()));
     }
     table.note("the readings say of which machine and traffic; see docs/cache-simulation.md");
     Some(table.without_empty_columns())

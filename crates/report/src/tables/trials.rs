@@ -1,19 +1,19 @@
-//! The trials of a search: one row each, by rising rate.
+//! The trials of a search, by rising rate.
 
-use analyse::search::{Outcome, Trial};
-use analyse::slo::{Finding, Verdict};
+use analyse::search::{RateTrial, TrialOutcome};
+use analyse::slo::{ConditionResult, ObjectiveVerdict};
 
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
-/// What a trial says, and how sure that is.
-pub fn trials(title: &str, trials: &[&Trial]) -> Table {
-    let mut table = Table::new(title).column("asked", Align::Right, ALWAYS).column(
+/// One row for each trial, with intervals.
+pub fn trials(title: &str, trials: &[&RateTrial]) -> Table {
+    let mut table = Table::new(title).column("target", Align::Right, ALWAYS).column(
         "kops/s",
         Align::Decimal,
         ALWAYS,
     );
-    let conditions = trials.first().map_or(&[][..], |trial| &trial.judgement.findings);
+    let conditions = trials.first().map_or(&[][..], |trial| &trial.judgement.results);
     for finding in conditions {
         table = table.column(finding.condition.to_string(), Align::Left, ALWAYS);
     }
@@ -29,7 +29,8 @@ pub fn trials(title: &str, trials: &[&Trial]) -> Table {
             Cell::from(format::count(trial.rate_ops_s.round() as u64)),
             Cell::new(format::kops(trial.achieved_ops_s), Tone::Strong),
         ];
-        cells.extend(trial.judgement.findings.iter().map(|found| Cell::from(measured(found))));
+        cells
+            .extend(trial.judgement.results.iter().map(|result| Cell::from(measured_text(result))));
         cells.push(
             trial.hit_ratio.map_or(Cell::from(""), |ratio| format::significant(ratio, 3).into()),
         );
@@ -38,7 +39,7 @@ pub fn trials(title: &str, trials: &[&Trial]) -> Table {
         table.row(cells);
     }
     table.note(
-        "asked: operations a second; kops/s: those that were answered of them; latency is \
+        "target: operations a second; kops/s: those that were achieved; latency is \
          counted from the instant at which a request was due, with its 95 % interval; client: the \
          share of its time in which it could not have sent more",
     );
@@ -46,7 +47,7 @@ pub fn trials(title: &str, trials: &[&Trial]) -> Table {
 }
 
 /// One line as a trial ends: `24,500 ops/s  answered 24.49 kops/s  p99 830 µs (801 to 866 µs)  held`.
-pub fn trial_line(trial: &Trial) -> String {
+pub fn trial_line(trial: &RateTrial) -> String {
     let mut parts = vec![
         format!("{:>11} ops/s", format::count(trial.rate_ops_s.round() as u64)),
         format!("answered {}", format::rate(trial.achieved_ops_s)),
@@ -54,49 +55,49 @@ pub fn trial_line(trial: &Trial) -> String {
     parts.extend(
         trial
             .judgement
-            .findings
+            .results
             .iter()
-            .map(|found| format!("{} {}", figure(found), measured(found))),
+            .map(|result| format!("{} {}", figure_name(result), measured_text(result))),
     );
     parts.push(outcome(trial).0);
     parts.join("  ")
 }
 
-fn figure(found: &Finding) -> String {
-    let of = found.condition.op.map_or(String::new(), |op| format!("{op}."));
-    format!("{of}{}", found.condition.figure)
+fn figure_name(result: &ConditionResult) -> String {
+    let of = result.condition.op.map_or(String::new(), |op| format!("{op}."));
+    format!("{of}{}", result.condition.figure)
 }
 
-/// What was measured, and its interval.
-fn measured(found: &Finding) -> String {
-    let Some(value) = found.measured_ns.map(format::latency) else {
+/// The measured value and its interval.
+fn measured_text(result: &ConditionResult) -> String {
+    let Some(value) = result.measured_ns.map(format::latency) else {
         return "no sample".to_owned();
     };
-    match &found.interval {
+    match &result.interval {
         Ok(interval) => {
             let (low, high) = (format::latency(interval.low), format::latency(interval.high));
             format!("{value} ({low} to {high})")
         }
-        Err(_) => format!("{value} (of {} samples)", format::count(found.samples)),
+        Err(_) => format!("{value} (of {} samples)", format::count(result.samples)),
     }
 }
 
-/// What the trial says in words.
-fn outcome(trial: &Trial) -> (String, Tone) {
-    let broken = |found: &&Finding| found.verdict == Verdict::Breaks;
+/// The outcome of a trial in words.
+fn outcome(trial: &RateTrial) -> (String, Tone) {
+    let broken = |result: &&ConditionResult| result.verdict == ObjectiveVerdict::Breaks;
     match trial.outcome() {
-        Outcome::Held => ("held".to_owned(), Tone::Good),
-        Outcome::Broke => match trial.judgement.findings.iter().find(broken) {
-            Some(found) => (format!("broke {}", figure(found)), Tone::Bad),
+        TrialOutcome::Held => ("held".to_owned(), Tone::Good),
+        TrialOutcome::Broke => match trial.judgement.results.iter().find(broken) {
+            Some(result) => (format!("broke {}", figure_name(result)), Tone::Bad),
             None => ("broke".to_owned(), Tone::Bad),
         },
-        Outcome::Unclear => ("unclear".to_owned(), Tone::Warning),
-        Outcome::Behind => ("fell behind".to_owned(), Tone::Bad),
-        Outcome::Failed => ("answers failed".to_owned(), Tone::Bad),
-        Outcome::Disturbed => ("the machine was busy".to_owned(), Tone::Warning),
-        Outcome::Client if trial.client.late.is_some() => {
+        TrialOutcome::Unclear => ("unclear".to_owned(), Tone::Warning),
+        TrialOutcome::Behind => ("fell behind".to_owned(), Tone::Bad),
+        TrialOutcome::Failed => ("answers failed".to_owned(), Tone::Bad),
+        TrialOutcome::Disturbed => ("the machine was busy".to_owned(), Tone::Warning),
+        TrialOutcome::Client if trial.client.late.is_some() => {
             ("the client was late".to_owned(), Tone::Warning)
         }
-        Outcome::Client => ("the client was busy".to_owned(), Tone::Warning),
+        TrialOutcome::Client => ("the client was busy".to_owned(), Tone::Warning),
     }
 }

@@ -6,7 +6,7 @@ use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
 use record::{Design, Execution, LatencyClock, Run, RunLatency};
 use serde_json::json;
 
-use super::{Asked, Dice, execution, histogram, open, run};
+use super::{Dice, RunParameters, execution, histogram, open, run};
 
 const REPEATS: u32 = 5;
 
@@ -106,7 +106,7 @@ fn reading(signal: &str, value: Option<f64>, unit: Unit, scope: Scope) -> Readin
 
 fn one(dice: &mut Dice, ordinal: u32, at: (&str, &str, f64), repeat: u32) -> Run {
     let (smt, idle, rate) = at;
-    let asked = Asked {
+    let parameters = RunParameters {
         store: "memcached",
         version: "memcached 1.6.38",
         workload: "etc",
@@ -116,7 +116,7 @@ fn one(dice: &mut Dice, ordinal: u32, at: (&str, &str, f64), repeat: u32) -> Run
         pacing: open(rate),
         repeat,
     };
-    let mut run = run(&asked, ordinal, "e3");
+    let mut run = run(&parameters, ordinal, "e3");
     let noise = 1.0 + 0.02 * dice.normal();
     // Every ninth run was disturbed.
     let noise = if ordinal % 9 == 4 { noise * 1.6 } else { noise };

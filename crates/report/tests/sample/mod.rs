@@ -53,7 +53,7 @@ fn histogram(dice: &mut Dice, median_ns: f64, stall_ns: f64, count: u64) -> Hist
     h
 }
 
-struct Asked {
+struct RunParameters {
     store: &'static str,
     version: &'static str,
     workload: &'static str,
@@ -88,14 +88,14 @@ fn mix(workload: &str) -> &'static [(Op, f64, f64)] {
     }
 }
 
-fn asked(
+fn parameters(
     store: (&'static str, &'static str),
     workload: &'static str,
     kops: f64,
     repeat: u32,
-) -> Asked {
+) -> RunParameters {
     let phase = if workload == "load" { Phase::Load } else { Phase::Measure };
-    Asked {
+    RunParameters {
         store: store.0,
         version: store.1,
         workload,
@@ -107,16 +107,19 @@ fn asked(
     }
 }
 
-fn settings(asked: &Asked) -> RunSettings {
+fn settings(parameters: &RunParameters) -> RunSettings {
     let mut settings: RunSettings = BTreeMap::new();
     let mut set = |key: &str, value: String| settings.insert(key.to_owned(), value);
-    set("store", asked.store.to_owned());
-    set("workload", if asked.workload == "load" { "ycsb-a" } else { asked.workload }.to_owned());
+    set("store", parameters.store.to_owned());
+    set(
+        "workload",
+        if parameters.workload == "load" { "ycsb-a" } else { parameters.workload }.to_owned(),
+    );
     set("workload.records", "1M".to_owned());
     set("workload.value_size", "1000".to_owned());
     set("threads", "2".to_owned());
-    set("repeat", asked.repeat.to_string());
-    if let LoopKind::Open { rate_ops_s, arrivals } = &asked.pacing {
+    set("repeat", parameters.repeat.to_string());
+    if let LoopKind::Open { rate_ops_s, arrivals } = &parameters.pacing {
         set("rate", format!("{rate_ops_s}"));
         set("arrivals", arrivals.clone());
     }
@@ -135,10 +138,10 @@ fn reading(signal: &str, answer: ReadingValue, unit: Unit, scope: Scope, source:
     }
 }
 
-fn readings(asked: &Asked, operations: u64) -> Vec<Reading> {
+fn readings(parameters: &RunParameters, operations: u64) -> Vec<Reading> {
     let value = |v: f64| ReadingValue::Value(v);
     let mop = operations as f64 / 1e6;
-    let cpu = 1.6 * 1000.0 / asked.kops;
+    let cpu = 1.6 * 1000.0 / parameters.kops;
     let mut all = vec![
         reading(
             "cpu.user",
@@ -185,8 +188,8 @@ fn readings(asked: &Asked, operations: u64) -> Vec<Reading> {
         },
     ];
     let writes: f64 =
-        asked.ops.iter().filter(|(op, _, _)| op.writes()).map(|(_, share, _)| share).sum();
-    if writes > 0.0 && asked.store == ROCKS.0 {
+        parameters.ops.iter().filter(|(op, _, _)| op.writes()).map(|(_, share, _)| share).sum();
+    if writes > 0.0 && parameters.store == ROCKS.0 {
         all.push(reading(
             "io.written",
             value(3.4 * writes * operations as f64 * 1024.0),
@@ -202,7 +205,7 @@ fn readings(asked: &Asked, operations: u64) -> Vec<Reading> {
             "io.written over bytes asked to be written",
         ));
     }
-    if asked.store == LMDB.0 {
+    if parameters.store == LMDB.0 {
         all.push(Reading {
             origin: Origin::Modelled,
             ..reading(
@@ -217,19 +220,19 @@ fn readings(asked: &Asked, operations: u64) -> Vec<Reading> {
     all
 }
 
-fn series(asked: &Asked, dice: &mut Dice) -> Vec<SeriesPoint> {
+fn series(parameters: &RunParameters, dice: &mut Dice) -> Vec<SeriesPoint> {
     let mut points = Vec::new();
     for second in 1..=10u32 {
-        let stalled = second == 7 && asked.ops.iter().any(|(op, _, _)| op.writes());
+        let stalled = second == 7 && parameters.ops.iter().any(|(op, _, _)| op.writes());
         let dip = if stalled { 0.55 } else { 1.0 + 0.03 * dice.normal() };
-        for (op, share, median_us) in asked.ops {
+        for (op, share, median_us) in parameters.ops {
             let ns = median_us * 1e3 * (1.0 + 0.04 * dice.normal());
             let tail = if stalled { 40.0 } else { 1.0 + 0.1 * dice.uniform() };
             points.push(SeriesPoint {
                 at_s: f64::from(second),
                 op: *op,
                 seconds: 1.0,
-                operations: (asked.kops * 1e3 * share * dip) as u64,
+                operations: (parameters.kops * 1e3 * share * dip) as u64,
                 p50_ns: ns as u64,
                 p99_ns: (ns * 5.0 * tail) as u64,
                 p999_ns: (ns * 11.0 * tail) as u64,
@@ -240,15 +243,15 @@ fn series(asked: &Asked, dice: &mut Dice) -> Vec<SeriesPoint> {
     points
 }
 
-fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
+fn run(parameters: &RunParameters, ordinal: u32, execution: &str) -> Run {
     let mut dice = Dice(0x5eed ^ u64::from(ordinal) << 8);
-    let operations = (asked.kops * 1e3 * SECONDS) as u64;
+    let operations = (parameters.kops * 1e3 * SECONDS) as u64;
     let mut latencies = Vec::new();
-    for (op, share, median_us) in asked.ops {
+    for (op, share, median_us) in parameters.ops {
         let count = (operations as f64 * share) as u64;
         let service = histogram(&mut dice, median_us * 1e3, 4.0e6, count);
-        if let LoopKind::Open { rate_ops_s, .. } = asked.pacing {
-            let behind = if rate_ops_s > asked.kops * 1e3 * 1.01 { 900.0 } else { 1.35 };
+        if let LoopKind::Open { rate_ops_s, .. } = parameters.pacing {
+            let behind = if rate_ops_s > parameters.kops * 1e3 * 1.01 { 900.0 } else { 1.35 };
             let response = histogram(&mut dice, median_us * 1e3 * behind, 2.1e7, count);
             latencies.push(RunLatency {
                 op: (*op).into(),
@@ -262,17 +265,17 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
             histogram: service.into(),
         });
     }
-    let store = asked.store.split(':').next().unwrap_or_default();
+    let store = parameters.store.split(':').next().unwrap_or_default();
     Run {
         id: format!("{execution}-{ordinal}"),
         execution: execution.to_owned(),
         ordinal,
-        label: format!("{store} {}", asked.workload),
-        phase: asked.phase,
-        settings: settings(asked),
-        store_version: asked.version.to_owned(),
+        label: format!("{store} {}", parameters.workload),
+        phase: parameters.phase,
+        settings: settings(parameters),
+        store_version: parameters.version.to_owned(),
         threads: 2,
-        pacing: asked.pacing.clone(),
+        pacing: parameters.pacing.clone(),
         started_at: "2026-03-01T10:00:00Z".to_owned(),
         seconds: SECONDS,
         operations,
@@ -282,9 +285,9 @@ fn run(asked: &Asked, ordinal: u32, execution: &str) -> Run {
         invalid_because: Vec::new(),
         warnings: Vec::new(),
         latencies,
-        series: series(asked, &mut dice),
-        readings: readings(asked, operations),
-        tax: (asked.phase == Phase::Measure).then_some(HarnessTax {
+        series: series(parameters, &mut dice),
+        readings: readings(parameters, operations),
+        tax: (parameters.phase == Phase::Measure).then_some(HarnessTax {
             ns_per_op: 81.0,
             clock_ns: 26.0,
             verify_ns: Some(112.0),
@@ -366,7 +369,7 @@ fn execution(id: &str, study: &str, question: Option<&str>, runs: &[Run]) -> Exe
 
 /// One execution of RocksDB and one of LMDB.
 pub fn study() -> Vec<(Execution, Vec<Run>)> {
-    let mut asks: Vec<Asked> = [
+    let mut asks: Vec<RunParameters> = [
         ("load", 131.0, 1),
         ("ycsb-a", 172.4, 1),
         ("ycsb-b", 251.7, 1),
@@ -378,10 +381,10 @@ pub fn study() -> Vec<(Execution, Vec<Run>)> {
         ("load", 128.5, 2),
         ("ycsb-e", 15.43, 1),
     ]
-    .map(|(workload, kops, repeat)| asked(ROCKS, workload, kops, repeat))
+    .map(|(workload, kops, repeat)| parameters(ROCKS, workload, kops, repeat))
     .into();
-    asks.push(Asked { pacing: open(40_000.0), ..asked(ROCKS, "ycsb-a", 39.98, 1) });
-    asks.push(Asked { pacing: open(200_000.0), ..asked(ROCKS, "ycsb-a", 168.3, 1) });
+    asks.push(RunParameters { pacing: open(40_000.0), ..asked(ROCKS, "ycsb-a", 39.98, 1) });
+    asks.push(RunParameters { pacing: open(200_000.0), ..asked(ROCKS, "ycsb-a", 168.3, 1) });
     let mut rocks: Vec<Run> =
         asks.iter().enumerate().map(|(i, ask)| run(ask, i as u32, "e1")).collect();
     rocks[5].invalid_because.push(
@@ -411,7 +414,9 @@ pub fn study() -> Vec<(Execution, Vec<Run>)> {
     let lmdb: Vec<Run> = asks
         .iter()
         .enumerate()
-        .map(|(i, (workload, kops))| run(&asked(LMDB, workload, *kops, 1), 40 + i as u32, "e2"))
+        .map(|(i, (workload, kops))| {
+            run(&parameters(LMDB, workload, *kops, 1), 40 + i as u32, "e2")
+        })
         .collect();
     let question = Some("How fast does RocksDB serve YCSB on this machine?");
     let first = execution("e1", "quickstart", question, &rocks);

@@ -152,8 +152,8 @@ fn run(server: &Server, rate: f64, ordinal: u32) -> Run {
 /// Both servers in turn, in an order that is not that of the rates.
 pub fn sweep() -> Vec<(Execution, Vec<Run>)> {
     let rates = [60.0, 20.0, 100.0, 40.0, 120.0, 80.0, 110.0].map(|kops| kops * 1e3);
-    let asked = rates.into_iter().flat_map(|rate| [(&MEMCACHED, rate), (&REDIS, rate)]);
+    let parameters = rates.into_iter().flat_map(|rate| [(&MEMCACHED, rate), (&REDIS, rate)]);
     let runs: Vec<Run> =
-        asked.enumerate().map(|(i, (server, rate))| run(server, rate, i as u32)).collect();
+        parameters.enumerate().map(|(i, (server, rate))| run(server, rate, i as u32)).collect();
     vec![(execution("e3", "which-cache", Some("Which cache holds 1 ms at p99?"), &runs), runs)]
 }

@@ -1,6 +1,6 @@
 //! Calibrates before the first run that needs it, on the store that is open for that run.
 
-use analyse::search::Conclusion;
+use analyse::search::SearchConclusion;
 use record::{Run, RunSettings};
 
 use super::{Calibration, Maximum};
@@ -45,8 +45,8 @@ impl KnownMaxima {
         own.map(|(_, run)| run.clone()).collect()
     }
 
-    fn conclude(&mut self, of: &Calibration, conclusion: &Conclusion) {
-        let words = format!("{}: {}", of.objective, conclusion.words);
+    fn conclude(&mut self, of: &Calibration, conclusion: &SearchConclusion) {
+        let words = format!("{}: {}", of.objective, conclusion.summary);
         let maximum = match conclusion.rate_ops_s {
             Some(rate_ops_s) => Ok(Maximum { rate_ops_s, words }),
             None => Err(words),

@@ -5,61 +5,61 @@ use analyse::{RunWork, WorkDifference, work_differences};
 use model::{Origin, Scope};
 use platform::{Platform, PlatformValue};
 use record::{Execution, Run, RunSelection};
-use report::cells::{Cell, cells};
+use report::cells::{ReportCell, cells};
 
 use super::graduated;
 use crate::cost_flags::{Cost, PlatformFlag};
 use crate::exit::request;
 
-/// Enough of a machine's id to know it by.
+/// Characters of a shortened machine id.
 const SHORT_ID: usize = 8;
 
-/// A candidate, and where its numbers are from.
-pub struct Sourced {
+/// A candidate and the sources of its numbers.
+pub struct SourcedCandidate {
     pub candidate: ServerCandidate,
     pub platform: Option<Platform>,
     pub throughput_from: String,
-    pub power: Power,
-    /// What its runs did; empty where its numbers are given or those of a graduated load.
+    pub power: LoadPower,
+    /// The work of its runs; empty if its numbers are given or from a graduated load.
     pub work: Vec<RunWork>,
-    /// What a reader should know of it.
+    /// Remarks.
     pub notes: Vec<String>,
 }
 
-/// Power under load in watts, and how anybody knows.
-pub struct Power {
+/// Power under load in watts, and its source.
+pub struct LoadPower {
     pub watts: f64,
     pub idle_w: Option<f64>,
     pub from: String,
     pub origin: Origin,
-    /// None where nobody says what it is of.
+    /// None if unknown.
     pub boundary: Option<Scope>,
     /// Watts at shares of the full load, where a graduated load was measured.
     pub curve: Option<PowerCurve>,
 }
 
 /// All candidates of the command line.
-pub fn gather(args: &Cost) -> anyhow::Result<Vec<Sourced>> {
+pub fn gather(args: &Cost) -> anyhow::Result<Vec<SourcedCandidate>> {
     let (alone, over): (Vec<&PlatformFlag>, Vec<&PlatformFlag>) =
         args.platform.iter().partition(|flag| flag.throughput.is_some());
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     for flag in &alone {
-        found.push(of_numbers(args, flag)?);
+        candidates.push(from_flags(args, flag)?);
     }
     for file in &args.files {
         let selection = RunSelection::open(file)?;
-        // A microbenchmark or a simulation serves nobody.
+        // Microbenchmarks and simulations serve no load.
         let mut pairs = selection.pairs();
-        pairs.retain(|(_, run)| run.of_store());
-        // The levels of a graduated load are one machine, known at every load.
+        pairs.retain(|(_, run)| run.measures_store());
+        // The levels of a graduated load are one candidate with a power curve.
         let (loads, rest) = graduated::loads(&pairs);
         for load in &loads {
-            let flag = flag_of(load.machine(), &over)?;
-            found.push(graduated::candidate(args, load, flag)?);
+            let flag = flag_for(load.machine(), &over)?;
+            candidates.push(graduated::candidate(args, load, flag)?);
         }
         for cell in &cells(&rest) {
-            let flag = flag_of(&cell.execution.machine.id, &over)?;
-            found.push(of_runs(args, cell, flag)?);
+            let flag = flag_for(&cell.execution.machine.id, &over)?;
+            candidates.push(from_runs(args, cell, flag)?);
         }
     }
     if args.files.is_empty()
@@ -71,18 +71,18 @@ pub fn gather(args: &Cost) -> anyhow::Result<Vec<Sourced>> {
             flag.text
         )));
     }
-    if found.is_empty() {
+    if candidates.is_empty() {
         return Err(request(
             "nothing to cost: name a results file with finished runs, machines with \
              `--platform NAME,throughput=RATE,watts=W,price=USD`, or `--published arm-vs-x86`",
         ));
     }
-    for (at, one) in found.iter().enumerate() {
-        let twin = |other: &&Sourced| {
+    for (at, one) in candidates.iter().enumerate() {
+        let twin = |other: &&SourcedCandidate| {
             other.candidate.name == one.candidate.name
                 && other.candidate.workload == one.candidate.workload
         };
-        if found[..at].iter().any(|other| twin(&other)) {
+        if candidates[..at].iter().any(|other| twin(&other)) {
             return Err(request(format!(
                 "two machines are called `{}`; tell them apart with `name=` in --platform, or \
                  narrow the results: FILE?key=value",
@@ -90,14 +90,14 @@ pub fn gather(args: &Cost) -> anyhow::Result<Vec<Sourced>> {
             )));
         }
     }
-    say_other_work(&mut found);
-    Ok(found)
+    note_other_work(&mut candidates);
+    Ok(candidates)
 }
 
-/// Candidates for the same workload that did different work: their costs stand beside each other.
-fn say_other_work(found: &mut [Sourced]) {
-    for at in 1..found.len() {
-        let (before, from) = found.split_at_mut(at);
+/// Notes candidates of the same workload that did different work.
+fn note_other_work(candidates: &mut [SourcedCandidate]) {
+    for at in 1..candidates.len() {
+        let (before, from) = candidates.split_at_mut(at);
         let one = &mut from[0];
         let rivals =
             before.iter().filter(|other| other.candidate.workload == one.candidate.workload);
@@ -116,44 +116,52 @@ fn say_other_work(found: &mut [Sourced]) {
     }
 }
 
-fn opened(flag: &PlatformFlag) -> anyhow::Result<Option<Platform>> {
+fn open_platform(flag: &PlatformFlag) -> anyhow::Result<Option<Platform>> {
     Ok(flag.base.as_deref().map(Platform::open).transpose()?)
 }
 
 /// A machine whose numbers are all on the command line or in its platform.
-fn of_numbers(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<Sourced> {
-    let platform = opened(flag)?;
+fn from_flags(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<SourcedCandidate> {
+    let platform = open_platform(flag)?;
     let known = platform.as_ref().map(|platform| platform.name.clone());
     let name = flag.name.clone().or(known).unwrap_or_else(|| "server".to_owned());
     let full = platform.as_ref().and_then(|platform| platform.full_load_w.clone());
     let (watts, from) = match (flag.watts, &full) {
         (Some(watts), _) => (watts, "the command line".to_owned()),
-        (None, Some(full)) => (full.value, place(platform.as_ref(), "full_load_w", &full.from)),
+        (None, Some(full)) => {
+            (full.value, source_text(platform.as_ref(), "full_load_w", &full.from))
+        }
         (None, None) => {
             return Err(request(format!(
                 "--platform {}: its power is not known{}; add `watts=W`",
                 flag.text,
-                absent(platform.as_ref(), PlatformValue::FullLoadW)
+                absence_note(platform.as_ref(), PlatformValue::FullLoadW)
             )));
         }
     };
-    let power =
-        Power { watts, idle_w: None, from, origin: Origin::Published, boundary: None, curve: None };
+    let power = LoadPower {
+        watts,
+        idle_w: None,
+        from,
+        origin: Origin::Published,
+        boundary: None,
+        curve: None,
+    };
     let throughput = flag.throughput.map_or(0.0, |rate| rate.0);
     let workload = flag.workload.clone().unwrap_or_default();
     let from = "the command line".to_owned();
     sourced(args, Some(flag), platform, (name, workload), (throughput, from), power)
 }
 
-/// What the platform says of why it lacks a value.
-fn absent(platform: Option<&Platform>, want: PlatformValue) -> String {
+/// Why a platform lacks a value.
+fn absence_note(platform: Option<&Platform>, want: PlatformValue) -> String {
     platform.map_or(String::new(), |platform| {
         let absence = platform.absence(want);
         format!(" (platform {}: {})", absence.platform, absence.reason)
     })
 }
 
-fn place(platform: Option<&Platform>, key: &str, from: &Option<String>) -> String {
+fn source_text(platform: Option<&Platform>, key: &str, from: &Option<String>) -> String {
     let name = platform.map_or("", |platform| &platform.name);
     match from {
         Some(from) => format!("platform {name}, {key}: {from}"),
@@ -161,8 +169,8 @@ fn place(platform: Option<&Platform>, key: &str, from: &Option<String>) -> Strin
     }
 }
 
-/// Which `--platform` speaks of the machine that these runs were measured on.
-fn flag_of<'f>(id: &str, flags: &[&'f PlatformFlag]) -> anyhow::Result<Option<&'f PlatformFlag>> {
+/// The `--platform` of the machine of these runs.
+fn flag_for<'f>(id: &str, flags: &[&'f PlatformFlag]) -> anyhow::Result<Option<&'f PlatformFlag>> {
     let of_it = |flag: &&&PlatformFlag| {
         flag.machine.as_ref().is_some_and(|machine| id.starts_with(machine.as_str()))
     };
@@ -181,7 +189,7 @@ fn flag_of<'f>(id: &str, flags: &[&'f PlatformFlag]) -> anyhow::Result<Option<&'
 }
 
 /// The platform of the machine of an execution, and the machine's name.
-pub(super) fn named(
+pub(super) fn platform_and_name(
     flag: Option<&PlatformFlag>,
     execution: &Execution,
 ) -> anyhow::Result<(Option<Platform>, String)> {
@@ -197,9 +205,13 @@ pub(super) fn named(
     Ok((platform, machine))
 }
 
-/// Runs that repeat each other: their median throughput and power.
-fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow::Result<Sourced> {
-    let (platform, machine) = named(flag, cell.execution)?;
+/// A candidate from repeated runs: their median throughput and power.
+fn from_runs(
+    args: &Cost,
+    cell: &ReportCell<'_>,
+    flag: Option<&PlatformFlag>,
+) -> anyhow::Result<SourcedCandidate> {
+    let (platform, machine) = platform_and_name(flag, cell.execution)?;
     let label = format!("{} on {machine}", cell.series);
     let (runs, valid) = cell.counted();
     if !valid {
@@ -215,12 +227,12 @@ fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow:
         .ok_or_else(|| request(format!("{} of {label}: nothing was served", cell.category)))?;
     if cell.runs.iter().any(|run| run.target_rate().is_some()) {
         notes.push(format!(
-            "{label}: an open loop's throughput is the rate that was asked, not what the server \
-             can do."
+            "{label}: an open loop's throughput is its target rate, not the server's \
+             maximum."
         ));
     }
     let power = match flag.and_then(|flag| flag.watts) {
-        Some(watts) => Power {
+        Some(watts) => LoadPower {
             watts,
             idle_w: None,
             from: "the command line".to_owned(),
@@ -246,11 +258,11 @@ fn of_runs(args: &Cost, cell: &Cell<'_>, flag: Option<&PlatformFlag>) -> anyhow:
 
 /// The runs' own power, else the platform's curve at their load.
 fn power_of_runs(
-    cell: &Cell<'_>,
+    cell: &ReportCell<'_>,
     platform: Option<&Platform>,
     label: &str,
-) -> anyhow::Result<Power> {
-    // Joules of an operation have the boundary of the store's machine, wherever kvmeter ran.
+) -> anyhow::Result<LoadPower> {
+    // Joules of an operation are of the store's machine, even if kvmeter ran on another.
     let watts = |run: &Run, signal: &str| {
         let energy = run.reading(signal)?;
         let joules = energy.value()? * run.operations as f64;
@@ -260,7 +272,7 @@ fn power_of_runs(
     let first = cell.counted().0.into_iter().find_map(Run::joules_per_op);
     if let (Some(gross), Some(energy)) = (gross, first) {
         let net = cell.median(|run| watts(run, analyse::JOULES_PER_OP_NET));
-        return Ok(Power {
+        return Ok(LoadPower {
             watts: gross,
             idle_w: net.map(|net| gross - net).filter(|idle| *idle >= 0.0 && *idle <= gross),
             from: energy.source.clone(),
@@ -274,10 +286,10 @@ fn power_of_runs(
     if let (Some((idle, full)), Some(busy)) = (known, busy) {
         let curve = curve_of(platform, idle, full.value)?;
         let watts = curve.at(busy.clamp(0.0, 1.0)).map_err(|e| request(e.to_string()))?;
-        return Ok(Power {
+        return Ok(LoadPower {
             watts,
             idle_w: Some(idle),
-            from: format!("{} and machine.busy", place(platform, "full_load_w", &full.from)),
+            from: format!("{} and machine.busy", source_text(platform, "full_load_w", &full.from)),
             origin: Origin::Modelled,
             boundary: Some(Scope::Node),
             curve: None,
@@ -302,7 +314,7 @@ fn curve_of(platform: Option<&Platform>, idle_w: f64, full_w: f64) -> anyhow::Re
         .unwrap_or_default();
     let curve = match points.is_empty() {
         true => PowerCurve::line(idle_w, full_w),
-        // Its shape, up to the power that was found under load.
+        // The platform's curve, scaled to the power under load.
         false => PowerCurve::through(&points).and_then(|c| c.scaled(full_w / c.full_w())),
     };
     curve.map_err(|error| {
@@ -317,8 +329,8 @@ pub(super) fn sourced(
     platform: Option<Platform>,
     (name, workload): (String, String),
     (throughput_ops_s, throughput_from): (f64, String),
-    mut power: Power,
-) -> anyhow::Result<Sourced> {
+    mut power: LoadPower,
+) -> anyhow::Result<SourcedCandidate> {
     let from_platform = |of: fn(&Platform) -> &Option<platform::GivenValue>| {
         platform.as_ref().and_then(|platform| of(platform).as_ref()).map(|given| given.value)
     };
@@ -330,12 +342,12 @@ pub(super) fn sourced(
             return Err(request(format!(
                 "{name}: its price is not known{}; add `price=USD` to its --platform, or ask for \
                  energy and break-even prices alone with --energy-only",
-                absent(platform.as_ref(), PlatformValue::PriceUsd)
+                absence_note(platform.as_ref(), PlatformValue::PriceUsd)
             )));
         }
     };
     let idle = flag.and_then(|f| f.idle);
-    // What was measured over all loads is not mixed with what the platform says.
+    // A measured curve is not mixed with the platform's idle power.
     let idle = idle.or_else(|| from_platform(|p| &p.idle_w).filter(|_| power.curve.is_none()));
     power.idle_w = idle.or(power.idle_w);
     let graduated = platform.as_ref().is_some_and(|platform| !platform.power_curve.is_empty());
@@ -356,7 +368,7 @@ pub(super) fn sourced(
         return Err(request(format!(
             "--utilisation: the idle power of {name} is not known{}; add `idle=W` to its \
              --platform",
-            absent(platform.as_ref(), PlatformValue::IdleW)
+            absence_note(platform.as_ref(), PlatformValue::IdleW)
         )));
     }
     let rack_units = flag.and_then(|f| f.rack_units).or_else(|| from_platform(|p| &p.rack_units));
@@ -364,7 +376,7 @@ pub(super) fn sourced(
         return Err(request(format!(
             "--rack-rent: the height of {name} is not known{}; add `rack_units=N` to its \
              --platform",
-            absent(platform.as_ref(), PlatformValue::RackUnits)
+            absence_note(platform.as_ref(), PlatformValue::RackUnits)
         )));
     }
     let candidate = ServerCandidate {
@@ -377,5 +389,12 @@ pub(super) fn sourced(
         rack_units,
         footprint_m2: flag.and_then(|f| f.m2).or_else(|| from_platform(|p| &p.footprint_m2)),
     };
-    Ok(Sourced { candidate, platform, throughput_from, power, work: Vec::new(), notes: Vec::new() })
+    Ok(SourcedCandidate {
+        candidate,
+        platform,
+        throughput_from,
+        power,
+        work: Vec::new(),
+        notes: Vec::new(),
+    })
 }

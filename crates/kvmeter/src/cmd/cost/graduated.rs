@@ -1,5 +1,4 @@
-//! Machines whose power was measured over a graduated load: utilisation from that and not from a
-//! line.
+//! Candidates whose power was measured over a graduated load.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +8,18 @@ use model::{Origin, Scope};
 use record::{Execution, Run};
 use report::study::studies;
 
-use super::candidates::{Power, Sourced, named, sourced};
+use super::candidates::{LoadPower, SourcedCandidate, platform_and_name, sourced};
 use crate::cost_flags::{Cost, PlatformFlag};
 use crate::exit::request;
 
 /// A graduated load of some machine.
-pub struct Load<'a> {
+pub struct MachineLoad<'a> {
     execution: &'a Execution,
     load: GraduatedLoad,
     power: MetricInfo,
 }
 
-impl Load<'_> {
+impl MachineLoad<'_> {
     /// The id of its machine.
     pub fn machine(&self) -> &str {
         &self.execution.machine.id
@@ -29,43 +28,43 @@ impl Load<'_> {
 
 type Pairs<'a> = Vec<(&'a Execution, &'a Run)>;
 
-/// The graduated loads that studies ask about, and the runs that are in none of them.
-pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<Load<'a>>, Pairs<'a>) {
+/// The graduated loads of studies, and the runs that are in none of them.
+pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<MachineLoad<'a>>, Pairs<'a>) {
     let mut executions: Vec<&Execution> = Vec::new();
     for (execution, _) in pairs {
         if !executions.iter().any(|known| known.id == execution.id) {
             executions.push(execution);
         }
     }
-    let (mut found, mut taken) = (Vec::new(), BTreeSet::new());
+    let (mut loads, mut taken) = (Vec::new(), BTreeSet::new());
     for study in studies(executions.iter().copied(), pairs) {
         for (answer, question) in study.answers.iter().zip(&study.design.questions) {
-            let AnswerKind::Graduated { factor, power, loads } = &answer.found else { continue };
+            let AnswerKind::Graduated { factor, power, loads } = &answer.kind else { continue };
             for load in loads {
                 let own = |(execution, _): &&(&'a Execution, &'a Run)| {
                     load.at.get("machine") == Some(&execution.machine.id)
                 };
                 let Some((execution, _)) = pairs.iter().find(own) else { continue };
-                found.push(Load { execution, load: load.clone(), power: power.clone() });
+                loads.push(MachineLoad { execution, load: load.clone(), power: power.clone() });
             }
-            let levels = study.situated.iter().filter(|run| {
-                question.within.hold_by(|name| run.at(name)) && run.at(factor).is_some()
+            let levels = study.runs_with_settings.iter().filter(|run| {
+                question.within.hold_by(|name| run.level(name)) && run.level(factor).is_some()
             });
             taken.extend(levels.map(|run| run.run.id.clone()));
         }
     }
     let rest = pairs.iter().filter(|(_, run)| !taken.contains(&run.id) && !run.is_trial());
-    (found, rest.copied().collect())
+    (loads, rest.copied().collect())
 }
 
 /// The machine at the highest level of its load, with its power at every other.
 pub fn candidate(
     args: &Cost,
-    load: &Load<'_>,
+    load: &MachineLoad<'_>,
     flag: Option<&PlatformFlag>,
-) -> anyhow::Result<Sourced> {
-    let Load { execution, load, power } = load;
-    let (platform, machine) = named(flag, execution)?;
+) -> anyhow::Result<SourcedCandidate> {
+    let MachineLoad { execution, load, power } = load;
+    let (platform, machine) = platform_and_name(flag, execution)?;
     let at = |name: &str| load.at.get(name).cloned().unwrap_or_default();
     let label = match load.title.is_empty() {
         true => format!("{} on {machine}", at("store")),
@@ -84,7 +83,7 @@ pub fn candidate(
         None => (None, Origin::Measured),
     };
     let from = format!("graduated load of {} levels", points.len());
-    let mut known = Power {
+    let mut known = LoadPower {
         watts: highest.power_w,
         idle_w: curve.as_ref().map(PowerCurve::idle_w),
         from: from.clone(),
@@ -93,11 +92,11 @@ pub fn candidate(
         curve,
     };
     if let Some(watts) = flag.and_then(|flag| flag.watts) {
-        // The shape of the curve, up to the power that was given.
+        // The curve, scaled to the given power.
         let scaled = known.curve.map(|curve| curve.scaled(watts / highest.power_w)).transpose();
         known.curve = scaled.map_err(|error| request(format!("{label}: {error}")))?;
         known.idle_w = known.curve.as_ref().map(PowerCurve::idle_w);
-        known = Power { watts, from: "the command line".to_owned(), boundary: None, ..known };
+        known = LoadPower { watts, from: "the command line".to_owned(), boundary: None, ..known };
     }
     let workload = at("workload");
     let highest_rate = (highest.ops_s, format!("the highest level of a {from}"));

@@ -1,5 +1,5 @@
-//! `kvmeter cost`: what serving a load costs, from results, from numbers, or from a publication's
-//! own inputs.
+//! `kvmeter cost`: the cost of serving a load, from results, given numbers, or a publication's
+//! inputs.
 
 mod candidates;
 mod graduated;
@@ -14,17 +14,17 @@ use report::cost::CostView;
 use report::table::Table;
 
 use crate::cost_flags::{Cost, above_zero, not_below_zero};
-use crate::exit::{Outcome, request};
-use crate::files;
-use crate::show::Show;
-use candidates::Sourced;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
+use crate::output_files;
+use candidates::SourcedCandidate;
 
-/// The thesis's values (chapter 5), for machines of which nothing else is known.
+/// Defaults: the values of the thesis (chapter 5).
 const TARGET_OPS_S: f64 = 1e8;
 const YEARS: [f64; 2] = [3.0, 5.0];
 const USD_PER_KWH: [f64; 2] = [0.07, 0.25];
 
-pub fn run(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Cost, show: &Output) -> anyhow::Result<ExitOutcome> {
     check(args)?;
     if let Some(name) = &args.published {
         return match platform::published::published(name)? {
@@ -35,21 +35,29 @@ pub fn run(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
     if args.platform.iter().any(|flag| flag.mbwus.is_some()) {
         return work_units::given(args, show);
     }
-    let found = candidates::gather(args)?;
-    let platforms: Vec<&Platform> = found.iter().filter_map(|one| one.platform.as_ref()).collect();
+    let candidates = candidates::gather(args)?;
+    let platforms: Vec<&Platform> =
+        candidates.iter().filter_map(|one| one.platform.as_ref()).collect();
     let mut notes = Vec::new();
     let terms = terms(args, &platforms, &mut notes)?;
-    for note in found.iter().flat_map(|one| &one.notes) {
+    for note in candidates.iter().flat_map(|one| &one.notes) {
         if !notes.contains(note) {
             notes.push(note.clone());
         }
     }
     let title = "What it costs";
-    let shown = Shown { title, found: &found, terms: &terms, printed: &[], headline: None, notes };
+    let shown = CostOutput {
+        title,
+        candidates: &candidates,
+        terms: &terms,
+        printed: &[],
+        headline: None,
+        notes,
+    };
     shown.show(args, show)
 }
 
-/// Numbers that no question about cost can have; the messages name the flag.
+/// Refuses impossible numbers; the messages name the flag.
 fn check(args: &Cost) -> anyhow::Result<()> {
     let fits = |checked: Result<f64, String>| checked.map(drop).map_err(request);
     if let Some(target) = args.target {
@@ -78,12 +86,12 @@ fn check(args: &Cost) -> anyhow::Result<()> {
         return Err(request("--spread: more than 0 and less than 100 % is needed"));
     }
     if let Some(html) = &args.html {
-        files::check_output("--html", html, &[])?;
+        output_files::check_output("--html", html, &[])?;
     }
     Ok(())
 }
 
-/// What all are reckoned with; `notes` say what nobody gave.
+/// The assumptions for all candidates; defaults are added to `notes`.
 fn terms(
     args: &Cost,
     platforms: &[&Platform],
@@ -142,19 +150,19 @@ fn levels<'p>(
     }
 }
 
-/// What is shown, whatever it was made of.
-pub(super) struct Shown<'a> {
+/// The output of `kvmeter cost`.
+pub(super) struct CostOutput<'a> {
     title: &'a str,
-    found: &'a [Sourced],
+    candidates: &'a [SourcedCandidate],
     terms: &'a CostTerms,
     printed: &'a [report::cost::PrintedCost],
     headline: Option<&'a str>,
     notes: Vec<String>,
 }
 
-impl Shown<'_> {
-    fn show(&self, args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
-        let candidates: Vec<_> = self.found.iter().map(|one| one.candidate.clone()).collect();
+impl CostOutput<'_> {
+    fn show(&self, args: &Cost, show: &Output) -> anyhow::Result<ExitOutcome> {
+        let candidates: Vec<_> = self.candidates.iter().map(|one| one.candidate.clone()).collect();
         let answer = answer(&candidates, self.terms).map_err(|error| request(error.to_string()))?;
         let view = CostView {
             title: self.title,
@@ -165,22 +173,22 @@ impl Shown<'_> {
             notes: &self.notes,
         };
         if args.json {
-            let object = object::object(&view, self.found);
+            let object = object::object(&view, self.candidates);
             show.json(&object)?;
         } else {
-            show.painted(&text(&report::cost::tables(&view), args, show))?;
+            show.print_styled(&text(&report::cost::tables(&view), args, show))?;
         }
         if let Some(html) = &args.html {
             let page = report::cost::page(&view);
-            files::write(html, page.as_bytes())?;
+            output_files::write(html, page.as_bytes())?;
             show.note(&format!("page     {}", html.display()));
         }
-        Ok(Outcome::Done)
+        Ok(ExitOutcome::Done)
     }
 }
 
-/// Tables as the user wants them.
-fn text(tables: &[Table], args: &Cost, show: &Show) -> String {
+/// Tables in the chosen format.
+fn text(tables: &[Table], args: &Cost, show: &Output) -> String {
     let written = tables.iter().map(|table| match args.markdown {
         true => report::markdown::table(table),
         false => report::terminal::table(table, show.style()),

@@ -4,12 +4,12 @@ use analyse::cost::{BreakEven, CandidateCosts, CandidatePair, CostAt, CostError,
 use report::cost::{CostView, PrintedCost};
 use serde_json::{Value, json};
 
-use super::candidates::Sourced;
+use super::candidates::SourcedCandidate;
 
-pub fn object(view: &CostView<'_>, found: &[Sourced]) -> Value {
+pub fn object(view: &CostView<'_>, candidates: &[SourcedCandidate]) -> Value {
     let terms = view.terms;
     let workloads: Vec<Value> =
-        view.answer.groups.iter().map(|group| workload(view, found, group)).collect();
+        view.answer.groups.iter().map(|group| workload(view, candidates, group)).collect();
     json!({
         "origin": "modelled",
         "title": view.title,
@@ -29,15 +29,15 @@ pub fn object(view: &CostView<'_>, found: &[Sourced]) -> Value {
     })
 }
 
-fn workload(view: &CostView<'_>, found: &[Sourced], group: &WorkloadCosts) -> Value {
-    let servers: Vec<Value> = group.rows.iter().map(|row| server(view, found, row)).collect();
+fn workload(view: &CostView<'_>, candidates: &[SourcedCandidate], group: &WorkloadCosts) -> Value {
+    let servers: Vec<Value> = group.rows.iter().map(|row| server(view, candidates, row)).collect();
     let pairs: Vec<Value> = group.pairs.iter().map(|pair| against(group, pair)).collect();
     json!({ "workload": group.workload, "servers": servers, "pairs": pairs })
 }
 
-fn server(view: &CostView<'_>, found: &[Sourced], row: &CandidateCosts) -> Value {
+fn server(view: &CostView<'_>, candidates: &[SourcedCandidate], row: &CandidateCosts) -> Value {
     let candidate = &row.candidate;
-    let sourced = found.iter().find(|one| {
+    let sourced = candidates.iter().find(|one| {
         one.candidate.name == candidate.name && one.candidate.workload == candidate.workload
     });
     let printed =
@@ -94,7 +94,7 @@ fn cost(priced: bool, at: &CostAt) -> Value {
 
 fn against(group: &WorkloadCosts, pair: &CandidatePair) -> Value {
     let name = |at: usize| &group.rows[at].candidate.name;
-    let at: Vec<Value> = pair.at.iter().map(even).collect();
+    let at: Vec<Value> = pair.break_evens.iter().map(even).collect();
     let swings: Vec<Value> = pair
         .swings
         .iter()
@@ -114,7 +114,7 @@ fn against(group: &WorkloadCosts, pair: &CandidatePair) -> Value {
 }
 
 fn even(even: &BreakEven) -> Value {
-    let given = even.given.as_ref();
+    let given = even.priced.as_ref();
     json!({
         "lifetime_years": even.years,
         "usd_per_kwh": even.usd_per_kwh,

@@ -1,4 +1,4 @@
-//! A publication's clusters, computed anew from what it prints.
+//! A publication's clusters, recomputed from its printed numbers.
 
 use analyse::cost::{PowerCurve, ServerCandidate, power_of_cost_w};
 use model::Origin;
@@ -6,22 +6,22 @@ use platform::Platform;
 use platform::published::{Cluster, Clusters};
 use report::cost::PrintedCost;
 
-use super::candidates::{Power, Sourced};
-use super::{Shown, terms};
+use super::candidates::{LoadPower, SourcedCandidate};
+use super::{CostOutput, terms};
 use crate::cost_flags::Cost;
-use crate::exit::{Outcome, request};
-use crate::show::Show;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
 
-/// From the numbers of servers and the cost at the highest price of electricity, which has the
-/// most digits; the publication's other columns stand beside what comes out.
-pub fn clusters(args: &Cost, table: &Clusters, show: &Show) -> anyhow::Result<Outcome> {
+/// Computed from the numbers of servers and the cost at the highest price of electricity, which has
+/// the most digits; the publication's other columns are shown for comparison.
+pub fn clusters(args: &Cost, table: &Clusters, show: &Output) -> anyhow::Result<ExitOutcome> {
     let platforms: Vec<Platform> =
         table.platforms.iter().map(|name| Platform::open(name)).collect::<Result<_, _>>()?;
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     let mut printed = Vec::new();
     for row in &table.workloads {
         for (at, platform) in platforms.iter().enumerate() {
-            found.push(server(table, row, at, platform)?);
+            candidates.push(server(table, row, at, platform)?);
             let prices = table.electricity_usd_per_kwh.iter().copied();
             let costs = row.usd_per_h.iter().map(|costs| costs[at]);
             printed.push(PrintedCost {
@@ -42,9 +42,9 @@ pub fn clusters(args: &Cost, table: &Clusters, show: &Show) -> anyhow::Result<Ou
     if args.target.is_none() {
         terms.target_ops_s = table.target_ops_s.0;
     }
-    let shown = Shown {
+    let shown = CostOutput {
         title: &table.source,
-        found: &found,
+        candidates: &candidates,
         terms: &terms,
         printed: &printed,
         headline: Some(&table.headline),
@@ -58,7 +58,7 @@ fn server(
     row: &Cluster,
     at: usize,
     platform: &Platform,
-) -> anyhow::Result<Sourced> {
+) -> anyhow::Result<SourcedCandidate> {
     let wrong = |why: String| request(format!("{}, {}: {why}", row.name, platform.name));
     let dearest = table
         .electricity_usd_per_kwh
@@ -73,7 +73,7 @@ fn server(
         .map(|idle| PowerCurve::line(idle, watts))
         .transpose()
         .map_err(|error| wrong(error.to_string()))?;
-    Ok(Sourced {
+    Ok(SourcedCandidate {
         candidate: ServerCandidate {
             name: platform.name.clone(),
             workload: row.name.clone(),
@@ -86,7 +86,7 @@ fn server(
         },
         platform: Some(platform.clone()),
         throughput_from: "target over the printed number of servers".to_owned(),
-        power: Power {
+        power: LoadPower {
             watts,
             idle_w,
             from: format!("printed cost at {price} $/kWh over the printed number of servers"),

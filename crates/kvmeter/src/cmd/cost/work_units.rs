@@ -1,4 +1,4 @@
-//! What an MBWU costs on one platform and on another.
+//! The cost of an MBWU on several platforms.
 
 use analyse::cost::{
     CostError, HOURS_PER_YEAR, equivalent, kwh_per_mbwu, m2_per_mbwu, saving, usd_per_mbwu,
@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 
 use super::text;
 use crate::cost_flags::{Cost, PlatformFlag};
-use crate::exit::{Outcome, request};
-use crate::show::Show;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
 
-/// A platform and what it generates.
-struct Unit {
+/// A platform and its MBWUs.
+struct PlatformUnit {
     name: String,
     mbwus: f64,
     price_usd: Option<f64>,
@@ -41,12 +41,12 @@ const KEYS: [(&str, &str); 5] = [
 ];
 
 /// The poster's two tables.
-pub fn published(args: &Cost, table: &WorkUnits, show: &Show) -> anyhow::Result<Outcome> {
+pub fn published(args: &Cost, table: &WorkUnits, show: &Output) -> anyhow::Result<ExitOutcome> {
     let [host, own] = &table.platforms;
     let platforms = [Platform::open(host)?, Platform::open(own)?];
     let mut rows = Vec::new();
     for row in &table.preconditioned {
-        let unit = |at: usize| Unit {
+        let unit = |at: usize| PlatformUnit {
             name: platforms[at].name.clone(),
             mbwus: row.mbwus[at],
             price_usd: platforms[at].price_usd.as_ref().map(|given| given.value),
@@ -54,16 +54,16 @@ pub fn published(args: &Cost, table: &WorkUnits, show: &Show) -> anyhow::Result<
             amps: Some(row.current_a[at]),
             m2: platforms[at].footprint_m2.as_ref().map(|given| given.value),
         };
-        let mut found = compared(&row.name, &unit(0), &unit(1))?;
-        for figure in &mut found.figures {
+        let mut unit_row = compared(&row.name, &unit(0), &unit(1))?;
+        for figure in &mut unit_row.figures {
             figure.printed_saving = match (figure.name.as_str(), row.printed_saving) {
                 (USD, Some(printed)) => Some(printed.price),
                 (AMPERES, Some(printed)) => Some(printed.energy),
                 _ => None,
             };
         }
-        found.printed_equivalent = row.printed_equivalent;
-        rows.push(found);
+        unit_row.printed_equivalent = row.printed_equivalent;
+        rows.push(unit_row);
     }
     let mut notes = vec![format!("Published inputs: {}.", table.source)];
     notes.push(match args.volts {
@@ -73,15 +73,15 @@ pub fn published(args: &Cost, table: &WorkUnits, show: &Show) -> anyhow::Result<
             .to_owned(),
     });
     notes.push("m2 for each MBWU cannot be told: no footprint is printed.".to_owned());
-    shown(args, &rows, &notes, Some(&table.source), show)
+    show_costs(args, &rows, &notes, Some(&table.source), show)
 }
 
 /// Platforms with their MBWUs on the command line: each against the first.
-pub fn given(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
+pub fn given(args: &Cost, show: &Output) -> anyhow::Result<ExitOutcome> {
     if !args.files.is_empty() {
         return Err(request("`mbwus=` gives MBWUs without results; leave the results file out"));
     }
-    let units: Vec<Unit> = args
+    let units: Vec<PlatformUnit> = args
         .platform
         .iter()
         .map(|flag| unit(args.volts, args.energy_only, flag))
@@ -97,11 +97,15 @@ pub fn given(args: &Cost, show: &Show) -> anyhow::Result<Outcome> {
     }
     let rows: Vec<UnitRow> =
         others.iter().map(|own| compared("", first, own)).collect::<Result<_, _>>()?;
-    shown(args, &rows, &[], None, show)
+    show_costs(args, &rows, &[], None, show)
 }
 
-/// `volts` is behind a current; `without_money` leaves prices out.
-fn unit(volts: Option<f64>, without_money: bool, flag: &PlatformFlag) -> anyhow::Result<Unit> {
+/// `volts` converts a current; `without_money` leaves prices out.
+fn unit(
+    volts: Option<f64>,
+    without_money: bool,
+    flag: &PlatformFlag,
+) -> anyhow::Result<PlatformUnit> {
     let platform = flag.base.as_deref().map(Platform::open).transpose()?;
     let named = platform.as_ref().map(|platform| platform.name.clone());
     let name = flag.name.clone().or(named).unwrap_or_else(|| "platform".to_owned());
@@ -121,7 +125,7 @@ fn unit(volts: Option<f64>, without_money: bool, flag: &PlatformFlag) -> anyhow:
         )));
     }
     let watts = flag.watts.or_else(|| Some(volts? * flag.amps?));
-    Ok(Unit {
+    Ok(PlatformUnit {
         name,
         mbwus,
         price_usd: price_usd.filter(|_| !without_money),
@@ -131,17 +135,17 @@ fn unit(volts: Option<f64>, without_money: bool, flag: &PlatformFlag) -> anyhow:
     })
 }
 
-/// What units cost.
+/// The costs of units.
 pub struct UnitCosts {
     pub tables: Vec<Table>,
     pub object: Value,
 }
 
-/// What the units of a measured platform cost, which comes first with its `mbwus`, and what each of
-/// the others saves over it.
+/// The costs of the units of a measured platform, which comes first with its `mbwus`, and the
+/// savings of the others.
 pub fn measured(flags: &[PlatformFlag]) -> anyhow::Result<UnitCosts> {
     // A platform without a price still has its energy.
-    let units: Vec<Unit> = flags
+    let units: Vec<PlatformUnit> = flags
         .iter()
         .map(|flag| unit(None, false, flag).or_else(|_| unit(None, true, flag)))
         .collect::<Result<_, _>>()?;
@@ -161,7 +165,7 @@ pub fn measured(flags: &[PlatformFlag]) -> anyhow::Result<UnitCosts> {
 }
 
 /// The figures of one platform.
-fn alone(unit: &Unit) -> anyhow::Result<(Table, Value)> {
+fn alone(unit: &PlatformUnit) -> anyhow::Result<(Table, Value)> {
     let mut table = Table::new("What an MBWU costs here, modelled")
         .column("platform", Align::Left, ALWAYS)
         .column("MBWUs", Align::Decimal, ALWAYS);
@@ -188,7 +192,7 @@ fn alone(unit: &Unit) -> anyhow::Result<(Table, Value)> {
     Ok((table, Value::Object(platform)))
 }
 
-type Of = fn(&Unit) -> Option<f64>;
+type Of = fn(&PlatformUnit) -> Option<f64>;
 type Per = fn(f64, f64) -> Result<f64, CostError>;
 const KINDS: [(&str, Of, Per); 5] = [
     (USD, |unit| unit.price_usd, usd_per_mbwu),
@@ -199,7 +203,7 @@ const KINDS: [(&str, Of, Per); 5] = [
 ];
 
 /// Every figure that both have.
-fn compared(title: &str, host: &Unit, own: &Unit) -> anyhow::Result<UnitRow> {
+fn compared(title: &str, host: &PlatformUnit, own: &PlatformUnit) -> anyhow::Result<UnitRow> {
     let wrong = |error: CostError| request(format!("{} and {}: {error}", host.name, own.name));
     let mut figures = Vec::new();
     for (name, of, per) in KINDS {
@@ -222,13 +226,13 @@ fn compared(title: &str, host: &Unit, own: &Unit) -> anyhow::Result<UnitRow> {
     })
 }
 
-fn shown(
+fn show_costs(
     args: &Cost,
     rows: &[UnitRow],
     notes: &[String],
     source: Option<&str>,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     if args.html.is_some() {
         return Err(request("--html: there is no figure of MBWUs; leave it out"));
     }
@@ -240,9 +244,9 @@ fn shown(
             });
             show.json(&object)?;
         }
-        false => show.painted(&text(&[work_units(rows, notes), saved(rows)], args, show))?,
+        false => show.print_styled(&text(&[work_units(rows, notes), saved(rows)], args, show))?,
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
 fn object(row: &UnitRow) -> Value {

@@ -7,16 +7,16 @@ use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{Map, Value, json};
 
 use super::{MicroRun, name_flag, one, size};
-use crate::exit::Outcome;
+use crate::exit::ExitOutcome;
 use crate::micro_args;
-use crate::show::Show;
+use crate::output::Output;
 
 /// Each thread goes around in this many times the last-level caches.
 const OUTSIDE_CACHES: u64 = 4;
 /// Intervals over which the evenness of the rate is shown.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &micro_args::Hog, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("hog", &args.at, show)?;
     let buffer = args.size.map_or_else(|| session.last_level_bytes() * OUTSIDE_CACHES, |s| s.0);
     session.check_memory(buffer.saturating_mul(session.cpus.len() as u64))?;
@@ -31,7 +31,7 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
     let hog = Hog::start(&spec).map_err(name_flag)?;
     if args.serve {
         micro::hog::serve(&hog, std::io::stdin().lock(), std::io::stdout().lock())?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     let (whole, intervals) = watch(&hog, args.time.0, &session, show);
     hog.stop();
@@ -55,7 +55,7 @@ pub fn run(args: &micro_args::Hog, show: &Show) -> anyhow::Result<Outcome> {
         &[table(&spec, &whole, &intervals)],
         warnings,
     )?;
-    Ok(if reached_target { outcome } else { Outcome::Invalid })
+    Ok(if reached_target { outcome } else { ExitOutcome::Invalid })
 }
 
 /// The whole time, and the rate of each interval in GB/s.
@@ -63,7 +63,7 @@ fn watch(
     hog: &Hog,
     time: Duration,
     session: &MicroRun<'_>,
-    show: &Show,
+    show: &Output,
 ) -> (AchievedTraffic, Vec<f64>) {
     let bar = show.parts(time.as_millis() as u64);
     bar.set_prefix("hog");

@@ -6,16 +6,16 @@ use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{json, to_value};
 
 use super::{MicroRun, huge_words, name_flag, one, size};
-use crate::exit::{Outcome, request};
+use crate::exit::{ExitOutcome, request};
 use crate::micro_args::Latency;
-use crate::show::Show;
+use crate::output::Output;
 
 /// The smallest ring: less than any first-level cache.
 const LEAST: u64 = 4 << 10;
 /// The largest ring is so many times the last-level cache: an eighth of it is still in there.
 const BEYOND_CACHES: u64 = 8;
 
-pub fn run(args: &Latency, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Latency, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("latency", &args.at, show)?;
     let cpu = session.first_cpu();
     let stated = stated(&session, cpu);

@@ -17,12 +17,12 @@ use model::{Bytes, ReadingValue};
 use report::table::Table;
 use serde_json::{Map, Value};
 
-use crate::exit::{Outcome, request};
+use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
-use crate::micro_args::{CpuList, Micro, MicroVerb, Where};
-use crate::show::Show;
+use crate::micro_args::{CpuList, Micro, MicroVerb, PlacementFlags};
+use crate::output::Output;
 
-pub fn run(args: &Micro, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Micro, show: &Output) -> anyhow::Result<ExitOutcome> {
     match &args.verb {
         MicroVerb::Stream(args) => stream::run(args, show),
         MicroVerb::Hog(args) => hog::run(args, show),
@@ -38,7 +38,7 @@ pub fn run(args: &Micro, show: &Show) -> anyhow::Result<Outcome> {
 /// A running microbenchmark.
 struct MicroRun<'a> {
     name: &'static str,
-    show: &'a Show,
+    show: &'a Output,
     json: bool,
     root: Root,
     /// In the order for threads.
@@ -50,7 +50,11 @@ struct MicroRun<'a> {
 }
 
 impl<'a> MicroRun<'a> {
-    fn begin(name: &'static str, at: &Where, show: &'a Show) -> anyhow::Result<MicroRun<'a>> {
+    fn begin(
+        name: &'static str,
+        at: &PlacementFlags,
+        show: &'a Output,
+    ) -> anyhow::Result<MicroRun<'a>> {
         if at.with_parent {
             // The study that started it may be killed.
             micro::net::end_with_parent();
@@ -129,7 +133,7 @@ impl<'a> MicroRun<'a> {
         results: Map<String, Value>,
         tables: &[Table],
         mut warnings: Vec<String>,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<ExitOutcome> {
         let stopped = self.stopped();
         let quiet = self.quiet.end();
         warnings.extend(quiet.doubts);
@@ -160,17 +164,17 @@ impl<'a> MicroRun<'a> {
         } else {
             let tables: Vec<String> =
                 tables.iter().map(|t| report::terminal::table(t, self.show.style())).collect();
-            self.show.painted(&tables.join("\n"))?;
+            self.show.print_styled(&tables.join("\n"))?;
             for warning in warnings {
                 self.show.warn(&warning);
             }
         }
-        Ok(if stopped { Outcome::Invalid } else { Outcome::Done })
+        Ok(if stopped { ExitOutcome::Invalid } else { ExitOutcome::Done })
     }
 }
 
 /// The connection that reports the window, if its listener still exists.
-fn window_reporter(at: &Where) -> Option<WindowReporter> {
+fn window_reporter(at: &PlacementFlags) -> Option<WindowReporter> {
     at.tell_window.as_ref().and_then(|name| WindowReporter::connect(name).ok())
 }
 

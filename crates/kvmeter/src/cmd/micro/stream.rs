@@ -6,14 +6,14 @@ use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::to_value;
 
 use super::{MicroRun, huge_words, name_flag, one, size};
-use crate::exit::{Outcome, request};
+use crate::exit::{ExitOutcome, request};
 use crate::micro_args::Stream;
-use crate::show::Show;
+use crate::output::Output;
 
 /// STREAM's rule: each array is at least four times the last-level caches.
 const OUTSIDE_CACHES: u64 = 4;
 
-pub fn run(args: &Stream, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Stream, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("stream", &args.at, show)?;
     let threads = match args.threads.is_empty() {
         true => vec![session.cpus.len()],

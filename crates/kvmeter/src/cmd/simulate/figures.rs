@@ -5,12 +5,12 @@ use std::path::Path;
 use cachesim::SimOutcome;
 use cachesim::thesis::{FigureMetric, ThesisFigure};
 use cachesim::validate::{Metric, Validation};
-use report::figure::{Axis, Chart, Entry, Line, LineChart, Panel, Point as Mark, Scale, Shape};
+use report::figure::{Axis, Chart, Entry, Line, LineChart, LinePoint as Mark, Panel, Scale, Shape};
 use report::format;
 use report::html::{Drawing, sheet};
 use report::table::{ALWAYS, Align, Table};
 
-use super::sweep::{Point, Sweep};
+use super::sweep::{KeySweep, SweepPoint};
 use super::tables::number;
 
 const HEIGHT: f64 = 150.0;
@@ -76,12 +76,12 @@ struct Series {
 /// Writes a page; an existing file is replaced.
 pub fn write(path: &Path, title: &str, drawings: Vec<Drawing>) -> anyhow::Result<()> {
     let page = sheet(title, &[SIMULATED.to_owned()], drawings);
-    crate::files::write(path, page.as_bytes())
+    crate::output_files::write(path, page.as_bytes())
         .map_err(|error| crate::exit::request(format!("--figures {error}")))
 }
 
 /// One figure over the first key that was swept over several values.
-pub fn swept(sweep: &Sweep, points: &[Point], outcomes: &[SimOutcome]) -> Vec<Drawing> {
+pub fn swept(sweep: &KeySweep, points: &[SweepPoint], outcomes: &[SimOutcome]) -> Vec<Drawing> {
     let key = sweep.varied().first().map(|key| (*key).to_owned());
     let mut series: Vec<Series> = Vec::new();
     for (i, (point, outcome)) in points.iter().zip(outcomes).enumerate() {

@@ -13,11 +13,11 @@ use cachesim::{Policy, SimOutcome as Simulation, SimulatedMachine, Traffic};
 use serde_json::{Value, json};
 
 use crate::args::{Simulate, SimulateDca, Simulated};
-use crate::exit::{Outcome, request};
-use crate::show::Show;
-use sweep::Sweep;
+use crate::exit::{ExitOutcome, request};
+use crate::output::Output;
+use sweep::KeySweep;
 
-pub fn run(args: &Simulate, show: &Show) -> anyhow::Result<Outcome> {
+pub fn run(args: &Simulate, show: &Output) -> anyhow::Result<ExitOutcome> {
     match &args.what {
         Simulated::Dca(args) => match &args.validate {
             Some(series) => check(series, args, show),
@@ -27,7 +27,7 @@ pub fn run(args: &Simulate, show: &Show) -> anyhow::Result<Outcome> {
     }
 }
 
-fn dca(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
+fn dca(args: &SimulateDca, show: &Output) -> anyhow::Result<ExitOutcome> {
     let machine = SimulatedMachine::open(args.machine.as_deref().unwrap_or("xeon-gold-6140"))?;
     if let Some(path) = &args.trace {
         return trace(args, &machine, path, show);
@@ -36,7 +36,7 @@ fn dca(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
     if let Some(run) = &args.from_run {
         recorded::take(run, &mut traffic)?;
     }
-    let sweep = Sweep::parse(&args.sweep)?;
+    let sweep = KeySweep::parse(&args.sweep)?;
     let mut policies = Vec::new();
     for text in &args.policy {
         policies.push(Policy::parse(text)?);
@@ -58,16 +58,16 @@ fn dca(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
         };
         show.json(&object)?;
     } else {
-        show.painted(&report::terminal::table(
+        show.print_styled(&report::terminal::table(
             &tables::outcomes(&points, &outcomes),
             show.style(),
         ))?;
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
 /// Each outcome with the values that were swept.
-fn runs(points: &[sweep::Point], outcomes: &[Simulation]) -> anyhow::Result<Vec<Value>> {
+fn runs(points: &[sweep::SweepPoint], outcomes: &[Simulation]) -> anyhow::Result<Vec<Value>> {
     let mut runs = Vec::new();
     for (point, outcome) in points.iter().zip(outcomes) {
         let at: serde_json::Map<String, Value> =
@@ -79,12 +79,12 @@ fn runs(points: &[sweep::Point], outcomes: &[Simulation]) -> anyhow::Result<Vec<
 
 fn output(args: &SimulateDca) -> anyhow::Result<()> {
     match &args.figures {
-        Some(path) => crate::files::check_output("--figures", path, &[]),
+        Some(path) => crate::output_files::check_output("--figures", path, &[]),
         None => Ok(()),
     }
 }
 
-fn check(series: &[String], args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
+fn check(series: &[String], args: &SimulateDca, show: &Output) -> anyhow::Result<ExitOutcome> {
     output(args)?;
     let validation = validate_series(series)?;
     if let Some(path) = &args.figures {
@@ -93,12 +93,15 @@ fn check(series: &[String], args: &SimulateDca, show: &Show) -> anyhow::Result<O
     if args.json {
         show.json(&validation)?;
     } else {
-        show.painted(&report::terminal::table(&tables::validation(&validation), show.style()))?;
+        show.print_styled(&report::terminal::table(
+            &tables::validation(&validation),
+            show.style(),
+        ))?;
     }
-    Ok(if validation.valid { Outcome::Done } else { Outcome::Invalid })
+    Ok(if validation.valid { ExitOutcome::Done } else { ExitOutcome::Invalid })
 }
 
-fn seed_figures(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
+fn seed_figures(args: &SimulateDca, show: &Output) -> anyhow::Result<ExitOutcome> {
     output(args)?;
     let path = args.figures.as_ref();
     let path =
@@ -119,15 +122,15 @@ fn seed_figures(args: &SimulateDca, show: &Show) -> anyhow::Result<Outcome> {
     } else {
         show.note(&format!("drawn into {}", path.display()));
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
 fn trace(
     args: &SimulateDca,
     machine: &SimulatedMachine,
     path: &std::path::Path,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     let [policy] = &args.policy[..] else {
         return Err(request("--trace: one policy of on, off and ways:N"));
     };
@@ -144,7 +147,7 @@ fn trace(
     if args.json {
         show.json(&outcome)?;
     } else {
-        show.painted(&report::terminal::table(&tables::trace(&outcome), show.style()))?;
+        show.print_styled(&report::terminal::table(&tables::trace(&outcome), show.style()))?;
     }
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }

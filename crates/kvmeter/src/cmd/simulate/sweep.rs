@@ -11,18 +11,18 @@ const MAX_SIMULATIONS: usize = 10_000;
 const WAYS: &str = "ways";
 
 /// Keys with their values, in the order in which they were given.
-pub struct Sweep {
+pub struct KeySweep {
     keys: Vec<(String, Vec<String>)>,
 }
 
 /// One combination.
-pub struct Point {
+pub struct SweepPoint {
     pub at: Vec<(String, String)>,
     pub policy: String,
 }
 
-impl Sweep {
-    pub fn parse(texts: &[String]) -> anyhow::Result<Sweep> {
+impl KeySweep {
+    pub fn parse(texts: &[String]) -> anyhow::Result<KeySweep> {
         let mut keys: Vec<(String, Vec<String>)> = Vec::new();
         for text in texts {
             let (key, values) = text
@@ -38,7 +38,7 @@ impl Sweep {
             }
             keys.push((key.trim().to_owned(), values));
         }
-        Ok(Sweep { keys })
+        Ok(KeySweep { keys })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -57,7 +57,7 @@ impl Sweep {
         machine: &SimulatedMachine,
         traffic: &Traffic,
         policies: &[Policy],
-    ) -> anyhow::Result<(Vec<Point>, Vec<SweepJob>)> {
+    ) -> anyhow::Result<(Vec<SweepPoint>, Vec<SweepJob>)> {
         let lengths = self.keys.iter().map(|(_, values)| values.len());
         let combinations = lengths.fold(1, usize::saturating_mul);
         if combinations.saturating_mul(policies.len()) > MAX_SIMULATIONS {
@@ -83,7 +83,7 @@ impl Sweep {
             }
             traffic.recheck(&machine).map_err(place)?;
             for policy in policies {
-                points.push(Point { at: at.clone(), policy: policy.name() });
+                points.push(SweepPoint { at: at.clone(), policy: policy.name() });
                 jobs.push(SweepJob {
                     machine: machine.clone(),
                     traffic: traffic.clone(),

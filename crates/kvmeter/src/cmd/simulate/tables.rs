@@ -6,12 +6,12 @@ use cachesim::validate::Validation;
 use report::format;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 
-use super::sweep::Point;
+use super::sweep::SweepPoint;
 
 const SIMULATED: &str = "Every number is simulated.";
 
 /// A row an outcome.
-pub fn outcomes(points: &[Point], outcomes: &[SimOutcome]) -> Table {
+pub fn outcomes(points: &[SweepPoint], outcomes: &[SimOutcome]) -> Table {
     let mut table = Table::new("Direct cache access");
     let swept = points.first().map(|point| point.at.as_slice()).unwrap_or_default();
     for (key, _) in swept {

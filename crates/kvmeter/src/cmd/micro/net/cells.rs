@@ -11,18 +11,18 @@ use crate::micro_net_args::{Flow, NetFlags, Pingpong};
 const USUAL: (u64, u64) = (1, 1 << 20);
 
 /// The cells in the order in which they are shown.
-pub struct Cells {
+pub struct NetCells {
     pub kind: Kind,
     pub jobs: Vec<NetJob>,
 }
 
-impl Cells {
-    pub fn pingpong(args: &Pingpong) -> anyhow::Result<Cells> {
+impl NetCells {
+    pub fn pingpong(args: &Pingpong) -> anyhow::Result<NetCells> {
         let job = NetJob { kind: Kind::Pingpong, stride: 0, ..usual(&args.net) };
-        Cells::new(&args.net, &job, &[(0, 0)])
+        NetCells::new(&args.net, &job, &[(0, 0)])
     }
 
-    pub fn flow(args: &Flow) -> anyhow::Result<Cells> {
+    pub fn flow(args: &Flow) -> anyhow::Result<NetCells> {
         let rate = args.rate.map(|rate| rate.0);
         let job = NetJob { kind: Kind::Flow, rate, ..usual(&args.net) };
         let touches: Vec<(u64, u64)> = args
@@ -30,10 +30,10 @@ impl Cells {
             .iter()
             .flat_map(|stride| args.reuse.iter().map(move |reuse| (stride.0, reuse.0)))
             .collect();
-        Cells::new(&args.net, &job, &touches)
+        NetCells::new(&args.net, &job, &touches)
     }
 
-    fn new(flags: &NetFlags, usual: &NetJob, touches: &[(u64, u64)]) -> anyhow::Result<Cells> {
+    fn new(flags: &NetFlags, usual: &NetJob, touches: &[(u64, u64)]) -> anyhow::Result<NetCells> {
         let sizes = match &flags.size {
             Some(sizes) => sizes.all(quarters),
             None => quarters(USUAL.0, USUAL.1),
@@ -71,7 +71,7 @@ impl Cells {
                 }
             }
         }
-        Ok(Cells { kind: usual.kind, jobs })
+        Ok(NetCells { kind: usual.kind, jobs })
     }
 
     pub fn name(&self) -> &'static str {

@@ -21,10 +21,10 @@ mod absent {
 
     use micro::net::{Kind, MeasuredCell, Stack};
 
-    use super::super::cells::Cells;
-    use crate::exit::{Outcome, request};
+    use super::super::cells::NetCells;
+    use crate::exit::{ExitOutcome, request};
     use crate::micro_net_args::NetFlags;
-    use crate::show::Show;
+    use crate::output::Output;
 
     fn not_built<T>() -> anyhow::Result<T> {
         Err(request(
@@ -46,15 +46,15 @@ mod absent {
         not_built()
     }
 
-    pub fn guarded_server(_: &Show) -> anyhow::Result<Outcome> {
+    pub fn guarded_server(_: &Output) -> anyhow::Result<ExitOutcome> {
         not_built()
     }
 
-    pub fn inner_client(_: &NetFlags, _: &Cells, _: &Show) -> anyhow::Result<Outcome> {
+    pub fn inner_client(_: &NetFlags, _: &NetCells, _: &Output) -> anyhow::Result<ExitOutcome> {
         not_built()
     }
 
-    pub fn inner_server(_: &str, _: &NetFlags, _: &Show) -> anyhow::Result<Outcome> {
+    pub fn inner_server(_: &str, _: &NetFlags, _: &Output) -> anyhow::Result<ExitOutcome> {
         not_built()
     }
 }

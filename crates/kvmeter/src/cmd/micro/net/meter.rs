@@ -6,7 +6,7 @@ use micro::window::{WindowEdge, WindowReporter};
 use model::Reading;
 
 use super::super::window_reporter;
-use crate::micro_args::Where;
+use crate::micro_args::PlacementFlags;
 
 /// The signals of the probe that concern data movement.
 const SIGNALS: [&str; 8] = [
@@ -29,7 +29,7 @@ pub struct Counters {
 
 impl Counters {
     /// For the end whose phase is the measured window, which it reports if requested.
-    pub fn with_reporter(at: &Where) -> Counters {
+    pub fn with_reporter(at: &PlacementFlags) -> Counters {
         Counters { watch: None, reporter: window_reporter(at) }
     }
 

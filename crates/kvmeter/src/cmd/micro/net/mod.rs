@@ -12,26 +12,26 @@ use std::time::Duration;
 use micro::net::{CellConfig, Client, Kind, MeasuredCell, NetError, NetJob, NoPort, Stack};
 use model::Address;
 
-use self::cells::Cells;
+use self::cells::NetCells;
 use self::meter::Counters;
 use self::server::StartedServer;
 use super::MicroRun;
-use crate::exit::{Outcome, request};
+use crate::exit::{ExitOutcome, request};
 use crate::micro_net_args::{Flow, NetFlags, PORT, Pingpong};
-use crate::show::Show;
+use crate::output::Output;
 
 /// A server answers at once or is not there.
 const CONNECT: Duration = Duration::from_secs(5);
 
-pub fn pingpong(args: &Pingpong, show: &Show) -> anyhow::Result<Outcome> {
-    run(&args.net, &Cells::pingpong(args)?, show)
+pub fn pingpong(args: &Pingpong, show: &Output) -> anyhow::Result<ExitOutcome> {
+    run(&args.net, &NetCells::pingpong(args)?, show)
 }
 
-pub fn flow(args: &Flow, show: &Show) -> anyhow::Result<Outcome> {
-    run(&args.net, &Cells::flow(args)?, show)
+pub fn flow(args: &Flow, show: &Output) -> anyhow::Result<ExitOutcome> {
+    run(&args.net, &NetCells::flow(args)?, show)
 }
 
-fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> {
+fn run(flags: &NetFlags, cells: &NetCells, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(listen) = &flags.listen {
         if flags.alone_for.is_some() {
             // The client that started it may be killed.
@@ -81,7 +81,7 @@ fn run(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> 
     let outcome = session.end(shown.results, &[shown.table], shown.warnings)?;
     match measured.failure {
         Some(error) => Err(error),
-        None if invalid => Ok(Outcome::Invalid),
+        None if invalid => Ok(ExitOutcome::Invalid),
         None => Ok(outcome),
     }
 }

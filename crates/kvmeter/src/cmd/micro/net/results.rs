@@ -8,7 +8,7 @@ use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{Map, Value, json};
 
 use super::super::size;
-use super::cells::Cells;
+use super::cells::NetCells;
 
 const MISSES: &str = "llc.miss_ratio";
 
@@ -20,7 +20,7 @@ pub struct CellResults {
     pub warnings: Vec<String>,
 }
 
-pub fn all(cells: &Cells, measured: &[MeasuredCell]) -> CellResults {
+pub fn all(cells: &NetCells, measured: &[MeasuredCell]) -> CellResults {
     let objects: Vec<Value> = measured.iter().map(object).collect();
     let mut warnings = Vec::new();
     for cell in measured {

@@ -14,10 +14,10 @@ use model::Address;
 
 use super::meter::Counters;
 use super::{address, user_error, verb};
-use crate::exit::{Outcome, request};
+use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::micro_net_args::NetFlags;
-use crate::show::Show;
+use crate::output::Output;
 
 /// Longest output of a server in bytes.
 const MAX_OUTPUT: u64 = 64 << 20;
@@ -29,7 +29,7 @@ const START: Duration = Duration::from_secs(60);
 const END: Duration = Duration::from_secs(5);
 
 /// Serves until Ctrl-C.
-pub fn listen(place: &str, flags: &NetFlags, show: &Show) -> anyhow::Result<Outcome> {
+pub fn listen(place: &str, flags: &NetFlags, show: &Output) -> anyhow::Result<ExitOutcome> {
     serve::<NoPort>(place, flags, None, show)
 }
 
@@ -38,8 +38,8 @@ pub fn serve<P: Port>(
     place: &str,
     flags: &NetFlags,
     port: Option<P>,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     let stop = stop_flag()?;
     let listener = Listener::bind(&address("listen", place)?).map_err(user_error)?;
     let cpus = flags.at.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default();
@@ -48,7 +48,7 @@ pub fn serve<P: Port>(
     let mut say = |error: &NetError| show.note(&format!("a session failed: {error}"));
     let alone = flags.alone_for.map(|span| span.0);
     server.serve(&listener, alone, &mut Counters::default(), &mut say).map_err(user_error)?;
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
 /// A server that was started here. Dropping it ends the server.

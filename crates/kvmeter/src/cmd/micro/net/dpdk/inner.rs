@@ -9,14 +9,14 @@ use anyhow::anyhow;
 use dpdk::{Config, DpdkError, Eal, Port};
 use micro::net::{CellConfig, Client, MeasuredCell, NetJob, NoMeter, Server, Stack};
 
-use super::super::cells::Cells;
+use super::super::cells::NetCells;
 use super::super::meter::Counters;
 use super::super::{CONNECT, address, cell_config, ends, server, user_error};
 use super::outer::RESULT;
-use crate::exit::{Outcome, request};
+use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::micro_net_args::NetFlags;
-use crate::show::Show;
+use crate::output::Output;
 
 /// How an error of the environment begins, whose reasons are in DPDK's own log.
 pub const ENVIRONMENT: &str = "DPDK's environment does not start";
@@ -27,7 +27,7 @@ const PAIR: &str = "both ends of the DPDK cells are threads of one process: the 
                     counters of either cover both";
 
 /// A server with a port.
-pub fn inner_server(place: &str, flags: &NetFlags, show: &Show) -> anyhow::Result<Outcome> {
+pub fn inner_server(place: &str, flags: &NetFlags, show: &Output) -> anyhow::Result<ExitOutcome> {
     micro::net::end_with_parent();
     let name = flags
         .port
@@ -39,7 +39,11 @@ pub fn inner_server(place: &str, flags: &NetFlags, show: &Show) -> anyhow::Resul
 }
 
 /// Measures the cells, and prints the results as one line.
-pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Result<Outcome> {
+pub fn inner_client(
+    flags: &NetFlags,
+    cells: &NetCells,
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     micro::net::end_with_parent();
     let stop = stop_flag()?;
     // Before the environment pins this thread.
@@ -76,7 +80,7 @@ pub fn inner_client(flags: &NetFlags, cells: &Cells, show: &Show) -> anyhow::Res
     };
     // On a line of its own, whatever DPDK wrote before.
     show.print(&format!("\n{RESULT}{}", serde_json::to_string(&measured)?))?;
-    Ok(Outcome::Done)
+    Ok(ExitOutcome::Done)
 }
 
 fn all(

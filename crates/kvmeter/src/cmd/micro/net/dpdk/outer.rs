@@ -10,10 +10,10 @@ use micro::net::{Kind, MeasuredCell, NetError, Stack};
 
 use super::super::server::{StartedServer, lines, text};
 use super::inner::ENVIRONMENT;
-use crate::exit::{Outcome, request};
+use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::micro_net_args::NetFlags;
-use crate::show::Show;
+use crate::output::Output;
 
 /// The prefix of the inner process's result on standard output.
 pub const RESULT: &str = "kvmeter-result ";
@@ -59,7 +59,7 @@ pub fn guarded_client(
         more.push(format!("--inner-connect={}", started.address));
         server = Some(started);
     }
-    let inner = Inner::start(&more)?;
+    let inner = DpdkChild::start(&more)?;
     let outcome = inner.end(stop, &mut |_| Ok(()));
     drop(server);
     let result = outcome?.context("the process with DPDK's environment ended without a result")?;
@@ -67,24 +67,26 @@ pub fn guarded_client(
 }
 
 /// Runs a server with a port until it is stopped, and passes on its output.
-pub fn guarded_server(show: &Show) -> anyhow::Result<Outcome> {
+pub fn guarded_server(show: &Output) -> anyhow::Result<ExitOutcome> {
     let stop = stop_flag()?;
-    let inner = Inner::start(&[])?;
+    let inner = DpdkChild::start(&[])?;
     let code = inner.end(&stop, &mut |line| show.print(line));
     match code {
-        Err(error) if stop.load(Ordering::Relaxed) && error.is::<NetError>() => Ok(Outcome::Done),
+        Err(error) if stop.load(Ordering::Relaxed) && error.is::<NetError>() => {
+            Ok(ExitOutcome::Done)
+        }
         Err(error) => Err(error),
-        Ok(_) => Ok(Outcome::Done),
+        Ok(_) => Ok(ExitOutcome::Done),
     }
 }
 
 /// This command in a process with DPDK's environment. Dropping it ends the process.
-struct Inner {
+struct DpdkChild {
     child: Child,
 }
 
-impl Inner {
-    fn start(more: &[String]) -> anyhow::Result<Inner> {
+impl DpdkChild {
+    fn start(more: &[String]) -> anyhow::Result<DpdkChild> {
         let program = std::env::current_exe().context("kvmeter does not find itself")?;
         let child = Command::new(program)
             .args(std::env::args_os().skip(1))
@@ -95,7 +97,7 @@ impl Inner {
             .stderr(Stdio::piped())
             .spawn()
             .context("the process for DPDK's environment cannot be started")?;
-        Ok(Inner { child })
+        Ok(DpdkChild { child })
     }
 
     /// Waits for its end and returns its result, if any. Other lines go to `on_line`.
@@ -145,7 +147,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for DpdkChild {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();

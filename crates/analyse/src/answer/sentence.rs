@@ -1,4 +1,4 @@
-//! The sentence that answers a question, from what was found.
+//! The sentence that answers a question.
 
 use super::{
     Answer, AnswerKind, Confidence, FactorEffects, FrontCell, GraduatedLoad, JudgedSize, MetricInfo,
@@ -7,27 +7,29 @@ use crate::compare::{Verdict, WorkDifference};
 use crate::effect::{EffectScale, EffectSize, Interaction, MainEffect};
 use crate::interval::{Interval, NoInterval};
 
-/// More levels than this in one sentence are not read.
+/// The most levels in one sentence.
 const MOST_LEVELS: usize = 6;
 const MOST_CELLS: usize = 4;
 
 /// Writes the verdict and its confidence; `family` is how many comparisons were corrected
 /// together.
-pub(super) fn put(answer: &mut Answer, family: usize) {
-    let (sentence, confidence) = match &answer.found {
+pub(super) fn write_verdict(answer: &mut Answer, family: usize) {
+    let (sentence, confidence) = match &answer.kind {
         AnswerKind::Effects { of, interactions } => {
-            let both = pairs(interactions).into_iter().map(|pair| together(&pair, unit_of(of)));
+            let both = by_factors(interactions)
+                .into_iter()
+                .map(|pair| interaction_sentence(&pair, unit_of(of)));
             let parts: Vec<String> = of.iter().map(effects).chain(both).collect();
             (parts.join("; "), of_comparisons(answer))
         }
         AnswerKind::Front { metrics, cells, other_work } => {
             let (sentence, confidence) = front(metrics, cells);
-            (format!("{sentence}{}", differed(other_work)), confidence)
+            (format!("{sentence}{}", work_note(other_work)), confidence)
         }
         AnswerKind::Graduated { power, loads, .. } => graduated(power, loads),
         AnswerKind::Nothing => (format!("Not answered: {}", answer.verdict), Confidence::NoData),
     };
-    let corrected = match (&answer.found, family) {
+    let corrected = match (&answer.kind, family) {
         (AnswerKind::Effects { .. }, 2..) => {
             format!("; p after Holm's correction for all {family} comparisons of the study")
         }
@@ -35,7 +37,7 @@ pub(super) fn put(answer: &mut Answer, family: usize) {
     };
     let mut sentence = sentence;
     if let Some(first) = sentence.get(..1).map(str::to_uppercase) {
-        // A metric's name keeps its own spelling.
+        // A metric's name is not capitalised.
         if sentence.starts_with("against ") || sentence.starts_with("no ") {
             sentence.replace_range(..1, &first);
         }
@@ -44,10 +46,11 @@ pub(super) fn put(answer: &mut Answer, family: usize) {
     answer.confidence = confidence;
 }
 
-/// Of the least sure difference that is called; where none is, whether there was data.
+/// From the least sure significant difference; without one, whether there was data.
 fn of_comparisons(answer: &Answer) -> Confidence {
-    let verdicts = answer.found.verdicts();
-    let called = answer.found.corrected().into_iter().filter(|p| *p < super::judged::CALLED_BELOW);
+    let verdicts = answer.kind.verdicts();
+    let called =
+        answer.kind.corrected().into_iter().filter(|p| *p < super::confidence::SIGNIFICANCE);
     match called.reduce(f64::max) {
         Some(p) => Confidence::of_p(p),
         None if verdicts.iter().all(|v| *v == Verdict::NotEnoughData) => Confidence::NoData,
@@ -61,32 +64,32 @@ fn effects(effects: &FactorEffects) -> String {
     let from = &first.of.from;
     let unit = &metric.unit;
     let name = format!("{}{}", metric.name, kind(metric));
-    let told: Vec<String> =
-        levels.iter().take(MOST_LEVELS).map(|level| level_words(level, unit)).collect();
+    let parts: Vec<String> =
+        levels.iter().take(MOST_LEVELS).map(|level| level_text(level, unit)).collect();
     let more = match levels.len() {
         n if n > MOST_LEVELS => format!(", and {} more levels", n - MOST_LEVELS),
         _ => String::new(),
     };
     format!(
         "against {factor} = {from}, {name} is {}{more}{}{}",
-        told.join(", "),
-        over(&first.of),
-        differed(&effects.other_work)
+        parts.join(", "),
+        averaged_over(&first.of),
+        work_note(&effects.other_work)
     )
 }
 
-/// Figures of different work stand beside each other.
-fn differed(work: &[WorkDifference]) -> String {
-    let told: Vec<String> = work.iter().map(WorkDifference::to_string).collect();
-    if told.is_empty() {
+/// Notes that the compared cells did different work.
+fn work_note(work: &[WorkDifference]) -> String {
+    let parts: Vec<String> = work.iter().map(WorkDifference::to_string).collect();
+    if parts.is_empty() {
         String::new()
     } else {
-        format!("; the work differed: {}", told.join(", "))
+        format!("; the work differed: {}", parts.join(", "))
     }
 }
 
 /// `20 % higher with on (95 % +18 % to +22 %, p < 0.001)`.
-fn level_words(level: &JudgedSize<MainEffect>, unit: &str) -> String {
+fn level_text(level: &JudgedSize<MainEffect>, unit: &str) -> String {
     let (size, to) = (&level.of.size, &level.of.to);
     match (&level.verdict, &size.interval) {
         (Verdict::NotEnoughData, Err(why)) => {
@@ -106,7 +109,7 @@ fn evidence<T: super::Judgeable>(level: &JudgedSize<T>, unit: &str) -> String {
     let size = level.of.size();
     let interval = match &size.interval {
         Ok(interval) => {
-            let end = |value: f64| end(told(size), value, unit);
+            let end = |value: f64| end(size_format(size), value, unit);
             format!("95 % {} to {}", end(interval.low), end(interval.high))
         }
         Err(why) => why.to_string(),
@@ -117,7 +120,7 @@ fn evidence<T: super::Judgeable>(level: &JudgedSize<T>, unit: &str) -> String {
     }
 }
 
-fn over(effect: &MainEffect) -> String {
+fn averaged_over(effect: &MainEffect) -> String {
     let names: Vec<&str> = effect.simple.first().map_or(Vec::new(), |first| {
         let varies = |name: &&String| {
             effect.simple.iter().any(|one| one.at.get(*name) != first.at.get(*name))
@@ -136,28 +139,34 @@ fn unit_of(effects: &[FactorEffects]) -> &str {
 }
 
 /// The interactions of each pair of factors.
-fn pairs(interactions: &[JudgedSize<Interaction>]) -> Vec<Vec<&JudgedSize<Interaction>>> {
+fn by_factors(interactions: &[JudgedSize<Interaction>]) -> Vec<Vec<&JudgedSize<Interaction>>> {
     let mut pairs: Vec<Vec<&JudgedSize<Interaction>>> = Vec::new();
-    for found in interactions {
+    for interaction in interactions {
         match pairs.last_mut() {
-            Some(pair) if pair[0].of.factors == found.of.factors => pair.push(found),
-            _ => pairs.push(vec![found]),
+            Some(pair) if pair[0].of.factors == interaction.of.factors => pair.push(interaction),
+            _ => pairs.push(vec![interaction]),
         }
     }
     pairs
 }
 
-fn together(interactions: &[&JudgedSize<Interaction>], unit: &str) -> String {
-    let Some([first, second]) = interactions.first().map(|found| &found.of.factors) else {
+fn interaction_sentence(interactions: &[&JudgedSize<Interaction>], unit: &str) -> String {
+    let Some([first, second]) = interactions.first().map(|interaction| &interaction.of.factors)
+    else {
         return String::new();
     };
     let called: Vec<&JudgedSize<Interaction>> = interactions
         .iter()
         .copied()
-        .filter(|found| !matches!(found.verdict, Verdict::NoDifference | Verdict::NotEnoughData))
+        .filter(|interaction| {
+            !matches!(interaction.verdict, Verdict::NoDifference | Verdict::NotEnoughData)
+        })
         .collect();
     if called.is_empty() {
-        return match interactions.iter().all(|found| found.verdict == Verdict::NotEnoughData) {
+        return match interactions
+            .iter()
+            .all(|interaction| interaction.verdict == Verdict::NotEnoughData)
+        {
             true => format!(
                 "whether {first} and {second} change each other's effect cannot be told: one \
                  value has no interval"
@@ -167,24 +176,24 @@ fn together(interactions: &[&JudgedSize<Interaction>], unit: &str) -> String {
             }
         };
     }
-    let told: Vec<String> = called
+    let parts: Vec<String> = called
         .iter()
         .take(MOST_LEVELS)
-        .map(|found| {
-            let times = match found.of.size.scale {
-                EffectScale::Ratio => format!("{} times", number(found.of.size.value)),
-                EffectScale::Difference => end(SizeFormat::Amount, found.of.size.value, unit),
+        .map(|interaction| {
+            let times = match interaction.of.size.scale {
+                EffectScale::Ratio => format!("{} times", number(interaction.of.size.value)),
+                EffectScale::Difference => end(SizeFormat::Amount, interaction.of.size.value, unit),
             };
             format!(
                 "with {second} = {} the effect of {first} = {} is {times} that with {} ({})",
-                found.of.second.1,
-                found.of.first.1,
-                found.of.second.0,
-                evidence(found, unit)
+                interaction.of.second.1,
+                interaction.of.first.1,
+                interaction.of.second.0,
+                evidence(interaction, unit)
             )
         })
         .collect();
-    told.join(", ")
+    parts.join(", ")
 }
 
 fn front(metrics: &[String], cells: &[FrontCell]) -> (String, Confidence) {
@@ -250,17 +259,17 @@ fn graduated(power: &MetricInfo, loads: &[GraduatedLoad]) -> (String, Confidence
         }
         words
     };
-    let mut told: Vec<String> = loads.iter().take(MOST_CELLS).map(one).collect();
+    let mut parts: Vec<String> = loads.iter().take(MOST_CELLS).map(one).collect();
     if loads.len() > MOST_CELLS {
-        told.push(format!("{} more", loads.len() - MOST_CELLS));
+        parts.push(format!("{} more", loads.len() - MOST_CELLS));
     }
-    // The widest says how sure all of it is.
+    // The widest interval decides the confidence.
     let widths = loads.iter().map(|load| {
         let interval = load.overall_interval.as_ref().ok()?;
         Some((interval.high - interval.low) / 2.0 / load.figures.overall_ops_per_joule)
     });
     let widest = widths.reduce(|a, b| Some(a?.max(b?))).flatten();
-    (told.join("; "), widest.map_or(Confidence::NoData, Confidence::of_width))
+    (parts.join("; "), widest.map_or(Confidence::NoData, Confidence::of_width))
 }
 
 fn between(interval: &Result<Interval, NoInterval>) -> String {
@@ -270,7 +279,7 @@ fn between(interval: &Result<Interval, NoInterval>) -> String {
     }
 }
 
-/// ` (modelled)`; nothing of what was measured.
+/// ` (modelled)`; empty for a measured metric.
 fn kind(metric: &MetricInfo) -> String {
     match metric.provenance {
         Some((_, origin)) if origin != model::Origin::Measured => {
@@ -288,7 +297,7 @@ fn listed(words: &[&str]) -> String {
     }
 }
 
-/// How a size and its interval are told: a quotient far from 1 is no percentage.
+/// How a size and its interval are written: a quotient far from 1 is not a percentage.
 #[derive(Clone, Copy)]
 enum SizeFormat {
     Percent,
@@ -296,7 +305,7 @@ enum SizeFormat {
     Amount,
 }
 
-fn told(size: &EffectSize) -> SizeFormat {
+fn size_format(size: &EffectSize) -> SizeFormat {
     let ends = size.interval.as_ref().map_or([size.value; 2], |i| [i.low, i.high]);
     let far = |ratio: f64| !(0.1..2.0).contains(&ratio);
     match size.scale {
@@ -309,7 +318,7 @@ fn told(size: &EffectSize) -> SizeFormat {
 /// `12.3 % higher`, `2.31 times as high`, `0.12 W lower`.
 fn change(size: &EffectSize, unit: &str) -> String {
     let way = |up: bool| if up { "higher" } else { "lower" };
-    match told(size) {
+    match size_format(size) {
         SizeFormat::Times => format!("{} times as high", number(size.value)),
         SizeFormat::Percent => {
             let change = size.value - 1.0;
@@ -322,9 +331,9 @@ fn change(size: &EffectSize, unit: &str) -> String {
 }
 
 /// An end of an interval: `+8.1 %`, `2.1`, `-0.3 W`.
-fn end(told: SizeFormat, value: f64, unit: &str) -> String {
+fn end(format: SizeFormat, value: f64, unit: &str) -> String {
     let sign = |value: f64| if value < 0.0 { "-" } else { "+" };
-    match told {
+    match format {
         SizeFormat::Times => number(value),
         SizeFormat::Percent => format!("{}{}", sign(value - 1.0), percent((value - 1.0).abs())),
         SizeFormat::Amount => format!("{}{}", sign(value), amount(value.abs(), unit)),
@@ -352,7 +361,7 @@ fn probability(p: f64) -> String {
     }
 }
 
-/// Three digits, without an exponent as far as people read it.
+/// Three digits, without an exponent in the usual range.
 fn number(value: f64) -> String {
     let size = value.abs();
     match size {
@@ -370,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_as_people_read_them() {
+    fn numbers_are_rounded_to_three_digits() {
         for (value, text) in [
             (0.0, "0"),
             (1.234, "1.23"),

@@ -1,13 +1,13 @@
-//! Whether the tables of a file are tables. A view or a computed column of that name would be
-//! read as one, and gives as many rows and bytes as whoever wrote it wants.
+//! Whether the tables of a file are tables. A view or a computed column could produce unbounded
+//! rows and bytes when it is read.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::error::Error;
+use crate::error::RecordError;
 
-/// What is read and written.
+/// The tables of the schema.
 const TABLES: [&str; 17] = [
     "design",
     "execution",
@@ -28,11 +28,11 @@ const TABLES: [&str; 17] = [
     "stream",
 ];
 
-/// Refuses what is no table of its own rows; where it will be written to (`changed`), triggers
-/// too, which would write what nobody asked for.
-pub(crate) fn check(path: &Path, sql: &Connection, changed: bool) -> Result<(), Error> {
-    let failed = |error| Error::sqlite(path, error);
-    let damaged = |detail| Error::Damaged { path: path.to_owned(), detail };
+/// Refuses views, virtual tables and computed columns; where the file will be written to
+/// (`changed`), also triggers.
+pub(crate) fn check(path: &Path, sql: &Connection, changed: bool) -> Result<(), RecordError> {
+    let failed = |error| RecordError::sqlite(path, error);
+    let damaged = |detail| RecordError::Damaged { path: path.to_owned(), detail };
     let mut objects =
         sql.prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_master").map_err(failed)?;
     let mut rows = objects.query([]).map_err(failed)?;
@@ -57,7 +57,7 @@ pub(crate) fn check(path: &Path, sql: &Connection, changed: bool) -> Result<(), 
             )
             .map_err(failed)?;
         if computed > 0 {
-            return Err(damaged(format!("columns of `{name}` are computed and not kept")));
+            return Err(damaged(format!("columns of `{name}` are computed and not stored")));
         }
     }
     Ok(())

@@ -2,10 +2,10 @@ use std::fmt;
 
 use model::Op;
 
-/// What was asked where a latency was taken: one kind of operation, or whatever came.
+/// Which operations a latency distribution covers: one kind, or any.
 ///
-/// The client knows each request's kind. Inside an unmodified server only bytes go by, so its
-/// latencies are of any request.
+/// The client knows each request's kind. An unmodified server is observed as bytes only, so its
+/// latencies cover any request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LatencyScope {
     One(Op),
@@ -15,7 +15,7 @@ pub enum LatencyScope {
 impl LatencyScope {
     const ANY: &'static str = "any";
 
-    /// The operation's name, or `any`: what stands in the column `operation`.
+    /// The operation's name, or `any`, as in the column `operation`.
     pub const fn name(self) -> &'static str {
         match self {
             LatencyScope::One(op) => op.name(),
@@ -23,7 +23,7 @@ impl LatencyScope {
         }
     }
 
-    /// Reads what [`Asked::name`] writes.
+    /// Reads what [`LatencyScope::name`] writes.
     pub fn from_name(name: &str) -> Option<LatencyScope> {
         if name == LatencyScope::ANY {
             Some(LatencyScope::Any)
@@ -58,9 +58,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_reads_back() {
-        for asked in Op::ALL.map(LatencyScope::One).into_iter().chain([LatencyScope::Any]) {
-            assert_eq!(LatencyScope::from_name(asked.name()), Some(asked));
+    fn names_round_trip() {
+        for scope in Op::ALL.map(LatencyScope::One).into_iter().chain([LatencyScope::Any]) {
+            assert_eq!(LatencyScope::from_name(scope.name()), Some(scope));
         }
         assert_eq!(LatencyScope::from_name("anything"), None);
     }

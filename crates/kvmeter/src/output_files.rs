@@ -1,4 +1,4 @@
-//! Where results go when nobody says.
+//! Default paths of results, and writing of output files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,23 +9,23 @@ use crate::exit::request;
 /// Results of studies, relative to where kvmeter runs.
 const STUDIES: &str = "results";
 
-/// Where a study's results go, and its page: where that was asked for; else the newest file of the
-/// study, if it is resumed, or a new one, and the page beside it.
-pub fn places(args: &Run, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
+/// The paths of a study's results and page: as given; else the newest file of the study if it is
+/// resumed, or a new one, and the page next to it.
+pub fn output_paths(args: &Run, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
     let out = match &args.out {
         Some(out) => out.clone(),
         None if args.resume => newest_of(name).ok_or_else(|| {
             request(format!("there is no results file of `{name}` to resume; name it with --out"))
         })?,
-        None => for_study(name),
+        None => study_results(name),
     };
-    let html = args.html.clone().unwrap_or_else(|| beside(&out, "html"));
+    let html = args.html.clone().unwrap_or_else(|| sibling(&out, "html"));
     check_output("--html", &html, &[Path::new(&args.study), &out])?;
     Ok((out, html))
 }
 
 /// A new results file for a study, named by its start.
-fn for_study(name: &str) -> PathBuf {
+fn study_results(name: &str) -> PathBuf {
     let stamp: String = study::now().chars().filter(char::is_ascii_alphanumeric).collect();
     let path = |more: &str| Path::new(STUDIES).join(format!("{name}-{stamp}{more}.sqlite"));
     let more = (2..).map(|n| format!("-{n}"));
@@ -37,26 +37,26 @@ fn for_study(name: &str) -> PathBuf {
 /// The newest results file of a study, to resume.
 fn newest_of(name: &str) -> Option<PathBuf> {
     let prefix = format!("{name}-");
-    let found = std::fs::read_dir(STUDIES).ok()?.flatten().filter(|entry| {
+    let files = std::fs::read_dir(STUDIES).ok()?.flatten().filter(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // The stamp sorts as time; a longer study name that begins alike has more in between.
+        // Stamps sort by time; a study with a longer name of the same prefix does not match.
         name.strip_prefix(&prefix)
             .and_then(|rest| rest.strip_suffix(".sqlite"))
             .is_some_and(|stamp| stamp.starts_with(|c: char| c.is_ascii_digit()))
     });
-    found.map(|entry| entry.path()).max()
+    files.map(|entry| entry.path()).max()
 }
 
-/// Where `bench` keeps what nobody gave a place: `$XDG_STATE_HOME/kvmeter/bench.sqlite`.
-pub fn for_bench() -> Option<PathBuf> {
+/// The default results file of `bench`: `$XDG_STATE_HOME/kvmeter/bench.sqlite`.
+pub fn bench_results() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
     Some(state.join("kvmeter").join("bench.sqlite"))
 }
 
-/// A path beside a results file, with another ending and never the same.
-pub fn beside(results: &Path, ending: &str) -> PathBuf {
+/// A path next to a results file with another extension, never the same.
+pub fn sibling(results: &Path, ending: &str) -> PathBuf {
     match results.extension().is_some_and(|ending| ending == "sqlite") {
         true => results.with_extension(ending),
         false => {
@@ -68,8 +68,8 @@ pub fn beside(results: &Path, ending: &str) -> PathBuf {
     }
 }
 
-/// Refuses a place for a page or an export that would be the end of something else: a
-/// directory, a results file, or one of `inputs`.
+/// Refuses an output path that would overwrite something else: a directory, a database, or one of
+/// `inputs`.
 pub fn check_output(flag: &str, path: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
     let no = |why: &str| Err(request(format!("{flag} {}: {why}", path.display())));
     if path.is_dir() {
@@ -88,16 +88,16 @@ pub fn check_output(flag: &str, path: &Path, inputs: &[&Path]) -> anyhow::Result
     Ok(())
 }
 
-/// Makes the directory that a file is to lie in.
-pub fn make_room_for(file: &Path) -> std::io::Result<()> {
+/// Creates the directory of a file.
+pub fn create_parent(file: &Path) -> std::io::Result<()> {
     match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => std::fs::create_dir_all(parent),
         _ => Ok(()),
     }
 }
 
-/// Writes a file in one step and makes the directory that it lies in.
+/// Writes a file atomically, and creates its directory.
 pub fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
-    make_room_for(path).map_err(|error| request(format!("{}: {error}", path.display())))?;
+    create_parent(path).map_err(|error| request(format!("{}: {error}", path.display())))?;
     safe_file::replace(path, text).map_err(|error| request(error.to_string()))
 }

@@ -3,12 +3,12 @@ use std::fmt;
 use crate::compare::{BetterDirection, Verdict};
 use crate::effect::{EffectSize, Interaction, MainEffect};
 
-/// Differences are called at this corrected p.
-pub(super) const CALLED_BELOW: f64 = 0.05;
+/// A difference is significant below this corrected p.
+pub(super) const SIGNIFICANCE: f64 = 0.05;
 const GOOD_BELOW: f64 = 0.01;
 const HIGH_BELOW: f64 = 0.001;
 
-/// What has a size that can be judged.
+/// A comparison with an effect size.
 pub trait Judgeable {
     fn size(&self) -> &EffectSize;
 }
@@ -52,7 +52,7 @@ impl<T: Judgeable> JudgedSize<T> {
         let p = corrected.next().unwrap_or(1.0);
         self.corrected = Some(p);
         let more = size.value > size.scale.no_effect();
-        self.verdict = match (p < CALLED_BELOW, wish, more) {
+        self.verdict = match (p < SIGNIFICANCE, wish, more) {
             (false, ..) => Verdict::NoDifference,
             (true, BetterDirection::More, true) | (true, BetterDirection::Less, false) => {
                 Verdict::Better
@@ -65,12 +65,12 @@ impl<T: Judgeable> JudgedSize<T> {
     }
 }
 
-/// How sure a verdict is, in a word.
+/// How sure a verdict is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// There is no interval, so nothing is said.
+    /// There is no interval, so there is no verdict.
     NoData,
-    /// No difference was shown; that is not to say that there is none.
+    /// No difference was shown, which does not prove that there is none.
     NotShown,
     /// Corrected p below 0.05; for a front, every member in half of the resamples; for a
     /// graduated load, known to 10 %.
@@ -82,17 +82,17 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// Of the least sure among the differences that are called.
+    /// From the largest p among the significant differences.
     pub(super) fn of_p(corrected: f64) -> Confidence {
         match corrected {
             p if p < HIGH_BELOW => Confidence::High,
             p if p < GOOD_BELOW => Confidence::Good,
-            p if p < CALLED_BELOW => Confidence::Fair,
+            p if p < SIGNIFICANCE => Confidence::Fair,
             _ => Confidence::NotShown,
         }
     }
 
-    /// Of the half of a 95 % interval, as a share of the value.
+    /// From half the width of a 95 % interval, as a share of the value.
     pub(super) fn of_width(width: f64) -> Confidence {
         match width {
             w if w <= 0.01 => Confidence::High,

@@ -1,4 +1,4 @@
-//! Space on the disk of a results file that is kept for what a run will write there.
+//! Disk space that is reserved for the results of a run.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,29 +7,29 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 
-/// Blocks of the disk that nobody else gets until they are given back. They belong to a file
-/// without a name, so that they are free again however the process ends.
+/// Reserved blocks. They belong to an unnamed file, so that they are freed however the process
+/// ends.
 #[derive(Debug)]
 pub(crate) struct DiskReserve {
     _blocks: File,
 }
 
-/// Where a file system cannot set blocks aside, so much is written at once.
-const PIECE: usize = 64 << 10;
+/// Bytes that are written at once where a file system cannot preallocate.
+const CHUNK: usize = 64 << 10;
 
 impl DiskReserve {
     /// On the disk of `results`, whose folder must be there.
     pub fn take(results: &Path, bytes: u64) -> io::Result<DiskReserve> {
-        // The journal lies beside the file itself, not beside a link to it.
+        // The journal is written next to the file itself, not next to a link to it.
         let real = results.canonicalize().unwrap_or_else(|_| results.to_owned());
         let folder = real.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut blocks = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
-        set_aside(&mut blocks, bytes)?;
+        allocate(&mut blocks, bytes)?;
         Ok(DiskReserve { _blocks: blocks })
     }
 }
 
-fn set_aside(file: &mut File, bytes: u64) -> io::Result<()> {
+fn allocate(file: &mut File, bytes: u64) -> io::Result<()> {
     let length = i64::try_from(bytes).map_err(io::Error::other)?;
     loop {
         match fallocate(&*file, FallocateFlags::empty(), 0, length) {
@@ -41,7 +41,7 @@ fn set_aside(file: &mut File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Writes what a file system that compresses cannot make smaller.
+/// Writes incompressible bytes, for file systems that compress.
 fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
     let mut noise = 0x9e37_79b9_7f4a_7c15_u64;
     let mut left = bytes;
@@ -52,14 +52,14 @@ fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
             noise ^= noise << 17;
             noise.to_le_bytes()
         })
-        .take(PIECE / 8)
+        .take(CHUNK / 8)
         .flatten()
         .collect();
         let length = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         file.write_all(&piece[..length])?;
         left -= length as u64;
     }
-    // Only then does a file system that allocates late know that there is no room.
+    // A file system that allocates late reports a lack of space only now.
     file.sync_data()
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn what_is_set_aside_has_blocks_and_no_name() {
+    fn reserved_blocks_belong_to_an_unnamed_file() {
         let folder = tempfile::tempdir().unwrap();
         let reserve = DiskReserve::take(&folder.path().join("results.sqlite"), 300_000).unwrap();
         assert!(reserve._blocks.metadata().unwrap().blocks() * 512 >= 300_000);
@@ -77,11 +77,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_that_cannot_set_blocks_aside_is_written_to() {
+    fn fill_allocates_blocks() {
         let folder = tempfile::tempdir().unwrap();
         let mut file = tempfile::tempfile_in(folder.path()).unwrap();
         fill(&mut file, 100_001).unwrap();
-        let found = file.metadata().unwrap();
-        assert!(found.len() == 100_001 && found.blocks() * 512 >= 100_001, "{found:?}");
+        let metadata = file.metadata().unwrap();
+        assert!(metadata.len() == 100_001 && metadata.blocks() * 512 >= 100_001, "{metadata:?}");
     }
 }

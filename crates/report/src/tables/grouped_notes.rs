@@ -1,20 +1,20 @@
-//! Notes of many rows, each once.
+//! Notes of many rows, grouped.
 
 use std::collections::HashMap;
 
 use super::DifferenceRow;
 
-/// So many rows or runs are named.
-pub(super) const NAMED: usize = 3;
+/// The most rows or runs that are named.
+pub(super) const MAX_NAMED: usize = 3;
 
-/// Each distinct note once, with the rows that it is about. Notes that differ in numbers alone
-/// are one, with the least and the greatest number: `1.0 to 2.3 degrees of freedom`.
+/// Each distinct note once, with its rows. Notes that differ only in numbers are merged, with the
+/// least and the greatest number: `1.0 to 2.3 degrees of freedom`.
 pub fn notes(rows: &[DifferenceRow]) -> Vec<String> {
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut all: Vec<(Sentence, Vec<&str>)> = Vec::new();
+    let mut all: Vec<(NumberedSentence, Vec<&str>)> = Vec::new();
     for row in rows {
         let Some(note) = &row.note else { continue };
-        let sentence = Sentence::of(note);
+        let sentence = NumberedSentence::of(note);
         let place = *places.entry(sentence.shape()).or_insert(all.len());
         match all.get_mut(place) {
             Some((known, named)) => {
@@ -24,19 +24,19 @@ pub fn notes(rows: &[DifferenceRow]) -> Vec<String> {
             None => all.push((sentence, vec![&row.what])),
         }
     }
-    let told = |(sentence, named): &(Sentence, Vec<&str>)| {
+    let text_of = |(sentence, named): &(NumberedSentence, Vec<&str>)| {
         format!("{}: {}", subjects(named, rows.len()), sentence.written())
     };
-    all.iter().map(told).collect()
+    all.iter().map(text_of).collect()
 }
 
-/// The rows in few words.
+/// The names of the first rows, and how many more.
 fn subjects(named: &[&str], of: usize) -> String {
     if named.len() == of && of > 1 {
         return "all rows".to_owned();
     }
-    let first = named[..named.len().min(NAMED)].join("; ");
-    match named.len().saturating_sub(NAMED) {
+    let first = named[..named.len().min(MAX_NAMED)].join("; ");
+    match named.len().saturating_sub(MAX_NAMED) {
         0 => first,
         more => format!("{first} and {more} more"),
     }
@@ -44,30 +44,29 @@ fn subjects(named: &[&str], of: usize) -> String {
 
 /// A sentence with its numbers left out.
 pub(crate) fn shape(text: &str) -> String {
-    Sentence::of(text).shape().replace('\u{0}', "…")
+    NumberedSentence::of(text).shape().replace('\u{0}', "…")
 }
 
 /// A sentence whose numbers may be ranges.
-pub(super) struct Sentence {
-    words: Vec<Word>,
+pub(super) struct NumberedSentence {
+    words: Vec<SentenceWord>,
 }
 
-struct Word {
+struct SentenceWord {
     text: String,
-    /// Where it is a number: the least and the greatest that stood there, and how the greatest
-    /// was written.
+    /// For a number: the least and the greatest value, and the text of the greatest.
     range: Option<(f64, f64)>,
     greatest: String,
 }
 
-impl Sentence {
-    pub fn of(text: &str) -> Sentence {
-        Sentence { words: text.split(' ').map(Word::of).collect() }
+impl NumberedSentence {
+    pub fn of(text: &str) -> NumberedSentence {
+        NumberedSentence { words: text.split(' ').map(SentenceWord::of).collect() }
     }
 
-    /// What sentences that differ in numbers alone have in common.
+    /// The sentence without its numbers, as a key.
     pub fn shape(&self) -> String {
-        let part = |word: &Word| match word.range {
+        let part = |word: &SentenceWord| match word.range {
             Some(_) => format!("\u{0}{}", word.end()),
             None => word.text.clone(),
         };
@@ -75,30 +74,30 @@ impl Sentence {
     }
 
     /// `other` has the same shape.
-    pub fn widen(&mut self, other: &Sentence) {
+    pub fn widen(&mut self, other: &NumberedSentence) {
         for (known, word) in self.words.iter_mut().zip(&other.words) {
             known.widen(word);
         }
     }
 
     pub fn written(&self) -> String {
-        self.words.iter().map(Word::written).collect::<Vec<_>>().join(" ")
+        self.words.iter().map(SentenceWord::written).collect::<Vec<_>>().join(" ")
     }
 }
 
-impl Word {
+impl SentenceWord {
     fn of(text: &str) -> Self {
         let number = text.trim_end_matches([',', ';', '.']).parse::<f64>().ok();
         let range = number.filter(|number| number.is_finite()).map(|number| (number, number));
-        Word { text: text.to_owned(), range, greatest: text.to_owned() }
+        SentenceWord { text: text.to_owned(), range, greatest: text.to_owned() }
     }
 
-    /// What is not the number: a comma, or nothing.
+    /// The punctuation after a number.
     fn end(&self) -> &str {
         &self.text[self.text.trim_end_matches([',', ';', '.']).len()..]
     }
 
-    fn widen(&mut self, other: &Word) {
+    fn widen(&mut self, other: &SentenceWord) {
         let (Some((low, high)), Some((value, _))) = (&mut self.range, other.range) else { return };
         if value < *low {
             *low = value;
@@ -124,7 +123,7 @@ mod tests {
     use model::Unit;
 
     use super::*;
-    use crate::Verdict;
+    use crate::RowVerdict;
 
     fn row(what: &str, note: Option<&str>) -> DifferenceRow {
         DifferenceRow {
@@ -135,7 +134,7 @@ mod tests {
             ratio: None,
             low: None,
             high: None,
-            verdict: Verdict::NotEnoughData,
+            verdict: RowVerdict::NotEnoughData,
             note: note.map(str::to_owned),
             n_a: 1,
             n_b: 1,
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_note_of_all_rows() {
+    fn notes_of_all_rows_are_merged() {
         let between = |df: &str| format!("Welch's t on logarithms, {df} degrees of freedom");
         let (a, b, c) = (between("4.0"), between("1.2"), between("11.9"));
         let rows = [row("a", Some(&a)), row("b", Some(&b)), row("c", Some(&c))];
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_other_notes() {
+    fn notes_of_different_words_are_separate() {
         let few = "30 samples are too few for p99;";
         let rows = [
             row("a p99", Some(few)),
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_keeps_what_stands_behind_it() {
+    fn a_number_keeps_its_punctuation() {
         let rows = [row("a", Some("got 3, not 4")), row("b", Some("got 2, not 4"))];
         assert_eq!(notes(&rows), ["all rows: got 2 to 3, not 4"]);
     }

@@ -1,29 +1,29 @@
-//! What is shown of runs that are too many to be listed one by one: their cells.
+//! Limits of reports of many runs, which are shown by cell.
 
 use std::collections::BTreeSet;
 
 use record::{Execution, ReadExtent, Run};
 
-/// Up to so many runs have a row each in tables; of more, each cell has one.
+/// The most runs with a row each in tables; of more, each cell has one.
 pub const LISTED: usize = 100;
-/// Up to so many runs have all their readings and their time series on a page; of more, the
-/// first of each label.
+/// The most runs with all their readings and time series on a page; of more, the first of each
+/// label.
 pub const DETAILED: usize = 40;
-/// A table of cells or of anything else that grows with a study ends after so many rows.
-pub const MOST_ROWS: usize = 1000;
-/// Bars and lines of more cells than this are not told apart.
+/// The most rows of a table that grows with a study.
+pub const MAX_ROWS: usize = 1000;
+/// The most cells in one figure.
 pub const DRAWN: usize = 40;
-/// So many figures of one kind are on a page.
-pub const MOST_FIGURES: usize = 24;
+/// The most figures of one kind on a page.
+pub const MAX_FIGURES: usize = 24;
 /// Repeats of one cell that are drawn or listed one by one.
 pub const REPEATS: usize = 20;
 
-/// Whether these are too many for a row each.
-pub fn many(runs: &[(&Execution, &Run)]) -> bool {
+/// Whether there are too many runs for a row each.
+pub fn is_many(runs: &[(&Execution, &Run)]) -> bool {
     runs.len() > LISTED
 }
 
-/// What reports of many runs are made of.
+/// The readings that reports of many runs need.
 pub fn overview(executions: &[Execution]) -> ReadExtent {
     const ALWAYS: [&str; 26] = [
         "cache.hit_ratio",
@@ -53,18 +53,20 @@ pub fn overview(executions: &[Execution]) -> ReadExtent {
         "workload.read",
         "write_amplification",
     ];
-    let mut told = BTreeSet::new();
+    let mut named = BTreeSet::new();
     for design in executions.iter().map(|execution| &execution.design) {
-        let asked = design.questions.iter();
-        told.extend(asked.flat_map(|asked| asked.metric.iter().chain(&asked.pareto).cloned()));
-        told.extend(design.figures.iter().map(|figure| figure.y.clone()));
-        // A check may name anything.
+        let questions = design.questions.iter();
+        named.extend(
+            questions.flat_map(|question| question.metric.iter().chain(&question.pareto).cloned()),
+        );
+        named.extend(design.figures.iter().map(|figure| figure.y.clone()));
+        // A check may name any signal.
         let checks =
             design.checks.iter().flat_map(|check| [Some(&check.that), check.when.as_ref()]);
         let no_name = |c: char| !(c.is_ascii_alphanumeric() || "_.".contains(c));
         let names = checks.flatten().flat_map(|text| text.split(no_name));
-        told.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+        named.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
     }
     let always = ALWAYS.map(str::to_owned).into_iter();
-    ReadExtent::Overview { signals: always.chain(told.iter().cloned()).collect(), told }
+    ReadExtent::Overview { signals: always.chain(named.iter().cloned()).collect(), reasons: named }
 }

@@ -8,90 +8,89 @@ use record::Run;
 use report::format;
 use study::{Event, Listener};
 
-use crate::show::Bar;
+use crate::output::Bar;
 
-/// What `--rate` takes: `20k`, or `10k..200k/10` for ten rates at equal distances.
+/// The value of `--rate`: `20k`, or `10k..200k/10` for ten rates at equal distances.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sweep(Vec<Rate>);
+pub struct RateSweep(Vec<Rate>);
 
-/// More runs than these are a slip.
-const MOST: usize = 1000;
+/// The most rates.
+const MAX_RATES: usize = 1000;
 
-impl Sweep {
+impl RateSweep {
     pub fn rates(&self) -> &[Rate] {
         &self.0
     }
 }
 
-impl FromStr for Sweep {
+impl FromStr for RateSweep {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Sweep, String> {
+    fn from_str(text: &str) -> Result<RateSweep, String> {
         let rate = |text: &str| text.parse::<Rate>().map_err(|error| error.to_string());
         let Some((from, rest)) = text.split_once("..") else {
-            return Ok(Sweep(vec![rate(text)?]));
+            return Ok(RateSweep(vec![rate(text)?]));
         };
-        // A rate may have a slash of its own, the number of them is last.
+        // A rate may contain a slash, so the count follows the last one.
         let (to, count) = rest.rsplit_once('/').ok_or("say how many rates: `10k..200k/10`")?;
         let (Rate(from), Rate(to)) = (rate(from)?, rate(to)?);
         let count = count
             .parse::<usize>()
             .ok()
-            .filter(|count| (2..=MOST).contains(count))
-            .ok_or_else(|| format!("the number of rates is from 2 to {MOST}, not `{count}`"))?;
+            .filter(|count| (2..=MAX_RATES).contains(count))
+            .ok_or_else(|| {
+                format!("the number of rates is from 2 to {MAX_RATES}, not `{count}`")
+            })?;
         if from <= 0.0 || to <= from {
             return Err("the second rate must be above the first, and the first above 0".into());
         }
         let step = (to - from) / (count - 1) as f64;
-        // Whole operations a second, so that they can be named in a filter.
+        // Whole operations a second, so that filters can name them.
         let rates = (0..count).map(|at| Rate((from + step * at as f64).round().max(1.0))).collect();
-        Ok(Sweep(rates))
+        Ok(RateSweep(rates))
     }
 }
 
-/// Progress of several rates: says when the first is not reached, and that it goes on.
-pub struct Swept {
+/// Progress of several rates; reports the first one that is not achieved.
+pub struct SweepProgress {
     bar: Bar,
     rates: usize,
-    told: bool,
+    announced: bool,
 }
 
-impl Swept {
-    pub fn new(bar: Bar, rates: usize) -> Swept {
-        Swept { bar, rates, told: false }
+impl SweepProgress {
+    pub fn new(bar: Bar, rates: usize) -> SweepProgress {
+        SweepProgress { bar, rates, announced: false }
     }
 
     pub fn finish(&self) {
         self.bar.finish();
     }
 
-    fn beyond(&self, run: &Run) -> Option<String> {
-        let asked = run.target_rate().filter(|_| self.rates > 1 && !self.told)?;
+    fn beyond_limit(&self, run: &Run) -> Option<String> {
+        let target = run.target_rate().filter(|_| self.rates > 1 && !self.announced)?;
         let client = ClientHealth::of(run);
-        let who = match limit(run, &client)? {
-            LimitedBy::Client => "the client has no room for".to_owned(),
+        let limit = match limit(run, &client)? {
+            LimitedBy::Client => "the client has no headroom for".to_owned(),
             LimitedBy::Server => {
                 let achieved = run.achieved_rate().unwrap_or_else(|| run.throughput());
-                format!("the store answers {} in time of", format::rate(achieved))
+                format!("the store achieves {} of", format::rate(achieved))
             }
         };
-        Some(format!(
-            "{who} {}; the rates that follow are measured all the same",
-            format::target_rate(asked)
-        ))
+        Some(format!("{limit} {}; higher rates are measured anyway", format::target_rate(target)))
     }
 }
 
-impl Listener for Swept {
+impl Listener for SweepProgress {
     fn on_event(&mut self, event: Event<'_>) {
         let words = match &event {
-            Event::Saved { run, .. } => self.beyond(run),
+            Event::Saved { run, .. } => self.beyond_limit(run),
             _ => None,
         };
         self.bar.on_event(event);
         if let Some(words) = words {
-            self.told = true;
-            self.bar.say(&words);
+            self.announced = true;
+            self.bar.print_line(&words);
         }
     }
 }
@@ -103,7 +102,7 @@ mod tests {
     #[test]
     fn rates_are_at_equal_distances() {
         let rates = |text: &str| {
-            let sweep: Sweep = text.parse().unwrap();
+            let sweep: RateSweep = text.parse().unwrap();
             sweep.rates().iter().map(|rate| rate.0).collect::<Vec<_>>()
         };
         assert_eq!(rates("20k"), [20e3]);
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_named() {
+    fn parse_errors_name_the_mistake() {
         for (text, why) in [
             ("10k..20k", "say how many rates"),
             ("10k..20k/1", "from 2 to 1000"),
@@ -120,7 +119,7 @@ mod tests {
             ("0..10k/3", "above 0"),
             ("x..10k/3", "x"),
         ] {
-            let error = text.parse::<Sweep>().unwrap_err();
+            let error = text.parse::<RateSweep>().unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! What would be run: the cells, the order, and what it will take.
+//! Printing a plan: cells, order, and an estimate.
 
 use std::collections::BTreeSet;
 
@@ -8,39 +8,39 @@ use report::table::{ALWAYS, Align, Table};
 use report::{PlanRow, format};
 use study::{Estimates, Plan, Step};
 
-use crate::exit::Outcome;
-use crate::show::Show;
+use crate::exit::ExitOutcome;
+use crate::output::Output;
 
 const JOULES_PER_WH: f64 = 3600.0;
 
-/// What would be run, and what would be written before it.
+/// Prints the planned runs and the writes of knobs.
 pub fn describe(
     steps: &[&Step],
     knobs: &host::knob::KnobPlan,
     json: bool,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     let turns = knobs.levels().next().is_some();
     if json {
         let steps: Vec<_> = steps.iter().map(|step| with_writes(object(step), knobs)).collect();
         show.json(&steps)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     rows(steps, show)?;
     match turns {
         true => crate::cmd::knob::describe(knobs, show),
-        false => Ok(Outcome::Done),
+        false => Ok(ExitOutcome::Done),
     }
 }
 
-/// The same of a study: before its runs the design and the whole estimate.
+/// Prints the plan of a study: its design, its runs and an estimate.
 pub fn describe_study(
     plan: &Plan,
     done: &BTreeSet<u32>,
     limit: Option<Span>,
     json: bool,
-    show: &Show,
-) -> anyhow::Result<Outcome> {
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
     let left = plan.steps().filter(|(_, step)| !done.contains(&step.ordinal));
     let root = &plan.probes.root;
     if json {
@@ -49,49 +49,49 @@ pub fn describe_study(
             all.push(with_writes(object(step), &segment.knobs.plan(root)?));
         }
         show.json(&all)?;
-        return Ok(Outcome::Done);
+        return Ok(ExitOutcome::Done);
     }
     if !plan.design.factors.is_empty() {
-        show.painted(&report::terminal::table(&design(plan), show.style()))?;
+        show.print_styled(&report::terminal::table(&design(plan), show.style()))?;
         show.print("")?;
     }
     let steps: Vec<&Step> = left.map(|(_, step)| step).collect();
     rows(&steps, show)?;
     if plan.design.factors.is_empty() {
-        left_out(&plan.design).try_for_each(|words| show.print(&words))?;
+        skipped_lines(&plan.design).try_for_each(|words| show.print(&words))?;
     }
     show.print(&estimate(plan, |step| !done.contains(&step.ordinal)))?;
-    limit.into_iter().try_for_each(|limit| show.print(&within(plan, limit)))?;
+    limit.into_iter().try_for_each(|limit| show.print(&budget_line(plan, limit)))?;
     match plan.common_knobs() {
         Some(levels) if !levels.is_empty() => crate::cmd::knob::describe(&levels.plan(root)?, show),
-        _ => Ok(Outcome::Done),
+        _ => Ok(ExitOutcome::Done),
     }
 }
 
-/// What of a study this build or this machine cannot run, each with the reason.
-fn left_out(design: &Design) -> impl Iterator<Item = String> {
+/// Cells that this build or machine cannot run, with the reason.
+fn skipped_lines(design: &Design) -> impl Iterator<Item = String> {
     design
         .skipped
         .iter()
         .map(|skipped| format!("left out: {}: {}", levels(&skipped.levels), skipped.why))
 }
 
-/// What a study is about to do, in a few lines, before it starts.
-pub fn announce(plan: &Plan, limit: Option<Span>, show: &Show) {
+/// Announces a study in a few lines before it starts.
+pub fn announce(plan: &Plan, limit: Option<Span>, show: &Output) {
     if show.is_quiet() {
         return;
     }
     if let Some(scale) = &plan.design.scale {
         show.note(&format!("at the scale `{}`: {}", scale.name, scale.note));
     }
-    left_out(&plan.design).for_each(|words| show.note(&words));
+    skipped_lines(&plan.design).for_each(|words| show.note(&words));
     show.note(&estimate(plan, |_| true));
     if let Some(limit) = limit {
-        show.note(&within(plan, limit));
+        show.note(&budget_line(plan, limit));
     }
 }
 
-/// The factors with their levels, how many cells there are, and what cannot be had here.
+/// The factors with their levels, the number of cells, and skipped cells.
 fn design(plan: &Plan) -> Table {
     let design = &plan.design;
     let kind = match design.kind {
@@ -136,7 +136,7 @@ fn design(plan: &Plan) -> Table {
     if let Some(scale) = &design.scale {
         table.note(format!("scale {}: {}", scale.name, scale.note));
     }
-    left_out(design).for_each(|words| table.note(words));
+    skipped_lines(design).for_each(|words| table.note(words));
     table
 }
 
@@ -146,9 +146,9 @@ fn levels(levels: &record::design::FactorLevels) -> String {
 }
 
 /// Time, disk and energy in a line.
-fn estimate(plan: &Plan, wanted: impl Fn(&Step) -> bool) -> String {
+fn estimate(plan: &Plan, include: impl Fn(&Step) -> bool) -> String {
     let Estimates { runs, seconds, guessed, disk, loads, calibrations, knob_changes } =
-        plan.estimate(|step| !plan.is_spare(step) && wanted(step));
+        plan.estimate(|step| !plan.is_spare(step) && include(step));
     let about = if guessed { "about " } else { "" };
     let mut words = format!("{runs} runs in {about}{}", format::seconds(seconds));
     let count = |n: usize, one: &str, many: &str| match n {
@@ -179,13 +179,13 @@ fn estimate(plan: &Plan, wanted: impl Fn(&Step) -> bool) -> String {
                 now.watts, now.signal
             );
         }
-        (None, Err(why)) => words += &format!("; its energy cannot be said: {why}"),
+        (None, Err(why)) => words += &format!("; its energy is unknown: {why}"),
     }
     words
 }
 
-/// What a budget leaves.
-fn within(plan: &Plan, Span(limit): Span) -> String {
+/// How many repeats fit into a time limit.
+fn budget_line(plan: &Plan, Span(limit): Span) -> String {
     let all = plan.steps().map(|(_, step)| step.repeat).max().unwrap_or(0);
     let fits =
         |repeat: &u32| plan.estimate(|step| step.repeat <= *repeat).seconds <= limit.as_secs_f64();
@@ -202,9 +202,9 @@ fn within(plan: &Plan, Span(limit): Span) -> String {
     }
 }
 
-fn rows(steps: &[&Step], show: &Show) -> anyhow::Result<()> {
+fn rows(steps: &[&Step], show: &Output) -> anyhow::Result<()> {
     let rows: Vec<PlanRow> = steps.iter().map(|step| row(step)).collect();
-    show.painted(&report::terminal::plan(&rows, show.style()))
+    show.print_styled(&report::terminal::plan(&rows, show.style()))
 }
 
 fn row(step: &Step) -> PlanRow {

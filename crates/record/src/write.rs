@@ -1,22 +1,30 @@
-//! Writing: what becomes of an execution and of a run in the tables. Every function expects
-//! a transaction around it. Files are passed on: texts are kept without the passwords of addresses.
+//! Writing executions and runs to the tables. Every function expects a transaction around it.
+//! Results files are shared, so passwords in addresses are masked.
 
 use std::path::Path;
 
 use model::{Reading, ReadingValue, masked};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
-use crate::error::Error;
+use crate::error::RecordError;
 use crate::figures::figures_us;
 use crate::names::name;
 use crate::run::{Execution, LoopKind, Run, RunLatency, RunSettings};
 
-pub(crate) fn execution(sql: &Connection, path: &Path, execution: &Execution) -> Result<(), Error> {
+pub(crate) fn execution(
+    sql: &Connection,
+    path: &Path,
+    execution: &Execution,
+) -> Result<(), RecordError> {
     if key_of(sql, path, &execution.id)?.is_some() {
-        return Err(Error::ExecutionExists { path: path.to_owned(), id: execution.id.clone() });
+        return Err(RecordError::ExecutionExists {
+            path: path.to_owned(),
+            id: execution.id.clone(),
+        });
     }
-    let design = serde_json::to_string(&execution.design)
-        .map_err(|error| Error::Unkeepable { id: execution.id.clone(), what: error.to_string() })?;
+    let design = serde_json::to_string(&execution.design).map_err(|error| {
+        RecordError::InvalidRecord { id: execution.id.clone(), what: error.to_string() }
+    })?;
     let key =
         insert_execution(sql, execution).map_err(|error| refused(path, &execution.id, error))?;
     if !execution.design.is_empty() {
@@ -26,8 +34,8 @@ pub(crate) fn execution(sql: &Connection, path: &Path, execution: &Execution) ->
     execution.notes.iter().try_for_each(|text| note(sql, path, &execution.id, text))
 }
 
-/// Adds a note behind those of an execution.
-pub(crate) fn note(sql: &Connection, path: &Path, id: &str, text: &str) -> Result<(), Error> {
+/// Appends a note to an execution.
+pub(crate) fn note(sql: &Connection, path: &Path, id: &str, text: &str) -> Result<(), RecordError> {
     let key = key_of(sql, path, id)?.ok_or_else(|| unknown_execution(path, id))?;
     sql.execute(
         "INSERT INTO note SELECT ?1, (SELECT count(*) FROM note WHERE execution_key = ?1), ?2",
@@ -73,34 +81,34 @@ fn insert_execution(sql: &Connection, execution: &Execution) -> rusqlite::Result
     Ok(key)
 }
 
-pub(crate) fn finish(sql: &Connection, path: &Path, id: &str, at: &str) -> Result<(), Error> {
+pub(crate) fn finish(sql: &Connection, path: &Path, id: &str, at: &str) -> Result<(), RecordError> {
     let changed = sql
         .execute("UPDATE execution SET finished_at = ?2 WHERE id = ?1", [id, at])
-        .map_err(|error| Error::sqlite(path, error))?;
+        .map_err(|error| RecordError::sqlite(path, error))?;
     if changed == 0 { Err(unknown_execution(path, id)) } else { Ok(()) }
 }
 
-/// Takes back what was kept when an execution ended: the time, and what it was done otherwise
-/// than planned.
-pub(crate) fn go_on(sql: &Connection, path: &Path, id: &str) -> Result<(), Error> {
+/// Deletes an execution's end and its notes.
+pub(crate) fn reopen(sql: &Connection, path: &Path, id: &str) -> Result<(), RecordError> {
     let key = key_of(sql, path, id)?.ok_or_else(|| unknown_execution(path, id))?;
-    let change = |text: &str| sql.execute(text, [key]).map_err(|error| Error::sqlite(path, error));
+    let change =
+        |text: &str| sql.execute(text, [key]).map_err(|error| RecordError::sqlite(path, error));
     change("UPDATE execution SET finished_at = NULL WHERE key = ?1")?;
     change("DELETE FROM note WHERE execution_key = ?1")?;
     Ok(())
 }
 
-pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), Error> {
+pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), RecordError> {
     let execution = key_of(sql, path, &run.execution)?
         .ok_or_else(|| unknown_execution(path, &run.execution))?;
     let taken = sql
         .prepare_cached("SELECT 1 FROM run WHERE id = ?1 OR (execution_key = ?2 AND ordinal = ?3)")
-        .and_then(|mut found| {
-            found.query_row(params![run.id, execution, run.ordinal], |_| Ok(())).optional()
+        .and_then(|mut statement| {
+            statement.query_row(params![run.id, execution, run.ordinal], |_| Ok(())).optional()
         })
-        .map_err(|error| Error::sqlite(path, error))?;
+        .map_err(|error| RecordError::sqlite(path, error))?;
     if taken.is_some() {
-        return Err(Error::RunExists {
+        return Err(RecordError::RunExists {
             path: path.to_owned(),
             execution: run.execution.clone(),
             ordinal: run.ordinal,
@@ -113,7 +121,7 @@ pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), Error>
         let bytes = latency
             .histogram
             .encode()
-            .map_err(|what| Error::Unkeepable { id: run.id.clone(), what })?;
+            .map_err(|what| RecordError::InvalidRecord { id: run.id.clone(), what })?;
         insert_latency(sql, key, position, latency, &bytes)
             .map_err(|error| refused(path, &run.id, error))?;
     }
@@ -208,7 +216,7 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
         "INSERT INTO reading VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
     for (position, read) in run.readings.iter().enumerate() {
-        let read = truthful(read);
+        let read = finite_or_unavailable(read);
         let (value, unavailable, remedy) = match &read.answer {
             ReadingValue::Value(value) => (Some(*value), None, None),
             ReadingValue::Unavailable { reason, remedy } => {
@@ -290,35 +298,35 @@ fn insert_latency(
     Ok(())
 }
 
-/// The reading, or why it is none: what is not a number was not measured.
-pub(crate) fn truthful(reading: &Reading) -> Reading {
-    let mut kept = reading.clone();
-    if let ReadingValue::Value(value) = kept.answer
+/// The reading; a value that is not finite becomes unavailable.
+pub(crate) fn finite_or_unavailable(reading: &Reading) -> Reading {
+    let mut stored = reading.clone();
+    if let ReadingValue::Value(value) = stored.answer
         && !value.is_finite()
     {
         let reason = format!("its value was not a number ({value})");
-        kept.answer = ReadingValue::Unavailable { reason, remedy: None };
+        stored.answer = ReadingValue::Unavailable { reason, remedy: None };
     }
-    kept
+    stored
 }
 
-fn key_of(sql: &Connection, path: &Path, execution: &str) -> Result<Option<i64>, Error> {
+fn key_of(sql: &Connection, path: &Path, execution: &str) -> Result<Option<i64>, RecordError> {
     sql.prepare_cached("SELECT key FROM execution WHERE id = ?1")
-        .and_then(|mut found| found.query_row([execution], |row| row.get(0)).optional())
-        .map_err(|error| Error::sqlite(path, error))
+        .and_then(|mut statement| statement.query_row([execution], |row| row.get(0)).optional())
+        .map_err(|error| RecordError::sqlite(path, error))
 }
 
-fn unknown_execution(path: &Path, id: &str) -> Error {
-    Error::UnknownExecution { path: path.to_owned(), id: id.to_owned() }
+fn unknown_execution(path: &Path, id: &str) -> RecordError {
+    RecordError::UnknownExecution { path: path.to_owned(), id: id.to_owned() }
 }
 
-/// Tells a record that breaks the schema's rules from a file that fails.
-fn refused(path: &Path, id: &str, error: rusqlite::Error) -> Error {
+/// Distinguishes a record that violates the schema from a failing file.
+fn refused(path: &Path, id: &str, error: rusqlite::Error) -> RecordError {
     let broken_rule = error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
         || matches!(error, rusqlite::Error::ToSqlConversionFailure(_));
     if broken_rule {
-        Error::Unkeepable { id: id.to_owned(), what: error.to_string() }
+        RecordError::InvalidRecord { id: id.to_owned(), what: error.to_string() }
     } else {
-        Error::sqlite(path, error)
+        RecordError::sqlite(path, error)
     }
 }

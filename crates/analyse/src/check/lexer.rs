@@ -1,4 +1,4 @@
-//! The words of a relation, each with where it stands.
+//! Tokens of a relation, each with its position.
 
 use super::parse::CheckError;
 
@@ -12,14 +12,14 @@ pub(super) enum Token {
     End,
 }
 
-/// A word and the byte at which it begins.
+/// A token and the byte at which it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlacedToken {
-    pub(super) word: Token,
+    pub(super) token: Token,
     pub(super) at: usize,
 }
 
-/// Longer ones first: `<=` is not `<` and `=`. Each with the spelling that the rest knows.
+/// Longer ones first: `<=` is not `<` and `=`. Each with its canonical spelling.
 const SIGNS: [(&str, &str); 19] = [
     ("<=", "<="),
     (">=", ">="),
@@ -42,7 +42,7 @@ const SIGNS: [(&str, &str); 19] = [
     (",", ","),
 ];
 
-/// Powers of ten and of 1024 behind a number, as everywhere in a study.
+/// Suffixes of numbers: powers of ten and of 1024, as in studies.
 const SCALES: [(&str, f64); 7] = [
     ("k", 1e3),
     ("M", 1e6),
@@ -53,34 +53,34 @@ const SCALES: [(&str, f64); 7] = [
     ("%", 0.01),
 ];
 
-/// Cuts a text into its words, the end behind the last.
-pub(super) fn words(text: &str) -> Result<Vec<PlacedToken>, CheckError> {
+/// Splits a text into tokens, with [`Token::End`] as the last.
+pub(super) fn tokens(text: &str) -> Result<Vec<PlacedToken>, CheckError> {
     let mut words = Vec::new();
     let mut at = 0;
     loop {
         at += text[at..].len() - text[at..].trim_start().len();
         let rest = &text[at..];
         let Some(first) = rest.chars().next() else {
-            words.push(PlacedToken { word: Token::End, at });
+            words.push(PlacedToken { token: Token::End, at });
             return Ok(words);
         };
-        let found = match first {
+        let token = match first {
             '\'' | '"' | '`' => quoted(rest, first),
             _ if first.is_ascii_digit() => number(rest),
             _ if first.is_ascii_alphabetic() || first == '_' => Ok(name(rest)),
             _ => sign(rest, first),
         };
-        let (word, length) = found.map_err(|what| CheckError::new(text, at, what))?;
-        words.push(PlacedToken { word, at });
+        let (word, length) = token.map_err(|what| CheckError::new(text, at, what))?;
+        words.push(PlacedToken { token: word, at });
         at += length;
     }
 }
 
-/// A word and its length in bytes, or what is wrong with it.
-type Found = Result<(Token, usize), String>;
+/// A token and its length in bytes, or why it is invalid.
+type Lexed = Result<(Token, usize), String>;
 
-/// Text in quotes; in backquotes a name with signs in it.
-fn quoted(rest: &str, quote: char) -> Found {
+/// Text in quotes; in backquotes a name that contains signs.
+fn quoted(rest: &str, quote: char) -> Lexed {
     let inner = &rest[1..];
     let end = inner.find(quote).ok_or_else(|| format!("the closing {quote} is missing"))?;
     let text = inner[..end].to_owned();
@@ -88,7 +88,7 @@ fn quoted(rest: &str, quote: char) -> Found {
     Ok((word, end + 2))
 }
 
-fn number(rest: &str) -> Found {
+fn number(rest: &str) -> Lexed {
     let digits = |c: char| c.is_ascii_digit() || c == '.' || c == '_';
     let end = rest.find(|c| !digits(c)).unwrap_or(rest.len());
     let whole: String = rest[..end].chars().filter(|c| *c != '_').collect();
@@ -124,7 +124,7 @@ fn name(rest: &str) -> (Token, usize) {
     (word, end)
 }
 
-fn sign(rest: &str, first: char) -> Found {
+fn sign(rest: &str, first: char) -> Lexed {
     match SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
         Some((sign, meaning)) => Ok((Token::Sign(meaning), sign.len())),
         None => Err(format!("`{first}` means nothing here")),

@@ -1,4 +1,4 @@
-//! What a person sees: tables on standard output, progress and notes on standard error.
+//! Terminal output: tables on standard output, progress and notes on standard error.
 
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use std::time::Duration;
@@ -13,18 +13,18 @@ use study::{Event, Listener, Maximum, Step};
 
 use crate::args::{Common, When};
 
-/// A rate over less time than this is noise.
-const LEAST_LIVE_S: f64 = 0.3;
+/// The least time for a live rate.
+const MIN_LIVE_S: f64 = 0.3;
 
-/// Width where none can be asked for.
+/// The width without a terminal.
 const PLAIN_WIDTH: usize = 100;
 
-pub struct Show {
+pub struct Output {
     quiet: bool,
     style: Style,
 }
 
-impl Show {
+impl Output {
     pub fn new(common: &Common) -> Self {
         let terminal = std::io::stdout().is_terminal();
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -37,41 +37,41 @@ impl Show {
             Some(width) if terminal => width,
             _ => PLAIN_WIDTH,
         };
-        Show { quiet: common.quiet, style: Style { color, width, unicode: true } }
+        Output { quiet: common.quiet, style: Style { color, width, unicode: true } }
     }
 
     pub fn style(&self) -> &Style {
         &self.style
     }
 
-    /// No notes are wanted.
+    /// Whether notes are suppressed.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Text for standard output, with nothing in it that steers a terminal and no secret.
+    /// Prints text without control characters and secrets.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
-        self.painted(&lines(text))
+        self.print_styled(&lines(text))
     }
 
-    /// A value as JSON for people and programs.
+    /// Prints a value as indented JSON.
     pub fn json(&self, value: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
-        self.painted(&json(&serde_json::to_string_pretty(value)?))
+        self.print_styled(&json(&serde_json::to_string_pretty(value)?))
     }
 
-    /// Values as one array, as [`Show::json`] writes it, each when it comes.
+    /// Values as one array in the format of [`Output::json`], written one by one.
     pub fn json_array(&self) -> JsonArray {
         JsonArray { out: BufWriter::new(std::io::stdout()), begun: false }
     }
 
-    /// A value as JSON in one line.
+    /// Prints a value as JSON in one line.
     pub fn json_line(&self, value: &impl Serialize) -> anyhow::Result<()> {
-        self.painted(&json(&serde_json::to_string(value)?))
+        self.print_styled(&json(&serde_json::to_string(value)?))
     }
 
-    /// What `report::terminal` made, its colours in it; the texts in it are clean already. A
-    /// reader that went away is not an error of ours.
-    pub fn painted(&self, text: &str) -> anyhow::Result<()> {
+    /// Prints the output of `report::terminal`, which has colours and is free of control characters
+    /// otherwise.
+    pub fn print_styled(&self, text: &str) -> anyhow::Result<()> {
         let mut out = std::io::stdout().lock();
         out.write_all(text.as_bytes())?;
         if !text.ends_with('\n') {
@@ -80,33 +80,33 @@ impl Show {
         Ok(out.flush()?)
     }
 
-    /// A note beside the result.
+    /// Prints a note to standard error.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            complain(text);
+            write_stderr(text);
         }
     }
 
-    /// What must be said even when all else is quiet.
+    /// Prints a warning, even if notes are suppressed.
     pub fn warn(&self, text: &str) {
-        complain(&format!("warning: {text}"));
+        write_stderr(&format!("warning: {text}"));
     }
 
-    /// Progress for these steps.
+    /// A progress bar for these steps.
     pub fn bar<'a>(&self, steps: impl Iterator<Item = &'a Step>) -> Bar {
         let seconds = |step: &Step| Duration::from_secs_f64(step.estimate().seconds);
         let hidden = self.quiet || !std::io::stderr().is_terminal() || is_dumb();
         Bar::new(steps.map(seconds).collect(), hidden, !self.quiet)
     }
 
-    /// A bar of so many parts, on a terminal only.
+    /// A bar with this many parts, on a terminal only.
     pub fn parts(&self, parts: u64) -> ProgressBar {
         let hidden = self.quiet || !std::io::stderr().is_terminal() || is_dumb();
         plain_bar(parts, hidden)
     }
 }
 
-/// An array on standard output of which no more than an element is in memory.
+/// An array on standard output, with one element in memory at a time.
 pub struct JsonArray {
     out: BufWriter<Stdout>,
     begun: bool,
@@ -114,7 +114,7 @@ pub struct JsonArray {
 
 impl JsonArray {
     pub fn push(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
-        // Texts in JSON have no line ends: those that there are indent.
+        // Strings in JSON have no line ends, so all of them are of the layout.
         let element = serde_json::to_string_pretty(value)?.replace('\n', "\n  ");
         self.out.write_all(if self.begun { b",\n  " } else { b"[\n  " })?;
         self.begun = true;
@@ -127,12 +127,12 @@ impl JsonArray {
     }
 }
 
-/// A line on standard error. That nobody reads it ends nothing.
-pub fn complain(text: &str) {
+/// Writes a line to standard error; failures are ignored.
+pub fn write_stderr(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", lines(text));
 }
 
-/// A terminal that knows neither colours nor how to move the cursor.
+/// Whether the terminal supports neither colours nor cursor movement.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
@@ -154,18 +154,18 @@ fn plain_bar(parts: u64, hidden: bool) -> ProgressBar {
     bar
 }
 
-/// A bar on a terminal; one line a finished run where there is none.
+/// A bar on a terminal; else one line for each finished run.
 pub struct Bar {
     bar: ProgressBar,
-    /// Without a terminal, finished runs are told in lines.
+    /// Without a terminal, finished runs are printed as lines.
     lines: bool,
-    /// What each step is expected to take, from the first on.
+    /// The expected time of each step.
     expected: Vec<Duration>,
     step: usize,
-    /// Maxima that were said.
-    told: Vec<Maximum>,
-    /// Operations and time of the last look, for the live rate before the window opens.
-    looked: (u64, Duration),
+    /// Maxima that were printed already.
+    announced: Vec<Maximum>,
+    /// Operations and time of the last update, for the live rate before the window opens.
+    last_look: (u64, Duration),
 }
 
 impl Bar {
@@ -176,8 +176,8 @@ impl Bar {
             lines: hidden && notes,
             expected,
             step: 0,
-            told: Vec::new(),
-            looked: (0, Duration::ZERO),
+            announced: Vec::new(),
+            last_look: (0, Duration::ZERO),
         }
     }
 
@@ -185,10 +185,10 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// A line above the bar, or on standard error where there is none.
-    pub fn say(&self, text: &str) {
+    /// Prints a line above the bar, or to standard error without one.
+    pub fn print_line(&self, text: &str) {
         if self.lines {
-            complain(text);
+            write_stderr(text);
         } else {
             self.bar.println(lines(text));
         }
@@ -200,10 +200,10 @@ impl Bar {
             return format!("calibrating {label}");
         }
         match self.expected.len() {
-            // How many it will be is not known.
+            // The number of steps is unknown.
             0 => format!("{} {label}", self.step),
             all if self.step <= all => format!("{}/{all} {label}", self.step),
-            // In place of runs that were not valid: nobody knows how many it takes.
+            // Spare repeats, whose number is unknown.
             all => format!("spare {} {label}", self.step - all),
         }
     }
@@ -218,36 +218,35 @@ impl Bar {
             }
             PhaseStage::Measure => String::new(),
         };
-        let message = format!("{stage}{}{}", self.live(progress), self.left(step, progress));
+        let message = format!("{stage}{}{}", self.live(progress), self.time_left(step, progress));
         self.bar.set_message(message);
     }
 
-    /// The rate of the last interval and its p99; before the window only the rate, over the
-    /// time since the last look.
+    /// The rate of the last interval and its p99; before the window only the rate, over the time
+    /// since the last update.
     fn live(&mut self, progress: &PhaseProgress) -> String {
         let live = progress.live;
         if progress.stage == PhaseStage::Measure && live.operations_s > 0.0 {
             let p99 = format::latency(live.p99_ns as f64);
             return format!("{}  p99 {p99}", format::rate(live.operations_s));
         }
-        let (operations, elapsed) = self.looked;
+        let (operations, elapsed) = self.last_look;
         if progress.elapsed < elapsed || progress.operations < operations {
-            self.looked = (0, Duration::ZERO);
+            self.last_look = (0, Duration::ZERO);
         }
-        let since = progress.elapsed.saturating_sub(self.looked.1).as_secs_f64();
-        if since < LEAST_LIVE_S {
+        let since = progress.elapsed.saturating_sub(self.last_look.1).as_secs_f64();
+        if since < MIN_LIVE_S {
             return String::new();
         }
-        let rate = (progress.operations - self.looked.0) as f64 / since.max(1e-9);
+        let rate = (progress.operations - self.last_look.0) as f64 / since.max(1e-9);
         if since > 0.5 {
-            self.looked = (progress.operations, progress.elapsed);
+            self.last_look = (progress.operations, progress.elapsed);
         }
         format::rate(rate)
     }
 
-    /// What is left of this stage at the pace so far, of this run after it, and of the runs
-    /// that follow.
-    fn left(&self, step: &Step, progress: &PhaseProgress) -> String {
+    /// The remaining time of this run at the current pace, and of all runs.
+    fn time_left(&self, step: &Step, progress: &PhaseProgress) -> String {
         let Some(done) = progress.done.filter(|share| *share > 0.01) else {
             return String::new();
         };
@@ -272,43 +271,47 @@ impl Listener for Bar {
         match event {
             Event::Preparing { step, why } => {
                 let records = step.workload.records;
-                self.say(&format!("{}: loading {records} records first: {why}", step.label));
+                self.print_line(&format!("{}: loading {records} records first: {why}", step.label));
                 self.bar.set_prefix(format!("loading {}", line(&step.label)));
             }
             Event::Prepared { seconds } => {
-                self.say(&format!("loaded in {}", format::seconds(seconds)));
+                self.print_line(&format!("loaded in {}", format::seconds(seconds)));
             }
             Event::Reusing { step } => {
-                self.say(&format!("{}: using the data that is there", step.label));
+                self.print_line(&format!("{}: reusing the loaded data", step.label));
             }
             Event::Restored { step } => {
-                self.say(&format!("{}: bringing back the data as it was loaded", step.label));
+                self.print_line(&format!("{}: restoring the loaded data", step.label));
             }
             Event::Copied { done: true } => {}
             Event::Copied { done: false } => {
-                self.say("no room for a copy of the data: it is loaded anew where it is needed");
+                self.print_line("no space for a copy of the data: it is loaded again when needed");
             }
             Event::Idling { seconds } => {
                 let time = format::seconds(seconds);
-                self.say(&format!("measuring the power of the idle machine for {time}"));
+                self.print_line(&format!("measuring the power of the idle machine for {time}"));
             }
             Event::KnobsUnavailable { levels, why } => {
                 let levels: Vec<String> =
                     levels.0.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
-                self.say(&format!("nothing is run at {}: {why}", levels.join(", ")));
+                self.print_line(&format!("nothing is run at {}: {why}", levels.join(", ")));
             }
             Event::Simulating { step } => {
-                self.say(&format!("{}: a pass under cachegrind, which takes a while", step.label));
+                self.print_line(&format!(
+                    "{}: a pass under cachegrind, which takes a while",
+                    step.label
+                ));
             }
             Event::RunStarts { step } => {
                 self.step += usize::from(!step.is_trial());
-                if let Some(maximum) = step.maximum.as_ref().filter(|new| !self.told.contains(new))
+                if let Some(maximum) =
+                    step.maximum.as_ref().filter(|new| !self.announced.contains(new))
                 {
                     let rate = format::rate(maximum.rate_ops_s);
-                    self.say(&format!("{}: 100 % is {rate}; {}", step.label, maximum.words));
-                    self.told.push(maximum.clone());
+                    self.print_line(&format!("{}: 100 % is {rate}; {}", step.label, maximum.words));
+                    self.announced.push(maximum.clone());
                 }
-                self.looked = (0, Duration::ZERO);
+                self.last_look = (0, Duration::ZERO);
                 self.bar.set_position(0);
                 self.bar.set_prefix(self.title(step));
                 self.bar.set_message("");
@@ -321,7 +324,10 @@ impl Listener for Bar {
                     Phase::Simulate => ("simulated".to_owned(), String::new()),
                     _ => (format::rate(run.throughput()), format::seconds(run.seconds)),
                 };
-                self.say(&format!("{:<28} {rate:>14}  {seconds:>8}{mark}", self.title(step)));
+                self.print_line(&format!(
+                    "{:<28} {rate:>14}  {seconds:>8}{mark}",
+                    self.title(step)
+                ));
             }
         }
     }

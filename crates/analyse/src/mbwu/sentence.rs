@@ -1,4 +1,4 @@
-//! What was found, in sentences.
+//! The result in sentences.
 
 use super::count::{GrowthEnd, UnitCount};
 use super::evaluation::{GrowthStep, WorkUnit};
@@ -12,7 +12,7 @@ pub(super) fn conclusion(
     growth: &[GrowthStep],
 ) -> String {
     let Some(unit) = unit else {
-        return match &count.ended {
+        return match &count.end {
             GrowthEnd::Invalid(why) => format!("No unit was measured: {why}."),
             _ => "No unit was measured.".to_owned(),
         };
@@ -39,7 +39,7 @@ pub(super) fn conclusion(
         _ => " How many of it this platform generates is not known".to_owned(),
     };
     let last = growth.last().map_or(1, |step| step.devices);
-    let end = match &count.ended {
+    let end = match &count.end {
         GrowthEnd::Devices if last == 1 => {
             "; there was one device only, so it may be more.".to_owned()
         }
@@ -62,13 +62,13 @@ pub(super) fn conclusion(
     format!("{one}{many}{end}")
 }
 
-/// A device that did more under the last load than under any before might do more still.
+/// Warns that a device whose throughput still grew under the last load may do more.
 fn still_growing(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> Option<String> {
     let raised: Vec<&EvaluationRound> =
         rounds.iter().filter(|round| round.stage == RoundPurpose::Raise).collect();
     let (last, before) = raised.split_last()?;
     let best = before.iter().map(|round| round.throughput_ops_s).fold(0.0, f64::max);
-    let ended = request.loads.last() == Some(&last.load) && !last.asked_too_much;
+    let ended = request.loads.last() == Some(&last.load) && !last.rate_not_held;
     if !ended || last.throughput_ops_s <= best * (1.0 + request.gain) {
         return None;
     }
@@ -82,7 +82,7 @@ fn still_growing(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> Opt
     Some(format!("{more}: whether a device does more still is not known; add further loads"))
 }
 
-/// From this share on reads came from the device, as a unit wants it.
+/// The least share of reads from the device for a valid unit.
 const READ_FROM_DEVICE: f64 = 0.9;
 
 pub(super) fn notes(

@@ -1,16 +1,16 @@
-//! A figure of a run by its name of `--json`: the one way in which checks, adaptive repeats,
-//! questions and figures say what they mean.
+//! A metric of a run by its name in `--json`, as checks, adaptive repeats, questions and figures
+//! name it.
 
 use model::{Distribution, Op, Reading, ReadingValue, Unit};
 use record::{LatencyClock, LatencyScope, Phase, Run};
 use thiserror::Error;
 
-use crate::compare::{BetterDirection, wish_of};
+use crate::compare::{BetterDirection, direction_of};
 use crate::efficiency::{BOUNDARIES, OPS_PER_JOULE};
 
 const NANOS_PER_MICRO: f64 = 1e3;
 
-/// A name that no figure has, or why a run has no value for it.
+/// An unknown name, or why a run has no value for it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MetricError {
     #[error("`{name}` names no figure: {why}")]
@@ -19,20 +19,20 @@ pub enum MetricError {
     Unavailable(String),
 }
 
-/// A figure of a run, by the name that it has in `--json`.
+/// A metric of a run, by its name in `--json`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Metric {
     /// `throughput_ops_s`, `errors` and their like: fields of the run itself.
     Field(RunField),
     /// In microseconds.
     Latency {
-        /// The run's own if it is not named.
+        /// None: the run's own.
         clock: Option<LatencyClock>,
-        /// All operations together if it is not named.
+        /// None: all operations together.
         op: Option<Op>,
         point: DistributionPoint,
     },
-    /// `stream.NAME`: a fact about the stream that was asked, where it is a number.
+    /// `stream.NAME`: a numeric fact about the stream of operations.
     Stream(String),
     /// A reading of this signal.
     Signal(String),
@@ -49,7 +49,7 @@ pub enum DistributionPoint {
     Percentile(f64),
 }
 
-/// What a run says of itself; see `docs/results-file.md`.
+/// Fields of a run; see `docs/results-file.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunField {
     Throughput,
@@ -64,7 +64,7 @@ pub enum RunField {
     Misses,
     Errors,
     Threads,
-    /// `harness.busy`: share of the window in which the harness was at work.
+    /// `harness.busy`: share of the window in which the harness was busy.
     Busy,
 }
 
@@ -83,7 +83,7 @@ const FIELDS: [(&str, RunField); 12] = [
     ("harness.busy", RunField::Busy),
 ];
 
-/// The tables of latencies in `--json`, and whose clock each has.
+/// The tables of latencies in `--json`, and the clock of each.
 const TABLES: [(&str, Option<LatencyClock>); 4] = [
     ("latency_us", None),
     ("service_us", Some(LatencyClock::Service)),
@@ -98,10 +98,9 @@ const CLOCKS: [(&str, LatencyClock); 4] = [
     ("server", LatencyClock::Server),
 ];
 
-/// The figure of this name in a run.
+/// The metric of this name in a run.
 ///
-/// # Errors
-/// A name that no figure has; a figure that this run does not have, with the reason.
+/// # Errors An unknown name; a metric that this run lacks, with the reason.
 pub fn metric_value(run: &Run, name: &str) -> Result<f64, MetricError> {
     Metric::parse(name)?.value(run)
 }
@@ -119,8 +118,7 @@ impl Metric {
     /// - `stream.NAME`;
     /// - anything else is a reading's signal: `ipc`, `ops_per_joule`, `residency.C6`.
     ///
-    /// # Errors
-    /// What cannot be any of these.
+    /// # Errors A name of another form.
     pub fn parse(name: &str) -> Result<Metric, MetricError> {
         let wrong = |why: String| MetricError::Name { name: name.to_owned(), why };
         if let Some((_, field)) = FIELDS.iter().find(|(known, _)| *known == name) {
@@ -135,19 +133,19 @@ impl Metric {
         }
         match (first, rest) {
             ("stream", Some(fact)) if !fact.is_empty() => Ok(Metric::Stream(fact.to_owned())),
-            _ if plain(name) => Ok(Metric::Signal(name.to_owned())),
+            _ if is_name(name) => Ok(Metric::Signal(name.to_owned())),
             _ => Err(wrong("a name is made of letters, digits, `_`, `-` and `.`".to_owned())),
         }
     }
 
-    /// Its value in a run, in the unit that [`Named::unit`] tells; latencies in microseconds.
+    /// Its value in a run, in the unit of [`Metric::unit`]; latencies in microseconds.
     ///
-    /// # Errors
-    /// The run does not have it, with the reason.
+    /// # Errors The run lacks it, with the reason.
     pub fn value(&self, run: &Run) -> Result<f64, MetricError> {
         let value = match self {
             Metric::Field(_) if run.phase == Phase::Simulate => {
-                Err("a simulation asks nothing; its figures are those of `simulated.`".to_owned())
+                Err("a simulation issues no operations; its figures are those of `simulated.`"
+                    .to_owned())
             }
             Metric::Field(field) => field_of(*field, run),
             Metric::Latency { clock, op, point } => {
@@ -155,7 +153,7 @@ impl Metric {
             }
             Metric::Stream(fact) => fact_of(run, fact),
             Metric::Signal(signal) => match run.reading(signal) {
-                Some(reading) => known(reading),
+                Some(reading) => reading_value(reading),
                 None => Err(format!("no `{signal}` was read in this run")),
             },
         };
@@ -168,7 +166,7 @@ impl Metric {
         }
     }
 
-    /// The unit's symbol; empty for a bare number, None where only a run can tell.
+    /// The unit's symbol; empty for a bare number, None if it depends on the run.
     pub fn unit(&self, run: Option<&Run>) -> Option<&'static str> {
         match self {
             Metric::Field(field) => Some(match field {
@@ -183,8 +181,8 @@ impl Metric {
         }
     }
 
-    /// Which way it is to go.
-    pub fn wish(&self) -> BetterDirection {
+    /// Whether more or less of it is better.
+    pub fn direction(&self) -> BetterDirection {
         match self {
             Metric::Field(RunField::Throughput | RunField::AchievedRate | RunField::HitRatio) => {
                 BetterDirection::More
@@ -194,7 +192,7 @@ impl Metric {
             }
             Metric::Latency { point: DistributionPoint::Count, .. } => BetterDirection::Neither,
             Metric::Latency { .. } => BetterDirection::Less,
-            Metric::Signal(signal) => wish_of(signal).unwrap_or(BetterDirection::Neither),
+            Metric::Signal(signal) => direction_of(signal).unwrap_or(BetterDirection::Neither),
             Metric::Field(_) | Metric::Stream(_) => BetterDirection::Neither,
         }
     }
@@ -219,7 +217,7 @@ fn latency(text: &str, table: Option<LatencyClock>) -> Result<Metric, String> {
     let op = match parts.next() {
         None => None,
         Some(word) => match LatencyScope::from_name(word) {
-            Some(asked) => asked.op(),
+            Some(scope) => scope.op(),
             None => {
                 let known = Op::ALL.iter().map(|op| op.name());
                 let known = known.chain(CLOCKS.iter().map(|(name, _)| *name));
@@ -251,7 +249,7 @@ fn point(text: &str) -> Option<DistributionPoint> {
     })
 }
 
-fn plain(name: &str) -> bool {
+fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && !name.ends_with('.')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
@@ -259,7 +257,7 @@ fn plain(name: &str) -> bool {
 
 fn field_of(field: RunField, run: &Run) -> Result<f64, String> {
     let read = |signal: &str| match run.reading(signal) {
-        Some(reading) => known(reading),
+        Some(reading) => reading_value(reading),
         None => Err(format!("no `{signal}` was read in this run")),
     };
     match field {
@@ -284,7 +282,7 @@ fn field_of(field: RunField, run: &Run) -> Result<f64, String> {
     }
 }
 
-/// Joules of the window over its length, at the widest boundary that was read.
+/// Mean watts over the window, at the widest boundary that was read.
 fn power(run: &Run) -> Result<f64, String> {
     let widest = BOUNDARIES
         .iter()
@@ -293,14 +291,14 @@ fn power(run: &Run) -> Result<f64, String> {
     match widest {
         Some((joules, seconds)) if seconds > 0.0 => Ok(joules / seconds),
         Some(_) => Err("energy was read over no time".to_owned()),
-        None => Err(match run.reading(OPS_PER_JOULE).map(known) {
+        None => Err(match run.reading(OPS_PER_JOULE).map(reading_value) {
             Some(Err(reason)) => reason,
             _ => "no energy was read in this run".to_owned(),
         }),
     }
 }
 
-fn known(reading: &Reading) -> Result<f64, String> {
+fn reading_value(reading: &Reading) -> Result<f64, String> {
     match &reading.answer {
         ReadingValue::Value(value) => Ok(*value),
         ReadingValue::Unavailable { reason, .. } => {

@@ -1,4 +1,4 @@
-//! A name for every run that no other run on the page has.
+//! A unique name for every run on a page.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use record::{Execution, LoopKind, Run};
 
 use crate::format;
 
-/// One name a run, in their order: its label, and what tells it from others of that label.
+/// One name for each run: its label, numbered if several runs have it.
 pub fn names(runs: &[(&Execution, &Run)]) -> Vec<String> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, run) in runs {
@@ -47,14 +47,14 @@ pub fn pacing_short(pacing: &LoopKind) -> String {
     }
 }
 
-/// The store's name: what stands before its path.
+/// The store's name: the part before its path.
 pub fn store(run: &Run) -> &str {
     let store = run.settings.get("store").map_or("", String::as_str);
     let name = store.split(':').next().unwrap_or(store);
     if name.is_empty() { run.store_version.split(' ').next().unwrap_or("store") } else { name }
 }
 
-/// What was asked of it: `load` for a load phase, else the workload's name.
+/// `load` for a load phase, else the workload's name.
 pub fn workload(run: &Run) -> &str {
     match run.phase {
         record::Phase::Load => "load",
