@@ -240,7 +240,7 @@ fn uuid_made_before(out: &Path, device: &Path, number: usize) -> anyhow::Result<
         true => resumable(out)?,
         false => None,
     };
-    let uuid = execution.as_ref().and_then(|begun| resumable.machine.fact(&uuid_fact(number)));
+    let uuid = execution.as_ref().and_then(|execution| execution.machine.fact(&uuid_fact(number)));
     uuid.map(str::to_owned).ok_or_else(|| {
         request(format!(
             "--device {}: {} knows of no file system that this evaluation made on it, so none is \

@@ -48,7 +48,7 @@ pub fn run(args: &args::Run, show: &Output) -> anyhow::Result<ExitOutcome> {
         None => {
             let tell = |words: &str| show.note(words);
             let (root, supervisor) = (args.recorded.root(), args.recorded.supervisor()?);
-            let mut turner = KnobsPerBlock { root, supervisor, log: &print_results };
+            let mut turner = KnobsPerBlock { root, supervisor, log: &tell };
             let nothing = KnobEffects::default();
             measure(args, &plan, &out, &html, (&nothing, &mut turner), show)
         }
@@ -170,8 +170,8 @@ pub fn open(
         let mut file = ResultsFile::open_or_create(out)?;
         let executions = file.executions()?;
         // A kill right after the file was created leaves it without an execution.
-        let begun = !executions.is_empty();
-        if resumable && !args.resume {
+        let has_execution = !executions.is_empty();
+        if has_execution && !args.resume {
             return Err(request(format!(
                 "{place} exists already; continue with --resume, or name another --out"
             )));
@@ -207,8 +207,8 @@ fn finished_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>
         return Ok(BTreeSet::new());
     }
     let file = ResultsFile::read(out)?;
-    let begun = execution_to_resume(file.executions()?);
-    Ok(resumable
+    let execution = execution_to_resume(file.executions()?);
+    Ok(execution
         .map(|execution| file.finished_runs(&execution.id))
         .transpose()?
         .unwrap_or_default())

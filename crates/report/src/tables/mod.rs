@@ -62,10 +62,10 @@ pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
     let swept = run_ids(runs);
     all.push(throughput(runs));
     all.extend(rates(runs));
-    if runs.iter().any(|(_, run)| !run_ids.contains(run.id.as_str())) {
-        all.extend(Some(latency(runs, &run_ids)).filter(|table| !table.rows.is_empty()));
+    if runs.iter().any(|(_, run)| !swept.contains(run.id.as_str())) {
+        all.extend(Some(latency(runs, &swept)).filter(|table| !table.rows.is_empty()));
     }
-    all.extend(sides(runs, &run_ids));
+    all.extend(sides(runs, &swept));
     all.extend(side_checks(runs));
     all.extend(machine_side(runs));
     all.extend(simulated(runs));

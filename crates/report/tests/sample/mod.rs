@@ -383,8 +383,8 @@ pub fn study() -> Vec<(Execution, Vec<Run>)> {
     ]
     .map(|(workload, kops, repeat)| parameters(ROCKS, workload, kops, repeat))
     .into();
-    asks.push(RunParameters { pacing: open(40_000.0), ..asked(ROCKS, "ycsb-a", 39.98, 1) });
-    asks.push(RunParameters { pacing: open(200_000.0), ..asked(ROCKS, "ycsb-a", 168.3, 1) });
+    asks.push(RunParameters { pacing: open(40_000.0), ..parameters(ROCKS, "ycsb-a", 39.98, 1) });
+    asks.push(RunParameters { pacing: open(200_000.0), ..parameters(ROCKS, "ycsb-a", 168.3, 1) });
     let mut rocks: Vec<Run> =
         asks.iter().enumerate().map(|(i, ask)| run(ask, i as u32, "e1")).collect();
     rocks[5].invalid_because.push(

@@ -36,7 +36,7 @@ pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<MachineLoad<'a>>, P
             executions.push(execution);
         }
     }
-    let (mut loads, mut taken) = (Vec::new(), BTreeSet::new());
+    let (mut machine_loads, mut taken) = (Vec::new(), BTreeSet::new());
     for study in studies(executions.iter().copied(), pairs) {
         for (answer, question) in study.answers.iter().zip(&study.design.questions) {
             let AnswerKind::Graduated { factor, power, loads } = &answer.kind else { continue };
@@ -45,7 +45,11 @@ pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<MachineLoad<'a>>, P
                     load.at.get("machine") == Some(&execution.machine.id)
                 };
                 let Some((execution, _)) = pairs.iter().find(own) else { continue };
-                loads.push(MachineLoad { execution, load: load.clone(), power: power.clone() });
+                machine_loads.push(MachineLoad {
+                    execution,
+                    load: load.clone(),
+                    power: power.clone(),
+                });
             }
             let levels = study.runs_with_settings.iter().filter(|run| {
                 question.within.hold_by(|name| run.level(name)) && run.level(factor).is_some()
@@ -54,7 +58,7 @@ pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<MachineLoad<'a>>, P
         }
     }
     let rest = pairs.iter().filter(|(_, run)| !taken.contains(&run.id) && !run.is_trial());
-    (loads, rest.copied().collect())
+    (machine_loads, rest.copied().collect())
 }
 
 /// The machine at the highest level of its load, with its power at every other.
