@@ -39,7 +39,7 @@ impl ReadExtent {
     pub(crate) fn includes(&self, signal: &str, valued: bool) -> bool {
         match self {
             ReadExtent::Whole => true,
-            ReadExtent::Overview { reasons: reasons, .. } if !valued => reasons.contains(signal),
+            ReadExtent::Overview { reasons, .. } if !valued => reasons.contains(signal),
             ReadExtent::Overview { signals, .. } => {
                 let first = signal.split('.').next().unwrap_or(signal);
                 let last = signal.rsplit('.').next().unwrap_or(signal);
@@ -66,7 +66,7 @@ mod tests {
     fn a_signal_is_included_by_its_whole_name_or_its_last_part() {
         let signals = ["energy.total", "limit.*", "write_amplification"].map(str::to_owned).into();
         let reasons = ["residency.C6".to_owned()].into();
-        let overview = ReadExtent::Overview { signals, reasons: reasons };
+        let overview = ReadExtent::Overview { signals, reasons };
         for signal in
             ["energy.total", "write_amplification", "device.write_amplification", "limit.cpu"]
         {

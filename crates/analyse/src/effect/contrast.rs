@@ -59,7 +59,7 @@ impl RepeatVariance {
         }
         let size = |interval, p| EffectSize {
             scale: self.scale,
-            value: self.scale.from_additive(sum),
+            value: self.scale.inverse(sum),
             interval,
             p,
             standardised: self
@@ -89,7 +89,7 @@ impl RepeatVariance {
             trimmed,
             pooled: borrowed,
         };
-        let end = |end: f64| self.scale.from_additive(end);
+        let end = |end: f64| self.scale.inverse(end);
         let interval = Interval { low: end(sum - half), high: end(sum + half), method };
         size(Ok(interval), Some(p))
     }

@@ -62,7 +62,7 @@ impl EffectScale {
     }
 
     /// From the additive scale.
-    fn from_additive(self, sum: f64) -> f64 {
+    fn inverse(self, sum: f64) -> f64 {
         match self {
             EffectScale::Ratio => sum.exp(),
             EffectScale::Difference => sum,

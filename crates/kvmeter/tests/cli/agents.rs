@@ -221,7 +221,7 @@ fn two_agents_load_one_server_without_loss() {
     // The same operations as one client asks.
     let alone = ["bench", SERVER, "--records", "2k", "--json"];
     let mut alone = net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &alone);
-    let alone = crate::tool::result(alone.args(more).output().unwrap()).json();
+    let alone = crate::tool::command_output(alone.args(more).output().unwrap()).json();
     assert_eq!(run["stream"]["fingerprint"], alone["stream"]["fingerprint"]);
     assert_eq!(run["stream"]["asked"], alone["stream"]["asked"]);
 }

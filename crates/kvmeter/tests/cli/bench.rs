@@ -261,7 +261,7 @@ fn a_stopped_bench_leaves_consistent_data() {
         let id = child.id().to_string();
         let status = std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
         assert!(status.success());
-        let result = crate::tool::result(child.wait_with_output().unwrap());
+        let result = crate::tool::command_output(child.wait_with_output().unwrap());
         assert_eq!((result.code, result.out.as_str()), (1, ""), "{result:#?}");
         let json = place.json(&bench("lmdb:db", &["--ops", "2k", "--workload", "ycsb-d"]));
         assert_eq!(json["errors"], 0, "{}", json["failures"]);

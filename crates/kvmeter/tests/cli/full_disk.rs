@@ -47,7 +47,7 @@ fn a_disk_that_fills_up_during_the_load_loses_nothing() {
     let child = place.start(&["run", "full.toml", "--out", "full.sqlite"]);
     crate::tool::until("the results file", || place.file("full.sqlite").exists());
     std::fs::write(&room, vec![0u8; 90 << 20]).or_else(|_| std::fs::write(&room, [0])).unwrap();
-    let result = crate::tool::result(child.wait_with_output().unwrap());
+    let result = crate::tool::command_output(child.wait_with_output().unwrap());
     assert_eq!(result.code, 2, "{result:#?}");
     assert!(result.err.contains("space"), "{}", result.err);
     std::fs::remove_file(&room).unwrap();

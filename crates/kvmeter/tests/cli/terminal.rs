@@ -335,7 +335,7 @@ fn an_older_processor_works_or_is_refused_by_name() {
     };
     let args = ["bench", "null", "--records", "100", "--ops", "100", "--probes", "off"];
     let old = match emulated("Nehalem", &args) {
-        Ok(output) => crate::tool::result(output),
+        Ok(output) => crate::tool::command_output(output),
         Err(why) => return eprintln!("SKIPPED: qemu-x86_64: {why} (apt-get install qemu-user)"),
     };
     assert_eq!(old.code, 0, "{old:?}");
@@ -344,9 +344,10 @@ fn an_older_processor_works_or_is_refused_by_name() {
     std::fs::write(recording.path(), "/sys/link -> /proc\n/proc/cpuinfo = model name: Old 486\n")
         .unwrap();
     let path = recording.path().to_str().unwrap();
-    let doctor = crate::tool::result(emulated("Nehalem", &["doctor", "--root", path]).unwrap());
+    let doctor =
+        crate::tool::command_output(emulated("Nehalem", &["doctor", "--root", path]).unwrap());
     assert!(doctor.code == 0 && doctor.out.contains("Old 486"), "{doctor:?}");
-    let older = crate::tool::result(emulated("core2duo", &args).unwrap());
+    let older = crate::tool::command_output(emulated("core2duo", &args).unwrap());
     assert_eq!(older.code, 2, "{older:?}");
     assert!(older.err.contains("this processor lacks SSE4.1"), "{older:?}");
 }
