@@ -82,15 +82,15 @@ pub fn knob_journal(data: &[u8]) {
 
 /// A trace ends with its last request or with an error that names the file.
 pub fn traces(data: &[u8]) {
-    use workload::trace::{Chunk, Spread, Trace};
+    use workload::trace::{ArrivalSpread, RequestChunk, TraceReader};
 
     let home = folder();
     let file = home.path().join("trace.csv");
     std::fs::write(&file, data).expect("a file");
-    let Ok(mut trace) = Trace::open(&file) else { return };
-    let (mut chunk, mut requests) = (Chunk::new(), 0);
+    let Ok(mut trace) = TraceReader::open(&file) else { return };
+    let (mut chunk, mut requests) = (RequestChunk::new(), 0);
     loop {
-        match trace.next_second(Spread::Even, &mut chunk) {
+        match trace.next_second(ArrivalSpread::Even, &mut chunk) {
             Ok(true) => requests += chunk.iter().count(),
             Ok(false) => break,
             Err(error) => {
@@ -117,7 +117,7 @@ pub fn studies(data: &[u8]) {
     use host::Root;
 
     let home = folder();
-    let source = study::Source::new("study.toml", &String::from_utf8_lossy(data));
+    let source = study::StudyText::new("study.toml", &String::from_utf8_lossy(data));
     if source.spec().is_ok() {
         let _ = study::Plan::of(&source, home.path(), &Root::at(home.path()));
     }
@@ -129,8 +129,8 @@ pub fn results(data: &[u8]) {
     let home = folder();
     let path = home.path().join("results.sqlite");
     std::fs::write(&path, data).expect("a file");
-    if let Ok(file) = record::File::read(&path) {
-        let _ = (file.executions(), file.runs(&record::Filter::default()));
+    if let Ok(file) = record::ResultsFile::read(&path) {
+        let _ = (file.executions(), file.runs(&record::RunFilter::default()));
     }
 }
 
@@ -143,8 +143,8 @@ pub fn agent_messages(data: &[u8]) {
 /// An agent's outcome is read whole, or refused.
 #[cfg(feature = "agents")]
 pub fn outcomes(data: &[u8]) {
-    if let Ok(outcome) = drive::Outcome::from_bytes(data) {
+    if let Ok(outcome) = drive::PhaseOutcome::from_bytes(data) {
         let again = outcome.to_bytes().expect("what was read can be written");
-        assert!(drive::Outcome::from_bytes(&again).is_ok());
+        assert!(drive::PhaseOutcome::from_bytes(&again).is_ok());
     }
 }

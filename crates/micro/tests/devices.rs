@@ -40,7 +40,7 @@ impl Disk {
         }
     }
 
-    fn with_content(folder: &Path, name: &str, program: &str, args: &[&str]) -> Option<Disk> {
+    fn made(folder: &Path, name: &str, program: &str, args: &[&str]) -> Option<Disk> {
         let disk = Disk::new(folder, name)?;
         disk.run(program, args).then_some(disk)
     }
@@ -94,7 +94,7 @@ fn an_unmounted_file_system_needs_its_token() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let uuid = ["-q", "-F", "-L", "home", "-U", "3f2a91c0-1122-3344-5566-778899aabbcc"];
-    let Some(disk) = Disk::with_content(folder.path(), "a.img", "mkfs.ext4", &uuid) else { return };
+    let Some(disk) = Disk::made(folder.path(), "a.img", "mkfs.ext4", &uuid) else { return };
     let before = fs::read(&disk.file).unwrap();
     let target = disk.look();
     for words in [vec![], vec!["ext4"], vec!["ext4:3f2a91c1"], vec!["xfs:3f2a91c0"]] {
@@ -110,7 +110,7 @@ fn an_unmounted_file_system_needs_its_token() {
     drop(target);
     assert!(fs::read(&disk.file).unwrap() != before);
 
-    let Some(disk) = Disk::with_content(folder.path(), "b.img", "mkswap", &[]) else { return };
+    let Some(disk) = Disk::made(folder.path(), "b.img", "mkswap", &[]) else { return };
     assert!(disk.look().content[0].token.starts_with("swap:"));
 }
 
@@ -191,7 +191,7 @@ fn new_content_on_a_blank_disk_needs_consent() {
     drop(other);
     assert_eq!(start(&disk.look(), &[], true).unwrap().ended, JobEnd::Stopped);
 
-    // Nor is it with_content a file system of.
+    // Nor is it made a file system of.
     let Some(disk) = Disk::new(folder.path(), "b.img") else { return };
     let target = disk.look();
     let writer = OpenOptions::new().write(true).open(&disk.device).unwrap();
@@ -223,8 +223,8 @@ fn a_loop_device_is_named_by_its_backing_file() {
     let node = folder.path().join("node");
     let number = fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap();
     let (major, minor) = number.trim().split_once(':').unwrap();
-    let with_content = Command::new("mknod").arg(&node).args(["b", major, minor]).status();
-    if !with_content.is_ok_and(|with_content| with_content.success()) {
+    let made = Command::new("mknod").arg(&node).args(["b", major, minor]).status();
+    if !made.is_ok_and(|made| made.success()) {
         return;
     }
     let upper = Command::new("losetup").args(["--find", "--show"]).arg(&node).output().unwrap();
@@ -263,17 +263,17 @@ fn mounts_only_the_file_system_it_made() {
             }
             let target = disk.look();
             let consent = consent(&target, &[]);
-            let with_content = MadeFileSystem::format(target, &consent).unwrap();
-            let uuid = with_content.uuid().to_owned();
-            let volume = with_content.mount(&folder.path().join("mounted")).unwrap();
+            let made = MadeFileSystem::format(target, &consent).unwrap();
+            let uuid = made.uuid().to_owned();
+            let volume = made.mount(&folder.path().join("mounted")).unwrap();
             fs::write(volume.path().join("file"), "kept").unwrap();
             // In mounts that the process as a whole does not see.
             let error = Target::inspect(&DeviceSystem::live(), &disk.device, None).unwrap_err();
             assert!(error.to_string().contains("is in use"), "{error}");
             drop(volume);
 
-            let with_content = MadeFileSystem::reopen(disk.look(), &uuid).unwrap();
-            let volume = with_content.mount(&folder.path().join("mounted")).unwrap();
+            let made = MadeFileSystem::reopen(disk.look(), &uuid).unwrap();
+            let volume = made.mount(&folder.path().join("mounted")).unwrap();
             assert_eq!(fs::read_to_string(volume.path().join("file")).unwrap(), "kept");
             drop(volume);
 
@@ -282,7 +282,7 @@ fn mounts_only_the_file_system_it_made() {
             assert!(error.contains(&uuid) && error.contains(other), "{error}");
             assert!(disk.run("mkfs.ext4", &["-q", "-F", "-L", "kvmeter-mbwu"]));
             let error = MadeFileSystem::reopen(disk.look(), &uuid).unwrap_err().to_string();
-            assert!(error.contains("not that which this evaluation with_content"), "{error}");
+            assert!(error.contains("not that which this evaluation made"), "{error}");
             assert!(disk.run("mkfs.ext4", &["-q", "-F", "-L", "other", "-U", &uuid]));
             let error = MadeFileSystem::reopen(disk.look(), &uuid).unwrap_err().to_string();
             assert!(error.contains("`other`"), "{error}");

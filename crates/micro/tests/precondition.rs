@@ -378,7 +378,7 @@ fn other_namespaces_of_a_controller_are_checked() {
 }
 
 /// Runs a command in mounts of its own with a file system of 4 MiB in memory at the folder that
-/// it gets; None, output_text, where that cannot be.
+/// it gets; None where that cannot be.
 fn on_a_full_disk(script: &str) -> Option<std::process::Output> {
     let folder = tempfile::tempdir().unwrap();
     let inside = format!("mount -t tmpfs -o size=4m none \"$1\" && {script}");

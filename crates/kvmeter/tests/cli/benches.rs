@@ -120,7 +120,7 @@ fn mistakes_are_refused_at_their_place_before_anything_starts() {
         ),
         (
             format!("sequence = [\"ycsb-c\"]\n{}", flow("size = 64")),
-            vec!["s.toml:1:13", "no store is asked"],
+            vec!["s.toml:1:13", "no store runs this"],
         ),
         ("name = \"s\"\n[simulate.cache]\n".into(), vec!["s.toml:2:11", "`cache`", "dca"]),
         (

@@ -108,7 +108,7 @@ fn a_published_trace_is_replayed() {
     let target = run["target_rate_ops_s"].as_f64().unwrap();
     assert!(target > 0.5 && target != target.round(), "{target}");
     let warnings = run["warnings"].to_string();
-    assert!(warnings.contains("has 2 requests, fewer than the 10 that were asked"), "{warnings}");
+    assert!(warnings.contains("has 2 requests, fewer than the 10 requested"), "{warnings}");
     let result = place.run(&[&args[..], &["--dry-run"]].concat());
     assert!(
         result.err.contains("skipped") && result.err.contains("--ops 10 is beyond"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::tree::{documents, root};
 
 /// The pages that name items of the code.
-const PAGES: [&str; 2] = ["docs/architecture.md", "docs/adding-a-"];
+const PAGES: [&str; 3] = ["docs/architecture.md", "docs/adding-a-", "docs/glossary.md"];
 
 /// What the examples of these pages are about, which is yet to be written.
 const EXAMPLES: [&str; 3] = ["Mine", "MineSession", "Numad"];

@@ -1,7 +1,7 @@
 //! Finds the caches in the curve of latency over size.
 //!
 //! The curve is first made monotonic, as a larger ring is never faster but for noise. Its flat
-//! parts are the levels: parts that rise by less than `MAX_SLOPE` an octave, merge_parts where their
+//! parts are the levels: parts that rise by less than `MAX_SLOPE` an octave, merged where their
 //! latencies differ by less than `MIN_LEVEL_RATIO`. A level's capacity is the largest size whose
 //! latency is within `CAPACITY_TOLERANCE`; the last level is the memory. With replacement that is
 //! not LRU, a cache serves a part of a ring that is a little too large, so the curve bends at the

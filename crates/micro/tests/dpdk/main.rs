@@ -103,8 +103,8 @@ fn server(eal: &str, port: &str, socket: &str) {
 }
 
 fn client(eal: &str, port: &str, socket: &str) {
-    let config = Config { frames: 8192, ..Config::default() };
-    let mut port = Eal::start(&words(eal), config).unwrap().port(port, 1).unwrap();
+    let frames = Config { frames: 8192, ..Config::default() };
+    let mut port = Eal::start(&words(eal), frames).unwrap().port(port, 1).unwrap();
     let stop = AtomicBool::new(false);
     let until = Instant::now() + LIMIT;
     while !std::path::Path::new(socket).exists() {

@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn sensor_lost() -> Result<f64, Unavailable> {
-        Err(Unavailable::new("the sensor is sensor_lost", "plug it in"))
+        Err(Unavailable::new("the sensor is gone", "plug it in"))
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
             let mut track = track(Duration::from_secs(1), answers);
             track.open();
             track.close();
-            assert_eq!(track.summary().unwrap_err().reason, "the sensor is sensor_lost");
+            assert_eq!(track.summary().unwrap_err().reason, "the sensor is gone");
         }
         // It came back after the window had begun: what was before is not known.
         let mut late = track(Duration::from_secs(1), vec![sensor_lost(), Ok(1.0)]);
@@ -277,7 +277,7 @@ mod tests {
             track.close();
         }
         assert!(patient.summary().is_ok());
-        assert_eq!(strict.summary().unwrap_err().reason, "the sensor is sensor_lost");
+        assert_eq!(strict.summary().unwrap_err().reason, "the sensor is gone");
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
             track.sample();
         }
         track.close();
-        assert_eq!(track.summary().unwrap_err().reason, "the sensor is sensor_lost");
+        assert_eq!(track.summary().unwrap_err().reason, "the sensor is gone");
         track.open();
         track.close();
         assert_eq!(track.summary().unwrap().mean, 7.0);
