@@ -72,7 +72,7 @@ pub struct EngineOptions {
     /// of the machine.
     pub timestamps: bool,
     /// The most bytes that may wait unconsumed on one connection. A connection
-    /// whose answer is larger fails with [`crate::Failure::AnswerTooLarge`].
+    /// whose answer is larger fails with [`crate::ConnectionFailure::AnswerTooLarge`].
     pub largest_answer: usize,
 }
 

@@ -97,7 +97,7 @@ pub struct Reactor {
 impl Reactor {
     /// # Errors
     /// The engine is not available here ([`io::ErrorKind::Unsupported`], holding
-    /// an [`crate::Unavailable`]), or the kernel has no more descriptors.
+    /// an [`crate::EngineUnavailable`]), or the kernel has no more descriptors.
     pub fn new(options: EngineOptions) -> io::Result<Reactor> {
         let poller = match options.engine {
             Engine::Epoll => Poller::Epoll(Epoll::new()?),

@@ -55,7 +55,7 @@ enum FileState {
 }
 
 impl ResultsFile {
-    /// Makes a new results file; [`Error::Exists`] if the path is taken.
+    /// Makes a new results file; [`RecordError::Exists`] if the path is taken.
     pub fn create(path: impl AsRef<Path>) -> Result<ResultsFile, RecordError> {
         let path = path.as_ref();
         let lock = ResultsLock::take(path)?;
@@ -150,7 +150,7 @@ impl ResultsFile {
     /// Reserves `bytes` of the disk until the file is closed, so that a run can be stored even if
     /// the disk fills up meanwhile. Call it before the run.
     ///
-    /// # Errors [`Error::NoRoom`] where the disk has less.
+    /// # Errors [`RecordError::NoRoom`] where the disk has less.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), RecordError> {
         let reserve = DiskReserve::take(&self.path, bytes);
         self.reserved_bytes = bytes;

@@ -4,7 +4,7 @@
 //! Everything here is a contrast of cells: a sum of the cells' locations with coefficients. The
 //! cells' variances are not pooled, as a tail varies more in one setting than in another, and their
 //! values are trimmed, so that one disturbed repeat does not decide. See
-//! [`RepeatVariance::contrast`](contrast::RepeatVariance::contrast).
+//! `RepeatVariance::contrast`.
 
 mod contrast;
 mod crossed;
