@@ -172,8 +172,8 @@ pub trait Pages: Send + Sync {
     fn evict(&self, _part: Range<usize>) {}
 }
 
-// SAFETY: the memory belongs to the mapping, not to a thread; the engine arranges who reads and who
-// writes which part.
+// SAFETY: the memory belongs to the mapping, not to a thread; the engine decides which thread reads
+// and which writes each part.
 unsafe impl Send for Map {}
 // SAFETY: as above.
 unsafe impl Sync for Map {}
