@@ -1,21 +1,20 @@
 //! The thesis's and the poster's own tables, computed anew from the inputs that they print.
 
+use analyse::cost::published::{Cluster, Clusters, Published, WorkUnits};
 use analyse::cost::*;
-use platform::Platform;
-use platform::published::{Cluster, Clusters, Published, WorkUnits, published};
 
 /// Half of the last printed digit: what a printed number may be off by.
 const HALF_A_CENT: f64 = 0.005;
 
 fn table() -> Clusters {
-    match published("arm-vs-x86") {
+    match Published::named("arm-vs-x86") {
         Ok(Published::Clusters(table)) => table,
         other => panic!("{other:?}"),
     }
 }
 
 fn poster() -> WorkUnits {
-    match published("mbwu") {
+    match Published::named("mbwu") {
         Ok(Published::WorkUnits(table)) => table,
         other => panic!("{other:?}"),
     }
@@ -163,7 +162,7 @@ fn the_power_in_the_table_is_above_idle() {
     let table = table();
     for row in &table.workloads {
         for (at, name) in table.platforms.iter().enumerate() {
-            let idle = Platform::open(name).unwrap().idle_w.unwrap().value;
+            let idle = Platform::built_in(name).unwrap().idle_w.unwrap().value;
             assert!(watts(&table, row, at) > idle, "{} {name}", row.name);
         }
     }
@@ -211,7 +210,7 @@ fn a_shorter_life_needs_a_larger_difference_in_price() {
 #[test]
 fn the_savings_of_the_poster() {
     let table = poster();
-    let [host, embedded] = table.platforms.clone().map(|name| Platform::open(&name).unwrap());
+    let [host, embedded] = table.platforms.clone().map(|name| Platform::built_in(&name).unwrap());
     let price = |platform: &Platform, mbwus| {
         usd_per_mbwu(platform.price_usd.as_ref().unwrap().value, mbwus).unwrap()
     };

@@ -59,7 +59,7 @@ fn code(error: &anyhow::Error) -> u8 {
             || cause.is::<cachesim::SimError>()
             || cause.is::<workload::SpecError>()
             || cause.is::<analyse::CompareError>()
-            || cause.is::<platform::PlatformError>()
+            || cause.is::<analyse::cost::PlatformError>()
             || cause.is::<record::table::UnknownTable>()
             || matches!(
                 cause.downcast_ref::<ExportError>(),

@@ -31,7 +31,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("agents/src", LOADS),
     ("agents/src/flags.rs", Somewhere),
     ("analyse/src", LOADS),
-    ("dpdk/src", Foreign),
+    ("micro/dpdk/src", Foreign),
     ("drive/src", ALL_LOADS),
     ("host/src/cachegrind", Foreign),
     ("host/src/doctor/cpu.rs", Foreign),
@@ -80,7 +80,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("study/src/probes/flag.rs", LOADS),
     ("study/src/study_text.rs", By(&["run"])),
     ("study/src/trace.rs", By(&["bench"])),
-    ("tap/src/preload.rs", Foreign),
+    ("server/tap/src/preload.rs", Foreign),
 ];
 
 /// In a study the file replaces flags, so a text may name its key or table instead.
@@ -136,12 +136,8 @@ fn flags_that_messages_name_exist_where_they_are_shown() {
     assert!(verbs["run"].iter().any(|flag| flag == "resume") && verbs.len() > 12);
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
-    for entry in fs::read_dir(crates).unwrap().map(Result::unwrap) {
-        let folder = entry.path().join("src");
-        if folder.is_dir() {
-            sources(&folder, &mut files);
-        }
-    }
+    sources(crates, &mut files);
+    files.retain(|file| file.components().any(|part| part.as_os_str() == "src"));
     let (mut wrong, mut flags_seen) = (Vec::new(), 0);
     for file in files {
         let name = file.strip_prefix(crates).unwrap().display().to_string();

@@ -78,7 +78,7 @@ pub(crate) fn designed(
             .map_err(|words| source.at(figure.span(), &words))?;
     }
     if let Some(name) = &spec.platform {
-        platform::Platform::open(name.get_ref())
+        crate::open_platform(name.get_ref())
             .map_err(|error| source.at(name.span(), &error.to_string()))?;
     }
     fn inner<T: Clone>(all: &[Spanned<T>]) -> Vec<T> {

@@ -8,6 +8,7 @@ mod answer;
 mod break_even;
 mod error;
 mod fleet;
+mod platform;
 mod power;
 mod sensitivity;
 mod verdict;
@@ -24,6 +25,9 @@ pub use error::CostError;
 pub use fleet::{
     Assumptions, HOURS_PER_YEAR, RACK_UNITS_PER_RACK, ServedLoad, ServerFleet, energy_usd_per_h,
     lifetime_energy_usd, power_of_cost_w, servers_for, total_usd,
+};
+pub use platform::{
+    GivenLevels, GivenValue, LoadPoint, Platform, PlatformError, PlatformValue, published,
 };
 pub use power::{PowerCurve, average_power_w};
 pub use sensitivity::{Assumption, SensitivityRange, tornado};

@@ -1,9 +1,8 @@
 //! Machines and their numbers: from runs, from platforms, from the command line.
 
-use analyse::cost::{PowerCurve, ServerCandidate};
+use analyse::cost::{GivenValue, Platform, PlatformValue, PowerCurve, ServerCandidate};
 use analyse::{RunWork, WorkDifference, work_differences};
 use model::{Origin, Scope};
-use platform::{Platform, PlatformValue};
 use record::{Execution, Run, RunSelection};
 use report::cells::{ReportCell, cells};
 
@@ -117,7 +116,7 @@ fn note_other_work(candidates: &mut [SourcedCandidate]) {
 }
 
 fn open_platform(flag: &PlatformFlag) -> anyhow::Result<Option<Platform>> {
-    Ok(flag.base.as_deref().map(Platform::open).transpose()?)
+    Ok(flag.base.as_deref().map(study::open_platform).transpose()?)
 }
 
 /// A machine whose numbers are all on the command line or in its platform.
@@ -156,8 +155,7 @@ fn from_flags(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<SourcedCandida
 /// Why a platform lacks a value.
 fn absence_note(platform: Option<&Platform>, want: PlatformValue) -> String {
     platform.map_or(String::new(), |platform| {
-        let absence = platform.absence(want);
-        format!(" (platform {}: {})", absence.platform, absence.reason)
+        format!(" (platform {}: {})", platform.name, platform.why_absent(want))
     })
 }
 
@@ -195,7 +193,7 @@ pub(super) fn platform_and_name(
 ) -> anyhow::Result<(Option<Platform>, String)> {
     let base = flag.and_then(|flag| flag.base.as_deref());
     let base = base.or(execution.design.platform.as_deref());
-    let platform = base.map(Platform::open).transpose()?;
+    let platform = base.map(study::open_platform).transpose()?;
     let id = &execution.machine.id;
     let machine = match (flag.and_then(|flag| flag.name.clone()), &platform) {
         (Some(name), _) => name,
@@ -331,7 +329,7 @@ pub(super) fn sourced(
     (throughput_ops_s, throughput_from): (f64, String),
     mut power: LoadPower,
 ) -> anyhow::Result<SourcedCandidate> {
-    let from_platform = |of: fn(&Platform) -> &Option<platform::GivenValue>| {
+    let from_platform = |of: fn(&Platform) -> &Option<GivenValue>| {
         platform.as_ref().and_then(|platform| of(platform).as_ref()).map(|given| given.value)
     };
     let price = flag.and_then(|f| f.price).or_else(|| from_platform(|p| &p.price_usd));

@@ -7,9 +7,8 @@ mod object;
 mod published;
 pub mod work_units;
 
-use analyse::cost::{CostTerms, answer};
-use platform::Platform;
-use platform::published::Published;
+use analyse::cost::published::Published;
+use analyse::cost::{CostTerms, Platform, answer};
 use report::cost::CostView;
 use report::table::Table;
 
@@ -27,7 +26,7 @@ const USD_PER_KWH: [f64; 2] = [0.07, 0.25];
 pub fn run(args: &Cost, show: &Output) -> anyhow::Result<ExitOutcome> {
     check(args)?;
     if let Some(name) = &args.published {
-        return match platform::published::published(name)? {
+        return match Published::named(name)? {
             Published::Clusters(table) => published::clusters(args, &table, show),
             Published::WorkUnits(table) => work_units::published(args, &table, show),
         };

@@ -1,9 +1,8 @@
 //! A publication's clusters, recomputed from its printed numbers.
 
-use analyse::cost::{PowerCurve, ServerCandidate, power_of_cost_w};
+use analyse::cost::published::{Cluster, Clusters};
+use analyse::cost::{Platform, PowerCurve, ServerCandidate, power_of_cost_w};
 use model::Origin;
-use platform::Platform;
-use platform::published::{Cluster, Clusters};
 use report::cost::PrintedCost;
 
 use super::candidates::{LoadPower, SourcedCandidate};
@@ -16,7 +15,7 @@ use crate::output::Output;
 /// the most digits; the publication's other columns are shown for comparison.
 pub fn clusters(args: &Cost, table: &Clusters, show: &Output) -> anyhow::Result<ExitOutcome> {
     let platforms: Vec<Platform> =
-        table.platforms.iter().map(|name| Platform::open(name)).collect::<Result<_, _>>()?;
+        table.platforms.iter().map(|name| Platform::built_in(name)).collect::<Result<_, _>>()?;
     let mut candidates = Vec::new();
     let mut printed = Vec::new();
     for row in &table.workloads {

@@ -1,11 +1,10 @@
 //! The cost of an MBWU on several platforms.
 
+use analyse::cost::published::WorkUnits;
 use analyse::cost::{
-    CostError, HOURS_PER_YEAR, equivalent, kwh_per_mbwu, m2_per_mbwu, saving, usd_per_mbwu,
-    watts_per_mbwu,
+    CostError, GivenValue, HOURS_PER_YEAR, Platform, PlatformValue, equivalent, kwh_per_mbwu,
+    m2_per_mbwu, saving, usd_per_mbwu, watts_per_mbwu,
 };
-use platform::published::WorkUnits;
-use platform::{Platform, PlatformValue};
 use report::cost::{UnitFigure, UnitRow, saved, work_units};
 use report::format;
 use report::table::{ALWAYS, Align, Cell, Table};
@@ -43,7 +42,7 @@ const KEYS: [(&str, &str); 5] = [
 /// The poster's two tables.
 pub fn published(args: &Cost, table: &WorkUnits, show: &Output) -> anyhow::Result<ExitOutcome> {
     let [host, own] = &table.platforms;
-    let platforms = [Platform::open(host)?, Platform::open(own)?];
+    let platforms = [Platform::built_in(host)?, Platform::built_in(own)?];
     let mut rows = Vec::new();
     for row in &table.preconditioned {
         let unit = |at: usize| PlatformUnit {
@@ -106,18 +105,18 @@ fn unit(
     without_money: bool,
     flag: &PlatformFlag,
 ) -> anyhow::Result<PlatformUnit> {
-    let platform = flag.base.as_deref().map(Platform::open).transpose()?;
+    let platform = flag.base.as_deref().map(study::open_platform).transpose()?;
     let named = platform.as_ref().map(|platform| platform.name.clone());
     let name = flag.name.clone().or(named).unwrap_or_else(|| "platform".to_owned());
     let mbwus = flag.mbwus.ok_or_else(|| {
         request(format!("--platform {}: `mbwus=` is missing, and another one has it", flag.text))
     })?;
-    let from = |of: fn(&Platform) -> &Option<platform::GivenValue>| {
+    let from = |of: fn(&Platform) -> &Option<GivenValue>| {
         platform.as_ref().and_then(|platform| of(platform).as_ref()).map(|given| given.value)
     };
     let price_usd = flag.price.or_else(|| from(|p| &p.price_usd));
     if price_usd.is_none() && !without_money {
-        let why = platform.as_ref().map(|p| p.absence(PlatformValue::PriceUsd).reason);
+        let why = platform.as_ref().map(|p| p.why_absent(PlatformValue::PriceUsd));
         return Err(request(format!(
             "{name}: its price is not known{}; add `price=USD` to its --platform, or leave money \
              out with --energy-only",

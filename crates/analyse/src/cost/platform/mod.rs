@@ -1,15 +1,24 @@
-//! The description of a platform.
+//! Platforms: price, power, height and area of machines, each value with its place in the source.
+//!
+//! Those of two publications are built in, with the tables that these compute from them
+//! ([`published`]); others are files of the same form, which `docs/cost.md` describes. A value that
+//! a source does not give is absent, with the reason.
+
+mod built_in;
+mod error;
+mod given;
+pub mod published;
+mod read;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use model::suggest::hint;
 use serde::Deserialize;
 
-use crate::built_in::BUILT_IN;
-use crate::error::PlatformError;
-use crate::given::{GivenLevels, GivenValue};
-use crate::read::read;
+use built_in::BUILT_IN;
+pub use error::PlatformError;
+pub use given::{GivenLevels, GivenValue};
+use read::read;
 
 /// A machine as its file describes it. Every value is absent where the source does not give it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -68,31 +77,16 @@ pub enum PlatformValue {
     LifetimeYears,
 }
 
-/// Why a value is not there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Absence {
-    pub platform: String,
-    pub reason: String,
-}
-
 impl Platform {
-    /// A built-in platform by its name, or a file by its path.
+    /// A built-in platform by its name.
     ///
-    /// Errors: neither is there, with the nearest name; the file cannot be read; see
-    /// [`Platform::parse`].
-    pub fn open(name: &str) -> Result<Platform, PlatformError> {
-        if let Some(built_in) = BUILT_IN.iter().find(|platform| platform.name == name) {
-            return Platform::parse(name, built_in.text);
-        }
-        let path = Path::new(name);
-        match std::fs::read_to_string(path) {
-            Ok(text) => Platform::parse(name, &text),
-            Err(error) if path.exists() => {
-                Err(PlatformError::Unreadable { path: name.to_owned(), why: error.to_string() })
-            }
-            Err(_) => Err(PlatformError::Unknown {
+    /// Errors: there is none, with the nearest name.
+    pub fn built_in(name: &str) -> Result<Platform, PlatformError> {
+        match BUILT_IN.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Platform::parse(name, text),
+            None => Err(PlatformError::Unknown {
                 name: name.to_owned(),
-                hint: hint(name, BUILT_IN.iter().map(|platform| platform.name)),
+                hint: hint(name, BUILT_IN.iter().map(|(known, _)| *known)),
             }),
         }
     }
@@ -106,13 +100,9 @@ impl Platform {
         Ok(platform)
     }
 
-    /// The value, or why it is absent.
-    pub fn absence(&self, want: PlatformValue) -> Absence {
-        let reason = self.absent.get(&want).cloned();
-        Absence {
-            platform: self.name.clone(),
-            reason: reason.unwrap_or_else(|| "the platform's file does not give it".to_owned()),
-        }
+    /// Why a value is not there.
+    pub fn why_absent(&self, value: PlatformValue) -> &str {
+        self.absent.get(&value).map_or("the platform's file does not give it", String::as_str)
     }
 
     fn check(&self, origin: &str) -> Result<(), PlatformError> {
@@ -183,9 +173,9 @@ mod tests {
 
     #[test]
     fn every_built_in_platform_reads_and_says_what_it_lacks() {
-        for built_in in BUILT_IN {
-            let platform = Platform::open(built_in.name).unwrap();
-            assert_eq!(platform.name, built_in.name);
+        for (name, _) in BUILT_IN {
+            let platform = Platform::built_in(name).unwrap();
+            assert_eq!(platform.name, *name);
             assert!(platform.source.is_some() && platform.what.is_some());
             let given = [
                 (platform.price_usd.is_some(), PlatformValue::PriceUsd),
@@ -209,13 +199,13 @@ mod tests {
 
     #[test]
     fn values_are_what_the_sources_print() {
-        let idle = |name| Platform::open(name).unwrap().idle_w.unwrap();
+        let idle = |name| Platform::built_in(name).unwrap().idle_w.unwrap();
         assert_eq!(["s1", "s2", "s3", "s4"].map(|name| idle(name).value), [41., 133., 163., 104.]);
         assert_eq!(idle("s1").from.as_deref(), Some("table 5.1"));
-        let price = |name| Platform::open(name).unwrap().price_usd.unwrap().value;
+        let price = |name| Platform::built_in(name).unwrap().price_usd.unwrap().value;
         assert_eq!((price("mbwu-host"), price("mbwu-embedded")), (4100.0, 120.0));
-        let s1 = Platform::open("s1").unwrap();
-        assert!(s1.absence(PlatformValue::PriceUsd).reason.contains("thesis"));
+        let s1 = Platform::built_in("s1").unwrap();
+        assert!(s1.why_absent(PlatformValue::PriceUsd).contains("thesis"));
         assert_eq!(s1.electricity_usd_per_kwh.unwrap().values, [0.07, 0.25]);
     }
 
@@ -257,7 +247,7 @@ mod tests {
                 assert!(error.to_string().contains(word), "{word}: {error}");
             }
         }
-        let error = Platform::open("mbwu-hots").unwrap_err().to_string();
+        let error = Platform::built_in("mbwu-hots").unwrap_err().to_string();
         assert!(error.contains("did you mean `mbwu-host`?"), "{error}");
     }
 }

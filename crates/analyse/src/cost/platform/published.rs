@@ -4,8 +4,8 @@ use model::Rate;
 use model::suggest::hint;
 use serde::Deserialize;
 
-use crate::error::PlatformError;
-use crate::read::read;
+use super::error::PlatformError;
+use super::read::read;
 
 const ARM_VS_X86: &str = "arm-vs-x86";
 const MBWU: &str = "mbwu";
@@ -82,18 +82,22 @@ pub struct PrintedSaving {
     pub energy: f64,
 }
 
-/// The tables of a publication by its name.
-///
-/// Errors: no such name, with the nearest.
-pub fn published(name: &str) -> Result<Published, PlatformError> {
-    let text = |file| match file {
-        ARM_VS_X86 => include_str!("../../../platforms/published/arm-vs-x86.toml"),
-        _ => include_str!("../../../platforms/published/mbwu.toml"),
-    };
-    match name {
-        ARM_VS_X86 => Ok(Published::Clusters(read(name, text(name))?)),
-        MBWU => Ok(Published::WorkUnits(read(name, text(name))?)),
-        _ => Err(PlatformError::Unpublished { name: name.to_owned(), hint: hint(name, NAMES) }),
+impl Published {
+    /// The tables of a publication by its name.
+    ///
+    /// Errors: no such name, with the nearest.
+    pub fn named(name: &str) -> Result<Published, PlatformError> {
+        match name {
+            ARM_VS_X86 => {
+                let text = include_str!("../../../../../platforms/published/arm-vs-x86.toml");
+                Ok(Published::Clusters(read(name, text)?))
+            }
+            MBWU => {
+                let text = include_str!("../../../../../platforms/published/mbwu.toml");
+                Ok(Published::WorkUnits(read(name, text)?))
+            }
+            _ => Err(PlatformError::Unpublished { name: name.to_owned(), hint: hint(name, NAMES) }),
+        }
     }
 }
 
@@ -103,7 +107,9 @@ mod tests {
 
     #[test]
     fn the_tables_are_whole() {
-        let Ok(Published::Clusters(table)) = published(ARM_VS_X86) else { panic!("no table") };
+        let Ok(Published::Clusters(table)) = Published::named(ARM_VS_X86) else {
+            panic!("no table")
+        };
         let platforms = table.platforms.len();
         assert_eq!((platforms, table.workloads.len()), (4, 5));
         assert_eq!(table.target_ops_s.0, 1e8);
@@ -115,16 +121,16 @@ mod tests {
             assert!(row.usd_per_h.iter().all(|costs| costs.len() == platforms));
             assert_eq!(row.normalised.len(), platforms);
         }
-        let Ok(Published::WorkUnits(table)) = published(MBWU) else { panic!("no table") };
+        let Ok(Published::WorkUnits(table)) = Published::named(MBWU) else { panic!("no table") };
         assert_eq!(table.preconditioned.len(), 2);
         for name in table.platforms {
-            crate::Platform::open(&name).unwrap();
+            super::super::Platform::built_in(&name).unwrap();
         }
     }
 
     #[test]
     fn an_unknown_name_is_told_the_nearest() {
-        let error = published("arm-vs-x68").unwrap_err().to_string();
+        let error = Published::named("arm-vs-x68").unwrap_err().to_string();
         assert!(error.contains("did you mean `arm-vs-x86`?"), "{error}");
     }
 }
