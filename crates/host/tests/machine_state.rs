@@ -135,6 +135,16 @@ fn occupancy_and_traffic_of_the_last_level() {
     near(value(&readings, "llc.occupancy"), 1_048_576.0 + 4096.0);
     near(value(&readings, "dram.traffic"), 64_000.0);
     assert!(why(&readings, "dram.traffic.local").0.contains("`Unavailable`"));
+    // Monitors that are there and count nothing. All memory may be remote.
+    let readings = window("resctrl", &xeon.root, &Context::default(), || {
+        xeon.write(&format!("{data}/mon_L3_01/mbm_local_bytes"), "0\n");
+        xeon.write(&format!("{data}/mon_L3_00/llc_occupancy"), "0\n");
+        xeon.write(&format!("{data}/mon_L3_01/llc_occupancy"), "0\n");
+    })
+    .unwrap();
+    for signal in ["llc.occupancy", "dram.traffic"] {
+        assert!(why(&readings, signal).0.contains("did not move"), "{signal}");
+    }
     for (machine, remedy) in [("epyc", "mount -t resctrl"), ("vm", "virtual machine")] {
         let no = window("resctrl", &Recorded::named(machine).root, &Context::default(), || {});
         assert!(no.unwrap_err().remedy.contains(remedy), "{machine}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{Reading, Scope, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
-use crate::perf::{EventGroup, PMUS, PerfSession, did_not_move};
+use crate::perf::{EventGroup, PMUS, PerfSession};
 use crate::root::{Root, RootError};
 use crate::unavailable::Unavailable;
 
@@ -20,8 +20,8 @@ pub(super) const SPEC: ProbeSpec = ProbeSpec {
 };
 
 const SIGNALS: &[Signal] = &[
-    Signal::new("dram.read", Unit::Bytes, Scope::Machine, "perf_event_open"),
-    Signal::new("dram.written", Unit::Bytes, Scope::Machine, "perf_event_open"),
+    Signal::new("dram.read", Unit::Bytes, Scope::Machine, "perf_event_open").never_zero(),
+    Signal::new("dram.written", Unit::Bytes, Scope::Machine, "perf_event_open").never_zero(),
 ];
 
 /// Positions in [`SIGNALS`].
@@ -130,12 +130,11 @@ impl Probe for Dram {
         let total = |way: usize| -> Result<f64, Unavailable> {
             let units = tallies.iter().zip(&self.steps);
             let events = units.flat_map(|(tally, steps)| tally.events.iter().zip(steps));
-            let bytes: f64 = events
+            // One controller may have no memory, but all together always have traffic.
+            events
                 .filter(|(_, (one, _))| *one == way)
                 .map(|(counted, (_, step))| Ok(counted.clone()?.value * step))
-                .sum::<Result<f64, Unavailable>>()?;
-            // One controller may have no memory, but all together always have traffic.
-            if bytes == 0.0 { Err(did_not_move(SIGNALS[way].name)) } else { Ok(bytes) }
+                .sum()
         };
         let reading = |(at, signal): (usize, &Signal)| {
             let mut reading = signal.reading(total(at), window);

@@ -17,8 +17,10 @@ pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "resctrl", signals: SIGNALS, reads: "/sys/fs/resctrl/mon_data", init };
 
 const SIGNALS: &[Signal] = &[
-    resctrl("llc.occupancy", "/sys/fs/resctrl/mon_data/mon_L3_*/llc_occupancy").at_end(),
-    resctrl("dram.traffic", "/sys/fs/resctrl/mon_data/mon_L3_*/mbm_total_bytes"),
+    resctrl("llc.occupancy", "/sys/fs/resctrl/mon_data/mon_L3_*/llc_occupancy")
+        .at_end()
+        .never_zero(),
+    resctrl("dram.traffic", "/sys/fs/resctrl/mon_data/mon_L3_*/mbm_total_bytes").never_zero(),
     resctrl("dram.traffic.local", "/sys/fs/resctrl/mon_data/mon_L3_*/mbm_local_bytes"),
 ];
 

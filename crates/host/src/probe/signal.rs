@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 
+use crate::perf::did_not_move;
 use crate::unavailable::Unavailable;
 
 /// The time that a signal covers.
@@ -25,12 +26,22 @@ pub struct Signal {
     pub covers: SignalWindow,
     /// Whether it is measured, modelled or simulated.
     pub origin: Origin,
+    /// Whether a running machine always has some of it, so that 0 says that nothing is counted.
+    pub never_zero: bool,
 }
 
 impl Signal {
     /// A signal over the whole window.
     pub const fn new(name: &'static str, unit: Unit, scope: Scope, source: &'static str) -> Self {
-        Signal { name, unit, scope, source, covers: SignalWindow::Window, origin: Origin::Measured }
+        Signal {
+            name,
+            unit,
+            scope,
+            source,
+            covers: SignalWindow::Window,
+            origin: Origin::Measured,
+            never_zero: false,
+        }
     }
 
     /// The signal at the instant of the window's end.
@@ -45,11 +56,18 @@ impl Signal {
         self
     }
 
+    /// The signal of something that a running machine always has: 0 is unavailable.
+    pub const fn never_zero(mut self) -> Self {
+        self.never_zero = true;
+        self
+    }
+
     /// The reading of this signal over `window`.
     pub fn reading(&self, value: Result<f64, Unavailable>, window: Duration) -> Reading {
         Reading {
             signal: self.name.to_owned(),
             answer: match value {
+                Ok(0.0) if self.never_zero => did_not_move(self.name).into(),
                 Ok(value) => ReadingValue::Value(value),
                 Err(why) => why.into(),
             },
