@@ -2,7 +2,7 @@
 //! tens of kilobytes whatever is in it, and a study has one for every run.
 
 use std::fmt;
-use std::io::Read;
+use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
@@ -23,14 +23,58 @@ const MOST_BYTES: u64 = 64 << 20;
 const PLAIN: u32 = 0x1c84_9313;
 const DEFLATED: u32 = 0x1c84_9314;
 
+/// The percentiles that tables and exports show. They are computed once, when a distribution is
+/// made: a page asks for those of each run several times.
+const COMMON_PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
+
 /// The samples of one histogram of three significant digits. Figures are those that
 /// [`Histogram`] computes from the same samples.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct Distribution {
     /// For each bucket that holds samples, by rising value: how many buckets lie between it and
     /// the one before it, and its count, as LEB128.
     counts: Box<[u8]>,
     samples: u64,
+    figures: CommonFigures,
+}
+
+/// 0 without a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct CommonFigures {
+    mean: f64,
+    min: u64,
+    max: u64,
+    percentiles: [u64; COMMON_PERCENTILES.len()],
+}
+
+impl CommonFigures {
+    /// Of the samples of these buckets, in one pass.
+    fn new(samples: u64, buckets: impl Iterator<Item = Bucket>) -> CommonFigures {
+        let total = samples as f64;
+        let mut figures = CommonFigures::default();
+        let (mut cumulative, mut reached) = (0_u64, 0);
+        for bucket in buckets {
+            if cumulative == 0 {
+                figures.min = bucket.lowest();
+            }
+            cumulative = cumulative.saturating_add(bucket.count);
+            figures.mean += bucket.middle() as f64 * bucket.count as f64 / total;
+            figures.max = bucket.highest();
+            while reached < COMMON_PERCENTILES.len()
+                && cumulative >= rank(COMMON_PERCENTILES[reached] / 100.0, samples)
+            {
+                figures.percentiles[reached] = figures.max;
+                reached += 1;
+            }
+        }
+        figures.percentiles[reached..].fill(figures.max);
+        figures
+    }
+}
+
+/// The rank of the sample at this share of all.
+fn rank(share: f64, samples: u64) -> u64 {
+    ((share * samples as f64).ceil() as u64).max(1)
 }
 
 /// Samples of one bucket.
@@ -108,6 +152,22 @@ impl Distribution {
         histogram::encode(&self.histogram())
     }
 
+    /// All samples of these together.
+    pub fn merged<'d>(parts: impl IntoIterator<Item = &'d Distribution>) -> Distribution {
+        let mut parts: Vec<_> = parts.into_iter().map(|part| part.buckets().peekable()).collect();
+        let mut builder = DistributionBuilder::default();
+        while let Some(least) =
+            parts.iter_mut().filter_map(|part| part.peek().map(|bucket| bucket.index)).min()
+        {
+            for part in &mut parts {
+                if let Some(bucket) = part.next_if(|bucket| bucket.index == least) {
+                    builder.push(least, bucket.count);
+                }
+            }
+        }
+        builder.distribution()
+    }
+
     pub fn len(&self) -> u64 {
         self.samples
     }
@@ -118,68 +178,68 @@ impl Distribution {
 
     /// The buckets that hold samples, by rising value.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
-        let mut rest = &self.counts[..];
-        let mut next = 0;
-        std::iter::from_fn(move || {
-            let index = next + leb128(&mut rest)?;
-            next = index + 1;
-            Some(Bucket { index, count: leb128(&mut rest)? })
-        })
+        buckets(&self.counts)
     }
 
     /// 0 without a sample.
     pub fn min(&self) -> u64 {
-        self.buckets().next().map_or(0, Bucket::lowest)
+        self.figures.min
     }
 
     /// 0 without a sample.
     pub fn max(&self) -> u64 {
-        self.buckets().last().map_or(0, Bucket::highest)
+        self.figures.max
     }
 
     /// 0 without a sample.
     pub fn mean(&self) -> f64 {
-        let total = self.samples as f64;
-        let add = |sum, one: Bucket| sum + one.middle() as f64 * one.count as f64 / total;
-        self.buckets().fold(0.0, add)
+        self.figures.mean
     }
 
     /// 0 without a sample.
     pub fn value_at_percentile(&self, percentile: f64) -> u64 {
+        if let Some(common) = COMMON_PERCENTILES.iter().position(|common| *common == percentile) {
+            return self.figures.percentiles[common];
+        }
         let share = (percentile / 100.0).min(1.0);
-        let rank = ((share * self.samples as f64).ceil() as u64).max(1);
+        if share == 0.0 {
+            return self.min();
+        }
+        let rank = rank(share, self.samples);
         let mut cumulative = 0_u64;
-        let mut last = 0;
-        for bucket in self.buckets() {
+        let reached = self.buckets().find(|bucket| {
             cumulative = cumulative.saturating_add(bucket.count);
-            last = if share == 0.0 { bucket.lowest() } else { bucket.highest() };
-            if cumulative >= rank {
-                break;
-            }
-        }
-        last
-    }
-
-    /// Adds these samples to a histogram that grows.
-    pub fn add_to(&self, sum: &mut Histogram<u64>) {
-        for bucket in self.buckets() {
-            // One that grows refuses no value below 2^63.
-            let _ = sum.record_n(bucket.lowest(), bucket.count);
-        }
+            cumulative >= rank
+        });
+        reached.map_or(self.max(), Bucket::highest)
     }
 
     /// As a histogram that grows.
     pub fn histogram(&self) -> Histogram<u64> {
-        let mut histogram = growing();
-        self.add_to(&mut histogram);
-        histogram
+        sum([self])
     }
 }
 
 /// All samples of these together, as a histogram that grows.
 pub fn sum<'d>(parts: impl IntoIterator<Item = &'d Distribution>) -> Histogram<u64> {
+    let mut counts: Vec<u64> = Vec::new();
+    for part in parts {
+        // The buckets rise, so that the greatest value tells how many there can be.
+        let buckets = (index_of(part.max()) + 1) as usize;
+        if counts.len() < buckets {
+            counts.resize(buckets, 0);
+        }
+        for bucket in part.buckets() {
+            let count = &mut counts[bucket.index as usize];
+            *count = count.saturating_add(bucket.count);
+        }
+    }
     let mut sum = growing();
-    parts.into_iter().for_each(|part| part.add_to(&mut sum));
+    for (index, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+        let bucket = Bucket { index: index as u64, count };
+        // One that grows refuses no value below 2^63.
+        let _ = sum.record_n(bucket.lowest(), count);
+    }
     sum
 }
 
@@ -188,6 +248,16 @@ fn growing() -> Histogram<u64> {
     let mut histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("3 digits are allowed"));
     histogram.auto(true);
     histogram
+}
+
+fn buckets(counts: &[u8]) -> impl Iterator<Item = Bucket> + '_ {
+    let mut rest = counts;
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let index = next + leb128(&mut rest)?;
+        next = index + 1;
+        Some(Bucket { index, count: leb128(&mut rest)? })
+    })
 }
 
 impl From<&Histogram<u64>> for Distribution {
@@ -246,12 +316,14 @@ impl DistributionBuilder {
 
     fn distribution(mut self) -> Distribution {
         self.close();
-        Distribution { counts: self.bytes.into_boxed_slice(), samples: self.samples }
+        let (counts, samples) = (self.bytes.into_boxed_slice(), self.samples);
+        let figures = CommonFigures::new(samples, buckets(&counts));
+        Distribution { counts, samples, figures }
     }
 }
 
 /// Parses header and counts after the cookie, of any precision and unit.
-fn counts(bytes: &mut impl Read) -> Result<Distribution, String> {
+fn counts(bytes: &mut &[u8]) -> Result<Distribution, String> {
     let length = word(bytes)?;
     let offset = word(bytes)?;
     let digits = word(bytes)?;
@@ -268,7 +340,7 @@ fn counts(bytes: &mut impl Read) -> Result<Distribution, String> {
     let magnitude = u64::from(unit.ilog2());
     let too_slow = || "a value of it is beyond what a histogram holds".to_owned();
     let (mut builder, mut at) = (DistributionBuilder::default(), 0_u64);
-    let mut bytes = bytes.take(length.into());
+    let mut bytes = &bytes[..bytes.len().min(length as usize)];
     while let Some(number) = zigzag(&mut bytes)? {
         // Below zero: so many buckets are empty.
         let Ok(count) = u64::try_from(number) else {
@@ -294,27 +366,27 @@ fn counts(bytes: &mut impl Read) -> Result<Distribution, String> {
     Ok(builder.distribution())
 }
 
-fn word(bytes: &mut impl Read) -> Result<u32, String> {
+fn word(bytes: &mut &[u8]) -> Result<u32, String> {
     let mut word = [0; 4];
     bytes.read_exact(&mut word).map_err(|error| error.to_string())?;
     Ok(u32::from_be_bytes(word))
 }
 
-fn long(bytes: &mut impl Read) -> Result<u64, String> {
+fn long(bytes: &mut &[u8]) -> Result<u64, String> {
     let mut long = [0; 8];
     bytes.read_exact(&mut long).map_err(|error| error.to_string())?;
     Ok(u64::from_be_bytes(long))
 }
 
 /// The next number of HDR's LEB128 of at most nine bytes, signed by zigzag; none at the end.
-fn zigzag(bytes: &mut impl Read) -> Result<Option<i64>, String> {
+fn zigzag(bytes: &mut &[u8]) -> Result<Option<i64>, String> {
     let mut value = 0_u64;
     for nth in 0..9 {
-        let mut byte = [0];
-        if bytes.read(&mut byte).map_err(|error| error.to_string())? == 0 {
+        let Some((byte, rest)) = bytes.split_first() else {
             return if nth == 0 { Ok(None) } else { Err("it ends within a number".to_owned()) };
-        }
-        let byte = u64::from(byte[0]);
+        };
+        *bytes = rest;
+        let byte = u64::from(*byte);
         // The ninth byte is whole.
         let (bits, last) = if nth == 8 { (byte, true) } else { (byte & 0x7f, byte < 0x80) };
         value |= bits << (7 * nth);
@@ -375,7 +447,8 @@ mod tests {
             prop_assert_eq!(packed.mean(), whole.mean());
             prop_assert_eq!((packed.min(), packed.max()), (whole.min(), whole.max()));
             if !whole.is_empty() {
-                for percentile in [percentile, 0.0, 50.0, 99.0, 99.9, 100.0] {
+                let ends = [percentile, 0.0, 100.0];
+                for percentile in ends.into_iter().chain(COMMON_PERCENTILES) {
                     prop_assert_eq!(
                         packed.value_at_percentile(percentile),
                         whole.value_at_percentile(percentile)
@@ -383,6 +456,14 @@ mod tests {
                 }
             }
             prop_assert!(packed.histogram() == whole);
+        }
+
+        #[test]
+        fn merged_is_the_sum(parts in prop::collection::vec(samples(), 0..4)) {
+            let parts: Vec<_> = parts.iter().map(|part| Distribution::from(of(3, part))).collect();
+            let merged = Distribution::merged(&parts);
+            prop_assert_eq!(&merged, &Distribution::from(sum(&parts)));
+            prop_assert_eq!(merged.len(), parts.iter().map(Distribution::len).sum::<u64>());
         }
 
         #[test]
