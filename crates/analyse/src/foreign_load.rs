@@ -1,7 +1,6 @@
 //! CPU time of the machine that was used by others than the measurement.
 
-use model::Reading;
-use record::Run;
+use model::{Reading, Run};
 
 /// CPU time of what is measured and of co-runners.
 const MEASURED_SIGNALS: [&str; 2] = ["server.cpu", "beside.cpu"];

@@ -1,8 +1,9 @@
 //! A metric of a run by its name in `--json`, as checks, adaptive repeats, questions and figures
 //! name it.
 
-use model::{Distribution, Op, Reading, ReadingValue, Unit};
-use record::{LatencyClock, LatencyScope, Phase, Run};
+use model::{
+    Distribution, LatencyClock, LatencyScope, Op, Phase, Reading, ReadingValue, Run, Unit,
+};
 use thiserror::Error;
 
 use crate::compare::{BetterDirection, direction_of};

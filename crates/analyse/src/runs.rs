@@ -1,6 +1,6 @@
 //! The runs of a cell together: variation between them, and within each.
 
-use record::Run;
+use model::Run;
 
 use crate::compare::{ComparedMetric, Statistic, within_run};
 use crate::describe::{DescribeError, Description, describe, describe_by_median};

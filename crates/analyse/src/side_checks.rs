@@ -1,8 +1,7 @@
 //! Relations between the latencies of server and client: the server's part of a request lies within
 //! the client's.
 
-use model::Distribution;
-use record::{LatencyClock, Run};
+use model::{Distribution, LatencyClock, Run};
 
 use crate::slo::LatencyFigure;
 

@@ -8,7 +8,7 @@ mod synthetic;
 
 use analyse::Verdict;
 use analyse::answer::{Answer, AnswerKind, Confidence, RunWithSettings, answers};
-use record::{Design, Execution, Run};
+use model::{Design, Execution, Run};
 use serde_json::{Value, json};
 use synthetic::{Random, reading, run};
 
@@ -220,7 +220,7 @@ fn single_runs_and_skipped_levels_have_no_verdict() {
     assert!(result[0].verdict.contains("one value has no interval"), "{}", result[0].verdict);
 
     let mut design = design(question);
-    design.skipped.push(record::design::SkippedCell {
+    design.skipped.push(model::design::SkippedCell {
         levels: [("smt".to_owned(), "on".to_owned())].into(),
         why: "this machine has no SMT".to_owned(),
     });
@@ -272,7 +272,7 @@ fn graduated(away: &[f64]) -> Vec<Run> {
                 let mut run =
                     run(&format!("{store} {level} {repeat}"), &pairs, 1e5 * share, 1e4, 10);
                 let rate_ops_s = 1e5 * share;
-                run.pacing = record::LoopKind::Open { rate_ops_s, arrivals: "poisson".to_owned() };
+                run.pacing = model::LoopKind::Open { rate_ops_s, arrivals: "poisson".to_owned() };
                 let watts = |signal: &str, value: f64, unit| model::Reading {
                     unit,
                     scope: model::Scope::Wall,

@@ -4,7 +4,7 @@
 mod synthetic;
 
 use analyse::{ComparedMetric, Verdict, compare};
-use record::Run;
+use model::Run;
 use synthetic::{Random, run};
 
 const TRIALS: usize = 400;

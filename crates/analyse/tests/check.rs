@@ -4,9 +4,9 @@
 mod synthetic;
 
 use analyse::check::{CheckExpression, CheckResult, judge};
+use model::Run;
+use model::design::CheckSpec;
 use proptest::prelude::*;
-use record::Run;
-use record::design::CheckSpec;
 use synthetic::{reading, run};
 
 /// At 1000 ops/s, about 50 us, on a machine with one idle state read.

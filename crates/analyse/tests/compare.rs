@@ -6,8 +6,7 @@ use analyse::{
     CompareError, ComparedCell, Comparison, ComparisonSide, Contrast, IntervalMethod, NoInterval,
     Verdict, compare, compare_with_machines,
 };
-use model::{Op, Origin, ReadingValue, Scope};
-use record::{LatencyClock, LoopKind, Phase, Run, RunLatency};
+use model::{LatencyClock, LoopKind, Op, Origin, Phase, ReadingValue, Run, RunLatency, Scope};
 use synthetic::{Random, reading, run};
 
 fn of(runs: &[Run]) -> Vec<&Run> {

@@ -5,8 +5,7 @@ mod synthetic;
 
 use analyse::{BetterDirection, Metric, MetricError, metric_value};
 use hdrhistogram::Histogram;
-use model::{Op, ReadingValue};
-use record::{LatencyClock, LatencyScope, LoopKind, Run, RunLatency};
+use model::{LatencyClock, LatencyScope, LoopKind, Op, ReadingValue, Run, RunLatency};
 use synthetic::{reading, run};
 
 /// An open loop whose clocks all differ: 1 us in the server, 10 us of service, 100 us of

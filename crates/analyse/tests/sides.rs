@@ -4,8 +4,7 @@ mod synthetic;
 
 use analyse::side_checks::checks;
 use hdrhistogram::Histogram;
-use model::Op;
-use record::{LatencyClock, LatencyScope, Run, RunLatency};
+use model::{LatencyClock, LatencyScope, Op, Run, RunLatency};
 use synthetic::{Random, run};
 
 /// A run with these latencies in nanoseconds, as value and count.

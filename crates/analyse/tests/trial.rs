@@ -4,7 +4,7 @@ mod synthetic;
 
 use analyse::search::{ClientHealth, LimitedBy, RateTrial, TrialOutcome, limit};
 use analyse::slo::Objective;
-use record::{LatencyClock, LoopKind, Run};
+use model::{LatencyClock, LoopKind, Run};
 use synthetic::{Random, reading, run};
 
 /// An open loop whose response time is its service time.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Op, PerOp, histogram};
+use model::{Op, PerOp, SeriesPoint, histogram};
 
 use crate::collect::point;
-use crate::outcome::{AnswerFailure, DriveError, IntervalStats, PhaseOutcome};
+use crate::outcome::{AnswerFailure, DriveError, PhaseOutcome};
 use crate::pace::Pacing;
 use crate::plan::{LoadPlan, PhaseKind};
 use crate::summary::{Criteria, judge};
@@ -141,7 +141,7 @@ fn unaddable(error: hdrhistogram::AdditionError) -> DriveError {
 /// Interval by interval, with the percentiles of the histograms' sums.
 fn series_of<'a>(
     parts: impl Iterator<Item = &'a PhaseOutcome>,
-) -> Result<(Vec<IntervalStats>, Vec<Vec<u8>>), DriveError> {
+) -> Result<(Vec<SeriesPoint>, Vec<Vec<u8>>), DriveError> {
     let mut intervals: BTreeMap<(u64, Op), ClientInterval> = BTreeMap::new();
     for part in parts {
         if part.intervals.len() != part.series.len() {
@@ -176,7 +176,7 @@ fn series_of<'a>(
         let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
         let point = match sum.is_empty() {
             true => {
-                IntervalStats { at_s, seconds, op, operations: 0, p50_ns, p99_ns, p999_ns, max_ns }
+                SeriesPoint { at_s, seconds, op, operations: 0, p50_ns, p99_ns, p999_ns, max_ns }
             }
             false => point(op, at_s, seconds, &sum),
         };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
 use hdrhistogram::Histogram;
-use model::{Op, histogram};
+use model::{Op, SeriesPoint, histogram};
 
-use crate::outcome::{DriveError, IntervalStats};
+use crate::outcome::DriveError;
 use crate::recorder::{HistogramSlots, IntervalDelivery, IntervalHistograms};
 
 /// Intervals that wait for a slow thread, at most: this bounds memory. What the thread delivers
@@ -35,7 +35,7 @@ pub(crate) struct IntervalCollector {
     newest: u64,
     pool: Vec<IntervalHistograms>,
     pub(crate) totals: IntervalHistograms,
-    pub(crate) series: Vec<IntervalStats>,
+    pub(crate) series: Vec<SeriesPoint>,
     /// The histogram of each point of the series, encoded; empty unless kept.
     pub(crate) histograms: Vec<Vec<u8>>,
     keep_histograms: bool,
@@ -162,7 +162,7 @@ impl IntervalCollector {
     fn push_empty_interval(&mut self) -> Result<(), DriveError> {
         let (at_s, seconds) = (self.end_of(self.finished), self.interval_s);
         let (p50_ns, p99_ns, p999_ns, max_ns) = (0, 0, 0, 0);
-        let nothing = |op: &Op| IntervalStats {
+        let nothing = |op: &Op| SeriesPoint {
             at_s,
             seconds,
             op: *op,
@@ -219,8 +219,8 @@ fn live(histograms: &[Histogram<u64>], seconds: f64) -> LiveInterval {
     })
 }
 
-pub(crate) fn point(op: Op, at_s: f64, seconds: f64, histogram: &Histogram<u64>) -> IntervalStats {
-    IntervalStats {
+pub(crate) fn point(op: Op, at_s: f64, seconds: f64, histogram: &Histogram<u64>) -> SeriesPoint {
+    SeriesPoint {
         at_s,
         seconds,
         op,

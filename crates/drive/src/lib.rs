@@ -35,7 +35,7 @@ pub use encoding::OutcomeDecodeError;
 pub use load_share::LoadShare;
 pub use net::Network;
 pub use outcome::{
-    AnswerFailure, DataChanges, DriveError, FailureKind, IntervalStats, PhaseOutcome, SteadyReport,
+    AnswerFailure, DataChanges, DriveError, FailureKind, PhaseOutcome, SteadyReport,
 };
 pub use pace::{Arrivals, Pacing};
 pub use plan::{

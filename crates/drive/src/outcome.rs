@@ -1,7 +1,7 @@
 use std::fmt;
 
 use hdrhistogram::Histogram;
-use model::{Op, PerOp};
+use model::{Op, PerOp, SeriesPoint};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
 use thiserror::Error;
@@ -74,19 +74,6 @@ pub struct SteadyReport {
     pub reached: bool,
 }
 
-/// One interval of one kind of operation, in nanoseconds by the run's own clock.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct IntervalStats {
-    pub at_s: f64,
-    pub seconds: f64,
-    pub op: Op,
-    pub operations: u64,
-    pub p50_ns: u64,
-    pub p99_ns: u64,
-    pub p999_ns: u64,
-    pub max_ns: u64,
-}
-
 /// What a phase did to the data, warm-up included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataChanges {
@@ -126,7 +113,7 @@ pub struct PhaseOutcome {
     /// From sending to the arrival of the answer in the client's kernel, where it has timestamps.
     #[serde(skip)]
     pub arrival: Vec<(Op, Histogram<u64>)>,
-    pub series: Vec<IntervalStats>,
+    pub series: Vec<SeriesPoint>,
     /// The histogram of each point of the series, in HDR's V2 format, deflated; empty unless the
     /// plan keeps them.
     #[serde(skip)]

@@ -1,10 +1,10 @@
 //! Merges the threads' statistics into the outcome and judges whether the measurement is valid.
 
 use hdrhistogram::Histogram;
-use model::{Op, PerOp};
+use model::{Op, PerOp, SeriesPoint};
 
 use crate::clock::Ticks;
-use crate::outcome::{FailureKind, IntervalStats, PhaseOutcome, SteadyReport};
+use crate::outcome::{FailureKind, PhaseOutcome, SteadyReport};
 use crate::pace::SPIN;
 use crate::plan::CpuBudget;
 use crate::recorder::IntervalHistograms;
@@ -83,7 +83,7 @@ pub(crate) struct Parts {
     pub(crate) window: MeasuredWindow,
     pub(crate) ops: Vec<Op>,
     pub(crate) totals: IntervalHistograms,
-    pub(crate) series: Vec<IntervalStats>,
+    pub(crate) series: Vec<SeriesPoint>,
     pub(crate) intervals: Vec<Vec<u8>>,
     pub(crate) stopped: bool,
     pub(crate) steady: Option<SteadyReport>,

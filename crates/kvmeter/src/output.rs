@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use drive::{PhaseProgress, PhaseStage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::Phase;
 use model::text::{json, line, lines};
-use record::Phase;
 use report::{Style, format};
 use serde::Serialize;
 use study::{Event, Listener, Maximum, Step};

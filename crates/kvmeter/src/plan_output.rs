@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::Span;
-use record::design::{Design, DesignKind};
+use model::design::{Design, DesignKind};
 use report::table::{ALWAYS, Align, Table};
 use report::{PlanRow, format};
 use study::{Estimates, Plan, Step};
@@ -140,7 +140,7 @@ fn design(plan: &Plan) -> Table {
     table
 }
 
-fn levels(levels: &record::design::FactorLevels) -> String {
+fn levels(levels: &model::design::FactorLevels) -> String {
     let pairs: Vec<String> = levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
     pairs.join(", ")
 }

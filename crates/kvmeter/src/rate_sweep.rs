@@ -3,8 +3,7 @@
 use std::str::FromStr;
 
 use analyse::search::{ClientHealth, LimitedBy, limit};
-use model::Rate;
-use record::Run;
+use model::{Rate, Run};
 use report::format;
 use study::{Event, Listener};
 

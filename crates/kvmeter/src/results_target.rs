@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use record::{Execution, ResultsFile, Run};
+use model::{Execution, Run};
+use record::ResultsFile;
 use store::StoreUrl;
 use study::{Plan, StudyError};
 
@@ -120,7 +121,7 @@ pub fn keep_or_show(
     let kept = file.write_run(run);
     // A closed output does not end a study.
     let _ = match (json, &kept) {
-        (true, _) => show.json_line(&run.summary(execution)),
+        (true, _) => show.json_line(&record::summary(run, execution)),
         (false, Err(_)) => {
             show.print_styled(&report::terminal::runs(&[(execution, run)], show.style()))
         }

@@ -2,7 +2,7 @@
 
 use analyse::search::{RateTrial, SearchConclusion};
 use analyse::slo::{ConditionResult, ObjectiveVerdict};
-use record::Execution;
+use model::Execution;
 use report::tables;
 use serde_json::{Value, json};
 use study::{Event, Listener, RateSearch, SearchResult, TrialRun};

@@ -1,6 +1,6 @@
 //! The figures of a distribution under their common names.
 
-use model::Distribution;
+use crate::Distribution;
 
 const NANOS_PER_MICRO: f64 = 1e3;
 

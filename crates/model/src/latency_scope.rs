@@ -1,6 +1,6 @@
 use std::fmt;
 
-use model::Op;
+use crate::Op;
 
 /// Which operations a latency distribution covers: one kind, or any.
 ///

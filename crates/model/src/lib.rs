@@ -4,15 +4,19 @@
 #![forbid(unsafe_code)]
 
 mod address;
+pub mod design;
 pub mod distribution;
 mod expiry;
+pub mod figures;
 pub mod histogram;
+mod latency_scope;
 mod machine;
 mod mask;
 mod op;
 mod quantity;
 pub mod random;
 mod reading;
+mod run;
 pub mod secrecy;
 mod series;
 mod share_range;
@@ -22,12 +26,18 @@ pub mod text_position;
 pub mod tilde;
 
 pub use address::{Address, AddressError, LONGEST_SOCKET};
+pub use design::Design;
 pub use distribution::Distribution;
 pub use expiry::Expiry;
+pub use latency_scope::LatencyScope;
 pub use machine::{Fact, Machine};
 pub use mask::masked;
 pub use op::{Op, PerOp};
 pub use quantity::{ByteRate, Bytes, Count, QuantityError, Rate, Span};
 pub use reading::{IS_ELSEWHERE, Origin, Reading, ReadingValue, Scope, Unit};
+pub use run::{
+    EXPECTED_HIT_RATIO, Execution, Failures, HarnessTax, LatencyClock, LoopKind, MICRO, Phase,
+    PlannedRun, Run, RunLatency, RunSettings, SIMULATE, SeriesPoint, total,
+};
 pub use series::Series;
 pub use share_range::ShareRange;

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use model::{Distribution, Machine, Op, Reading, Series, ShareRange, distribution};
+use crate::{Distribution, Machine, Op, Reading, Series, ShareRange};
 use serde::{Deserialize, Serialize};
 
 use crate::design::Design;
@@ -103,7 +103,7 @@ pub struct RunLatency {
 
 /// One interval of the time series for one kind of operation. Latencies in nanoseconds by
 /// the run's own clock: response in an open loop, service in a closed one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
     /// End of the interval, seconds from the start of the run.
     pub at_s: f64,
@@ -264,7 +264,7 @@ impl Run {
         let parts = || self.latencies.iter().filter(|latency| latency.clock == clock);
         let sum = match parts().count() {
             1 => parts().next()?.histogram.clone(),
-            _ => distribution::sum(parts().map(|latency| &latency.histogram)).into(),
+            _ => Distribution::merged(parts().map(|latency| &latency.histogram)),
         };
         (!sum.is_empty()).then_some(sum)
     }

@@ -13,8 +13,8 @@ use crate::error::RecordError;
 use crate::filter::RunFilter;
 use crate::lock::ResultsLock;
 use crate::read_extent::ReadExtent;
-use crate::run::{Execution, Run};
 use crate::{load, schema, schema_check, write};
+use model::{Execution, Run};
 
 /// How long a reader or writer waits for another program's transaction to end.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -500,7 +500,7 @@ mod tests {
             finished_at: None,
             machine: model::Machine::default(),
             plan: Vec::new(),
-            design: crate::Design::default(),
+            design: model::Design::default(),
             notes: Vec::new(),
         }
     }
@@ -515,11 +515,11 @@ mod tests {
             execution: "e".to_owned(),
             ordinal: 0,
             label: "redis etc".to_owned(),
-            phase: crate::Phase::Measure,
+            phase: model::Phase::Measure,
             settings: [("store".to_owned(), "redis".to_owned())].into(),
             store_version: "Redis 7.0.15".to_owned(),
             threads: 1,
-            pacing: crate::LoopKind::Closed { think_s: 0.0 },
+            pacing: model::LoopKind::Closed { think_s: 0.0 },
             started_at: String::new(),
             seconds: 1.0,
             operations: 7,
@@ -528,9 +528,9 @@ mod tests {
             failures: Vec::new(),
             invalid_because: Vec::new(),
             warnings: Vec::new(),
-            latencies: vec![crate::RunLatency {
+            latencies: vec![model::RunLatency {
                 op: model::Op::Read.into(),
-                clock: crate::LatencyClock::Service,
+                clock: model::LatencyClock::Service,
                 histogram: histogram.into(),
             }],
             series: Vec::new(),
@@ -594,8 +594,8 @@ mod tests {
         let mut file = ResultsFile::open(&path).unwrap();
         let mut second = run.clone();
         (second.id, second.ordinal) = ("s".to_owned(), 1);
-        second.latencies[0].op = crate::LatencyScope::Any;
-        second.latencies[0].clock = crate::LatencyClock::Server;
+        second.latencies[0].op = model::LatencyScope::Any;
+        second.latencies[0].clock = model::LatencyClock::Server;
         file.write_run(&second).unwrap();
         assert_eq!(file.runs(&RunFilter::all()).unwrap().len(), 2);
         let hits: Vec<Option<f64>> = file

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::error::RecordError;
 use crate::file::ResultsFile;
-use crate::run::{Execution, Run};
 use crate::selection::RunSelection;
+use model::{Execution, Run};
 
 /// Writes the executions and runs of all parts to a new file, in one transaction. Files of
 /// older schema versions are brought to this one's.

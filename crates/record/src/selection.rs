@@ -7,7 +7,7 @@ use crate::error::RecordError;
 use crate::file::ResultsFile;
 use crate::filter::RunFilter;
 use crate::read_extent::ReadExtent;
-use crate::run::{Execution, Run};
+use model::{Execution, Run};
 
 /// Runs that [`RunSelection::for_each`] holds in memory at once.
 const BATCH: usize = 256;

@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
-use model::{Reading, ReadingValue, masked};
+use model::figures::figures_us;
+use model::{Execution, LoopKind, Reading, ReadingValue, Run, RunLatency, RunSettings, masked};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use crate::error::RecordError;
-use crate::figures::figures_us;
 use crate::names::name;
-use crate::run::{Execution, LoopKind, Run, RunLatency, RunSettings};
 
 pub(crate) fn execution(
     sql: &Connection,

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hdrhistogram::Histogram;
-use model::{Distribution, Op, distribution};
-use record::{Execution, LatencyClock, LoopKind, Run};
+use model::{Distribution, Execution, LatencyClock, LoopKind, Op, Run, distribution};
 
 use crate::run_names;
 
@@ -71,7 +70,7 @@ impl<'a> ReportCell<'a> {
         let count = |op: &Op| -> u64 {
             let clock = self.clock();
             let counted = self.runs.iter().filter_map(|run| run.latency(*op, clock));
-            record::total(counted.map(Distribution::len))
+            model::total(counted.map(Distribution::len))
         };
         // Of two equally frequent ones the first: reads before updates.
         self.ops().into_iter().rev().max_by_key(count)
@@ -129,9 +128,9 @@ pub(crate) fn key(execution: &Execution, run: &Run, pacing: &str, but: &[&str]) 
         .filter(|(key, _)| !but.contains(&key.as_str()))
         .flat_map(|(key, value)| [key.as_str(), value]);
     let phase = match run.phase {
-        record::Phase::Load => "load",
-        record::Phase::Measure => "measure",
-        record::Phase::Simulate => "simulate",
+        model::Phase::Load => "load",
+        model::Phase::Measure => "measure",
+        model::Phase::Simulate => "simulate",
     };
     let own = [execution.id.as_str(), phase, &threads, &run.store_version, pacing];
     let mut key = String::new();

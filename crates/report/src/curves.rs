@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use record::{Execution, LoopKind, Run};
+use model::{Execution, LoopKind, Run};
 
 use crate::cells::{self, ReportCell, ReportFactor};
 use crate::run_names;

@@ -1,6 +1,6 @@
 //! The terminal's tables in Markdown, for a pull request.
 
-use record::{Execution, Run};
+use model::{Execution, Run};
 
 use crate::curves;
 use crate::study::{StudyReport, counted};

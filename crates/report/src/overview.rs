@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use record::{Execution, ReadExtent, Run};
+use model::{Execution, Run};
+use record::ReadExtent;
 
 /// The most runs with a row each in tables; of more, each cell has one.
 pub const LISTED: usize = 100;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Execution, LoopKind, Run};
+use model::{Execution, LoopKind, Run};
 
 use crate::format;
 
@@ -57,8 +57,8 @@ pub fn store(run: &Run) -> &str {
 /// `load` for a load phase, else the workload's name.
 pub fn workload(run: &Run) -> &str {
     match run.phase {
-        record::Phase::Load => "load",
-        record::Phase::Measure | record::Phase::Simulate => {
+        model::Phase::Load => "load",
+        model::Phase::Measure | model::Phase::Simulate => {
             run.settings.get("workload").map_or(&run.label, |w| w)
         }
     }

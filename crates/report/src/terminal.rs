@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use record::{Execution, Run};
+use model::{Execution, Run};
 use unicode_width::UnicodeWidthStr;
 
 use crate::curves;

@@ -47,7 +47,7 @@ fn results(path: &Path) {
         run.series.truncate(4);
         run.readings.truncate(8);
         run.latencies.truncate(2);
-        run.failures = vec![record::Failures {
+        run.failures = vec![model::Failures {
             kind: "torn".to_owned(),
             count: 2,
             first: "a first one".to_owned(),

@@ -190,7 +190,7 @@ fn in_a_browser(page: &str, folder: &Path) {
     assert!(result.ends_with("ok all checks ended"), "only these checks ran:\n{result}");
 }
 
-fn invalid(pairs: &[(&record::Execution, &record::Run)]) -> usize {
+fn invalid(pairs: &[(&model::Execution, &model::Run)]) -> usize {
     pairs.iter().filter(|(_, run)| !run.valid()).count()
 }
 

@@ -176,7 +176,7 @@ fn names_in_a_figure_are_distinct() {
             ("zeal", cache),
         ];
         run.settings.extend(more.map(|(key, value)| (key.to_owned(), value.to_owned())));
-        run.pacing = record::LoopKind::Open { rate_ops_s: 40_000.0, arrivals: arrivals.to_owned() };
+        run.pacing = model::LoopKind::Open { rate_ops_s: 40_000.0, arrivals: arrivals.to_owned() };
         runs.push(run);
     }
     let page = html::page(&study);

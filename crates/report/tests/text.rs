@@ -2,8 +2,7 @@
 
 mod sample;
 
-use model::Unit;
-use record::{Phase, RunSettings};
+use model::{Phase, RunSettings, Unit};
 use report::{CheckRow, CheckState, DifferenceRow, PlanRow, RowVerdict, Style, markdown, terminal};
 use unicode_width::UnicodeWidthStr;
 

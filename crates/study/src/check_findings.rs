@@ -1,8 +1,8 @@
 //! A study's checks on a run that has just ended.
 
 use analyse::check::judge;
-use record::Run;
-use record::design::CheckSpec;
+use model::Run;
+use model::design::CheckSpec;
 
 /// A sentence for each failed check. Checks that cannot be evaluated are listed by the report.
 pub(crate) fn findings(checks: &[CheckSpec], run: &Run) -> Vec<String> {

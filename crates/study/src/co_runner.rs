@@ -9,8 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use micro::hog::{HogCounters, READY, Traffic};
-use model::{ByteRate, Bytes, Origin, Reading, ReadingValue, Scope, Unit};
-use record::RunSettings;
+use model::{ByteRate, Bytes, Origin, Reading, ReadingValue, RunSettings, Scope, Unit};
 use serde::Deserialize;
 use toml::Spanned;
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use drive::Network;
-use model::Op;
-use record::Phase;
+use model::{Op, Phase};
 use serde::{Deserialize, Serialize};
 use store::{Directory, StoreError};
 use workload::Workload;

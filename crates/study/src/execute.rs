@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use drive::{Network, PhaseProgress, Ticks};
-use model::{Machine, Reading};
-use record::{Execution, Phase, Run, RunSettings};
+use model::{Execution, Machine, Phase, Reading, Run, RunSettings};
 use store::{Directory, DirectoryState, StoreUrl};
 
 use crate::calibrate::{CalibrationAgenda, KnownMaxima};

@@ -1,8 +1,7 @@
 //! Warnings on the hit ratio: a run that mostly misses measures misses.
 
 use drive::PhaseOutcome;
-use model::Op;
-use record::Phase;
+use model::{Op, Phase};
 use store::Statistic;
 
 use crate::plan::Step;

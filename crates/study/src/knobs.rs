@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use host::Root;
 use host::knob::{Journal, KnobError, KnobPlan, Proof, ProofOutcome, RestoreOutcome, state_folder};
-use model::Fact;
-use record::RunSettings;
+use model::{Fact, RunSettings};
 use toml::Spanned;
 
 use crate::error::StudyError;

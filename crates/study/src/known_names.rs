@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use analyse::Metric;
 use analyse::check::CheckExpression;
+use model::design::{CheckSpec, Conditions, Design, FigureSpec, PublishedFigures, Question};
 use model::suggest::hint;
-use record::design::{CheckSpec, Conditions, Design, FigureSpec, PublishedFigures, Question};
 use toml::Spanned;
 
 use crate::error::StudyError;

@@ -9,8 +9,7 @@ use drive::{
     Arrivals, ConnectionConfig, CpuBudget, Engine, OnStart, Pacing, PhaseKind, StopCondition,
 };
 use host::{Capacity, Root};
-use model::{Count, Rate, ShareRange, Span};
-use record::RunSettings;
+use model::{Count, Rate, RunSettings, ShareRange, Span};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use toml::Spanned;
@@ -231,7 +230,7 @@ impl LoadConfig {
             put("warm_up_rate", Rate(rate).to_string());
         }
         if let Some(expected) = self.expected_hit_ratio {
-            put(record::EXPECTED_HIT_RATIO, expected.to_string());
+            put(model::EXPECTED_HIT_RATIO, expected.to_string());
         }
         if networked {
             let ConnectionConfig { count, depth, queue, busy_poll, engine } = self.connections;

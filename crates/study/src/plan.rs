@@ -13,8 +13,7 @@ mod study;
 use std::path::Path;
 
 use host::Root;
-use model::Bytes;
-use record::{Design, Phase, PlannedRun, Run, RunSettings};
+use model::{Bytes, Design, Phase, PlannedRun, Run, RunSettings};
 use store::StoreUrl;
 use workload::WorkloadSpec;
 

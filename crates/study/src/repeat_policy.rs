@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use analyse::{Metric, describe};
-use model::Span;
-use record::design::AdaptiveRepeats;
-use record::{Phase, Run};
+use model::design::AdaptiveRepeats;
+use model::{Phase, Run, Span};
 
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;

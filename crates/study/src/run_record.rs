@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use analyse::{IdleContext, efficiency};
 use drive::{Pacing, PhaseOutcome};
 use host::Throttled;
-use model::{Op, Origin, Reading, ReadingValue, Scope, Series, Unit};
-use record::{
-    Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Phase, Run, RunLatency,
-    RunSettings, SeriesPoint,
+use model::{
+    Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Phase,
+    Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unit,
 };
 use store::{ANY_CERTIFICATE, Statistic};
 use workload::Skew;
@@ -97,16 +96,6 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
             histogram: histogram.into(),
         });
     }
-    let point = |point: &drive::IntervalStats| SeriesPoint {
-        at_s: point.at_s,
-        op: point.op,
-        seconds: point.seconds,
-        operations: point.operations,
-        p50_ns: point.p50_ns,
-        p99_ns: point.p99_ns,
-        p999_ns: point.p999_ns,
-        max_ns: point.max_ns,
-    };
     let failure = |failure: &drive::AnswerFailure| Failures {
         kind: failure.kind.name().to_owned(),
         count: failure.count,
@@ -140,7 +129,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
         invalid_because: quota.advised(&outcome.invalid_because),
         warnings,
         latencies,
-        series: outcome.series.iter().map(point).collect(),
+        series: outcome.series.clone(),
         readings,
         samples: measured.samples.clone(),
         tax: measured.tax.map(|CachedTax { tax, run }| HarnessTax {

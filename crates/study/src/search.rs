@@ -11,7 +11,7 @@ use analyse::search::{
 };
 use analyse::slo::Objective;
 use drive::{Pacing, StopCondition, Ticks};
-use record::{Execution, Phase, Run};
+use model::{Execution, Phase, Run};
 use store::StoreUrl;
 use workload::WorkloadSpec;
 

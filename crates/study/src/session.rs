@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
 use host::{Context, ProbeChoice, RunWatch, WatchReadings};
-use model::{Op, Reading};
-use record::{Execution, Phase, Run, RunSettings};
+use model::{Execution, Op, Phase, Reading, Run, RunSettings};
 use store::{Store, StoreError, StoreUrl, StoreVisitor};
 use workload::{Workload, WorkloadSpec};
 

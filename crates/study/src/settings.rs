@@ -1,7 +1,6 @@
 //! The settings of a run as flat text, by which runs are filtered and compared.
 
-use model::{Bytes, Count};
-use record::RunSettings;
+use model::{Bytes, Count, RunSettings};
 use store::{DataLocation, StoreUrl};
 use workload::WorkloadSpec as Workload;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use model::design::{CheckSpec, FigureSpec, Question};
 use model::{Count, Rate, ShareRange, Span};
-use record::design::{CheckSpec, FigureSpec, Question};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use workload::{

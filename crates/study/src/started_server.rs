@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use host::Unavailable;
-use model::Address;
-use record::RunSettings;
+use model::{Address, RunSettings};
 use server::launch::{
     LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, Program, ServerSettings,
     SettingError,

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use host::Root;
+use model::design::ChosenScale;
 use model::suggest::{hint, with_suggestion};
 use model::text_position::{shown, shown_if};
 use model::tilde::unexpanded;
-use record::design::ChosenScale;
 use toml::Spanned;
 
 use crate::error::StudyError;

@@ -7,8 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use drive::{Pacing, Replay};
-use model::Count;
-use record::{Phase, RunSettings};
+use model::{Count, Phase, RunSettings};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use store::StoreUrl;

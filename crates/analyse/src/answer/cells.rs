@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use model::{Origin, Scope};
-use record::design::{FactorLevels, setting_of};
-use record::{Design, Execution, Phase, Run};
+use model::design::{FactorLevels, setting_of};
+use model::{Design, Execution, Origin, Phase, Run, Scope};
 
 use super::MetricInfo;
 use crate::compare::{RunWork, WorkDifference, largest_differences, work_differences};

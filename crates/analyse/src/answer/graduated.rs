@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use record::Design;
-use record::design::FactorLevels;
+use model::Design;
+use model::design::FactorLevels;
 
 use super::cells::{AnswerCell, RunWithSettings, gather, provenance};
 use super::{AnswerKind, MetricInfo, MetricRequest};

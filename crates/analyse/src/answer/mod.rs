@@ -5,9 +5,8 @@ mod confidence;
 mod graduated;
 mod sentence;
 
-use model::{Origin, Scope};
-use record::Design;
-use record::design::Question;
+use model::design::Question;
+use model::{Design, Origin, Scope};
 
 pub use cells::{AnswerCell, CellValues, RunWithSettings, gather, provenance, quantity};
 pub use confidence::{Confidence, Judgeable, JudgedSize};
@@ -162,7 +161,7 @@ fn effects(
     let order = |factor: &str| gathered.order(design, factor);
     // A level that this machine cannot set explains why there is nothing to compare.
     let because = |error: crate::effect::EffectError| {
-        let about = |skipped: &&record::design::SkippedCell| {
+        let about = |skipped: &&model::design::SkippedCell| {
             factors.iter().any(|factor| skipped.levels.contains_key(*factor))
         };
         match design.skipped.iter().find(about) {

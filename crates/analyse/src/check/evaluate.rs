@@ -1,8 +1,7 @@
 //! Evaluating a relation in one run.
 
-use model::{Bytes, Count, Rate, Span};
-use record::Run;
-use record::design::value_of;
+use model::design::value_of;
+use model::{Bytes, Count, Rate, Run, Span};
 
 use super::{Arithmetic, CheckExpression, Comparison, ExpressionNode, Function};
 use crate::metric::{MetricError, metric_value};

@@ -1,7 +1,7 @@
 //! A study's check on one run.
 
-use record::Run;
-use record::design::CheckSpec;
+use model::Run;
+use model::design::CheckSpec;
 
 use super::CheckExpression;
 use super::parse::CheckError;

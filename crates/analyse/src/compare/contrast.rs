@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use model::{Op, Reading, ReadingValue};
-use record::{LoopKind, Run};
+use model::{LoopKind, Op, Reading, ReadingValue, Run};
 
 use super::ExcludedMetric;
 use super::figure::{enough_samples, resolution, value, within_run};

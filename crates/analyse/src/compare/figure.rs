@@ -1,7 +1,6 @@
 //! The value of a metric in one run, and how well that run fixes it by itself.
 
-use model::{Distribution, Op};
-use record::{Run, SeriesPoint};
+use model::{Distribution, Op, Run, SeriesPoint};
 
 use super::metric::{ComparedMetric, Statistic};
 use crate::describe::median;

@@ -1,7 +1,6 @@
 use std::fmt;
 
-use model::{Op, Origin, Scope, Unit};
-use record::LatencyClock;
+use model::{LatencyClock, Op, Origin, Scope, Unit};
 
 use crate::efficiency::{JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET};
 use crate::per_operation::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};

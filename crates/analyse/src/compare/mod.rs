@@ -10,7 +10,7 @@ mod pairing;
 mod titles;
 mod work;
 
-use record::{Run, RunSettings};
+use model::{Run, RunSettings};
 
 pub use contrast::{Contrast, Verdict};
 pub use error::{CompareError, ComparisonSide};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::{LoopKind, Phase, Run, RunSettings};
+use model::{LoopKind, Phase, Run, RunSettings};
 
 use super::error::{CompareError, ComparisonSide};
 use super::titles::titles;

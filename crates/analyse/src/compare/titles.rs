@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use record::RunSettings;
+use model::RunSettings;
 
 use super::pairing::ABSENT;
 

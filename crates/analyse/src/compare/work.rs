@@ -5,8 +5,7 @@
 use std::fmt;
 use std::ops::Bound;
 
-use model::Op;
-use record::Run;
+use model::{Op, Run};
 
 use crate::describe::median;
 

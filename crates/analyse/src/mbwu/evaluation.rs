@@ -10,7 +10,7 @@ use crate::describe::{describe, median};
 use crate::interval::{Interval, NoInterval};
 use crate::steady::{STEADY_ROUNDS, steady};
 use crate::welch::{LogSample, ratio_interval};
-use record::Run;
+use model::Run;
 
 /// The work unit of one device.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use record::RunSettings;
+use model::RunSettings;
 
 use super::round::keys;
 

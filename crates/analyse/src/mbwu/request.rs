@@ -1,6 +1,6 @@
 //! The parameters of an evaluation.
 
-use record::RunSettings;
+use model::RunSettings;
 use thiserror::Error;
 
 use super::load::DeviceLoad;

@@ -1,6 +1,6 @@
 //! One round, as stored in the results file.
 
-use record::{Phase, Run};
+use model::{Phase, Run};
 
 use super::load::DeviceLoad;
 use super::resource::{Bottleneck, Resource, ResourceUse};

@@ -1,6 +1,6 @@
 //! Whether a run measured the server or was limited by the client.
 
-use record::{LatencyClock, Run};
+use model::{LatencyClock, Run};
 
 use super::{MAX_CLIENT_BUSY, MIN_ACHIEVED, achieved};
 

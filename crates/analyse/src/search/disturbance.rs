@@ -1,6 +1,6 @@
 //! Whether a trial was disturbed by other load on the machine.
 
-use record::Run;
+use model::Run;
 
 use super::client::lateness_share as lateness;
 use crate::foreign_load::foreign_load_share;

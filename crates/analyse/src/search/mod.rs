@@ -15,7 +15,7 @@ mod disturbance;
 mod sentence;
 mod standing;
 
-use record::{LatencyClock, Run};
+use model::{LatencyClock, Run};
 use thiserror::Error;
 
 use crate::slo::{Judgement, Objective, ObjectiveVerdict};

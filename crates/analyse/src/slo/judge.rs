@@ -1,8 +1,7 @@
 //! Whether distributions meet an objective, with the confidence of their samples.
 
 use hdrhistogram::Histogram;
-use model::distribution;
-use record::{LatencyClock, RunLatency};
+use model::{LatencyClock, RunLatency, distribution};
 
 use super::{Condition, LatencyFigure, LimitRelation, Objective};
 use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
@@ -169,8 +168,8 @@ fn mean_interval(histogram: &Histogram<u64>) -> Result<Interval, NoInterval> {
 
 #[cfg(test)]
 mod tests {
+    use model::LatencyScope;
     use model::Op;
-    use record::LatencyScope;
 
     use super::*;
 

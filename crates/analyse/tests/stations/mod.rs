@@ -3,9 +3,8 @@
 use analyse::search::{ClientHealth, RateTrial};
 use analyse::slo::Objective;
 use hdrhistogram::Histogram;
-use model::Op;
 use model::random::Draws;
-use record::{LatencyClock, RunLatency};
+use model::{LatencyClock, Op, RunLatency};
 
 const NANOS: f64 = 1e9;
 

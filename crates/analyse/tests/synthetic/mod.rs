@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
-use record::{LatencyClock, LoopKind, Phase, Run, RunLatency, SeriesPoint};
+use model::{
+    LatencyClock, LoopKind, Op, Origin, Phase, Reading, ReadingValue, Run, RunLatency, Scope,
+    SeriesPoint, Unit,
+};
 
 /// xorshift64*, another generator than the crate's own.
 pub struct Random(u64);

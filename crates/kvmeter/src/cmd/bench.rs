@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use model::Rate;
-use record::{Execution, Phase, Run};
+use model::{Execution, Phase, Rate, Run};
 use store::StoreUrl;
 use study::knobs::{KnobEffects, KnobsHeld};
 use study::{
@@ -148,7 +147,7 @@ fn show_runs(
         let pairs: Vec<_> = runs.iter().map(|run| (execution, run)).collect();
         return show.print_styled(&report::terminal::runs(&pairs, show.style()));
     }
-    let mut objects: Vec<_> = runs.iter().map(|run| run.summary(execution)).collect();
+    let mut objects: Vec<_> = runs.iter().map(|run| record::summary(run, execution)).collect();
     let one = args.repeat == 1 && args.rate.as_ref().is_none_or(|rate| rate.rates().len() == 1);
     let value = if one { objects.remove(0) } else { objects.into() };
     show.json(&value)

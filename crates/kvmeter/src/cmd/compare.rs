@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use analyse::{ComparedMetric, Comparison, Contrast, compare_with_machines};
-use model::{Origin, Unit};
-use record::{Run, RunSelection};
+use model::{Origin, Run, Unit};
+use record::RunSelection;
 use report::{DifferenceRow, RowVerdict};
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use analyse::mbwu::{
     EvaluationRound, GrowthStep, Resource, ResourceUse, RoundPurpose, UnitEvaluation,
 };
-use model::Fact;
-use record::{Execution, Run, RunSelection};
+use model::{Execution, Fact, Run};
+use record::RunSelection;
 use report::table::Table;
 use report::tables;
 use report::terminal::Style;

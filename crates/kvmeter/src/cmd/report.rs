@@ -64,7 +64,7 @@ pub fn run(args: &Report, show: &Output) -> anyhow::Result<ExitOutcome> {
 /// Every run as JSON.
 fn runs(file: &str, show: &Output) -> anyhow::Result<()> {
     let mut objects = show.json_array();
-    RunSelection::for_each(file, |execution, run| objects.push(&run.summary(execution)))?;
+    RunSelection::for_each(file, |execution, run| objects.push(&record::summary(run, execution)))?;
     objects.end()
 }
 

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use model::{Fact, Span};
-use record::{Execution, ResultsFile, Run, RunFilter};
+use model::{Execution, Fact, Run, Span};
+use record::{ResultsFile, RunFilter};
 use report::study::studies;
 use report::terminal::Style;
 use study::knobs::{KnobControl, KnobEffects, KnobsHeld, KnobsPerBlock};

@@ -2,8 +2,7 @@ use std::time::Duration;
 
 use analyse::search::{RateTrial, SearchConclusion, SearchEnd, SearchRequest};
 use analyse::slo::Objective;
-use model::{Rate, Span};
-use record::Execution;
+use model::{Execution, Rate, Span};
 use study::knobs::KnobEffects;
 use study::{LoadOptions, Plan, RateSearch, SearchResult, ServerTiming};
 
@@ -41,7 +40,7 @@ fn measure(
 
     let stop = stop_flag()?;
     let mut watch = SearchProgress::new(show.bar(std::iter::empty()), search);
-    let mut keep = |run: &record::Run| results.keep(&execution, run, show);
+    let mut keep = |run: &model::Run| results.keep(&execution, run, show);
     let result = search.run(&execution, &mut keep, &mut watch, &stop, effects);
     watch.finish();
     let mut result = result?;

@@ -6,8 +6,9 @@ use std::io::Write;
 use serde_json::{Map, Value};
 
 use super::{ExportError, Exporter};
-use crate::run::{Execution, Run};
+use crate::summary::summary;
 use crate::table::{DataCell, DataTable};
+use model::{Execution, Run};
 
 pub(super) struct Json;
 
@@ -25,7 +26,7 @@ impl Exporter for Json {
     }
 
     fn runs(&self, runs: &[(&Execution, &Run)], out: &mut dyn Write) -> Result<(), ExportError> {
-        array(runs.iter().map(|(execution, run)| run.summary(execution)), out)
+        array(runs.iter().map(|(execution, run)| summary(run, execution)), out)
     }
 }
 

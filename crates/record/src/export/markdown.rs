@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use super::{ExportError, Exporter};
-use crate::figures::{FIGURES, figures_us};
-use crate::run::{Execution, LatencyClock, Phase, Run};
 use crate::table::{DataCell, DataTable};
+use model::figures::{FIGURES, figures_us};
+use model::{Execution, LatencyClock, Phase, Run};
 
 pub(super) struct Markdown;
 

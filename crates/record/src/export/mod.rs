@@ -8,10 +8,9 @@ mod parquet;
 
 use std::io::{self, Write};
 
-use model::suggest;
+use model::{Execution, Run, suggest};
 use thiserror::Error;
 
-use crate::run::{Execution, Run};
 use crate::table::{DataTable, TableName, UnknownTable};
 
 /// A format of export.

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use model::{Fact, Machine};
+use model::design::Design;
+use model::{Execution, Fact, Machine, PlannedRun, RunSettings};
 use rusqlite::{Connection, Row};
 
 use super::{damaged, rows};
-use crate::design::Design;
 use crate::error::RecordError;
-use crate::run::{Execution, PlannedRun, RunSettings};
 
 /// Every execution, in the order in which they began. In an overview only the first execution on a
 /// machine has its facts, and planned runs have no settings.

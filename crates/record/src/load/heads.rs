@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::rows;
 use crate::error::RecordError;
-use crate::run::RunSettings;
+use model::RunSettings;
 
 #[derive(Debug, Clone)]
 pub(crate) struct RunHead {

@@ -4,15 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use model::{Distribution, Reading, ReadingValue, Series};
+use model::{
+    Distribution, Failures, HarnessTax, LatencyScope, LoopKind, Reading, ReadingValue, Run,
+    RunLatency, Series, SeriesPoint,
+};
 use rusqlite::{Connection, Row};
 
 use super::{damaged, names, real, row_error, text};
 use crate::error::RecordError;
-use crate::latency_scope::LatencyScope;
 use crate::names::from_name;
 use crate::read_extent::{ReadExtent, examples};
-use crate::run::{Failures, HarnessTax, LoopKind, Run, RunLatency, SeriesPoint};
 use crate::write::finite_or_unavailable;
 
 /// An error in a row.
@@ -314,7 +315,7 @@ fn head(row: &Row<'_>) -> rusqlite::Result<(String, String, Run)> {
         execution: row.get("execution")?,
         ordinal: row.get("ordinal")?,
         label: row.get("label")?,
-        phase: crate::run::Phase::Measure,
+        phase: model::Phase::Measure,
         settings: BTreeMap::new(),
         store_version: row.get("store_version")?,
         threads: row.get("threads")?,

@@ -2,7 +2,7 @@
 
 use super::{ColumnKind, DataCell};
 use crate::names::name;
-use crate::run::{Execution, Run};
+use model::{Execution, Run};
 
 pub(super) const COLUMNS: [&str; 9] = [
     "run",

@@ -1,8 +1,8 @@
 use super::runs::RunRow;
 use super::{ColumnKind, DataCell, DataTable, identity};
-use crate::figures::{FIGURES, figures_us};
 use crate::names::name;
-use crate::run::{Execution, Run, RunLatency};
+use model::figures::{FIGURES, figures_us};
+use model::{Execution, Run, RunLatency};
 
 fn columns() -> impl Iterator<Item = (String, ColumnKind)> {
     let fixed = [

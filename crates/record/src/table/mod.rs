@@ -11,9 +11,7 @@ mod series;
 use std::fmt;
 use std::str::FromStr;
 
-use model::suggest;
-
-use crate::run::{Execution, Run};
+use model::{Execution, Run, suggest};
 
 /// The type of a column. Every column may have cells without a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

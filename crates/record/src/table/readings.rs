@@ -1,8 +1,7 @@
-use model::{Reading, ReadingValue};
+use model::{Execution, Reading, ReadingValue, Run};
 
 use super::{ColumnKind, DataCell, DataTable, identity};
 use crate::names::name;
-use crate::run::{Execution, Run};
 use crate::write::finite_or_unavailable;
 
 const COLUMNS: [(&str, ColumnKind); 9] = [

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::{ColumnKind, DataCell, DataTable, identity};
 use crate::names::name;
-use crate::run::{Execution, LoopKind, Phase, Run};
+use model::{Execution, LoopKind, Phase, Run};
 
 const COLUMNS: [(&str, ColumnKind); 28] = [
     ("threads", ColumnKind::Integer),

@@ -1,6 +1,6 @@
 use super::{ColumnKind, DataCell, DataTable, identity};
 use crate::names::name;
-use crate::run::{Execution, Run};
+use model::{Execution, Run};
 
 const COLUMNS: [(&str, ColumnKind); 7] = [
     ("signal", ColumnKind::Text),

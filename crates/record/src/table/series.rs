@@ -1,5 +1,5 @@
 use super::{ColumnKind, DataCell, DataTable, identity};
-use crate::run::{Execution, Run, SeriesPoint};
+use model::{Execution, Run, SeriesPoint};
 
 const NANOS_PER_MICRO: f64 = 1e3;
 

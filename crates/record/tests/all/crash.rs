@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use record::{ResultsFile, Run, RunFilter};
+use model::Run;
+use record::{ResultsFile, RunFilter};
 
 use crate::example;
 

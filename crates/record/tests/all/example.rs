@@ -1,10 +1,10 @@
 //! An execution and runs with something in every field.
 
 use hdrhistogram::Histogram;
-use model::{Fact, Machine, Op, Origin, Reading, ReadingValue, Scope, Series, Unit};
-use record::{
-    Design, Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Phase,
-    PlannedRun, Run, RunLatency, RunSettings, SeriesPoint,
+use model::{
+    Design, Execution, Fact, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Machine,
+    Op, Origin, Phase, PlannedRun, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope,
+    Series, SeriesPoint, Unit,
 };
 
 pub fn settings(pairs: &[(&str, &str)]) -> RunSettings {

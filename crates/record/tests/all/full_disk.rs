@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use record::{RecordError, ResultsFile, Run, RunFilter};
+use model::Run;
+use record::{RecordError, ResultsFile, RunFilter};
 use tempfile::TempDir;
 
 use crate::example;

@@ -1,10 +1,8 @@
 use std::collections::BTreeSet;
 
-use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
+use model::{HarnessTax, Op, Origin, Reading, ReadingValue, Run, RunLatency, Scope, Unit};
 use proptest::prelude::*;
-use record::{
-    FilterError, HarnessTax, RecordError, ResultsFile, Run, RunFilter, RunLatency, RunSelection,
-};
+use record::{FilterError, RecordError, ResultsFile, RunFilter, RunSelection};
 
 use crate::example;
 

@@ -1,7 +1,8 @@
 //! What a person sees who opens the file with any SQLite.
 
+use model::Run;
+use record::ResultsFile;
 use record::table::{DataCell, TableName};
-use record::{ResultsFile, Run};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 

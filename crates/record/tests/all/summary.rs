@@ -1,12 +1,11 @@
-use model::ReadingValue;
-use record::{HarnessTax, LoopKind, Run};
+use model::{HarnessTax, LoopKind, ReadingValue, Run};
 use serde_json::Value;
 
 use crate::example;
 
 #[test]
 fn summary_has_the_documented_keys() {
-    let summary = example::run("e", 3).summary(&example::execution("e"));
+    let summary = record::summary(&example::run("e", 3), &example::execution("e"));
     let histogram = example::histogram(2);
     let read = &summary["latency_us"]["read"];
     for (key, nanoseconds) in [
@@ -49,7 +48,7 @@ fn summary_has_the_documented_keys() {
 #[test]
 fn in_a_closed_loop_the_service_time_is_the_latency() {
     let closed = Run { pacing: LoopKind::Closed { think_s: 0.5 }, ..example::run("e", 0) };
-    let summary = closed.summary(&example::execution("e"));
+    let summary = record::summary(&closed, &example::execution("e"));
     assert_eq!(summary["latency_us"]["read"]["mean"], example::histogram(1).mean() / 1e3);
     assert!(summary.get("service_us").is_none());
     assert_eq!(summary["think_s"], 0.5);
@@ -59,11 +58,11 @@ fn in_a_closed_loop_the_service_time_is_the_latency() {
 fn without_samples_there_are_no_figures_and_no_zeros() {
     let mut run = example::run("e", 0);
     run.latencies[2].histogram = model::Distribution::default();
-    let summary = run.summary(&example::execution("e"));
+    let summary = record::summary(&run, &example::execution("e"));
     let read = &summary["latency_us"]["read"];
     assert_eq!(read["count"], 0);
     assert!(read["p99"].is_null() && read["mean"].is_null(), "{read}");
-    let bare = example::bare_run("e", 0).summary(&example::execution("e"));
+    let bare = record::summary(&example::bare_run("e", 0), &example::execution("e"));
     assert!(bare["latency_us"].as_object().unwrap().is_empty());
     assert!(bare["achieved_rate_ops_s"].is_null() && bare["hit_ratio"].is_null());
     assert!(bare.get("server_latency_us").is_none() && bare.get("arrival_latency_us").is_none());
@@ -105,7 +104,7 @@ fn json_has_no_non_finite_numbers() {
             readings: vec![example::reading("cpu_s_per_mop", ReadingValue::Value(odd))],
             ..example::run("e", 0)
         };
-        let text = run.summary(&example::execution("e")).to_string();
+        let text = record::summary(&run, &example::execution("e")).to_string();
         let back: Value = serde_json::from_str(&text).unwrap();
         let reason = &back["readings"][0]["answer"]["unavailable"]["reason"];
         assert!(reason.as_str().unwrap().contains(&odd.to_string()), "{reason}");
@@ -121,7 +120,7 @@ fn json_has_no_non_finite_numbers() {
 fn an_expected_hit_ratio_holds_only_where_it_was_measured() {
     let mut run = example::run("e", 0);
     let expect = |run: &mut Run, shares: &str| {
-        run.settings.insert(record::EXPECTED_HIT_RATIO.to_owned(), shares.to_owned());
+        run.settings.insert(model::EXPECTED_HIT_RATIO.to_owned(), shares.to_owned());
     };
     assert_eq!(run.unexpected_hit_ratio(), None, "none was expected");
     expect(&mut run, "0.8..1");
@@ -129,8 +128,8 @@ fn an_expected_hit_ratio_holds_only_where_it_was_measured() {
     expect(&mut run, "0.9..1");
     assert!(run.unexpected_hit_ratio().unwrap().contains("0.8750"));
     run.readings.retain(|reading| reading.signal != "cache.hit_ratio");
-    run.phase = record::Phase::Measure;
+    run.phase = model::Phase::Measure;
     assert!(run.unexpected_hit_ratio().unwrap().contains("there was no read"));
-    run.phase = record::Phase::Load;
+    run.phase = model::Phase::Load;
     assert_eq!(run.unexpected_hit_ratio(), None, "a load reads nothing");
 }

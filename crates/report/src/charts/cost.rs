@@ -1,7 +1,6 @@
 //! The cost of an operation: CPU time, and I/O amplification.
 
-use model::{Origin, Unit};
-use record::Run;
+use model::{Origin, Run, Unit};
 
 use super::bars::{BarsFigure, BarsRow, Caption};
 use super::{CellSeries, ShownFigure, by_category, title};

@@ -1,7 +1,6 @@
 //! Joules of an operation, each with its boundary.
 
-use model::Unit;
-use record::Run;
+use model::{Run, Unit};
 
 use super::bars::{BarsFigure, BarsRow, Caption};
 use super::cost::{origin, qualifiers};

@@ -1,7 +1,6 @@
 //! Latency per workload and operation: p50, p99 and p99.9 on one line.
 
-use model::Op;
-use record::LatencyClock;
+use model::{LatencyClock, Op};
 
 use super::{CellSeries, ShownFigure, any_invalid, by_category, invalid_entry, title};
 use crate::cells::ReportCell;

@@ -1,8 +1,7 @@
 //! The whole distribution: latency over percentile, one figure a workload.
 
 use hdrhistogram::Histogram;
-use model::Op;
-use record::LatencyClock;
+use model::{LatencyClock, Op};
 
 use super::latency::{clock_name, loop_captions};
 use super::{Caution, CellSeries, ShownFigure, by_category, slug};

@@ -3,8 +3,7 @@
 
 use analyse::slo::{Condition, LatencyFigure};
 use hdrhistogram::Histogram;
-use model::Op;
-use record::{LatencyClock, Run};
+use model::{LatencyClock, Op, Run};
 
 use super::{ShownFigure, invalid_entry, slug};
 use crate::cells::ReportCell;

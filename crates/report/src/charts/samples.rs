@@ -1,7 +1,6 @@
 //! Samples of probes over a run, on the time axis of its throughput.
 
-use model::{Origin, Series, Unit};
-use record::Run;
+use model::{Origin, Run, Series, Unit};
 
 use crate::figure::{Axis, Line, LinePoint, Panel, Scale, Shape};
 use crate::format;

@@ -1,7 +1,6 @@
 //! One run over time: throughput, p99 of each operation, and samples of probes.
 
-use model::Op;
-use record::{LoopKind, Run};
+use model::{LoopKind, Op, Run};
 
 use super::samples::{self, SamplesPanel};
 use super::{Caution, ShownFigure, slug};
@@ -162,7 +161,7 @@ impl SeriesInterval {
 
 /// The run's intervals in order of time, and whether they were merged.
 fn intervals(run: &Run) -> (Vec<SeriesInterval>, bool) {
-    let mut points: Vec<&record::SeriesPoint> = run.series.iter().collect();
+    let mut points: Vec<&model::SeriesPoint> = run.series.iter().collect();
     points.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     let mut buckets: Vec<SeriesInterval> = Vec::new();
     for point in points {
@@ -191,7 +190,7 @@ fn merged(parts: &[SeriesInterval]) -> SeriesInterval {
     SeriesInterval {
         at_s: parts.last().map_or(0.0, |part| part.at_s),
         seconds: parts.iter().map(|part| part.seconds).sum(),
-        operations: record::total(parts.iter().map(|part| part.operations)),
+        operations: model::total(parts.iter().map(|part| part.operations)),
         p99: model::PerOp::from_fn(|op| parts.iter().filter_map(|part| part.p99[op]).max()),
     }
 }

@@ -11,7 +11,7 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use record::{Execution, Run};
+use model::{Execution, Run};
 
 use crate::cells;
 use crate::charts::{self, CellSeries, ShownFigure};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::{Execution, Run};
+use model::{Execution, Run};
 
 use super::markup::Markup;
 use super::table::table;
@@ -27,7 +27,7 @@ pub fn headline(out: &mut Markup, executions: &[(Execution, Vec<Run>)], runs: &R
     tile(out, "runs", runs.len(), "");
     tile(out, "invalid", invalid, if invalid > 0 { "bad" } else { "good" });
     tile(out, "with warnings", warned, if warned > 0 { "warn" } else { "good" });
-    let errors = record::total(runs.iter().map(|(_, run)| run.errors()));
+    let errors = model::total(runs.iter().map(|(_, run)| run.errors()));
     tile(
         out,
         "wrong answers",
@@ -213,7 +213,7 @@ pub fn readings(out: &mut Markup, runs: &Runs) {
     }
 }
 
-fn pairs(out: &mut Markup, title: &'static str, pairs: &record::RunSettings) {
+fn pairs(out: &mut Markup, title: &'static str, pairs: &model::RunSettings) {
     if pairs.is_empty() {
         return;
     }

@@ -6,8 +6,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use model::text;
-use record::Run;
+use model::{Run, text};
 use serde_json::{Map, Value, json};
 
 use super::markup::Markup;

@@ -1,7 +1,7 @@
 //! A study's checks over all its runs.
 
 use analyse::check::{CheckResult, judge};
-use record::design::CheckSpec;
+use model::design::CheckSpec;
 
 use super::StudyReport;
 use crate::run_names;

@@ -3,7 +3,7 @@
 
 use analyse::answer::quantity;
 use model::Origin;
-use record::design::FigureKind;
+use model::design::FigureKind;
 
 use super::plot::{Plot, PlotPoint, PlotValue};
 use super::tables;

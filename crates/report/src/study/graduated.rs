@@ -3,7 +3,7 @@
 use analyse::answer::{Answer, AnswerKind, GraduatedLoad, MetricInfo};
 use analyse::{describe_by_median, outliers};
 use model::Origin;
-use record::design::FigureKind;
+use model::design::FigureKind;
 
 use super::plot::{Plot, PlotPoint, PlotValue};
 use super::{StudyReport, units::written};

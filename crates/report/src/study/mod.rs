@@ -14,7 +14,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use analyse::answer::{Answer, RunWithSettings, answers};
-use record::{Design, Execution, Run};
+use model::{Design, Execution, Run};
 
 pub use checks::{CheckSummary, check_summaries, table as checks_table};
 pub use csv::csv;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use analyse::answer::{CellValues, RunWithSettings, gather, quantity};
 use analyse::{Description, outliers};
 use model::Origin;
-use record::design::{FigureKind, FigureSpec};
+use model::design::{FigureKind, FigureSpec};
 
 use super::StudyReport;
 use super::published;
@@ -81,11 +81,11 @@ pub fn plot(study: &StudyReport, spec: &FigureSpec) -> Result<Plot, String> {
         return Err(format!("no run here has `{}`", spec.x));
     }
     let rest = rest(&gathered, &by);
-    let panel_of = |at: &record::design::FactorLevels| match &spec.panels {
+    let panel_of = |at: &model::design::FactorLevels| match &spec.panels {
         Some(name) => at.get(name).map(|level| format!("{name} = {level}")).unwrap_or_default(),
         None => String::new(),
     };
-    let series_of = |at: &record::design::FactorLevels| {
+    let series_of = |at: &model::design::FactorLevels| {
         let own = spec.series.as_ref().and_then(|name| at.get(name)).cloned();
         let others = rest.iter().filter_map(|name| Some(format!("{name} {}", at.get(name)?)));
         own.into_iter().chain(others).collect::<Vec<_>>().join(", ")

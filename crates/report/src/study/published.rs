@@ -1,7 +1,7 @@
 //! Adds published numbers to a figure.
 
 use analyse::answer::quantity;
-use record::design::{FigureSpec, PublishedSeries};
+use model::design::{FigureSpec, PublishedSeries};
 
 use super::StudyReport;
 use super::plot::{Plot, PlotPoint, PlotValue};

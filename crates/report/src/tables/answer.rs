@@ -4,7 +4,7 @@ use crate::cells;
 use crate::format;
 use crate::overview::MAX_ROWS;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
-use record::{Execution, Run};
+use model::{Execution, Run};
 
 use super::INVALID_MARK;
 use super::runs::op_name;

@@ -1,7 +1,7 @@
 //! Many runs by cell: one row for each configuration.
 
 use analyse::describe_by_median;
-use record::{Execution, Run};
+use model::{Execution, Run};
 
 use super::INVALID_MARK;
 use crate::cells::{self, ReportCell as Gathered};
@@ -46,7 +46,7 @@ pub fn cells(runs: &[(&Execution, &Run)]) -> Table {
 fn row(table: &mut Table, cell: &Gathered) {
     let (counted, valid) = cell.counted();
     let rates: Vec<f64> = counted.iter().map(|run| run.throughput()).collect();
-    let errors = record::total(cell.runs.iter().map(|run| run.errors()));
+    let errors = model::total(cell.runs.iter().map(|run| run.errors()));
     let of = describe_by_median(&rates).ok();
     let number = |value: Option<f64>| value.map_or(format::NONE.to_owned(), format::kops);
     let interval = of.as_ref().and_then(|of| of.interval().ok());

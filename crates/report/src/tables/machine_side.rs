@@ -1,8 +1,7 @@
 //! Energy, processor and idle states of the machine; and simulated counters in a table of their
 //! own.
 
-use model::{Origin, Reading, Unit};
-use record::{Execution, Run};
+use model::{Execution, Origin, Reading, Run, Unit};
 
 use super::runs::name_of;
 use crate::format;

@@ -3,7 +3,7 @@
 use analyse::mbwu::{
     Bottleneck, EvaluationRound, GrowthStep, Resource, ResourceUse, UnitEvaluation, keys,
 };
-use record::{Execution, Run};
+use model::{Execution, Run};
 
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};

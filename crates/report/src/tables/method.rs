@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use record::{Execution, LoopKind, Run};
+use model::{Execution, LoopKind, Run};
 
 use super::runs::name_of;
 use crate::format;

@@ -1,6 +1,6 @@
 //! Tables of runs and rows, and their order.
 
-use record::{Execution, Run};
+use model::{Execution, Run};
 
 use crate::curves::run_ids;
 use crate::overview::is_many;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use record::{Execution, Failures, Run};
+use model::{Execution, Failures, Run};
 
 use super::grouped_notes::{MAX_NAMED, NumberedSentence};
 use crate::overview::is_many;

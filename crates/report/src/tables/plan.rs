@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::{Phase, RunSettings};
+use model::{Phase, RunSettings};
 
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};

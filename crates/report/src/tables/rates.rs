@@ -2,7 +2,7 @@
 
 use analyse::search::{ClientHealth, LimitedBy, limit};
 use analyse::slo::{Objective, ObjectiveVerdict};
-use record::{Execution, LatencyClock, Run, RunLatency};
+use model::{Execution, LatencyClock, Run, RunLatency};
 
 use super::INVALID_MARK;
 use crate::cells::ReportCell as Point;

@@ -1,7 +1,6 @@
 //! Every reading of a run, unavailable ones with their reason.
 
-use model::{Origin, Reading, ReadingValue};
-use record::Run;
+use model::{Origin, Reading, ReadingValue, Run};
 
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};

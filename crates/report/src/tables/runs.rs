@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Distribution, Op, Origin, Reading};
-use record::{Execution, LatencyClock, LatencyScope, Run, total};
+use model::{Distribution, Execution, LatencyClock, LatencyScope, Op, Origin, Reading, Run, total};
 
 use super::{INVALID_MARK, named};
 use crate::format;

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use analyse::side_checks::{SideCheck, checks};
-use model::Distribution;
-use record::{Execution, LatencyClock, Run};
+use model::{Distribution, Execution, LatencyClock, Run};
 
 use super::runs::name_of;
 use crate::format;

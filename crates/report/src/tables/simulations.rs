@@ -1,6 +1,6 @@
 //! Simulated runs.
 
-use record::{Execution, Phase, Run};
+use model::{Execution, Phase, Run};
 
 use super::runs::name_of;
 use crate::format;

@@ -2,8 +2,10 @@
 //! a budget that left out a repeat, a knob that is not here, checks that are broken, questions
 //! that can be answered and one that cannot, and published numbers beside.
 
-use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
-use record::{Design, Execution, LatencyClock, Run, RunLatency};
+use model::{
+    Design, Execution, LatencyClock, Op, Origin, Reading, ReadingValue, Run, RunLatency, Scope,
+    Unit,
+};
 use serde_json::json;
 
 use super::{Dice, RunParameters, execution, histogram, open, run};
@@ -110,7 +112,7 @@ fn one(dice: &mut Dice, ordinal: u32, at: (&str, &str, f64), repeat: u32) -> Run
         store: "memcached",
         version: "memcached 1.6.38",
         workload: "etc",
-        phase: record::Phase::Measure,
+        phase: model::Phase::Measure,
         ops: &[(Op::Read, 1.0, 30.0)],
         kops: rate / 1e3,
         pacing: open(rate),
@@ -137,7 +139,7 @@ fn one(dice: &mut Dice, ordinal: u32, at: (&str, &str, f64), repeat: u32) -> Run
         },
         RunLatency { op: Op::Read.into(), clock: LatencyClock::Service, histogram: client.into() },
         RunLatency {
-            op: record::LatencyScope::Any,
+            op: model::LatencyScope::Any,
             clock: LatencyClock::Server,
             histogram: server.into(),
         },

@@ -8,10 +8,9 @@ mod sweep;
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Fact, Machine, Op, Origin, Reading, ReadingValue, Scope, Unit};
-use record::{
-    Execution, Failures, HarnessTax, LatencyClock, LoopKind, Phase, PlannedRun, Run, RunLatency,
-    RunSettings, SeriesPoint,
+use model::{
+    Execution, Fact, Failures, HarnessTax, LatencyClock, LoopKind, Machine, Op, Origin, Phase,
+    PlannedRun, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, SeriesPoint, Unit,
 };
 
 pub use factorial::factorial;
@@ -362,7 +361,7 @@ fn execution(id: &str, study: &str, question: Option<&str>, runs: &[Run]) -> Exe
                 settings: run.settings.clone(),
             })
             .collect(),
-        design: record::Design::default(),
+        design: model::Design::default(),
         notes: Vec::new(),
     }
 }

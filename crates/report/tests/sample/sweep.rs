@@ -2,9 +2,9 @@
 //! leaves. One server's count holds requests of others, and both end beyond what they can do.
 
 use hdrhistogram::Histogram;
-use model::{Op, Origin, Reading, ReadingValue, Scope, Unit};
-use record::{
-    Execution, LatencyClock, LatencyScope, LoopKind, Phase, Run, RunLatency, RunSettings,
+use model::{
+    Execution, LatencyClock, LatencyScope, LoopKind, Op, Origin, Phase, Reading, ReadingValue, Run,
+    RunLatency, RunSettings, Scope, Unit,
 };
 
 use super::execution;

@@ -9,9 +9,9 @@ mod settings;
 
 use std::collections::BTreeMap;
 
-use record::design::{Conditions, Texts};
-pub(crate) use record::{MICRO, SIMULATE};
-use record::{Phase, RunSettings};
+use model::design::{Conditions, Texts};
+pub(crate) use model::{MICRO, SIMULATE};
+use model::{Phase, RunSettings};
 use toml::Spanned;
 
 use crate::error::StudyError;

@@ -4,8 +4,9 @@ use analyse::{IdleContext, efficiency};
 use hdrhistogram::Histogram;
 use host::{PreparedWatch, RunWatch, WatchReadings};
 use micro::window::WindowEdge;
-use model::{Reading, Scope};
-use record::{Failures, LatencyClock, LatencyScope, LoopKind, Run, RunLatency, RunSettings};
+use model::{
+    Failures, LatencyClock, LatencyScope, LoopKind, Reading, Run, RunLatency, RunSettings, Scope,
+};
 
 use super::outcome::{self, RunFigures};
 use super::{Activity, dca};

@@ -1,7 +1,7 @@
 //! Calibrates before the first run that needs it, on the store that is open for that run.
 
 use analyse::search::SearchConclusion;
-use record::{Run, RunSettings};
+use model::{Run, RunSettings};
 
 use super::{Calibration, Maximum};
 use crate::error::StudyError;

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use analyse::search::SearchRequest;
 use analyse::slo::Objective;
-use model::{Op, Rate, Span};
-use record::RunSettings;
-use record::design::Factor;
+use model::design::Factor;
+use model::{Op, Rate, RunSettings, Span};
 use serde::Deserialize;
 use toml::Spanned;
 use workload::WorkloadSpec as Workload;

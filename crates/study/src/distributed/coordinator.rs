@@ -10,8 +10,7 @@ use drive::{
     Arrivals, LiveInterval, LoadShare, MeasuredTax, Observer, Pacing, PhaseOutcome, PhaseStage,
     Target, Ticks,
 };
-use model::{Reading, Scope};
-use record::Phase;
+use model::{Phase, Reading, Scope};
 use store::StoreUrl;
 use workload::Workload;
 

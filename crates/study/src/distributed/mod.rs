@@ -11,8 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use agents::{AgentError, Credentials, TlsFiles, Token};
 use drive::{MeasuredTax, PhaseKind, PhaseOutcome};
-use model::{Address, Rate, Reading};
-use record::{Phase, RunSettings};
+use model::{Address, Phase, Rate, Reading, RunSettings};
 use serde::{Deserialize, Serialize};
 use store::StoreUrl;
 use toml::Spanned;

@@ -2,7 +2,7 @@
 
 use host::Root;
 use host::knob::KnobError;
-use record::design::{AS_FOUND, FactorLevels, SkippedCell};
+use model::design::{AS_FOUND, FactorLevels, SkippedCell};
 
 use super::read::FactorValues;
 use crate::activity;

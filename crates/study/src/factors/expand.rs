@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::design::{Conditions, DesignKind, Factor, FactorLevels};
+use model::design::{Conditions, DesignKind, Factor, FactorLevels};
 
 /// Every cell of a design for one store and workload, in the order of the factors and their
 /// levels; the first factor varies slowest. A factor varies only where its conditions hold. Without
@@ -123,8 +123,8 @@ fn effective(
 
 #[cfg(test)]
 mod tests {
+    use model::design::Texts;
     use proptest::prelude::*;
-    use record::design::Texts;
 
     use super::*;
 

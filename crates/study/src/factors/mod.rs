@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use host::Root;
-use model::suggest::hint;
-use record::design::{
+use model::design::{
     AS_FOUND, AdaptiveRepeats, Conditions, DesignKind, Factor, FactorLevels, LevelText, SkippedCell,
 };
+use model::suggest::hint;
 use toml::Spanned;
 
 use crate::activity;

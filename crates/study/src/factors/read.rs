@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use model::design::Factor;
 use model::suggest::hint;
-use record::design::Factor;
 use toml::Spanned;
 
 use super::table::{FactorTable, LevelsTable};

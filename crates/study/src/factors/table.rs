@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use record::design::{AdaptiveRepeats, Conditions, DesignKind, LevelText};
+use model::design::{AdaptiveRepeats, Conditions, DesignKind, LevelText};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;

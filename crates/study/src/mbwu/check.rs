@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use host::Root;
-use model::Op;
-use record::Phase;
+use model::{Op, Phase};
 use store::{Directory, DirectoryState, StoreUrl};
 
 use super::table::MbwuTable;

@@ -15,8 +15,7 @@ use analyse::mbwu::{
 };
 use drive::{Arrivals, Pacing, Ticks};
 use host::{KernelLog, Root};
-use model::{Count, Origin, Reading, ReadingValue, Scope, Unit};
-use record::{Execution, Run};
+use model::{Count, Execution, Origin, Reading, ReadingValue, Run, Scope, Unit};
 use store::StoreUrl;
 
 use crate::error::StudyError;

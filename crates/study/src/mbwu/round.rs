@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use record::Run;
+use model::Run;
 use store::{Directory, Distribution, Store, StoreUrl, StoreVisitor, open_group};
 use workload::Workload;
 

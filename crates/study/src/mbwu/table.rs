@@ -1,8 +1,7 @@
 //! `[mbwu]` of a study: the procedure is to find work units with its store and its one workload.
 
 use analyse::mbwu::{DeviceLoad, RoundPurpose, keys};
-use model::{Bytes, Rate};
-use record::RunSettings;
+use model::{Bytes, Rate, RunSettings};
 use serde::Deserialize;
 use toml::Spanned;
 

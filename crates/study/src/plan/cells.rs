@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use host::Root;
-use record::Phase;
-use record::design::{Factor, FactorLevels, setting_of};
+use model::Phase;
+use model::design::{Factor, FactorLevels, setting_of};
 use toml::Spanned;
 
 use super::{MAX_CELLS, Plan, Segment, Step, document};

@@ -1,7 +1,6 @@
 //! Checks of workloads and stores before any run.
 
-use model::Op;
-use record::Phase;
+use model::{Op, Phase};
 use store::StoreUrl;
 use workload::{Workload, WorkloadSpec};
 

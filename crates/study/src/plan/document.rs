@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use host::Root;
-use record::{Design, Phase};
+use model::{Design, Phase};
 use store::StoreUrl;
 use toml::Spanned;
 

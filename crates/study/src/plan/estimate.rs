@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use model::{Bytes, Op};
-use record::Phase;
+use model::{Bytes, Op, Phase};
 
 use super::{GUESSED_BYTES_S, Plan, Segment, Step};
 

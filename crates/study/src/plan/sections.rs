@@ -1,7 +1,6 @@
 //! The sequence of a study: which workloads share data, and where it begins anew.
 
-use model::Op;
-use record::Phase;
+use model::{Op, Phase};
 use toml::Spanned;
 use workload::WorkloadSpec;
 

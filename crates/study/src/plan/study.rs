@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use host::Root;
-use record::design::{FactorLevels, SkippedCell};
-use record::{Design, Phase};
+use model::design::{FactorLevels, SkippedCell};
+use model::{Design, Phase};
 
 use super::cells::{CellPlan, units};
 use super::estimate::mark_copies;

@@ -2,8 +2,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use host::Root;
-use model::Op;
-use record::{LatencyClock, LoopKind};
+use model::{LatencyClock, LoopKind, Op};
 
 use super::*;
 use crate::study_text::StudyText;
@@ -64,7 +63,7 @@ fn run(step: &Step, ops: f64) -> Run {
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
-        latencies: vec![record::RunLatency {
+        latencies: vec![model::RunLatency {
             op: Op::Read.into(),
             clock: LatencyClock::Service,
             histogram: histogram.into(),

@@ -2,8 +2,8 @@
 
 use analyse::cost::{GivenValue, Platform, PlatformValue, PowerCurve, ServerCandidate};
 use analyse::{RunWork, WorkDifference, work_differences};
-use model::{Origin, Scope};
-use record::{Execution, Run, RunSelection};
+use model::{Execution, Origin, Run, Scope};
+use record::RunSelection;
 use report::cells::{ReportCell, cells};
 
 use super::graduated;

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use analyse::answer::{AnswerKind, GraduatedLoad, MetricInfo};
 use analyse::cost::PowerCurve;
-use model::{Origin, Scope};
-use record::{Execution, Run};
+use model::{Execution, Origin, Run, Scope};
 use report::study::studies;
 
 use super::candidates::{LoadPower, SourcedCandidate, platform_and_name, sourced};

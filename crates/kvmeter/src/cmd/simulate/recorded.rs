@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use cachesim::{RecordedArrivals, Traffic};
+use model::LoopKind;
 use model::random::{Draws, mix};
-use record::{LoopKind, RunSelection};
+use record::RunSelection;
 
 use crate::exit::request;
 

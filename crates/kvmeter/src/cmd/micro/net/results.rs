@@ -1,8 +1,8 @@
 //! Results of cells as a table and as JSON.
 
 use micro::net::{EndOutcome, Kind, MeasuredCell, Stack};
+use model::figures::{FIGURES, figures_us};
 use model::{Reading, ReadingValue};
-use record::figures::{FIGURES, figures_us};
 use report::format::{count, micros, percent, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{Map, Value, json};
