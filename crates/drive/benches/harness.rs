@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use drive::{LoadPlan, NoObserver, OnStart, PhaseKind, PhaseOutcome, StopCondition, Ticks};
-use model::Count;
+use drive::{LoadPlan, NoObserver, OnStart, PhaseKind, PhaseOutcome, Ticks};
+use model::{Count, StopCondition};
 use store::{Store, StoreVisitor};
 use workload::{Workload, WorkloadSpec};
 

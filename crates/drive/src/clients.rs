@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Op, PerOp, SeriesPoint, histogram};
+use model::{Op, Pacing, PerOp, SeriesPoint, histogram};
 
 use crate::collect::point;
 use crate::outcome::{AnswerFailure, DriveError, PhaseOutcome};
-use crate::pace::Pacing;
 use crate::plan::{LoadPlan, PhaseKind};
 use crate::summary::{Criteria, judge};
 
@@ -248,7 +247,8 @@ mod tests {
     use workload::{Workload, WorkloadSpec};
 
     use super::*;
-    use crate::{Arrivals, NoObserver, StopCondition, Ticks, drive};
+    use crate::{NoObserver, Ticks, drive};
+    use model::{Arrivals, StopCondition};
 
     struct Driven<'a>(&'a LoadPlan, &'a str);
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use model::Op;
+use model::{Op, Pacing, StopCondition};
 use workload::Workload;
 use workload::trace::TraceReader;
 
@@ -14,8 +14,7 @@ use crate::clock::Ticks;
 use crate::collect::{IntervalCollector, LiveInterval};
 use crate::frontier::{Frontier, PhaseGate};
 use crate::outcome::{DriveError, PhaseOutcome, SteadyReport};
-use crate::pace::Pacing;
-use crate::plan::{CpuBudget, LoadPlan, PhaseKind, StopCondition};
+use crate::plan::{CpuBudget, LoadPlan, PhaseKind};
 use crate::recorder::{HistogramSlots, IntervalDelivery, Recorder};
 use crate::shortfall;
 use crate::summary::{MeasuredWindow, Parts, merge};

@@ -121,7 +121,8 @@ mod tests {
 
     use super::*;
     use crate::outcome::{AnswerFailure, FailureKind, SteadyReport};
-    use crate::{Arrivals, LoadPlan, NoObserver, Pacing, PhaseKind, StopCondition, Ticks, drive};
+    use crate::{LoadPlan, NoObserver, PhaseKind, Ticks, drive};
+    use model::{Arrivals, Pacing, StopCondition};
 
     /// The outcome of a real phase, with all other fields filled.
     fn outcome() -> PhaseOutcome {

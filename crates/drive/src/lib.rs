@@ -37,11 +37,8 @@ pub use net::Network;
 pub use outcome::{
     AnswerFailure, DataChanges, DriveError, FailureKind, PhaseOutcome, SteadyReport,
 };
-pub use pace::{Arrivals, Pacing};
-pub use plan::{
-    ConnectionConfig, CpuBudget, LoadPlan, OnStart, PhaseKind, SteadyCriteria, StopCondition,
-};
-pub use reactor::Engine;
+pub use plan::{CpuBudget, LoadPlan, OnStart, PhaseKind, SteadyCriteria};
+pub use reactor::available as engine_available;
 pub use replay::{Replay, ReplaySummary};
 pub use summary::QUIETEN;
 pub use target::Target;

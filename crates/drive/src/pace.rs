@@ -1,83 +1,19 @@
-use std::fmt;
 use std::time::Duration;
 
 use model::random::{Draws, RandomStream};
-use serde::{Deserialize, Serialize};
+use model::{Arrivals, Pacing};
 
 use crate::clock::Ticks;
 use crate::frontier::PhaseGate;
 use crate::plan::LoadPlan;
 
-/// The distribution of the time between two requests of an open loop.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Arrivals {
-    /// Evenly spaced.
-    Constant,
-    /// Exponential gaps: independent users.
-    Poisson,
-    /// Generalised Pareto gaps of this shape, scaled to the rate. `facebook` is the shape that
-    /// was seen at Facebook's ETC pool (Atikoglu et al., SIGMETRICS 2012).
-    Pareto { shape: f64 },
-}
-
-impl fmt::Display for Arrivals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Arrivals::Constant => f.write_str("constant"),
-            Arrivals::Poisson => f.write_str("poisson"),
-            Arrivals::Pareto { shape } if *shape == Arrivals::ETC_SHAPE => f.write_str("facebook"),
-            Arrivals::Pareto { shape } if *shape == Arrivals::PARETO_SHAPE => f.write_str("pareto"),
-            Arrivals::Pareto { shape } => write!(f, "pareto:{shape}"),
-        }
-    }
-}
-
-impl Arrivals {
-    pub const ETC_SHAPE: f64 = 0.154971;
-    /// The shape of `pareto` without a number: gaps whose variance is finite, but large.
-    pub const PARETO_SHAPE: f64 = 0.4;
-    pub const NAMES: [&str; 4] = ["constant", "poisson", "pareto", "facebook"];
-
-    /// Reads a name; `pareto:0.3` gives a shape, which is above 0 and below 1, for a mean to be.
-    pub fn parse(text: &str) -> Option<Arrivals> {
-        match text {
-            "constant" => Some(Arrivals::Constant),
-            "poisson" => Some(Arrivals::Poisson),
-            "pareto" => Some(Arrivals::Pareto { shape: Arrivals::PARETO_SHAPE }),
-            "facebook" => Some(Arrivals::Pareto { shape: Arrivals::ETC_SHAPE }),
-            _ => {
-                let shape: f64 = text.strip_prefix("pareto:")?.parse().ok()?;
-                (shape > 0.0 && shape < 1.0).then_some(Arrivals::Pareto { shape })
-            }
-        }
-    }
-
-    /// One gap with mean 1, from a uniform draw in [0, 1).
-    fn gap(self, uniform: f64) -> f64 {
-        match self {
-            Arrivals::Constant => 1.0,
-            Arrivals::Poisson => -(-uniform).ln_1p(),
-            // Inverse of the CDF with location 0 and scale (1 - k), whose mean is 1.
-            Arrivals::Pareto { shape: k } => (1.0 - k) / k * ((1.0 - uniform).powf(-k) - 1.0),
-        }
-    }
-}
-
-/// When the next request is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Pacing {
-    /// When the previous one was answered, after a think time.
-    Closed { think: Duration },
-    /// When it is due, independent of answers. The rate is that of all threads together.
-    Open { rate: f64, arrivals: Arrivals },
-    /// When it was recorded, in a trace replayed at this multiple of its speed.
-    Recorded { speed: f64 },
-}
-
-impl Pacing {
-    /// Whether due instants are independent of answers.
-    pub fn is_open(self) -> bool {
-        !matches!(self, Pacing::Closed { .. })
+/// One gap with mean 1, from a uniform draw in [0, 1).
+fn gap(arrivals: Arrivals, uniform: f64) -> f64 {
+    match arrivals {
+        Arrivals::Constant => 1.0,
+        Arrivals::Poisson => -(-uniform).ln_1p(),
+        // Inverse of the CDF with location 0 and scale (1 - k), whose mean is 1.
+        Arrivals::Pareto { shape: k } => (1.0 - k) / k * ((1.0 - uniform).powf(-k) - 1.0),
     }
 }
 
@@ -275,7 +211,7 @@ impl OpenLoop {
     }
 
     fn gap(&mut self) -> f64 {
-        self.mean_gap_ticks * self.arrivals.gap(self.random.unit())
+        self.mean_gap_ticks * gap(self.arrivals, self.random.unit())
     }
 }
 

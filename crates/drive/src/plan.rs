@@ -2,11 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use reactor::Engine;
-use serde::{Deserialize, Serialize};
+use model::{ConnectionConfig, Pacing, StopCondition};
 
 use crate::load_share::LoadShare;
-use crate::pace::Pacing;
 use crate::replay::Replay;
 
 /// The kind of a phase.
@@ -18,32 +16,6 @@ pub enum PhaseKind {
     Mix,
 }
 
-/// When the measured window ends. With both, whichever comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct StopCondition {
-    pub operations: Option<u64>,
-    pub time: Option<Duration>,
-}
-
-impl StopCondition {
-    /// The same end for this pacing: in an open loop a number of operations becomes the time in
-    /// which so many are due, because threads with a share of the rate each do not finish a
-    /// common count together.
-    pub(crate) fn of(self, pacing: Pacing) -> StopCondition {
-        match (pacing, self.operations) {
-            (Pacing::Open { rate, .. }, Some(operations)) => {
-                let due = Duration::try_from_secs_f64(operations as f64 / rate);
-                let due = due.unwrap_or(Duration::MAX);
-                StopCondition {
-                    operations: None,
-                    time: Some(self.time.map_or(due, |time| time.min(due))),
-                }
-            }
-            _ => self,
-        }
-    }
-}
-
 /// Waiting for a steady state before the window opens.
 #[derive(Clone, Copy)]
 pub struct SteadyCriteria {
@@ -53,53 +25,6 @@ pub struct SteadyCriteria {
     pub most_rounds: usize,
     /// Whether the throughputs of these rounds are steady.
     pub rule: fn(&[f64]) -> bool,
-}
-
-/// Connections of a thread to servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConnectionConfig {
-    /// To each server.
-    pub count: usize,
-    /// Requests that may be in flight on one connection.
-    pub depth: usize,
-    /// Requests of an open loop that may wait, in each thread, for a connection with a free slot;
-    /// more are dropped and counted.
-    pub queue: usize,
-    /// Polls for answers without sleeping.
-    pub busy_poll: bool,
-    /// None: the fastest that the kernel supports.
-    #[serde(with = "engine_name")]
-    pub engine: Option<Engine>,
-}
-
-/// Serialises an engine by its name.
-mod engine_name {
-    use reactor::Engine;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        engine: &Option<Engine>,
-        out: S,
-    ) -> Result<S::Ok, S::Error> {
-        engine.map(|engine| engine.to_string()).serialize(out)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Engine>, D::Error> {
-        let Some(name) = Option::<String>::deserialize(from)? else { return Ok(None) };
-        let engine = Engine::ALL.into_iter().find(|engine| engine.to_string() == name);
-        let unknown = || D::Error::custom(format!("there is no engine `{name}`"));
-        engine.map(Some).ok_or_else(unknown)
-    }
-}
-
-impl Default for ConnectionConfig {
-    fn default() -> Self {
-        // With a depth of 1, a rate needs several connections.
-        ConnectionConfig { count: 16, depth: 1, queue: 100_000, busy_poll: false, engine: None }
-    }
 }
 
 /// Runs first in every thread, with the thread's number.

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use model::Expiry;
+use model::{Expiry, Pacing};
 use serde::{Deserialize, Serialize};
 use workload::trace::{ArrivalSpread, FeedItem, KeyFit, TraceFeed};
 use workload::{Operation, SizedValues, ValueMismatch};
 
 use crate::clock::Ticks;
-use crate::pace::{OpenLoop, Pacing};
+use crate::pace::OpenLoop;
 use crate::plan::LoadPlan;
 use crate::source::{Exhausted, OperationSource, SourcedOperation};
 use crate::worker::ThreadStats;
@@ -283,8 +283,8 @@ mod tests {
     use workload::trace::TraceReader;
 
     use super::*;
-    use crate::pace::Arrivals;
     use crate::plan::PhaseKind;
+    use model::Arrivals;
 
     /// Seconds of a trace and their requests: with a burst and with a pause.
     const SECONDS: [(u64, u64); 5] = [(100, 40), (101, 400), (102, 40), (109, 1), (110, 40)];

@@ -5,12 +5,13 @@ use std::time::Duration;
 use store::{Capabilities, Statistic, Store, StoreError};
 
 use crate::outcome::DriveError;
-use crate::pace::{ClosedLoop, OpenLoop, Pacing, Scheduled};
+use crate::pace::{ClosedLoop, OpenLoop, Scheduled};
 use crate::plan::{LoadPlan, PhaseKind};
 use crate::recorder::Recorder;
 use crate::replay::ReplaySource;
 use crate::source::{LoadSource, MixSource, OperationSource};
 use crate::worker::{ThreadStats, WorkerShared, work};
+use model::Pacing;
 
 /// A target of [`drive`](crate::drive): every [`Store`], and [`Network`](crate::Network).
 pub trait Target: ClientThread {

@@ -11,8 +11,9 @@ use workload::{ValueMismatch, Workload};
 use crate::clock::Ticks;
 use crate::controller::{NoObserver, drive};
 use crate::outcome::DriveError;
-use crate::plan::{LoadPlan, OnStart, PhaseKind, StopCondition};
+use crate::plan::{LoadPlan, OnStart, PhaseKind};
 use crate::replay::Replay;
+use model::StopCondition;
 
 /// Costs of the harness, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

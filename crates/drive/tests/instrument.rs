@@ -8,12 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use drive::{
-    Arrivals, CpuBudget, DriveError, FailureKind, LoadPlan, NoObserver, Observer, Pacing,
-    PhaseKind, PhaseOutcome, PhaseProgress, PhaseStage, SteadyCriteria, StopCondition, Ticks,
-    drive,
+    CpuBudget, DriveError, FailureKind, LoadPlan, NoObserver, Observer, PhaseKind, PhaseOutcome,
+    PhaseProgress, PhaseStage, SteadyCriteria, Ticks, drive,
 };
 use fake::{Fake, Fault};
-use model::{Count, Op};
+use model::{Arrivals, Count, Op, Pacing, StopCondition};
 use workload::{Mix, Workload, WorkloadSpec};
 
 fn workload(preset: &str, records: u64) -> Arc<Workload> {

@@ -1,7 +1,7 @@
 //! Checks of the doctor for networked stores: protocols, engines, and server latency.
 
 use host::{DoctorCheck, DoctorState};
-use reactor::Engine;
+use model::Engine;
 use server::launch::{LaunchError, PROGRAMS, installed};
 use server::tap::Tap;
 use store::{ADAPTERS, Adapter, DataLocation};
@@ -66,8 +66,8 @@ fn protocols(adapter: &Adapter) -> Option<DoctorCheck> {
 
 fn engine(engine: Engine) -> DoctorCheck {
     let why = "how one thread serves many connections: `bench --engine`";
-    let found = match engine.available() {
-        Ok(()) if engine == Engine::cheapest() => Ok("available, and used by default".to_owned()),
+    let found = match reactor::available(engine) {
+        Ok(()) if engine == reactor::cheapest() => Ok("available, and used by default".to_owned()),
         Ok(()) => Ok("available".to_owned()),
         Err(not) => Err((not.why, "nothing: epoll is used, and gives the same results".to_owned())),
     };

@@ -14,8 +14,8 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use model::Address;
-use reactor::{Engine, EngineOptions, Reactor, Stream};
+use model::{Address, Engine};
+use reactor::{EngineOptions, Reactor, Stream};
 
 const CONNECTIONS: usize = 16;
 const KEYS: usize = 10_000;

@@ -1,19 +1,9 @@
-use std::fmt;
 use std::io;
 
+use model::Engine;
 use thiserror::Error;
 
 use crate::uring::Uring;
-
-/// The kernel interface for many sockets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Engine {
-    /// `epoll`, one system call a send and one a receive; every Linux has it.
-    Epoll,
-    /// `io_uring`: all sends, receives and the wait in one system call. Linux 6.1
-    /// or later, where it is not forbidden.
-    IoUring,
-}
 
 /// Why an engine cannot be used here.
 #[derive(Debug, Error)]
@@ -25,36 +15,22 @@ pub struct EngineUnavailable {
     pub why: String,
 }
 
-impl Engine {
-    /// Every engine, for tests and for lists of choices.
-    pub const ALL: [Engine; 2] = [Engine::Epoll, Engine::IoUring];
-
-    /// The cheapest engine of this machine; both measure the same.
-    pub fn cheapest() -> Engine {
-        match Engine::IoUring.available() {
-            Ok(()) => Engine::IoUring,
-            Err(_) => Engine::Epoll,
-        }
-    }
-
-    /// Whether it can be used here.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn available(self) -> Result<(), EngineUnavailable> {
-        match self {
-            Engine::Epoll => Ok(()),
-            Engine::IoUring => Uring::new().map(drop),
-        }
+/// The cheapest engine of this machine; both measure the same.
+pub fn cheapest() -> Engine {
+    match available(Engine::IoUring) {
+        Ok(()) => Engine::IoUring,
+        Err(_) => Engine::Epoll,
     }
 }
 
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Engine::Epoll => "epoll",
-            Engine::IoUring => "io_uring",
-        })
+/// Whether an engine can be used here.
+///
+/// # Errors
+/// Why not.
+pub fn available(engine: Engine) -> Result<(), EngineUnavailable> {
+    match engine {
+        Engine::Epoll => Ok(()),
+        Engine::IoUring => Uring::new().map(drop),
     }
 }
 
@@ -78,6 +54,6 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> EngineOptions {
-        EngineOptions { engine: Engine::cheapest(), timestamps: false, largest_answer: 64 << 20 }
+        EngineOptions { engine: cheapest(), timestamps: false, largest_answer: 64 << 20 }
     }
 }

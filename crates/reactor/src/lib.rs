@@ -26,7 +26,7 @@ mod uring;
 pub use connect::ConnectError;
 pub use connection::{ConnectionFailure, ConnectionState};
 pub use counters::Counters;
-pub use engine::{Engine, EngineOptions, EngineUnavailable};
+pub use engine::{EngineOptions, EngineUnavailable, available, cheapest};
 pub use reactor::{Gather, Reactor};
 pub use stamps::stamps_available;
 pub use stream::Stream;

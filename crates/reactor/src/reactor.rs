@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use crate::connection::{Connection, ConnectionFailure, ConnectionState};
 use crate::counters::Counters;
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::EngineOptions;
 use crate::epoll::Epoll;
 use crate::stream::Stream;
 use crate::sys;
 use crate::uring::Uring;
+use model::Engine;
 
 /// The longest that a poll without a limit waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

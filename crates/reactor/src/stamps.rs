@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::{Engine, EngineOptions, Reactor, Stream};
+use crate::{EngineOptions, Reactor, Stream};
+use model::Engine;
 
 /// How long one byte over the loopback may take.
 const LIMIT: Duration = Duration::from_secs(1);

@@ -18,9 +18,10 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::borrowed_buffer::BorrowedBuffer;
 use crate::connection::{Connection, ConnectionFailure, ConnectionState};
-use crate::engine::{Engine, EngineUnavailable};
+use crate::engine::EngineUnavailable;
 use crate::reactor::{Gather, Shared};
 use crate::sys;
+use model::Engine;
 
 /// Size of the submission queue; more are submitted in turns.
 const SUBMISSIONS: u32 = 256;

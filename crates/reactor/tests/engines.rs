@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use model::Address;
-use reactor::{ConnectionFailure, ConnectionState, Engine, EngineOptions, Gather, Reactor, Stream};
+use model::{Address, Engine};
+use reactor::{ConnectionFailure, ConnectionState, EngineOptions, Gather, Reactor, Stream};
 use support::{TIMEOUT, add_pair, poll_to_end, poll_until, reactor, with_each_engine};
 
 /// A TCP listener, and a stream connected to it by name.

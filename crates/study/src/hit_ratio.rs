@@ -79,7 +79,7 @@ pub(crate) fn lost_loading(
 
 #[cfg(test)]
 mod tests {
-    use drive::Pacing;
+    use model::Pacing;
     use model::{PerOp, ShareRange};
     use store::StoreUrl;
     use workload::{Mix, WorkloadSpec};

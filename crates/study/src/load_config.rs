@@ -5,11 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use drive::{
-    Arrivals, ConnectionConfig, CpuBudget, Engine, OnStart, Pacing, PhaseKind, StopCondition,
-};
+use drive::{CpuBudget, OnStart, PhaseKind};
 use host::{Capacity, Root};
-use model::{Count, Rate, RunSettings, ShareRange, Span};
+use model::{
+    Arrivals, ConnectionConfig, Count, Engine, Pacing, Rate, RunSettings, ShareRange, Span,
+    StopCondition,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use toml::Spanned;
@@ -560,8 +561,7 @@ impl LoadOptions {
                         ),
                     })?;
                 let engine = Engine::ALL[at];
-                engine
-                    .available()
+                drive::engine_available(engine)
                     .map_err(|why| InvalidOption { key: "engine", why: why.to_string() })?;
                 Some(engine)
             }

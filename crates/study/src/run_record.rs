@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use analyse::{IdleContext, efficiency};
-use drive::{Pacing, PhaseOutcome};
+use drive::PhaseOutcome;
 use host::Throttled;
 use model::{
-    Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Phase,
-    Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unit,
+    Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
+    Phase, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unit,
 };
 use store::{ANY_CERTIFICATE, Statistic};
 use workload::Skew;

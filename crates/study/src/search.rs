@@ -10,8 +10,8 @@ use analyse::search::{
     SearchStep as Decision,
 };
 use analyse::slo::Objective;
-use drive::{Pacing, StopCondition, Ticks};
-use model::{Execution, Phase, Run};
+use drive::Ticks;
+use model::{Execution, Pacing, Phase, Run, StopCondition};
 use store::StoreUrl;
 use workload::WorkloadSpec;
 

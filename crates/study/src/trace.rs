@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use drive::{Pacing, Replay};
-use model::{Count, Phase, RunSettings};
+use drive::Replay;
+use model::{Count, Pacing, Phase, RunSettings};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use store::StoreUrl;

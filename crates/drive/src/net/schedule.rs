@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::clock::Ticks;
 use crate::frontier::PhaseGate;
-use crate::pace::{OpenLoop, Pacing, still_due};
+use crate::pace::{OpenLoop, still_due};
 use crate::plan::{LoadPlan, PhaseKind};
+use model::Pacing;
 
 /// What a thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

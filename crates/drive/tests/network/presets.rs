@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use drive::{FailureKind, PhaseKind, StopCondition};
-use model::Op;
+use drive::{FailureKind, PhaseKind};
+use model::{Op, StopCondition};
 use workload::{Mix, Popularity, WorkloadSpec};
 
 use crate::support::*;

@@ -8,11 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drive::{
-    Arrivals, ConnectionConfig, DriveError, FailureKind, LoadPlan, Network, NoObserver, Pacing,
-    PhaseKind, PhaseOutcome, StopCondition, Ticks, drive,
+    DriveError, FailureKind, LoadPlan, Network, NoObserver, PhaseKind, PhaseOutcome, Ticks, drive,
 };
-use model::Count;
-use reactor::Engine;
+use model::{Arrivals, ConnectionConfig, Count, Engine, Pacing, StopCondition};
 use store::{StoreError, StoreUrl};
 use tempfile::TempDir;
 use workload::{Workload, WorkloadSpec};
@@ -87,7 +85,7 @@ pub fn failures(outcome: &PhaseOutcome) -> Vec<(FailureKind, u64)> {
 /// Runs a check with each available engine; prints which are not.
 pub fn with_each_engine(check: impl Fn(Engine)) {
     for engine in Engine::ALL {
-        match engine.available() {
+        match reactor::available(engine) {
             Ok(()) => check(engine),
             Err(why) => eprintln!("NOT TESTED: {why}"),
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{LoadPlan, Network, Pacing, PhaseKind, PhaseOutcome};
-use reactor::Engine;
+use drive::{LoadPlan, Network, PhaseKind, PhaseOutcome};
+use model::{Engine, Pacing};
 use workload::Workload;
 
 use crate::fake::{Action, Fake, Received};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drive::{Arrivals, DriveError, LoadPlan, Pacing, StopCondition};
+use drive::{DriveError, LoadPlan};
+use model::{Arrivals, Pacing, StopCondition};
 
 use crate::file::{Lines, Packed, write};
 use crate::operation_log::OperationLog;

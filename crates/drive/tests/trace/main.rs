@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drive::{
-    DriveError, LoadPlan, NoObserver, Pacing, PhaseKind, PhaseOutcome, Replay, Target, Ticks, drive,
+    DriveError, LoadPlan, NoObserver, PhaseKind, PhaseOutcome, Replay, Target, Ticks, drive,
 };
+use model::Pacing;
 use workload::trace::ArrivalSpread;
 use workload::{SizedValues, Workload, WorkloadSpec};
 

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drive::{Pacing, PhaseOutcome};
+use drive::PhaseOutcome;
+use model::Pacing;
 
 use crate::operation_log::OperationLog;
 use crate::{max, plan, run_phase};

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use drive::{ConnectionConfig, LoadPlan, Network, Pacing, PhaseOutcome};
+use drive::{LoadPlan, Network, PhaseOutcome};
+use model::{ConnectionConfig, Pacing};
 use server::launch::{
     LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, ServerSettings, program,
 };

@@ -5,7 +5,8 @@
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use reactor::{ConnectionState, Engine, EngineOptions, Reactor, Stream};
+use model::Engine;
+use reactor::{ConnectionState, EngineOptions, Reactor, Stream};
 
 /// Timeout of a test.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
@@ -13,7 +14,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(20);
 /// Runs a test with every engine that this machine has; epoll is always there.
 pub fn with_each_engine(mut test: impl FnMut(Engine)) {
     for engine in Engine::ALL {
-        match engine.available() {
+        match reactor::available(engine) {
             Ok(()) => test(engine),
             Err(why) => {
                 assert_ne!(engine, Engine::Epoll);

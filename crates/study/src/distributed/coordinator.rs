@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use agents::{AgentError, AgentGroup, PeerOptions, Started, TaskProgress};
 use drive::{
-    Arrivals, LiveInterval, LoadShare, MeasuredTax, Observer, Pacing, PhaseOutcome, PhaseStage,
-    Target, Ticks,
+    LiveInterval, LoadShare, MeasuredTax, Observer, PhaseOutcome, PhaseStage, Target, Ticks,
 };
-use model::{Phase, Reading, Scope};
+use model::{Arrivals, Pacing, Phase, Reading, Scope};
 use store::StoreUrl;
 use workload::Workload;
 
@@ -249,7 +248,7 @@ fn measuring(load_config: &LoadConfig, rate: f64) -> LoadConfig {
         pacing: Pacing::Open { rate, arrivals },
         warm_up_rate: None,
         connections,
-        until: drive::StopCondition { operations: None, time: load_config.length() },
+        until: model::StopCondition { operations: None, time: load_config.length() },
         ..load_config.clone()
     }
 }

@@ -130,7 +130,7 @@ impl AgentsConfig {
         let least = workload::BLOCK * count as u64;
         let counted = match (step.phase, pacing) {
             (Phase::Load, _) => Some(("records", step.workload.records.0)),
-            (_, drive::Pacing::Closed { .. }) => {
+            (_, model::Pacing::Closed { .. }) => {
                 until.operations.map(|count| ("operations", count))
             }
             _ => None,
@@ -282,7 +282,7 @@ fn unpack(bytes: &[u8]) -> Result<(AgentReport, PhaseOutcome), String> {
 mod tests {
     use std::time::Duration;
 
-    use drive::{Arrivals, ConnectionConfig, Engine, Pacing, StopCondition};
+    use model::{Arrivals, ConnectionConfig, Engine, Pacing, StopCondition};
     use workload::WorkloadSpec;
 
     use super::*;

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use analyse::mbwu::{
     DeviceLoad, EvaluationRequest, EvaluationRound, NextRound, RoundPurpose, UnitEvaluation, keys,
 };
-use drive::{Arrivals, Pacing, Ticks};
+use drive::Ticks;
 use host::{KernelLog, Root};
-use model::{Count, Execution, Origin, Reading, ReadingValue, Run, Scope, Unit};
+use model::{Arrivals, Count, Execution, Origin, Pacing, Reading, ReadingValue, Run, Scope, Unit};
 use store::StoreUrl;
 
 use crate::error::StudyError;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use drive::{Network, NoObserver, PhaseKind, StopCondition, Target, Ticks};
+use drive::{Network, NoObserver, PhaseKind, Target, Ticks};
 use host::cachegrind::{CacheGeometry, Cachegrind, EventTotals, SimulatedEvents};
 use host::{Root, Unavailable};
-use model::{Origin, Phase, Reading, ReadingValue, Scope, Unit};
+use model::{Origin, Phase, Reading, ReadingValue, Scope, StopCondition, Unit};
 use serde::{Deserialize, Serialize};
 use store::{Directory, Store, StoreUrl, StoreVisitor};
 use workload::{Workload, WorkloadSpec};
