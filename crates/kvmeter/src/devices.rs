@@ -13,9 +13,8 @@ use micro::precondition::{
 use model::Fact;
 use study::MbwuTable;
 
-use crate::args;
 use crate::cmd::precondition::{PreconditionProgress, RULE, failed, how_to_confirm, state_file};
-use crate::cmd::run::resumable;
+use crate::cmd::run::{RunArgs, resumable};
 use crate::exit::request;
 use crate::output::Output;
 
@@ -82,7 +81,7 @@ impl DeviceFolders {
 impl NamedDevices {
     /// Inspects the named devices without writing. `out` is the results file with the file systems
     /// of a resumed evaluation.
-    pub fn of(args: &args::Run, table: &MbwuTable, out: &Path) -> anyhow::Result<NamedDevices> {
+    pub fn of(args: &RunArgs, table: &MbwuTable, out: &Path) -> anyhow::Result<NamedDevices> {
         let system = DeviceSystem::live();
         let consent = Consent { names: args.confirm.clone(), overwrite: args.overwrite.clone() };
         let mut named = Vec::new();

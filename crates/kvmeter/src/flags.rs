@@ -1,5 +1,9 @@
 //! Flags that verbs have in common: workload and load.
 
+pub mod agents;
+pub mod machine;
+pub mod platform;
+
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use model::{Count, Rate, ShareRange, Span};
@@ -7,7 +11,7 @@ use store::StoreUrl;
 use study::{InvalidOption, LoadConfig, LoadOptions, Plan, ServerSpec, StudyError};
 use workload::{LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
 
-use crate::agent_flags::AgentFlags;
+use self::agents::AgentFlags;
 use crate::exit::request;
 
 /// The workload.

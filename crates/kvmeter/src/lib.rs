@@ -1,24 +1,20 @@
 //! The command `kvmeter`.
 #![forbid(unsafe_code)]
 
-mod agent_flags;
 mod answers;
 mod args;
 mod cmd;
-mod cost_flags;
 mod devices;
 mod exit;
 mod flags;
 mod interrupt;
-mod machine_flags;
-mod micro_args;
-mod micro_net_args;
 mod network_checks;
 mod output;
 mod output_files;
 mod paths;
 mod plan_output;
 mod processor;
+mod progress;
 mod rate_sweep;
 #[cfg(test)]
 mod remedies;
@@ -51,7 +47,9 @@ pub fn main() -> std::process::ExitCode {
     if let Err(error) = paths::check(&command(), &matches) {
         return exit::report(&error);
     }
-    if let Err(error) = cmd::knob::recover(&cli.verb, &show) {
+    if cli.verb.measures()
+        && let Err(error) = cmd::knob::recover(&show)
+    {
         return exit::report(&error);
     }
     if let Err(why) = host::report_bus_errors() {
@@ -74,8 +72,8 @@ pub fn main() -> std::process::ExitCode {
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::Simulate(args) => cmd::simulate::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
-        Verb::Completions(args) => cmd::completions::run(&args),
-        Verb::Man(args) => cmd::man::run(&args),
+        Verb::Completions(args) => cmd::completions::run(&args, &mut command()),
+        Verb::Man(args) => cmd::man::run(&args, command()),
     };
     match outcome {
         Ok(ExitOutcome::Done) => std::process::ExitCode::SUCCESS,

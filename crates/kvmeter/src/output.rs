@@ -1,23 +1,31 @@
-//! Terminal output: tables on standard output, progress and notes on standard error.
+//! Terminal output: results on standard output, notes on standard error.
 
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
-use std::time::Duration;
 
-use drive::{PhaseProgress, PhaseStage};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::Phase;
-use model::text::{json, line, lines};
-use report::{Style, format};
+use clap::{Args, ValueEnum};
+use model::text::{json, lines};
+use report::Style;
 use serde::Serialize;
-use study::{Event, Listener, Maximum, Step};
-
-use crate::args::{Common, When};
-
-/// The least time for a live rate.
-const MIN_LIVE_S: f64 = 0.3;
 
 /// The width without a terminal.
 const PLAIN_WIDTH: usize = 100;
+
+#[derive(Debug, Args)]
+pub struct Common {
+    /// No progress and no notes; errors still show
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// When to colour; `NO_COLOR` is honoured
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: When,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    Auto,
+    Always,
+    Never,
+}
 
 pub struct Output {
     quiet: bool,
@@ -91,19 +99,6 @@ impl Output {
     pub fn warn(&self, text: &str) {
         write_stderr(&format!("warning: {text}"));
     }
-
-    /// A progress bar for these steps.
-    pub fn bar<'a>(&self, steps: impl Iterator<Item = &'a Step>) -> Bar {
-        let seconds = |step: &Step| Duration::from_secs_f64(step.estimate().seconds);
-        let hidden = self.quiet || !std::io::stderr().is_terminal() || is_dumb();
-        Bar::new(steps.map(seconds).collect(), hidden, !self.quiet)
-    }
-
-    /// A bar with this many parts, on a terminal only.
-    pub fn parts(&self, parts: u64) -> ProgressBar {
-        let hidden = self.quiet || !std::io::stderr().is_terminal() || is_dumb();
-        plain_bar(parts, hidden)
-    }
 }
 
 /// An array on standard output, with one element in memory at a time.
@@ -133,202 +128,11 @@ pub fn write_stderr(text: &str) {
 }
 
 /// Whether the terminal supports neither colours nor cursor movement.
-fn is_dumb() -> bool {
+pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 fn console_width() -> Option<usize> {
     let (_, width) = console::Term::stdout().size_checked()?;
     Some(usize::from(width))
-}
-
-fn plain_bar(parts: u64, hidden: bool) -> ProgressBar {
-    let target = match hidden {
-        true => ProgressDrawTarget::hidden(),
-        false => ProgressDrawTarget::stderr_with_hz(5),
-    };
-    let bar = ProgressBar::with_draw_target(Some(parts), target);
-    let style = ProgressStyle::with_template("{prefix} [{bar:24}] {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.set_style(style.progress_chars("=> "));
-    bar
-}
-
-/// A bar on a terminal; else one line for each finished run.
-pub struct Bar {
-    bar: ProgressBar,
-    /// Without a terminal, finished runs are printed as lines.
-    lines: bool,
-    /// The expected time of each step.
-    expected: Vec<Duration>,
-    step: usize,
-    /// Maxima that were printed already.
-    announced: Vec<Maximum>,
-    /// Operations and time of the last update, for the live rate before the window opens.
-    last_look: (u64, Duration),
-}
-
-impl Bar {
-    fn new(expected: Vec<Duration>, hidden: bool, notes: bool) -> Self {
-        let bar = plain_bar(1000, hidden);
-        Bar {
-            bar,
-            lines: hidden && notes,
-            expected,
-            step: 0,
-            announced: Vec::new(),
-            last_look: (0, Duration::ZERO),
-        }
-    }
-
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    /// Prints a line above the bar, or to standard error without one.
-    pub fn print_line(&self, text: &str) {
-        if self.lines {
-            write_stderr(text);
-        } else {
-            self.bar.println(lines(text));
-        }
-    }
-
-    fn title(&self, step: &Step) -> String {
-        let label = line(&step.label);
-        if step.is_trial() {
-            return format!("calibrating {label}");
-        }
-        match self.expected.len() {
-            // The number of steps is unknown.
-            0 => format!("{} {label}", self.step),
-            all if self.step <= all => format!("{}/{all} {label}", self.step),
-            // Spare repeats, whose number is unknown.
-            all => format!("spare {} {label}", self.step - all),
-        }
-    }
-
-    fn progress(&mut self, step: &Step, progress: &PhaseProgress) {
-        let share = progress.done.unwrap_or(0.0);
-        self.bar.set_position((share * 1000.0) as u64);
-        let stage = match progress.stage {
-            PhaseStage::WarmUp => "warm-up  ".to_owned(),
-            PhaseStage::Steadying { round, most } => {
-                format!("steadying {round} of at most {most}  ")
-            }
-            PhaseStage::Measure => String::new(),
-        };
-        let message = format!("{stage}{}{}", self.live(progress), self.time_left(step, progress));
-        self.bar.set_message(message);
-    }
-
-    /// The rate of the last interval and its p99; before the window only the rate, over the time
-    /// since the last update.
-    fn live(&mut self, progress: &PhaseProgress) -> String {
-        let live = progress.live;
-        if progress.stage == PhaseStage::Measure && live.operations_s > 0.0 {
-            let p99 = format::latency(live.p99_ns as f64);
-            return format!("{}  p99 {p99}", format::rate(live.operations_s));
-        }
-        let (operations, elapsed) = self.last_look;
-        if progress.elapsed < elapsed || progress.operations < operations {
-            self.last_look = (0, Duration::ZERO);
-        }
-        let since = progress.elapsed.saturating_sub(self.last_look.1).as_secs_f64();
-        if since < MIN_LIVE_S {
-            return String::new();
-        }
-        let rate = (progress.operations - self.last_look.0) as f64 / since.max(1e-9);
-        if since > 0.5 {
-            self.last_look = (progress.operations, progress.elapsed);
-        }
-        format::rate(rate)
-    }
-
-    /// The remaining time of this run at the current pace, and of all runs.
-    fn time_left(&self, step: &Step, progress: &PhaseProgress) -> String {
-        let Some(done) = progress.done.filter(|share| *share > 0.01) else {
-            return String::new();
-        };
-        let elapsed = progress.elapsed.as_secs_f64();
-        let stage = (elapsed / done - elapsed).max(0.0);
-        let window = match progress.stage {
-            PhaseStage::Measure => 0.0,
-            _ => step.load_config.until.time.map_or(0.0, |time| time.as_secs_f64()),
-        };
-        let rest: Duration = self.expected.iter().skip(self.step).sum();
-        let run = Duration::from_secs_f64(stage + window).as_secs();
-        let all = run + rest.as_secs();
-        match rest.is_zero() {
-            true => format!("  {run} s left"),
-            false => format!("  {run} s left, {} in all", format::seconds(all as f64)),
-        }
-    }
-}
-
-impl Listener for Bar {
-    fn on_event(&mut self, event: Event<'_>) {
-        match event {
-            Event::Preparing { step, why } => {
-                let records = step.workload.records;
-                self.print_line(&format!("{}: loading {records} records first: {why}", step.label));
-                self.bar.set_prefix(format!("loading {}", line(&step.label)));
-            }
-            Event::Prepared { seconds } => {
-                self.print_line(&format!("loaded in {}", format::seconds(seconds)));
-            }
-            Event::Reusing { step } => {
-                self.print_line(&format!("{}: reusing the loaded data", step.label));
-            }
-            Event::Restored { step } => {
-                self.print_line(&format!("{}: restoring the loaded data", step.label));
-            }
-            Event::Copied { done: true } => {}
-            Event::Copied { done: false } => {
-                self.print_line("no space for a copy of the data: it is loaded again when needed");
-            }
-            Event::Idling { seconds } => {
-                let time = format::seconds(seconds);
-                self.print_line(&format!("measuring the power of the idle machine for {time}"));
-            }
-            Event::KnobsUnavailable { levels, why } => {
-                let levels: Vec<String> =
-                    levels.0.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
-                self.print_line(&format!("nothing is run at {}: {why}", levels.join(", ")));
-            }
-            Event::Simulating { step } => {
-                self.print_line(&format!(
-                    "{}: a pass under cachegrind, which takes a while",
-                    step.label
-                ));
-            }
-            Event::RunStarts { step } => {
-                self.step += usize::from(!step.is_trial());
-                if let Some(maximum) =
-                    step.maximum.as_ref().filter(|new| !self.announced.contains(new))
-                {
-                    let rate = format::rate(maximum.rate_ops_s);
-                    self.print_line(&format!("{}: 100 % is {rate}; {}", step.label, maximum.words));
-                    self.announced.push(maximum.clone());
-                }
-                self.last_look = (0, Duration::ZERO);
-                self.bar.set_position(0);
-                self.bar.set_prefix(self.title(step));
-                self.bar.set_message("");
-            }
-            Event::Progress { step, progress } => self.progress(step, progress),
-            Event::Settling { .. } => self.bar.set_message("the store settles"),
-            Event::Saved { step, run } => {
-                let mark = if run.valid() { "" } else { "  INVALID" };
-                let (rate, seconds) = match run.phase {
-                    Phase::Simulate => ("simulated".to_owned(), String::new()),
-                    _ => (format::rate(run.throughput()), format::seconds(run.seconds)),
-                };
-                self.print_line(&format!(
-                    "{:<28} {rate:>14}  {seconds:>8}{mark}",
-                    self.title(step)
-                ));
-            }
-        }
-    }
 }

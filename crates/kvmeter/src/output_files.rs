@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::args::Run;
+use crate::cmd::run::RunArgs;
 use crate::exit::request;
 
 /// Results of studies, relative to where kvmeter runs.
@@ -11,7 +11,7 @@ const STUDIES: &str = "results";
 
 /// The paths of a study's results and page: as given; else the newest file of the study if it is
 /// resumed, or a new one, and the page next to it.
-pub fn output_paths(args: &Run, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
+pub fn output_paths(args: &RunArgs, name: &str) -> anyhow::Result<(PathBuf, PathBuf)> {
     let out = match &args.out {
         Some(out) => out.clone(),
         None if args.resume => newest_of(name).ok_or_else(|| {

@@ -7,7 +7,7 @@ use model::{Rate, Run};
 use report::format;
 use study::{Event, Listener};
 
-use crate::output::Bar;
+use crate::progress::Bar;
 
 /// The value of `--rate`: `20k`, or `10k..200k/10` for ten rates at equal distances.
 #[derive(Debug, Clone, PartialEq)]

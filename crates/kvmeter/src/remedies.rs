@@ -48,7 +48,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("kvmeter/src/cmd/run.rs", By(&["run"])),
     ("kvmeter/src/cmd/search.rs", By(&["search"])),
     ("kvmeter/src/cmd/trace.rs", By(&["bench"])),
-    ("kvmeter/src/cost_flags.rs", By(&["cost"])),
+    ("kvmeter/src/flags/platform.rs", By(&["cost", "mbwu"])),
     ("kvmeter/src/devices.rs", By(&["run"])),
     ("kvmeter/src/flags.rs", LOADS),
     ("kvmeter/src/results_target.rs", LOADS),

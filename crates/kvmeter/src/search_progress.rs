@@ -7,7 +7,7 @@ use report::tables;
 use serde_json::{Value, json};
 use study::{Event, Listener, RateSearch, SearchResult, TrialRun};
 
-use crate::output::Bar;
+use crate::progress::Bar;
 
 /// Progress of a search: a line for each trial as it ends.
 pub struct SearchProgress<'a> {

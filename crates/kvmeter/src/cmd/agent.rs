@@ -1,16 +1,62 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agents::{AgentError, AgentLogEvent, PeerOptions, flags};
 use anyhow::Context;
+use clap::{Args, ValueHint};
 use model::Address;
-use study::AgentWork;
+use study::{AgentPermissions, AgentWork, AllowedServer};
 
-use crate::args;
 use crate::exit::{ExitOutcome, request};
+use crate::flags::agents::CredentialFlags;
 use crate::interrupt::stop_flag;
 use crate::output::{Output, write_stderr};
 
-pub fn run(args: &args::Agent, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    openssl rand -hex 32 > agent.token && chmod 600 agent.token\n  \
+    kvmeter agent --listen 0.0.0.0:9377 --agent-token-file agent.token\n  \
+    kvmeter agent --listen 0.0.0.0 --agent-ca ca.pem --agent-cert host1.pem --agent-key host1.key\n\n\
+    It serves one `kvmeter bench --agents`, `search --agents` or `run` at a time, until Ctrl-C.\n\
+    A token alone travels in plain text. What a store's URL names of this machine, a password's\n\
+    variable or file and the files of TLS, is used only where --allow-env or --allow-file names it\n\
+    too, and only towards servers that --allow-server names.")]
+pub struct AgentArgs {
+    /// Address to listen on [default port: 9377]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: String,
+    #[command(flatten)]
+    pub credentials: CredentialFlags,
+    /// An environment variable that a store's URL may name as `password_env`; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = ALLOWED)]
+    pub allow_env: Vec<String>,
+    /// A file that a store's URL may name, written just so; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = ALLOWED)]
+    pub allow_file: Vec<PathBuf>,
+    /// A server that may be loaded, at all its ports or one; may be repeated [default: any behind
+    /// TCP, and none that is sent a password or shown a certificate of this machine]
+    #[arg(long, value_name = "ADDRESS", value_parser = AllowedServer::parse, help_heading = ALLOWED)]
+    pub allow_server: Vec<AllowedServer>,
+    /// The most connections at once; new ones replace the oldest that have not authenticated
+    #[arg(long, value_name = "N", default_value_t = agents::DEFAULT_CONNECTIONS,
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_connections: u16,
+}
+
+impl AgentArgs {
+    pub fn allowed(&self) -> AgentPermissions {
+        AgentPermissions {
+            variables: self.allow_env.clone(),
+            files: self.allow_file.clone(),
+            servers: self.allow_server.clone(),
+        }
+    }
+}
+
+/// Heading of what a coordinator may use.
+const ALLOWED: &str = "What a coordinator may use of this machine";
+
+pub fn run(args: &AgentArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let listen = listen(&args.listen)?;
     let wrong = |error: AgentError| request(error.to_string());
     let credentials = args.credentials.files().load().map_err(wrong)?;

@@ -1,16 +1,36 @@
 use std::collections::BTreeMap;
 
 use analyse::{ComparedMetric, Comparison, Contrast, compare_with_machines};
+use clap::{Args, ValueHint};
 use model::{Origin, Run, Unit};
 use record::RunSelection;
 use report::{DifferenceRow, RowVerdict};
 use serde_json::{Value, json};
 
-use crate::args::Compare;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 
-pub fn run(args: &Compare, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter compare before.sqlite after.sqlite\n  \
+    kvmeter compare 'results.sqlite?store=rocksdb' 'results.sqlite?store=lmdb'\n\n\
+    Where the 95 % interval of a difference covers zero, there is no difference.")]
+pub struct CompareArgs {
+    /// The first side: FILE or FILE?key=value&...
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub a: String,
+    /// The second side
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub b: String,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(args: &CompareArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let (a, b) = (RunSelection::open(&args.a)?, RunSelection::open(&args.b)?);
     let machines = machines(&[&a, &b]);
     let (runs_a, runs_b): (Vec<&Run>, Vec<&Run>) = (results(&a), results(&b));
@@ -177,7 +197,7 @@ fn set_options<'a>(
     (!set.is_empty()).then(|| format!("options of {side}: {}", set.join(" ")))
 }
 
-fn object(args: &Compare, comparison: &Comparison) -> Value {
+fn object(args: &CompareArgs, comparison: &Comparison) -> Value {
     let cells: Vec<Value> = comparison.cells.iter().map(cell).collect();
     let differences: Vec<Value> = comparison
         .differences

@@ -1,11 +1,17 @@
-use clap::CommandFactory;
+use clap::{Args, Command};
 
-use crate::args::{Cli, Completions};
 use crate::exit::ExitOutcome;
 
-pub fn run(args: &Completions) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    kvmeter completions bash > ~/.local/share/bash-completion/completions/kvmeter")]
+pub struct CompletionsArgs {
+    pub shell: clap_complete::Shell,
+}
+
+pub fn run(args: &CompletionsArgs, command: &mut Command) -> anyhow::Result<ExitOutcome> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kvmeter", &mut text);
+    clap_complete::generate(args.shell, command, "kvmeter", &mut text);
     std::io::Write::write_all(&mut std::io::stdout().lock(), &text)?;
     Ok(ExitOutcome::Done)
 }

@@ -2,6 +2,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::{Args, ValueHint};
 use host::recorded::RecordingNotes;
 use host::{Context, DoctorCheck, DoctorState, Root, RunWatch};
 use model::{Fact, Machine};
@@ -10,7 +11,6 @@ use store::{ADAPTERS, StoreUrl};
 use report::{CheckRow, CheckState};
 use store::Adapter;
 
-use crate::args::Doctor;
 use crate::exit::{ExitOutcome, request};
 use crate::network_checks::network_checks;
 use crate::output::Output;
@@ -22,7 +22,32 @@ const WATCH_TIME: Duration = Duration::from_millis(300);
 /// The largest recording in bytes; a machine of a thousand CPUs needs less.
 const MAX_RECORDING_BYTES: u64 = 128 << 20;
 
-pub fn run(args: &Doctor, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter doctor\n  \
+    kvmeter doctor --store rocksdb:/data/db     also looks at the disk under the store\n  \
+    kvmeter doctor --options spill              what the options of a store's URL do\n  \
+    kvmeter doctor --json | jq '.checks[] | select(.state != \"ok\")'")]
+pub struct DoctorArgs {
+    /// Also check the file system and device of this store or path
+    #[arg(long, value_name = "STORE|PATH")]
+    pub store: Option<String>,
+    /// Say what the options of this store's URL do, or of all stores', and nothing else
+    #[arg(long, value_name = "STORE", num_args = 0..=1,
+        conflicts_with_all = ["store", "record", "root"])]
+    pub options: Option<Option<String>>,
+    /// Record this machine in a text file for `--root`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// A recorded machine instead of this one: a file of `--record`, or a folder
+    #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    pub root: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(args: &DoctorArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(store) = &args.options {
         return store_options::print(store.as_deref(), args.json, show);
     }

@@ -1,6 +1,9 @@
 //! `knob list | show | set | restore`: showing and turning the machine's knobs.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
+use clap::{Args, Subcommand, ValueHint};
 use host::Root;
 use host::knob::{
     Journal, KnobPlan, KnobStatus, Knobs, RestoreOutcome, parse_level, state_folder, supervisor,
@@ -8,13 +11,67 @@ use host::knob::{
 use host::knob::{run_under, status};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 
-use crate::args::{Knob, KnobVerb, Verb};
 use crate::exit::ExitOutcome;
+use crate::flags::machine::supervisor_command;
 use crate::interrupt;
-use crate::machine_flags::supervisor_command;
 use crate::output::{Output, write_stderr};
 
-pub fn run(args: &Knob, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter knob list                                      the knobs and their levels here\n  \
+    kvmeter knob show idle                                 one knob: scope, mechanism, proof\n  \
+    kvmeter knob set idle=none --dry-run                   every write, without doing it\n  \
+    kvmeter knob set idle=none turbo=off -- ./load --all   a command under knobs, then back\n  \
+    kvmeter knob set governor=performance                  until `knob restore` or the next boot\n  \
+    kvmeter knob restore\n\n\
+    Every write is journalled before it is done. However kvmeter ends, the old values return.")]
+pub struct KnobArgs {
+    #[command(subcommand)]
+    pub verb: KnobVerb,
+    /// The machine recorded in this folder instead of this one
+    #[arg(long, global = true, hide = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub root: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KnobVerb {
+    /// Every knob with its present level and the levels that it has here
+    List {
+        /// One JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Everything about one knob
+    Show {
+        /// Its name, as `kvmeter knob list` has it
+        knob: String,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Turns knobs: for a command, or until `knob restore`
+    Set {
+        /// Levels such as idle=none or governor=performance@0-3
+        #[arg(required = true, value_name = "KNOB=LEVEL")]
+        levels: Vec<String>,
+        /// Print every write with its old and new value, without doing it
+        #[arg(long)]
+        dry_run: bool,
+        /// Run this under the knobs, restore them, and end with its exit code
+        #[arg(last = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Restores all knobs that kvmeter left turned
+    Restore,
+    /// Watches over the knobs of another kvmeter
+    #[command(hide = true)]
+    Supervise {
+        /// The folder of its journal
+        folder: PathBuf,
+    },
+}
+
+pub fn run(args: &KnobArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let root = root(args);
     match &args.verb {
         KnobVerb::List { json } => list(&root, *json, show),
@@ -36,26 +93,15 @@ pub fn run(args: &Knob, show: &Output) -> anyhow::Result<ExitOutcome> {
 }
 
 /// Before a measurement, restores knobs that a killed kvmeter left turned.
-pub fn recover(verb: &Verb, show: &Output) -> anyhow::Result<()> {
-    let measures = matches!(
-        verb,
-        Verb::Run(_)
-            | Verb::Bench(_)
-            | Verb::Search(_)
-            | Verb::Agent(_)
-            | Verb::Doctor(_)
-            | Verb::Micro(_)
-    );
-    if measures {
-        // Without a state folder there is no journal.
-        if let Ok(folder) = state_folder() {
-            report_recovered(&Journal::recover(&Root::live(), &folder)?, show);
-        }
+pub fn recover(show: &Output) -> anyhow::Result<()> {
+    // Without a state folder there is no journal.
+    if let Ok(folder) = state_folder() {
+        report_recovered(&Journal::recover(&Root::live(), &folder)?, show);
     }
     Ok(())
 }
 
-fn root(args: &Knob) -> Root {
+fn root(args: &KnobArgs) -> Root {
     args.root.as_ref().map_or_else(Root::live, Root::at)
 }
 
@@ -138,7 +184,7 @@ pub fn describe(plan: &KnobPlan, show: &Output) -> anyhow::Result<ExitOutcome> {
 }
 
 fn set(
-    args: &Knob,
+    args: &KnobArgs,
     plan: KnobPlan,
     command: &[String],
     show: &Output,

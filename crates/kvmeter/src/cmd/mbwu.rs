@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use analyse::mbwu::{
     EvaluationRound, GrowthStep, Resource, ResourceUse, RoundPurpose, UnitEvaluation,
 };
+use clap::{Args, ValueHint};
 use model::{Execution, Fact, Run};
 use record::RunSelection;
 use report::table::Table;
@@ -14,19 +15,40 @@ use serde_json::{Value, json};
 use study::knobs::KnobEffects;
 use study::{Event, Listener, MachineLock, MbwuEvaluation, MbwuTable, StudyText};
 
-use crate::args;
 use crate::cmd::cost::work_units::{self, UnitCosts};
-use crate::cmd::run::{open, print_results, resume_hint, runs_of};
-use crate::cost_flags::PlatformFlag;
+use crate::cmd::run::{RunArgs, open, print_results, resume_hint, runs_of};
 use crate::devices::NamedDevices;
 use crate::exit::{ExitOutcome, request};
+use crate::flags::platform::PlatformFlag;
 use crate::interrupt::stop_flag;
-use crate::output::{Bar, Output};
+use crate::output::Output;
 use crate::output_files;
+use crate::progress::Bar;
 use crate::results_target::keep_or_show;
 
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2 --out units.sqlite\n  \
+    kvmeter mbwu units.sqlite\n  \
+    kvmeter mbwu units.sqlite --platform name=box,price=2400,watts=180 \\\n               \
+    --platform mbwu-embedded,mbwus=0.5\n  \
+    kvmeter mbwu units.sqlite --json | jq '.units, .ended_by_resource'\n\n\
+    Exit code 1 where no unit was proven: `at least` is not a unit.")]
+pub struct MbwuArgs {
+    /// A results file of a study with `[mbwu]`, or a part of it: FILE?key=value&key=value
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: String,
+    /// Cost of an MBWU: this platform, a built-in one or a file, with your own values: price,
+    /// watts, m2, amps, name; repeat for others, with their `mbwus`
+    #[arg(long, value_name = "NAME|FILE[,KEY=VALUE...]")]
+    pub platform: Vec<PlatformFlag>,
+    /// One JSON object; an array where the file holds several evaluations
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `kvmeter mbwu FILE`.
-pub fn run(args: &args::Mbwu, show: &Output) -> anyhow::Result<ExitOutcome> {
+pub fn run(args: &MbwuArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let selection = RunSelection::open(&args.file)?;
     let mut evaluations = Vec::new();
     for execution in &selection.executions {
@@ -110,7 +132,7 @@ fn cost(
 
 /// `kvmeter run STUDY --device PATH...` of a study with `[mbwu]`.
 pub fn measure(
-    args: &args::Run,
+    args: &RunArgs,
     table: &MbwuTable,
     source: &StudyText,
     show: &Output,
@@ -136,7 +158,7 @@ pub fn measure(
 }
 
 fn evaluate(
-    args: &args::Run,
+    args: &RunArgs,
     mbwu: &MbwuEvaluation,
     (out, html): (&PathBuf, &PathBuf),
     (effects, facts): (&KnobEffects, &[Fact]),
@@ -180,7 +202,7 @@ fn evaluation_tables(runs: &[(&Execution, &Run)], style: &Style) -> String {
 fn describe(
     devices: &NamedDevices,
     source: &StudyText,
-    args: &args::Run,
+    args: &RunArgs,
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
     let spec = source.spec()?;

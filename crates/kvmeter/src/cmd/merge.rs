@@ -1,13 +1,29 @@
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
 
 use record::RunSelection;
 
-use crate::args::Merge;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 use crate::output_files;
 
-pub fn run(args: &Merge, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter merge arm.sqlite x86.sqlite --out both.sqlite\n  \
+    kvmeter report both.sqlite --html both.html\n\n\
+    Each run keeps its machine: a question or figure of a study may name `machine`.")]
+pub struct MergeArgs {
+    /// Results files, or parts of them: FILE?key=value&key=value
+    #[arg(required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
+    /// The new results file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+}
+
+pub fn run(args: &MergeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let parts: Vec<RunSelection> =
         args.files.iter().map(|file| RunSelection::open(file)).collect::<Result<_, _>>()?;
     let out = &args.out;

@@ -1,15 +1,41 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, ValueHint};
 use record::RunSelection;
 use report::study::{StudyReport, studies};
 
 use crate::answers;
-use crate::args::Report;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 use crate::output_files;
 
-pub fn run(args: &Report, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter report results.sqlite\n  \
+    kvmeter report results.sqlite --html report.html\n  \
+    kvmeter report 'results.sqlite?store=rocksdb&workload=ycsb-a' --markdown")]
+pub struct ReportArgs {
+    /// A results file, or a part of it: FILE?key=value&key=value
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: String,
+    /// Write one self-contained HTML page
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Print Markdown instead of tables for the terminal
+    #[arg(long)]
+    pub markdown: bool,
+    /// Print JSON instead: an array with one object a run
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print only the answers of studies; with --json an array with one object a study
+    #[arg(long)]
+    pub answers: bool,
+    /// Write the study's own figures as SVG, and the data behind each as CSV, into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub figures: Option<PathBuf>,
+}
+
+pub fn run(args: &ReportArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     // JSON needs every run whole; tables and pages of many runs need less of each.
     let runs_alone = args.json && !args.answers && args.html.is_none() && args.figures.is_none();
     if runs_alone {

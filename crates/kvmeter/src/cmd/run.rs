@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, ValueHint};
 use model::{Execution, Fact, Run, Span};
 use record::{ResultsFile, RunFilter};
 use report::study::studies;
@@ -8,16 +9,67 @@ use report::terminal::Style;
 use study::knobs::{KnobControl, KnobEffects, KnobsHeld, KnobsPerBlock};
 use study::{ExecuteArgs, ExecutionEnd, KnownMaxima, MachineLock, Plan, RepeatPolicy, StudyText};
 
-use crate::args;
 use crate::exit::{ExitOutcome, request};
+use crate::flags::machine::{RecordedMachine, pass};
 use crate::interrupt::stop_flag;
-use crate::machine_flags::pass;
 use crate::output::Output;
 use crate::output_files;
 use crate::plan_output;
 use crate::results_target::keep_or_show;
 
-pub fn run(args: &args::Run, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter run quickstart\n  \
+    kvmeter run quickstart --dry-run\n  \
+    kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
+    kvmeter run study.toml --out results.sqlite --resume    resumes after a kill\n  \
+    kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n  \
+    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n\n\
+    Without --out the results go to results/NAME-TIME.sqlite.")]
+pub struct RunArgs {
+    /// A study file, or the name of a built-in study
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub study: String,
+    /// The results file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+    /// Print the cells, every run in its order, and an estimate of time, disk and energy; run
+    /// nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Run the smaller or larger version that the study calls by this name
+    #[arg(long, value_name = "NAME")]
+    pub scale: Option<String>,
+    /// Time limit from now on; repeats are dropped before cells
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub max_time: Option<Span>,
+    /// Resume a stopped or killed run of this study
+    #[arg(long)]
+    pub resume: bool,
+    /// Of a study with `[mbwu]`: a folder on the file system of a device that is measured, or a block
+    /// device, which loses what is on it; once for each device
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub device: Vec<PathBuf>,
+    /// The serial number or model of each block device, to confirm that it may be overwritten
+    #[arg(long, value_name = "NAME", requires = "device")]
+    pub confirm: Vec<String>,
+    /// Content of a block device that may be lost, as --dry-run names it: ext4:3f2a91c0
+    #[arg(long, value_name = "WORD", requires = "device", value_delimiter = ',')]
+    pub overwrite: Vec<String>,
+    /// Change a value of the study
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Write the HTML report here (next to the results file unless given)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// One JSON object for each run, a line each, as it ends; with --dry-run one array
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub recorded: RecordedMachine,
+}
+
+pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let mut source = StudyText::open(&args.study)?;
     if let Some(name) = &args.scale {
         source.scale(name)?;
@@ -56,7 +108,7 @@ pub fn run(args: &args::Run, show: &Output) -> anyhow::Result<ExitOutcome> {
 }
 
 fn measure(
-    args: &args::Run,
+    args: &RunArgs,
     plan: &Plan,
     out: &Path,
     html: &Path,
@@ -130,7 +182,7 @@ fn measure(
 /// Prints the results of a finished study: its runs as `shown`, then its answers; and writes its
 /// page.
 pub fn print_results(
-    args: &args::Run,
+    args: &RunArgs,
     execution: Execution,
     runs: Vec<Run>,
     (out, html): (&Path, &Path),
@@ -159,7 +211,7 @@ pub fn runs_of(file: &ResultsFile, execution: &Execution) -> anyhow::Result<Vec<
 /// Opens the results file: with its execution and the ordinals that are done already. `facts` are
 /// added to a new execution.
 pub fn open(
-    args: &args::Run,
+    args: &RunArgs,
     plan: &Plan,
     out: &Path,
     effects: &KnobEffects,
@@ -202,7 +254,7 @@ pub fn open(
 }
 
 /// The ordinals that a resumed study has done already.
-fn finished_before(args: &args::Run, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
+fn finished_before(args: &RunArgs, out: &Path) -> anyhow::Result<BTreeSet<u32>> {
     if !args.resume {
         return Ok(BTreeSet::new());
     }
@@ -265,7 +317,7 @@ fn check_unchanged(
 }
 
 /// The command that resumes, quoted for a shell.
-pub fn resume_hint(args: &args::Run, out: &Path) -> String {
+pub fn resume_hint(args: &RunArgs, out: &Path) -> String {
     let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
     words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
     if let Some(scale) = &args.scale {

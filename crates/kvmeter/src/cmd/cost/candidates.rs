@@ -6,9 +6,10 @@ use model::{Execution, Origin, Run, Scope};
 use record::RunSelection;
 use report::cells::{ReportCell, cells};
 
+use super::CostArgs;
 use super::graduated;
-use crate::cost_flags::{Cost, PlatformFlag};
 use crate::exit::request;
+use crate::flags::platform::PlatformFlag;
 
 /// Characters of a shortened machine id.
 const SHORT_ID: usize = 8;
@@ -38,7 +39,7 @@ pub struct LoadPower {
 }
 
 /// All candidates of the command line.
-pub fn gather(args: &Cost) -> anyhow::Result<Vec<SourcedCandidate>> {
+pub fn gather(args: &CostArgs) -> anyhow::Result<Vec<SourcedCandidate>> {
     let (alone, over): (Vec<&PlatformFlag>, Vec<&PlatformFlag>) =
         args.platform.iter().partition(|flag| flag.throughput.is_some());
     let mut candidates = Vec::new();
@@ -120,7 +121,7 @@ fn open_platform(flag: &PlatformFlag) -> anyhow::Result<Option<Platform>> {
 }
 
 /// A machine whose numbers are all on the command line or in its platform.
-fn from_flags(args: &Cost, flag: &PlatformFlag) -> anyhow::Result<SourcedCandidate> {
+fn from_flags(args: &CostArgs, flag: &PlatformFlag) -> anyhow::Result<SourcedCandidate> {
     let platform = open_platform(flag)?;
     let known = platform.as_ref().map(|platform| platform.name.clone());
     let name = flag.name.clone().or(known).unwrap_or_else(|| "server".to_owned());
@@ -205,7 +206,7 @@ pub(super) fn platform_and_name(
 
 /// A candidate from repeated runs: their median throughput and power.
 fn from_runs(
-    args: &Cost,
+    args: &CostArgs,
     cell: &ReportCell<'_>,
     flag: Option<&PlatformFlag>,
 ) -> anyhow::Result<SourcedCandidate> {
@@ -322,7 +323,7 @@ fn curve_of(platform: Option<&Platform>, idle_w: f64, full_w: f64) -> anyhow::Re
 }
 
 pub(super) fn sourced(
-    args: &Cost,
+    args: &CostArgs,
     flag: Option<&PlatformFlag>,
     platform: Option<Platform>,
     (name, workload): (String, String),

@@ -7,9 +7,10 @@ use analyse::cost::PowerCurve;
 use model::{Execution, Origin, Run, Scope};
 use report::study::studies;
 
+use super::CostArgs;
 use super::candidates::{LoadPower, SourcedCandidate, platform_and_name, sourced};
-use crate::cost_flags::{Cost, PlatformFlag};
 use crate::exit::request;
+use crate::flags::platform::PlatformFlag;
 
 /// A graduated load of some machine.
 pub struct MachineLoad<'a> {
@@ -62,7 +63,7 @@ pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<MachineLoad<'a>>, P
 
 /// The machine at the highest level of its load, with its power at every other.
 pub fn candidate(
-    args: &Cost,
+    args: &CostArgs,
     load: &MachineLoad<'_>,
     flag: Option<&PlatformFlag>,
 ) -> anyhow::Result<SourcedCandidate> {

@@ -7,13 +7,18 @@ mod object;
 mod published;
 pub mod work_units;
 
+use std::path::PathBuf;
+
 use analyse::cost::published::Published;
 use analyse::cost::{CostTerms, Platform, answer};
+use clap::{Args, ValueHint};
+use model::Rate;
 use report::cost::CostView;
 use report::table::Table;
 
-use crate::cost_flags::{Cost, above_zero, not_below_zero};
 use crate::exit::{ExitOutcome, request};
+use crate::flags::platform::{PlatformFlag, above_zero, not_below_zero};
+use crate::flags::share;
 use crate::output::Output;
 use crate::output_files;
 use candidates::SourcedCandidate;
@@ -23,7 +28,77 @@ const TARGET_OPS_S: f64 = 1e8;
 const YEARS: [f64; 2] = [3.0, 5.0];
 const USD_PER_KWH: [f64; 2] = [0.07, 0.25];
 
-pub fn run(args: &Cost, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter cost results.sqlite --platform server.toml --target 10M\n  \
+    kvmeter cost results.sqlite --platform price=2400,idle=60 --utilisation 40% --pue 1.4\n  \
+    kvmeter cost --platform s1,throughput=337k,watts=52,price=900 \\\n               \
+    --platform s4,throughput=1.19M,watts=203,price=3000\n  \
+    kvmeter cost --platform name=box,throughput=2M,watts=180 --energy-only --carbon 300\n  \
+    kvmeter cost --published arm-vs-x86               the thesis's table 5.2 and its break-evens\n  \
+    kvmeter cost --published mbwu                     the poster's tables\n  \
+    kvmeter cost --platform mbwu-host,mbwus=6,watts=208 \\\n               \
+    --platform mbwu-embedded,mbwus=0.5,watts=10.4\n\n\
+    Everything that it prints is modelled. The first machine is the one that others are set\n\
+    against. The formulas, and the form of a platform file, are in docs/cost.md.")]
+pub struct CostArgs {
+    /// Results, or a part of them: FILE?key=value. Their runs' throughput and power are taken
+    #[arg(value_hint = ValueHint::FilePath, conflicts_with = "published")]
+    pub files: Vec<String>,
+    /// A machine: a built-in platform or a file, then numbers of your own over it: throughput, watts,
+    /// idle, price, rack_units, m2, mbwus, amps, name, workload; machine=ID for results of one
+    /// machine alone
+    #[arg(long, value_name = "NAME|FILE[,KEY=VALUE...]", conflicts_with = "published")]
+    pub platform: Vec<PlatformFlag>,
+    /// Recompute a publication from its own inputs: arm-vs-x86 or mbwu
+    #[arg(long, value_name = "NAME")]
+    pub published: Option<String>,
+    /// Operations per second of all servers together [default: 100M]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub target: Option<Rate>,
+    /// Lifetimes in years [default: the platforms', else 3,5]
+    #[arg(long, value_name = "YEARS,...", value_delimiter = ',', allow_hyphen_values = true)]
+    pub years: Vec<f64>,
+    /// Prices of electricity, $/kWh [default: the platforms', else 0.07,0.25]
+    #[arg(long, value_name = "USD,...", value_delimiter = ',', allow_hyphen_values = true)]
+    pub price_per_kwh: Vec<f64>,
+    /// Power usage effectiveness: watts of the building for each watt of a server
+    #[arg(long, value_name = "FACTOR", allow_hyphen_values = true, default_value_t = 1.0)]
+    pub pue: f64,
+    /// Carbon intensity of the electricity, grams of CO2 equivalent for a kWh
+    #[arg(long, value_name = "GRAMS", allow_hyphen_values = true)]
+    pub carbon: Option<f64>,
+    /// Rent of a rack unit, $ a month
+    #[arg(long, value_name = "USD", allow_hyphen_values = true)]
+    pub rack_rent: Option<f64>,
+    /// Share of its full load at which a server works on average; below 100 % its idle power
+    /// counts
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "100%", value_parser = share)]
+    pub utilisation: f64,
+    /// Price of the other server for which break-even prices are shown, where it has none
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, default_value_t = 3000.0)]
+    pub at_price: f64,
+    /// Relative range of each assumption, up and down, for the sensitivity of the verdict
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "20%", value_parser = share)]
+    pub spread: f64,
+    /// Leave prices of servers out: energy and break-even prices alone
+    #[arg(long)]
+    pub energy_only: bool,
+    /// Volts, for MBWUs whose power is given in amperes
+    #[arg(long, value_name = "VOLTS", allow_hyphen_values = true)]
+    pub volts: Option<f64>,
+    /// Write a page with the tables and with cost drawn against price
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(args: &CostArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     check(args)?;
     if let Some(name) = &args.published {
         return match Published::named(name)? {
@@ -57,7 +132,7 @@ pub fn run(args: &Cost, show: &Output) -> anyhow::Result<ExitOutcome> {
 }
 
 /// Refuses impossible numbers; the messages name the flag.
-fn check(args: &Cost) -> anyhow::Result<()> {
+fn check(args: &CostArgs) -> anyhow::Result<()> {
     let fits = |checked: Result<f64, String>| checked.map(drop).map_err(request);
     if let Some(target) = args.target {
         fits(above_zero("--target", target.0))?;
@@ -92,7 +167,7 @@ fn check(args: &Cost) -> anyhow::Result<()> {
 
 /// The assumptions for all candidates; defaults are added to `notes`.
 fn terms(
-    args: &Cost,
+    args: &CostArgs,
     platforms: &[&Platform],
     notes: &mut Vec<String>,
 ) -> anyhow::Result<CostTerms> {
@@ -160,7 +235,7 @@ pub(super) struct CostOutput<'a> {
 }
 
 impl CostOutput<'_> {
-    fn show(&self, args: &Cost, show: &Output) -> anyhow::Result<ExitOutcome> {
+    fn show(&self, args: &CostArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         let candidates: Vec<_> = self.candidates.iter().map(|one| one.candidate.clone()).collect();
         let answer = answer(&candidates, self.terms).map_err(|error| request(error.to_string()))?;
         let view = CostView {
@@ -187,7 +262,7 @@ impl CostOutput<'_> {
 }
 
 /// Tables in the chosen format.
-fn text(tables: &[Table], args: &Cost, show: &Output) -> String {
+fn text(tables: &[Table], args: &CostArgs, show: &Output) -> String {
     let written = tables.iter().map(|table| match args.markdown {
         true => report::markdown::table(table),
         false => report::terminal::table(table, show.style()),

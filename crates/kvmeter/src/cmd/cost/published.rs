@@ -5,15 +5,15 @@ use analyse::cost::{Platform, PowerCurve, ServerCandidate, power_of_cost_w};
 use model::Origin;
 use report::cost::PrintedCost;
 
+use super::CostArgs;
 use super::candidates::{LoadPower, SourcedCandidate};
 use super::{CostOutput, terms};
-use crate::cost_flags::Cost;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 
 /// Computed from the numbers of servers and the cost at the highest price of electricity, which has
 /// the most digits; the publication's other columns are shown for comparison.
-pub fn clusters(args: &Cost, table: &Clusters, show: &Output) -> anyhow::Result<ExitOutcome> {
+pub fn clusters(args: &CostArgs, table: &Clusters, show: &Output) -> anyhow::Result<ExitOutcome> {
     let platforms: Vec<Platform> =
         table.platforms.iter().map(|name| Platform::built_in(name)).collect::<Result<_, _>>()?;
     let mut candidates = Vec::new();

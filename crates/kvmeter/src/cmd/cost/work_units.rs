@@ -10,9 +10,10 @@ use report::format;
 use report::table::{ALWAYS, Align, Cell, Table};
 use serde_json::{Map, Value, json};
 
+use super::CostArgs;
 use super::text;
-use crate::cost_flags::{Cost, PlatformFlag};
 use crate::exit::{ExitOutcome, request};
+use crate::flags::platform::PlatformFlag;
 use crate::output::Output;
 
 /// A platform and its MBWUs.
@@ -40,7 +41,7 @@ const KEYS: [(&str, &str); 5] = [
 ];
 
 /// The poster's two tables.
-pub fn published(args: &Cost, table: &WorkUnits, show: &Output) -> anyhow::Result<ExitOutcome> {
+pub fn published(args: &CostArgs, table: &WorkUnits, show: &Output) -> anyhow::Result<ExitOutcome> {
     let [host, own] = &table.platforms;
     let platforms = [Platform::built_in(host)?, Platform::built_in(own)?];
     let mut rows = Vec::new();
@@ -76,7 +77,7 @@ pub fn published(args: &Cost, table: &WorkUnits, show: &Output) -> anyhow::Resul
 }
 
 /// Platforms with their MBWUs on the command line: each against the first.
-pub fn given(args: &Cost, show: &Output) -> anyhow::Result<ExitOutcome> {
+pub fn given(args: &CostArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if !args.files.is_empty() {
         return Err(request("`mbwus=` gives MBWUs without results; leave the results file out"));
     }
@@ -226,7 +227,7 @@ fn compared(title: &str, host: &PlatformUnit, own: &PlatformUnit) -> anyhow::Res
 }
 
 fn show_costs(
-    args: &Cost,
+    args: &CostArgs,
     rows: &[UnitRow],
     notes: &[String],
     source: Option<&str>,

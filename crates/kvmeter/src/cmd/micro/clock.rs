@@ -2,12 +2,12 @@ use report::format::{NONE, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::to_value;
 
-use super::{MicroRun, name_flag, one};
+use super::flags::TimedArgs;
+use super::session::{MicroRun, name_flag, one};
 use crate::exit::ExitOutcome;
-use crate::micro_args::Costs;
 use crate::output::Output;
 
-pub fn run(args: &Costs, show: &Output) -> anyhow::Result<ExitOutcome> {
+pub fn run(args: &TimedArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("clock", &args.at, show)?;
     micro::pin::pin(session.first_cpu()).map_err(name_flag)?;
     let bar = show.parts(8);

@@ -1,14 +1,15 @@
 use std::time::{Duration, Instant};
 
-use micro::hog::{AchievedTraffic, Hog, HogSpec};
-use model::ByteRate;
+use clap::Args;
+use micro::hog::{AchievedTraffic, Hog, HogSpec, Traffic};
+use model::{ByteRate, Bytes, Span};
 use report::format::significant;
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{Map, Value, json};
 
-use super::{MicroRun, name_flag, one, size};
+use super::flags::{MemoryFlags, PlacementFlags};
+use super::session::{MicroRun, name_flag, one, size};
 use crate::exit::ExitOutcome;
-use crate::micro_args;
 use crate::output::Output;
 
 /// Each thread goes around in this many times the last-level caches.
@@ -16,7 +17,30 @@ const OUTSIDE_CACHES: u64 = 4;
 /// Intervals over which the evenness of the rate is shown.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-pub fn run(args: &micro_args::Hog, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+pub struct HogArgs {
+    #[command(flatten)]
+    pub at: PlacementFlags,
+    /// Bytes a second of all CPUs together [default: unlimited]
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<ByteRate>,
+    /// How long
+    #[arg(long, short, value_name = "TIME", default_value = "10s")]
+    pub time: Span,
+    /// Traffic on the memory bus
+    #[arg(long, value_name = "read|update|write", default_value_t, hide_default_value = true)]
+    pub traffic: Traffic,
+    /// Working set of each thread [default: four times the last-level caches]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Until standard input ends; each line of it is answered with what was moved so far
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub serve: bool,
+    #[command(flatten)]
+    pub memory: MemoryFlags,
+}
+
+pub fn run(args: &HogArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("hog", &args.at, show)?;
     let buffer = args.size.map_or_else(|| session.last_level_bytes() * OUTSIDE_CACHES, |s| s.0);
     session.check_memory(buffer.saturating_mul(session.cpus.len() as u64))?;

@@ -1,13 +1,15 @@
+use clap::Args;
 use micro::latency::levels::{MemoryLevel, StatedCache, find, match_caches};
 use micro::latency::{LatencyCurve, LatencySpec, sizes};
 use micro::window::WindowEdge;
+use model::{Bytes, Span};
 use report::format::{NONE, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{json, to_value};
 
-use super::{MicroRun, huge_words, name_flag, one, size};
+use super::flags::{MemoryFlags, PlacementFlags, Sizes};
+use super::session::{MicroRun, huge_words, name_flag, one, size};
 use crate::exit::{ExitOutcome, request};
-use crate::micro_args::Latency;
 use crate::output::Output;
 
 /// The smallest ring: less than any first-level cache.
@@ -15,7 +17,28 @@ const LEAST: u64 = 4 << 10;
 /// The largest ring is so many times the last-level cache: an eighth of it is still in there.
 const BEYOND_CACHES: u64 = 8;
 
-pub fn run(args: &Latency, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+pub struct LatencyArgs {
+    #[command(flatten)]
+    pub at: PlacementFlags,
+    /// Sizes: 32KiB,1GiB, or 4KiB..1GiB for four an octave [default: 4KiB to eight times the
+    /// last-level cache]
+    #[arg(long, value_name = "SIZES")]
+    pub size: Option<Sizes>,
+    /// Distance of loads in memory
+    #[arg(long, value_name = "SIZE", default_value = "64")]
+    pub stride: Bytes,
+    /// How long each size is measured
+    #[arg(long, short, value_name = "TIME", default_value = "50ms")]
+    pub time: Span,
+    /// Seed of the random order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub memory: MemoryFlags,
+}
+
+pub fn run(args: &LatencyArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("latency", &args.at, show)?;
     let cpu = session.first_cpu();
     let stated = stated(&session, cpu);

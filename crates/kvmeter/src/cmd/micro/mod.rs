@@ -1,28 +1,58 @@
-//! `micro NAME`: microbenchmarks of the machine, one file each; here is their common code.
+//! `micro NAME`: microbenchmarks of the machine, one file each.
 
 mod clock;
+mod flags;
 mod hog;
 mod latency;
 mod net;
+mod session;
 mod stream;
 mod switch;
 mod syscall;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use clap::{Args, Subcommand};
 
-use host::{QuietCheck, Root};
-use micro::window::{WindowEdge, WindowReporter};
-use model::{Bytes, ReadingValue};
-use report::table::Table;
-use serde_json::{Map, Value};
-
-use crate::exit::{ExitOutcome, request};
-use crate::interrupt::stop_flag;
-use crate::micro_args::{CpuList, Micro, MicroVerb, PlacementFlags};
+use self::flags::TimedArgs;
+use self::net::{flow, pingpong};
+use crate::exit::ExitOutcome;
 use crate::output::Output;
 
-pub fn run(args: &Micro, show: &Output) -> anyhow::Result<ExitOutcome> {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter micro stream                                 memory bandwidth with all cores\n  \
+    kvmeter micro stream --threads 1,2,4 --size 16KiB..256MiB\n  \
+    kvmeter micro hog --rate 10GB/s --cpus 2,3 --time 1m  consumes bandwidth\n  \
+    kvmeter micro latency --cpus 3 --pages huge          caches and memory\n  \
+    kvmeter micro pingpong --transport tcp,unix,udp       round trips over loopback\n  \
+    kvmeter micro flow --stride 64,4096                   a stream, touched as it comes\n  \
+    kvmeter micro clock                                  what reading the time costs\n\n\
+    With --json each also reports the machine and whether it was quiet.")]
+pub struct MicroArgs {
+    #[command(subcommand)]
+    pub verb: MicroVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MicroVerb {
+    /// Memory bandwidth by STREAM's four kernels: copy, scale, add, triad
+    Stream(stream::StreamArgs),
+    /// Consumes a given memory bandwidth, and reports the consumed one
+    Hog(hog::HogArgs),
+    /// Latency of dependent loads, by size; finds the caches
+    Latency(latency::LatencyArgs),
+    /// Cost and resolution of each clock
+    Clock(TimedArgs),
+    /// Cost of simple system calls
+    Syscall(TimedArgs),
+    /// Cost of handing work to another thread, on one CPU and between two
+    Switch(TimedArgs),
+    /// Round trips between a client and a server, by message size, transport and connections
+    Pingpong(Box<pingpong::PingpongArgs>),
+    /// A stream to a receiver that touches the data with a stride and a reuse distance
+    Flow(Box<flow::FlowArgs>),
+}
+
+pub fn run(args: &MicroArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     match &args.verb {
         MicroVerb::Stream(args) => stream::run(args, show),
         MicroVerb::Hog(args) => hog::run(args, show),
@@ -30,181 +60,7 @@ pub fn run(args: &Micro, show: &Output) -> anyhow::Result<ExitOutcome> {
         MicroVerb::Clock(args) => clock::run(args, show),
         MicroVerb::Syscall(args) => syscall::run(args, show),
         MicroVerb::Switch(args) => switch::run(args, show),
-        MicroVerb::Pingpong(args) => net::pingpong(args, show),
-        MicroVerb::Flow(args) => net::flow(args, show),
-    }
-}
-
-/// A running microbenchmark.
-struct MicroRun<'a> {
-    name: &'static str,
-    show: &'a Output,
-    json: bool,
-    root: Root,
-    /// In the order for threads.
-    cpus: Vec<u32>,
-    quiet: QuietCheck,
-    stop: Arc<AtomicBool>,
-    started_at: String,
-    reporter: Option<WindowReporter>,
-}
-
-impl<'a> MicroRun<'a> {
-    fn begin(
-        name: &'static str,
-        at: &PlacementFlags,
-        show: &'a Output,
-    ) -> anyhow::Result<MicroRun<'a>> {
-        if at.with_parent {
-            // The study that started it may be killed.
-            micro::net::end_with_parent();
-        }
-        let root = Root::live();
-        let allowed = host::cpus(&root)?.cpus;
-        let cpus = match &at.cpus {
-            Some(CpuList(cpus)) => cpus.clone(),
-            None => allowed.clone(),
-        };
-        if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-            return Err(request(format!(
-                "--cpus: CPU {cpu} cannot be used; kvmeter may use {allowed:?}"
-            )));
-        }
-        Ok(MicroRun {
-            name,
-            show,
-            json: at.json,
-            quiet: QuietCheck::begin(&root),
-            root,
-            cpus,
-            stop: stop_flag()?,
-            started_at: study::now(),
-            reporter: window_reporter(at),
-        })
-    }
-
-    /// Reports an edge of the measured window, if that was requested.
-    fn report_edge(&self, edge: WindowEdge) {
-        if let Some(reporter) = &self.reporter {
-            reporter.report(edge);
-        }
-    }
-
-    fn first_cpu(&self) -> u32 {
-        self.cpus.first().copied().unwrap_or_default()
-    }
-
-    /// Bytes of all last-level caches as the kernel states them; 32 MiB where it does not.
-    fn last_level_bytes(&self) -> u64 {
-        const USUAL: u64 = 32 << 20;
-        let caches = host::caches(&self.root).unwrap_or_default();
-        let data = caches.into_iter().filter(|(name, _)| !name.ends_with('i'));
-        let last = data.max_by(|(a, _), (b, _)| a.cmp(b));
-        let sum = last.map(|(_, caches)| caches.iter().filter_map(|cache| cache.size).sum());
-        sum.filter(|bytes| *bytes > 0).unwrap_or(USUAL)
-    }
-
-    /// Refuses what would drive the machine out of memory.
-    fn check_memory(&self, bytes: u64) -> anyhow::Result<()> {
-        let Ok(there) = host::memory_available_bytes(&self.root) else { return Ok(()) };
-        if bytes > there {
-            return Err(request(format!(
-                "--size: {} are needed and {} are available; name a smaller size",
-                report::format::bytes(bytes as f64),
-                report::format::bytes(there as f64)
-            )));
-        }
-        Ok(())
-    }
-
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// A closure that reads the flag of the first Ctrl-C.
-    fn stop(&self) -> impl Fn() -> bool + Sync + use<> {
-        let stop = Arc::clone(&self.stop);
-        move || stop.load(Ordering::Relaxed)
-    }
-
-    /// Shows the results: tables, or one JSON object with `results` in it.
-    fn end(
-        self,
-        results: Map<String, Value>,
-        tables: &[Table],
-        mut warnings: Vec<String>,
-    ) -> anyhow::Result<ExitOutcome> {
-        let stopped = self.stopped();
-        let quiet = self.quiet.end();
-        warnings.extend(quiet.doubts);
-        if stopped {
-            warnings.push("stopped before its end; this is what there was".to_owned());
-        }
-        if self.json {
-            let share = |signal: &str| {
-                let reading = quiet.readings.iter().find(|reading| reading.signal == signal);
-                reading.and_then(|reading| match reading.answer {
-                    ReadingValue::Value(share) => Some(share),
-                    ReadingValue::Unavailable { .. } => None,
-                })
-            };
-            let mut object = Map::new();
-            let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
-            put("micro", self.name.into());
-            put("kvmeter", env!("CARGO_PKG_VERSION").into());
-            put("started_at", self.started_at.into());
-            for (key, value) in results {
-                put(&key, value);
-            }
-            put("steal", share("machine.steal").into());
-            put("neighbours", share("machine.neighbours").into());
-            put("warnings", warnings.into());
-            put("machine", serde_json::to_value(host::facts(&self.root))?);
-            self.show.json(&object)?;
-        } else {
-            let tables: Vec<String> =
-                tables.iter().map(|t| report::terminal::table(t, self.show.style())).collect();
-            self.show.print_styled(&tables.join("\n"))?;
-            for warning in warnings {
-                self.show.warn(&warning);
-            }
-        }
-        Ok(if stopped { ExitOutcome::Invalid } else { ExitOutcome::Done })
-    }
-}
-
-/// The connection that reports the window, if its listener still exists.
-fn window_reporter(at: &PlacementFlags) -> Option<WindowReporter> {
-    at.tell_window.as_ref().and_then(|name| WindowReporter::connect(name).ok())
-}
-
-/// An object with one entry.
-fn one(key: &str, value: serde_json::Result<Value>) -> anyhow::Result<Map<String, Value>> {
-    Ok(Map::from_iter([(key.to_owned(), value?)]))
-}
-
-/// An error with the flag of the setting that it names.
-fn name_flag(fault: micro::MicroError) -> anyhow::Error {
-    match fault {
-        micro::MicroError::Request { key, why } => request(format!("--{key}: {why}")),
-        other => other.into(),
-    }
-}
-
-/// A size without a digit to spare where it is a short whole number of a unit.
-fn size(bytes: u64) -> String {
-    let plain = Bytes(bytes).to_string();
-    match plain.find(|c: char| !c.is_ascii_digit()) {
-        Some(digits) if digits <= 4 => plain,
-        _ => report::format::bytes(bytes as f64),
-    }
-}
-
-/// The huge pages that were obtained, in words.
-fn huge_words(huge: &Result<u64, String>, of: u64) -> String {
-    match huge {
-        Ok(0) => "no huge pages".to_owned(),
-        Ok(bytes) => format!("{} of {} on huge pages", size(*bytes), size(of)),
-        Err(why) => format!("huge pages not known: {why}"),
+        MicroVerb::Pingpong(args) => pingpong::run(args, show),
+        MicroVerb::Flow(args) => flow::run(args, show),
     }
 }

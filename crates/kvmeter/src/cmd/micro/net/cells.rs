@@ -3,9 +3,9 @@
 use micro::net::{Kind, LARGEST_DATAGRAM, NetJob, Stack, Transport};
 use model::Bytes;
 
+use super::flags::NetFlags;
 use super::verb;
 use crate::exit::request;
-use crate::micro_net_args::{Flow, NetFlags, Pingpong};
 
 /// Sizes where none are named: every fourth power of two.
 const USUAL: (u64, u64) = (1, 1 << 20);
@@ -17,23 +17,11 @@ pub struct NetCells {
 }
 
 impl NetCells {
-    pub fn pingpong(args: &Pingpong) -> anyhow::Result<NetCells> {
-        let job = NetJob { kind: Kind::Pingpong, stride: 0, ..usual(&args.net) };
-        NetCells::new(&args.net, &job, &[(0, 0)])
-    }
-
-    pub fn flow(args: &Flow) -> anyhow::Result<NetCells> {
-        let rate = args.rate.map(|rate| rate.0);
-        let job = NetJob { kind: Kind::Flow, rate, ..usual(&args.net) };
-        let touches: Vec<(u64, u64)> = args
-            .stride
-            .iter()
-            .flat_map(|stride| args.reuse.iter().map(move |reuse| (stride.0, reuse.0)))
-            .collect();
-        NetCells::new(&args.net, &job, &touches)
-    }
-
-    fn new(flags: &NetFlags, usual: &NetJob, touches: &[(u64, u64)]) -> anyhow::Result<NetCells> {
+    pub fn new(
+        flags: &NetFlags,
+        usual: &NetJob,
+        touches: &[(u64, u64)],
+    ) -> anyhow::Result<NetCells> {
         let sizes = match &flags.size {
             Some(sizes) => sizes.all(quarters),
             None => quarters(USUAL.0, USUAL.1),
@@ -88,7 +76,7 @@ impl NetCells {
     }
 }
 
-fn usual(flags: &NetFlags) -> NetJob {
+pub fn usual(flags: &NetFlags) -> NetJob {
     NetJob {
         threads: flags.threads,
         busy_poll: flags.busy_poll,

@@ -22,8 +22,8 @@ mod absent {
     use micro::net::{Kind, MeasuredCell, Stack};
 
     use super::super::cells::NetCells;
+    use crate::cmd::micro::net::flags::NetFlags;
     use crate::exit::{ExitOutcome, request};
-    use crate::micro_net_args::NetFlags;
     use crate::output::Output;
 
     fn not_built<T>() -> anyhow::Result<T> {

@@ -5,8 +5,8 @@ use micro::net::EndMeter;
 use micro::window::{WindowEdge, WindowReporter};
 use model::Reading;
 
-use super::super::window_reporter;
-use crate::micro_args::PlacementFlags;
+use super::super::session::window_reporter;
+use crate::cmd::micro::flags::PlacementFlags;
 
 /// The signals of the probe that concern data movement.
 const SIGNALS: [&str; 8] = [

@@ -2,7 +2,10 @@
 
 mod cells;
 mod dpdk;
+mod flags;
+pub mod flow;
 mod meter;
+pub mod pingpong;
 mod results;
 mod server;
 
@@ -13,23 +16,15 @@ use micro::net::{CellConfig, Client, Kind, MeasuredCell, NetError, NetJob, NoPor
 use model::Address;
 
 use self::cells::NetCells;
+use self::flags::{NetFlags, PORT};
 use self::meter::Counters;
 use self::server::StartedServer;
-use super::MicroRun;
+use super::session::MicroRun;
 use crate::exit::{ExitOutcome, request};
-use crate::micro_net_args::{Flow, NetFlags, PORT, Pingpong};
 use crate::output::Output;
 
 /// A server answers at once or is not there.
 const CONNECT: Duration = Duration::from_secs(5);
-
-pub fn pingpong(args: &Pingpong, show: &Output) -> anyhow::Result<ExitOutcome> {
-    run(&args.net, &NetCells::pingpong(args)?, show)
-}
-
-pub fn flow(args: &Flow, show: &Output) -> anyhow::Result<ExitOutcome> {
-    run(&args.net, &NetCells::flow(args)?, show)
-}
 
 fn run(flags: &NetFlags, cells: &NetCells, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(listen) = &flags.listen {

@@ -7,7 +7,7 @@ use report::format::{count, micros, percent, significant};
 use report::table::{ALWAYS, Align, Cell, Table, Tone};
 use serde_json::{Map, Value, json};
 
-use super::super::size;
+use super::super::session::size;
 use super::cells::NetCells;
 
 const MISSES: &str = "llc.miss_ratio";

@@ -14,9 +14,9 @@ use model::Address;
 
 use super::meter::Counters;
 use super::{address, user_error, verb};
+use crate::cmd::micro::net::flags::NetFlags;
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
-use crate::micro_net_args::NetFlags;
 use crate::output::Output;
 
 /// Longest output of a server in bytes.

@@ -13,9 +13,9 @@ use super::super::cells::NetCells;
 use super::super::meter::Counters;
 use super::super::{CONNECT, address, cell_config, ends, server, user_error};
 use super::outer::RESULT;
+use crate::cmd::micro::net::flags::NetFlags;
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
-use crate::micro_net_args::NetFlags;
 use crate::output::Output;
 
 /// How an error of the environment begins, whose reasons are in DPDK's own log.

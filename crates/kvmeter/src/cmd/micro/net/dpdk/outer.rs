@@ -10,9 +10,9 @@ use micro::net::{Kind, MeasuredCell, NetError, Stack};
 
 use super::super::server::{StartedServer, lines, text};
 use super::inner::ENVIRONMENT;
+use crate::cmd::micro::net::flags::NetFlags;
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
-use crate::micro_net_args::NetFlags;
 use crate::output::Output;
 
 /// The prefix of the inner process's result on standard output.

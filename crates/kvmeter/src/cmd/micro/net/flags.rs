@@ -1,10 +1,10 @@
-//! The flags of `kvmeter micro pingpong` and `kvmeter micro flow`.
+//! Flags of both network benchmarks.
 
 use clap::{Args, ValueEnum, ValueHint};
 use micro::net::{ServerLimits, Stack, Transport};
-use model::{Bytes, Count, Rate, Span};
+use model::{Bytes, Count, Span};
 
-use crate::micro_args::{CpuList, PlacementFlags, Sizes};
+use crate::cmd::micro::flags::{CpuList, PlacementFlags, Sizes};
 
 /// The default port of a server.
 pub const PORT: u16 = 9378;
@@ -16,45 +16,6 @@ const LIMITS: ServerLimits = ServerLimits::DEFAULT;
 const ENDS: &str = "Ends";
 /// Heading of flags for DPDK.
 const DPDK: &str = "DPDK";
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    kvmeter micro pingpong                                TCP over loopback, 1 B to 1 MiB\n  \
-    kvmeter micro pingpong --transport tcp,unix,udp --size 64 --connections 1,16\n  \
-    kvmeter micro pingpong --listen 0.0.0.0               on the other machine, then here:\n  \
-    kvmeter micro pingpong --connect server --busy-poll --json\n  \
-    kvmeter micro pingpong --stack kernel,dpdk --size 64  DPDK beside it, over rings in memory\n  \
-    kvmeter micro pingpong --stack dpdk --connect server --port 0000:03:00.0\n\n\
-    Each message is answered with itself, and every byte of the answer is checked. Lost datagrams\n\
-    are counted. Exit code 1 where a message was wrong or none came through.")]
-pub struct Pingpong {
-    #[command(flatten)]
-    pub net: NetFlags,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    kvmeter micro flow                                    TCP over loopback\n  \
-    kvmeter micro flow --size 16KiB --stride 64,256,4096 --reuse 0,64MiB\n  \
-    kvmeter micro flow --transport udp --rate 100k        loss is counted, not hidden\n  \
-    kvmeter micro flow --listen 0.0.0.0                   on the other machine, then here:\n  \
-    kvmeter micro flow --connect server --messages 1M --size 1KiB\n  \
-    kvmeter micro flow --stack kernel,dpdk --size 1KiB --stride 64,4096\n\n\
-    The server receives, and touches each byte of the stream whose place is a multiple of the\n\
-    stride, when so many bytes as the reuse distance came after it. What it touches is checked.")]
-pub struct Flow {
-    #[command(flatten)]
-    pub net: NetFlags,
-    /// Bytes from one touched place to the next; up to 8 all bytes are read, at 0 none
-    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "64")]
-    pub stride: Vec<Bytes>,
-    /// Bytes that come on a connection before a byte is touched
-    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "0")]
-    pub reuse: Vec<Bytes>,
-    /// Messages a second over all connections [default: as fast as they go]
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
-    pub rate: Option<Rate>,
-}
 
 /// The network stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
