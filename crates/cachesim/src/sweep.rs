@@ -9,6 +9,14 @@ use crate::error::SimError;
 use crate::outcome::{SimOutcome, simulate};
 use crate::policy::Policy;
 
+/// One combination of swept values.
+#[derive(Debug, Clone)]
+pub struct SweepPoint {
+    /// Keys with their values, in the order in which they were given.
+    pub at: Vec<(String, String)>,
+    pub policy: String,
+}
+
 /// One simulation to be done.
 #[derive(Debug, Clone)]
 pub struct SweepJob {

@@ -5,6 +5,7 @@ use std::io::{BufWriter, IsTerminal, Stdout, Write};
 use clap::{Args, ValueEnum};
 use model::text::{json, lines};
 use report::Style;
+use report::table::Table;
 use serde::Serialize;
 
 /// The width without a terminal.
@@ -60,6 +61,12 @@ impl Output {
     /// Prints text without control characters and secrets.
     pub fn print(&self, text: &str) -> anyhow::Result<()> {
         self.print_styled(&lines(text))
+    }
+
+    /// Prints tables, with an empty line between two.
+    pub fn tables(&self, tables: &[Table]) -> anyhow::Result<()> {
+        let written = tables.iter().map(|table| report::terminal::table(table, &self.style));
+        self.print_styled(&written.collect::<Vec<_>>().join("\n"))
     }
 
     /// Prints a value as indented JSON.

@@ -96,6 +96,11 @@ pub fn create_parent(file: &Path) -> std::io::Result<()> {
     }
 }
 
+/// Writes a file that a flag names; so does the error.
+pub fn write_named(flag: &str, path: &Path, text: &[u8]) -> anyhow::Result<()> {
+    write(path, text).map_err(|error| request(format!("{flag} {error}")))
+}
+
 /// Writes a file atomically, and creates its directory.
 pub fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
     create_parent(path).map_err(|error| request(format!("{}: {error}", path.display())))?;

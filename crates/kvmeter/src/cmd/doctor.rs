@@ -133,8 +133,7 @@ fn write(
         }
     }
     let text = notes.to_text(&title, &host::recorded::machine_names(root));
-    output_files::write(record, text.as_bytes())
-        .map_err(|error| request(format!("--record {error}")))
+    output_files::write_named("--record", record, text.as_bytes())
 }
 
 /// The path of a store's URL, or the path itself.

@@ -22,7 +22,6 @@ use crate::study::{StudyReport, studies};
 use crate::tables;
 use markup::Markup;
 pub(crate) use sheet::plain_page;
-pub use sheet::{Drawing, sheet};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");

@@ -1,6 +1,6 @@
 //! The combinations of swept values.
 
-use cachesim::sweep::SweepJob;
+use cachesim::sweep::{SweepJob, SweepPoint};
 use cachesim::{Policy, SimError, SimulatedMachine, Traffic};
 
 use crate::exit::request;
@@ -13,12 +13,6 @@ const WAYS: &str = "ways";
 /// Keys with their values, in the order in which they were given.
 pub struct KeySweep {
     keys: Vec<(String, Vec<String>)>,
-}
-
-/// One combination.
-pub struct SweepPoint {
-    pub at: Vec<(String, String)>,
-    pub policy: String,
 }
 
 impl KeySweep {
@@ -45,10 +39,10 @@ impl KeySweep {
         self.keys.is_empty()
     }
 
-    /// The keys that have more than one value.
-    pub fn varied(&self) -> Vec<&str> {
-        let varied = self.keys.iter().filter(|(_, values)| values.len() > 1);
-        varied.map(|(key, _)| key.as_str()).collect()
+    /// The first key that has more than one value.
+    pub fn first_varied(&self) -> Option<&str> {
+        let mut varied = self.keys.iter().filter(|(_, values)| values.len() > 1);
+        varied.next().map(|(key, _)| key.as_str())
     }
 
     /// Simulations in order: the last key changes first, policies before it.

@@ -1,12 +1,11 @@
 //! Tables of simulation results.
 
 use cachesim::SimOutcome;
+use cachesim::sweep::SweepPoint;
 use cachesim::trace::TraceOutcome;
-use cachesim::validate::Validation;
-use report::format;
-use report::table::{ALWAYS, Align, Cell, Table, Tone};
 
-use super::sweep::SweepPoint;
+use crate::format;
+use crate::table::{ALWAYS, Align, Cell, Table};
 
 const SIMULATED: &str = "Every number is simulated.";
 
@@ -61,57 +60,6 @@ pub fn outcomes(points: &[SweepPoint], outcomes: &[SimOutcome]) -> Table {
     }
     table.note(SIMULATED);
     table.without_empty_columns()
-}
-
-/// A row a published point.
-pub fn validation(validation: &Validation) -> Table {
-    let mut table = Table::new("PCIe hits, simulated beside published")
-        .column("series", Align::Left, ALWAYS)
-        .column("packet B", Align::Right, ALWAYS)
-        .column("cores", Align::Right, ALWAYS)
-        .column("packets/s", Align::Right, 5)
-        .column("descriptors", Align::Right, ALWAYS)
-        .column("ways", Align::Right, ALWAYS)
-        .column("published %", Align::Decimal, ALWAYS)
-        .column("simulated %", Align::Decimal, ALWAYS)
-        .column("error", Align::Decimal, ALWAYS);
-    for point in &validation.points {
-        let bad = point.error_points.abs() > validation.point_limit_points;
-        table.row(vec![
-            point.series.clone().into(),
-            point.packet_bytes.to_string().into(),
-            point.workers.to_string().into(),
-            point.rate_packets_s.map_or("line rate".to_owned(), format::rate).into(),
-            point.receive_descriptors.to_string().into(),
-            point.ways.to_string().into(),
-            number(point.published_percent, 2).into(),
-            number(point.simulated_percent, 2).into(),
-            Cell::new(
-                format!("{:+.2}", point.error_points),
-                if bad { Tone::Bad } else { Tone::Plain },
-            ),
-        ]);
-    }
-    for series in &validation.series {
-        table.note(format!(
-            "{}: {} points, mean error {:.2}, largest {:.2}{}.",
-            series.series,
-            series.points,
-            series.mean_error_points,
-            series.max_error_points,
-            if series.seen { ", seen while the model was made" } else { "" }
-        ));
-    }
-    table.note(format!(
-        "Mean error {:.2} points (limit {:.0}), largest {:.2} (limit {:.0}): {}.",
-        validation.mean_error_points,
-        validation.mean_limit_points,
-        validation.max_error_points,
-        validation.point_limit_points,
-        if validation.valid { "valid" } else { "not valid" }
-    ));
-    table.note(format!("Published: {}.", validation.source));
-    table
 }
 
 /// A row a count.
