@@ -2,9 +2,9 @@
 
 use model::Op;
 use store::StoreError;
+use workload::ValueMismatch;
 
 use crate::outcome::{AnswerFailure, DriveError, FailureKind};
-use crate::source::OperationSource;
 
 /// Failures in a row after which a phase ends: more of them would not be a measurement.
 pub(crate) const MAX_CONSECUTIVE_FAILURES: u64 = 1000;
@@ -25,26 +25,25 @@ pub(crate) struct AnswerCounts {
 }
 
 impl AnswerCounts {
-    /// Verifies and counts a value that the store returned for a key.
+    /// Counts a value that the store returned for a key, and whether it is one that was written.
     #[inline]
-    pub(crate) fn check(&mut self, source: &impl OperationSource, key: &[u8], value: &[u8]) {
-        self.bytes_read += (key.len() + value.len()) as u64;
-        self.verified += u64::from(self.verify(source, key, value));
-    }
-
-    /// Verifies an answer that does not count.
-    #[inline]
-    pub(crate) fn verify(
+    pub(crate) fn count_value(
         &mut self,
-        source: &impl OperationSource,
         key: &[u8],
         value: &[u8],
-    ) -> bool {
-        let verified = source.verify(key, value);
-        if let Err(wrong) = &verified {
+        verified: Result<(), ValueMismatch>,
+    ) {
+        self.bytes_read += (key.len() + value.len()) as u64;
+        self.verified += u64::from(verified.is_ok());
+        self.check(key, verified);
+    }
+
+    /// Notes a wrong value, also in an answer that does not count.
+    #[inline]
+    pub(crate) fn check(&mut self, key: &[u8], verified: Result<(), ValueMismatch>) {
+        if let Err(wrong) = verified {
             self.fail(FailureKind::Wrong, || format!("{}: {wrong}", shown(key)));
         }
-        verified.is_ok()
     }
 
     #[cold]

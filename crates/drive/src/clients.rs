@@ -8,7 +8,7 @@ use model::{Op, Pacing, PerOp, SeriesPoint, histogram};
 use crate::collect::point;
 use crate::outcome::{AnswerFailure, DriveError, PhaseOutcome};
 use crate::plan::{LoadPlan, PhaseKind};
-use crate::summary::{Criteria, judge};
+use crate::validity::{Criteria, judge};
 
 type Named = Vec<(Op, Histogram<u64>)>;
 

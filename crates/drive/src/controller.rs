@@ -19,7 +19,8 @@ use crate::recorder::{HistogramSlots, IntervalDelivery, Recorder};
 use crate::shortfall;
 use crate::summary::{MeasuredWindow, Parts, merge};
 use crate::target::Target;
-use crate::worker::{ThreadStats, WorkerShared};
+use crate::thread_stats::ThreadStats;
+use crate::worker_shared::WorkerShared;
 
 /// How often the controlling thread polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -20,12 +20,16 @@ mod pace;
 mod plan;
 mod recorder;
 mod replay;
+mod replay_source;
 mod shortfall;
 mod source;
 mod summary;
 mod target;
 mod tax;
+mod thread_stats;
+mod validity;
 mod worker;
+mod worker_shared;
 
 pub use clients::join;
 pub use clock::Ticks;
@@ -40,6 +44,6 @@ pub use outcome::{
 pub use plan::{CpuBudget, LoadPlan, OnStart, PhaseKind, SteadyCriteria};
 pub use reactor::available as engine_available;
 pub use replay::{Replay, ReplaySummary};
-pub use summary::QUIETEN;
 pub use target::Target;
 pub use tax::{MeasuredTax, replay_tax, tax};
+pub use validity::QUIETEN;

@@ -96,7 +96,7 @@ impl<'a> OpExecutor<'a> {
                 let mut answered = 0;
                 let found = session.read(key, |value| {
                     answered = clock.now();
-                    answer_counts.check(source, key, value);
+                    answer_counts.count_value(key, value, source.verify(key, value));
                 })?;
                 let end = if answered == 0 { clock.now() } else { answered };
                 self.missed = !found && !self.absent;
@@ -112,7 +112,9 @@ impl<'a> OpExecutor<'a> {
                 clock.now()
             }
             Op::ReadModifyWrite => {
-                let found = session.read(key, |value| answer_counts.check(source, key, value))?;
+                let found = session.read(key, |value| {
+                    answer_counts.count_value(key, value, source.verify(key, value))
+                })?;
                 looked_up(found, self.absent, self.may_miss, key, answer_counts);
                 session.update(key, value)?;
                 clock.now()
@@ -126,7 +128,7 @@ impl<'a> OpExecutor<'a> {
                 let mut previous = ScanOrder::new(key, &mut self.value);
                 let found = session.scan(key, limit, |key, value| {
                     previous.see(key, answer_counts);
-                    answer_counts.check(source, key, value);
+                    answer_counts.count_value(key, value, source.verify(key, value));
                 })?;
                 let end = clock.now();
                 answer_counts.scanned += found as u64;
@@ -158,7 +160,9 @@ impl<'a> OpExecutor<'a> {
         for n in 0..operation.keys {
             let absent = source.key(&operation, n, &mut self.key);
             let key = self.key.as_slice();
-            let found = session.read(key, |value| answer_counts.check(source, key, value))?;
+            let found = session.read(key, |value| {
+                answer_counts.count_value(key, value, source.verify(key, value))
+            })?;
             looked_up(found, absent, self.may_miss, key, answer_counts);
         }
         answer_counts.answered();

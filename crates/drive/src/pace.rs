@@ -1,3 +1,5 @@
+//! Makes a thread wait until its next request is due.
+
 use std::time::Duration;
 
 use model::random::{Draws, RandomStream};

@@ -3,7 +3,7 @@
 use model::{Expiry, Op};
 use workload::{Operation, OperationStream, ValueMismatch, Workload};
 
-use crate::worker::ThreadStats;
+use crate::thread_stats::ThreadStats;
 
 /// One operation as drawn from a source.
 #[derive(Debug, Clone, Copy)]

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use model::Pacing;
 use store::{Capabilities, Statistic, Store, StoreError};
 
 use crate::outcome::DriveError;
 use crate::pace::{ClosedLoop, OpenLoop, Scheduled};
 use crate::plan::{LoadPlan, PhaseKind};
 use crate::recorder::Recorder;
-use crate::replay::ReplaySource;
+use crate::replay_source::ReplaySource;
 use crate::source::{LoadSource, MixSource, OperationSource};
-use crate::worker::{ThreadStats, WorkerShared, work};
-use model::Pacing;
+use crate::thread_stats::ThreadStats;
+use crate::worker::work;
+use crate::worker_shared::WorkerShared;
 
 /// A target of [`drive`](crate::drive): every [`Store`], and [`Network`](crate::Network).
 pub trait Target: ClientThread {

@@ -1,306 +1,270 @@
 //! The operation loop on embedded stores, compiled for each store, source and pacing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{Op, PerOp};
-use store::{Session, Store};
-use workload::Workload;
-use workload::trace::TraceFeed;
+use model::Op;
+use store::Store;
+use workload::Operation;
 
-use crate::answer_counts::AnswerCounts;
-use crate::clock::Ticks;
-use crate::frontier::{Frontier, PhaseGate, ThreadProgress};
-use crate::load_share::LoadShare;
+use crate::frontier::ThreadProgress;
 use crate::op_executor::OpExecutor;
-use crate::outcome::{DataChanges, DriveError};
+use crate::outcome::DriveError;
 use crate::pace::{PaceWait, Pacer};
 use crate::recorder::Recorder;
-use crate::replay::ReplaySummary;
 use crate::source::{Exhausted, OperationSource, SourcedOperation};
-
-/// State shared by the threads of a phase.
-pub struct WorkerShared<T> {
-    pub(crate) target: Arc<T>,
-    pub(crate) workload: Arc<Workload>,
-    pub(crate) clock: Ticks,
-    pub(crate) gate: PhaseGate,
-    pub(crate) frontier: Frontier,
-    /// The loop is open: latency counts from the due instant too.
-    pub(crate) open: bool,
-    /// It is a load phase.
-    pub(crate) loads: bool,
-    /// The window ends by a number of operations, not by the clock.
-    pub(crate) counted: bool,
-    /// This client's share, where several generate the load.
-    pub(crate) share: Option<LoadShare>,
-    /// The first of this client's operations after the window; set before the window opens.
-    pub(crate) end_operation: AtomicU64,
-    /// Each thread's part of the trace, until the thread takes it.
-    pub(crate) feeds: Mutex<Vec<Option<TraceFeed>>>,
-    /// Tick at which the phase began: zero of all arrivals.
-    pub(crate) begun_at: AtomicU64,
-}
-
-/// Statistics of one thread in the window, and its changes to the data in the whole phase.
-#[derive(Debug, Default)]
-pub struct ThreadStats {
-    pub(crate) operations: u64,
-    pub(crate) counts: PerOp<u64>,
-    pub(crate) answer_counts: AnswerCounts,
-    pub(crate) bytes_written: u64,
-    /// Ticks inside the store.
-    pub(crate) in_store: u64,
-    /// Time spent waiting, from the window's first operation to the end of the last.
-    pub(crate) waited: PaceWait,
-    /// Tick at which this thread's part of the window began, and its last operation ended.
-    pub(crate) began: u64,
-    pub(crate) ended: u64,
-    pub(crate) answered_in_time: u64,
-    /// Ticks by which answers came later than the store's service times alone explain: late sending,
-    /// the harness's work, and the queueing that both caused.
-    pub(crate) late: u64,
-    pub(crate) never_sent: u64,
-    /// Of an open loop to servers: requests dropped because the queue was full, those that were
-    /// queued, their total wait, and the maximum queue length.
-    pub(crate) dropped: u64,
-    pub(crate) queued: u64,
-    pub(crate) queue_ticks: u64,
-    pub(crate) most_queued: u64,
-    /// Answers with a kernel timestamp, and the total time from that to this thread.
-    pub(crate) woken: u64,
-    pub(crate) wake_ns: u64,
-    /// Refilled misses, and reconnects.
-    pub(crate) refills: u64,
-    pub(crate) reconnected: u64,
-    /// Why this thread ended the phase early.
-    pub(crate) gave_up: Option<String>,
-    pub(crate) fingerprint: u64,
-    pub(crate) redirected: u64,
-    pub(crate) drawn: u64,
-    pub(crate) changes: DataChanges,
-    /// Summary of a replayed trace.
-    pub(crate) replayed: ReplaySummary,
-}
+use crate::thread_stats::ThreadStats;
+use crate::worker_shared::WorkerShared;
 
 /// How long a thread sleeps while its part of a trace is being read.
-pub(crate) const READING: Duration = Duration::from_micros(200);
+pub(crate) const READER_WAIT: Duration = Duration::from_micros(200);
 
+/// Runs client thread `thread` from before the phase begins until it has ended.
 pub(crate) fn work<S: Store, A: OperationSource, P: Pacer>(
     shared: &WorkerShared<S>,
     thread: usize,
-    mut source: A,
+    source: A,
     pacer: impl FnOnce() -> P,
-    mut recorder: Recorder,
+    recorder: Recorder,
 ) -> Result<ThreadStats, DriveError> {
-    let WorkerShared { target: store, clock, gate, frontier, .. } = shared;
-    let progress = frontier.progress(thread);
-    let mut session = store.session()?;
-    let mut executor = OpExecutor::new(clock, store.capabilities().stores_values, &source);
-    let needs_frontier = source.reads_inserted();
-    let known = || if needs_frontier { frontier.acknowledged() } else { u64::MAX };
-    let mut stats = ThreadStats::default();
-    let mut in_window = false;
-    let mut done = 0;
-    gate.wait_for_start();
-    let mut pacer = pacer();
-    let mut entered = PaceWait::default();
-    let second = clock.ticks(1e9);
-    // End of the last wait for the trace reader: operations due before it were read late.
-    let mut awaited_until = 0;
-    // When a client without cost or lateness would have had its last answer.
-    let mut ideal_end = 0;
+    let stores_values = shared.target.capabilities().stores_values;
+    let session = shared.target.session()?;
+    let executor = OpExecutor::new(&shared.clock, stores_values, &source);
+    shared.gate.wait_for_start();
+    let mut worker = Worker {
+        shared,
+        progress: shared.frontier.progress(thread),
+        reads_inserted: source.reads_inserted(),
+        second: shared.clock.ticks(1e9),
+        session,
+        executor,
+        source,
+        pacer: pacer(),
+        recorder,
+        stats: ThreadStats::default(),
+        done: 0,
+        in_window: false,
+        waited_before: PaceWait::default(),
+        awaited_until: 0,
+        ideal_end: 0,
+    };
+    while worker.run_block()? {}
+    Ok(worker.finish())
+}
 
-    'blocks: loop {
+/// One client thread of an embedded store.
+struct Worker<'a, S: Store + 'a, A, P> {
+    shared: &'a WorkerShared<S>,
+    progress: &'a ThreadProgress,
+    session: S::Session<'a>,
+    executor: OpExecutor<'a>,
+    source: A,
+    pacer: P,
+    recorder: Recorder,
+    stats: ThreadStats,
+    /// The source reads records that are inserted meanwhile.
+    reads_inserted: bool,
+    /// Ticks of a second.
+    second: u64,
+    /// Operations that have ended in the whole phase.
+    done: u64,
+    in_window: bool,
+    /// What the thread had waited when the window opened.
+    waited_before: PaceWait,
+    /// End of the last wait for the trace reader: operations due before it were read late.
+    awaited_until: u64,
+    /// When a client without cost or lateness would have had its last answer.
+    ideal_end: u64,
+}
+
+impl<S: Store, A: OperationSource, P: Pacer> Worker<'_, S, A, P> {
+    /// Issues the operations of one block; returns whether there may be another one.
+    #[inline(always)]
+    fn run_block(&mut self) -> Result<bool, DriveError> {
+        let WorkerShared { clock, gate, frontier, .. } = self.shared;
         gate.wait_if_gathering();
         let turn = frontier.claim();
-        let length = shared.length_of(turn);
+        let length = self.shared.length_of(turn);
         if length == 0 {
-            progress.retire();
-            break;
+            self.progress.retire();
+            return Ok(false);
         }
-        source.seek(shared.block(turn));
-        progress.advance(source.next_insert());
-        let mut acknowledged = known();
+        self.source.seek(self.shared.block(turn));
+        self.progress.advance(self.source.next_insert());
+        let mut acknowledged = self.acknowledged();
         for _ in 0..length {
-            let Some(sourced) = source.next(acknowledged) else {
-                match source.exhausted() {
-                    Exhausted::Block => break,
-                    Exhausted::NotYet if !gate.closed() => {
-                        stats.replayed.starved += wait_for_reader(clock, progress);
-                        continue 'blocks;
-                    }
-                    Exhausted::NotYet | Exhausted::End => break 'blocks,
-                }
+            let Some(sourced) = self.source.next(acknowledged) else {
+                return Ok(self.wait_for_source());
             };
-            let operation = sourced.operation;
-            stats.drawn += 1;
-            executor.prepare(&source, &sourced);
+            self.stats.drawn += 1;
+            self.executor.prepare(&self.source, &sourced);
             if A::TRACED {
-                let due = shared.begun().saturating_add(sourced.at);
-                progress.wait_until(due);
-                awaited_until = if sourced.awaited { clock.now() } else { awaited_until };
-                stats.replayed.read_late += u64::from(P::OPEN && due < awaited_until);
+                self.note_reader_lateness(&sourced);
             }
             // Some of the block's inserts are not done: the floor stays.
-            let Some(due) = pacer.wait(sourced.at, clock, gate) else {
-                stats.drawn -= u64::from(A::TRACED);
-                break 'blocks;
+            let Some(due) = self.pacer.wait(sourced.at, clock, gate) else {
+                self.stats.drawn -= u64::from(A::TRACED);
+                return Ok(false);
             };
-            if !in_window && gate.opened() {
-                in_window = true;
-                recorder.open_window(gate.opened_at());
-                entered = pacer.waited();
-                stats = stats.entering(clock.now());
+            if !self.in_window && gate.opened() {
+                self.recorder.open_window(gate.opened_at());
+                self.enter_window();
             }
-            let begin = clock.now();
-            let answer =
-                executor.execute(&mut session, &source, operation, &mut stats.answer_counts);
-            let end = match answer {
-                Ok(answered) => {
-                    if operation.op.writes() {
-                        stats.bytes_written += executor.written();
-                    }
-                    answered
-                }
-                Err(error) => {
-                    stats.changes.refused += u64::from(operation.op.writes());
-                    stats.answer_counts.store_failed(operation.op, error)?;
-                    clock.now()
-                }
-            };
-            recorder.record(P::OPEN, clock, operation.op, due, begin, end);
-            match operation.op {
-                Op::Insert => {
-                    progress.advance(operation.record + 1);
-                    stats.changes.inserted += 1;
-                    acknowledged = known();
-                }
-                Op::Delete => stats.changes.deleted += 1,
-                _ => {}
+            self.issue(&sourced.operation, due)?;
+            if sourced.operation.op == Op::Insert {
+                self.progress.advance(sourced.operation.record + 1);
+                acknowledged = self.acknowledged();
             }
-            done += 1;
-            progress.count(done);
-            stats.operations += 1;
-            stats.counts[operation.op] += 1;
-            stats.in_store += end - begin;
-            stats.ended = end;
-            if P::OPEN {
-                stats.waited = pacer.waited();
-                ideal_end = due.max(ideal_end) + (end - begin);
-                stats.late += end.saturating_sub(ideal_end);
-                stats.answered_in_time += u64::from(end <= gate.closes_at());
-                if A::TRACED && in_window && due >= gate.opened_at() {
-                    let (after, took) = (due - gate.opened_at(), end.saturating_sub(due));
-                    stats.replayed.count(after, second, took <= second);
-                }
+            if self.executor.missed() && self.source.refills(&sourced) && !gate.closed() {
+                self.refill(&sourced)?;
             }
-            if executor.missed() && source.refills(&sourced) && !gate.closed() {
-                refill(&mut executor, &mut session, &source, &sourced, &mut stats)?;
+        }
+        Ok(true)
+    }
+
+    /// All records below this number may be read.
+    #[inline(always)]
+    fn acknowledged(&self) -> u64 {
+        if self.reads_inserted { self.shared.frontier.acknowledged() } else { u64::MAX }
+    }
+
+    /// The source has no operation now: returns whether it may have another one, after a sleep if
+    /// its trace is still being read.
+    #[cold]
+    fn wait_for_source(&mut self) -> bool {
+        match self.source.exhausted() {
+            Exhausted::Block => true,
+            Exhausted::NotYet if !self.shared.gate.closed() => {
+                let clock = &self.shared.clock;
+                let begin = clock.now();
+                // A slow reader, such as standard input, is not the store's fault.
+                self.progress.wait_until(begin + self.second);
+                std::thread::sleep(READER_WAIT);
+                self.stats.replayed.starved += clock.now() - begin;
+                true
+            }
+            Exhausted::NotYet | Exhausted::End => false,
+        }
+    }
+
+    /// Until a traced operation is due, idling is no stall; one that the reader had not read by
+    /// then is late.
+    #[inline(always)]
+    fn note_reader_lateness(&mut self, sourced: &SourcedOperation) {
+        let due = self.shared.begun().saturating_add(sourced.at);
+        self.progress.wait_until(due);
+        if sourced.awaited {
+            self.awaited_until = self.shared.clock.now();
+        }
+        self.stats.replayed.read_late += u64::from(P::OPEN && due < self.awaited_until);
+    }
+
+    /// What was counted and waited before the window does not count.
+    fn enter_window(&mut self) {
+        self.in_window = true;
+        self.waited_before = self.pacer.waited();
+        self.stats.enter_window(self.shared.clock.now());
+    }
+
+    /// Executes the prepared operation, records its latency and counts it.
+    #[inline(always)]
+    fn issue(&mut self, operation: &Operation, due: u64) -> Result<(), DriveError> {
+        let clock = &self.shared.clock;
+        let begin = clock.now();
+        let answered = self.executor.execute(
+            &mut self.session,
+            &self.source,
+            *operation,
+            &mut self.stats.answer_counts,
+        );
+        let end = match answered {
+            Ok(end) => {
+                if operation.op.writes() {
+                    self.stats.bytes_written += self.executor.written();
+                }
+                end
+            }
+            Err(error) => {
+                self.stats.changes.refused += u64::from(operation.op.writes());
+                self.stats.answer_counts.store_failed(operation.op, error)?;
+                clock.now()
+            }
+        };
+        self.recorder.record(P::OPEN, clock, operation.op, due, begin, end);
+        match operation.op {
+            Op::Insert => self.stats.changes.inserted += 1,
+            Op::Delete => self.stats.changes.deleted += 1,
+            _ => {}
+        }
+        self.done += 1;
+        self.progress.count(self.done);
+        self.stats.operations += 1;
+        self.stats.counts[operation.op] += 1;
+        self.stats.in_store += end - begin;
+        self.stats.ended = end;
+        if P::OPEN {
+            self.count_lateness(due, begin, end);
+        }
+        Ok(())
+    }
+
+    /// Counts by how much an operation of an open loop was late.
+    #[inline(always)]
+    fn count_lateness(&mut self, due: u64, begin: u64, end: u64) {
+        let gate = &self.shared.gate;
+        self.stats.waited = self.pacer.waited();
+        self.ideal_end = due.max(self.ideal_end) + (end - begin);
+        self.stats.late += end.saturating_sub(self.ideal_end);
+        self.stats.answered_in_time += u64::from(end <= gate.closes_at());
+        if A::TRACED && self.in_window && due >= gate.opened_at() {
+            let (after, took) = (due - gate.opened_at(), end.saturating_sub(due));
+            self.stats.replayed.count(after, self.second, took <= self.second);
+        }
+    }
+
+    /// Cache-aside: sets a missed key, as the application would. Counted apart from the workload's
+    /// operations.
+    #[cold]
+    fn refill(&mut self, sourced: &SourcedOperation) -> Result<(), DriveError> {
+        match self.executor.refill(&mut self.session, &self.source, sourced) {
+            Ok(()) => {
+                self.stats.refills += 1;
+                self.stats.bytes_written += self.executor.written();
+                Ok(())
+            }
+            Err(error) => {
+                self.stats.changes.refused += 1;
+                self.stats.answer_counts.store_failed(Op::Update, error)
             }
         }
     }
-    recorder.finish();
-    if !in_window {
-        stats = stats.entering(clock.now());
-        entered = pacer.waited();
+
+    /// The thread's statistics, when it issues no more operations.
+    fn finish(mut self) -> ThreadStats {
+        if !self.in_window {
+            self.enter_window();
+        }
+        if P::OPEN && !self.shared.counted {
+            self.count_unsent();
+        } else if !P::OPEN {
+            self.stats.waited = self.pacer.waited();
+        }
+        if A::TRACED {
+            self.progress.wait_until(u64::MAX);
+        }
+        self.stats.waited = self.stats.waited - self.waited_before;
+        self.stats.waited.idle += self.stats.replayed.starved;
+        self.source.account(&mut self.stats);
+        self.recorder.finish();
+        self.stats
     }
-    if P::OPEN && !shared.counted {
-        let end = gate.closes_at();
-        stats.never_sent = pacer.count_skipped(end);
+
+    /// Counts the operations that were due in the window and are not issued any more.
+    fn count_unsent(&mut self) {
+        let end = self.shared.gate.closes_at();
+        self.stats.never_sent = self.pacer.count_skipped(end);
         if end != u64::MAX {
-            stats.never_sent += source.due_before(end.saturating_sub(shared.begun()));
+            self.stats.never_sent +=
+                self.source.due_before(end.saturating_sub(self.shared.begun()));
         }
-    } else if !P::OPEN {
-        stats.waited = pacer.waited();
-    }
-    if A::TRACED {
-        progress.wait_until(u64::MAX);
-    }
-    stats.waited = stats.waited - entered;
-    stats.waited.idle += stats.replayed.starved;
-    source.account(&mut stats);
-    Ok(stats)
-}
-
-/// Sleeps while a trace is read; returns the ticks slept.
-#[cold]
-fn wait_for_reader(clock: &Ticks, progress: &ThreadProgress) -> u64 {
-    let begin = clock.now();
-    // A slow reader, such as standard input, is not the store's fault.
-    progress.wait_until(begin + clock.ticks(1e9));
-    std::thread::sleep(READING);
-    clock.now() - begin
-}
-
-/// Cache-aside: sets a missed key, as the application would. Counted apart from the workload's
-/// operations.
-#[cold]
-fn refill<S: Session, A: OperationSource>(
-    executor: &mut OpExecutor<'_>,
-    session: &mut S,
-    source: &A,
-    sourced: &SourcedOperation,
-    stats: &mut ThreadStats,
-) -> Result<(), DriveError> {
-    match executor.refill(session, source, sourced) {
-        Ok(()) => {
-            stats.refills += 1;
-            stats.bytes_written += executor.written();
-            Ok(())
-        }
-        Err(error) => {
-            stats.changes.refused += 1;
-            stats.answer_counts.store_failed(Op::Update, error)
-        }
-    }
-}
-
-impl ThreadStats {
-    /// The window begins: earlier statistics are dropped, except changes to the data and failures.
-    pub(crate) fn entering(self, now: u64) -> ThreadStats {
-        ThreadStats {
-            began: now,
-            ended: now,
-            drawn: self.drawn,
-            changes: self.changes,
-            answer_counts: self.answer_counts.failures_only(),
-            gave_up: self.gave_up,
-            ..ThreadStats::default()
-        }
-    }
-}
-
-impl<T> WorkerShared<T> {
-    /// This thread's part of the trace.
-    pub(crate) fn feed(&self, thread: usize) -> Result<TraceFeed, DriveError> {
-        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        let feed = feeds.get_mut(thread).and_then(Option::take);
-        feed.ok_or_else(|| DriveError::Internal(format!("thread {thread} has no trace")))
-    }
-
-    /// Tick at which the phase began.
-    pub(crate) fn begun(&self) -> u64 {
-        self.begun_at.load(Ordering::Acquire)
-    }
-
-    /// The block of the stream at this client's `turn`.
-    pub(crate) fn block(&self, turn: u64) -> u64 {
-        self.share.map_or(turn, |share| share.block(turn))
-    }
-
-    /// Number of operations to issue of a block: all of it, except for the last block of a counted
-    /// window. Such a window opens only while all threads wait between two blocks, so its first
-    /// block is whole and its end is known by then.
-    pub(crate) fn length_of(&self, turn: u64) -> u64 {
-        if self.gate.stopped() {
-            return 0;
-        }
-        if !(self.counted && self.gate.opened()) {
-            return workload::BLOCK;
-        }
-        let end = self.end_operation.load(Ordering::Acquire);
-        end.saturating_sub(turn * workload::BLOCK).min(workload::BLOCK)
     }
 }

@@ -21,10 +21,11 @@ use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
 use crate::outcome::DriveError;
 use crate::plan::{LoadPlan, PhaseKind};
 use crate::recorder::Recorder;
-use crate::replay::ReplaySource;
+use crate::replay_source::ReplaySource;
 use crate::source::{LoadSource, MixSource};
 use crate::target::{ClientThread, Target};
-use crate::worker::{ThreadStats, WorkerShared};
+use crate::thread_stats::ThreadStats;
+use crate::worker_shared::WorkerShared;
 
 /// Maximum length of an answer, as Redis's `proto-max-bulk-len`.
 const LARGEST_ANSWER: usize = 512 << 20;

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use model::Pacing;
+
 use crate::clock::Ticks;
 use crate::frontier::PhaseGate;
 use crate::pace::{OpenLoop, still_due};
 use crate::plan::{LoadPlan, PhaseKind};
-use model::Pacing;
 
 /// What a thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,7 +24,8 @@ use crate::pace::PaceWait;
 use crate::plan::LoadPlan;
 use crate::recorder::Recorder;
 use crate::source::{OperationSource, SourcedOperation};
-use crate::worker::{ThreadStats, WorkerShared};
+use crate::thread_stats::ThreadStats;
+use crate::worker_shared::WorkerShared;
 
 /// The longest sleep: how often the stage of the phase and request timeouts are checked.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
@@ -188,7 +189,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         self.abandon_unfinished();
         if !self.in_window {
             entered = self.waited;
-            self.stats = std::mem::take(&mut self.stats).entering(self.clock.now());
+            self.stats.enter_window(self.clock.now());
         }
         if schedule.is_open() && !self.shared.counted && gate.closes_at() != u64::MAX {
             let end = gate.closes_at();
@@ -213,7 +214,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         let gate = &self.shared.gate;
         self.in_window = true;
         self.recorder.open_window(gate.opened_at());
-        self.stats = std::mem::take(&mut self.stats).entering(gate.opened_at());
+        self.stats.enter_window(gate.opened_at());
         if schedule.enter_window(gate.opened_at()) {
             for server in 0..self.servers.len() {
                 while let Some(request) = self.servers[server].queue.pop_front() {

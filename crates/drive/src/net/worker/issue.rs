@@ -7,7 +7,7 @@ use super::super::schedule::{NextAction, RequestSchedule};
 use super::NetworkWorker;
 use crate::pace::SPIN;
 use crate::source::{Exhausted, OperationSource, SourcedOperation};
-use crate::worker::READING;
+use crate::worker::READER_WAIT;
 
 impl<A: OperationSource> NetworkWorker<'_, A> {
     /// Begins every operation that is due.
@@ -53,7 +53,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                 self.progress.wait_until(now + self.clock.ticks(1e9));
                 match self.shared.gate.closed() {
                     true => NextAction::Done,
-                    false => NextAction::WaitUntil(now + self.clock.ticks_of(SPIN + READING)),
+                    false => NextAction::WaitUntil(now + self.clock.ticks_of(SPIN + READER_WAIT)),
                 }
             }
             _ if self.block_left.is_some() => NextAction::WaitForAnswer,

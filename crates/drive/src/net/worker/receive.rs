@@ -12,6 +12,17 @@ use crate::answer_counts::shown;
 use crate::outcome::FailureKind;
 use crate::source::{OperationSource, SourcedOperation};
 
+/// When an answer came.
+#[derive(Clone, Copy)]
+struct AnsweredAt {
+    now: u64,
+    /// Nanoseconds since it reached the kernel, where that is known.
+    woken_after: Option<u64>,
+}
+
+/// Why a connection is given up.
+type ConnectionFault = (FailureKind, String);
+
 impl<A: OperationSource> NetworkWorker<'_, A> {
     /// Reads all complete answers of one connection.
     pub(super) fn read_answers(&mut self, number: usize, schedule: &mut RequestSchedule) {
@@ -21,161 +32,210 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             return self.reactor.consume(number, rest);
         }
         let now = self.clock.now();
-        let arrived = self
-            .reactor
-            .arrived(number)
-            .map(|kernel| self.kernel_clock.nanos_since(kernel, now, self.clock));
-        let mut used = 0;
-        let mut answers = 0;
-        loop {
-            let bytes = &self.reactor.incoming(number)[used..];
-            let connection = &mut self.connections[number];
-            if bytes.is_empty() || bytes.len() < connection.needs {
-                break;
-            }
-            // A request that has not been sent cannot have been answered.
-            if connection.in_flight.len() <= connection.unsent {
-                let words = format!("the server sent unrequested bytes: {}", shown_bytes(bytes));
-                return self.fail_connection(number, FailureKind::Garbage, &words, schedule);
-            }
-            let Some(request) = connection.in_flight.front() else { break };
-            let (source, answer_counts) = (&self.source, &mut self.stats.answer_counts);
-            let keys = &request.keys;
-            let counts = self.pool.operation(request.operation).counts;
-            let parsed =
-                self.protocol.read(request.kind, keys, request.tag, bytes, |key, value| {
-                    if counts {
-                        answer_counts.check(source, keys.get(key), value);
-                    } else {
-                        answer_counts.verify(source, keys.get(key), value);
-                    }
-                });
-            match parsed {
-                Ok(ParsedResponse::Incomplete { needs }) => {
-                    connection.needs = needs;
-                    break;
-                }
-                Ok(ParsedResponse::Whole { used: bytes, answer }) => {
+        let arrived = self.reactor.arrived(number);
+        let woken_after =
+            arrived.map(|kernel| self.kernel_clock.nanos_since(kernel, now, self.clock));
+        let (mut used, mut answers) = (0, 0);
+        let fault = loop {
+            match self.read_answer(number, used) {
+                Ok(Some((bytes, answer))) => {
                     used += bytes;
                     answers += 1;
-                    connection.needs = 0;
-                    connection.has_answered = true;
-                    let server = connection.server;
-                    if let Some(request) = connection.in_flight.pop_front() {
-                        if self.shared.open {
-                            let served = now.saturating_sub(request.since);
-                            let woken = arrived.map_or(0, |nanos| self.clock.ticks(nanos as f64));
-                            let ideal = request.ideal + served.saturating_sub(woken);
-                            connection.free_slot(ideal);
-                            let pending = self.pool.operation(request.operation);
-                            pending.ideal = pending.ideal.max(ideal);
-                        }
-                        self.answered(request, answer, server, now, arrived, schedule);
-                    }
+                    self.take_answer(number, answer, AnsweredAt { now, woken_after }, schedule);
                 }
-                Err(error) => {
-                    let kind = match error {
-                        WireError::OtherKey { .. } => FailureKind::OtherKey,
-                        _ => FailureKind::Garbage,
-                    };
-                    self.reactor.consume(number, used);
-                    return self.fail_connection(number, kind, &error.to_string(), schedule);
-                }
+                Ok(None) => break self.connection_fault(number, used),
+                Err(fault) => break Some(fault),
             }
-        }
+        };
         self.answers_per_poll += (answers as f32 - self.answers_per_poll) / 16.0;
         self.reactor.consume(number, used);
+        match fault {
+            None => self.refill_connection(number, now),
+            Some((kind, words)) => self.fail_connection(number, kind, &words, schedule),
+        }
+    }
+
+    /// Reads and checks the answer behind the `used` bytes of a connection; returns its length too.
+    /// None if it is not whole.
+    #[inline(always)]
+    fn read_answer(
+        &mut self,
+        number: usize,
+        used: usize,
+    ) -> Result<Option<(usize, Response)>, ConnectionFault> {
+        let bytes = &self.reactor.incoming(number)[used..];
+        let connection = &mut self.connections[number];
+        if bytes.is_empty() || bytes.len() < connection.needs {
+            return Ok(None);
+        }
+        // A request that has not been sent cannot have been answered.
+        if connection.in_flight.len() <= connection.unsent {
+            let words = format!("the server sent unrequested bytes: {}", shown_bytes(bytes));
+            return Err((FailureKind::Garbage, words));
+        }
+        let Some(request) = connection.in_flight.front() else { return Ok(None) };
+        let (source, answer_counts) = (&self.source, &mut self.stats.answer_counts);
+        let keys = &request.keys;
+        let counts = self.pool.operation(request.operation).counts;
+        let parsed = self.protocol.read(request.kind, keys, request.tag, bytes, |key, value| {
+            let key = keys.get(key);
+            let verified = source.verify(key, value);
+            match counts {
+                true => answer_counts.count_value(key, value, verified),
+                false => answer_counts.check(key, verified),
+            }
+        });
+        match parsed {
+            Ok(ParsedResponse::Whole { used, answer }) => {
+                connection.needs = 0;
+                Ok(Some((used, answer)))
+            }
+            Ok(ParsedResponse::Incomplete { needs }) => {
+                connection.needs = needs;
+                Ok(None)
+            }
+            Err(error @ WireError::OtherKey { .. }) => {
+                Err((FailureKind::OtherKey, error.to_string()))
+            }
+            Err(error) => Err((FailureKind::Garbage, error.to_string())),
+        }
+    }
+
+    /// Why no more answers can come from a connection of which `used` bytes were read; None while
+    /// it is open.
+    #[inline(always)]
+    fn connection_fault(&self, number: usize, used: usize) -> Option<ConnectionFault> {
         let words = match self.reactor.state(number) {
-            ConnectionState::Open => return self.refill_connection(number, now),
+            ConnectionState::Open => return None,
             ConnectionState::Closed => "the server closed the connection".to_owned(),
             ConnectionState::Failed(failure @ Broken::AnswerTooLarge { .. }) => {
-                return self.fail_connection(
-                    number,
-                    FailureKind::Garbage,
-                    &failure.to_string(),
-                    schedule,
-                );
+                return Some((FailureKind::Garbage, failure.to_string()));
             }
             ConnectionState::Failed(failure) => failure.to_string(),
         };
-        let words = match self.reactor.incoming(number).len() {
+        let words = match self.reactor.incoming(number).len() - used {
             0 => words,
             bytes => format!("{words} after {bytes} bytes of an answer"),
         };
-        self.fail_connection(number, FailureKind::Closed, &words, schedule);
+        Some((FailureKind::Closed, words))
+    }
+
+    /// Takes the answer of a connection's oldest request.
+    #[inline(always)]
+    fn take_answer(
+        &mut self,
+        number: usize,
+        answer: Response,
+        at: AnsweredAt,
+        schedule: &mut RequestSchedule,
+    ) {
+        let connection = &mut self.connections[number];
+        connection.has_answered = true;
+        let server = connection.server;
+        let Some(request) = connection.in_flight.pop_front() else { return };
+        if self.shared.open {
+            let served = at.now.saturating_sub(request.since);
+            let woken = at.woken_after.map_or(0, |nanos| self.clock.ticks(nanos as f64));
+            let ideal = request.ideal + served.saturating_sub(woken);
+            connection.free_slot(ideal);
+            let pending = self.pool.operation(request.operation);
+            pending.ideal = pending.ideal.max(ideal);
+        }
+        self.answered(request, answer, server, at, schedule);
     }
 
     /// One request is answered.
-    pub(super) fn answered(
+    fn answered(
         &mut self,
         request: PendingRequest,
         answer: Response,
         server: usize,
-        now: u64,
-        arrived: Option<u64>,
+        at: AnsweredAt,
         schedule: &mut RequestSchedule,
     ) {
-        let number = request.operation;
-        let pending = self.pool.operation(number);
+        let pending = self.pool.operation(request.operation);
         pending.unanswered -= 1;
-        let (sourced, counts) = (pending.sourced, pending.counts);
-        let operation = sourced.operation;
-        let mut refused = None;
+        let is_last = pending.unanswered == 0;
         let mut missed = 0;
         match answer {
-            Response::Found(found) => missed = request.keys.len() - found,
-            Response::Stored | Response::Deleted(_) => {}
-            Response::Refused { why, words } => refused = Some((why, words)),
-        }
-        if let Some((why, words)) = refused {
-            pending.failed = true;
-            let kind = match why {
-                Refusal::OutOfMemory => FailureKind::OutOfMemory,
-                _ => FailureKind::Store,
-            };
-            self.stats.changes.refused += u64::from(request.kind != Kind::Get);
-            let address = self.network.address(server);
-            self.stats.answer_counts.fail(kind, || format!("{}: {address}: {words}", operation.op));
-            self.count_failure();
-        } else {
-            self.stats.answer_counts.answered();
-            if request.kind == Kind::Get {
-                if counts {
-                    self.stats.answer_counts.hits += (request.keys.len() - missed) as u64;
-                }
-                if missed > 0 {
-                    self.missed(&request, missed, operation, counts);
-                } else if Workload::is_absent(operation.record) && operation.keys <= 1 {
-                    self.stats.answer_counts.count_unexpected(request.keys.get(0));
-                }
+            Response::Found(found) => {
+                missed = request.keys.len() - found;
+                self.accepted(&request, missed);
             }
+            Response::Stored | Response::Deleted(_) => self.accepted(&request, missed),
+            Response::Refused { why, words } => self.refused(&request, server, why, &words),
         }
-        let pending = self.pool.operation(number);
-        if pending.unanswered == 0 {
-            if pending.next_step == NextStep::Write && !pending.failed {
-                pending.next_step = NextStep::End;
-                let mut second = self.pool.request(number, Kind::Set, now);
-                second.keys.push(request.keys.get(0));
-                let server = self.network.server_of(request.keys.get(0));
-                self.dispatch(second, server);
-            } else {
-                let pending = *pending;
-                self.end(&pending, now, arrived);
-                self.pool.end(number);
-                if !pending.refill {
-                    schedule.answered(now);
-                }
-                if missed > 0 && self.refills(&pending) {
-                    self.refill(sourced, &request, now);
-                }
-            }
+        if is_last {
+            self.continue_operation(&request, missed, at, schedule);
         }
         self.pool.recycle(request);
     }
 
+    /// Counts a request that the server refused.
+    #[cold]
+    fn refused(&mut self, request: &PendingRequest, server: usize, why: Refusal, words: &str) {
+        let pending = self.pool.operation(request.operation);
+        pending.failed = true;
+        let op = pending.sourced.operation.op;
+        let kind = match why {
+            Refusal::OutOfMemory => FailureKind::OutOfMemory,
+            _ => FailureKind::Store,
+        };
+        self.stats.changes.refused += u64::from(request.kind != Kind::Get);
+        let address = self.network.address(server);
+        self.stats.answer_counts.fail(kind, || format!("{op}: {address}: {words}"));
+        self.count_failure();
+    }
+
+    /// Counts a request that the server served, and the keys that it missed.
+    fn accepted(&mut self, request: &PendingRequest, missed: usize) {
+        self.stats.answer_counts.answered();
+        if request.kind != Kind::Get {
+            return;
+        }
+        let pending = self.pool.operation(request.operation);
+        let (operation, counts) = (pending.sourced.operation, pending.counts);
+        if counts {
+            self.stats.answer_counts.hits += (request.keys.len() - missed) as u64;
+        }
+        if missed > 0 {
+            self.missed(request, missed, operation, counts);
+        } else if Workload::is_absent(operation.record) && operation.keys <= 1 {
+            self.stats.answer_counts.count_unexpected(request.keys.get(0));
+        }
+    }
+
+    /// All requests of an operation are answered: issues its second half, or ends it.
+    fn continue_operation(
+        &mut self,
+        request: &PendingRequest,
+        missed: usize,
+        at: AnsweredAt,
+        schedule: &mut RequestSchedule,
+    ) {
+        let number = request.operation;
+        let pending = self.pool.operation(number);
+        if pending.next_step == NextStep::Write && !pending.failed {
+            pending.next_step = NextStep::End;
+            let mut second = self.pool.request(number, Kind::Set, at.now);
+            second.keys.push(request.keys.get(0));
+            let server = self.network.server_of(request.keys.get(0));
+            return self.dispatch(second, server);
+        }
+        let pending = *pending;
+        self.end(&pending, at.now, at.woken_after);
+        self.pool.end(number);
+        if !pending.refill {
+            schedule.answered(at.now);
+        }
+        if missed > 0 && self.refills(&pending) {
+            self.refill(pending.sourced, request, at.now);
+        }
+    }
+
     /// Whether a missed read is followed by a set: reads of one key that belongs to the dataset.
     #[cold]
-    pub(super) fn refills(&self, pending: &PendingOperation) -> bool {
+    fn refills(&self, pending: &PendingOperation) -> bool {
         let sourced = &pending.sourced;
         sourced.operation.op == Op::Read
             && !pending.refill
@@ -185,7 +245,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     }
 
     #[cold]
-    pub(super) fn missed(
+    fn missed(
         &mut self,
         request: &PendingRequest,
         missed: usize,
@@ -211,7 +271,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
 
     /// Cache-aside: sets a missed key, as the application would. Counted apart from the workload's
     /// operations.
-    pub(super) fn refill(&mut self, sourced: SourcedOperation, missed: &PendingRequest, now: u64) {
+    fn refill(&mut self, sourced: SourcedOperation, missed: &PendingRequest, now: u64) {
         let number = self.pool.begin(PendingOperation {
             refill: true,
             ..PendingOperation::new(sourced, now, self.in_window)
@@ -223,7 +283,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     }
 
     /// An operation has its last answer, or has failed.
-    pub(super) fn end(&mut self, pending: &PendingOperation, now: u64, arrived: Option<u64>) {
+    pub(super) fn end(&mut self, pending: &PendingOperation, now: u64, woken_after: Option<u64>) {
         let PendingOperation {
             sourced: SourcedOperation { operation, .. }, due, sent, failed, ..
         } = *pending;
@@ -246,7 +306,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
         let stats = &mut self.stats;
         self.recorder.record(self.shared.open, self.clock, operation.op, due, sent, now);
-        if let Some(woken_after) = arrived {
+        if let Some(woken_after) = woken_after {
             let whole = self.clock.nanos(sent, now);
             let woken_after = woken_after.min(whole);
             self.recorder.record_arrival(operation.op, whole - woken_after);
