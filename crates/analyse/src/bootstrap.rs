@@ -1,5 +1,5 @@
-use crate::describe::{Moments, moments};
 use crate::interval::{Interval, IntervalMethod, TAIL};
+use crate::moments::{Moments, moments};
 use model::random::{Draws, below};
 
 /// Enough that the ends move by about 1 % of the width from seed to seed.

@@ -2,6 +2,7 @@ use thiserror::Error;
 
 use crate::bootstrap::bootstrap_t_of_mean;
 use crate::interval::{Interval, IntervalMethod, LEVEL, NoInterval, TAIL};
+use crate::moments::{Moments, moments};
 use crate::quantile::{binomial, student};
 
 /// From this many values on, the interval of the mean is bootstrapped. Below it the bootstrap
@@ -90,19 +91,6 @@ fn describe_with(
         mean_interval: mean_interval(values, mean, sd),
         median_interval: median_interval(&sorted),
     })
-}
-
-pub(crate) struct Moments {
-    pub(crate) mean: f64,
-    pub(crate) sd: Option<f64>,
-}
-
-/// Mean and sample standard deviation; the second pass keeps what a sum of squares would lose.
-pub(crate) fn moments(values: &[f64]) -> Moments {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
-    Moments { mean, sd: (values.len() > 1).then(|| (squares / (n - 1.0)).sqrt()) }
 }
 
 pub(crate) fn median(values: &[f64]) -> f64 {

@@ -16,6 +16,7 @@ mod holm;
 mod interval;
 pub mod mbwu;
 mod metric;
+mod moments;
 mod outliers;
 mod pareto;
 mod per_operation;

@@ -1,5 +1,5 @@
-use crate::describe::moments;
 use crate::interval::NoInterval;
+use crate::moments::moments;
 
 /// The fewest intervals for an estimate of autocorrelation.
 pub(crate) const MIN_INTERVALS: usize = 10;

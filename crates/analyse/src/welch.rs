@@ -1,5 +1,5 @@
-use crate::describe::moments;
 use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
+use crate::moments::moments;
 use crate::quantile::student;
 use crate::series::WithinRun;
 

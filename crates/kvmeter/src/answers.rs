@@ -127,7 +127,7 @@ fn provenance(power: &MetricInfo) -> Value {
     match power.provenance {
         Some((scope, origin)) => json!({
             "scope": scope.to_string(),
-            "origin": format!("{origin:?}").to_lowercase(),
+            "origin": origin.to_string(),
         }),
         None => Value::Null,
     }

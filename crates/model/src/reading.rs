@@ -123,6 +123,17 @@ pub enum Origin {
     Published,
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Origin::Measured => "measured",
+            Origin::Modelled => "modelled",
+            Origin::Simulated => "simulated",
+            Origin::Published => "published",
+        })
+    }
+}
+
 /// The value, or why there is none and what to do about it. Never zero for "unknown".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

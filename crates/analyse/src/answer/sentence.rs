@@ -283,7 +283,7 @@ fn between(interval: &Result<Interval, NoInterval>) -> String {
 fn kind(metric: &MetricInfo) -> String {
     match metric.provenance {
         Some((_, origin)) if origin != model::Origin::Measured => {
-            format!(" ({origin:?})").to_lowercase()
+            format!(" ({origin})")
         }
         _ => String::new(),
     }

@@ -4,7 +4,7 @@ use model::Run;
 use model::design::CheckSpec;
 
 use super::CheckExpression;
-use super::parse::CheckError;
+use super::error::CheckError;
 
 /// The result of a check in one run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Tokens of a relation, each with its position.
 
-use super::parse::CheckError;
+use super::error::CheckError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {

@@ -1,13 +1,14 @@
 //! Relations that must hold in every run of a study, as text: `latency_us.server.p99 <=
 //! latency_us.service.p99`. `docs/studies.md` has the language.
 
+mod error;
 mod evaluate;
 mod judge;
 mod lexer;
 mod parse;
 
+pub use error::CheckError;
 pub use judge::{CheckResult, CheckedRun, judge};
-pub use parse::CheckError;
 
 /// A relation between figures and settings of one run.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,9 @@ use model::{LoopKind, Op, Reading, ReadingValue, Run};
 use super::ExcludedMetric;
 use super::figure::{enough_samples, resolution, value, within_run};
 use super::metric::{BetterDirection, ComparedMetric, HIT_RATIO, Statistic, direction_of};
-use crate::describe::{median, moments};
+use crate::describe::median;
 use crate::interval::{Interval, IntervalMethod, NoInterval};
+use crate::moments::moments;
 use crate::welch::{LogSample, ratio_interval};
 
 /// One figure of one cell on both sides.
@@ -228,7 +229,7 @@ fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> 
         let first = *first.get_or_insert(reading);
         // The origin is checked first: a modelled value is never compared with a measured one.
         let conflict = if reading.origin != first.origin {
-            Some(("origin", format!("{:?} and {:?}", first.origin, reading.origin).to_lowercase()))
+            Some(("origin", format!("{} and {}", first.origin, reading.origin)))
         } else if reading.scope != first.scope {
             Some(("scope", format!("{} and {}", first.scope, reading.scope)))
         } else if reading.unit != first.unit {

@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{LoopKind, Phase, Run, RunSettings};
 
 use super::error::{CompareError, ComparisonSide};
-use super::titles::titles;
+use super::titles::{ABSENT, titles};
 
 /// Settings that differ between repeats.
 const REPEAT_KEYS: [&str; 2] = ["repeat", "seed"];
-/// The value of a setting that a run lacks.
-pub(super) const ABSENT: &str = "(not set)";
 
 /// A setting in which the selections differ as a whole.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::RunSettings;
 
-use super::pairing::ABSENT;
-
+/// The value of a setting that a run lacks.
+pub(super) const ABSENT: &str = "(not set)";
 /// Settings that come first; others follow by name.
 const LEADING: [&str; 9] = [
     "workload",

@@ -6,6 +6,7 @@
 
 mod answer;
 mod break_even;
+mod candidate;
 mod error;
 mod fleet;
 mod platform;
@@ -15,12 +16,12 @@ mod verdict;
 mod work_unit;
 
 pub use answer::{
-    BreakEven, CandidateCosts, CandidatePair, CostAnswer, CostAt, CostTerms, PricedPair,
-    ServerCandidate, WorkloadCosts, answer,
+    BreakEven, CandidateCosts, CandidatePair, CostAnswer, CostAt, PricedPair, WorkloadCosts, answer,
 };
 pub use break_even::{
     CostLine, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
 };
+pub use candidate::{CostTerms, ServerCandidate};
 pub use error::CostError;
 pub use fleet::{
     Assumptions, HOURS_PER_YEAR, RACK_UNITS_PER_RACK, ServedLoad, ServerFleet, energy_usd_per_h,

@@ -1,6 +1,6 @@
 //! The sensitivity of the ratio of two servers' costs.
 
-use super::answer::{CostTerms, ServerCandidate};
+use super::candidate::{CostTerms, ServerCandidate};
 use super::error::CostError;
 use super::fleet::{Assumptions, ServerFleet};
 use super::sensitivity::{Assumption, SensitivityRange, tornado};

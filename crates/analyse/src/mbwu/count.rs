@@ -1,9 +1,9 @@
 //! How many units a platform generates.
 
-use super::evaluation::{GrowthStep, WorkUnit};
 use super::request::EvaluationRequest;
 use super::resource::Bottleneck;
 use super::round::EvaluationRound;
+use super::unit::{GrowthStep, WorkUnit};
 use crate::interval::Interval;
 
 /// Why no further device was added.

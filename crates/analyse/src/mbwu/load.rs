@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use model::RunSettings;
 
-use super::round::keys;
+use super::keys;
 
 /// The load on one device.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,17 +7,20 @@
 
 mod count;
 mod evaluation;
+pub mod keys;
 mod load;
 mod procedure;
 mod request;
 mod resource;
 mod round;
 mod sentence;
+mod unit;
 
 pub use count::{GrowthEnd, UnitCount};
-pub use evaluation::{GrowthStep, UnitEvaluation, WorkUnit, in_units};
+pub use evaluation::{UnitEvaluation, in_units};
 pub use load::DeviceLoad;
 pub use procedure::{NextRound, next};
 pub use request::{EvaluationError, EvaluationRequest};
 pub use resource::{Bottleneck, LIMITS, Resource, ResourceUse};
-pub use round::{EvaluationRound, RoundPurpose, keys};
+pub use round::{EvaluationRound, RoundPurpose};
+pub use unit::{GrowthStep, WorkUnit};

@@ -1,10 +1,11 @@
 //! Which round is next.
 
-use super::evaluation::{UnitEvaluation, settled, summarise};
+use super::evaluation::UnitEvaluation;
 use super::load::DeviceLoad;
 use super::request::EvaluationRequest;
 use super::resource::Bottleneck;
 use super::round::{EvaluationRound, RoundPurpose};
+use super::unit::{settled, summarise};
 
 /// What to do after the rounds so far.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,8 @@
 use model::RunSettings;
 use thiserror::Error;
 
+use super::keys;
 use super::load::DeviceLoad;
-use super::round::keys;
 
 /// The parameters of an evaluation.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,10 @@
 //! The result in sentences.
 
 use super::count::{GrowthEnd, UnitCount};
-use super::evaluation::{GrowthStep, WorkUnit};
 use super::request::EvaluationRequest;
 use super::resource::{Bottleneck, Resource};
 use super::round::{EvaluationRound, RoundPurpose};
+use super::unit::{GrowthStep, WorkUnit};
 
 pub(super) fn conclusion(
     unit: Option<&WorkUnit>,
