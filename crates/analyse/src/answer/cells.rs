@@ -84,89 +84,150 @@ pub fn gather(
     metrics: &[&str],
     by: &[&str],
 ) -> Result<CellValues, String> {
-    let named: Vec<Metric> = metrics
-        .iter()
-        .map(|name| Metric::parse(name).map_err(|error| error.to_string()))
-        .collect::<Result<_, _>>()?;
     let measures = runs.iter().any(|run| run.run.phase != Phase::Load);
     let loads = !measures || by.contains(&"workload") || by.contains(&"phase");
-    let counted = || {
-        let is_counted_phase = |run: &&&RunWithSettings<'_>| loads || run.run.phase != Phase::Load;
-        runs.iter().filter(|run| run.run.valid()).filter(is_counted_phase)
-    };
-    let names = dimensions(design, by);
-    let factors: Vec<String> = names.iter().map(|name| setting_of(name)).collect();
-    let mut places: HashMap<Vec<Option<&str>>, usize> = HashMap::new();
-    let mut cells: Vec<AnswerCell> = Vec::new();
-    let mut missing: Vec<(String, usize)> = Vec::new();
-    let mut provenances: Vec<BTreeSet<(String, String, String)>> =
-        vec![BTreeSet::new(); metrics.len()];
-    let mut first: Option<&Run> = None;
-    for run in counted() {
-        let values: Result<Vec<f64>, _> = named.iter().map(|name| name.value(run.run)).collect();
+    let mut gatherer = CellGatherer::new(metrics, dimensions(design, by))?;
+    for run in runs {
+        if run.run.valid() && (loads || run.run.phase != Phase::Load) {
+            gatherer.add(run);
+        }
+    }
+    gatherer.finish(design)
+}
+
+/// Sorts runs into their cells.
+struct CellGatherer<'a> {
+    metrics: Vec<GatheredMetric>,
+    /// The names that may distinguish cells, and the settings of factors of these names.
+    names: Vec<String>,
+    factors: Vec<String>,
+    /// The position of the cell with these levels.
+    positions: HashMap<Vec<Option<&'a str>>, usize>,
+    cells: Vec<AnswerCell>,
+    missing: Vec<(String, usize)>,
+    /// The first run that has every metric.
+    first: Option<&'a Run>,
+}
+
+/// A metric, and of what kinds its values are.
+struct GatheredMetric {
+    name: String,
+    metric: Metric,
+    kinds: Vec<(Scope, Origin, String)>,
+}
+
+impl<'a> CellGatherer<'a> {
+    fn new(metrics: &[&str], names: Vec<String>) -> Result<CellGatherer<'a>, String> {
+        let gathered = |name: &&str| {
+            let metric = Metric::parse(name).map_err(|error| error.to_string())?;
+            Ok::<_, String>(GatheredMetric { name: (*name).to_owned(), metric, kinds: Vec::new() })
+        };
+        Ok(CellGatherer {
+            metrics: metrics.iter().map(gathered).collect::<Result<_, _>>()?,
+            factors: names.iter().map(|name| setting_of(name)).collect(),
+            names,
+            positions: HashMap::new(),
+            cells: Vec::new(),
+            missing: Vec::new(),
+            first: None,
+        })
+    }
+
+    /// Adds a run to its cell, or the reason why it has no value.
+    fn add(&mut self, run: &'a RunWithSettings<'_>) {
+        let values: Result<Vec<f64>, _> =
+            self.metrics.iter().map(|of| of.metric.value(run.run)).collect();
         match values {
-            Ok(values) => {
-                let levels: Vec<Option<&str>> =
-                    names.iter().zip(&factors).map(|(name, own)| run.level_of(own, name)).collect();
-                let next = cells.len();
-                let place = *places.entry(levels).or_insert_with_key(|levels| {
-                    let at = names.iter().zip(levels);
-                    let at =
-                        at.filter_map(|(name, level)| Some((name.clone(), (*level)?.to_owned())));
-                    let runs = vec![CellRuns::default(); metrics.len()];
-                    let (values, work) = (Vec::new(), Vec::new());
-                    cells.push(AnswerCell { at: at.collect(), values, runs, work });
-                    next
-                });
-                let cell = &mut cells[place];
-                for ((runs, value), name) in cell.runs.iter_mut().zip(&values).zip(&named) {
-                    runs.push(*value, name, run.run);
-                }
-                cell.values.push(values);
-                cell.work.push(RunWork::of(run.run));
-                first = first.or(Some(run.run));
-                for (name, kinds_of) in named.iter().zip(&mut provenances) {
-                    kinds_of.extend(provenance(name, run.run).map(|(scope, origin)| {
-                        let unit = name.unit(Some(run.run)).unwrap_or_default();
-                        (scope.to_string(), format!("{origin:?}").to_lowercase(), unit.to_owned())
-                    }));
-                }
-            }
+            Ok(values) => self.add_values(run, values),
             Err(why) => {
                 let why = why.to_string();
-                match missing.iter_mut().find(|(known, _)| *known == why) {
+                match self.missing.iter_mut().find(|(known, _)| *known == why) {
                     Some((_, count)) => *count += 1,
-                    None => missing.push((why, 1)),
+                    None => self.missing.push((why, 1)),
                 }
             }
         }
     }
-    let Some(first) = first else {
-        return Err(match missing.first() {
-            Some((why, count)) => format!("unavailable in all {count} runs: {why}"),
-            None => "no valid run counts here".to_owned(),
+
+    fn add_values(&mut self, run: &'a RunWithSettings<'_>, values: Vec<f64>) {
+        self.first = self.first.or(Some(run.run));
+        for of in &mut self.metrics {
+            of.note_kind(run.run);
+        }
+        let position = self.position(run);
+        let cell = &mut self.cells[position];
+        for ((runs, value), of) in cell.runs.iter_mut().zip(&values).zip(&self.metrics) {
+            runs.push(*value, &of.metric, run.run);
+        }
+        cell.values.push(values);
+        cell.work.push(RunWork::of(run.run));
+    }
+
+    /// The position of a run's cell, which may be new.
+    fn position(&mut self, run: &'a RunWithSettings<'_>) -> usize {
+        let names = self.names.iter().zip(&self.factors);
+        let levels: Vec<Option<&str>> =
+            names.map(|(name, factor)| run.level_of(factor, name)).collect();
+        let next = self.cells.len();
+        *self.positions.entry(levels).or_insert_with_key(|levels| {
+            let at = self.names.iter().zip(levels);
+            let at = at.filter_map(|(name, level)| Some((name.clone(), (*level)?.to_owned())));
+            let runs = vec![CellRuns::default(); self.metrics.len()];
+            let (values, work) = (Vec::new(), Vec::new());
+            self.cells.push(AnswerCell { at: at.collect(), values, runs, work });
+            next
+        })
+    }
+
+    fn finish(self, design: &Design) -> Result<CellValues, String> {
+        let Some(first) = self.first else {
+            return Err(match self.missing.first() {
+                Some((why, count)) => format!("unavailable in all {count} runs: {why}"),
+                None => "no valid run counts here".to_owned(),
+            });
+        };
+        for of in &self.metrics {
+            of.check_one_kind()?;
+        }
+        let metrics = self.metrics.into_iter().map(|of| MetricInfo {
+            name: of.name,
+            unit: of.metric.unit(Some(first)).unwrap_or_default().to_owned(),
+            direction: of.metric.direction(),
+            provenance: provenance(&of.metric, first),
         });
-    };
-    for (name, kinds_of) in metrics.iter().zip(&provenances) {
-        if kinds_of.len() > 1 {
-            let kinds: Vec<String> =
-                kinds_of.iter().map(|(scope, origin, _)| format!("{scope}, {origin}")).collect();
-            return Err(format!(
-                "the runs' `{name}` are not of one kind and are not compared: {}",
-                kinds.join(" against ")
-            ));
+        let (names, mut cells, missing) = (self.names, self.cells, self.missing);
+        cells.sort_by(|a, b| a.at.cmp(&b.at));
+        let mut gathered = CellValues { metrics: metrics.collect(), names, cells, missing };
+        gathered.sort(design);
+        Ok(gathered)
+    }
+}
+
+impl GatheredMetric {
+    /// Notes boundary, origin and unit of a run's value.
+    fn note_kind(&mut self, run: &Run) {
+        if let Some((scope, origin)) = provenance(&self.metric, run) {
+            let unit = self.metric.unit(Some(run)).unwrap_or_default();
+            let kind = (scope, origin, unit.to_owned());
+            if !self.kinds.contains(&kind) {
+                self.kinds.push(kind);
+            }
         }
     }
-    let metrics = metrics.iter().zip(&named).map(|(name, named)| MetricInfo {
-        name: (*name).to_owned(),
-        unit: named.unit(Some(first)).unwrap_or_default().to_owned(),
-        direction: named.direction(),
-        provenance: provenance(named, first),
-    });
-    cells.sort_by(|a, b| a.at.cmp(&b.at));
-    let mut gathered = CellValues { metrics: metrics.collect(), names, cells, missing };
-    gathered.sort(design);
-    Ok(gathered)
+
+    fn check_one_kind(&self) -> Result<(), String> {
+        if self.kinds.len() < 2 {
+            return Ok(());
+        }
+        let kinds = self.kinds.iter().map(|(scope, origin, _)| format!("{scope}, {origin}"));
+        let mut kinds: Vec<String> = kinds.collect();
+        kinds.sort();
+        Err(format!(
+            "the runs' `{}` are not of one kind and are not compared: {}",
+            self.name,
+            kinds.join(" against ")
+        ))
+    }
 }
 
 /// Each respect once, among pairs of the same workload.
