@@ -3,15 +3,15 @@
 //! A cell's category is the workload, its series is the store with the settings that distinguish
 //! cells of the same store and workload.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hdrhistogram::Histogram;
-use model::{Distribution, Execution, LatencyClock, LoopKind, Op, Run, distribution};
+use model::{Distribution, Execution, LatencyClock, LoopKind, Op, Phase, Run, distribution};
 
 use crate::run_names;
 
 /// Settings that differ between repeats of the same thing.
-pub(crate) const REPEAT_KEYS: [&str; 3] = ["repeat", "seed", "order"];
+const REPEAT_KEYS: [&str; 3] = ["repeat", "seed", "order"];
 /// Settings that are part of the pacing.
 const PACING_KEYS: [&str; 4] = ["rate", "arrivals", "loop", "think"];
 /// Settings derived from others.
@@ -95,50 +95,83 @@ impl<'a> ReportCell<'a> {
 
 /// All cells, in the order in which their first run was planned.
 pub fn cells<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<ReportCell<'a>> {
-    let mut order: Vec<String> = Vec::new();
-    let mut gathered: BTreeMap<String, (&'a Execution, Vec<&'a Run>)> = BTreeMap::new();
-    for (execution, run) in runs {
-        let key = key(execution, run, &format!("{:?}", run.pacing), &REPEAT_KEYS);
-        let entry = gathered.entry(key.clone()).or_insert_with(|| {
-            order.push(key);
-            (*execution, Vec::new())
-        });
-        entry.1.push(run);
-    }
-    let mut cells: Vec<ReportCell> = order
-        .iter()
-        .filter_map(|key| gathered.remove(key))
-        .map(|(execution, runs)| ReportCell {
-            category: run_names::workload(runs[0]).to_owned(),
-            series: run_names::store(runs[0]).to_owned(),
-            execution,
-            runs,
-        })
-        .collect();
+    let mut cells = group(runs, |run| Some(CellKey::new(run, PacingKey::of(&run.pacing), &[])));
     disambiguate(&mut cells, &ReportFactor::Pacing);
     cells
 }
 
-/// The key of the cell of a run: everything except the settings in `but`.
-pub(crate) fn key(execution: &Execution, run: &Run, pacing: &str, but: &[&str]) -> String {
-    let threads = run.threads.to_string();
-    let settings = run
-        .settings
-        .iter()
-        .filter(|(key, _)| !but.contains(&key.as_str()))
-        .flat_map(|(key, value)| [key.as_str(), value]);
-    let phase = match run.phase {
-        model::Phase::Load => "load",
-        model::Phase::Measure => "measure",
-        model::Phase::Simulate => "simulate",
-    };
-    let own = [execution.id.as_str(), phase, &threads, &run.store_version, pacing];
-    let mut key = String::new();
-    for part in own.into_iter().chain(settings) {
-        key.push_str(part);
-        key.push('\u{0}');
+/// Runs with the same execution and key as one cell, in the order of their first runs; those
+/// without a key are left out.
+pub(crate) fn group<'a>(
+    runs: &[(&'a Execution, &'a Run)],
+    key: impl Fn(&'a Run) -> Option<CellKey<'a>>,
+) -> Vec<ReportCell<'a>> {
+    let mut positions: HashMap<(&str, CellKey), usize> = HashMap::new();
+    let mut cells: Vec<ReportCell> = Vec::new();
+    for (execution, run) in runs {
+        let Some(key) = key(run) else { continue };
+        let position = *positions.entry((&execution.id, key)).or_insert(cells.len());
+        if position == cells.len() {
+            let category = run_names::workload(run).to_owned();
+            let series = run_names::store(run).to_owned();
+            cells.push(ReportCell { category, series, execution, runs: Vec::new() });
+        }
+        cells[position].runs.push(run);
     }
-    key
+    cells
+}
+
+/// What runs of one cell have in common.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct CellKey<'a> {
+    phase: Phase,
+    threads: u32,
+    store_version: &'a str,
+    pacing: PacingKey<'a>,
+    settings: Vec<(&'a str, &'a str)>,
+}
+
+/// How requests were issued. Numbers are kept as their bits, which can be compared.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) enum PacingKey<'a> {
+    Closed {
+        think_s: u64,
+    },
+    Open {
+        rate_ops_s: u64,
+        arrivals: &'a str,
+    },
+    /// Open loops of whatever rate.
+    AnyRate {
+        arrivals: &'a str,
+    },
+}
+
+impl<'a> CellKey<'a> {
+    /// All settings count except those of repeats and those in `but`.
+    pub(crate) fn new(run: &'a Run, pacing: PacingKey<'a>, but: &[&str]) -> CellKey<'a> {
+        let settings = run.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        CellKey {
+            phase: run.phase,
+            threads: run.threads,
+            store_version: &run.store_version,
+            pacing,
+            settings: settings
+                .filter(|(key, _)| !REPEAT_KEYS.contains(key) && !but.contains(key))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> PacingKey<'a> {
+    fn of(pacing: &'a LoopKind) -> PacingKey<'a> {
+        match pacing {
+            LoopKind::Closed { think_s } => PacingKey::Closed { think_s: think_s.to_bits() },
+            LoopKind::Open { rate_ops_s, arrivals } => {
+                PacingKey::Open { rate_ops_s: rate_ops_s.to_bits(), arrivals }
+            }
+        }
+    }
 }
 
 /// `ycsb-a on rocksdb`.

@@ -4,8 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use model::{Execution, LoopKind, Run};
 
-use crate::cells::{self, ReportCell, ReportFactor};
-use crate::run_names;
+use crate::cells::{self, CellKey, PacingKey, ReportCell, ReportFactor};
 
 /// The fewest rates of a curve.
 const MIN_RATES: usize = 3;
@@ -38,21 +37,12 @@ impl<'a> RateCurve<'a> {
 
 /// All curves, in the order in which their first run was planned.
 pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<RateCurve<'a>> {
-    let mut but = cells::REPEAT_KEYS.to_vec();
-    but.extend(CURVE_KEYS);
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut whole: Vec<ReportCell> = Vec::new();
-    for (execution, run) in runs {
-        let LoopKind::Open { arrivals, .. } = &run.pacing else { continue };
-        let key = cells::key(execution, run, arrivals, &but);
-        let place = *places.entry(key).or_insert(whole.len());
-        if place == whole.len() {
-            let category = run_names::workload(run).to_owned();
-            let series = run_names::store(run).to_owned();
-            whole.push(ReportCell { category, series, execution, runs: Vec::new() });
+    let mut whole = cells::group(runs, |run| match &run.pacing {
+        LoopKind::Open { arrivals, .. } => {
+            Some(CellKey::new(run, PacingKey::AnyRate { arrivals }, &CURVE_KEYS))
         }
-        whole[place].runs.push(run);
-    }
+        LoopKind::Closed { .. } => None,
+    });
     whole.retain(|cell| rates(cell).len() >= MIN_RATES);
     cells::disambiguate(&mut whole, &ReportFactor::LoopDetails);
     whole.into_iter().map(curve).collect()

@@ -6,6 +6,7 @@ mod csv;
 mod draw;
 mod graduated;
 mod plot;
+mod plotting;
 mod published;
 mod tables;
 mod units;
@@ -19,7 +20,8 @@ use model::{Design, Execution, Run};
 pub use checks::{CheckSummary, check_summaries, table as checks_table};
 pub use csv::csv;
 pub use graduated::tables as graduated_tables;
-pub use plot::{Plot, PlotPoint, plot};
+pub use plot::{Plot, PlotPoint};
+pub use plotting::plot;
 pub use tables::{MetricCells, cells, effects, fronts, gaps, measured, published};
 
 use crate::charts::{ShownFigure, slug};

@@ -99,7 +99,9 @@ pub fn comparison(a: &str, b: &str, rows: &[DifferenceRow]) -> Table {
         "medians of the valid runs; n counts them (A:B); 95 %: the interval of B / A; better, \
          worse: B compared with A",
     );
-    for note in grouped_notes::notes(rows) {
+    let notes: Vec<(&str, Option<&str>)> =
+        rows.iter().map(|row| (row.what.as_str(), row.note.as_deref())).collect();
+    for note in grouped_notes::notes(&notes) {
         table.note(note);
     }
     table

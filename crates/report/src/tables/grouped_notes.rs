@@ -2,26 +2,24 @@
 
 use std::collections::HashMap;
 
-use super::DifferenceRow;
-
 /// The most rows or runs that are named.
 pub(super) const MAX_NAMED: usize = 3;
 
-/// Each distinct note once, with its rows. Notes that differ only in numbers are merged, with the
+/// Each distinct note once, with the names of its rows. Notes that differ only in numbers are merged, with the
 /// least and the greatest number: `1.0 to 2.3 degrees of freedom`.
-pub fn notes(rows: &[DifferenceRow]) -> Vec<String> {
+pub(super) fn notes(rows: &[(&str, Option<&str>)]) -> Vec<String> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut all: Vec<(NumberedSentence, Vec<&str>)> = Vec::new();
-    for row in rows {
-        let Some(note) = &row.note else { continue };
+    for (name, note) in rows {
+        let Some(note) = note else { continue };
         let sentence = NumberedSentence::of(note);
         let place = *places.entry(sentence.shape()).or_insert(all.len());
         match all.get_mut(place) {
             Some((known, named)) => {
                 known.widen(&sentence);
-                named.push(&row.what);
+                named.push(*name);
             }
-            None => all.push((sentence, vec![&row.what])),
+            None => all.push((sentence, vec![*name])),
         }
     }
     let text_of = |(sentence, named): &(NumberedSentence, Vec<&str>)| {
@@ -120,32 +118,13 @@ impl SentenceWord {
 
 #[cfg(test)]
 mod tests {
-    use model::Unit;
-
     use super::*;
-    use crate::RowVerdict;
-
-    fn row(what: &str, note: Option<&str>) -> DifferenceRow {
-        DifferenceRow {
-            what: what.to_owned(),
-            unit: Unit::Ratio,
-            a: None,
-            b: None,
-            ratio: None,
-            low: None,
-            high: None,
-            verdict: RowVerdict::NotEnoughData,
-            note: note.map(str::to_owned),
-            n_a: 1,
-            n_b: 1,
-        }
-    }
 
     #[test]
     fn notes_of_all_rows_are_merged() {
         let between = |df: &str| format!("Welch's t on logarithms, {df} degrees of freedom");
         let (a, b, c) = (between("4.0"), between("1.2"), between("11.9"));
-        let rows = [row("a", Some(&a)), row("b", Some(&b)), row("c", Some(&c))];
+        let rows = [("a", Some(a.as_str())), ("b", Some(b.as_str())), ("c", Some(c.as_str()))];
         let text = "all rows: Welch's t on logarithms, 1.2 to 11.9 degrees of freedom";
         assert_eq!(notes(&rows), [text]);
         assert_eq!(notes(&rows[..1]), [format!("a: {a}")]);
@@ -155,12 +134,12 @@ mod tests {
     fn notes_of_different_words_are_separate() {
         let few = "30 samples are too few for p99;";
         let rows = [
-            row("a p99", Some(few)),
-            row("b p99", Some("40 samples are too few for p99;")),
-            row("c p99", Some("7 samples are too few for p99;")),
-            row("d p99", Some(few)),
-            row("e p99.9", Some("40 samples are too few for p99.9;")),
-            row("f", None),
+            ("a p99", Some(few)),
+            ("b p99", Some("40 samples are too few for p99;")),
+            ("c p99", Some("7 samples are too few for p99;")),
+            ("d p99", Some(few)),
+            ("e p99.9", Some("40 samples are too few for p99.9;")),
+            ("f", None),
         ];
         assert_eq!(
             notes(&rows),
@@ -173,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_number_keeps_its_punctuation() {
-        let rows = [row("a", Some("got 3, not 4")), row("b", Some("got 2, not 4"))];
+        let rows = [("a", Some("got 3, not 4")), ("b", Some("got 2, not 4"))];
         assert_eq!(notes(&rows), ["all rows: got 2 to 3, not 4"]);
     }
 }
