@@ -17,13 +17,6 @@ use crate::error::StudyError;
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;
 
-/// Maximum output of a hog, in bytes; one line a request.
-const MAX_OUTPUT: u64 = 64 << 20;
-/// How long touching the hog's memory may take.
-const LONGEST_START: Duration = Duration::from_secs(120);
-/// How long the hog may take to report on an overloaded machine.
-const LONGEST_LOOK: Duration = Duration::from_secs(10);
-
 /// `[beside]` as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,7 +42,7 @@ pub struct HogTable {
 
 /// The bandwidth that a hog is to take.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum HogDemand {
+pub enum HogDemand {
     Max,
     Rate(ByteRate),
 }
@@ -57,10 +50,12 @@ enum HogDemand {
 /// A co-runner of a run: a hog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoRunner {
-    demand: HogDemand,
-    cpus: String,
-    traffic: Traffic,
-    buffer: Option<Bytes>,
+    pub demand: HogDemand,
+    /// A list of CPUs, a thread on each.
+    pub cpus: String,
+    pub traffic: Traffic,
+    /// Of each thread.
+    pub buffer: Option<Bytes>,
 }
 
 /// The co-runner of a study's runs; `None` for none.
@@ -143,168 +138,6 @@ impl CoRunner {
         put("beside.hog.cpus", self.cpus.clone());
         put("beside.hog.traffic", self.traffic.to_string());
     }
-
-    fn command(&self, program: &OsString) -> Command {
-        let mut command = Command::new(program);
-        command.args(["micro", "hog", "--serve", "--cpus", &self.cpus]);
-        command.args(["--traffic", &self.traffic.to_string()]);
-        if let Some(buffer) = self.buffer {
-            command.args(["--size", &buffer.to_string()]);
-        }
-        if let HogDemand::Rate(rate) = self.demand {
-            command.args(["--rate", &rate.to_string()]);
-        }
-        command
-    }
-
-    /// Starts the hog; its traffic flows when this returns. `program` is kvmeter itself.
-    pub(crate) fn start(&self, program: Option<&OsString>) -> Result<RunningHog, StudyError> {
-        let failed = |why: String| StudyError::Failed(format!("[beside.hog]: {why}"));
-        let program = program.ok_or_else(|| failed("kvmeter's own program is not known".into()))?;
-        let mut child = self
-            .command(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .map_err(|error| failed(error.to_string()))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (sender, answers) = mpsc::channel();
-        // From here on the process ends with this value.
-        let mut running =
-            RunningHog { co_runner: self.clone(), child, input, answers, opened: None };
-        if let Some(output) = output {
-            std::thread::spawn(move || {
-                for line in BufReader::new(output.take(MAX_OUTPUT)).lines().map_while(Result::ok) {
-                    if sender.send(line).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        match running.answers.recv_timeout(LONGEST_START) {
-            Ok(line) if line == READY => Ok(running),
-            Ok(line) => Err(failed(format!("it said `{line}`"))),
-            Err(_) => {
-                running.end();
-                Err(failed("it did not begin; its message stands above".into()))
-            }
-        }
-    }
-}
-
-/// A hog at work; it ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct RunningHog {
-    co_runner: CoRunner,
-    child: Child,
-    input: Option<ChildStdin>,
-    answers: Receiver<String>,
-    /// The report when the window opened.
-    opened: Option<Result<HogCounters, String>>,
-}
-
-impl RunningHog {
-    pub(crate) fn window_opens(&mut self) {
-        self.opened = Some(self.look());
-    }
-
-    /// Readings since the window opened.
-    pub(crate) fn window_closes(&mut self) -> Vec<Reading> {
-        let closed = self.look();
-        let opened = self.opened.take().unwrap_or_else(|| Err("the window never opened".into()));
-        self.co_runner.readings(opened, closed)
-    }
-
-    fn look(&mut self) -> Result<HogCounters, String> {
-        let ended = || "the hog has ended".to_owned();
-        let input = self.input.as_mut().ok_or_else(ended)?;
-        input.write_all(b"look\n").map_err(|_| ended())?;
-        let line = self
-            .answers
-            .recv_timeout(LONGEST_LOOK)
-            .map_err(|_| format!("the hog did not answer within {} s", LONGEST_LOOK.as_secs()))?;
-        line.parse()
-    }
-
-    fn end(&mut self) {
-        // The hog ends at the end of its input; the kill bounds the wait.
-        self.input = None;
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for RunningHog {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-impl CoRunner {
-    fn readings(
-        &self,
-        opened: Result<HogCounters, String>,
-        closed: Result<HogCounters, String>,
-    ) -> Vec<Reading> {
-        let between = opened.and_then(|opened| Ok((opened, closed?)));
-        let window_s = match &between {
-            Ok((a, b)) => b.nanoseconds.saturating_sub(a.nanoseconds) as f64 / 1e9,
-            Err(_) => 0.0,
-        };
-        let reading = |signal: &str, value: Result<f64, String>, unit, what: &str| Reading {
-            signal: signal.to_owned(),
-            answer: match value {
-                Ok(value) => ReadingValue::Value(value),
-                Err(reason) => ReadingValue::Unavailable { reason, remedy: None },
-            },
-            unit,
-            scope: Scope::Cpus,
-            source: format!("the hog on CPUs {}: {what}", self.cpus),
-            window_s,
-            origin: Origin::Measured,
-        };
-        let of = |value: fn(&HogCounters) -> u64| match &between {
-            Ok((a, b)) => Ok(value(b).saturating_sub(value(a)) as f64),
-            Err(why) => Err(why.clone()),
-        };
-        let bandwidth = of(|look| look.bytes).and_then(|bytes| match window_s {
-            0.0 => Err("the window was too short".to_owned()),
-            seconds => Ok(bytes / seconds),
-        });
-        let cpu_s = of(|look| look.cpu_ns).map(|nanoseconds| nanoseconds / 1e9);
-        let mut all = vec![
-            reading(BANDWIDTH, bandwidth.clone(), Unit::BytesPerSecond, "bytes that it moved"),
-            reading(CPU, cpu_s, Unit::Seconds, "CPU time of its process"),
-        ];
-        if let HogDemand::Rate(ByteRate(asked)) = self.demand {
-            let share = bandwidth.map(|bandwidth| bandwidth / asked);
-            all.push(reading(
-                ACHIEVED,
-                share,
-                Unit::Ratio,
-                "bytes that it moved / bytes requested",
-            ));
-        }
-        all
-    }
-}
-
-/// Bytes a second that the hog moved.
-const BANDWIDTH: &str = "beside.hog.bandwidth";
-/// CPU seconds of the co-runner.
-pub(crate) const CPU: &str = "beside.cpu";
-/// Share of the requested rate that was achieved.
-const ACHIEVED: &str = "beside.hog.held";
-
-/// A warning where the hog did not achieve its rate.
-pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
-    let achieved = value(ACHIEVED).filter(|achieved| *achieved < micro::hog::MIN_RATE_SHARE)?;
-    Some(format!(
-        "the hog took only {:.1} % of the bandwidth that it was to take; give it more CPUs in \
-         [beside.hog], or lower its rate",
-        achieved * 100.0
-    ))
 }
 
 #[cfg(test)]
@@ -368,21 +201,5 @@ mod tests {
             let error = parsed(hog).unwrap_err();
             assert!(error.contains(place) && error.contains(words), "{hog}: {error}");
         }
-    }
-
-    #[test]
-    fn readings_are_differences_of_two_reports() {
-        let co_runner =
-            parsed(&format!("rate = \"2GB/s\"\ncpus = \"{}\"", cpu())).unwrap().unwrap();
-        let look = |bytes, nanoseconds, cpu_ns| Ok(HogCounters { bytes, nanoseconds, cpu_ns });
-        let readings = co_runner
-            .readings(look(1_000, 500, 10), look(1_000_001_000, 1_000_000_500, 500_000_010));
-        let value =
-            |signal: &str| readings.iter().find(|r| r.signal == signal).and_then(Reading::value);
-        assert_eq!(value(BANDWIDTH), Some(1e9));
-        assert_eq!((value(CPU), value(ACHIEVED)), (Some(0.5), Some(0.5)));
-        assert!(doubt(&value).unwrap().contains("50.0 %"));
-        let lost = co_runner.readings(look(0, 0, 0), Err("the hog has ended".to_owned()));
-        assert!(lost.iter().all(|reading| reading.value().is_none()));
     }
 }

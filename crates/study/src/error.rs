@@ -52,22 +52,6 @@ impl From<store::StoreError> for StudyError {
     }
 }
 
-impl From<drive::DriveError> for StudyError {
-    fn from(error: drive::DriveError) -> Self {
-        match error {
-            drive::DriveError::Store(error) => error.into(),
-            drive::DriveError::Trace(error) => error.into(),
-            other => StudyError::Failed(other.to_string()),
-        }
-    }
-}
-
-impl From<record::RecordError> for StudyError {
-    fn from(error: record::RecordError) -> Self {
-        StudyError::Request(error.to_string())
-    }
-}
-
 impl From<workload::SpecError> for StudyError {
     fn from(error: workload::SpecError) -> Self {
         StudyError::Request(error.to_string())

@@ -1,57 +1,44 @@
-//! Experiments: a study's text becomes a plan, a plan becomes runs, each saved as it ends.
+//! Experiments as text and as plans: which runs there are, in which order, on which store, under
+//! which load. Nothing is executed here, and no load is generated.
 #![forbid(unsafe_code)]
 
 mod activity;
+mod agents_config;
 mod calibrate;
-mod check_findings;
 mod co_runner;
-mod dataset_marker;
-mod distributed;
 mod error;
-mod execute;
-mod execution_cache;
 mod factors;
-mod hit_ratio;
-pub mod knobs;
+mod knobs;
 mod known_names;
 mod load_config;
-mod machine_lock;
 mod machine_sized;
 mod mbwu;
-mod observer;
 mod plan;
 mod platform_file;
 mod probes;
-mod repeat_policy;
-mod replay_notes;
-mod run_record;
-mod search;
 mod server_flag;
-mod server_side;
+mod server_spec;
 mod server_timing;
-mod session;
 mod settings;
 mod simulation;
 mod spec;
-mod started_server;
 mod study_text;
 mod trace;
 
-pub use calibrate::{KnownMaxima, Maximum, RateSpec, missing_operation};
-pub use distributed::{AgentPermissions, AgentWork, AgentsConfig, AllowedServer, CredentialFiles};
+pub use activity::{Activity, DcaJob, MicroJob, SIMULATOR};
+pub use agents_config::{AgentsConfig, CredentialFiles};
+pub use calibrate::{Calibration, Maximum, RateSpec, missing_operation};
+pub use co_runner::{CoRunner, HogDemand};
 pub use error::StudyError;
-pub use execute::{Event, ExecuteArgs, Listener, check_directories, execute, execution, now};
-pub use load_config::{InvalidOption, LoadConfig, LoadOptions};
-pub use machine_lock::MachineLock;
-pub use mbwu::{MbwuEvaluation, MbwuTable, PreconditionTable};
-pub use plan::{Estimate, Estimates, Plan, Segment, Step};
+pub use knobs::KnobLevels;
+pub use load_config::{InvalidOption, LoadConfig, LoadOptions, MAX_RATE};
+pub use mbwu::{MbwuTable, PreconditionTable};
+pub use plan::{Estimate, Estimates, Plan, Segment, Step, check_store, step};
 pub use platform_file::open_platform;
-pub use probes::{IDLE_TIME, IdleWatts, ProbesConfig};
-pub use repeat_policy::{ExecutionEnd, RepeatPolicy};
-pub use search::{RateSearch, SearchResult, TrialRun};
+pub use probes::{IDLE_TIME, ProbesConfig};
+pub use server_spec::ServerSpec;
 pub use server_timing::ServerTiming;
-pub use simulation::{SimulatedPass, Simulation, run_pass};
-pub use spec::SteadyTable;
-pub use started_server::ServerSpec;
+pub use simulation::Simulation;
+pub use spec::{SteadyTable, StudySpec};
 pub use study_text::{BUILT_IN, BuiltInStudy, StudyText};
-pub use trace::{ReplaySpeed, TraceSource};
+pub use trace::{ReplaySpeed, TraceSource, placeholder_workload};

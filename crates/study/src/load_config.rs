@@ -1,12 +1,8 @@
 //! The load configuration of a phase: as written, and checked with its defaults.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use drive::{CpuBudget, OnStart, PhaseKind};
-use host::{Capacity, Root};
 use model::{
     Arrivals, ConnectionConfig, Count, Engine, Pacing, Rate, RunSettings, ShareRange, Span,
     StopCondition,
@@ -25,9 +21,6 @@ use crate::trace::ReplaySpeed;
 
 /// Length of a measured window without one.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
-
-/// Without an answer for so long, a store counts as hung.
-const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Requests in flight on a connection while data is loaded.
 const LOADING_DEPTH: usize = 32;
@@ -136,52 +129,6 @@ impl LoadConfig {
         }
     }
 
-    /// The plan for the load generator.
-    pub(crate) fn plan(
-        &self,
-        what: PhaseKind,
-        seed: u64,
-        stop: &Arc<AtomicBool>,
-    ) -> drive::LoadPlan {
-        let slowest_gap = match self.pacing {
-            Pacing::Open { rate, .. } => {
-                Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
-            }
-            Pacing::Closed { think } => think,
-            // Its pauses are not known beforehand.
-            Pacing::Recorded { .. } => Duration::ZERO,
-        };
-        drive::LoadPlan {
-            phase: what,
-            trace: None,
-            threads: self.threads as usize,
-            pacing: self.pacing,
-            seed,
-            warm_up: self.warm_up,
-            warm_up_rate: self.warm_up_rate,
-            connections: self.connections,
-            steady: self.steady.map(|(round, most)| drive::SteadyCriteria {
-                round,
-                window: STEADY_ROUNDS,
-                most_rounds: most as usize,
-                rule: |rounds| {
-                    <&[f64; STEADY_ROUNDS]>::try_from(rounds)
-                        .is_ok_and(|rounds| analyse::steady(rounds).steady)
-                },
-            }),
-            until: self.until,
-            interval: Duration::from_secs(1),
-            on_start: init_thread(self, &[]),
-            cpus: host::capacity(&Root::live(), &self.cpus)
-                .ok()
-                .map(|Capacity { cpus: count, words }| CpuBudget { count, words }),
-            stop: Arc::clone(stop),
-            stall_timeout: STALL_TIMEOUT.saturating_add(slowest_gap),
-            share: None,
-            keep_intervals: false,
-        }
-    }
-
     /// The same with the default length, if it has none.
     pub fn with_default_length(mut self) -> Self {
         if self.until.operations.is_none() && self.until.time.is_none() {
@@ -279,48 +226,8 @@ impl LoadConfig {
     }
 }
 
-/// Initialises a client thread: pins it and removes its timer slack. Either may fail; lateness is
-/// measured anyway. CPUs that servers are confined to come last, because a spinning thread would
-/// take them from the server.
-pub(crate) fn init_thread(load_config: &LoadConfig, servers: &[u32]) -> OnStart {
-    let cpus = cpu_order(load_config, servers);
-    Arc::new(move |thread| {
-        // Given CPUs are shared where they are fewer than the threads.
-        if let Some(cpu) = cpus.get(thread % cpus.len().max(1)) {
-            let _ = host::pin_current(*cpu);
-        }
-        let _ = host::wake_promptly();
-    })
-}
-
-/// The CPUs to which the client threads are pinned; none where they may run anywhere, or are more
-/// than the CPUs.
-pub(crate) fn cpus_of_load(load_config: &LoadConfig, servers: &[u32]) -> Vec<u32> {
-    let mut cpus = cpu_order(load_config, servers);
-    match cpus.len() >= load_config.threads as usize {
-        true => cpus.truncate(load_config.threads as usize),
-        false if load_config.cpus.is_empty() => cpus.clear(),
-        false => {}
-    }
-    cpus
-}
-
-/// The CPUs of the threads, in their order; none where threads are not pinned.
-fn cpu_order(load_config: &LoadConfig, servers: &[u32]) -> Vec<u32> {
-    if !load_config.cpus.is_empty() {
-        return load_config.cpus.clone();
-    }
-    let mut cpus = match load_config.pin {
-        true => host::cpus(&Root::live()).map(|order| order.cpus).unwrap_or_default(),
-        false => Vec::new(),
-    };
-    // A stable sort keeps the order otherwise.
-    cpus.sort_by_key(|cpu| servers.contains(cpu));
-    cpus
-}
-
 /// No client sends more per second: a higher rate is a mistake.
-pub(crate) const MAX_RATE: f64 = 1e9;
+pub const MAX_RATE: f64 = 1e9;
 /// Maximum share of a calibrated maximum.
 const MAX_SHARE: f64 = 2.0;
 
@@ -561,7 +468,7 @@ impl LoadOptions {
                         ),
                     })?;
                 let engine = Engine::ALL[at];
-                drive::engine_available(engine)
+                reactor::available(engine)
                     .map_err(|why| InvalidOption { key: "engine", why: why.to_string() })?;
                 Some(engine)
             }

@@ -20,17 +20,18 @@ use workload::WorkloadSpec;
 use crate::activity::Activity;
 use crate::calibrate::{Calibration, Maximum};
 use crate::co_runner::CoRunner;
-use crate::distributed::AgentsConfig;
+use crate::agents_config::AgentsConfig;
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
 use crate::load_config::LoadConfig;
 use crate::probes::ProbesConfig;
 use crate::settings::settings;
-use crate::started_server::ServerSpec;
+use crate::server_spec::ServerSpec;
 use crate::study_text::StudyText;
 use crate::trace::TraceSource;
 
-pub(crate) use checks::{check_needs_servers, check_store};
+pub use checks::check_store;
+pub(crate) use checks::check_needs_servers;
 pub use estimate::Estimates;
 pub(crate) use size::{MAX_CELLS, check_runs};
 
@@ -279,7 +280,7 @@ impl Plan {
 }
 
 /// One run of a store without a study; `at` is its ordinal, unit and repeat.
-pub(crate) fn step(
+pub fn step(
     (store, server): (&StoreUrl, Option<&ServerSpec>),
     name: &str,
     workload: &WorkloadSpec,

@@ -88,7 +88,7 @@ mod tests {
     use server::launch::PROGRAMS;
 
     use super::*;
-    use crate::started_server::ServerSpec;
+    use crate::server_spec::ServerSpec;
 
     /// A value of every setting that any program has: as a flag has it, and as a study has it.
     fn sample(setting: &str) -> (&'static str, &'static str) {

@@ -5,7 +5,7 @@ use store::{DataLocation, StoreUrl};
 use workload::WorkloadSpec as Workload;
 
 use crate::load_config::LoadConfig;
-use crate::started_server::ServerSpec;
+use crate::server_spec::ServerSpec;
 
 pub(crate) fn settings(
     (store, server): (&StoreUrl, Option<&ServerSpec>),

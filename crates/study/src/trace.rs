@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use drive::Replay;
 use model::{Count, Pacing, Phase, RunSettings};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use store::StoreUrl;
 use toml::Spanned;
-use workload::trace::{ArrivalSpread, TraceReader};
+use workload::trace::TraceReader;
 use workload::{SizedValues, WorkloadSpec};
 
 use crate::error::StudyError;
@@ -21,7 +20,7 @@ use crate::load_config::{LoadConfig, trace_config};
 use crate::plan::{Plan, Segment, Step, check_needs_servers, check_runs, label};
 use crate::settings::settings;
 use crate::spec::{StudySpec, WorkloadTable};
-use crate::started_server::ServerSpec;
+use crate::server_spec::ServerSpec;
 use crate::study_text::StudyText;
 
 /// The speed of a replay.
@@ -164,27 +163,10 @@ impl TraceSource {
         put("trace.compressibility", self.compressibility.to_string());
         put("trace.refill", self.refill.to_string());
     }
-
-    /// The replay for the load generator.
-    pub(crate) fn replay(
-        &self,
-        load_config: &LoadConfig,
-        seed: u64,
-    ) -> Result<Arc<Replay>, StudyError> {
-        let spread =
-            if load_config.evenly { ArrivalSpread::Even } else { ArrivalSpread::Poisson { seed } };
-        Ok(Arc::new(Replay {
-            file: self.file.clone(),
-            spread,
-            most: load_config.until.operations,
-            values: Arc::new(SizedValues::new(seed, self.compressibility)?),
-            refill: self.refill,
-        }))
-    }
 }
 
 /// The workload of a step that replays a trace: it is unused and loads nothing.
-pub(crate) fn placeholder_workload(seed: u64) -> WorkloadSpec {
+pub fn placeholder_workload(seed: u64) -> WorkloadSpec {
     WorkloadSpec { records: Count(1), seed, ..WorkloadSpec::default() }
 }
 

@@ -3,8 +3,6 @@
 
 mod dca;
 mod micro;
-mod outcome;
-mod run;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -18,6 +16,8 @@ use crate::error::StudyError;
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;
 
+pub use dca::{DcaJob, SIMULATOR};
+pub use micro::MicroJob;
 pub(crate) use settings::absent;
 
 /// One table: settings by their name.
@@ -30,9 +30,9 @@ pub type BenchTables = BTreeMap<Spanned<String>, BenchTable>;
 #[derive(Debug, Clone)]
 pub enum Activity {
     /// A microbenchmark of this machine.
-    Micro(micro::MicroJob),
+    Micro(MicroJob),
     /// A cache with direct cache access that is simulated.
-    Dca(Box<dca::DcaJob>),
+    Dca(Box<DcaJob>),
 }
 
 /// The activities of a study at one combination of its levels, filtered by `runs`.

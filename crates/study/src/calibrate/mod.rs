@@ -1,7 +1,6 @@
 //! Load as a share of a maximum: `rate = "80%"` of the highest rate that holds an objective,
 //! which the study finds first, as `kvmeter search` does, and keeps with its runs.
 
-mod agenda;
 mod rate_spec;
 
 use std::time::Duration;
@@ -19,8 +18,6 @@ use crate::plan::Step;
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;
 
-pub(crate) use agenda::CalibrationAgenda;
-pub use agenda::KnownMaxima;
 pub use rate_spec::RateSpec;
 
 /// `[calibrate]`: how the maximum is found of which `measure.rate` is a share.

@@ -11,7 +11,7 @@ use crate::spec::StudySpec;
 use crate::study_text::StudyText;
 
 /// Refuses a workload that a store cannot serve, before anything is written.
-pub(crate) fn check_store(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), StudyError> {
+pub fn check_store(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), StudyError> {
     check_scans(store, spec)
         .and_then(|()| check_keys(store, spec))
         .and_then(|()| check_values(store, spec))

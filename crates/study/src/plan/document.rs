@@ -73,7 +73,7 @@ pub(super) fn of(
     };
     trace::check_stdin(&plan)?;
     match agents {
-        Some(machines) => crate::distributed::with_agents_table(plan, source, &spec, &machines),
+        Some(machines) => crate::agents_config::with_agents_table(plan, source, &spec, &machines),
         None => Ok(plan),
     }
 }

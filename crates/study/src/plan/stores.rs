@@ -9,7 +9,7 @@ use toml::Spanned;
 use crate::error::StudyError;
 use crate::settings::is_networked;
 use crate::spec::{StudySpec, option_text};
-use crate::started_server::ServerSpec;
+use crate::server_spec::ServerSpec;
 use crate::study_text::StudyText;
 
 /// A store of a study.

@@ -1,10 +1,8 @@
 //! The probes of a study: their choice, context and required signals.
 
 mod flag;
-mod idle;
 mod required;
 mod table;
-mod watts;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,11 +14,8 @@ use crate::error::StudyError;
 use crate::simulation::Simulation;
 
 pub use table::ProbesTable;
-pub use watts::IdleWatts;
 
-pub(crate) use idle::measure as measure_idle;
 pub(crate) use required::check_name as check_signal;
-pub(crate) use required::{CheckTime, check, missing};
 pub(crate) use table::of_study;
 
 /// How long the idle machine is measured where a source of energy is there.
@@ -42,7 +37,7 @@ pub struct ProbesConfig {
     pub require: Vec<String>,
     /// Simulated counters, from a separate pass.
     pub simulation: Option<Simulation>,
-    /// The program and arguments that run a [`SimulatedPass`](crate::SimulatedPass), whose file is
+    /// The program and arguments that run a pass of the simulation, whose file is
     /// appended; empty where there is none.
     pub pass: Vec<OsString>,
 }
@@ -64,13 +59,9 @@ impl Default for ProbesConfig {
 }
 
 impl ProbesConfig {
-    /// Whether what is required can be read at all, before anything is loaded or started.
-    pub(crate) fn check_required(&self) -> Result<(), StudyError> {
-        check(self, &self.context(&[], Vec::new(), Vec::new()), CheckTime::Everything)
-    }
 
     /// The context of a run's probes. `cpus` are those to which the load is pinned, if any.
-    pub(crate) fn context(
+    pub fn context(
         &self,
         stores: &[PathBuf],
         cpus: Vec<u32>,

@@ -1,0 +1,498 @@
+//! The coordinator's side: assigns shares of the load to agents and joins their outcomes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use agents::{AgentError, AgentGroup, PeerOptions, Started, TaskProgress};
+use drive::{
+    LiveInterval, LoadShare, MeasuredTax, Observer, PhaseOutcome, PhaseStage, Target, Ticks,
+};
+use model::{Arrivals, Pacing, Phase, Reading, Scope};
+use store::StoreUrl;
+use workload::Workload;
+use study::{AgentsConfig, LoadConfig, Step};
+
+use super::agent::sleep_until;
+use super::readings::{AgentReadings, of_each, of_load, sum_of_agents};
+use super::{Assignment, unpack};
+use crate::load_plan::load_plan;
+use crate::error::ExecuteError;
+
+/// How long an agent may take to answer the first call.
+const REACH: Duration = Duration::from_secs(10);
+/// How long agents may take to connect to the servers and to make their buffers.
+const PREPARE: Duration = Duration::from_secs(120);
+/// How long agents may take beyond their window to end what is in flight.
+const BEYOND: Duration = Duration::from_secs(300);
+/// Limit of a window that ends by a number of operations; hung agents report themselves.
+const ENDLESS: Duration = Duration::from_secs(365 * 86_400);
+/// How long before a start without warm-up the servers' counters are read.
+const AHEAD: Duration = Duration::from_millis(50);
+/// How often flags are checked.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The agents of a plan, connected when they are needed.
+pub(crate) struct AgentPool {
+    agents: AgentsConfig,
+    group: Option<AgentGroup>,
+}
+
+/// One run for the agents.
+pub(crate) struct AgentRun<'a, T> {
+    pub(crate) clock: &'a Ticks,
+    pub(crate) target: &'a Arc<T>,
+    pub(crate) store: &'a StoreUrl,
+    pub(crate) workload: &'a Arc<Workload>,
+    pub(crate) step: &'a Step,
+    pub(crate) stop: &'a Arc<AtomicBool>,
+}
+
+/// The result of a run on agents.
+pub(crate) struct AgentRunResult {
+    /// The joined outcome of the agents, or the coordinator's own where it measured.
+    pub(crate) outcome: PhaseOutcome,
+    /// The load configuration of that outcome.
+    pub(crate) load_config: LoadConfig,
+    /// The highest tax of the client machines; None where none reported one.
+    pub(crate) tax: Option<MeasuredTax>,
+    agents: Vec<AgentReadings>,
+    bound: Option<Duration>,
+    /// The joined outcome of the agents where the coordinator measured.
+    load: Option<PhaseOutcome>,
+}
+
+impl AgentRunResult {
+    /// The readings of the run: those of the client machines instead of this one's.
+    pub(crate) fn readings(&self, own: Vec<Reading>) -> Vec<Reading> {
+        let mut all = own;
+        match &self.load {
+            Some(load) => {
+                all.extend(of_load(load));
+                all.extend(sum_of_agents(&self.agents).into_iter().map(|reading| Reading {
+                    signal: format!("load.{}", reading.signal),
+                    ..reading
+                }));
+            }
+            None => {
+                all.retain(|reading| {
+                    matches!(reading.scope, Scope::Server | Scope::Store | Scope::Device)
+                });
+                all.extend(sum_of_agents(&self.agents));
+            }
+        }
+        all.extend(of_each(&self.agents, self.bound));
+        all
+    }
+}
+
+/// Events of a run on agents.
+enum RunNews {
+    Started(Started),
+    Progress(TaskProgress, Vec<u64>),
+    Ended(Result<Vec<Vec<u8>>, AgentError>),
+}
+
+fn request_error(error: AgentError) -> ExecuteError {
+    ExecuteError::Request(error.to_string())
+}
+
+impl AgentPool {
+    pub(crate) fn new(agents: AgentsConfig) -> AgentPool {
+        AgentPool { agents, group: None }
+    }
+
+    /// Connects the agents, unless they are connected.
+    pub(crate) fn reach(&mut self) -> Result<&mut AgentGroup, ExecuteError> {
+        if self.group.is_none() {
+            let credentials = self.agents.secrets.load().map_err(request_error)?;
+            let options = PeerOptions::default();
+            let hosts = &self.agents.hosts;
+            self.group = Some(
+                AgentGroup::connect(hosts, &credentials, options, REACH).map_err(request_error)?,
+            );
+        }
+        self.group.as_mut().ok_or_else(|| ExecuteError::Failed("the agents are gone".to_owned()))
+    }
+
+    /// Runs a step on the agents; with a measure rate, this machine measures at the same time.
+    pub(crate) fn run<T: Target>(
+        &mut self,
+        task: &AgentRun<'_, T>,
+        observer: &mut dyn Observer,
+    ) -> Result<AgentRunResult, ExecuteError> {
+        let AgentRun { store, step, stop, .. } = *task;
+        let measure = self.agents.measure.filter(|_| step.phase == Phase::Measure);
+        let hosts = self.agents.hosts.clone();
+        let assignment = |agent: usize| Assignment {
+            store: store.clone(),
+            workload: step.workload.clone(),
+            loads: step.phase == Phase::Load,
+            load_config: step.load_config.clone(),
+            agent,
+            agents: hosts.len(),
+            measured: measure.is_some(),
+        };
+        let assignments = (0..hosts.len())
+            .map(|agent| serde_json::to_vec(&assignment(agent)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| ExecuteError::Failed(error.to_string()))?;
+        let group = self.reach()?;
+        let mut agents: Vec<AgentReadings> = group
+            .infos()
+            .iter()
+            .map(|info| AgentReadings {
+                address: info.address.clone(),
+                machine: info.machine.clone(),
+                operations: 0,
+                result: None,
+            })
+            .collect();
+        let prepared = group.prepare(assignments, PREPARE, stop);
+        let whole = load_plan(&step.load_config, assignment(0).phase(), step.workload.seed, stop);
+        let outcome_of_a_stop = PhaseOutcome { stopped: true, ..PhaseOutcome::default() };
+        if let Err(error) = prepared {
+            if error != AgentError::Stopped {
+                self.group = None;
+                return Err(ExecuteError::Failed(error.to_string()));
+            }
+            let load_config = step.load_config.clone();
+            let (outcome, tax) = (outcome_of_a_stop, None);
+            return Ok(AgentRunResult {
+                outcome,
+                load_config,
+                tax,
+                agents,
+                bound: None,
+                load: None,
+            });
+        }
+        let load_config = match measure {
+            Some(rate) => measuring(&step.load_config, rate),
+            None => step.load_config.clone(),
+        };
+        let began = Instant::now();
+        let AgentRunEnd { ended, bound, operations, own } =
+            watch(group, task, &load_config, measure.is_some(), hosts.len(), observer)?;
+        for (agent, operations) in agents.iter_mut().zip(operations) {
+            agent.operations = operations;
+        }
+        let payloads = match ended {
+            Ok(payloads) => payloads,
+            Err(AgentError::Stopped) if stop.load(Ordering::Relaxed) => {
+                let (outcome, tax) = (outcome_of_a_stop, None);
+                return Ok(AgentRunResult { outcome, load_config, tax, agents, bound, load: None });
+            }
+            Err(error) => {
+                // The next run connects them again.
+                self.group = None;
+                let outcome = PhaseOutcome {
+                    threads: step.load_config.threads as usize,
+                    seconds: began.elapsed().as_secs_f64(),
+                    invalid_because: vec![format!(
+                        "{error}; the others were stopped, and what all had recorded is lost"
+                    )],
+                    ..PhaseOutcome::default()
+                };
+                return Ok(AgentRunResult {
+                    outcome,
+                    load_config,
+                    tax: None,
+                    agents,
+                    bound,
+                    load: None,
+                });
+            }
+        };
+        let mut parts = Vec::new();
+        for (agent, payload) in agents.iter_mut().zip(payloads) {
+            let name = agent.address.to_string();
+            let result = unpack(&payload).map_err(|why| {
+                ExecuteError::Failed(format!("agent {name} sent no outcome: {why}"))
+            })?;
+            parts.push((name, result.1.clone()));
+            agent.result = Some(result);
+        }
+        let stores_values = task.target.capabilities().stores_values;
+        let slots = task.target.slots(&whole);
+        let joined = drive::join(&parts, &whole, slots, stores_values)?;
+        let tax = highest_tax(&agents);
+        Ok(match own {
+            None => AgentRunResult { outcome: joined, load_config, tax, agents, bound, load: None },
+            Some(own) => {
+                let outcome = with_load(own, &joined);
+                AgentRunResult {
+                    outcome,
+                    load_config,
+                    tax: None,
+                    agents,
+                    bound,
+                    load: Some(joined),
+                }
+            }
+        })
+    }
+}
+
+/// The coordinator's own load: a low rate over one connection without pipelining.
+fn measuring(load_config: &LoadConfig, rate: f64) -> LoadConfig {
+    let arrivals = match load_config.pacing {
+        Pacing::Open { arrivals, .. } => arrivals,
+        Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Poisson,
+    };
+    let mut connections = load_config.connections;
+    (connections.count, connections.depth) = (1, 1);
+    LoadConfig {
+        threads: 1,
+        pacing: Pacing::Open { rate, arrivals },
+        warm_up_rate: None,
+        connections,
+        until: model::StopCondition { operations: None, time: load_config.length() },
+        ..load_config.clone()
+    }
+}
+
+/// The coordinator's outcome with the verdict and changes of the agents' load.
+fn with_load(mut own: PhaseOutcome, load: &PhaseOutcome) -> PhaseOutcome {
+    let invalid = load.invalid_because.iter().map(|reason| format!("load: {reason}"));
+    own.invalid_because.extend(invalid);
+    own.warnings.extend(load.warnings.iter().map(|reason| format!("load: {reason}")));
+    own.warnings.push(format!(
+        "latency and throughput are of the coordinator's own connection; the agents' load of \
+         {:.1} operations a second beside it is in load.*",
+        load.operations as f64 / load.seconds.max(1e-9)
+    ));
+    own.stopped |= load.stopped;
+    // Both changed the data.
+    own.changes.inserted += load.changes.inserted;
+    own.changes.deleted += load.changes.deleted;
+    own.changes.refused += load.changes.refused;
+    own
+}
+
+fn highest_tax(agents: &[AgentReadings]) -> Option<MeasuredTax> {
+    let taxes =
+        agents.iter().filter_map(|agent| agent.result.as_ref()).map(|(result, _)| result.tax);
+    taxes.max_by(|a, b| a.ns_per_op.total_cmp(&b.ns_per_op))
+}
+
+/// The end of a run on agents.
+struct AgentRunEnd {
+    ended: Result<Vec<Vec<u8>>, AgentError>,
+    bound: Option<Duration>,
+    /// Operations of each agent in its last progress report.
+    operations: Vec<u64>,
+    /// This machine's own, where it measured.
+    own: Option<PhaseOutcome>,
+}
+
+/// Starts the agents and follows them to the end: this thread drives the observer, another one
+/// communicates with them.
+fn watch<T: Target>(
+    group: &mut AgentGroup,
+    task: &AgentRun<'_, T>,
+    load_config: &LoadConfig,
+    measures: bool,
+    agents: usize,
+    observer: &mut dyn Observer,
+) -> Result<AgentRunEnd, ExecuteError> {
+    let abort = Arc::new(AtomicBool::new(false));
+    let (sender, news) = channel();
+    let (start_sender, start_receiver) = channel();
+    let limit = load_config.length().map_or(ENDLESS, |length| {
+        length.saturating_add(load_config.warm_up.unwrap_or_default()).saturating_add(BEYOND)
+    });
+    let mut talk = |sender: Sender<RunNews>, start_receiver: Receiver<()>| {
+        let ended = match start_receiver.recv() {
+            Ok(()) => talk(group, limit, &sender, &abort),
+            Err(_) => Err(AgentError::Stopped),
+        };
+        if ended.is_err() {
+            abort.store(true, Ordering::Relaxed);
+        }
+        // The watching thread receives it before it leaves the scope.
+        let _ = sender.send(RunNews::Ended(ended));
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| talk(sender, start_receiver));
+        let mut agent_observer = AgentObserver {
+            news,
+            start_sender: Some(start_sender),
+            abort: &abort,
+            stop: task.stop,
+            warm_up: load_config.warm_up.unwrap_or_default(),
+            began: None,
+            bound: None,
+            operations: vec![0; agents],
+            load: LiveInterval::default(),
+            ended: None,
+            observer,
+        };
+        let own = match measures {
+            false => {
+                agent_observer.follow_to_end();
+                None
+            }
+            true => {
+                let mut plan =
+                    load_plan(&load_config, drive::PhaseKind::Mix, task.step.workload.seed, &abort);
+                let threads = task.step.load_config.threads as usize;
+                plan.share = Some(LoadShare {
+                    client: agents,
+                    clients: agents + 1,
+                    first_thread: threads,
+                    threads: threads + 1,
+                });
+                let AgentRun { clock, target, workload, .. } = *task;
+                let own = drive::drive(clock, target, workload, &plan, &mut agent_observer);
+                if own.is_err() {
+                    abort.store(true, Ordering::Relaxed);
+                }
+                agent_observer.start_sender = None;
+                while agent_observer.ended.is_none() {
+                    agent_observer.look(LOOK);
+                }
+                match own {
+                    Ok(own) => Some(own),
+                    // The agents report why.
+                    Err(drive::DriveError::NotBegun) => None,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        let AgentObserver { bound, operations, ended, .. } = agent_observer;
+        let ended = ended.unwrap_or(Err(AgentError::Stopped));
+        Ok(AgentRunEnd { ended, bound, operations, own })
+    })
+}
+
+/// Starts the agents and waits for their outcomes.
+fn talk(
+    group: &mut AgentGroup,
+    limit: Duration,
+    sender: &Sender<RunNews>,
+    abort: &AtomicBool,
+) -> Result<Vec<Vec<u8>>, AgentError> {
+    let started = group.start(Duration::ZERO, abort)?;
+    let _ = sender.send(RunNews::Started(started));
+    let mut progress = |all: &TaskProgress, each: &[Option<TaskProgress>]| {
+        let operations = each.iter().map(|one| one.as_ref().map_or(0, |one| one.operations));
+        let _ = sender.send(RunNews::Progress(all.clone(), operations.collect()));
+    };
+    group.run(limit, &mut progress, abort)
+}
+
+/// This thread's view of the agents.
+struct AgentObserver<'a> {
+    news: Receiver<RunNews>,
+    /// Lets the other thread start the agents.
+    start_sender: Option<Sender<()>>,
+    abort: &'a AtomicBool,
+    stop: &'a AtomicBool,
+    warm_up: Duration,
+    began: Option<Instant>,
+    bound: Option<Duration>,
+    operations: Vec<u64>,
+    load: LiveInterval,
+    ended: Option<Result<Vec<Vec<u8>>, AgentError>>,
+    observer: &'a mut dyn Observer,
+}
+
+impl AgentObserver<'_> {
+    /// Receives one event, waiting at most `wait`; returns progress.
+    fn look(&mut self, wait: Duration) -> Option<TaskProgress> {
+        if self.stop.load(Ordering::Relaxed) {
+            self.abort.store(true, Ordering::Relaxed);
+        }
+        match self.news.recv_timeout(wait) {
+            Ok(RunNews::Started(started)) => {
+                self.began = Some(started.begin);
+                self.bound = Some(started.bound);
+                None
+            }
+            Ok(RunNews::Progress(all, operations)) => {
+                self.load = LiveInterval { operations_s: all.live_ops_s, p99_ns: all.live_p99_ns };
+                self.operations = operations;
+                Some(all)
+            }
+            Ok(RunNews::Ended(ended)) => {
+                self.ended = Some(ended);
+                None
+            }
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.ended.get_or_insert(Err(AgentError::Stopped));
+                None
+            }
+        }
+    }
+
+    /// Where this machine only watches: the observer's window is the agents'.
+    fn follow_to_end(&mut self) {
+        if let Some(start_sender) = self.start_sender.take() {
+            let _ = start_sender.send(());
+        }
+        let mut open = false;
+        while self.ended.is_none() {
+            let opens = self.began.map(|began| match self.warm_up.is_zero() {
+                // No requests before: the servers' counters are those of the window.
+                true => began - AHEAD,
+                false => began + self.warm_up,
+            });
+            let left = opens.map(|opens| opens.saturating_duration_since(Instant::now()));
+            if !open && left.is_some_and(|left| left.is_zero()) {
+                self.observer.window_opens();
+                open = true;
+            }
+            let wait = left.filter(|_| !open).map_or(LOOK, |left| left.min(LOOK));
+            if let Some(all) = self.look(wait) {
+                let stage = if open { PhaseStage::Measure } else { PhaseStage::WarmUp };
+                self.observer.progress(&drive::PhaseProgress {
+                    stage,
+                    operations: all.operations,
+                    elapsed: Duration::try_from_secs_f64(all.elapsed_s).unwrap_or_default(),
+                    done: all.done,
+                    live: self.load,
+                });
+            }
+        }
+        if open {
+            self.observer.window_closes();
+        }
+    }
+}
+
+/// Where this machine measures: its phase begins with the agents'.
+impl Observer for AgentObserver<'_> {
+    fn ready(&mut self) -> bool {
+        if let Some(start_sender) = self.start_sender.take() {
+            let _ = start_sender.send(());
+        }
+        loop {
+            self.look(LOOK);
+            match (self.began, &self.ended) {
+                (_, Some(_)) => return false,
+                (Some(began), None) => return sleep_until(began, self.abort),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn window_opens(&mut self) {
+        self.observer.window_opens();
+    }
+
+    fn window_closes(&mut self) {
+        self.observer.window_closes();
+    }
+
+    fn progress(&mut self, progress: &drive::PhaseProgress) {
+        // Agents report progress ten times a second.
+        while self.look(Duration::ZERO).is_some() {}
+        let rate = progress.live.operations_s + self.load.operations_s;
+        let live = LiveInterval { operations_s: rate, p99_ns: progress.live.p99_ns };
+        let operations = progress.operations + self.operations.iter().sum::<u64>();
+        self.observer.progress(&drive::PhaseProgress { live, operations, ..*progress });
+    }
+}

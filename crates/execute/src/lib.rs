@@ -1,0 +1,42 @@
+//! Executes plans: turns knobs, starts servers, loads data, measures, repeats and resumes. Each run
+//! is saved as it ends.
+#![forbid(unsafe_code)]
+
+mod activity;
+mod calibration_agenda;
+mod check_findings;
+mod co_runner;
+mod dataset_marker;
+mod distributed;
+mod error;
+mod execute;
+mod execution_cache;
+mod hit_ratio;
+mod idle_power;
+mod idle_watts;
+pub mod knobs;
+mod load_plan;
+mod machine_lock;
+mod mbwu;
+mod observer;
+mod repeat_policy;
+mod replay;
+mod replay_notes;
+mod required;
+mod run_record;
+mod search;
+mod server_side;
+mod session;
+mod simulated_pass;
+mod started_server;
+
+pub use calibration_agenda::KnownMaxima;
+pub use distributed::{AgentPermissions, AgentWork, AllowedServer};
+pub use error::ExecuteError;
+pub use execute::{Event, ExecuteArgs, Listener, check_directories, execute, execution, now};
+pub use idle_watts::{IdleWatts, watts_now};
+pub use machine_lock::MachineLock;
+pub use mbwu::MbwuEvaluation;
+pub use repeat_policy::{ExecutionEnd, RepeatPolicy};
+pub use search::{RateSearch, SearchResult, TrialRun};
+pub use simulated_pass::{SimulatedPass, run_pass};

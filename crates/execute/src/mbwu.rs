@@ -1,0 +1,274 @@
+//! Media-based work units, from runs on 1, 2, ... n devices. [`analyse::mbwu`] decides the next round;
+//! each is measured and saved like any run.
+
+mod check;
+mod round;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use analyse::mbwu::{
+    DeviceLoad, EvaluationRequest, EvaluationRound, NextRound, RoundPurpose, UnitEvaluation, keys,
+};
+use drive::Ticks;
+use host::{KernelLog, Root};
+use model::{Arrivals, Count, Execution, Origin, Pacing, Reading, ReadingValue, Run, Scope, Unit};
+use store::StoreUrl;
+use study::{Plan, Segment, Step, StudyText};
+
+use crate::error::ExecuteError;
+use crate::execute::{Listener, RunContext};
+use crate::execution_cache::ExecutionCache;
+use crate::required::check_required;
+use crate::knobs::KnobEffects;
+use crate::idle_power::measure_idle;
+
+
+/// The folder of the first store on each device.
+const FOLDER: &str = "kvmeter-mbwu";
+
+/// What is evaluated: one store and one workload of a study, on these devices.
+#[derive(Debug, Clone)]
+pub struct MbwuEvaluation {
+    /// With the first round as its only step.
+    plan: Plan,
+    /// A round without its threads.
+    template: Step,
+    store: StoreUrl,
+    /// The devices' folders.
+    devices: Vec<PathBuf>,
+    pub request: EvaluationRequest,
+    reload: bool,
+}
+
+impl MbwuEvaluation {
+    /// The `[mbwu]` of a study; none if it has none.
+    ///
+    /// # Errors
+    /// The text is no study.
+    pub fn table(source: &StudyText) -> Result<Option<MbwuTable>, ExecuteError> {
+        Ok(source.spec()?.mbwu.map(toml::Spanned::into_inner))
+    }
+
+    /// The evaluation that a study with `[mbwu]` asks for. Each of `devices` is a folder on a
+    /// file system of its own device.
+    ///
+    /// # Errors
+    /// What in the study, or which device, cannot be used.
+    pub fn of(
+        source: &StudyText,
+        devices: &[PathBuf],
+        root: &Root,
+    ) -> Result<MbwuEvaluation, ExecuteError> {
+        let spec = source.spec()?;
+        let table = spec.mbwu.clone().map(toml::Spanned::into_inner).unwrap_or_default();
+        check::table(source, &table)?;
+        check::spec(source, &spec)?;
+        check::devices(root, devices)?;
+        let plan = Plan::of(source, &PathBuf::new(), root)?;
+        let (segment, template) = check::single_step(source, &plan)?;
+        let request = EvaluationRequest {
+            loads: table.loads(),
+            gain: *table.gain.get_ref(),
+            most_rounds: *table.rounds.get_ref(),
+            devices: devices.len() as u32,
+            given_unit: table.unit.map(|unit| unit.get_ref().0),
+        };
+        let mut template = template.clone();
+        request.settings(&mut template.settings);
+        if let Some(most) = table.memory_bandwidth {
+            let most = most.get_ref().0.to_string();
+            template.settings.insert(keys::MEMORY_BANDWIDTH.to_owned(), most);
+        }
+        if let Ok(memory) = host::memory_total_bytes(root) {
+            let ratio = template.workload.data_bytes() as f64 / (memory as f64).max(1.0);
+            let key = keys::DATA_OVER_MEMORY.to_owned();
+            template.settings.insert(key, format!("{ratio:.4}"));
+        }
+        let mbwu = MbwuEvaluation {
+            store: segment.store.clone(),
+            plan: Plan { segments: Vec::new(), ..plan.clone() },
+            template,
+            devices: devices.to_vec(),
+            request,
+            reload: table.reload,
+        };
+        let most = mbwu.request.loads.iter().map(|load| load.databases).max().unwrap_or(1);
+        for at in 0..devices.len() {
+            let own: Vec<StoreUrl> = (1..=most).map(|database| mbwu.url(at, database)).collect();
+            check::room(&own, &mbwu.template)?;
+        }
+        let first = mbwu.step(RoundPurpose::Raise, 1, mbwu.request.loads[0], 1, 1)?;
+        let store = mbwu.url(0, 1);
+        let segment = Segment { store, temporary: false, steps: vec![first], ..segment.clone() };
+        Ok(MbwuEvaluation { plan: Plan { segments: vec![segment], ..mbwu.plan }, ..mbwu })
+    }
+
+    /// A store: that of a device, counted from 0, and a database of it, counted from 1.
+    fn url(&self, device: usize, database: u32) -> StoreUrl {
+        let folder = match database {
+            1 => FOLDER.to_owned(),
+            further => format!("{FOLDER}-{further}"),
+        };
+        self.store.at(&self.devices[device].join(folder))
+    }
+
+    /// The stores of the first so many devices: the first database of each, then the second ...
+    fn stores(&self, devices: usize, databases: u32) -> Vec<StoreUrl> {
+        let each = |database| (0..devices).map(move |device| self.url(device, database));
+        (1..=databases).flat_map(each).collect()
+    }
+
+    /// The plan of what is certain to run, which begins a results file.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Evaluates the unit. Each round is saved as it ends; `before` are the rounds of an earlier
+    /// invocation that did not finish. After a stop the result is that of the rounds so far.
+    ///
+    /// # Errors
+    /// A device, or the store on it, failed; saved rounds stay.
+    pub fn run(
+        &self,
+        execution: &Execution,
+        before: &[Run],
+        keep: &mut dyn FnMut(&Run) -> Result<(), ExecuteError>,
+        listener: &mut dyn Listener,
+        stop: &Arc<AtomicBool>,
+        knob_effects: &KnobEffects,
+    ) -> Result<UnitEvaluation, ExecuteError> {
+        let clock = Ticks::new();
+        check_required(&self.plan.probes)?;
+        let mut rounds: Vec<EvaluationRound> =
+            before.iter().filter_map(EvaluationRound::of).collect();
+        let mut ordinal = before.iter().map(|run| run.ordinal).max().unwrap_or(0);
+        let mut idle = None;
+        let cache = ExecutionCache::default();
+        let mut fresh = BTreeSet::new();
+        let mut log = KernelLog::from_now();
+        loop {
+            let (stage, devices, load, number) = match analyse::mbwu::next(&self.request, &rounds) {
+                NextRound::Done(evaluation) => return Ok(*evaluation),
+                NextRound::Measure { stage, devices, load, number } => {
+                    (stage, devices, load, number)
+                }
+            };
+            let idle =
+                &*idle.get_or_insert_with(|| measure_idle(&self.plan.probes, &mut *listener, stop));
+            let mut context = RunContext {
+                clock: &clock,
+                execution,
+                stop,
+                agent_pool: None,
+                probes: &self.plan.probes,
+                idle,
+                knob_effects,
+                cache: &cache,
+            };
+            ordinal += 1;
+            let step = self.step(stage, devices, load, number, ordinal)?;
+            let stores = self.stores(devices as usize, load.databases);
+            // Devices that come later are loaded with the first of them.
+            let all = if devices == 1 { 1 } else { self.devices.len() };
+            let needed_stores = self.stores(all, load.databases);
+            let loaded =
+                self.load(&mut context, &step, (&needed_stores, &stores), &mut fresh, listener);
+            loaded.map_err(|error| self.with_sectors(error, &mut log))?;
+            let mut keep = |run: Run| {
+                let mut run = in_units(&self.request, &rounds, run);
+                if !run.failures.is_empty() {
+                    run.warnings.extend(self.sectors(&mut log));
+                }
+                keep(&run).map(|()| run)
+            };
+            let run = match stop.load(Ordering::Relaxed) {
+                true => None,
+                false => {
+                    let run = self.round(&mut context, &step, &stores, &mut keep, listener);
+                    run.map_err(|error| self.with_sectors(error, &mut log))?
+                }
+            };
+            fresh.clear();
+            match run.as_ref().and_then(EvaluationRound::of) {
+                Some(round) => rounds.push(round),
+                None => return Ok(UnitEvaluation::of(&self.request, &rounds)),
+            }
+        }
+    }
+
+    /// The kernel's messages on I/O errors of the devices, if any.
+    fn sectors(&self, log: &mut KernelLog) -> Option<String> {
+        let root = &self.plan.probes.root;
+        let volumes: Vec<String> =
+            self.devices.iter().filter_map(|device| host::volume_of(root, device).ok()).collect();
+        match log.errors_of(&volumes) {
+            Ok(errors) if errors.is_empty() => None,
+            Ok(errors) => Some(format!("the kernel's log: {}", errors.join("; "))),
+            Err(why) => Some(format!("which sector failed is not known: {why}")),
+        }
+    }
+
+    /// Adds the kernel's messages to an error that a device may have caused.
+    fn with_sectors(&self, error: ExecuteError, log: &mut KernelLog) -> ExecuteError {
+        match (&error, self.sectors(log)) {
+            (ExecuteError::Failed(_), Some(words)) => error.with_note(&words),
+            _ => error,
+        }
+    }
+
+    /// One round.
+    fn step(
+        &self,
+        stage: RoundPurpose,
+        devices: u32,
+        load: DeviceLoad,
+        number: u32,
+        ordinal: u32,
+    ) -> Result<Step, ExecuteError> {
+        let mut step = self.template.clone();
+        step.ordinal = ordinal;
+        step.load_config.threads = load.threads * devices;
+        if let Some(rate) = load.rate {
+            let rate = rate * f64::from(devices);
+            step.load_config.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
+            step.load_config.settings(false, &mut step.settings);
+        }
+        let records = step.workload.records.0;
+        if u64::from(step.load_config.threads) > records {
+            return Err(ExecuteError::Request(format!(
+                "{} threads for {records} records; lower mbwu.threads or raise data.records",
+                step.load_config.threads
+            )));
+        }
+        let mut put = |key: &str, value: String| step.settings.insert(key.to_owned(), value);
+        put("threads", step.load_config.threads.to_string());
+        if let Some(operations) = step.load_config.until.operations {
+            // Each device has as many as one alone.
+            let all = operations.saturating_mul(u64::from(devices));
+            step.load_config.until.operations = Some(all);
+            put("operations", Count(all).to_string());
+        }
+        table::round(stage, devices, number, &mut step.settings);
+        load.settings(&mut step.settings);
+        Ok(step)
+    }
+}
+
+/// A round with its throughput in units, where one is known after the rounds before it.
+fn in_units(request: &EvaluationRequest, before: &[EvaluationRound], mut run: Run) -> Run {
+    if let Some(units) = analyse::mbwu::in_units(request, before, run.throughput()) {
+        run.readings.push(Reading {
+            signal: keys::UNITS.to_owned(),
+            answer: ReadingValue::Value(units),
+            unit: Unit::Count,
+            scope: Scope::Harness,
+            source: "operations / seconds / the unit".to_owned(),
+            window_s: run.seconds,
+            origin: Origin::Measured,
+        });
+    }
+    run
+}

@@ -1,0 +1,135 @@
+//! One round, and the data that it needs.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use model::Run;
+use store::{Directory, Distribution, Store, StoreUrl, StoreVisitor, open_group};
+use workload::Workload;
+use study::{Segment, Step};
+
+use super::{MbwuEvaluation, check};
+use crate::dataset_marker::MarkerLocation;
+use crate::error::ExecuteError;
+use crate::execute::{Event, Listener, RunContext, check_store_owner};
+use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
+
+/// A single step.
+struct SingleStep;
+
+impl StepAgenda for SingleStep {
+    fn next(&mut self, _: &Run) -> Option<Step> {
+        None
+    }
+
+    fn preloads(&self) -> bool {
+        false
+    }
+}
+
+/// Loads the data of a step only.
+struct LoadOnly<'a>(Session<'a>, Step);
+
+impl StoreVisitor for LoadOnly<'_> {
+    type Output = Result<ClosedStore, ExecuteError>;
+
+    fn visit<S: Store>(self, store: S) -> Self::Output {
+        let LoadOnly(mut session, step) = self;
+        let workload = Arc::new(Workload::new(&step.workload)?);
+        session.prepare(&Arc::new(store), &workload, &step)?;
+        Ok(ClosedStore { marker: session.marker, name: session.name, next: None, copy: false })
+    }
+}
+
+impl MbwuEvaluation {
+    /// Loads the data of a round. All of `stores` that lack it are loaded at the same time, each write
+    /// to each of them, at the rate of `[load]`.
+    pub(super) fn load(
+        &self,
+        context: &mut RunContext<'_>,
+        step: &Step,
+        (stores, measured): (&[StoreUrl], &[StoreUrl]),
+        fresh: &mut BTreeSet<PathBuf>,
+        listener: &mut dyn Listener,
+    ) -> Result<(), ExecuteError> {
+        let mut urls = Vec::new();
+        for url in stores {
+            let stale = self.reload && measured.contains(url) && !fresh.contains(&url.path);
+            if stale || !check::holds(url, step)? {
+                urls.push(url.clone());
+            }
+        }
+        if urls.is_empty() {
+            return Ok(());
+        }
+        let mut directories = self.claim(&urls, step)?;
+        directories.iter_mut().try_for_each(Directory::clear)?;
+        listener.on_event(Event::Preparing { step, why: "the devices hold no fresh data" });
+        let segment = self.segment(&urls[0]);
+        let mut agenda = SingleStep;
+        let mut keep = |_: &Run| Ok(());
+        let mut session = context.session(&segment, &mut agenda, &mut keep, listener);
+        session.marker = MarkerLocation::Directories(directories);
+        let closed = open_group(&urls, Distribution::All, LoadOnly(session, step.clone()))???;
+        close(closed)?;
+        fresh.extend(urls.into_iter().map(|url| url.path));
+        Ok(())
+    }
+
+    /// Measures a round on these stores; none if it was stopped.
+    pub(super) fn round(
+        &self,
+        context: &mut RunContext<'_>,
+        step: &Step,
+        urls: &[StoreUrl],
+        keep: &mut dyn FnMut(Run) -> Result<Run, ExecuteError>,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<Run>, ExecuteError> {
+        let directories = self.claim(urls, step)?;
+        directories.iter().try_for_each(Directory::drop_page_cache)?;
+        let segment = self.segment(&urls[0]);
+        let mut saved_run = None;
+        let mut keep = |run: &Run| {
+            saved_run = Some(keep(run.clone())?);
+            Ok(())
+        };
+        let stop = Arc::clone(context.stop);
+        let mut agenda = SingleStep;
+        let mut session = context.session(&segment, &mut agenda, &mut keep, listener);
+        session.marker = MarkerLocation::Directories(directories);
+        session.other_stores = urls[1..].iter().map(|url| url.path.clone()).collect();
+        session.find_data(step)?;
+        if let Some(why) = session.load_first {
+            return Err(ExecuteError::Failed(format!("{}: {why}, though it was loaded", step.label)));
+        }
+        let closed =
+            open_group(urls, Distribution::InTurn, EmbeddedSession(session, step.clone()))???;
+        close(closed)?;
+        Ok(saved_run.filter(|_| !stop.load(Ordering::Relaxed)))
+    }
+
+    fn claim(&self, urls: &[StoreUrl], step: &Step) -> Result<Vec<Directory>, ExecuteError> {
+        let one = |url: &StoreUrl| {
+            let directory = Directory::claim(url, check::needed(url, step))?;
+            check_store_owner(&directory, url)?;
+            Ok(directory)
+        };
+        urls.iter().map(one).collect()
+    }
+
+    fn segment(&self, store: &StoreUrl) -> Segment {
+        let first = &self.plan.segments[0];
+        Segment { store: store.clone(), steps: Vec::new(), ..first.clone() }
+    }
+}
+
+/// Sets the marker: the stores are closed, so all writes are in their files.
+fn close(closed: ClosedStore) -> Result<(), ExecuteError> {
+    let ClosedStore { mut marker, name, .. } = closed;
+    match name {
+        Some(name) => marker.set(&name),
+        None => Ok(()),
+    }
+}

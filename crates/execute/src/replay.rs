@@ -1,0 +1,27 @@
+//! A trace as the load generator replays it.
+
+use std::sync::Arc;
+
+use drive::Replay;
+use workload::SizedValues;
+use workload::trace::ArrivalSpread;
+use study::{LoadConfig, TraceSource};
+
+use crate::error::ExecuteError;
+
+/// The replay for the load generator.
+pub(crate) fn replay(
+    trace: &TraceSource,
+    load_config: &LoadConfig,
+    seed: u64,
+) -> Result<Arc<Replay>, ExecuteError> {
+    let spread =
+        if load_config.evenly { ArrivalSpread::Even } else { ArrivalSpread::Poisson { seed } };
+    Ok(Arc::new(Replay {
+        file: trace.file.clone(),
+        spread,
+        most: load_config.until.operations,
+        values: Arc::new(SizedValues::new(seed, trace.compressibility)?),
+        refill: trace.refill,
+    }))
+}

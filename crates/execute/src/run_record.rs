@@ -1,0 +1,456 @@
+//! Assembles the record of a run: outcome, readings and derived figures.
+
+use std::collections::BTreeMap;
+
+use analyse::{IdleContext, efficiency};
+use drive::PhaseOutcome;
+use host::Throttled;
+use model::{
+    Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
+    Phase, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unit,
+};
+use store::{ANY_CERTIFICATE, Statistic};
+use workload::Skew;
+use study::{LoadConfig, Maximum, Step};
+
+use crate::co_runner;
+use crate::execution_cache::CachedTax;
+use crate::hit_ratio;
+use crate::server_side::WindowReadings;
+
+/// A shorter window says little about a rate. Below one second, because a window of a second may
+/// end some milliseconds early.
+const SHORT_WINDOW_S: f64 = 0.9;
+
+pub(crate) struct MeasuredRun<'a> {
+    pub(crate) execution: &'a Execution,
+    pub(crate) step: &'a Step,
+    /// The load configuration of the run.
+    pub(crate) load_config: &'a LoadConfig,
+    pub(crate) started_at: String,
+    pub(crate) version: String,
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) outcome: &'a PhaseOutcome,
+    /// Readings of the window.
+    pub(crate) readings: Vec<Reading>,
+    /// Samples over the window.
+    pub(crate) samples: Vec<Series>,
+    /// The power of the idle machine.
+    pub(crate) idle: &'a [Reading],
+    /// The store runs on this machine.
+    pub(crate) here: bool,
+    /// Readings of the time in which the store settled afterwards.
+    pub(crate) settling: Option<Vec<Reading>>,
+    /// The store's own: before the window, after it, and when the store has settled.
+    pub(crate) statistics: (Vec<Statistic>, Vec<Statistic>, Vec<Statistic>),
+    /// None where it was not measured.
+    pub(crate) tax: Option<CachedTax>,
+    pub(crate) skew: Option<Skew>,
+    pub(crate) disk_bytes: Option<u64>,
+    /// The store is behind a network.
+    pub(crate) networked: bool,
+    /// Readings of its servers.
+    pub(crate) servers: WindowReadings,
+    pub(crate) facts: &'a RunSettings,
+    /// Records that the store holds after the run, as far as they were not deleted.
+    pub(crate) records: u64,
+    /// Warnings besides those derived from the readings.
+    pub(crate) warnings: Vec<String>,
+}
+
+pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
+    let MeasuredRun { execution, step, outcome, .. } = &measured;
+    let mut settings = step.settings.clone();
+    settings.extend(measured.facts.clone());
+    for (option, value) in &measured.options {
+        settings.insert(format!("store.{option}"), value.clone());
+    }
+    let readings = readings(&measured);
+    let quota = QuotaReadings::of(&readings);
+    let mut warnings = quota.advised(&outcome.warnings);
+    warnings.extend(quota.doubts.iter().cloned());
+    warnings.extend(measured.warnings.iter().cloned());
+    warnings.extend(measured.servers.warnings.iter().cloned());
+    warnings.extend(unverified(&settings).map(str::to_owned));
+    warnings.extend(doubts(step.phase, outcome, &readings));
+    let (before, after, _) = &measured.statistics;
+    warnings.extend(hit_ratio::doubt(step, outcome));
+    warnings.extend(hit_ratio::lost_loading(step, outcome, before, after));
+    let named = |clock, histograms: &[(Op, _)]| {
+        let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| RunLatency {
+            op: (*op).into(),
+            clock,
+            histogram: histogram.into(),
+        };
+        histograms.iter().map(latency).collect::<Vec<_>>()
+    };
+    let mut latencies = named(LatencyClock::Response, &outcome.response);
+    latencies.extend(named(LatencyClock::Service, &outcome.service));
+    latencies.extend(named(LatencyClock::Arrival, &outcome.arrival));
+    if let Some(histogram) = measured.servers.latency.clone() {
+        latencies.push(RunLatency {
+            op: LatencyScope::Any,
+            clock: LatencyClock::Server,
+            histogram: histogram.into(),
+        });
+    }
+    let failure = |failure: &drive::AnswerFailure| Failures {
+        kind: failure.kind.name().to_owned(),
+        count: failure.count,
+        first: failure.first.clone(),
+    };
+    let mut run = Run {
+        id: uuid::Uuid::new_v4().to_string(),
+        execution: execution.id.clone(),
+        ordinal: step.ordinal,
+        label: step.label.clone(),
+        phase: step.phase,
+        settings,
+        store_version: measured.version.clone(),
+        threads: outcome.threads as u32,
+        pacing: match measured.load_config.pacing {
+            Pacing::Closed { think } => LoopKind::Closed { think_s: think.as_secs_f64() },
+            Pacing::Open { rate, arrivals } => {
+                LoopKind::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
+            }
+            Pacing::Recorded { .. } => LoopKind::Open {
+                rate_ops_s: crate::replay_notes::rate(outcome.due, outcome.seconds),
+                arrivals: step.load_config.arrivals(),
+            },
+        },
+        started_at: measured.started_at.clone(),
+        seconds: outcome.seconds,
+        operations: outcome.operations,
+        verified: outcome.verified,
+        misses: outcome.misses,
+        failures: outcome.failures.iter().map(failure).collect(),
+        invalid_because: quota.advised(&outcome.invalid_because),
+        warnings,
+        latencies,
+        series: outcome.series.clone(),
+        readings,
+        samples: measured.samples.clone(),
+        tax: measured.tax.map(|CachedTax { tax, run }| HarnessTax {
+            ns_per_op: tax.ns_per_op,
+            clock_ns: tax.clock_ns,
+            verify_ns: Some(tax.verify_ns),
+            busy: outcome.harness_share,
+            measured_before_run: Some(run),
+        }),
+        stream: stream(outcome, measured.skew.as_ref()),
+    };
+    // In work units the platform's CPU is part of what is measured.
+    match run.settings.contains_key(analyse::mbwu::keys::STAGE) {
+        true => run.warnings.extend(quota.rules),
+        false => run.invalid_because.extend(quota.rules),
+    }
+    run.invalid_because.extend(run.unexpected_hit_ratio());
+    run
+}
+
+fn stream(outcome: &PhaseOutcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut put = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
+    put("operations_drawn", outcome.drawn.to_string());
+    for (op, count) in outcome.counts.iter().filter(|(_, count)| **count > 0) {
+        put(&format!("asked.{op}"), count.to_string());
+    }
+    if outcome.scanned > 0 {
+        put("records_scanned", outcome.scanned.to_string());
+    }
+    if outcome.fingerprint != 0 {
+        put("fingerprint", format!("{:016x}", outcome.fingerprint));
+    }
+    if outcome.redirected > 0 {
+        put("redirected_reads", outcome.redirected.to_string());
+    }
+    if let Some(skew) = skew {
+        put("skew.top_1_percent", format!("{:.4}", skew.top_1_percent));
+        put("skew.top_10000", format!("{:.4}", skew.top_10_000));
+        put("skew.operations", skew.operations.to_string());
+        put("skew.method", skew.method.clone());
+    }
+    if let Some(replayed) = &outcome.replayed {
+        crate::replay_notes::facts(replayed, &mut put);
+    }
+    if let Some(steady) = &outcome.steady {
+        put("steady.rounds", steady.rounds.len().to_string());
+        put("steady.reached", steady.reached.to_string());
+    }
+    facts
+}
+
+/// The probes' readings and derived figures, each with its scope.
+fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
+    let MeasuredRun { outcome, .. } = measured;
+    let read = |from: &[Reading], signal: &str| -> Reading {
+        let found = from.iter().find(|reading| reading.signal == signal);
+        found.cloned().unwrap_or_else(|| absent(signal))
+    };
+    let window = |signal: &str| read(&measured.readings, signal);
+    let mut all = measured.readings.clone();
+    all.extend(measured.servers.readings.iter().cloned());
+    let mut put = |reading: Reading| all.push(reading);
+
+    put(analyse::cpu_s_per_mop(&[&window("cpu.user"), &window("cpu.system")], outcome.operations));
+    let seconds = outcome.seconds;
+    let own = |signal: &str, unit, scope, source: &str, value: f64| Reading {
+        signal: signal.to_owned(),
+        answer: ReadingValue::Value(value),
+        unit,
+        scope,
+        source: source.to_owned(),
+        window_s: seconds,
+        origin: Origin::Measured,
+    };
+    if outcome.spun_s > 0.0 {
+        let what = "time that the pacer spun until a request was due, part of cpu.user";
+        put(own("cpu.pacer_spin", Unit::Seconds, Scope::Harness, what, outcome.spun_s));
+    }
+    if measured.load_config.is_open() {
+        let counts = [
+            ("client.due", "requests that were due in the window", outcome.due),
+            ("client.answered_in_time", "those answered in it", outcome.answered_in_time),
+            ("client.never_sent", "those that never went out", outcome.never_sent),
+        ];
+        for (signal, what, count) in counts {
+            put(own(signal, Unit::Count, Scope::Harness, what, count as f64));
+        }
+        let what =
+            "mean of response time less what a client without cost or lateness would have seen";
+        put(own("client.lateness", Unit::Seconds, Scope::Harness, what, outcome.mean_lateness_s));
+        let what = "share of the threads' time not spent waiting for a request to be due";
+        put(own("client.busy", Unit::Ratio, Scope::Harness, what, outcome.busy_share));
+        let what = "requests answered in the window / its length";
+        let achieved = outcome.answered_in_time as f64 / outcome.window_s.max(1e-9);
+        put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
+    }
+    if let Some(Maximum { rate_ops_s, words }) = &measured.step.maximum {
+        let what = format!("the highest rate that held {words}");
+        put(own(Maximum::SIGNAL, Unit::OpsPerSecond, Scope::Client, &what, *rate_ops_s));
+    }
+    if let Some(replayed) = &outcome.replayed {
+        for reading in crate::replay_notes::readings(replayed, &own) {
+            put(reading);
+        }
+    }
+    if measured.networked {
+        for reading in of_connections(outcome, &own) {
+            put(reading);
+        }
+    }
+    measured.idle.iter().cloned().for_each(&mut put);
+    let around = IdleContext { idle: measured.idle, is_local: measured.here };
+    efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
+    if let Some(ratio) = outcome.hit_ratio() {
+        let what = "keys of reads that were found / keys read";
+        put(own("cache.hit_ratio", Unit::Ratio, Scope::Store, what, ratio));
+    }
+    if outcome.refills > 0 {
+        let what = "misses that were set again, besides the operations";
+        put(own("cache.refills", Unit::Count, Scope::Harness, what, outcome.refills as f64));
+    }
+    let (written, bytes_read) = (outcome.bytes_written as f64, outcome.bytes_read as f64);
+    let what = "keys and values given to the store";
+    put(own("workload.written", Unit::Bytes, Scope::Harness, what, written));
+    let what = "keys and values that the store gave back";
+    put(own("workload.read", Unit::Bytes, Scope::Harness, what, bytes_read));
+    put(analyse::write_amplification(&window("io.written"), outcome.bytes_written));
+    put(analyse::read_amplification(&window("io.read"), outcome.bytes_read));
+    put(analyse::write_amplification(&window("device.written"), outcome.bytes_written));
+    put(analyse::read_amplification(&window("device.read"), outcome.bytes_read));
+    if let Some(settling) = &measured.settling {
+        for signal in ["cpu.user", "cpu.system", "io.read", "io.written"] {
+            let reading = read(settling, signal);
+            put(Reading { signal: format!("settle.{signal}"), ..reading });
+        }
+        put(with_settling(&window("io.written"), &read(settling, "io.written"), outcome));
+    }
+    if let Some(bytes) = measured.disk_bytes {
+        let what = "blocks allocated to the store's files after the run";
+        put(own("disk.bytes", Unit::Bytes, Scope::Store, what, bytes as f64));
+        let spec = &measured.step.workload;
+        let each = spec.data_bytes() as f64 / (spec.records.0 as f64).max(1.0);
+        let data = each * measured.records as f64;
+        if data > 0.0 {
+            let what = "disk.bytes / keys and values of the records that were inserted";
+            let ratio = bytes as f64 / data;
+            put(own("space_amplification", Unit::Ratio, Scope::Store, what, ratio));
+        }
+    }
+    let (before, after, settled) = &measured.statistics;
+    for statistic in settled {
+        // Counters are reported over the window, gauges at the end.
+        let at = |all: &[Statistic]| {
+            all.iter().find(|other| other.name == statistic.name).map_or(0.0, |other| other.value)
+        };
+        let name = format!("store.{}", statistic.name.trim_end_matches(".total"));
+        let (value, what) = match statistic.name.ends_with(".total") {
+            true => (at(after) - at(before), "the store's own statistics, over the window"),
+            false => (statistic.value, "the store's own statistics, when it has settled"),
+        };
+        put(own(&name, statistic.unit, Scope::Store, what, value));
+    }
+    all
+}
+
+/// Readings of queues and connections to servers.
+fn of_connections(
+    outcome: &PhaseOutcome,
+    own: &impl Fn(&str, Unit, Scope, &str, f64) -> Reading,
+) -> Vec<Reading> {
+    let mut all = Vec::new();
+    let mut put = |signal: &str, unit, what: &str, value: f64| {
+        all.push(own(signal, unit, Scope::Client, what, value));
+    };
+    if outcome.due > 0 {
+        let queued = outcome.queued as f64;
+        put("client.queued", Unit::Count, "requests that waited for a connection", queued);
+        let what = "mean wait of those for a connection that was not full";
+        put("client.queue_wait", Unit::Seconds, what, outcome.mean_queued_s);
+        let what = "the most requests that waited at once, summed over the threads";
+        put("client.queue_longest", Unit::Count, what, outcome.most_queued as f64);
+        let what = "requests that were never sent because the queue was full";
+        put("client.dropped", Unit::Count, what, outcome.dropped as f64);
+    }
+    if let Some(wake_up) = outcome.mean_wake_up_s {
+        let what = "mean from the answer's arrival in the kernel (SO_TIMESTAMPNS) to its thread";
+        put("client.wake_up", Unit::Seconds, what, wake_up);
+    }
+    let what = "connections that were lost and made again";
+    put("client.reconnected", Unit::Count, what, outcome.reconnected as f64);
+    all
+}
+
+fn absent(signal: &str) -> Reading {
+    Reading {
+        signal: signal.to_owned(),
+        answer: ReadingValue::Unavailable {
+            reason: format!("{signal} was not read"),
+            remedy: None,
+        },
+        unit: Unit::Count,
+        scope: Scope::Process,
+        source: String::new(),
+        window_s: 0.0,
+        origin: Origin::Measured,
+    }
+}
+
+/// Write amplification including what the store wrote while it settled, such as deferred
+/// compactions of a log-structured store.
+fn with_settling(window: &Reading, settling: &Reading, outcome: &PhaseOutcome) -> Reading {
+    let whole = match (window.value(), settling.value()) {
+        (Some(during), Some(after)) => Reading {
+            answer: ReadingValue::Value(during + after),
+            window_s: window.window_s + settling.window_s,
+            ..window.clone()
+        },
+        (None, _) => window.clone(),
+        _ => settling.clone(),
+    };
+    let ratio = analyse::write_amplification(&whole, outcome.bytes_written);
+    Reading {
+        signal: format!("{}.settled", ratio.signal),
+        source: "(io.written + settle.io.written) / bytes the workload wrote".to_owned(),
+        ..ratio
+    }
+}
+
+/// Effects of CPU quotas on a run.
+struct QuotaReadings {
+    /// A quota throttled notably: the advice is then to raise it.
+    own: bool,
+    rules: Option<String>,
+    doubts: Vec<String>,
+}
+
+impl QuotaReadings {
+    fn of(readings: &[Reading]) -> QuotaReadings {
+        let mut quota = QuotaReadings { own: false, rules: None, doubts: Vec::new() };
+        for throttled in host::throttled(readings) {
+            match throttled {
+                Throttled::Rules(words) => quota.rules = Some(words),
+                Throttled::Doubt(words) => quota.doubts.push(words),
+            }
+        }
+        quota.own = quota.rules.is_some() || !quota.doubts.is_empty();
+        quota
+    }
+
+    /// The same messages, with the advice to raise the quota where that helps.
+    fn advised(&self, words: &[String]) -> Vec<String> {
+        let advised = |words: &String| match self.own {
+            true => words.replace(drive::QUIETEN, "raise the CPU quota"),
+            false => words.clone(),
+        };
+        words.iter().map(advised).collect()
+    }
+}
+
+/// A warning where the server's certificate was not verified.
+fn unverified(settings: &RunSettings) -> Option<&'static str> {
+    let given =
+        settings.get(&format!("store.{ANY_CERTIFICATE}")).is_some_and(|given| given == "on");
+    given.then_some(
+        "the server's certificate was not checked (any_certificate=on): any server could have \
+         answered, and received the password if there is one; name the signer's certificate with `ca`",
+    )
+}
+
+/// Warnings that leave the run valid.
+fn doubts(phase: Phase, outcome: &PhaseOutcome, readings: &[Reading]) -> Vec<String> {
+    let value = |signal: &str| {
+        readings.iter().find(|reading| reading.signal == signal).and_then(Reading::value)
+    };
+    let mut doubts = Vec::new();
+    doubts.extend(value("machine.steal").and_then(host::steal_doubt));
+    doubts.extend(analyse::other_programs_share(readings).and_then(host::neighbours_doubt));
+    doubts.extend(co_runner::doubt(&value));
+    if outcome.seconds < SHORT_WINDOW_S && outcome.operations > 0 {
+        let more = if phase == Phase::Load { "load more records" } else { "give it more time" };
+        doubts.push(format!("the window lasted {:.2} s only; {more}", outcome.seconds));
+    }
+    if value("cpu.pacer_spin").is_some_and(|spun| spun > 0.2 * outcome.seconds) {
+        doubts.push("CPU time includes the pacer's spinning (cpu.pacer_spin)".to_owned());
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unchecked_certificates_give_a_warning() {
+        let with = |option: &str| {
+            let url = format!("redis://h?tls=on{option}").parse::<store::StoreUrl>().unwrap();
+            let options = url.remote().unwrap().unwrap().options;
+            let named = options.into_iter().map(|(name, value)| (format!("store.{name}"), value));
+            unverified(&named.collect()).is_some()
+        };
+        assert!(with("&any_certificate=on"));
+        assert!(!with("") && !with("&any_certificate=off"));
+    }
+
+    #[test]
+    fn throttling_names_the_quota() {
+        let reading = |share: f64| Reading {
+            answer: ReadingValue::Value(share),
+            source: "the most throttled one: 0.2 CPUs by /sys/fs/cgroup/cpu.max".to_owned(),
+            ..absent(host::THROTTLED)
+        };
+        let late = [format!("the client was late; {}, or lower --rate", drive::QUIETEN)];
+        let throttled = QuotaReadings::of(&[reading(0.95)]);
+        assert!(throttled.rules.as_ref().unwrap().contains("0.2 CPUs by /sys/fs/cgroup/cpu.max"));
+        assert_eq!(
+            throttled.advised(&late),
+            ["the client was late; raise the CPU quota, or lower --rate"]
+        );
+        let little = QuotaReadings::of(&[reading(0.05)]);
+        assert!(little.rules.is_none() && little.doubts.len() == 1);
+        let free = QuotaReadings::of(&[reading(0.0)]);
+        assert!(free.rules.is_none() && free.doubts.is_empty());
+        assert_eq!(free.advised(&late), late);
+    }
+}

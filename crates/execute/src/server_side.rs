@@ -1,0 +1,387 @@
+//! The servers' side of a run: resource usage of their processes and latency inside them.
+
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+use host::Unavailable;
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
+use server::tap::Tap;
+use server::watch::{Figure, Process, Usage};
+use syscall_trace::{CostWatch, Tracer};
+use study::ServerTiming;
+
+use crate::started_server::Tapped;
+
+/// Longest latency, as for the client's.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// The server processes that can be watched from here.
+#[derive(Default)]
+pub(crate) struct ServerSide {
+    servers: Vec<WatchedServer>,
+    /// Whether latency inside servers is measured.
+    times_requests: bool,
+    /// Why a server's process, or its latency, is unavailable.
+    unwatched: Vec<(String, Unavailable)>,
+}
+
+struct WatchedServer {
+    process: Process,
+    tap: Option<Arc<Tap>>,
+    /// Why the preloaded library does not work.
+    tap_error: Option<Unavailable>,
+    tracer: Option<Tracer>,
+    window: Option<WindowStart>,
+}
+
+/// What was read when the window opened.
+struct WindowStart {
+    usage: Result<Usage, Unavailable>,
+    tap: Option<tap::reader::Snapshot>,
+    trace: Option<(syscall_trace::Snapshot, Option<CostWatch>)>,
+}
+
+/// Readings of a window.
+#[derive(Default)]
+pub(crate) struct WindowReadings {
+    pub(crate) readings: Vec<Reading>,
+    pub(crate) latency: Option<Histogram<u64>>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl ServerSide {
+    /// Of servers at these addresses, each with what was preloaded into it, if it was started here.
+    pub(crate) fn of<'a>(
+        addresses: impl Iterator<Item = (&'a model::Address, Option<Tapped>)>,
+    ) -> ServerSide {
+        let mut side = ServerSide::default();
+        for (address, tap) in addresses {
+            match Process::listening_at(address) {
+                Ok(process) => {
+                    let (tap, tap_error) = match tap {
+                        Some(Ok(tap)) => (Some(tap), None),
+                        Some(Err(why)) => (None, Some(why)),
+                        None => (None, None),
+                    };
+                    let watched =
+                        WatchedServer { process, tap, tap_error, tracer: None, window: None };
+                    side.servers.push(watched);
+                }
+                Err(why) => side.unwatched.push((format!("server {address}"), why)),
+            }
+        }
+        side
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.servers.is_empty() && self.unwatched.is_empty()
+    }
+
+    /// The CPUs that the servers here may run on, as far as they can be told.
+    pub(crate) fn cpus(&self) -> Vec<u32> {
+        let of = |watched: &WatchedServer| host::cpus_of(watched.process.pid()).unwrap_or_default();
+        self.servers.iter().flat_map(of).collect()
+    }
+
+    /// The processes of the servers here.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.servers.iter().map(|watched| watched.process.pid()).collect()
+    }
+
+    /// Whether every server runs on this machine.
+    pub(crate) fn are_here(&self) -> bool {
+        self.unwatched.iter().all(|(about, _)| about == LATENCY)
+    }
+
+    /// Prepares for one run, before its load.
+    pub(crate) fn prepare(&mut self, server_timing: ServerTiming, open: bool) {
+        self.unwatched.retain(|(about, _)| about != LATENCY);
+        self.times_requests = server_timing != ServerTiming::Off;
+        for watched in &mut self.servers {
+            watched.tracer = None;
+            let traces = match server_timing {
+                ServerTiming::Off | ServerTiming::Tap => false,
+                ServerTiming::Ebpf => true,
+                // A closed loop measures the peak rate, which tracing lowers.
+                ServerTiming::Auto => watched.tap.is_none() && open,
+            };
+            if traces {
+                match Tracer::attach(watched.process.pid()) {
+                    Ok(tracer) => watched.tracer = Some(tracer),
+                    Err(why) => {
+                        let traced = Unavailable::new(why.reason.to_string(), why.remedy);
+                        let why = match &watched.tap_error {
+                            None => traced,
+                            Some(why) => {
+                                let reason = format!("{}; by eBPF: {}", why.reason, traced.reason);
+                                Unavailable::new(reason, why.remedy.clone())
+                            }
+                        };
+                        self.unwatched.push((LATENCY.to_owned(), why));
+                    }
+                }
+            } else if watched.tap.is_none() && server_timing != ServerTiming::Off {
+                let why = match (&watched.tap_error, server_timing) {
+                    (Some(why), _) => why.clone(),
+                    (None, ServerTiming::Tap) => Unavailable::new(
+                        "the server runs already, and a library is preloaded when one starts",
+                        "let kvmeter start it, or select `ebpf`",
+                    ),
+                    (None, _) => Unavailable::new(
+                        "a closed loop measures the highest rate, which tracing would lower",
+                        "select `ebpf` (--server-latency), or give a rate",
+                    ),
+                };
+                self.unwatched.push((LATENCY.to_owned(), why));
+            }
+        }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        for watched in &mut self.servers {
+            watched.window = Some(WindowStart {
+                tap: watched.tap.as_ref().map(|tap| tap.snapshot()),
+                trace: watched
+                    .tracer
+                    .as_ref()
+                    .map(|tracer| (tracer.snapshot(), tracer.watch_cost().ok())),
+                usage: watched.process.usage(),
+            });
+        }
+    }
+
+    pub(crate) fn end(&mut self) -> ServersSummary {
+        let mut summary = ServersSummary::default();
+        for watched in &mut self.servers {
+            let Some(window) = watched.window.take() else { continue };
+            summary.add(watched, window);
+        }
+        summary.unwatched.extend(self.unwatched.iter().cloned());
+        summary.times_requests = self.times_requests;
+        summary
+    }
+}
+
+/// The mean latency inside the servers, or why there is none.
+const LATENCY: &str = "server.latency";
+
+fn unavailable(why: &Unavailable) -> ReadingValue {
+    why.clone().into()
+}
+
+/// All servers of a run together, over its window.
+#[derive(Default)]
+pub(crate) struct ServersSummary {
+    unwatched: Vec<(String, Unavailable)>,
+    times_requests: bool,
+    window_s: f64,
+    figures: Vec<Figure>,
+    latency: Option<Histogram<u64>>,
+    calls: Option<(f64, &'static str)>,
+    own_s: Option<(f64, &'static str)>,
+    requests: u64,
+    warnings: Vec<String>,
+}
+
+impl ServersSummary {
+    fn add(&mut self, watched: &WatchedServer, window: WindowStart) {
+        let used = window
+            .usage
+            .and_then(|before| watched.process.usage().and_then(|after| after.since(&before)));
+        match used {
+            Ok(used) => {
+                self.window_s = used.window.as_secs_f64();
+                for figure in used.figures {
+                    match self.figures.iter_mut().find(|other| other.name == figure.name) {
+                        None => self.figures.push(figure),
+                        Some(sum) => {
+                            sum.value = match (sum.value.clone(), figure.value) {
+                                (Ok(one), Ok(other)) => Ok(one + other),
+                                (Err(why), _) | (_, Err(why)) => Err(why),
+                            };
+                        }
+                    }
+                }
+            }
+            Err(why) => {
+                self.warnings.push(format!(
+                    "the server's process cannot be watched to the end: {}; {}",
+                    why.reason, why.remedy
+                ));
+                self.unwatched.push((format!("server {}", watched.process.name()), why));
+            }
+        }
+        if let (Some(tap), Some(before)) = (&watched.tap, window.tap) {
+            self.add_tap(&tap.snapshot().since(&before));
+        }
+        if let (Some(tracer), Some((before, watch))) = (&watched.tracer, window.trace) {
+            let cost = watch.and_then(|watch| watch.cost(tracer).ok());
+            self.add_trace(&tracer.snapshot().since(&before), cost);
+        }
+    }
+
+    fn add_tap(&mut self, during: &tap::reader::Snapshot) {
+        let totals = during.totals();
+        for (value, count) in during.buckets() {
+            self.record(value, count);
+        }
+        self.requests = self.requests.saturating_add(totals.requests);
+        let calls = [totals.reads, totals.writes, totals.empty_calls, totals.wake_ups];
+        let calls: f64 = calls.iter().map(|count| *count as f64).sum();
+        let what = "reads, writes and waits of connections, as the preloaded library saw them";
+        self.add_calls(calls, what);
+        if let Some(own) = totals.own_ns() {
+            let what = "the preloaded library's own time, from one call in 61";
+            self.add_own(own * 1e-9, what);
+        }
+        if totals.opaque > 0 {
+            self.warnings.push(format!(
+                "{} of the server's intervals are of batches whose requests could not be told apart",
+                totals.opaque
+            ));
+        }
+    }
+
+    fn add_trace(&mut self, during: &syscall_trace::Snapshot, cost: Option<syscall_trace::Cost>) {
+        for (low, width, count) in during.latency.buckets() {
+            self.record(low + width / 2, count);
+        }
+        self.requests += during.requests();
+        self.add_calls(during.total_calls() as f64, "all system calls of the process (eBPF)");
+        if let Some(cost) = cost {
+            let what = "run time of the BPF programs, over all processes of the machine";
+            self.add_own(cost.run_time_ns as f64 * 1e-9, what);
+        }
+    }
+
+    fn record(&mut self, value_ns: u64, count: u64) {
+        if self.latency.is_none() {
+            self.latency = Histogram::new_with_max(LONGEST_NS, 3).ok();
+        }
+        if let Some(histogram) = &mut self.latency {
+            histogram.saturating_record_n(value_ns, count);
+        }
+    }
+
+    fn add_calls(&mut self, calls: f64, what: &'static str) {
+        self.calls = Some((self.calls.map_or(0.0, |(sum, _)| sum) + calls, what));
+    }
+
+    fn add_own(&mut self, seconds: f64, what: &'static str) {
+        self.own_s = Some((self.own_s.map_or(0.0, |(sum, _)| sum) + seconds, what));
+    }
+
+    /// Turns the summary into readings; `operations` were issued in the window.
+    pub(crate) fn finish(mut self, operations: u64) -> WindowReadings {
+        let window_s = self.window_s;
+        let of = |signal: &str, answer: ReadingValue, unit, source: &str, window_s| Reading {
+            signal: signal.to_owned(),
+            answer,
+            unit,
+            scope: Scope::Server,
+            source: source.to_owned(),
+            window_s,
+            origin: Origin::Measured,
+        };
+        // A sum over all servers needs each of them.
+        let unseen = self.unwatched.iter().find(|(about, _)| about != LATENCY).cloned();
+        let mut readings: Vec<Reading> = self
+            .figures
+            .iter()
+            .map(|figure| {
+                let answer = match (&unseen, &figure.value) {
+                    (Some((_, why)), _) | (None, Err(why)) => unavailable(why),
+                    (None, Ok(value)) => ReadingValue::Value(*value),
+                };
+                let window_s = if figure.of_window { window_s } else { 0.0 };
+                of(figure.name, answer, figure.unit, &figure.source, window_s)
+            })
+            .collect();
+        let switches = ["server.switches.voluntary", "server.switches.involuntary"]
+            .map(|name| readings.iter().find(|reading| reading.signal == name));
+        if let [Some(one), Some(other)] = switches {
+            let answer = match (&one.answer, &other.answer) {
+                (ReadingValue::Value(one), ReadingValue::Value(other)) => {
+                    ReadingValue::Value(one + other)
+                }
+                (ReadingValue::Value(_), why) | (why, _) => why.clone(),
+            };
+            let source = "voluntary and involuntary ones together";
+            readings.push(of("server.context_switches", answer, Unit::Count, source, window_s));
+        }
+        if let Some((about, why)) = unseen.filter(|_| readings.is_empty()) {
+            readings.push(of("server.cpu", unavailable(&why), Unit::Seconds, &about, 0.0));
+        }
+        readings.extend(self.inside(operations, &of));
+        for signal in ["server.cpu", "server.context_switches", "server.syscalls"] {
+            let counted = readings.iter().find(|reading| reading.signal == signal);
+            if let Some(per_mop) = counted.map(|reading| analyse::per_mop(reading, operations)) {
+                readings.push(per_mop);
+            }
+        }
+        WindowReadings { readings, latency: self.latency.take(), warnings: self.warnings }
+    }
+
+    /// Counts and latencies inside the servers: of all of them, or unavailable with the reason of the
+    /// first missing one. Without an attachment the count is unavailable, not 0.
+    fn inside(
+        &mut self,
+        operations: u64,
+        of: &impl Fn(&str, ReadingValue, Unit, &str, f64) -> Reading,
+    ) -> Vec<Reading> {
+        let is_watched = !self.figures.is_empty() || !self.unwatched.is_empty();
+        if !self.times_requests || !is_watched {
+            return Vec::new();
+        }
+        let window_s = self.window_s;
+        // Prefers the reason of the latency itself.
+        let mut why =
+            self.unwatched.iter().find(|(about, _)| about == LATENCY).or(self.unwatched.first());
+        let no_calls;
+        if why.is_none() && operations > 0 && self.calls.is_none_or(|(calls, _)| calls == 0.0) {
+            let reason = format!(
+                "none of the system calls for {operations} requests was seen: another process \
+                 than the one that listens serves them, or it makes calls that are not watched \
+                 (io_uring)"
+            );
+            let remedy = "let one process listen and serve, without io_uring";
+            no_calls = (LATENCY.to_owned(), Unavailable::new(reason, remedy));
+            why = Some(&no_calls);
+        }
+        if let Some((about, why)) = why {
+            self.latency = None;
+            return vec![
+                of(LATENCY, unavailable(why), Unit::Seconds, about, 0.0),
+                of("server.syscalls", unavailable(why), Unit::Count, about, 0.0),
+            ];
+        }
+        let mut readings = Vec::new();
+        if let Some((calls, what)) = self.calls {
+            let answer = ReadingValue::Value(calls);
+            readings.push(of("server.syscalls", answer, Unit::Count, what, window_s));
+        }
+        let timed = self.latency.as_ref().filter(|histogram| !histogram.is_empty());
+        let (mean, count) = match timed {
+            Some(histogram) => {
+                (ReadingValue::Value(histogram.mean() * 1e-9), histogram.len() as f64)
+            }
+            None => {
+                let why = Unavailable::new(
+                    "no request was timed inside the server",
+                    "measure for longer, or over a protocol whose requests can be told apart",
+                );
+                (unavailable(&why), 0.0)
+            }
+        };
+        let what = "mean of the requests that were timed inside the server";
+        readings.push(of(LATENCY, mean, Unit::Seconds, what, window_s));
+        let what = "requests that were timed inside the server";
+        let count = ReadingValue::Value(count);
+        readings.push(of("server.latency.timed", count, Unit::Count, what, window_s));
+        if let Some((seconds, what)) = self.own_s {
+            let answer = ReadingValue::Value(seconds);
+            readings.push(of("server.latency.cost", answer, Unit::Seconds, what, window_s));
+        }
+        readings
+    }
+}

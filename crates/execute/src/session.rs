@@ -1,0 +1,470 @@
+//! A session: one open store and the steps that run on it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
+use host::{Context, ProbeChoice, RunWatch, WatchReadings};
+use model::{Execution, Op, Phase, Reading, Run, RunSettings};
+use store::{Store, StoreError, StoreUrl, StoreVisitor};
+use workload::{Workload, WorkloadSpec};
+use study::{LoadConfig, ProbesConfig, Segment, Step};
+
+use crate::check_findings::findings;
+use crate::dataset_marker::{DatasetName, MarkerLocation};
+use crate::distributed::{AgentPool, AgentRun, AgentRunResult};
+use crate::error::ExecuteError;
+use crate::execute::{Event, Listener, now};
+use crate::execution_cache::{CachedTax, ExecutionCache, TaxSetting};
+use crate::load_plan::{cpus_of_load, init_thread, load_plan};
+use crate::observer::{ProbedObserver, ProgressOnly};
+use crate::required::{CheckTime, check, missing};
+use crate::co_runner;
+use crate::replay::replay;
+use crate::run_record::{MeasuredRun, assemble};
+use crate::server_side::{ServerSide, ServersSummary};
+use crate::simulated_pass::simulate;
+
+/// How long a store may take to settle after a phase that wrote.
+const SETTLE_LIMIT: Duration = Duration::from_secs(300);
+/// How long one wait for that takes.
+const SETTLE_SLICE: Duration = Duration::from_secs(1);
+
+/// Decides which step is next.
+pub(crate) trait StepAgenda {
+    /// The step after the run that was saved last.
+    fn next(&mut self, run: &Run) -> Option<Step>;
+    /// Whether servers that are started get the preloaded library that times requests.
+    fn preloads(&self) -> bool;
+}
+
+pub(crate) struct Session<'a> {
+    pub(crate) clock: &'a Ticks,
+    pub(crate) segment: &'a Segment,
+    /// The segment's store, with the address of a server that was started.
+    pub(crate) store_url: StoreUrl,
+    /// Folders of further stores that are loaded at the same time.
+    pub(crate) other_stores: Vec<PathBuf>,
+    pub(crate) agenda: &'a mut dyn StepAgenda,
+    pub(crate) marker: MarkerLocation,
+    /// Why data must be loaded before the first step.
+    pub(crate) load_first: Option<&'static str>,
+    /// The data of an earlier invocation is used.
+    pub(crate) reuses_data: bool,
+    /// Loaded data may be copied; false after a copy failed for lack of space.
+    pub(crate) may_copy: bool,
+    pub(crate) execution: &'a Execution,
+    pub(crate) keep: &'a mut dyn FnMut(&Run) -> Result<(), ExecuteError>,
+    pub(crate) listener: &'a mut dyn Listener,
+    pub(crate) stop: &'a Arc<AtomicBool>,
+    /// The machines that generate the load instead of this one.
+    pub(crate) agent_pool: Option<&'a mut AgentPool>,
+    /// Records that the store holds, as far as they were not deleted.
+    pub(crate) records: u64,
+    /// A run has added or deleted records.
+    pub(crate) changed: bool,
+    /// The dataset name to be stored in the marker when the store is closed.
+    pub(crate) name: Option<DatasetName>,
+    /// Warnings for the next saved run.
+    pub(crate) warnings: Vec<String>,
+    /// The servers behind a networked store, as far as they can be watched from here.
+    pub(crate) servers: ServerSide,
+    /// Further settings of the runs: the server that was started.
+    pub(crate) facts: RunSettings,
+    pub(crate) probes: &'a ProbesConfig,
+    /// The power of the idle machine.
+    pub(crate) idle: &'a [Reading],
+    /// Results cached for all runs of the execution.
+    pub(crate) cache: &'a ExecutionCache,
+    /// The figures of the simulator with their workload.
+    pub(crate) simulated: Option<(WorkloadSpec, Vec<Reading>)>,
+}
+
+/// A finished phase: its load configuration and outcome.
+struct DrivenPhase {
+    outcome: PhaseOutcome,
+    load_config: LoadConfig,
+    tax: Option<CachedTax>,
+    /// The agents' result, where agents generated the load.
+    agent_run: Option<AgentRunResult>,
+}
+
+/// What remains when a store is closed.
+pub(crate) struct ClosedStore {
+    pub(crate) marker: MarkerLocation,
+    /// The dataset name, where the store was not settled while it was open.
+    pub(crate) name: Option<DatasetName>,
+    /// The next step, which needs freshly loaded data or waits until the data was copied.
+    pub(crate) next: Option<Step>,
+    /// The data was just loaded and is to be copied for later.
+    pub(crate) copy: bool,
+}
+
+/// A session on a store in this process, and its first step.
+pub(crate) struct EmbeddedSession<'a>(pub(crate) Session<'a>, pub(crate) Step);
+
+impl StoreVisitor for EmbeddedSession<'_> {
+    type Output = Result<ClosedStore, ExecuteError>;
+
+    fn visit<S: Store>(self, store: S) -> Self::Output {
+        self.0.run_steps(&Arc::new(store), self.1)
+    }
+}
+
+impl Session<'_> {
+    /// Checks whether the first step can use the existing data or must load its own.
+    pub(crate) fn find_data(&mut self, first: &Step) -> Result<(), ExecuteError> {
+        if first.trace.is_some() {
+            // A replay begins with an empty store, as far as it may be cleared.
+            return Ok(self.marker.clear()?);
+        }
+        if first.phase == Phase::Measure {
+            self.load_first = self.marker.must_load(first)?;
+            if self.load_first.is_some() && self.marker.bring_back(first)? {
+                self.load_first = None;
+                self.listener.on_event(Event::Restored { step: first });
+            }
+            self.reuses_data = self.load_first.is_none();
+        }
+        if let Some(why) = self.load_first {
+            self.listener.on_event(Event::Preparing { step: first, why });
+        }
+        if !self.reuses_data {
+            self.marker.clear()?;
+        }
+        self.records = match self.reuses_data {
+            true => self.marker.name()?.map_or(0, |name| name.records),
+            false => 0,
+        };
+        Ok(())
+    }
+
+    /// Runs steps on an open store, as long as its data suits them.
+    pub(crate) fn run_steps<T: Target>(
+        mut self,
+        store: &Arc<T>,
+        first: Step,
+    ) -> Result<ClosedStore, ExecuteError> {
+        let mut next = Some(first);
+        while let Some(step) = next.take_if(|_| !self.stopped() && !self.changed) {
+            if step.workload.mix.contains(Op::Scan) && !store.capabilities().scan {
+                return Err(ExecuteError::Request(format!(
+                    "{}: the store cannot scan, and the workload does",
+                    step.label
+                )));
+            }
+            let workload = Arc::new(Workload::new(&step.workload)?);
+            if self.load_first.take().is_some() {
+                self.prepare(store, &workload, &step)?;
+                if self.stopped() {
+                    break;
+                }
+                if self.segment.copies && self.may_copy && self.marker.on_disk() {
+                    // Only the files of a closed store can be copied; then the step continues.
+                    let Session { marker, name, .. } = self;
+                    return Ok(ClosedStore { marker, name, next: Some(step), copy: true });
+                }
+            } else if std::mem::take(&mut self.reuses_data) {
+                self.listener.on_event(Event::Reusing { step: &step });
+            }
+            if let Some(run) = self.run(store, &workload, &step)? {
+                next = self.agenda.next(&run);
+            }
+        }
+        Ok(ClosedStore { marker: self.marker, name: self.name, next, copy: false })
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Loads the data of a step without measuring it.
+    pub(crate) fn prepare<T: Target>(
+        &mut self,
+        store: &Arc<T>,
+        workload: &Arc<Workload>,
+        step: &Step,
+    ) -> Result<(), ExecuteError> {
+        let begun = Instant::now();
+        let plan = load_plan(&self.segment.preparing, PhaseKind::Load, step.workload.seed, self.stop);
+        let mut observer = ProgressOnly { step, listener: &mut *self.listener };
+        let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
+        if let Some(failure) = outcome.failures.first() {
+            // The loss of a server says more than its effect on the first request.
+            let why = match &outcome.gave_up {
+                Some(gave_up) => format!("{gave_up} (the first failure: {})", failure.first),
+                None => failure.first.clone(),
+            };
+            return Err(ExecuteError::Failed(format!("{}: the load failed: {why}", step.label)));
+        }
+        self.records = outcome.changes.inserted;
+        if self.records < step.workload.records.0 {
+            return Ok(());
+        }
+        let settled = self.wait_until_settled(store)?;
+        self.listener.on_event(Event::Prepared { seconds: begun.elapsed().as_secs_f64() });
+        self.set_marker(self.name_of(store, step), settled)
+    }
+
+    /// Runs one step and saves it, unless it was stopped.
+    fn run<T: Target>(
+        &mut self,
+        store: &Arc<T>,
+        workload: &Arc<Workload>,
+        step: &Step,
+    ) -> Result<Option<Run>, ExecuteError> {
+        let what = match step.phase {
+            Phase::Load => PhaseKind::Load,
+            Phase::Measure | Phase::Simulate => PhaseKind::Mix,
+        };
+        let mix = &step.workload.mix;
+        let writes = what == PhaseKind::Load
+            || step.trace.is_some()
+            || Op::ALL.into_iter().any(|op| op.writes() && mix.contains(op));
+        if writes {
+            self.warnings.extend(self.marker.overwrites(step, workload));
+            self.marker.unset()?;
+            self.name = None;
+        }
+        self.listener.on_event(Event::RunStarts { step });
+        self.servers.prepare(step.load_config.server_timing, step.load_config.is_open());
+        let servers = self.servers.cpus();
+        let context = self.context(step, &servers);
+        let (probes, knobs) = (self.probes, &self.segment.knobs);
+        let checked = &self.cache.checked;
+        checked.check_once(&context, knobs, || check(probes, &context, CheckTime::Run))?;
+        let simulated = self.simulated(step);
+        if self.stopped() {
+            return Ok(None);
+        }
+        let started_at = now();
+        // Started before the load, so that the warm-up has it too.
+        let program = self.probes.pass.first();
+        let co_runner =
+            step.co_runner.as_ref().map(|co_runner| co_runner::start(co_runner, program)).transpose()?;
+        let mut observer = ProbedObserver {
+            step,
+            listener: &mut *self.listener,
+            store: &**store,
+            prepared: Some(RunWatch::prepare(&self.probes.root, &context)),
+            watch: None,
+            co_runner,
+            co_runner_readings: Vec::new(),
+            servers: &mut self.servers,
+            servers_summary: ServersSummary::default(),
+            before: Vec::new(),
+            after: Vec::new(),
+            observed: WatchReadings::default(),
+        };
+        let DrivenPhase { outcome, load_config, tax, agent_run } = match &mut self.agent_pool {
+            None => {
+                let (seed, load_config) = (step.workload.seed, step.load_config.clone());
+                let mut plan = load_plan(&load_config, what, seed, self.stop);
+                plan.on_start = init_thread(&load_config, &servers);
+                if let Some(trace) = &step.trace {
+                    plan.trace = Some(replay(trace, &load_config, seed)?);
+                }
+                let (clock, first) = (self.clock, &plan.on_start);
+                let replayed = plan.trace.as_ref().map(|replay| replay.most);
+                let setting = TaxSetting {
+                    trace: step.trace.clone().zip(replayed),
+                    cpus: cpus_of_load(&load_config, &servers),
+                    knobs: self.segment.knobs.clone(),
+                    co_runner: step.co_runner.clone(),
+                    ..TaxSetting::of(what, &step.workload)
+                };
+                let tax = self.cache.taxes.of(setting, step.ordinal, || match &plan.trace {
+                    Some(replay) => Ok(drive::replay_tax(clock, replay, workload, first)?),
+                    None => Ok(Some(drive::tax(clock, workload, what, first)?)),
+                })?;
+                let outcome = drive::drive(clock, store, workload, &plan, &mut observer)?;
+                DrivenPhase { outcome, load_config, tax, agent_run: None }
+            }
+            Some(agent_pool) => {
+                let task = AgentRun {
+                    clock: self.clock,
+                    target: store,
+                    store: &self.store_url,
+                    workload,
+                    step,
+                    stop: self.stop,
+                };
+                let mut agent_run = agent_pool.run(&task, &mut observer)?;
+                let outcome = std::mem::take(&mut agent_run.outcome);
+                let load_config = agent_run.load_config.clone();
+                // Each agent measures its own tax before each run.
+                let tax = agent_run.tax.map(|tax| CachedTax { tax, run: step.ordinal });
+                DrivenPhase { outcome, load_config, tax, agent_run: Some(agent_run) }
+            }
+        };
+        let ProbedObserver {
+            observed: WatchReadings { readings, series },
+            before,
+            after,
+            servers_summary,
+            co_runner_readings,
+            ..
+        } = observer;
+        let mut readings = match &agent_run {
+            Some(agent_run) => agent_run.readings(readings),
+            None => readings,
+        };
+        readings.extend(simulated);
+        readings.extend(co_runner_readings);
+        // A partial measurement is saved as an invalid run, an empty one is not.
+        if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
+            return Err(ExecuteError::Failed(format!("{}: ended early, {why}", step.label)));
+        }
+        let DataChanges { inserted, deleted, .. } = outcome.changes;
+        self.records += inserted;
+        let traced = step.trace.is_some();
+        self.changed = step.phase == Phase::Measure && (traced || inserted + deleted > 0);
+        let named = writes && !traced && data_is_whole(step, &outcome);
+        let name = named.then(|| self.name_of(store, step));
+        if outcome.stopped {
+            self.name = name.or(self.name.take());
+            return Ok(None);
+        }
+        let (settled, settling) = self.settle(store, step, writes)?;
+        let skew = match step.phase {
+            Phase::Measure if step.trace.is_none() => workload.skew(outcome.drawn),
+            _ => None,
+        };
+        let mut run = assemble(MeasuredRun {
+            execution: self.execution,
+            step,
+            load_config: &load_config,
+            started_at,
+            version: store.version(),
+            options: store.options(),
+            outcome: &outcome,
+            readings,
+            samples: series,
+            idle: self.idle,
+            here: self.servers.are_here(),
+            settling,
+            statistics: (before, after, store.statistics()),
+            tax,
+            skew,
+            warnings: std::mem::take(&mut self.warnings),
+            disk_bytes: self.marker.disk_bytes()?,
+            networked: !self.servers.is_empty(),
+            servers: servers_summary.finish(outcome.operations),
+            facts: &self.facts,
+            records: self.records * (1 + self.other_stores.len() as u64),
+        });
+        let missing = missing(&self.probes.require, &run.readings);
+        run.invalid_because.extend(missing.clone());
+        // Trials exceed what the store can serve on purpose.
+        if !step.is_trial() {
+            run.warnings.extend(findings(&self.execution.design.checks, &run));
+        }
+        // The marker is set only after the run was saved: a kill in between repeats no run, it only
+        // reloads the data for the next one.
+        (self.keep)(&run)?;
+        self.listener.on_event(Event::Saved { step, run: &run });
+        if let Some(words) = missing {
+            return Err(ExecuteError::Failed(format!("{}: {words}", step.label)));
+        }
+        if let Some(error) = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone()) {
+            return Err(ExecuteError::Request(error));
+        }
+        if let Some(name) = name {
+            self.set_marker(name, settled)?;
+        }
+        Ok(Some(run))
+    }
+
+    /// After a phase that wrote, waits until the store has settled, with probes around the wait.
+    /// Returns whether it has, and the readings.
+    fn settle<T: Target>(
+        &mut self,
+        store: &Arc<T>,
+        step: &Step,
+        writes: bool,
+    ) -> Result<(bool, Option<Vec<Reading>>), ExecuteError> {
+        if !writes || !self.marker.on_disk() {
+            return Ok((true, None));
+        }
+        self.listener.on_event(Event::Settling { step });
+        // Only CPU time and I/O are of interest.
+        let context = Context { choice: ProbeChoice::Off, ..self.context(step, &[]) };
+        let watch = RunWatch::begin(&self.probes.root, &context);
+        let settled = self.wait_until_settled(store)?;
+        Ok((settled, Some(watch.end().readings)))
+    }
+
+    /// The context of a run's probes.
+    fn context(&self, step: &Step, servers: &[u32]) -> Context {
+        let own = std::iter::once(&self.segment.store.path);
+        let paths: Vec<PathBuf> = own
+            .filter(|path| !path.as_os_str().is_empty())
+            .chain(&self.other_stores)
+            .cloned()
+            .collect();
+        // With agents the load does not run here.
+        let cpus = match self.agent_pool {
+            None => cpus_of_load(&step.load_config, servers),
+            Some(_) => Vec::new(),
+        };
+        self.probes.context(&paths, cpus, self.servers.pids())
+    }
+
+    /// Simulated counters of a step's workload, cached for consecutive runs of it.
+    fn simulated(&mut self, step: &Step) -> Vec<Reading> {
+        let Some(simulation) = &self.probes.simulation else { return Vec::new() };
+        if let Some((workload, readings)) = &self.simulated
+            && *workload == step.workload
+        {
+            return readings.clone();
+        }
+        self.listener.on_event(Event::Simulating { step });
+        let (root, program) = (&self.probes.root, &self.probes.pass);
+        let readings = simulate(simulation, root, program, self.segment, step, self.stop);
+        self.simulated = Some((step.workload.clone(), readings.clone()));
+        readings
+    }
+
+    /// Waits in slices, so that a stop is noticed. If the store does not settle in time, the next run
+    /// gets a warning.
+    fn wait_until_settled<T: Target>(&mut self, store: &Arc<T>) -> Result<bool, ExecuteError> {
+        let limit = Instant::now() + SETTLE_LIMIT;
+        loop {
+            match store.settle(SETTLE_SLICE) {
+                Err(StoreError::Unsettled(_)) if self.stopped() => return Ok(false),
+                Err(StoreError::Unsettled(words)) if Instant::now() > limit => {
+                    self.warnings.push(words);
+                    return Ok(false);
+                }
+                Err(StoreError::Unsettled(_)) => {}
+                other => return Ok(other.map(|()| true)?),
+            }
+        }
+    }
+
+    fn name_of<T: Target>(&self, store: &Arc<T>, step: &Step) -> DatasetName {
+        let dataset = step.workload.dataset().to_string();
+        DatasetName { dataset, records: self.records, version: store.version() }
+    }
+
+    /// Sets the dataset marker if all data is in the store's files; otherwise when the store is
+    /// closed.
+    fn set_marker(&mut self, name: DatasetName, settled: bool) -> Result<(), ExecuteError> {
+        match settled {
+            true => self.marker.set(&name),
+            false => {
+                self.name = Some(name);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether the data still matches its dataset name, except for added records.
+fn data_is_whole(step: &Step, outcome: &PhaseOutcome) -> bool {
+    let DataChanges { inserted, deleted, refused } = outcome.changes;
+    let complete = step.phase == Phase::Measure || inserted == step.workload.records.0;
+    complete && deleted == 0 && refused == 0
+}

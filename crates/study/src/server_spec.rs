@@ -1,0 +1,98 @@
+//! Servers that kvmeter starts and ends.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use host::Unavailable;
+use model::{Address, RunSettings};
+use server::launch::{
+    LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, Program, ServerSettings,
+    SettingError,
+};
+use server::tap::Tap;
+
+use crate::error::StudyError;
+
+/// How many processes of a server are started: the one setting that is no program's own.
+const PROCESSES: &str = "processes";
+/// Maximum number of processes.
+const MAX_PROCESSES: u32 = 1024;
+
+/// A server that is to be started for a segment.
+#[derive(Debug, Clone)]
+pub struct ServerSpec {
+    pub program: &'static dyn Program,
+    pub settings: ServerSettings,
+    /// All alike, each at a port of its own.
+    pub processes: u32,
+}
+
+impl ServerSpec {
+    /// Parses the settings of a flag: `memory=1GiB,cpus=0,1`.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(program: &str, words: &str) -> Result<ServerSpec, String> {
+        let settings = match words {
+            "default" => ServerSettings::default(),
+            words => crate::server_flag::read(words)?,
+        };
+        ServerSpec::new(program, settings).map_err(|error| error.to_string())
+    }
+
+    /// Checks the settings without starting anything.
+    ///
+    /// # Errors
+    /// What is wrong with them, and the key.
+    pub fn new(program: &str, mut settings: ServerSettings) -> Result<ServerSpec, LaunchError> {
+        let program = server::launch::program(program)?;
+        let known = program.settings().iter().map(|setting| setting.name).chain([PROCESSES]);
+        let unknown = |(key, _): &&(String, _)| !known.clone().any(|name| name == key);
+        if let Some((key, _)) = settings.0.iter().find(unknown) {
+            let (program, hint) = (program.name(), model::suggest::hint(key, known.clone()));
+            return Err(SettingError::Unknown { program, key: key.clone(), hint }.into());
+        }
+        let at = settings.0.iter().position(|(key, _)| key == PROCESSES);
+        let processes = match at.map(|at| settings.0.remove(at).1.to_string()) {
+            None => 1,
+            Some(given) => match given.parse() {
+                Ok(number @ 1..=MAX_PROCESSES) => number,
+                _ => {
+                    let takes = format!("a number from 1 to {MAX_PROCESSES}");
+                    let (program, key) = (program.name(), PROCESSES);
+                    return Err(SettingError::Wrong { program, key, takes, given }.into());
+                }
+            },
+        };
+        // Each process needs its own.
+        let own =
+            ["port", "socket"].into_iter().find(|own| settings.0.iter().any(|(k, _)| k == own));
+        if let Some(other) = own.filter(|_| processes > 1) {
+            let (program, key) = (program.name(), PROCESSES);
+            return Err(SettingError::Together { program, key, other }.into());
+        }
+        server::launch::check(program, &settings)?;
+        Ok(ServerSpec { program, settings, processes })
+    }
+
+    /// Whether it will listen at an address that other machines can reach.
+    pub(crate) fn is_reachable(&self) -> bool {
+        let given = |name: &str| self.settings.0.iter().find(|(key, _)| key == name);
+        let listen = given("listen").and_then(|(_, at)| at.to_string().parse::<IpAddr>().ok());
+        given("socket").is_none()
+            && listen.is_some_and(|at| !at.is_loopback() && !at.is_unspecified())
+    }
+
+    pub(crate) fn settings(&self, settings: &mut RunSettings) {
+        settings.insert("server".to_owned(), "started".to_owned());
+        if self.processes > 1 {
+            settings.insert(format!("server.{PROCESSES}"), self.processes.to_string());
+        }
+        for (key, value) in &self.settings.0 {
+            settings.insert(format!("server.{key}"), value.to_string());
+        }
+    }
+}
