@@ -4,10 +4,10 @@ mod dca;
 mod micro;
 mod outcome;
 
+use ::micro::window::WindowEdge;
 use analyse::{IdleContext, efficiency};
 use hdrhistogram::Histogram;
 use host::{PreparedWatch, RunWatch, WatchReadings};
-use ::micro::window::WindowEdge;
 use model::{
     Failures, LatencyClock, LatencyScope, LoopKind, Reading, Run, RunLatency, RunSettings, Scope,
 };
@@ -46,7 +46,8 @@ impl RunContext<'_> {
                     let program = self.probes.pass.first();
                     let context = self.probes.context(&[], Vec::new(), Vec::new());
                     probes.prepared = Some(RunWatch::prepare(&self.probes.root, &context));
-                    let output = micro::run(job, program, self.stop, &mut |edge| probes.on_edge(edge))?;
+                    let output =
+                        micro::run(job, program, self.stop, &mut |edge| probes.on_edge(edge))?;
                     let read = |text: String| {
                         let failed = |why| ExecuteError::Failed(format!("{}: {why}", step.label));
                         outcome::read(&text).map_err(failed)

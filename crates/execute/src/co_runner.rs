@@ -34,11 +34,13 @@ fn command(co_runner: &CoRunner, program: &OsString) -> Command {
 }
 
 /// Starts the hog; its traffic flows when this returns. `program` is kvmeter itself.
-pub(crate) fn start(co_runner: &CoRunner, program: Option<&OsString>) -> Result<RunningHog, ExecuteError> {
+pub(crate) fn start(
+    co_runner: &CoRunner,
+    program: Option<&OsString>,
+) -> Result<RunningHog, ExecuteError> {
     let failed = |why: String| ExecuteError::Failed(format!("[beside.hog]: {why}"));
     let program = program.ok_or_else(|| failed("kvmeter's own program is not known".into()))?;
-    let mut child = self
-        @@
+    let mut child = command(co_runner, program)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -153,12 +155,7 @@ fn readings(
     ];
     if let HogDemand::Rate(ByteRate(asked)) = co_runner.demand {
         let share = bandwidth.map(|bandwidth| bandwidth / asked);
-        all.push(reading(
-            ACHIEVED,
-            share,
-            Unit::Ratio,
-            "bytes that it moved / bytes requested",
-        ));
+        all.push(reading(ACHIEVED, share, Unit::Ratio, "bytes that it moved / bytes requested"));
     }
     all
 }
@@ -184,19 +181,39 @@ pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
 mod tests {
     use super::*;
 
+    use micro::hog::Traffic;
+    use model::Bytes;
+
+    fn hog(demand: HogDemand) -> CoRunner {
+        let buffer = Some(Bytes(64 << 20));
+        CoRunner { demand, cpus: "0".to_owned(), traffic: Traffic::Update, buffer }
+    }
+
+    #[test]
+    fn the_command_line_says_what_the_hog_does() {
+        let command = |demand| format!("{:?}", command(&hog(demand), &"kvmeter".into()));
+        let given = command(HogDemand::Rate(ByteRate(2e9)));
+        for word in ["--rate", "2GB/s", "--serve", "update", "64MiB"] {
+            assert!(given.contains(word), "{given}");
+        }
+        assert!(!command(HogDemand::Max).contains("--rate"));
+    }
+
     #[test]
     fn readings_are_differences_of_two_reports() {
-        let co_runner =
-            parsed(&format!("rate = \"2GB/s\"\ncpus = \"{}\"", cpu())).unwrap().unwrap();
+        let co_runner = hog(HogDemand::Rate(ByteRate(2e9)));
         let look = |bytes, nanoseconds, cpu_ns| Ok(HogCounters { bytes, nanoseconds, cpu_ns });
-        let readings = co_runner
-            .readings(look(1_000, 500, 10), look(1_000_001_000, 1_000_000_500, 500_000_010));
+        let between = readings(
+            &co_runner,
+            look(1_000, 500, 10),
+            look(1_000_001_000, 1_000_000_500, 500_000_010),
+        );
         let value =
-            |signal: &str| readings.iter().find(|r| r.signal == signal).and_then(Reading::value);
+            |signal: &str| between.iter().find(|r| r.signal == signal).and_then(Reading::value);
         assert_eq!(value(BANDWIDTH), Some(1e9));
         assert_eq!((value(CPU), value(ACHIEVED)), (Some(0.5), Some(0.5)));
         assert!(doubt(&value).unwrap().contains("50.0 %"));
-        let lost = co_runner.readings(look(0, 0, 0), Err("the hog has ended".to_owned()));
+        let lost = readings(&co_runner, look(0, 0, 0), Err("the hog has ended".to_owned()));
         assert!(lost.iter().all(|reading| reading.value().is_none()));
     }
 }

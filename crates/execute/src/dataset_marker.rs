@@ -6,8 +6,8 @@ use drive::Network;
 use model::{Op, Phase};
 use serde::{Deserialize, Serialize};
 use store::{Directory, StoreError};
-use workload::Workload;
 use study::Step;
+use workload::Workload;
 
 use crate::error::ExecuteError;
 

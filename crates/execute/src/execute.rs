@@ -15,13 +15,13 @@ use crate::dataset_marker::MarkerLocation;
 use crate::distributed::AgentPool;
 use crate::error::ExecuteError;
 use crate::execution_cache::ExecutionCache;
-use crate::knobs::{KnobControl, KnobEffects};
 use crate::idle_power::measure_idle;
+use crate::knobs::{KnobControl, KnobEffects};
 use crate::repeat_policy::{Decision, ExecutionEnd, RepeatPolicy};
-use crate::server_side::ServerSide;
 use crate::required::check_required;
-use crate::started_server;
+use crate::server_side::ServerSide;
 use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
+use crate::started_server;
 
 /// Events of an execution, for progress display.
 #[derive(Debug)]
@@ -428,7 +428,10 @@ pub fn check_directories(plan: &Plan) -> Result<(), ExecuteError> {
 }
 
 /// Refuses to overwrite the data of another store: it may have taken hours to load.
-pub(crate) fn check_store_owner(directory: &Directory, store: &StoreUrl) -> Result<(), ExecuteError> {
+pub(crate) fn check_store_owner(
+    directory: &Directory,
+    store: &StoreUrl,
+) -> Result<(), ExecuteError> {
     let marker = directory.marker();
     if marker.scheme == store.scheme || marker.dataset.is_none() {
         return Ok(());

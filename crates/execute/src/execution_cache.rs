@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use drive::{MeasuredTax, PhaseKind};
 use host::Context;
-use workload::WorkloadSpec;
 use study::{CoRunner, KnobLevels, TraceSource};
+use workload::WorkloadSpec;
 
 use crate::error::ExecuteError;
 

@@ -86,8 +86,8 @@ mod tests {
 
     use super::*;
     use study::LoadConfig;
-    use study::step;
     use study::TraceSource;
+    use study::step;
 
     fn step_of(change: impl FnOnce(&mut WorkloadSpec)) -> Step {
         let store: StoreUrl = "memcached://localhost".parse().unwrap();

@@ -9,7 +9,7 @@ use crate::execute::{Event, Listener};
 
 /// `power.idle.NAME` for every energy source, and how idle the machine was; empty where the study
 /// disables it. Without a working source it takes no time.
-pub(crate) fn measure(
+pub(crate) fn measure_idle(
     probes: &ProbesConfig,
     listener: &mut dyn Listener,
     stop: &AtomicBool,

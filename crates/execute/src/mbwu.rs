@@ -16,15 +16,15 @@ use drive::Ticks;
 use host::{KernelLog, Root};
 use model::{Arrivals, Count, Execution, Origin, Pacing, Reading, ReadingValue, Run, Scope, Unit};
 use store::StoreUrl;
+use study::mbwu::{self, MbwuTable};
 use study::{Plan, Segment, Step, StudyText};
 
 use crate::error::ExecuteError;
 use crate::execute::{Listener, RunContext};
 use crate::execution_cache::ExecutionCache;
-use crate::required::check_required;
-use crate::knobs::KnobEffects;
 use crate::idle_power::measure_idle;
-
+use crate::knobs::KnobEffects;
+use crate::required::check_required;
 
 /// The folder of the first store on each device.
 const FOLDER: &str = "kvmeter-mbwu";
@@ -44,14 +44,6 @@ pub struct MbwuEvaluation {
 }
 
 impl MbwuEvaluation {
-    /// The `[mbwu]` of a study; none if it has none.
-    ///
-    /// # Errors
-    /// The text is no study.
-    pub fn table(source: &StudyText) -> Result<Option<MbwuTable>, ExecuteError> {
-        Ok(source.spec()?.mbwu.map(toml::Spanned::into_inner))
-    }
-
     /// The evaluation that a study with `[mbwu]` asks for. Each of `devices` is a folder on a
     /// file system of its own device.
     ///
@@ -62,13 +54,11 @@ impl MbwuEvaluation {
         devices: &[PathBuf],
         root: &Root,
     ) -> Result<MbwuEvaluation, ExecuteError> {
-        let spec = source.spec()?;
-        let table = spec.mbwu.clone().map(toml::Spanned::into_inner).unwrap_or_default();
-        check::table(source, &table)?;
-        check::spec(source, &spec)?;
+        let table = MbwuTable::of(source)?.unwrap_or_default();
+        mbwu::check(source, &table)?;
         check::devices(root, devices)?;
         let plan = Plan::of(source, &PathBuf::new(), root)?;
-        let (segment, template) = check::single_step(source, &plan)?;
+        let (segment, template) = mbwu::single_step(source, &plan)?;
         let request = EvaluationRequest {
             loads: table.loads(),
             gain: *table.gain.get_ref(),
@@ -251,7 +241,7 @@ impl MbwuEvaluation {
             step.load_config.until.operations = Some(all);
             put("operations", Count(all).to_string());
         }
-        table::round(stage, devices, number, &mut step.settings);
+        mbwu::round_settings(stage, devices, number, &mut step.settings);
         load.settings(&mut step.settings);
         Ok(step)
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use drive::Replay;
+use study::{LoadConfig, TraceSource};
 use workload::SizedValues;
 use workload::trace::ArrivalSpread;
-use study::{LoadConfig, TraceSource};
 
 use crate::error::ExecuteError;
 

@@ -10,8 +10,8 @@ use model::{
     Phase, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unit,
 };
 use store::{ANY_CERTIFICATE, Statistic};
-use workload::Skew;
 use study::{LoadConfig, Maximum, Step};
+use workload::Skew;
 
 use crate::co_runner;
 use crate::execution_cache::CachedTax;

@@ -13,15 +13,18 @@ use analyse::slo::Objective;
 use drive::Ticks;
 use model::{Execution, Pacing, Phase, Run, StopCondition};
 use store::StoreUrl;
+use study::{
+    AgentsConfig, Calibration, KnobLevels, LoadConfig, MAX_RATE, Plan, ProbesConfig, Segment,
+    ServerSpec, Step, check_store, step,
+};
 use workload::WorkloadSpec;
-use study::{AgentsConfig, Calibration, KnobLevels, LoadConfig, MAX_RATE, Plan, ProbesConfig, Segment, ServerSpec, Step, check_store, step};
 
 use crate::distributed::AgentPool;
 use crate::error::ExecuteError;
 use crate::execute::{Listener, RunContext};
 use crate::execution_cache::ExecutionCache;
-use crate::knobs::KnobEffects;
 use crate::idle_power::measure_idle;
+use crate::knobs::KnobEffects;
 use crate::required::check_required;
 use crate::session::StepAgenda;
 

@@ -7,8 +7,8 @@ use host::Unavailable;
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use server::tap::Tap;
 use server::watch::{Figure, Process, Usage};
-use syscall_trace::{CostWatch, Tracer};
 use study::ServerTiming;
+use syscall_trace::{CostWatch, Tracer};
 
 use crate::started_server::Tapped;
 

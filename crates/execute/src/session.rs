@@ -9,10 +9,11 @@ use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
 use host::{Context, ProbeChoice, RunWatch, WatchReadings};
 use model::{Execution, Op, Phase, Reading, Run, RunSettings};
 use store::{Store, StoreError, StoreUrl, StoreVisitor};
-use workload::{Workload, WorkloadSpec};
 use study::{LoadConfig, ProbesConfig, Segment, Step};
+use workload::{Workload, WorkloadSpec};
 
 use crate::check_findings::findings;
+use crate::co_runner;
 use crate::dataset_marker::{DatasetName, MarkerLocation};
 use crate::distributed::{AgentPool, AgentRun, AgentRunResult};
 use crate::error::ExecuteError;
@@ -20,9 +21,8 @@ use crate::execute::{Event, Listener, now};
 use crate::execution_cache::{CachedTax, ExecutionCache, TaxSetting};
 use crate::load_plan::{cpus_of_load, init_thread, load_plan};
 use crate::observer::{ProbedObserver, ProgressOnly};
-use crate::required::{CheckTime, check, missing};
-use crate::co_runner;
 use crate::replay::replay;
+use crate::required::{CheckTime, check, missing};
 use crate::run_record::{MeasuredRun, assemble};
 use crate::server_side::{ServerSide, ServersSummary};
 use crate::simulated_pass::simulate;
@@ -188,7 +188,8 @@ impl Session<'_> {
         step: &Step,
     ) -> Result<(), ExecuteError> {
         let begun = Instant::now();
-        let plan = load_plan(&self.segment.preparing, PhaseKind::Load, step.workload.seed, self.stop);
+        let plan =
+            load_plan(&self.segment.preparing, PhaseKind::Load, step.workload.seed, self.stop);
         let mut observer = ProgressOnly { step, listener: &mut *self.listener };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
@@ -242,8 +243,11 @@ impl Session<'_> {
         let started_at = now();
         // Started before the load, so that the warm-up has it too.
         let program = self.probes.pass.first();
-        let co_runner =
-            step.co_runner.as_ref().map(|co_runner| co_runner::start(co_runner, program)).transpose()?;
+        let co_runner = step
+            .co_runner
+            .as_ref()
+            .map(|co_runner| co_runner::start(co_runner, program))
+            .transpose()?;
         let mut observer = ProbedObserver {
             step,
             listener: &mut *self.listener,

@@ -13,12 +13,12 @@ use host::{Root, Unavailable};
 use model::{Origin, Phase, Reading, ReadingValue, Scope, StopCondition, Unit};
 use serde::{Deserialize, Serialize};
 use store::{Directory, Store, StoreUrl, StoreVisitor};
-use workload::{Workload, WorkloadSpec};
 use study::{LoadConfig, Segment, ServerSpec, Simulation, Step};
+use workload::{Workload, WorkloadSpec};
 
+use crate::error::ExecuteError;
 use crate::load_plan::load_plan;
 use crate::started_server;
-use crate::error::ExecuteError;
 
 /// The signals of a simulation, for where there are none.
 const SIGNALS: [&str; 5] = [
@@ -246,7 +246,8 @@ impl ServedPass<'_> {
         done.map_err(explain)?;
         drop(network);
         started.end_within(limit)?;
-        Cachegrind::totals(self.folder, pid).map_err(|error| ExecuteError::Failed(error.to_string()))
+        Cachegrind::totals(self.folder, pid)
+            .map_err(|error| ExecuteError::Failed(error.to_string()))
     }
 }
 

@@ -49,10 +49,8 @@ pub(crate) fn start_behind(
         start_timeout: limit.min(SLOW_START),
         ..LaunchRequest::new(server.program, server.settings.clone())
     };
-    let first = StartedProcess {
-        launched: LocalLauncher.start(&request).map_err(of_launch)?,
-        tap: None,
-    };
+    let first =
+        StartedProcess { launched: LocalLauncher.start(&request).map_err(of_launch)?, tap: None };
     Ok(StartedServer { first, others: Vec::new(), port_given: false })
 }
 
@@ -74,8 +72,8 @@ fn start_one(server: &ServerSpec, preload: bool) -> Result<StartedProcess, Execu
         request.environment = tap.environment();
     }
     let launched = LocalLauncher.start(&request).map_err(of_launch)?;
-    let tap = tap
-        .map(|tap| tap.watches(launched.pid, &launched.first_output()).map(|()| Arc::new(tap)));
+    let tap =
+        tap.map(|tap| tap.watches(launched.pid, &launched.first_output()).map(|()| Arc::new(tap)));
     Ok(StartedProcess { launched, tap })
 }
 

@@ -11,7 +11,7 @@ use micro::precondition::{
     Consent, DeviceSystem, JobEnd, PreconditionJob, PreconditionRequest, Target,
 };
 use model::Fact;
-use study::MbwuTable;
+use study::mbwu::MbwuTable;
 
 use crate::cmd::precondition::{PreconditionProgress, RULE, failed, how_to_confirm, state_file};
 use crate::cmd::run::{RunArgs, resumable};

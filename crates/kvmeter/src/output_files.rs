@@ -26,7 +26,7 @@ pub fn output_paths(args: &RunArgs, name: &str) -> anyhow::Result<(PathBuf, Path
 
 /// A new results file for a study, named by its start.
 fn study_results(name: &str) -> PathBuf {
-    let stamp: String = study::now().chars().filter(char::is_ascii_alphanumeric).collect();
+    let stamp: String = execute::now().chars().filter(char::is_ascii_alphanumeric).collect();
     let path = |more: &str| Path::new(STUDIES).join(format!("{name}-{stamp}{more}.sqlite"));
     let more = (2..).map(|n| format!("-{n}"));
     let mut paths = std::iter::once(String::new()).chain(more).map(|more| path(&more));

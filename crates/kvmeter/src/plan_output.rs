@@ -167,7 +167,7 @@ fn estimate(plan: &Plan, include: impl Fn(&Step) -> bool) -> String {
     if disk.0 > 0 {
         words += &format!(", up to {} on disk", format::bytes(disk.0 as f64));
     }
-    match (&plan.probes.energy.model, plan.probes.watts_now()) {
+    match (&plan.probes.energy.model, execute::watts_now(&plan.probes)) {
         (Some(model), _) => {
             let most = model.full_w * seconds / JOULES_PER_WH;
             words += &format!(", at most {most:.1} Wh by the model of {} W", model.full_w);

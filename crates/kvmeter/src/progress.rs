@@ -8,7 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::Phase;
 use model::text::{line, lines};
 use report::format;
-use study::{Event, Listener, Maximum, Step};
+use execute::{Event, Listener};
+use study::{Maximum, Step};
 
 use crate::output::{Output, is_dumb, write_stderr};
 

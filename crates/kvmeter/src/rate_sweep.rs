@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use analyse::search::{ClientHealth, LimitedBy, limit};
+use execute::{Event, Listener};
 use model::{Rate, Run};
 use report::format;
-use study::{Event, Listener};
 
 use crate::progress::Bar;
 

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use execute::ExecuteError;
 use model::{Execution, Run};
 use record::ResultsFile;
 use store::StoreUrl;
-use study::{Plan, StudyError};
+use study::Plan;
 
 use crate::exit::request;
 use crate::output::Output;
@@ -47,7 +48,7 @@ impl ResultsTarget {
         execution: &Execution,
         run: &Run,
         show: &Output,
-    ) -> Result<(), StudyError> {
+    ) -> Result<(), ExecuteError> {
         match self {
             ResultsTarget::Named { file, begun, kept, .. } => {
                 let ended = match *begun {
@@ -58,7 +59,7 @@ impl ResultsTarget {
                 let ended = ended.and_then(|()| file.write_run(run));
                 *kept |= ended.is_ok();
                 ended.map_err(|error| {
-                    StudyError::from(error).with_note(
+                    ExecuteError::from(error).with_note(
                         "The run that has just ended is shown on standard output and is not in \
                          the file. Make room, or name a file on another disk with --out, and \
                          measure it again",
@@ -88,7 +89,7 @@ impl ResultsTarget {
     }
 
     pub fn finish(&mut self, execution: &Execution) -> anyhow::Result<()> {
-        let at = study::now();
+        let at = execute::now();
         match self {
             ResultsTarget::Named { file, begun: true, .. } => Ok(file.finish(&execution.id, &at)?),
             ResultsTarget::Common { path: Some(path), begun: true } => {
@@ -117,7 +118,7 @@ pub fn keep_or_show(
     more: bool,
     json: bool,
     show: &Output,
-) -> Result<(), StudyError> {
+) -> Result<(), ExecuteError> {
     let kept = file.write_run(run);
     // A closed output does not end a study.
     let _ = match (json, &kept) {
@@ -128,7 +129,7 @@ pub fn keep_or_show(
         (false, Ok(())) => Ok(()),
     };
     kept.map_err(|error| {
-        StudyError::from(error).with_note(
+        ExecuteError::from(error).with_note(
             "The run that has just ended is shown on standard output and is not in the file: it \
              is measured again when the study is resumed",
         )
@@ -136,7 +137,7 @@ pub fn keep_or_show(
     match more {
         true => file.reserve_again().map_err(|error| {
             let ended = "The run that has just ended is in the file; the next one was not started";
-            StudyError::Failed(format!("{error}\n{ended}"))
+            ExecuteError::Failed(format!("{error}\n{ended}"))
         }),
         false => Ok(()),
     }

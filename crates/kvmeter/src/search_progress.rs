@@ -2,10 +2,10 @@
 
 use analyse::search::{RateTrial, SearchConclusion};
 use analyse::slo::{ConditionResult, ObjectiveVerdict};
+use execute::{Event, Listener, RateSearch, SearchResult, TrialRun};
 use model::Execution;
 use report::tables;
 use serde_json::{Value, json};
-use study::{Event, Listener, RateSearch, SearchResult, TrialRun};
 
 use crate::progress::Bar;
 

@@ -1,6 +1,5 @@
 //! The client machines that generate the load instead of this one.
 
-
 use std::path::PathBuf;
 
 use agents::{AgentError, Credentials, TlsFiles, Token};
@@ -12,7 +11,6 @@ use crate::load_config::LoadConfig;
 use crate::plan::{Plan, Segment, Step};
 use crate::spec::{AgentsTable, StudySpec};
 use crate::study_text::StudyText;
-
 
 /// The machines that generate the load instead of this one.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +66,7 @@ impl AgentsConfig {
         }
     }
 
-    pub(crate) fn settings(&self, settings: &mut RunSettings) {
+    pub fn settings(&self, settings: &mut RunSettings) {
         let hosts: Vec<String> = self.hosts.iter().map(Address::to_string).collect();
         settings.insert("agents".to_owned(), hosts.join(","));
         settings.insert("agents.count".to_owned(), hosts.len().to_string());
@@ -194,4 +192,91 @@ pub(crate) fn with_agents_table(
         };
         source.at(place.unwrap_or_else(|| machines.span()), &format!("{key}: {why}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use model::StopCondition;
+    use store::StoreUrl;
+    use workload::WorkloadSpec;
+
+    use super::*;
+    use crate::server_spec::ServerSpec;
+
+    #[test]
+    fn impossible_runs_are_refused_with_the_key() {
+        let agents = |count: usize| AgentsConfig {
+            hosts: (0..count).map(|n| Address::Tcp { host: format!("h{n}"), port: 9377 }).collect(),
+            secrets: CredentialFiles {
+                files: TlsFiles::default(),
+                token_file: None,
+                token_variable: String::new(),
+            },
+            measure: None,
+        };
+        let plan = |store: &str, load_config: LoadConfig| {
+            let spec = WorkloadSpec::preset("ycsb-c").unwrap();
+            let load_configs = [load_config];
+            Plan::single(
+                (store.parse().unwrap(), None),
+                "c",
+                spec,
+                Phase::Measure,
+                &load_configs,
+                1,
+            )
+            .unwrap()
+        };
+        let server = "memcached://192.0.2.1";
+        let refused = |store: &str, load_config: LoadConfig, agents: AgentsConfig| {
+            plan(store, load_config).with_agents(agents).unwrap_err().0
+        };
+        assert_eq!(refused("null", LoadConfig::closed(2), agents(2)), "agents");
+        // A server that is started here, at an address that others reach, or not.
+        let started = |listen: &str| {
+            let wanted = server::launch::ServerSettings::default().with("listen", listen);
+            let order = ServerSpec::new("memcached", wanted).unwrap();
+            let named: StoreUrl = server.parse().unwrap();
+            let store = StoreUrl { servers: Vec::new(), ..named };
+            let (spec, load_configs) =
+                (WorkloadSpec::preset("ycsb-c").unwrap(), [LoadConfig::closed(2)]);
+            Plan::single((store, Some(order)), "c", spec, Phase::Measure, &load_configs, 1)
+                .unwrap()
+                .with_agents(agents(2))
+        };
+        assert!(started("192.0.2.7").is_ok());
+        for listen in ["127.0.0.1", "0.0.0.0"] {
+            let (key, why) = started(listen).unwrap_err();
+            assert!(key == "agents" && why.contains("`listen`"), "{key}: {why}");
+        }
+        assert_eq!(refused(server, LoadConfig::closed(1), agents(2)), "threads");
+        let steady = Some((Duration::from_secs(1), 25));
+        assert_eq!(
+            refused(server, LoadConfig { steady, ..LoadConfig::closed(2) }, agents(2)),
+            "steady"
+        );
+        let until = StopCondition { operations: Some(100), time: None };
+        let counted = LoadConfig { until, ..LoadConfig::closed(2) };
+        assert_eq!(refused(server, counted.clone(), agents(2)), "operations");
+        let measuring = AgentsConfig { measure: Some(100.0), ..agents(1) };
+        assert_eq!(refused(server, counted, measuring), "measure_rate");
+        let plan = plan(server, LoadConfig::closed(3)).with_agents(agents(2)).unwrap();
+        let settings = &plan.segments[0].steps[0].settings;
+        assert_eq!(settings["agents"], "h0:9377,h1:9377");
+        assert_eq!(settings["agents.count"], "2");
+    }
+
+    #[test]
+    fn hosts_are_parsed_and_mistakes_named() {
+        let hosts = AgentsConfig::hosts(["a", "b:1"]).unwrap();
+        assert_eq!(hosts[0].to_string(), "a:9377");
+        for (texts, why) in
+            [(&["a", "a"][..], "twice"), (&["/x"], "TCP"), (&["a:x"], "port"), (&[], "no agent")]
+        {
+            let error = AgentsConfig::hosts(texts.iter().copied()).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
 }

@@ -1,12 +1,10 @@
 //! The levels of the machine's knobs under which runs happen, checked before anything starts.
 
 use std::ops::Range;
-use std::process::Command;
-use std::sync::Arc;
 
 use host::Root;
-use host::knob::{Journal, KnobError, KnobPlan, Proof, ProofOutcome, RestoreOutcome, state_folder};
-use model::{Fact, RunSettings};
+use host::knob::{KnobError, KnobPlan};
+use model::RunSettings;
 use toml::Spanned;
 
 use crate::error::StudyError;
@@ -33,13 +31,13 @@ impl KnobLevels {
     }
 
     /// The CPUs that the knob `cpus` leaves to the load, where its level lists them.
-    pub(crate) fn cpus(&self) -> Option<Vec<u32>> {
+    pub fn cpus(&self) -> Option<Vec<u32>> {
         let (_, level) = self.0.iter().find(|(knob, _)| knob == "cpus")?;
         host::cpu_list(level)
     }
 
     /// What a run under these levels depends on: `knob.NAME = LEVEL`.
-    pub(crate) fn settings(&self, settings: &mut RunSettings) {
+    pub fn settings(&self, settings: &mut RunSettings) {
         for (knob, level) in &self.0 {
             settings.insert(format!("knob.{knob}"), level.clone());
         }

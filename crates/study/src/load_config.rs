@@ -93,7 +93,7 @@ impl LoadConfig {
     }
 
     /// The same with its share of a maximum replaced by a rate.
-    pub(crate) fn calibrated(&self, maximum_ops_s: f64) -> LoadConfig {
+    pub fn calibrated(&self, maximum_ops_s: f64) -> LoadConfig {
         match self.pacing {
             Pacing::Open { rate, arrivals } if self.of_maximum => {
                 let pacing = Pacing::Open { rate: rate * maximum_ops_s, arrivals };
@@ -118,7 +118,7 @@ impl LoadConfig {
     }
 
     /// How long the window is, where the clock ends it.
-    pub(crate) fn length(&self) -> Option<Duration> {
+    pub fn length(&self) -> Option<Duration> {
         match (self.pacing, self.until.operations) {
             (Pacing::Open { rate, .. }, Some(operations)) => {
                 let due = Duration::try_from_secs_f64(operations as f64 / rate).ok()?;
@@ -198,7 +198,7 @@ impl LoadConfig {
     }
 
     /// The name of the arrivals; empty in a closed loop.
-    pub(crate) fn arrivals(&self) -> String {
+    pub fn arrivals(&self) -> String {
         match self.pacing {
             Pacing::Closed { .. } => String::new(),
             Pacing::Open { arrivals, .. } => arrivals.to_string(),
@@ -208,13 +208,13 @@ impl LoadConfig {
     }
 
     /// Seconds before the window: warm-up, and the minimum time of the steady state.
-    pub(crate) fn seconds_before(&self) -> f64 {
+    pub fn seconds_before(&self) -> f64 {
         let steady = self.steady.map_or(Duration::ZERO, |(round, _)| round * STEADY_ROUNDS as u32);
         (self.warm_up.unwrap_or_default() + steady).as_secs_f64()
     }
 
     /// Seconds that so many operations take by the pacing alone.
-    pub(crate) fn paced_seconds(&self, operations: u64) -> f64 {
+    pub fn paced_seconds(&self, operations: u64) -> f64 {
         match self.pacing {
             Pacing::Open { rate, .. } => operations as f64 / rate,
             // Not known without reading the trace.

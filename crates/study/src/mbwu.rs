@@ -1,9 +1,16 @@
 //! `[mbwu]` of a study: the procedure is to find work units with its store and its one workload.
 
+mod check;
+
 use analyse::mbwu::{DeviceLoad, RoundPurpose, keys};
 use model::{Bytes, Rate, RunSettings};
 use serde::Deserialize;
 use toml::Spanned;
+
+use crate::error::StudyError;
+use crate::study_text::StudyText;
+
+pub use check::{check, single_step};
 
 /// `[mbwu]`. Every key has a default.
 #[derive(Debug, Clone, Deserialize)]
@@ -47,6 +54,14 @@ impl Default for MbwuTable {
 }
 
 impl MbwuTable {
+    /// The `[mbwu]` of a study; none if it has none.
+    ///
+    /// # Errors
+    /// The text is no study.
+    pub fn of(source: &StudyText) -> Result<Option<MbwuTable>, StudyError> {
+        Ok(source.spec()?.mbwu.map(toml::Spanned::into_inner))
+    }
+
     /// The loads of a device, in order: the rates, else the threads, with the fewest databases first.
     pub fn loads(&self) -> Vec<DeviceLoad> {
         let (threads, rates) = (self.threads.get_ref(), self.rate.get_ref());
@@ -65,7 +80,7 @@ impl MbwuTable {
 
     /// Adds the settings of the first round.
     pub(crate) fn first_round(&self, settings: &mut RunSettings) {
-        round(RoundPurpose::Raise, 1, 1, settings);
+        round_settings(RoundPurpose::Raise, 1, 1, settings);
         if let Some(load) = self.loads().first() {
             load.settings(settings);
         }
@@ -73,7 +88,7 @@ impl MbwuTable {
 }
 
 /// Adds the settings of a round besides its load.
-pub(super) fn round(stage: RoundPurpose, devices: u32, number: u32, settings: &mut RunSettings) {
+pub fn round_settings(stage: RoundPurpose, devices: u32, number: u32, settings: &mut RunSettings) {
     let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
     put(keys::STAGE, stage.name().to_owned());
     put(keys::DEVICES, devices.to_string());

@@ -18,20 +18,20 @@ use store::StoreUrl;
 use workload::WorkloadSpec;
 
 use crate::activity::Activity;
+use crate::agents_config::AgentsConfig;
 use crate::calibrate::{Calibration, Maximum};
 use crate::co_runner::CoRunner;
-use crate::agents_config::AgentsConfig;
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
 use crate::load_config::LoadConfig;
 use crate::probes::ProbesConfig;
-use crate::settings::settings;
 use crate::server_spec::ServerSpec;
+use crate::settings::settings;
 use crate::study_text::StudyText;
 use crate::trace::TraceSource;
 
-pub use checks::check_store;
 pub(crate) use checks::check_needs_servers;
+pub use checks::check_store;
 pub use estimate::Estimates;
 pub(crate) use size::{MAX_CELLS, check_runs};
 
@@ -160,7 +160,7 @@ impl Step {
 
 impl Plan {
     /// A plan of these segments with defaults.
-    pub(crate) fn new(name: &str, segments: Vec<Segment>) -> Plan {
+    pub fn new(name: &str, segments: Vec<Segment>) -> Plan {
         Plan {
             name: name.to_owned(),
             question: None,

@@ -1,20 +1,9 @@
-//! Servers that kvmeter starts and ends.
+//! A server that kvmeter is to start.
 
-use std::ffi::OsString;
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use host::Unavailable;
-use model::{Address, RunSettings};
-use server::launch::{
-    LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, Program, ServerSettings,
-    SettingError,
-};
-use server::tap::Tap;
-
-use crate::error::StudyError;
+use model::RunSettings;
+use server::launch::{LaunchError, Program, ServerSettings, SettingError};
 
 /// How many processes of a server are started: the one setting that is no program's own.
 const PROCESSES: &str = "processes";
@@ -86,7 +75,7 @@ impl ServerSpec {
             && listen.is_some_and(|at| !at.is_loopback() && !at.is_unspecified())
     }
 
-    pub(crate) fn settings(&self, settings: &mut RunSettings) {
+    pub fn settings(&self, settings: &mut RunSettings) {
         settings.insert("server".to_owned(), "started".to_owned());
         if self.processes > 1 {
             settings.insert(format!("server.{PROCESSES}"), self.processes.to_string());

@@ -34,7 +34,7 @@ impl ServerTiming {
     }
 
     /// Whether a server that is started gets the preloaded library.
-    pub(crate) fn preloads(self, open: bool) -> bool {
+    pub fn preloads(self, open: bool) -> bool {
         match self {
             ServerTiming::Tap => true,
             ServerTiming::Auto => open,

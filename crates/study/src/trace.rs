@@ -18,9 +18,9 @@ use crate::error::StudyError;
 use crate::knobs::KnobLevels;
 use crate::load_config::{LoadConfig, trace_config};
 use crate::plan::{Plan, Segment, Step, check_needs_servers, check_runs, label};
+use crate::server_spec::ServerSpec;
 use crate::settings::settings;
 use crate::spec::{StudySpec, WorkloadTable};
-use crate::server_spec::ServerSpec;
 use crate::study_text::StudyText;
 
 /// The speed of a replay.
@@ -145,7 +145,7 @@ impl TraceSource {
     }
 
     /// Adds the settings of a run.
-    pub(crate) fn settings(&self, load_config: &LoadConfig, settings: &mut RunSettings) {
+    pub fn settings(&self, load_config: &LoadConfig, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         put("trace", self.file.display().to_string());
         let speed = match load_config.pacing {

@@ -13,6 +13,9 @@ use study::DcaJob;
 use super::outcome::RunFigures;
 use crate::error::ExecuteError;
 
+/// How often a stop is checked.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// Simulates; None where it was stopped.
 ///
 /// # Errors
@@ -36,23 +39,21 @@ pub(super) fn run(
             return Ok(None);
         }
         match receiver.recv_timeout(LOOK) {
-            Ok(Ok(outcome)) => return Ok(Some(job.figures(&outcome))),
+            Ok(Ok(outcome)) => return Ok(Some(figures(&outcome))),
             Ok(Err(error)) => {
-                return Err(ExecuteError::Request(format!("[{SIMULATE}.{NAME}]: {error}")));
+                return Err(ExecuteError::Request(format!("[{SIMULATE}.dca]: {error}")));
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                let words =
-                    format!("[{SIMULATE}.{NAME}]: the simulation ended without a result");
+                let words = format!("[{SIMULATE}.dca]: the simulation ended without a result");
                 return Err(ExecuteError::Failed(words));
             }
         }
     }
 }
 
-
 /// A simulation has no operations, only readings.
-fn figures(job: &DcaJob, outcome: &SimOutcome) -> RunFigures {
+fn figures(outcome: &SimOutcome) -> RunFigures {
     let about = format!("{}, traffic {}", outcome.machine, outcome.traffic);
     let mut readings = Vec::new();
     let mut put = |signal: &str, value: Option<f64>, unit, what: &str| {
@@ -112,12 +113,24 @@ fn figures(job: &DcaJob, outcome: &SimOutcome) -> RunFigures {
 
 #[cfg(test)]
 mod tests {
+    use study::{Activity, Plan, StudyText};
+
     use super::*;
+
+    fn job(table: &str) -> DcaJob {
+        let text = format!("name = \"s\"\n[simulate.dca]\n{table}\n");
+        let source = StudyText::new("s.toml", &text);
+        let plan = Plan::of(&source, "data".as_ref(), &host::Root::live()).unwrap();
+        let (_, step) = plan.steps().next().unwrap();
+        match &step.activity {
+            Some(Activity::Dca(job)) => (**job).clone(),
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
     fn all_figures_have_origin_simulated() {
-        let job = parsed("traffic = \"flow\"\nstride = 256\npacket = 512\nrate = \"1M\"");
-        let job = job.unwrap();
+        let job = job("traffic = \"flow\"\nstride = 256\npacket = 512\nrate = \"1M\"");
         let stop = AtomicBool::new(false);
         let figures = run(&job, 1, &stop).unwrap().unwrap();
         assert_eq!((figures.operations, figures.latency.is_some()), (0, false));
@@ -135,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_stop_ends_the_simulation() {
-        let job = parsed("").unwrap();
+        let job = job("");
         assert!(run(&job, 1, &AtomicBool::new(true)).unwrap().is_none());
     }
 }

@@ -43,14 +43,14 @@ pub(super) fn run(
     let mut child = Command::new(program)
         .args(["--quiet", "micro", job.name(), "--json", "--with-parent"])
         .args(["--tell-window", listener.name()])
-        .args(job.flags())
+        .args(&job.flags)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
     let (output, errors) = (text(child.stdout.take()), text(child.stderr.take()));
-    let limit = Duration::from_secs_f64(job.seconds()) + GRACE;
+    let limit = Duration::from_secs_f64(job.seconds) + GRACE;
     let Some(status) = wait(&mut child, limit, stop, &listener, edge).map_err(failed)? else {
         return Ok(None);
     };
@@ -64,9 +64,7 @@ pub(super) fn run(
         Some(0) => Ok(Some(output)),
         // It measured, and reports why the result is invalid.
         Some(INVALID) if output.trim_start().starts_with('{') => Ok(Some(output)),
-        Some(WRONG_REQUEST) => {
-            Err(ExecuteError::Request(format!("micro {}: {words}", job.name())))
-        }
+        Some(WRONG_REQUEST) => Err(ExecuteError::Request(format!("micro {}: {words}", job.name()))),
         _ if words.is_empty() => Err(failed(status.to_string())),
         _ => Err(failed(words)),
     }

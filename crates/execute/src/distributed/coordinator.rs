@@ -11,14 +11,14 @@ use drive::{
 };
 use model::{Arrivals, Pacing, Phase, Reading, Scope};
 use store::StoreUrl;
-use workload::Workload;
 use study::{AgentsConfig, LoadConfig, Step};
+use workload::Workload;
 
 use super::agent::sleep_until;
 use super::readings::{AgentReadings, of_each, of_load, sum_of_agents};
 use super::{Assignment, unpack};
-use crate::load_plan::load_plan;
 use crate::error::ExecuteError;
+use crate::load_plan::load_plan;
 
 /// How long an agent may take to answer the first call.
 const REACH: Duration = Duration::from_secs(10);

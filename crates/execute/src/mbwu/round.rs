@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use model::Run;
 use store::{Directory, Distribution, Store, StoreUrl, StoreVisitor, open_group};
-use workload::Workload;
 use study::{Segment, Step};
+use workload::Workload;
 
 use super::{MbwuEvaluation, check};
 use crate::dataset_marker::MarkerLocation;
@@ -102,7 +102,10 @@ impl MbwuEvaluation {
         session.other_stores = urls[1..].iter().map(|url| url.path.clone()).collect();
         session.find_data(step)?;
         if let Some(why) = session.load_first {
-            return Err(ExecuteError::Failed(format!("{}: {why}, though it was loaded", step.label)));
+            return Err(ExecuteError::Failed(format!(
+                "{}: {why}, though it was loaded",
+                step.label
+            )));
         }
         let closed =
             open_group(urls, Distribution::InTurn, EmbeddedSession(session, step.clone()))???;

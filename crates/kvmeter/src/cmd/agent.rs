@@ -5,7 +5,7 @@ use agents::{AgentError, AgentLogEvent, PeerOptions, flags};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use model::Address;
-use study::{AgentPermissions, AgentWork, AllowedServer};
+use execute::{AgentPermissions, AgentWork, AllowedServer};
 
 use crate::exit::{ExitOutcome, request};
 use crate::flags::agents::CredentialFlags;

@@ -1,13 +1,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};
+use execute::{knobs::KnobEffects, knobs::KnobsHeld};
 use model::{Execution, Phase, Rate, Run};
 use store::StoreUrl;
-use study::knobs::{KnobEffects, KnobsHeld};
-use study::{
-    ExecuteArgs, ExecutionEnd, KnownMaxima, LoadConfig, LoadOptions, Plan, RepeatPolicy,
-    ServerSpec, SteadyTable, TraceSource,
-};
+use study::{LoadConfig, LoadOptions, Plan, ServerSpec, SteadyTable, TraceSource};
 
 use crate::args::Bench;
 use crate::exit::{ExitOutcome, request};
@@ -50,7 +48,7 @@ pub fn run(args: &Bench, show: &Output) -> anyhow::Result<ExitOutcome> {
     if args.dry_run {
         return dry_run(args, &plan, &knobs, show);
     }
-    study::check_directories(&plan)?;
+    execute::check_directories(&plan)?;
     args.machine
         .recorded
         .with_knobs(&levels, show, |effects| measure(args, &plan, configs.len(), effects, show))
@@ -74,7 +72,7 @@ fn measure(
     effects: &KnobEffects,
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
-    let execution = study::execution(plan, std::env::args().collect(), effects);
+    let execution = execute::execution(plan, std::env::args().collect(), effects);
     let mut results = ResultsTarget::open(args.out.clone(), plan)?;
 
     let stop = stop_flag()?;
@@ -92,7 +90,7 @@ fn measure(
         listener: &mut bar,
         stop: &stop,
     };
-    let end = study::execute(plan, &execution, &BTreeSet::new(), execute_args);
+    let end = execute::execute(plan, &execution, &BTreeSet::new(), execute_args);
     bar.finish();
     let finished = if end.is_ok() { results.finish(&execution) } else { Ok(()) };
     // The results are shown even if the file could not be written.

@@ -12,8 +12,9 @@ use report::table::Table;
 use report::tables;
 use report::terminal::Style;
 use serde_json::{Value, json};
-use study::knobs::KnobEffects;
-use study::{Event, Listener, MachineLock, MbwuEvaluation, MbwuTable, StudyText};
+use execute::knobs::KnobEffects;
+use execute::{Event, Listener, MachineLock, MbwuEvaluation};
+use study::{mbwu::MbwuTable, StudyText};
 
 use crate::cmd::cost::work_units::{self, UnitCosts};
 use crate::cmd::run::{RunArgs, open, print_results, resume_hint, runs_of};
@@ -184,7 +185,7 @@ fn evaluate(
         show.note(&format!("Stopped. {note}"));
         return Ok(ExitOutcome::Invalid);
     }
-    let at = study::now();
+    let at = execute::now();
     let closed = file.finish(&execution.id, &at);
     execution.finished_at = Some(at);
     let runs = runs_of(&file, &execution)?;

@@ -6,8 +6,9 @@ use model::{Execution, Fact, Run, Span};
 use record::{ResultsFile, RunFilter};
 use report::study::studies;
 use report::terminal::Style;
-use study::knobs::{KnobControl, KnobEffects, KnobsHeld, KnobsPerBlock};
-use study::{ExecuteArgs, ExecutionEnd, KnownMaxima, MachineLock, Plan, RepeatPolicy, StudyText};
+use execute::{knobs::KnobControl, knobs::KnobEffects, knobs::KnobsHeld, knobs::KnobsPerBlock};
+use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, MachineLock, RepeatPolicy};
+use study::{Plan, StudyText};
 
 use crate::exit::{ExitOutcome, request};
 use crate::flags::machine::{RecordedMachine, pass};
@@ -75,7 +76,7 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         source.scale(name)?;
     }
     source.set(&args.set)?;
-    if let Some(table) = study::MbwuEvaluation::table(&source)? {
+    if let Some(table) = execute::MbwuTable::of(&source)? {
         return super::mbwu::measure(args, &table, &source, show);
     }
     if !args.device.is_empty() {
@@ -86,7 +87,7 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let mut plan = Plan::of(&source, &output_files::sibling(&out, "data"), &args.recorded.root())?;
     plan.probes.pass = pass()?;
     if args.dry_run {
-        study::check_directories(&plan)?;
+        execute::check_directories(&plan)?;
         let done = finished_before(args, &out)?;
         return plan_output::describe_study(&plan, &done, args.max_time, args.json, show);
     }
@@ -144,7 +145,7 @@ fn measure(
         listener: &mut bar,
         stop: &stop,
     };
-    let end = study::execute(plan, &execution, &done, execute_args);
+    let end = execute::execute(plan, &execution, &done, execute_args);
     bar.finish();
     let how = resume_hint(args, out);
     let mut closed = Ok(());
@@ -155,7 +156,7 @@ fn measure(
                 closed = closed.and_then(|()| file.note(&execution.id, &note));
                 execution.notes.push(note);
             }
-            let at = study::now();
+            let at = execute::now();
             closed = closed.and_then(|()| file.finish(&execution.id, &at));
             execution.finished_at = Some(at);
         }
@@ -230,7 +231,7 @@ pub fn open(
         }
         if let Some(mut execution) = execution_to_resume(executions) {
             check_unchanged(&execution, plan, out, effects)?;
-            study::check_directories(plan)?;
+            execute::check_directories(plan)?;
             if execution.finished_at.take().is_some() {
                 file.reopen(&execution.id)?;
                 execution.notes.clear();
@@ -239,14 +240,14 @@ pub fn open(
             file.reserve(plan.room())?;
             return Ok((file, execution, done));
         }
-        study::check_directories(plan)?;
+        execute::check_directories(plan)?;
         let execution = begin(&mut file, plan, effects, facts)?;
         return Ok((file, execution, BTreeSet::new()));
     }
     if args.resume {
         return Err(request(format!("{place} does not exist; leave out --resume to begin")));
     }
-    study::check_directories(plan)?;
+    execute::check_directories(plan)?;
     output_files::create_parent(out).map_err(|error| request(format!("{place}: {error}")))?;
     let mut file = ResultsFile::create(out)?;
     let execution = begin(&mut file, plan, effects, facts)?;
@@ -282,7 +283,7 @@ fn begin(
     effects: &KnobEffects,
     facts: &[Fact],
 ) -> anyhow::Result<Execution> {
-    let mut execution = study::execution(plan, std::env::args().collect(), effects);
+    let mut execution = execute::execution(plan, std::env::args().collect(), effects);
     execution.machine.facts.extend_from_slice(facts);
     // Reserved first, so that a full disk leaves no execution behind.
     file.reserve(plan.room())?;
@@ -305,7 +306,7 @@ fn check_unchanged(
     let planned: Vec<_> = plan.steps().map(|(_, step)| step.planned()).collect();
     let changed = if execution.plan != planned {
         "with another plan (the study, its --scale or a --set has changed)"
-    } else if execution.machine.id != study::execution(plan, Vec::new(), effects).machine.id {
+    } else if execution.machine.id != execute::execution(plan, Vec::new(), effects).machine.id {
         "on another machine"
     } else if execution.version != env!("CARGO_PKG_VERSION") {
         "by another version of kvmeter"

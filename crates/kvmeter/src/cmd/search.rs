@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use analyse::search::{RateTrial, SearchConclusion, SearchEnd, SearchRequest};
 use analyse::slo::Objective;
+use execute::knobs::KnobEffects;
+use execute::{RateSearch, SearchResult};
 use model::{Execution, Rate, Span};
-use study::knobs::KnobEffects;
-use study::{LoadOptions, Plan, RateSearch, SearchResult, ServerTiming};
+use study::{LoadOptions, Plan, ServerTiming};
 
 use crate::args;
 use crate::exit::{ExitOutcome, request};
@@ -21,7 +22,7 @@ pub fn run(args: &args::Search, show: &Output) -> anyhow::Result<ExitOutcome> {
     let search = rate_search(args)?;
     let plan = search.plan()?;
     search.knobs.plan(&plan.probes.root)?;
-    study::check_directories(&plan)?;
+    execute::check_directories(&plan)?;
     let levels = &search.knobs;
     args.machine
         .recorded
@@ -35,7 +36,7 @@ fn measure(
     effects: &KnobEffects,
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
-    let execution = study::execution(plan, std::env::args().collect(), effects);
+    let execution = execute::execution(plan, std::env::args().collect(), effects);
     let mut results = ResultsTarget::open(args.out.clone(), plan)?;
 
     let stop = stop_flag()?;

@@ -18,6 +18,6 @@ pub fn run(args: &SimulatedPassArgs) -> anyhow::Result<ExitOutcome> {
     let text = std::fs::read_to_string(&args.file)
         .map_err(|error| request(format!("{place}: {error}")))?;
     let pass = serde_json::from_str(&text).map_err(|error| request(format!("{place}: {error}")))?;
-    study::run_pass(&pass)?;
+    execute::run_pass(&pass)?;
     Ok(ExitOutcome::Done)
 }

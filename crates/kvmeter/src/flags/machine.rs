@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
+use execute::{knobs::KnobEffects, knobs::Supervisor};
 use host::Root;
 use host::knob::{parse_level, state_folder};
 use model::Span;
+use study::KnobLevels;
 use study::ProbesConfig;
-use study::knobs::{KnobEffects, KnobLevels, Supervisor};
 
 use crate::exit::request;
 use crate::output::Output;
@@ -73,7 +74,7 @@ impl RecordedMachine {
             work(effects)
         };
         let (done, restored) =
-            study::knobs::with_levels(&self.root(), levels, &supervisor, with_effects)?;
+            execute::knobs::with_levels(&self.root(), levels, &supervisor, with_effects)?;
         if let Some(restored) = restored {
             show.note(&restored.to_string());
         }

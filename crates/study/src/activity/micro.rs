@@ -18,10 +18,12 @@ const AROUND_S: f64 = 0.5;
 #[derive(Debug, Clone)]
 pub struct MicroJob {
     bench: &'static BenchDeclaration,
-    flags: Vec<String>,
+    /// As `kvmeter micro` takes them.
+    pub flags: Vec<String>,
     /// Given settings, and defaults that determine what is measured.
     pub(super) settings: Vec<(String, String)>,
-    pub(super) seconds: f64,
+    /// About how long a run takes.
+    pub seconds: f64,
 }
 
 /// Parses a table.
@@ -104,7 +106,7 @@ fn job(bench: &BenchDeclaration, chosen: &[ChosenSettings<'_>]) -> Option<NetJob
 }
 
 impl MicroJob {
-    pub(super) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         self.bench.name
     }
 }

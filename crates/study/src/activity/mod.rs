@@ -100,7 +100,7 @@ pub(crate) fn within(spec: &StudySpec, sets: &[String], conditions: Conditions) 
 }
 
 impl Activity {
-    pub(crate) const fn phase(&self) -> Phase {
+    pub const fn phase(&self) -> Phase {
         match self {
             Activity::Micro(_) => Phase::Measure,
             Activity::Dca(_) => Phase::Simulate,
@@ -108,20 +108,20 @@ impl Activity {
     }
 
     /// The settings `store` and `workload`.
-    pub(crate) fn place(&self) -> (&'static str, &'static str) {
+    pub fn place(&self) -> (&'static str, &'static str) {
         match self {
             Activity::Micro(job) => (MICRO, job.name()),
             Activity::Dca(_) => (SIMULATE, dca::NAME),
         }
     }
 
-    pub(crate) fn label(&self) -> String {
+    pub fn label(&self) -> String {
         let (kind, name) = self.place();
         format!("{kind} {name}")
     }
 
     /// The settings of a run: `micro.size`, `simulate.policy` ...
-    pub(crate) fn settings(&self, seed: u64) -> RunSettings {
+    pub fn settings(&self, seed: u64) -> RunSettings {
         let (kind, name) = self.place();
         let own = match self {
             Activity::Micro(job) => &job.settings,
@@ -134,7 +134,7 @@ impl Activity {
     }
 
     /// About how long a run takes.
-    pub(crate) fn seconds(&self) -> f64 {
+    pub fn seconds(&self) -> f64 {
         match self {
             Activity::Micro(job) => job.seconds,
             Activity::Dca(_) => dca::SECONDS,

@@ -47,14 +47,14 @@ const GUESSED_TRIALS: f64 = 14.0;
 /// How the maximum of a step is found.
 #[derive(Debug, Clone)]
 pub struct Calibration {
-    pub(crate) objective: Objective,
-    pub(crate) request: SearchRequest,
+    pub objective: Objective,
+    pub request: SearchRequest,
     /// Of a trial that need not be longer.
-    pub(crate) time: Duration,
-    pub(crate) most_time: Option<Duration>,
+    pub time: Duration,
+    pub most_time: Option<Duration>,
     /// Settings that the runs of one calibration have in common with those that use its maximum:
     /// all that they depend on but for the rate.
-    pub(crate) key: RunSettings,
+    pub key: RunSettings,
 }
 
 /// A maximum that was found.
@@ -68,7 +68,7 @@ pub struct Maximum {
 
 impl Maximum {
     /// The signal that holds it in a run.
-    pub(crate) const SIGNAL: &'static str = "calibrated.maximum";
+    pub const SIGNAL: &'static str = "calibrated.maximum";
 }
 
 /// Settings that differ between the runs of one calibration and those of its levels.

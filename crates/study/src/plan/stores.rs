@@ -7,9 +7,9 @@ use store::{ADAPTERS, DataLocation, StoreUrl};
 use toml::Spanned;
 
 use crate::error::StudyError;
+use crate::server_spec::ServerSpec;
 use crate::settings::is_networked;
 use crate::spec::{StudySpec, option_text};
-use crate::server_spec::ServerSpec;
 use crate::study_text::StudyText;
 
 /// A store of a study.

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use host::{Context, CounterChoice, EnergySettings, ProbeChoice, Root};
 
-use crate::error::StudyError;
 use crate::simulation::Simulation;
 
 pub use table::ProbesTable;
@@ -59,14 +58,8 @@ impl Default for ProbesConfig {
 }
 
 impl ProbesConfig {
-
     /// The context of a run's probes. `cpus` are those to which the load is pinned, if any.
-    pub fn context(
-        &self,
-        stores: &[PathBuf],
-        cpus: Vec<u32>,
-        server_pids: Vec<u32>,
-    ) -> Context {
+    pub fn context(&self, stores: &[PathBuf], cpus: Vec<u32>, server_pids: Vec<u32>) -> Context {
         Context {
             store_path: stores.first().cloned(),
             further_store_paths: stores.iter().skip(1).cloned().collect(),

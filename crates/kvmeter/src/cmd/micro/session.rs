@@ -57,7 +57,7 @@ impl<'a> MicroRun<'a> {
             root,
             cpus,
             stop: stop_flag()?,
-            started_at: study::now(),
+            started_at: execute::now(),
             reporter: window_reporter(at),
         })
     }
