@@ -16,7 +16,9 @@ use study::{Activity, SIMULATOR, Step};
 use self::outcome::RunFigures;
 use crate::check_findings::findings;
 use crate::error::ExecuteError;
-use crate::execute::{Event, Listener, RunContext, now};
+use crate::event::{Event, Listener};
+use crate::execution::now;
+use crate::run_context::RunContext;
 use crate::session::StepAgenda;
 
 /// Busy time of other processes; not meaningful here, because this process only waits.

@@ -5,7 +5,7 @@ use model::{Run, RunSettings};
 use study::{Calibration, Maximum, Plan, Step};
 
 use crate::error::ExecuteError;
-use crate::execute::RemainingSteps;
+use crate::schedule::RemainingSteps;
 use crate::search::{TrialAgenda, TrialTemplate};
 use crate::session::StepAgenda;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use model::Reading;
 use study::ProbesConfig;
 
-use crate::execute::{Event, Listener};
+use crate::event::{Event, Listener};
 
 /// `power.idle.NAME` for every energy source, and how idle the machine was; empty where the study
 /// disables it. Without a working source it takes no time.

@@ -20,11 +20,12 @@ use study::mbwu::{self, MbwuTable};
 use study::{Plan, Segment, Step, StudyText};
 
 use crate::error::ExecuteError;
-use crate::execute::{Listener, RunContext};
+use crate::event::Listener;
 use crate::execution_cache::ExecutionCache;
 use crate::idle_power::measure_idle;
 use crate::knobs::KnobEffects;
 use crate::required::check_required;
+use crate::run_context::RunContext;
 
 /// The folder of the first store on each device.
 const FOLDER: &str = "kvmeter-mbwu";

@@ -8,7 +8,7 @@ use store::Statistic;
 use study::Step;
 
 use crate::co_runner::RunningHog;
-use crate::execute::{Event, Listener};
+use crate::event::{Event, Listener};
 use crate::server_side::{ServerSide, ServersSummary};
 
 /// Shows progress only.

@@ -360,4 +360,4 @@ fn label(plan: &Plan, step: &Step) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

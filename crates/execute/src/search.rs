@@ -21,11 +21,12 @@ use workload::WorkloadSpec;
 
 use crate::distributed::AgentPool;
 use crate::error::ExecuteError;
-use crate::execute::{Listener, RunContext};
+use crate::event::Listener;
 use crate::execution_cache::ExecutionCache;
 use crate::idle_power::measure_idle;
 use crate::knobs::KnobEffects;
 use crate::required::check_required;
+use crate::run_context::RunContext;
 use crate::session::StepAgenda;
 
 /// Maximum length of the closed loop that gives the starting rate.

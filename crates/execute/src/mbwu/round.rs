@@ -12,8 +12,10 @@ use workload::Workload;
 
 use super::{MbwuEvaluation, check};
 use crate::dataset_marker::MarkerLocation;
+use crate::directories::check_store_owner;
 use crate::error::ExecuteError;
-use crate::execute::{Event, Listener, RunContext, check_store_owner};
+use crate::event::{Event, Listener};
+use crate::run_context::RunContext;
 use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
 
 /// A single step.

@@ -42,7 +42,7 @@ fn executed(
     (done, policy)
 }
 
-fn run(step: &Step, ops: f64) -> Run {
+pub(crate) fn run(step: &Step, ops: f64) -> Run {
     let mut histogram = hdrhistogram::Histogram::new(3).unwrap();
     histogram.record(1000).unwrap();
     Run {
