@@ -9,6 +9,7 @@ mod co_runner;
 mod dataset_marker;
 mod directories;
 mod distributed;
+mod driven_phase;
 mod error;
 mod event;
 mod execute;

@@ -7,25 +7,25 @@ use std::time::{Duration, Instant};
 
 use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
 use host::{Context, ProbeChoice, RunWatch, WatchReadings};
-use model::{Execution, Op, Phase, Reading, Run, RunSettings};
-use store::{Store, StoreError, StoreUrl, StoreVisitor};
-use study::{LoadConfig, ProbesConfig, Segment, Step};
+use model::{Execution, Op, Phase, Reading, Run, RunSettings, Series};
+use store::{Statistic, Store, StoreError, StoreUrl, StoreVisitor};
+use study::{ProbesConfig, Segment, Step};
 use workload::{Workload, WorkloadSpec};
 
 use crate::check_findings::findings;
 use crate::co_runner;
 use crate::dataset_marker::{DatasetName, MarkerLocation};
-use crate::distributed::{AgentPool, AgentRun, AgentRunResult};
+use crate::distributed::{AgentPool, AgentRun};
+use crate::driven_phase::{DrivenPhase, LocalDriver, on_agents};
 use crate::error::ExecuteError;
 use crate::event::{Event, Listener};
 use crate::execution::now;
-use crate::execution_cache::{CachedTax, ExecutionCache, TaxSetting};
-use crate::load_plan::{cpus_of_load, init_thread, load_plan};
+use crate::execution_cache::ExecutionCache;
+use crate::load_plan::{cpus_of_load, load_plan};
 use crate::observer::{ProbedObserver, ProgressOnly};
-use crate::replay::replay;
 use crate::required::{CheckTime, check, missing};
 use crate::run_record::{MeasuredRun, assemble};
-use crate::server_side::{ServerSide, ServersSummary};
+use crate::server_side::{ServerSide, ServersSummary, WindowReadings};
 use crate::simulated_pass::simulate;
 
 /// How long a store may take to settle after a phase that wrote.
@@ -81,15 +81,6 @@ pub(crate) struct Session<'a> {
     pub(crate) cache: &'a ExecutionCache,
     /// The figures of the simulator with their workload.
     pub(crate) simulated: Option<(WorkloadSpec, Vec<Reading>)>,
-}
-
-/// A finished phase: its load configuration and outcome.
-struct DrivenPhase {
-    outcome: PhaseOutcome,
-    load_config: LoadConfig,
-    tax: Option<CachedTax>,
-    /// The agents' result, where agents generated the load.
-    agent_run: Option<AgentRunResult>,
 }
 
 /// What remains when a store is closed.
@@ -221,16 +212,50 @@ impl Session<'_> {
             Phase::Load => PhaseKind::Load,
             Phase::Measure | Phase::Simulate => PhaseKind::Mix,
         };
-        let mix = &step.workload.mix;
-        let writes = what == PhaseKind::Load
-            || step.trace.is_some()
-            || Op::ALL.into_iter().any(|op| op.writes() && mix.contains(op));
+        let writes = writes(step, what);
         if writes {
             self.warnings.extend(self.marker.overwrites(step, workload));
             self.marker.unset()?;
             self.name = None;
         }
         self.listener.on_event(Event::RunStarts { step });
+        let Some(window) = self.measure(store, workload, step, what)? else { return Ok(None) };
+        let outcome = &window.driven.outcome;
+        // A partial measurement is saved as an invalid run, an empty one is not.
+        if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
+            return Err(ExecuteError::Failed(format!("{}: ended early, {why}", step.label)));
+        }
+        let DataChanges { inserted, deleted, .. } = outcome.changes;
+        self.records += inserted;
+        let traced = step.trace.is_some();
+        self.changed = step.phase == Phase::Measure && (traced || inserted + deleted > 0);
+        let named = writes && !traced && data_is_whole(step, outcome);
+        let name = named.then(|| self.name_of(store, step));
+        if outcome.stopped {
+            self.name = name.or(self.name.take());
+            return Ok(None);
+        }
+        let (settled, settling) = self.settle(store, step, writes)?;
+        let replay_error = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone());
+        let mut run = self.assembled(store, workload, step, window, settling)?;
+        self.keep_run(step, &mut run)?;
+        if let Some(error) = replay_error {
+            return Err(ExecuteError::Request(error));
+        }
+        if let Some(name) = name {
+            self.set_marker(name, settled)?;
+        }
+        Ok(Some(run))
+    }
+
+    /// Runs the load of a step with probes around its window; none where it was stopped before.
+    fn measure<T: Target>(
+        &mut self,
+        store: &Arc<T>,
+        workload: &Arc<Workload>,
+        step: &Step,
+        what: PhaseKind,
+    ) -> Result<Option<MeasuredWindow>, ExecuteError> {
         self.servers.prepare(step.load_config.server_timing, step.load_config.is_open());
         let servers = self.servers.cpus();
         let context = self.context(step, &servers);
@@ -263,29 +288,16 @@ impl Session<'_> {
             after: Vec::new(),
             observed: WatchReadings::default(),
         };
-        let DrivenPhase { outcome, load_config, tax, agent_run } = match &mut self.agent_pool {
+        let driven = match &mut self.agent_pool {
             None => {
-                let (seed, load_config) = (step.workload.seed, step.load_config.clone());
-                let mut plan = load_plan(&load_config, what, seed, self.stop);
-                plan.on_start = init_thread(&load_config, &servers);
-                if let Some(trace) = &step.trace {
-                    plan.trace = Some(replay(trace, &load_config, seed)?);
-                }
-                let (clock, first) = (self.clock, &plan.on_start);
-                let replayed = plan.trace.as_ref().map(|replay| replay.most);
-                let setting = TaxSetting {
-                    trace: step.trace.clone().zip(replayed),
-                    cpus: cpus_of_load(&load_config, &servers),
-                    knobs: self.segment.knobs.clone(),
-                    co_runner: step.co_runner.clone(),
-                    ..TaxSetting::of(what, &step.workload)
+                let driver = LocalDriver {
+                    clock: self.clock,
+                    stop: self.stop,
+                    cache: self.cache,
+                    knobs,
+                    servers: &servers,
                 };
-                let tax = self.cache.taxes.of(setting, step.ordinal, || match &plan.trace {
-                    Some(replay) => Ok(drive::replay_tax(clock, replay, workload, first)?),
-                    None => Ok(Some(drive::tax(clock, workload, what, first)?)),
-                })?;
-                let outcome = drive::drive(clock, store, workload, &plan, &mut observer)?;
-                DrivenPhase { outcome, load_config, tax, agent_run: None }
+                driver.drive(store, workload, step, what, &mut observer)?
             }
             Some(agent_pool) => {
                 let task = AgentRun {
@@ -296,48 +308,40 @@ impl Session<'_> {
                     step,
                     stop: self.stop,
                 };
-                let mut agent_run = agent_pool.run(&task, &mut observer)?;
-                let outcome = std::mem::take(&mut agent_run.outcome);
-                let load_config = agent_run.load_config.clone();
-                // Each agent measures its own tax before each run.
-                let tax = agent_run.tax.map(|tax| CachedTax { tax, run: step.ordinal });
-                DrivenPhase { outcome, load_config, tax, agent_run: Some(agent_run) }
+                on_agents(agent_pool, &task, &mut observer)?
             }
         };
-        let ProbedObserver {
-            observed: WatchReadings { readings, series },
-            before,
-            after,
-            servers_summary,
-            co_runner_readings,
-            ..
-        } = observer;
-        let mut readings = match &agent_run {
+        let ProbedObserver { observed, before, after, servers_summary, co_runner_readings, .. } =
+            observer;
+        let WatchReadings { readings, series } = observed;
+        let mut readings = match &driven.agent_run {
             Some(agent_run) => agent_run.readings(readings),
             None => readings,
         };
         readings.extend(simulated);
         readings.extend(co_runner_readings);
-        // A partial measurement is saved as an invalid run, an empty one is not.
-        if let Some(why) = outcome.gave_up.as_ref().filter(|_| outcome.operations == 0) {
-            return Err(ExecuteError::Failed(format!("{}: ended early, {why}", step.label)));
-        }
-        let DataChanges { inserted, deleted, .. } = outcome.changes;
-        self.records += inserted;
-        let traced = step.trace.is_some();
-        self.changed = step.phase == Phase::Measure && (traced || inserted + deleted > 0);
-        let named = writes && !traced && data_is_whole(step, &outcome);
-        let name = named.then(|| self.name_of(store, step));
-        if outcome.stopped {
-            self.name = name.or(self.name.take());
-            return Ok(None);
-        }
-        let (settled, settling) = self.settle(store, step, writes)?;
+        let statistics = (before, after);
+        let servers = servers_summary.finish(driven.outcome.operations);
+        Ok(Some(MeasuredWindow { started_at, driven, readings, series, statistics, servers }))
+    }
+
+    /// The run of a measured window.
+    fn assembled<T: Target>(
+        &mut self,
+        store: &Arc<T>,
+        workload: &Arc<Workload>,
+        step: &Step,
+        window: MeasuredWindow,
+        settling: Option<Vec<Reading>>,
+    ) -> Result<Run, ExecuteError> {
+        let MeasuredWindow { started_at, driven, readings, series, statistics, servers } = window;
+        let DrivenPhase { outcome, load_config, tax, .. } = driven;
+        let (before, after) = statistics;
         let skew = match step.phase {
             Phase::Measure if step.trace.is_none() => workload.skew(outcome.drawn),
             _ => None,
         };
-        let mut run = assemble(MeasuredRun {
+        Ok(assemble(MeasuredRun {
             execution: self.execution,
             step,
             load_config: &load_config,
@@ -356,30 +360,31 @@ impl Session<'_> {
             warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.marker.disk_bytes()?,
             networked: !self.servers.is_empty(),
-            servers: servers_summary.finish(outcome.operations),
+            servers,
             facts: &self.facts,
             records: self.records * (1 + self.other_stores.len() as u64),
-        });
+        }))
+    }
+
+    /// Saves a run with what its study checks.
+    ///
+    /// # Errors
+    /// The file cannot be written; a required signal is missing.
+    fn keep_run(&mut self, step: &Step, run: &mut Run) -> Result<(), ExecuteError> {
         let missing = missing(&self.probes.require, &run.readings);
         run.invalid_because.extend(missing.clone());
         // Trials exceed what the store can serve on purpose.
         if !step.is_trial() {
-            run.warnings.extend(findings(&self.execution.design.checks, &run));
+            run.warnings.extend(findings(&self.execution.design.checks, run));
         }
         // The marker is set only after the run was saved: a kill in between repeats no run, it only
         // reloads the data for the next one.
-        (self.keep)(&run)?;
-        self.listener.on_event(Event::Saved { step, run: &run });
-        if let Some(words) = missing {
-            return Err(ExecuteError::Failed(format!("{}: {words}", step.label)));
+        (self.keep)(run)?;
+        self.listener.on_event(Event::Saved { step, run });
+        match missing {
+            Some(words) => Err(ExecuteError::Failed(format!("{}: {words}", step.label))),
+            None => Ok(()),
         }
-        if let Some(error) = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone()) {
-            return Err(ExecuteError::Request(error));
-        }
-        if let Some(name) = name {
-            self.set_marker(name, settled)?;
-        }
-        Ok(Some(run))
     }
 
     /// After a phase that wrote, waits until the store has settled, with probes around the wait.
@@ -465,6 +470,25 @@ impl Session<'_> {
             }
         }
     }
+}
+
+/// Whether a step writes to the store.
+fn writes(step: &Step, what: PhaseKind) -> bool {
+    let mix = &step.workload.mix;
+    what == PhaseKind::Load
+        || step.trace.is_some()
+        || Op::ALL.into_iter().any(|op| op.writes() && mix.contains(op))
+}
+
+/// What a window gave.
+struct MeasuredWindow {
+    started_at: String,
+    driven: DrivenPhase,
+    readings: Vec<Reading>,
+    series: Vec<Series>,
+    /// The store's own, before and after.
+    statistics: (Vec<Statistic>, Vec<Statistic>),
+    servers: WindowReadings,
 }
 
 /// Whether the data still matches its dataset name, except for added records.
