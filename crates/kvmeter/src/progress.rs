@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use drive::{PhaseProgress, PhaseStage};
+use execute::{Event, Listener};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::Phase;
 use model::text::{line, lines};
 use report::format;
-use execute::{Event, Listener};
 use study::{Maximum, Step};
 
 use crate::output::{Output, is_dumb, write_stderr};

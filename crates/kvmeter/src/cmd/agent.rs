@@ -4,8 +4,8 @@ use std::sync::Arc;
 use agents::{AgentError, AgentLogEvent, PeerOptions, flags};
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use model::Address;
 use execute::{AgentPermissions, AgentWork, AllowedServer};
+use model::Address;
 
 use crate::exit::{ExitOutcome, request};
 use crate::flags::agents::CredentialFlags;

@@ -6,15 +6,15 @@ use analyse::mbwu::{
     EvaluationRound, GrowthStep, Resource, ResourceUse, RoundPurpose, UnitEvaluation,
 };
 use clap::{Args, ValueHint};
+use execute::knobs::KnobEffects;
+use execute::{Event, Listener, MachineLock, MbwuEvaluation};
 use model::{Execution, Fact, Run};
 use record::RunSelection;
 use report::table::Table;
 use report::tables;
 use report::terminal::Style;
 use serde_json::{Value, json};
-use execute::knobs::KnobEffects;
-use execute::{Event, Listener, MachineLock, MbwuEvaluation};
-use study::{mbwu::MbwuTable, StudyText};
+use study::{StudyText, mbwu::MbwuTable};
 
 use crate::cmd::cost::work_units::{self, UnitCosts};
 use crate::cmd::run::{RunArgs, open, print_results, resume_hint, runs_of};

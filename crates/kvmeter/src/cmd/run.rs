@@ -2,12 +2,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, MachineLock, RepeatPolicy};
+use execute::{knobs::KnobControl, knobs::KnobEffects, knobs::KnobsHeld, knobs::KnobsPerBlock};
 use model::{Execution, Fact, Run, Span};
 use record::{ResultsFile, RunFilter};
 use report::study::studies;
 use report::terminal::Style;
-use execute::{knobs::KnobControl, knobs::KnobEffects, knobs::KnobsHeld, knobs::KnobsPerBlock};
-use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, MachineLock, RepeatPolicy};
 use study::{Plan, StudyText};
 
 use crate::exit::{ExitOutcome, request};
@@ -76,7 +76,7 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         source.scale(name)?;
     }
     source.set(&args.set)?;
-    if let Some(table) = execute::MbwuTable::of(&source)? {
+    if let Some(table) = study::mbwu::MbwuTable::of(&source)? {
         return super::mbwu::measure(args, &table, &source, show);
     }
     if !args.device.is_empty() {
