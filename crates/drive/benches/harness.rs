@@ -31,7 +31,7 @@ fn pinned() -> OnStart {
     let cpus = host::cpus(&host::Root::live()).map(|order| order.cpus).unwrap_or_default();
     Arc::new(move |thread| {
         if let Some(cpu) = cpus.get(thread) {
-            let _ = host::pin_current(*cpu);
+            let _ = affinity::pin(*cpu);
         }
     })
 }

@@ -67,7 +67,7 @@ pub(crate) fn init_thread(load_config: &LoadConfig, servers: &[u32]) -> OnStart 
     Arc::new(move |thread| {
         // Given CPUs are shared where they are fewer than the threads.
         if let Some(cpu) = cpus.get(thread % cpus.len().max(1)) {
-            let _ = host::pin_current(*cpu);
+            let _ = affinity::pin(*cpu);
         }
         let _ = host::wake_promptly();
     })

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use host::Unavailable;
-use model::{Origin, Reading, ReadingValue, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unavailable, Unit};
 use server::tap::Tap;
 use server::watch::{Figure, Process, Usage};
 use study::ServerTiming;
@@ -79,7 +78,9 @@ impl ServerSide {
 
     /// The CPUs that the servers here may run on, as far as they can be told.
     pub(crate) fn cpus(&self) -> Vec<u32> {
-        let of = |watched: &WatchedServer| host::cpus_of(watched.process.pid()).unwrap_or_default();
+        let of = |watched: &WatchedServer| {
+            affinity::of_process(watched.process.pid()).unwrap_or_default()
+        };
         self.servers.iter().flat_map(of).collect()
     }
 
@@ -109,7 +110,7 @@ impl ServerSide {
                 match Tracer::attach(watched.process.pid()) {
                     Ok(tracer) => watched.tracer = Some(tracer),
                     Err(why) => {
-                        let traced = Unavailable::new(why.reason.to_string(), why.remedy);
+                        let traced = Unavailable::from(why);
                         let why = match &watched.tap_error {
                             None => traced,
                             Some(why) => {

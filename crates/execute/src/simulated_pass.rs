@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use drive::{Network, NoObserver, PhaseKind, Target, Ticks};
+use host::Root;
 use host::cachegrind::{CacheGeometry, Cachegrind, EventTotals, SimulatedEvents};
-use host::{Root, Unavailable};
-use model::{Origin, Phase, Reading, ReadingValue, Scope, StopCondition, Unit};
+use model::{Origin, Phase, Reading, ReadingValue, Scope, StopCondition, Unavailable, Unit};
 use serde::{Deserialize, Serialize};
 use store::{Directory, Store, StoreUrl, StoreVisitor};
 use study::{LoadConfig, Segment, ServerSpec, Simulation, Step};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use host::Unavailable;
-use model::{Address, RunSettings};
+use model::{Address, RunSettings, Unavailable};
 use server::launch::{LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher};
 use server::tap::Tap;
 use study::ServerSpec;

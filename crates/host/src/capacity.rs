@@ -1,6 +1,6 @@
 //! The CPU time that this process may use.
 
-use crate::affinity::{self, AffinityError};
+use crate::cpu_order::{self, CpuOrderError};
 use crate::facts::cgroup;
 use crate::format;
 use crate::root::Root;
@@ -18,8 +18,8 @@ pub struct Capacity {
 ///
 /// # Errors
 /// The mask cannot be read.
-pub fn capacity(root: &Root, named: &[u32]) -> Result<Capacity, AffinityError> {
-    let mask = affinity::cpus(root)?.cpus;
+pub fn capacity(root: &Root, named: &[u32]) -> Result<Capacity, CpuOrderError> {
+    let mask = cpu_order::cpus(root)?.cpus;
     let usable = mask.iter().filter(|cpu| named.is_empty() || named.contains(cpu)).count();
     let by = if usable < mask.len() { "the CPUs that were named" } else { "the mask" };
     let quota = cgroup::cpu_limit(root).ok().flatten();

@@ -7,11 +7,11 @@
 
 #![deny(unsafe_code)]
 
-mod affinity;
 mod bus_error;
 pub mod cachegrind;
 mod capacity;
 mod confined;
+mod cpu_order;
 mod doctor;
 mod facts;
 mod format;
@@ -27,16 +27,15 @@ mod storage;
 mod timer;
 mod unavailable;
 
-pub use affinity::{AffinityError, CpuOrder, cpus, cpus_of, pin_current};
 pub use bus_error::report_bus_errors;
 pub use capacity::{Capacity, capacity};
+pub use cpu_order::{CpuOrder, CpuOrderError, cpus};
 pub use doctor::{DoctorCheck, DoctorState, doctor};
 pub use facts::cache::{CpuCache, caches};
 pub use facts::facts;
 pub use facts::memory::available_bytes as memory_available_bytes;
 pub use facts::memory::total_bytes as memory_total_bytes;
 pub use kernel_log::KernelLog;
-pub use parse::cpu_list;
 pub use probe::energy::{EnergySettings, IdlePower, idle_power};
 pub use probe::quiet::{
     QuietCheck, THROTTLED, Throttled, neighbours_doubt, steal_doubt, throttled,
@@ -48,4 +47,3 @@ pub use probe::{
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage, volume_of};
 pub use timer::wake_promptly;
-pub use unavailable::Unavailable;

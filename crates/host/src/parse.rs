@@ -1,28 +1,5 @@
 //! Parsers of the kernel's text formats.
 
-use std::collections::BTreeSet;
-
-/// A CPU list such as `0-3,8,10-11`; `None` where it is not one.
-pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = BTreeSet::new();
-    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
-        match part.split_once('-') {
-            Some((first, last)) => {
-                let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-                // Bounded, so that a corrupt file cannot exhaust memory.
-                if first > last || last > 1 << 16 {
-                    return None;
-                }
-                cpus.extend(first..=last);
-            }
-            None => {
-                cpus.insert(part.parse().ok()?);
-            }
-        }
-    }
-    Some(cpus.into_iter().collect())
-}
-
 /// The value of `key: value` or `key value` at the start of a line.
 pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
@@ -84,15 +61,6 @@ pub(crate) fn unescape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cpu_lists() {
-        assert_eq!(cpu_list("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
-        assert_eq!(cpu_list(""), Some(vec![]));
-        for text in ["a", "3-1", "0-", "0-99999999"] {
-            assert_eq!(cpu_list(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn fields_are_found_by_their_whole_name() {

@@ -1,27 +1,13 @@
-use model::ReadingValue;
+use model::Unavailable;
 
 use crate::root::RootError;
 
-/// Why a value is unavailable here, and a remedy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}; {remedy}")]
-pub struct Unavailable {
-    pub reason: String,
-    pub remedy: String,
-}
-
-impl Unavailable {
-    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Unavailable { reason: reason.into(), remedy: remedy.into() }
-    }
-
-    /// For calls that only the running kernel answers.
-    pub(crate) fn recorded(call: &str) -> Self {
-        Unavailable::new(
-            format!("{call} answers for the running system, and this root is a recorded tree"),
-            "read the machine itself, through the root `/`",
-        )
-    }
+/// For calls that only the running kernel answers.
+pub(crate) fn live_only(call: &str) -> Unavailable {
+    Unavailable::new(
+        format!("{call} answers for the running system, and this root is a recorded tree"),
+        "read the machine itself, through the root `/`",
+    )
 }
 
 impl From<RootError> for Unavailable {
@@ -37,11 +23,5 @@ impl From<RootError> for Unavailable {
             }
         };
         Unavailable::new(error.to_string(), remedy)
-    }
-}
-
-impl From<Unavailable> for ReadingValue {
-    fn from(why: Unavailable) -> ReadingValue {
-        ReadingValue::Unavailable { reason: why.reason, remedy: Some(why.remedy) }
     }
 }

@@ -15,8 +15,8 @@ use host::perf::{
     PerfTarget, RunningKernel, encode, plan,
 };
 use host::probe::COUNTING;
-use host::{Context, CounterChoice, CounterScope, Root, RunWatch, Unavailable};
-use model::{Reading, Scope};
+use host::{Context, CounterChoice, CounterScope, Root, RunWatch};
+use model::{Reading, Scope, Unavailable};
 
 const WINDOW: Duration = Duration::from_secs(1);
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use common::Recorded;
 use common::readings::{find, near, value, why};
-use host::{Context, PROBES, Root, Unavailable};
-use model::{Reading, Scope, Unit};
+use host::{Context, PROBES, Root};
+use model::{Reading, Scope, Unavailable, Unit};
 
 /// One window of a second of one probe, with something that happens in it.
 #[track_caller]

@@ -1,7 +1,7 @@
 //! Checks of the doctor for networked stores: protocols, engines, and server latency.
 
 use host::{DoctorCheck, DoctorState};
-use model::Engine;
+use model::{Engine, Unavailable};
 use server::launch::{LaunchError, PROGRAMS, installed};
 use server::tap::Tap;
 use store::{ADAPTERS, Adapter, DataLocation};
@@ -18,7 +18,7 @@ pub fn network_checks() -> Vec<DoctorCheck> {
         "the kernel timestamps answers, which separates the client's own wake-up",
         match reactor::stamps_available() {
             Ok(()) => Ok("SO_TIMESTAMPNS on TCP".to_owned()),
-            Err(error) => Err((error.to_string(), ANOTHER_KERNEL.to_owned())),
+            Err(error) => Err(Unavailable::new(error.to_string(), ANOTHER_KERNEL)),
         },
     ));
     checks.push(check(
@@ -26,7 +26,7 @@ pub fn network_checks() -> Vec<DoctorCheck> {
         "a library preloaded into a server that kvmeter starts times its requests inside",
         match Tap::prepare() {
             Ok(_) => Ok("can be preloaded".to_owned()),
-            Err(error) => Err((error.to_string(), "set TMPDIR to another folder".to_owned())),
+            Err(error) => Err(Unavailable::new(error.to_string(), "set TMPDIR to another folder")),
         },
     ));
     checks.push(check(
@@ -34,7 +34,7 @@ pub fn network_checks() -> Vec<DoctorCheck> {
         "programs on the system calls of a running server time its requests",
         match syscall_trace::available() {
             Ok(()) => Ok("can be traced".to_owned()),
-            Err(why) => Err((why.reason.to_string(), why.remedy)),
+            Err(why) => Err(why.into()),
         },
     ));
     checks.extend(PROGRAMS.iter().map(|program| {
@@ -42,11 +42,11 @@ pub fn network_checks() -> Vec<DoctorCheck> {
         let found = installed(*program)
             .map(|(path, version)| format!("{version}, {}", path.display()))
             .map_err(|error| match error {
-                LaunchError::NotInstalled { binary, package, .. } => (
+                LaunchError::NotInstalled { binary, package, .. } => Unavailable::new(
                     format!("`{binary}` is not on the PATH"),
                     format!("install the package `{package}`"),
                 ),
-                other => (other.to_string(), "reinstall it".to_owned()),
+                other => Unavailable::new(other.to_string(), "reinstall it"),
             });
         check(&format!("server.{}", program.name()), why, found)
     }));
@@ -69,16 +69,19 @@ fn engine(engine: Engine) -> DoctorCheck {
     let found = match reactor::available(engine) {
         Ok(()) if engine == reactor::cheapest() => Ok("available, and used by default".to_owned()),
         Ok(()) => Ok("available".to_owned()),
-        Err(not) => Err((not.why, "nothing: epoll is used, and gives the same results".to_owned())),
+        Err(not) => {
+            let remedy = "nothing: epoll is used, and gives the same results";
+            Err(Unavailable::new(not.why, remedy))
+        }
     };
     check(&format!("engine.{engine}"), why, found)
 }
 
 /// A check: available, or the reason and remedy.
-fn check(name: &str, why: &str, found: Result<String, (String, String)>) -> DoctorCheck {
+fn check(name: &str, why: &str, found: Result<String, Unavailable>) -> DoctorCheck {
     let (state, found, remedy) = match found {
         Ok(found) => (DoctorState::Ok, found, None),
-        Err((reason, remedy)) => (DoctorState::Unavailable, reason, Some(remedy)),
+        Err(not) => (DoctorState::Unavailable, not.reason, Some(not.remedy)),
     };
     let (name, group, why) = (name.to_owned(), "network".to_owned(), why.to_owned());
     DoctorCheck { name, group, state, found, why, remedy }

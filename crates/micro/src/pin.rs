@@ -1,5 +1,4 @@
 //! Pins threads to CPUs.
-#![allow(unsafe_code, reason = "the affinity calls have no safe form in libc")]
 
 use crate::error::MicroError;
 
@@ -8,28 +7,9 @@ use crate::error::MicroError;
 /// # Errors
 /// The kernel refuses that CPU to this process.
 pub fn pin(cpu: u32) -> Result<(), MicroError> {
-    let refused = |why: String| {
+    affinity::pin(cpu).map_err(|why| {
         MicroError::request("cpus", format!("CPU {cpu} cannot be used: {why}; name others"))
-    };
-    if cpu as usize >= libc::CPU_SETSIZE as usize {
-        return Err(refused(format!("numbers end at {}", libc::CPU_SETSIZE - 1)));
-    }
-    // SAFETY: a set of CPUs is plain bits, of which none is a valid value.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the number is smaller than the set, checked above.
-    unsafe { libc::CPU_SET(cpu as usize, &mut set) };
-    // SAFETY: the set lives through the call, and its true size is given.
-    let answer = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
-    match answer {
-        0 => Ok(()),
-        _ => Err(refused(std::io::Error::last_os_error().to_string())),
-    }
-}
-
-/// The CPU on which the calling thread runs now.
-pub fn current_cpu() -> Option<u32> {
-    // SAFETY: a question that takes no pointer.
-    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+    })
 }
 
 /// More threads are taken for a mistake.
@@ -58,16 +38,6 @@ pub fn spread(cpus: &[u32], threads: usize) -> Result<Vec<u32>, MicroError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_thread_runs_where_it_was_pinned() {
-        let cpu = current_cpu().unwrap();
-        let ran_on = std::thread::spawn(move || {
-            pin(cpu).unwrap();
-            current_cpu().unwrap()
-        });
-        assert_eq!(ran_on.join().unwrap(), cpu);
-    }
 
     #[test]
     fn refuses_an_absent_cpu_by_number() {

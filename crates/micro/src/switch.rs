@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn each_hand_over_is_a_switch() {
         let mut reported = 0;
-        let cpu = pin::current_cpu().unwrap();
+        let cpu = affinity::current_cpu().unwrap();
         let results = run(&[cpu], Duration::ZERO, &|| false, &mut |_| reported += 1).unwrap();
         assert_eq!((results.len(), reported), (2, 2));
         for (switch, means) in results.iter().zip([SwitchMethod::Pipe, SwitchMethod::Futex]) {
@@ -288,7 +288,7 @@ mod tests {
     fn refuses_impossible_settings_and_obeys_a_stop() {
         let run = |cpus: &[u32], stop: bool| run(cpus, Duration::ZERO, &|| stop, &mut |_| {});
         assert!(run(&[], false).is_err_and(|fault| fault.is_request()));
-        let cpu = pin::current_cpu().unwrap();
+        let cpu = affinity::current_cpu().unwrap();
         for cpus in [[1 << 20, cpu], [cpu, 1 << 20]] {
             let fault = run(&cpus, false).unwrap_err();
             assert!(fault.to_string().contains("CPU 1048576"), "{fault}");

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+pub mod cpu_list;
 pub mod design;
 pub mod distribution;
 mod expiry;
@@ -25,6 +26,7 @@ pub mod suggest;
 pub mod text;
 pub mod text_position;
 pub mod tilde;
+mod unavailable;
 
 pub use address::{Address, AddressError, LONGEST_SOCKET};
 pub use design::Design;
@@ -43,3 +45,4 @@ pub use run::{
 };
 pub use series::Series;
 pub use share_range::ShareRange;
+pub use unavailable::Unavailable;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use host::Unavailable;
+use model::Unavailable;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use tap::preload::{FILE_NAME, VARIABLE};
 use tap::reader::{Reader, ReaderError, Snapshot};

@@ -17,8 +17,7 @@ mod url;
 pub mod wire;
 
 pub use adapters::{
-    ADAPTERS, Adapter, AdapterUnavailable, DataLocation, EmbeddedAdapter, LongestValue,
-    ServerFamily, open,
+    ADAPTERS, Adapter, DataLocation, EmbeddedAdapter, LongestValue, ServerFamily, open,
 };
 pub use directory::{Directory, DirectoryState};
 pub use error::StoreError;

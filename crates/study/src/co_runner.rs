@@ -89,7 +89,7 @@ fn cpus(source: &StudyText, hog: &HogTable) -> Result<String, StudyError> {
     let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
     match (&hog.cpus, &hog.threads) {
         (Some(list), None) => {
-            let cpus = host::cpu_list(list.get_ref()).filter(|cpus| !cpus.is_empty());
+            let cpus = model::cpu_list::parse(list.get_ref()).filter(|cpus| !cpus.is_empty());
             let Some(cpus) = cpus else {
                 let words = "this is not a list of CPUs; write `1` or `2-5,8`";
                 return Err(source.at(list.span(), words));

@@ -33,7 +33,7 @@ impl KnobLevels {
     /// The CPUs that the knob `cpus` leaves to the load, where its level lists them.
     pub fn cpus(&self) -> Option<Vec<u32>> {
         let (_, level) = self.0.iter().find(|(knob, _)| knob == "cpus")?;
-        host::cpu_list(level)
+        model::cpu_list::parse(level)
     }
 
     /// What a run under these levels depends on: `knob.NAME = LEVEL`.

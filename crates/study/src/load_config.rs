@@ -420,7 +420,7 @@ impl LoadOptions {
     fn named_cpus(&self) -> Result<Vec<u32>, InvalidOption> {
         let no = |why: String| Err(InvalidOption { key: "cpus", why });
         let Some(text) = &self.cpus else { return Ok(Vec::new()) };
-        let Some(cpus) = host::cpu_list(text).filter(|cpus| !cpus.is_empty()) else {
+        let Some(cpus) = model::cpu_list::parse(text).filter(|cpus| !cpus.is_empty()) else {
             return no(format!("`{text}` is not a list of CPUs; write `1` or `2-5,8`"));
         };
         match self.pin {

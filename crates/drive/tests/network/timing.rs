@@ -217,13 +217,13 @@ fn client_lateness_is_reported() {
     // The client's threads share one CPU with others that spin, at a nicer priority than theirs.
     let spin = Arc::new(AtomicBool::new(true));
     plan.on_start = Arc::new(|_| {
-        host::pin_current(0).unwrap();
+        affinity::pin(0).unwrap();
     });
     let outcome = std::thread::scope(|scope| {
         for _ in 0..6 {
             let spin = Arc::clone(&spin);
             scope.spawn(move || {
-                host::pin_current(0).unwrap();
+                affinity::pin(0).unwrap();
                 while spin.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }

@@ -1,10 +1,11 @@
 use std::fmt;
 
+use model::Unavailable;
+
 use crate::facts::topology::online;
 use crate::format;
 use crate::parse::cache_size;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 

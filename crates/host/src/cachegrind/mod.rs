@@ -16,11 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::{Origin, Reading, ReadingValue, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unavailable, Unit};
 use thiserror::Error;
 
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub use geometry::{CacheGeometry, SimulatedCache};
 pub use totals::EventTotals;

@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
 
+use model::cpu_list;
+
 use super::{Facts, tally};
 use crate::format;
-use crate::parse::{cache_size, cpu_list};
+use crate::parse::cache_size;
 use crate::root::{Root, RootError};
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -77,7 +79,7 @@ pub fn caches(root: &Root) -> Result<BTreeMap<String, Vec<CpuCache>>, RootError>
                 size: root.value(&file("size")).ok().and_then(|text| cache_size(&text)),
                 ways: root.number(&file("ways_of_associativity")).ok(),
                 line: root.number(&file("coherency_line_size")).ok(),
-                shared: shared.and_then(|text| cpu_list(&text)).unwrap_or_default(),
+                shared: shared.and_then(|text| cpu_list::parse(&text)).unwrap_or_default(),
             };
             let known = levels.entry(format!("l{level}{kind}")).or_default();
             // Each of the threads that share a cache lists it.

@@ -1,6 +1,8 @@
+use model::cpu_list;
+
 use super::Facts;
 use crate::format;
-use crate::parse::{cpu_list, kilobytes};
+use crate::parse::kilobytes;
 use crate::root::{Root, RootError};
 
 const NODES: &str = "/sys/devices/system/node";
@@ -25,8 +27,8 @@ fn node(root: &Root, number: u32) -> Result<NumaNode, RootError> {
     let path = format!("{NODES}/node{number}/cpulist");
     // A node may hold memory only: then its list is empty.
     let list = root.text(&path)?.trim().to_owned();
-    let cpus =
-        cpu_list(&list).ok_or_else(|| RootError::malformed(&path, &list, "a list of CPUs"))?;
+    let cpus = cpu_list::parse(&list)
+        .ok_or_else(|| RootError::malformed(&path, &list, "a list of CPUs"))?;
     let path = format!("{NODES}/node{number}/meminfo");
     let text = root.text(&path)?;
     let memory = text.lines().find_map(|line| {

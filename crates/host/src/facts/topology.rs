@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
+use model::cpu_list;
+
 use super::Facts;
-use crate::parse::cpu_list;
 use crate::root::{Root, RootError};
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -24,7 +25,7 @@ pub(crate) fn threads(root: &Root) -> Result<Vec<HardwareThread>, RootError> {
 
 pub(crate) fn online(root: &Root) -> Result<Vec<u32>, RootError> {
     let text = root.value(ONLINE)?;
-    cpu_list(&text)
+    cpu_list::parse(&text)
         .filter(|cpus| !cpus.is_empty())
         .ok_or_else(|| RootError::malformed(ONLINE, &text, "a list of CPUs"))
 }
@@ -33,8 +34,8 @@ fn thread(root: &Root, cpu: u32) -> Result<HardwareThread, RootError> {
     let file = |name: &str| format!("{CPUS}/cpu{cpu}/topology/{name}");
     let path = file("thread_siblings_list");
     let text = root.value(&path)?;
-    let siblings =
-        cpu_list(&text).ok_or_else(|| RootError::malformed(&path, &text, "a list of CPUs"))?;
+    let siblings = cpu_list::parse(&text)
+        .ok_or_else(|| RootError::malformed(&path, &text, "a list of CPUs"))?;
     Ok(HardwareThread { cpu, socket: root.number(&file("physical_package_id"))?, siblings })
 }
 

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
@@ -9,7 +11,6 @@ use super::target::KnobTarget;
 use super::write::KnobWrite;
 use super::{Knob, KnobInfo};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const FILE: &str = "/proc/sys/kernel/randomize_va_space";
 /// Indexed by the kernel's number.

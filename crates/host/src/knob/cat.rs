@@ -1,5 +1,7 @@
 //! Cache allocation (CAT): the ways of the last-level cache into which the load may allocate.
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::level::scoped;
 use super::plan::KnobChange;
@@ -8,7 +10,6 @@ use super::{Knob, KnobInfo, resctrl};
 use crate::format;
 use crate::parse::cache_size;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const RESOURCE: &str = "L3";
 const SIZE: &str = "/sys/devices/system/cpu/cpu0/cache/index3/size";

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use model::{Unavailable, cpu_list};
+
 use super::affinity;
 use super::error::KnobRefusal;
-use super::level::cpu_text;
 use super::load;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
@@ -12,16 +13,15 @@ use super::target::{KnobTarget, TargetPart};
 use super::write::{KnobWrite, RestoreAction};
 use super::{Knob, KnobInfo};
 use crate::facts::{numa, topology};
-use crate::parse::cpu_list;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
+use crate::unavailable::live_only;
 
 pub struct Cpus;
 
 fn place(root: &Root) -> Result<KnobTarget, Unavailable> {
     match root.is_live() {
         true => Ok(KnobTarget::of(affinity::CALL, TargetPart::Affinity)),
-        false => Err(Unavailable::recorded("sched_setaffinity")),
+        false => Err(live_only("sched_setaffinity")),
     }
 }
 
@@ -42,7 +42,7 @@ impl Knob for Cpus {
         let nodes = numa::nodes(root).unwrap_or_default();
         let with_cpus = nodes.iter().filter(|node| node.cpus > 0);
         levels.extend(with_cpus.map(|node| format!("node{}", node.number)));
-        levels.push(format!("CPUS within {}", cpu_text(&topology::online(root)?)));
+        levels.push(format!("CPUS within {}", cpu_list::show(&topology::online(root)?)));
         Ok(levels)
     }
 
@@ -58,10 +58,10 @@ impl Knob for Cpus {
             level if level.starts_with("node") => {
                 let nodes = numa::nodes(root)?;
                 let node = nodes.iter().find(|node| level == format!("node{}", node.number));
-                let cpus = node.and_then(|node| cpu_list(&node.cpu_list));
+                let cpus = node.and_then(|node| cpu_list::parse(&node.cpu_list));
                 cpus.ok_or_else(|| KnobRefusal::Level("there is no such node".to_owned()))?
             }
-            list => cpu_list(list)
+            list => cpu_list::parse(list)
                 .ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
         };
         if cpus.is_empty() {
@@ -70,7 +70,7 @@ impl Knob for Cpus {
         if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
             return Err(KnobRefusal::Level(format!("CPU {cpu} is not online")));
         }
-        let (old, new) = (place.read(root)?, cpu_text(&cpus));
+        let (old, new) = (place.read(root)?, cpu_list::show(&cpus));
         let write =
             KnobWrite { place, old: Some(old.clone()), new, after: RestoreAction::Released };
         let writes = if old == write.new { Vec::new() } else { vec![write] };
@@ -83,15 +83,15 @@ fn prove(cpus: Vec<u32>) -> Prove {
         let mut cpus_seen = Vec::new();
         for _ in 0..20 {
             load::spin(Duration::from_millis(1));
-            match nix::sched::sched_getcpu() {
-                Ok(cpu) => cpus_seen.push(cpu as u32),
-                Err(error) => return ProofOutcome::Unverified(error.desc().to_owned()),
+            match ::affinity::current_cpu() {
+                Ok(cpu) => cpus_seen.push(cpu),
+                Err(error) => return ProofOutcome::Unverified(error.to_string()),
             }
             std::thread::yield_now();
         }
         cpus_seen.sort_unstable();
         cpus_seen.dedup();
-        let text = format!("a busy thread ran on {}", cpu_text(&cpus_seen));
+        let text = format!("a busy thread ran on {}", cpu_list::show(&cpus_seen));
         match cpus_seen.iter().all(|cpu| cpus.contains(cpu)) {
             true => ProofOutcome::Proven(text),
             false => ProofOutcome::Refuted(text),

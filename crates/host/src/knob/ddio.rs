@@ -1,5 +1,7 @@
 //! Direct cache access: whether what devices write goes into the last-level cache.
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::models::PERFCTRLSTS_0;
 use super::plan::KnobChange;
@@ -7,7 +9,6 @@ use super::target::KnobTarget;
 use super::write::KnobWrite;
 use super::{Knob, KnobInfo, word_file};
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 const OFFSET: u64 = 0x180;

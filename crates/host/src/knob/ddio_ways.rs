@@ -1,5 +1,7 @@
 //! How many ways of the last-level cache devices may allocate into.
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::models::{IIO_LLC_WAYS, check_msr, msr};
 use super::plan::KnobChange;
@@ -8,7 +10,6 @@ use super::uncore::first_of_packages;
 use super::write::KnobWrite;
 use super::{Knob, KnobInfo, word_file};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const REGISTER: u64 = 0xc8b;
 const WAYS: &str = "/sys/devices/system/cpu/cpu0/cache/index3/ways_of_associativity";

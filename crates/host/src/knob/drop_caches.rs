@@ -1,5 +1,7 @@
 //! Dropping the page cache and the slabs: an action, not a lasting level.
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
@@ -9,7 +11,6 @@ use super::{Knob, KnobInfo, word_file};
 use crate::format;
 use crate::parse::kilobytes;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const FILE: &str = "/proc/sys/vm/drop_caches";
 const MEMINFO: &str = "/proc/meminfo";

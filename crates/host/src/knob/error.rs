@@ -1,9 +1,9 @@
 //! Errors of knobs.
 
+use model::Unavailable;
 use thiserror::Error;
 
 use crate::root::RootError;
-use crate::unavailable::Unavailable;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KnobError {

@@ -1,7 +1,9 @@
 //! The lowest and the highest frequency that the governor may choose.
 
+use model::{Unavailable, cpu_list};
+
 use super::error::KnobRefusal;
-use super::level::{common, cpu_text, frequency, scoped, span, span_text, tally};
+use super::level::{common, frequency, scoped, span, span_text, tally};
 use super::plan::KnobChange;
 use super::policy::Policy;
 use super::proof::{ProofOutcome, Prove};
@@ -10,7 +12,6 @@ use super::write::KnobWrite;
 use super::{Knob, KnobInfo, observed_frequency, policy};
 use crate::format;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const MIN: &str = "scaling_min_freq";
 const MAX: &str = "scaling_max_freq";
@@ -64,7 +65,7 @@ impl Knob for Frequency {
             let (least, most) = hardware(root, policy)?;
             let (low, high) = match text {
                 "base" if !root.exists(&policy.file(BASE)) => {
-                    let cpus = cpu_text(&policy.cpus);
+                    let cpus = cpu_list::show(&policy.cpus);
                     return Err(KnobRefusal::Level(format!("CPUs {cpus} tell no base frequency")));
                 }
                 "base" => {

@@ -1,8 +1,9 @@
 //! Values that the kernel loses when a CPU goes offline, and that must be written back.
 
+use model::cpu_list;
+
 use super::target::KnobTarget;
 use super::write::KnobWrite;
-use crate::parse::cpu_list;
 use crate::root::Root;
 
 pub(super) const CPUS: &str = "/sys/devices/system/cpu";
@@ -42,7 +43,7 @@ fn cpu_sets(root: &Root, folder: &str, depth: usize, cpus: &[u32], writes: &mut 
     if depth > 0 {
         let place = KnobTarget::file(format!("{folder}/cpuset.cpus"));
         let Ok(value) = place.read(root) else { return };
-        let set = cpu_list(&value).unwrap_or_default();
+        let set = cpu_list::parse(&value).unwrap_or_default();
         if set.iter().any(|cpu| cpus.contains(cpu)) {
             writes.push(KnobWrite::keep(place, value));
         }

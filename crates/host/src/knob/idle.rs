@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use model::{Unavailable, cpu_list};
+
 use super::error::KnobRefusal;
 use super::hotplug::CPUS;
-use super::level::{common, cpu_text, scoped, tally};
+use super::level::{common, scoped, tally};
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
 use super::target::{KnobTarget, TargetPart};
@@ -13,7 +15,6 @@ use super::write::KnobWrite;
 use super::{Knob, KnobInfo, load};
 use crate::facts::topology;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpuidle/current_governor";
@@ -323,14 +324,14 @@ fn prove(shut: Vec<WatchedState>, open: Vec<WatchedState>) -> Prove {
         if cpus.is_empty() || !missing.is_empty() {
             return ProofOutcome::Unverified(format!(
                 "CPUs {} had no idle period to look at",
-                cpu_text(&missing)
+                cpu_list::show(&missing)
             ));
         }
         let which = match names.is_empty() {
             true => "every state enabled".to_owned(),
             false => format!("none of them in {}", names.join(", ")),
         };
-        let on = cpu_text(&cpus);
+        let on = cpu_list::show(&cpus);
         ProofOutcome::Proven(format!("{entries} idle periods on CPUs {on}, {which}"))
     })
 }

@@ -1,13 +1,14 @@
 //! The syntax of levels: `LEVEL` or `LEVEL@CPUS`, frequencies, lists of CPUs.
 
+use model::cpu_list;
+
 use super::error::KnobRefusal;
 use crate::format;
-use crate::parse::cpu_list;
 
 /// The level, and the CPUs behind its `@` if there are any.
 pub(super) fn scoped(level: &str) -> Result<(&str, Option<Vec<u32>>), KnobRefusal> {
     let Some((level, list)) = level.rsplit_once('@') else { return Ok((level, None)) };
-    match cpu_list(list).filter(|cpus| !cpus.is_empty()) {
+    match cpu_list::parse(list).filter(|cpus| !cpus.is_empty()) {
         Some(cpus) => Ok((level, Some(cpus))),
         None => Err(KnobRefusal::Level(format!(
             "`{list}` behind the @ is no list of CPUs such as 0-3,8"
@@ -61,22 +62,6 @@ pub(super) fn span_text(low: u64, high: u64) -> String {
     if low == high { text(low) } else { format!("{}..{}", text(low), text(high)) }
 }
 
-/// A list of CPUs as the kernel writes it: `0-3,8`.
-pub(super) fn cpu_text(cpus: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => runs.push((cpu, cpu)),
-        }
-    }
-    let run = |(first, last): &(u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    runs.iter().map(run).collect::<Vec<_>>().join(",")
-}
-
 /// The values of each CPU, policy or package; a single value if all are the same.
 pub(super) fn tally(values: Vec<(String, Vec<u32>)>) -> String {
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
@@ -91,7 +76,7 @@ pub(super) fn tally(values: Vec<(String, Vec<u32>)>) -> String {
     }
     let text = |(value, of): &mut (String, Vec<u32>)| {
         of.sort_unstable();
-        format!("{value}@{}", cpu_text(of))
+        format!("{value}@{}", cpu_list::show(of))
     };
     groups.iter_mut().map(text).collect::<Vec<_>>().join(" ")
 }
@@ -114,7 +99,7 @@ pub(super) fn common(tables: Vec<(Vec<String>, Vec<u32>)>) -> Vec<String> {
     }
     let text = |(level, tables, mut of): (String, usize, Vec<u32>)| {
         of.sort_unstable();
-        if tables == count { level } else { format!("{level}@{}", cpu_text(&of)) }
+        if tables == count { level } else { format!("{level}@{}", cpu_list::show(&of)) }
     };
     known.into_iter().map(text).collect()
 }
@@ -147,7 +132,6 @@ mod tests {
         assert_eq!(scoped("C1@0-1,3").unwrap(), ("C1", Some(vec![0, 1, 3])));
         assert_eq!(scoped("none").unwrap(), ("none", None));
         assert!(scoped("none@").is_err() && scoped("none@x").is_err());
-        assert_eq!(cpu_text(&[0, 1, 2, 5, 8, 9]), "0-2,5,8-9");
         let values = vec![("a".into(), vec![0]), ("b".into(), vec![1]), ("a".into(), vec![2])];
         assert_eq!(tally(values), "a@0,2 b@1");
         assert_eq!(tally(vec![("a".into(), vec![0]), ("a".into(), vec![1])]), "a");

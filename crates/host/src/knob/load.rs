@@ -4,8 +4,6 @@ use std::hint::black_box;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::affinity::pin_current;
-
 /// Shorter than a tick and longer than the exit of any idle state.
 const NAP: Duration = Duration::from_micros(500);
 
@@ -16,7 +14,7 @@ pub(super) fn nap(cpus: &[u32], naps: u32) {
         for &cpu in cpus {
             scope.spawn(move || {
                 // If it may not run there, it sleeps elsewhere: the time passes all the same.
-                let _ = pin_current(cpu);
+                let _ = affinity::pin(cpu);
                 for _ in 0..naps {
                     thread::sleep(NAP);
                 }
@@ -33,7 +31,7 @@ pub(super) fn busy<T: Send>(
 ) -> Option<(T, T)> {
     thread::scope(|scope| {
         let work = scope.spawn(move || {
-            pin_current(cpu).ok()?;
+            affinity::pin(cpu).ok()?;
             spin(time / 4);
             let before = look();
             spin(time);

@@ -1,11 +1,12 @@
 //! Memory bandwidth allocation (MBA).
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::level::scoped;
 use super::plan::KnobChange;
 use super::{Knob, KnobInfo, resctrl, word_file};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const RESOURCE: &str = "MB";
 

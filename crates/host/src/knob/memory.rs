@@ -1,7 +1,8 @@
 //! The nodes from which kvmeter and what it starts get memory.
 
+use model::{Unavailable, cpu_list};
+
 use super::error::KnobRefusal;
-use super::level::cpu_text;
 use super::numa as policy;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
@@ -10,14 +11,14 @@ use super::write::{KnobWrite, RestoreAction};
 use super::{Knob, KnobInfo};
 use crate::facts::numa;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
+use crate::unavailable::live_only;
 
 pub struct Memory;
 
 fn place(root: &Root) -> Result<KnobTarget, Unavailable> {
     match root.is_live() {
         true => Ok(KnobTarget::of(policy::CALL, TargetPart::MemoryPolicy)),
-        false => Err(Unavailable::recorded("set_mempolicy")),
+        false => Err(live_only("set_mempolicy")),
     }
 }
 
@@ -55,7 +56,7 @@ impl Knob for Memory {
         let all = nodes(root)?;
         let number = level.strip_prefix("node").and_then(|number| number.parse().ok());
         let (new, allowed) = match (level, number) {
-            ("interleave", _) => (format!("interleave:{}", cpu_text(&all)), all),
+            ("interleave", _) => (format!("interleave:{}", cpu_list::show(&all)), all),
             (_, Some(node)) => (format!("bind:{node}"), vec![node]),
             _ => (policy::DEFAULT.to_owned(), all),
         };
@@ -70,7 +71,7 @@ impl Knob for Memory {
 fn prove(allowed: Vec<u32>) -> Prove {
     Box::new(move |_| match policy::nodes_of_new_memory() {
         Ok(seen) => {
-            let text = format!("touched pages lie on nodes {}", cpu_text(&seen));
+            let text = format!("touched pages lie on nodes {}", cpu_list::show(&seen));
             match seen.iter().all(|node| allowed.contains(node)) {
                 true => ProofOutcome::Proven(text),
                 false => ProofOutcome::Refuted(text),

@@ -46,8 +46,9 @@ mod uncore;
 mod word_file;
 mod write;
 
+use model::Unavailable;
+
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub use apply::KnobEvent;
 pub use command::run_under;

@@ -1,10 +1,11 @@
 //! The CPU models whose registers kvmeter writes. A register is written only where its bits are
 //! documented for the model; other models of the same family may differ.
 
+use model::Unavailable;
+
 use crate::facts::cpu;
 use crate::parse::field;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 /// A register and the models (display family and model) for which its layout is documented.
 pub(super) struct Register {

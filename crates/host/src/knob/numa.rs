@@ -2,11 +2,10 @@
 
 #![allow(unsafe_code, reason = "the memory policy calls have no safe form")]
 
+use model::cpu_list;
 use nix::errno::Errno;
 use nix::libc;
 
-use super::level::cpu_text;
-use crate::parse::cpu_list;
 use crate::root::RootError;
 
 pub(super) const CALL: &str = "set_mempolicy(2) of this process";
@@ -46,7 +45,11 @@ pub(super) fn read(path: &str) -> Result<String, RootError> {
     Errno::result(result).map_err(|error| failed(path, error))?;
     let nodes: Vec<u32> = (0..(WORDS * WORD) as u32).filter(|node| is_set(&mask, *node)).collect();
     let name = MODES.get((mode & MODE) as usize).copied().unwrap_or("unknown");
-    Ok(if nodes.is_empty() { name.to_owned() } else { format!("{name}:{}", cpu_text(&nodes)) })
+    Ok(if nodes.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}:{}", cpu_list::show(&nodes))
+    })
 }
 
 fn is_set(mask: &[usize; WORDS], node: u32) -> bool {
@@ -58,7 +61,7 @@ pub(super) fn write(path: &str, value: &str) -> Result<(), RootError> {
     let (name, list) = value.split_once(':').unwrap_or((value, ""));
     let mode = MODES.iter().position(|known| *known == name).ok_or_else(bad)?;
     let mut mask = [0usize; WORDS];
-    for node in cpu_list(list).ok_or_else(bad)? {
+    for node in cpu_list::parse(list).ok_or_else(bad)? {
         let word = mask.get_mut(node as usize / WORD).ok_or_else(bad)?;
         *word |= 1 << (node as usize % WORD);
     }

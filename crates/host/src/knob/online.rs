@@ -1,24 +1,23 @@
 //! The CPUs that are online.
 
+use model::{Unavailable, cpu_list};
+
 use super::error::KnobRefusal;
 use super::hotplug::{CPUS, lost_with, online_file};
-use super::level::cpu_text;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
 use super::target::KnobTarget;
 use super::write::KnobWrite;
 use super::{Knob, KnobInfo};
 use crate::facts::topology;
-use crate::parse::cpu_list;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 pub struct Online;
 
 fn present(root: &Root) -> Result<Vec<u32>, RootError> {
     let path = format!("{CPUS}/present");
     let text = root.value(&path)?;
-    cpu_list(&text).ok_or_else(|| RootError::malformed(&path, &text, "a list of CPUs"))
+    cpu_list::parse(&text).ok_or_else(|| RootError::malformed(&path, &text, "a list of CPUs"))
 }
 
 /// The CPUs that can be taken offline, often all but the boot CPU.
@@ -46,20 +45,20 @@ impl Knob for Online {
     }
 
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
-        let pluggable = cpu_text(&pluggable(root)?);
+        let pluggable = cpu_list::show(&pluggable(root)?);
         let form = format!("CPUS such as 0-3; {pluggable} can be taken offline");
         Ok(vec!["all".to_owned(), form])
     }
 
     fn read(&self, root: &Root) -> Result<String, Unavailable> {
-        Ok(cpu_text(&topology::online(root)?))
+        Ok(cpu_list::show(&topology::online(root)?))
     }
 
     fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
         let (pluggable, present) = (pluggable(root)?, present(root)?);
         let online = match level {
             "all" => present.clone(),
-            list => cpu_list(list)
+            list => cpu_list::parse(list)
                 .filter(|cpus| !cpus.is_empty())
                 .ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
         };
@@ -103,8 +102,8 @@ fn prove(expected: Vec<u32>) -> Prove {
             .collect();
         let observed = format!(
             "online: {}; in /proc/stat: {}",
-            cpu_text(&online),
-            if ticking.is_empty() { "none".to_owned() } else { cpu_text(&ticking) }
+            cpu_list::show(&online),
+            if ticking.is_empty() { "none".to_owned() } else { cpu_list::show(&ticking) }
         );
         match online == expected && (ticking.is_empty() || ticking == expected) {
             true if ticking.is_empty() => ProofOutcome::Unverified(observed),

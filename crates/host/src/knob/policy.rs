@@ -1,9 +1,9 @@
 //! The cpufreq policies: groups of CPUs that share a frequency.
 
+use model::{Unavailable, cpu_list};
+
 use super::error::KnobRefusal;
-use crate::parse::cpu_list;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const POLICIES: &str = "/sys/devices/system/cpu/cpufreq";
 
@@ -31,7 +31,7 @@ pub(super) fn all(root: &Root) -> Result<Vec<Policy>, Unavailable> {
         let path = format!("{POLICIES}/policy{number}");
         // Without the file, a policy is that of the CPU it is named after.
         let cpus = root.text(&format!("{path}/affected_cpus")).ok();
-        let cpus = cpus.and_then(|text| cpu_list(&text.trim().replace(' ', ",")));
+        let cpus = cpus.and_then(|text| cpu_list::parse(&text.trim().replace(' ', ",")));
         Policy { path, cpus: cpus.unwrap_or_else(|| vec![number]) }
     };
     Ok(numbers.into_iter().map(policy).collect())
@@ -44,7 +44,7 @@ pub(super) fn of(root: &Root, cpus: Option<&[u32]>) -> Result<Vec<Policy>, KnobR
     for policy in &policies {
         let named = policy.cpus.iter().filter(|cpu| cpus.contains(cpu)).count();
         if named != 0 && named != policy.cpus.len() {
-            let list = super::level::cpu_text(&policy.cpus);
+            let list = cpu_list::show(&policy.cpus);
             return Err(KnobRefusal::Level(format!(
                 "CPUs {list} have one frequency; name all of them"
             )));

@@ -1,12 +1,13 @@
 //! Words that every cpufreq policy has in a file: the governor, the energy preference.
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::level::{common, scoped, tally};
 use super::plan::KnobChange;
 use super::policy::Policy;
 use super::{Knob, KnobInfo, policy, word_file};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 /// One such file, and the file that lists its words.
 pub struct PolicyWord {

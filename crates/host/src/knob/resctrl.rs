@@ -1,13 +1,14 @@
 //! The resctrl group that gives kvmeter, its children, or some CPUs a share of a cache or of the
 //! memory bandwidth. It is created for a plan and removed after it.
 
+use model::{Unavailable, cpu_list};
+
 use super::error::KnobRefusal;
-use super::level::cpu_text;
 use super::target::{KnobTarget, PRESENT, TargetPart};
 use super::write::KnobWrite;
 use crate::facts::topology;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
+use crate::unavailable::live_only;
 
 const RESCTRL: &str = "/sys/fs/resctrl";
 const FILESYSTEMS: &str = "/proc/filesystems";
@@ -74,7 +75,7 @@ pub(super) fn writes(
     ];
     let Some(cpus) = cpus else {
         if !root.is_live() {
-            return Err(Unavailable::recorded("a list of this process's threads").into());
+            return Err(live_only("a list of this process's threads").into());
         }
         for thread in root.numbers(THREADS)? {
             let place = KnobTarget::file(format!("{group}/tasks"));
@@ -87,6 +88,6 @@ pub(super) fn writes(
         return Err(KnobRefusal::Level(format!("CPU {cpu} is not online")));
     }
     let place = KnobTarget::file(format!("{group}/cpus_list"));
-    writes.push(KnobWrite::release(place, cpu_text(cpus)));
+    writes.push(KnobWrite::release(place, cpu_list::show(cpus)));
     Ok(writes)
 }

@@ -1,5 +1,7 @@
 //! Simultaneous multithreading: the second thread of each core.
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::hotplug::{CPUS, lost_with, online_file};
 use super::plan::KnobChange;
@@ -9,7 +11,6 @@ use super::write::KnobWrite;
 use super::{Knob, KnobInfo, word_file};
 use crate::facts::topology;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const CONTROL: &str = "/sys/devices/system/cpu/smt/control";
 

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use model::Unavailable;
 use serde::Serialize;
 
 use super::error::KnobError;
 use super::journal::kept;
 use super::{KNOBS, KnobInfo};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 /// One knob on this machine.
 #[derive(Debug, Clone, Serialize)]

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "madvise has no safe form")]
 
+use model::Unavailable;
 use nix::sys::mman::{MmapAdvise, madvise};
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -14,7 +15,6 @@ use crate::facts::memory::THP;
 use crate::format;
 use crate::parse::kilobytes;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const SMAPS: &str = "/proc/self/smaps";
 const HUGE: usize = 2 << 20;

@@ -1,5 +1,7 @@
 //! Frequencies above the base frequency.
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::plan::KnobChange;
 use super::proof::{ProofOutcome, Prove};
@@ -8,7 +10,6 @@ use super::write::KnobWrite;
 use super::{Knob, KnobInfo, observed_frequency, word_file};
 use crate::facts::topology;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";

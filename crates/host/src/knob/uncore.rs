@@ -1,5 +1,7 @@
 //! The frequency of the uncore: the mesh, the last-level cache and the memory controllers.
 
+use model::Unavailable;
+
 use super::error::KnobRefusal;
 use super::frequency::limit;
 use super::level::{span, span_text, tally};
@@ -12,7 +14,6 @@ use super::{Knob, KnobInfo, word_file};
 use crate::facts::topology;
 use crate::format;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const FOLDER: &str = "/sys/devices/system/cpu/intel_uncore_frequency";
 const RATIO_LIMIT: u64 = 0x620;

@@ -2,9 +2,9 @@
 //! each PMU states in sysfs
 //! (`Documentation/ABI/testing/sysfs-bus-event_source-devices-format`).
 
-use crate::parse::cpu_list;
+use model::{Unavailable, cpu_list};
+
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 pub(crate) const PMUS: &str = "/sys/bus/event_source/devices";
 
@@ -123,7 +123,7 @@ pub fn event(root: &Root, pmu: &str, text: &str) -> Result<EncodedEvent, Unavail
 pub fn cpumask(root: &Root, pmu: &str) -> Result<Vec<u32>, RootError> {
     let path = format!("{PMUS}/{pmu}/cpumask");
     let text = root.value(&path)?;
-    cpu_list(&text)
+    cpu_list::parse(&text)
         .filter(|cpus| !cpus.is_empty())
         .ok_or_else(|| RootError::malformed(&path, &text, "a list of CPUs"))
 }
@@ -204,7 +204,7 @@ fn place(
         "config2" => 2,
         _ => return Err(malformed().into()),
     };
-    let bits = cpu_list(bits).filter(|bits| bits.iter().all(|bit| *bit < 64));
+    let bits = cpu_list::parse(bits).filter(|bits| bits.iter().all(|bit| *bit < 64));
     let bits = bits.ok_or_else(malformed)?;
     if bits.len() < 64 && value >> bits.len() != 0 {
         return Err(bad(pmu, terms, &format!("{value:#x}, for which `{name}` has no room")));

@@ -1,7 +1,7 @@
 //! The events, groups and targets to count for a run. Decided from files alone,
 //! so that a recorded machine gives the same plan as the real one.
 
-use model::Scope;
+use model::{Scope, Unavailable};
 
 use super::encoding::{EncodedEvent, cpumask, encode, event, pmus, user_event};
 use super::kernel::PerfTarget;
@@ -11,7 +11,6 @@ use super::table::{CoreEvents, LastLevel, PerfQuantity, RawEvent, core};
 use crate::facts::topology::online;
 use crate::probe::{Context, CounterScope};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 /// The role of an event in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 //! the process (`Documentation/admin-guide/sysctl/kernel.rst`,
 //! `perf-security.rst`).
 
+use model::Unavailable;
+
 use crate::parse::field;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 pub(crate) const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const STATUS: &str = "/proc/self/status";

@@ -1,8 +1,9 @@
 //! Groups of events counted on several threads or CPUs over a window.
 
+use model::Unavailable;
+
 use super::encoding::EncodedEvent;
 use super::kernel::{Errno, PerfCount, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
-use crate::unavailable::Unavailable;
 
 /// Events that share their time on the counters, so that quotients of them hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

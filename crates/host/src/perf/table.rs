@@ -8,7 +8,6 @@
 use crate::facts::cpu::CPUINFO;
 use crate::parse::field;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 use super::encoding::PMUS;
 
@@ -114,6 +113,7 @@ use PerfQuantity::{
     BranchMisses, Branches, Cycles, DtlbMisses, Instructions, ItlbMisses, L1dMisses, L1iMisses,
     L2Misses, LlcMisses, LlcReferences,
 };
+use model::Unavailable;
 
 /// The architectural events, the same on every Intel core since Core 2 (SDM
 /// volume 3, "Architectural Performance Monitoring").

@@ -1,9 +1,9 @@
 //! The choice of probes of a run.
 
+use model::Unavailable;
 use thiserror::Error;
 
 use super::{PROBES, ProbeSpec, energy};
-use crate::unavailable::Unavailable;
 
 /// Probes that every run needs: they read a few files of `/proc`.
 const ALWAYS: [&str; 7] = ["pressure", "device", "quota", "machine", "memory", "io", "cpu"];

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use model::Reading;
+use model::{Reading, Unavailable};
 
 use super::{Probe, Signal, SignalWindow};
-use crate::unavailable::Unavailable;
 
 /// The values of each signal's counter or level, in the signals' order.
 pub(super) type CounterValues = Result<Vec<Result<u64, Unavailable>>, Unavailable>;

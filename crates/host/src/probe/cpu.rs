@@ -1,13 +1,12 @@
 //! CPU time, context switches, faults and threads of this process.
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::counters::{CounterValues, Counters, Scale};
 use super::usage::usage;
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::parse::field;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const STATUS: &str = "/proc/self/status";
 

@@ -1,13 +1,12 @@
 //! Counters of the disks under the store.
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::counters::{CounterValues, Counters, OfDevices, Scale};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::storage::disk::SECTOR;
 use crate::storage::stack_of;
-use crate::unavailable::Unavailable;
 
 const DISKSTATS: &str = "/proc/diskstats";
 

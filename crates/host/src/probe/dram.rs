@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::perf::{EventGroup, PMUS, PerfSession};
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "dram",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::perf::{
@@ -10,7 +10,6 @@ use crate::perf::{
     PlannedGroup, UserEvent, plan,
 };
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "counters", signals: SIGNALS, reads: CALL, init };

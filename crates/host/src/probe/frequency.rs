@@ -4,13 +4,12 @@
 
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::facts::topology::online;
 use crate::perf::{CountedEvent, EventGroup, PerfSession, PerfTarget, Privilege, named};
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "frequency", signals: SIGNALS, reads: "perf_event_open: the msr PMU", init };

@@ -1,12 +1,11 @@
 //! I/O of this process: on files, and on storage.
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::counters::{CounterValues, Counters};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::parse::field;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const IO: &str = "/proc/self/io";
 

@@ -5,17 +5,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::usage::usage;
 use super::{Context, Probe, ProbeSpec, Signal};
-use crate::affinity::{self, AffinityError};
 use crate::capacity::{Capacity, capacity};
+use crate::cpu_order::{self, CpuOrderError};
 use crate::facts::cgroup;
 use crate::facts::memory::{available_bytes, total_bytes};
 use crate::root::Root;
 use crate::stat::{CpuTicks, cpu_ticks, share};
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "limits",
@@ -91,10 +90,10 @@ impl Limits {
     fn cpu(&self, window: Duration) -> Result<(f64, String), Unavailable> {
         let not_started = || Unavailable::new("the probe was not started", "start it first");
         let used_s = usage(&self.root)?.cpu_seconds() - self.used_s.ok_or_else(not_started)?;
-        let unreadable = |error: AffinityError| {
+        let unreadable = |error: CpuOrderError| {
             Unavailable::new(error.to_string(), "allow sched_getaffinity in the sandbox")
         };
-        let mask = affinity::cpus(&self.root).map_err(unreadable)?.cpus.len() as f64;
+        let mask = cpu_order::cpus(&self.root).map_err(unreadable)?.cpus.len() as f64;
         let Capacity { cpus: allowed, words } = capacity(&self.root, &[]).map_err(unreadable)?;
         let own = used_s / (allowed * window.as_secs_f64()).max(1e-9);
         // Kernel threads are under no quota but use the same CPUs.

@@ -2,13 +2,12 @@
 //! (`Documentation/filesystems/resctrl.rst`). Of the default group: tasks in
 //! another group are not counted.
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::counters::{CounterValues, Counters};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::cpu;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const RESCTRL: &str = "/sys/fs/resctrl";
 const DATA: &str = "/sys/fs/resctrl/mon_data";

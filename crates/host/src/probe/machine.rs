@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::usage::{usage, usage_of_children};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "machine", signals: SIGNALS, reads: "/proc/stat, getrusage", init };

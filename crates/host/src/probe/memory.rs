@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::parse::kilobytes;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const STATUS: &str = "/proc/self/status";
 const CLEAR: &str = "/proc/self/clear_refs";

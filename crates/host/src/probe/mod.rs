@@ -34,10 +34,9 @@ mod watch;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use model::{Reading, Series};
+use model::{Reading, Series, Unavailable};
 
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub use choice::{ProbeChoice, UnknownProbe};
 pub use counter_choice::{CounterChoice, CounterScope};

@@ -1,12 +1,11 @@
 //! Traffic of the network interfaces
 //! (`Documentation/ABI/testing/sysfs-class-net-statistics`).
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::counters::{CounterValues, Counters, OfDevices};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 const NET: &str = "/sys/class/net";
 const LOOPBACK: &str = "lo";

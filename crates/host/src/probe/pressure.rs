@@ -1,11 +1,10 @@
 //! Pressure stall information (PSI): time in which work waited for CPU, memory or I/O.
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::counters::{CounterValues, Counters, Scale};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "pressure", signals: SIGNALS, reads: "/proc/pressure/*", init };

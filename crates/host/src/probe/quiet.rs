@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Reading, ReadingValue};
+use model::{Reading, ReadingValue, Unavailable};
 
 use super::{Context, Probe, machine, quota};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 /// A larger share of stolen time makes timings doubtful.
 const NOTABLE_STEAL: f64 = 0.01;

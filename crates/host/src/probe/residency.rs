@@ -5,12 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::topology::online;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const SOURCE: &str = "/sys/devices/system/cpu/cpu*/cpuidle/state*: time";

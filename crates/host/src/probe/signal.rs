@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use model::{Origin, Reading, ReadingValue, Scope, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unavailable, Unit};
 
 use crate::perf::did_not_move;
-use crate::unavailable::Unavailable;
 
 /// The time that a signal covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::perf::{EventGroup, GroupCounts, PerfSession, PerfTarget, Privilege, encode, targets};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "software", signals: SIGNALS, reads: "perf_event_open", init };

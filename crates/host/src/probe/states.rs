@@ -4,12 +4,11 @@
 
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::perf::{CountedEvent, EventGroup, PerfSession, named};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "cstates",

@@ -1,12 +1,11 @@
 //! Interrupts and context switches of the whole machine.
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::counters::{CounterValues, Counters};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::stat::STAT;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "switches", signals: SIGNALS, reads: STAT, init };

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Series, Unit};
+use model::{Reading, Scope, Series, Unavailable, Unit};
 
 use super::counters::gained;
 use super::sampler::{Kind, Sampled, SamplerTask, Sensor, Take};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::facts::topology::threads;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const HWMON: &str = "/sys/class/hwmon";
 const ZONES: &str = "/sys/class/thermal";

@@ -1,13 +1,15 @@
 //! What the probes of performance events share: the kernel that counts, and
 //! the units outside the cores, which are counted for the whole machine.
 
+use model::Unavailable;
+
 use super::{Context, Probe};
 use crate::perf::{
     EncodedEvent, EventGroup, PMUS, PerfKernel, PerfTarget, Privilege, RunningKernel, cpumask,
     encode, named, pmus,
 };
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
+use crate::unavailable::live_only;
 
 /// Makes a kernel to count with, once all that files tell is decided.
 pub type NewKernel<'a> = &'a dyn Fn() -> Result<Box<dyn PerfKernel>, Unavailable>;
@@ -24,7 +26,7 @@ pub(super) fn live(
     let kernel = || -> Result<Box<dyn PerfKernel>, Unavailable> {
         match root.is_live() {
             true => Ok(Box::<RunningKernel>::default()),
-            false => Err(Unavailable::recorded("perf_event_open")),
+            false => Err(live_only("perf_event_open")),
         }
     };
     over(root, context, &kernel)

@@ -1,10 +1,11 @@
 //! `getrusage` of the whole process, ended threads included.
 
+use model::Unavailable;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use crate::root::Root;
-use crate::unavailable::Unavailable;
+use crate::unavailable::live_only;
 
 /// What the process has used since it began.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +36,7 @@ pub(super) fn usage_of_children(root: &Root) -> Result<Usage, Unavailable> {
 
 fn used_by(root: &Root, who: UsageWho) -> Result<Usage, Unavailable> {
     if !root.is_live() {
-        return Err(Unavailable::recorded("getrusage"));
+        return Err(live_only("getrusage"));
     }
     let usage = getrusage(who).map_err(|error| {
         Unavailable::new(format!("getrusage failed: {error}"), "allow the call in the sandbox")

@@ -5,13 +5,12 @@
 
 use std::time::Duration;
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::storage::disk::SECTOR;
 use crate::storage::volume_of;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "volume", signals: SIGNALS, reads: "/sys/block/*/stat", init };

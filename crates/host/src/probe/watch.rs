@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Series, Unit};
+use model::{Reading, Scope, Series, Unavailable, Unit};
 
 use super::sampler::{COST, Sampler};
 use super::signal::Signal;
 use super::{Context, PROBES, Probe, ProbeSpec};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 /// Probes that are made and sampled but whose window has not begun. Some take
 /// a while to make (a GPU's driver, a serial port), so make them before the load.

@@ -8,12 +8,12 @@ pub(crate) use device::{DeviceStack, under, whole_disk};
 
 use std::path::{Component, Path, PathBuf};
 
-use model::Fact;
+use model::{Fact, Unavailable};
 
 use crate::facts::Facts;
 use crate::format;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
+use crate::unavailable::live_only;
 use mount::{MOUNTS, Mount};
 
 /// The storage under `path`: mount, file system, space, and the block devices
@@ -99,7 +99,7 @@ struct Space {
 
 fn space(root: &Root, path: &Path) -> Result<Space, Unavailable> {
     if !root.is_live() {
-        return Err(Unavailable::recorded("statvfs"));
+        return Err(live_only("statvfs"));
     }
     let stat = nix::sys::statvfs::statvfs(path).map_err(|error| {
         Unavailable::new(

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use host::Unavailable;
 use host::perf::{Errno, PerfCount, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
+use model::Unavailable;
 
 /// What a test says and later looks at.
 #[derive(Default)]

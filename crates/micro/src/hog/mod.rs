@@ -195,11 +195,10 @@ fn check(spec: &HogSpec) -> Result<(), MicroError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pin;
 
     fn spec() -> HogSpec {
         HogSpec {
-            cpus: vec![pin::current_cpu().unwrap()],
+            cpus: vec![affinity::current_cpu().unwrap()],
             bytes_s: Some(50e6),
             traffic: Traffic::Read,
             buffer: 4 << 20,

@@ -59,13 +59,12 @@ pub fn serve(hog: &Hog, input: impl BufRead, mut output: impl Write) -> io::Resu
 mod tests {
     use super::super::{HogSpec, Traffic};
     use super::*;
-    use crate::pin;
     use crate::region::{PageSize, Placement};
 
     #[test]
     fn each_line_is_answered_with_the_counters() {
         let spec = HogSpec {
-            cpus: vec![pin::current_cpu().unwrap()],
+            cpus: vec![affinity::current_cpu().unwrap()],
             bytes_s: Some(20e6),
             traffic: Traffic::Read,
             buffer: 1 << 20,

@@ -162,7 +162,7 @@ mod tests {
 
     fn spec(sizes: &[u64]) -> LatencySpec {
         LatencySpec {
-            cpu: pin::current_cpu().unwrap(),
+            cpu: affinity::current_cpu().unwrap(),
             sizes: sizes.to_vec(),
             stride: LINE,
             time: Duration::ZERO,

@@ -80,7 +80,7 @@ mod tests {
     fn spec(threads: usize, array_bytes: u64) -> StreamSpec {
         StreamSpec {
             threads,
-            cpus: vec![pin::current_cpu().unwrap()],
+            cpus: vec![affinity::current_cpu().unwrap()],
             array_bytes,
             rounds: 3,
             time: Duration::ZERO,

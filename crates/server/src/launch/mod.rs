@@ -2,7 +2,6 @@
 //!
 //! The programs are [`PROGRAMS`]; a [`Launcher`] starts them.
 
-mod cpu_list;
 mod error;
 mod launcher;
 mod local;

@@ -6,10 +6,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use model::suggest::hint;
-use model::{Bytes, LONGEST_SOCKET};
+use model::{Bytes, LONGEST_SOCKET, cpu_list};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::cpu_list;
 use super::error::SettingError;
 
 /// A setting that a program takes: its description in help and error messages.
@@ -275,7 +274,7 @@ pub struct CommonSettings {
     pub port: Option<u16>,
     pub socket: Option<PathBuf>,
     /// Those of kvmeter if not given.
-    pub cpus: Option<Vec<usize>>,
+    pub cpus: Option<Vec<u32>>,
     pub binary: Option<PathBuf>,
     pub arguments: Vec<String>,
 }
@@ -305,13 +304,11 @@ impl CommonSettings {
         let cpus = match given.value("cpus") {
             None => None,
             Some(Value::Text(text)) => cpu_list::parse(text)
+                .filter(|cpus| !cpus.is_empty())
                 .map(Some)
-                .ok_or(())
-                .map_err(|()| given.wrong("cpus", "a list such as `0-3,8`"))?,
+                .ok_or_else(|| given.wrong("cpus", "a list such as `0-3,8`"))?,
             // One CPU may be written as a number.
-            Some(Value::Number(_)) => {
-                given.number("cpus", 0..=65_535)?.map(|cpu| vec![cpu as usize])
-            }
+            Some(Value::Number(_)) => given.number("cpus", 0..=65_535)?.map(|cpu| vec![cpu]),
             Some(_) => return Err(given.wrong("cpus", "a list such as `0-3,8`")),
         };
         let arguments = given.list("arguments")?.to_vec();

@@ -1,5 +1,4 @@
-use host::Unavailable;
-use model::Unit;
+use model::{Unavailable, Unit};
 
 /// One number about a server process.
 #[derive(Debug, Clone, PartialEq)]

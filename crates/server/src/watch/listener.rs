@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use host::{Root, RootError, Unavailable};
+use host::{Root, RootError};
 
-use model::Address;
+use model::{Address, Unavailable};
 
 use super::same_machine::{is_ours, resolve};
 use super::sockets::{self, Listening};

@@ -1,5 +1,5 @@
-use host::{Root, RootError, Unavailable};
-use model::Address;
+use host::{Root, RootError};
+use model::{Address, Unavailable};
 
 use super::listener;
 use super::stat::Stat;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-use host::Unavailable;
+use model::Unavailable;
 
 /// The addresses of a host.
 pub(super) fn resolve(host: &str, port: u16) -> Result<Vec<IpAddr>, Unavailable> {

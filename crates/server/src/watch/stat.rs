@@ -1,6 +1,6 @@
 //! The files of one process or thread under `/proc`, as `proc(5)` describes them.
 
-use host::Unavailable;
+use model::Unavailable;
 
 /// The used fields of a `stat` file; of the whole process, ended threads included, or of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use host::{Root, RootError, Unavailable};
+use host::{Root, RootError};
+use model::Unavailable;
 
 use nix::time::clock_getcpuclockid;
 use nix::unistd::{Pid, SysconfVar, sysconf};

@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use host::Unavailable;
-
-use model::Unit;
+use model::{Unavailable, Unit};
 
 use super::figure::Figure;
 use super::usage::{ThreadUsage, Usage};

@@ -17,7 +17,7 @@
 //! // ... load ...
 //! let during = tracer.snapshot().since(&before);
 //! println!("{} requests, p99 {:?} ns", during.requests(), during.latency.quantile_ns(0.99));
-//! # Ok::<(), syscall_trace::Unavailable>(())
+//! # Ok::<(), syscall_trace::UnavailableReason>(())
 //! ```
 //!
 //! Needs Linux 5.8 with type information (`CONFIG_DEBUG_INFO_BTF`) and the
@@ -39,4 +39,4 @@ pub use arch::name_of;
 pub use histogram::Histogram;
 pub use snapshot::Snapshot;
 pub use tracer::{Cost, CostWatch, Tracer, available, loaded_programs};
-pub use unavailable::{Unavailable, UnavailableReason};
+pub use unavailable::UnavailableReason;

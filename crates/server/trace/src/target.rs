@@ -2,7 +2,8 @@
 
 use crate::programs::Identity;
 use crate::sys;
-use crate::unavailable::{Unavailable, UnavailableReason};
+use crate::unavailable::UnavailableReason;
+use model::cpu_list;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -23,14 +24,13 @@ pub(crate) struct Target {
     pub descriptors: usize,
 }
 
-fn denied_or(pid: u32, action: &'static str, error: &io::Error) -> Unavailable {
+fn denied_or(pid: u32, action: &'static str, error: &io::Error) -> UnavailableReason {
     match error.kind() {
         ErrorKind::PermissionDenied => UnavailableReason::Privilege {
             action,
             capabilities: "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search",
-        }
-        .into(),
-        _ => UnavailableReason::NoProcess(pid).into(),
+        },
+        _ => UnavailableReason::NoProcess(pid),
     }
 }
 
@@ -41,8 +41,8 @@ fn number_after(text: &str, label: &str) -> Option<u64> {
 
 impl Target {
     /// Inspects the process of which `pid` is a thread.
-    pub fn inspect(pid: u32) -> Result<Target, Unavailable> {
-        let no_process = |_| Unavailable::from(UnavailableReason::NoProcess(pid));
+    pub fn inspect(pid: u32) -> Result<Target, UnavailableReason> {
+        let no_process = |_| UnavailableReason::NoProcess(pid);
         let status = fs::read_to_string(format!("/proc/{pid}/status")).map_err(no_process)?;
         let process = number_after(&status, "Tgid:").and_then(|number| number.try_into().ok());
         let pid = process.unwrap_or(pid);
@@ -51,7 +51,7 @@ impl Target {
         let action = "look into a process of another user";
         let class = elf_class(&folder).map_err(|error| denied_or(pid, action, &error))?;
         if class == ELF_CLASS_32 {
-            return Err(UnavailableReason::ThirtyTwoBit(pid).into());
+            return Err(UnavailableReason::ThirtyTwoBit(pid));
         }
         let limits = fs::read_to_string(folder.join("limits"))
             .map_err(|error| denied_or(pid, action, &error))?;
@@ -65,7 +65,7 @@ impl Target {
 
     /// The descriptors that are sockets now, each with whether the process opened that connection
     /// itself, as far as TCP's table shows.
-    pub fn sockets(&self) -> Result<Vec<(usize, bool)>, Unavailable> {
+    pub fn sockets(&self) -> Result<Vec<(usize, bool)>, UnavailableReason> {
         let folder = format!("/proc/{}", self.pid);
         let failed = |error| {
             denied_or(self.pid, "list the descriptors of a process of another user", &error)
@@ -111,12 +111,10 @@ fn elf_class(folder: &Path) -> io::Result<u8> {
 }
 
 /// How the programs recognise process `pid` of the namespace that this process is in.
-pub(crate) fn identity(pid: u32) -> Result<Identity, Unavailable> {
-    let failed = |error: io::Error| {
-        Unavailable::from(UnavailableReason::Kernel {
-            step: "looking at the process namespace",
-            error: error.to_string(),
-        })
+pub(crate) fn identity(pid: u32) -> Result<Identity, UnavailableReason> {
+    let failed = |error: io::Error| UnavailableReason::Kernel {
+        step: "looking at the process namespace",
+        error: error.to_string(),
     };
     let (device, inode) =
         File::open(NAMESPACE).and_then(|namespace| sys::identity_of(&namespace)).map_err(failed)?;
@@ -130,25 +128,13 @@ pub(crate) fn identity(pid: u32) -> Result<Identity, Unavailable> {
 /// How many CPUs the machine may ever have.
 pub(crate) fn possible_cpus() -> usize {
     let list = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    highest_of(&list).map_or(usize::MAX, |highest| highest + 1)
-}
-
-/// The last number of a list as `0-3,8-11`.
-fn highest_of(list: &str) -> Option<usize> {
-    list.trim().rsplit([',', '-']).next()?.parse().ok()
+    let highest = cpu_list::parse(&list).and_then(|cpus| cpus.last().copied());
+    highest.map_or(usize::MAX, |highest| highest as usize + 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cpu_lists_end_with_the_highest() {
-        assert_eq!(highest_of("0\n"), Some(0));
-        assert_eq!(highest_of("0-3\n"), Some(3));
-        assert_eq!(highest_of("0-3,8-11,17\n"), Some(17));
-        assert_eq!(highest_of(""), None);
-    }
 
     #[test]
     fn connection_from_an_unbound_port_is_outgoing() {
@@ -173,6 +159,6 @@ mod tests {
     #[test]
     fn missing_process_is_named() {
         let error = Target::inspect(u32::MAX).err().unwrap();
-        assert_eq!(error.reason, UnavailableReason::NoProcess(u32::MAX));
+        assert_eq!(error, UnavailableReason::NoProcess(u32::MAX));
     }
 }

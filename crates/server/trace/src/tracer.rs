@@ -7,7 +7,7 @@ use crate::programs::{self, Identity, ProgramPlan};
 use crate::snapshot::Snapshot;
 use crate::sys::{self, Attached, Program, RunTime, SharedMemory};
 use crate::target::{self, Target};
-use crate::unavailable::{Unavailable, UnavailableReason, reason_for, reason_for_all};
+use crate::unavailable::{UnavailableReason, reason_for, reason_for_all};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -33,7 +33,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn load(identity: Identity, layout: Layout) -> Result<Loaded, Unavailable> {
+    fn load(identity: Identity, layout: Layout) -> Result<Loaded, UnavailableReason> {
         let registers = arch::REGISTERS.ok_or(UnavailableReason::Architecture)?;
         let [entry_point, exit_point] = tracepoints()?;
         let memory = |name, bytes| {
@@ -63,7 +63,7 @@ impl Loaded {
         })
     }
 
-    fn attach(&self) -> Result<[Attached; 2], Unavailable> {
+    fn attach(&self) -> Result<[Attached; 2], UnavailableReason> {
         let attach = |program: &Program| {
             program
                 .attach()
@@ -75,8 +75,8 @@ impl Loaded {
 }
 
 /// The type numbers of the two tracepoints.
-fn tracepoints() -> Result<[u32; 2], Unavailable> {
-    let no_types = |detail: String| Unavailable::from(UnavailableReason::NoTypes { detail });
+fn tracepoints() -> Result<[u32; 2], UnavailableReason> {
+    let no_types = |detail: String| UnavailableReason::NoTypes { detail };
     let types =
         fs::read(btf::VMLINUX).map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
     let names = ["btf_trace_sys_enter", "btf_trace_sys_exit"];
@@ -92,8 +92,8 @@ fn tracepoints() -> Result<[u32; 2], Unavailable> {
 /// no process at all, and takes them away again.
 ///
 /// # Errors
-/// The reason and what to do about it.
-pub fn available() -> Result<(), Unavailable> {
+/// The reason.
+pub fn available() -> Result<(), UnavailableReason> {
     // No process has the number 0.
     let loaded = Loaded::load(target::identity(0)?, Layout::new(1, 0))?;
     loaded.attach().map(drop)
@@ -104,8 +104,8 @@ pub fn available() -> Result<(), Unavailable> {
 ///
 /// # Errors
 /// As of [`available`].
-pub fn loaded_programs() -> Result<Vec<(u32, String)>, Unavailable> {
-    sys::list_programs().map_err(|error| reason_for_all("list BPF programs", &error).into())
+pub fn loaded_programs() -> Result<Vec<(u32, String)>, UnavailableReason> {
+    sys::list_programs().map_err(|error| reason_for_all("list BPF programs", &error))
 }
 
 impl Tracer {
@@ -113,14 +113,18 @@ impl Tracer {
     /// seen from this process's namespace, with the connections that it has.
     ///
     /// # Errors
-    /// Why it cannot be traced, with a remedy.
-    pub fn attach(pid: u32) -> Result<Tracer, Unavailable> {
+    /// Why it cannot be traced.
+    pub fn attach(pid: u32) -> Result<Tracer, UnavailableReason> {
         let target = Target::inspect(pid)?;
         let layout = Layout::new(target::possible_cpus(), target.descriptors);
         Tracer::start(target::identity(target.pid)?, layout, target)
     }
 
-    fn start(identity: Identity, layout: Layout, target: Target) -> Result<Tracer, Unavailable> {
+    fn start(
+        identity: Identity,
+        layout: Layout,
+        target: Target,
+    ) -> Result<Tracer, UnavailableReason> {
         let loaded = Loaded::load(identity, layout)?;
         let attached = loaded.attach()?;
         // After attaching, so that no connection is missed; a slot that the
@@ -157,18 +161,17 @@ impl Tracer {
     ///
     /// # Errors
     /// A kernel before 5.8, or no `CAP_SYS_ADMIN`, which this alone takes.
-    pub fn watch_cost(&self) -> Result<CostWatch, Unavailable> {
-        let switch = sys::enable_statistics().map_err(|error| {
-            Unavailable::from(reason_for_all("have BPF programs timed", &error))
-        })?;
+    pub fn watch_cost(&self) -> Result<CostWatch, UnavailableReason> {
+        let switch = sys::enable_statistics()
+            .map_err(|error| reason_for_all("have BPF programs timed", &error))?;
         Ok(CostWatch { _switch: switch, start: self.run_times()? })
     }
 
-    fn run_times(&self) -> Result<[RunTime; 2], Unavailable> {
+    fn run_times(&self) -> Result<[RunTime; 2], UnavailableReason> {
         let run_time = |program: &Program| {
-            program.run_time().map_err(|error| {
-                Unavailable::from(reason_for("reading run times", &error, String::new()))
-            })
+            program
+                .run_time()
+                .map_err(|error| reason_for("reading run times", &error, String::new()))
         };
         Ok([run_time(&self.loaded.entry)?, run_time(&self.loaded.exit)?])
     }
@@ -201,7 +204,7 @@ impl CostWatch {
     ///
     /// # Errors
     /// The kernel's error in reading the figures.
-    pub fn cost(&self, tracer: &Tracer) -> Result<Cost, Unavailable> {
+    pub fn cost(&self, tracer: &Tracer) -> Result<Cost, UnavailableReason> {
         let now = tracer.run_times()?;
         let each = now.iter().zip(&self.start);
         let (runs, run_time_ns) = each.fold((0, 0), |(runs, time), (now, start)| {
@@ -249,7 +252,7 @@ mod tests {
     #[test]
     fn every_form_of_the_programs_passes_the_verifier_and_counts_alike() {
         if let Err(why) = available() {
-            assert!(!matches!(why.reason, UnavailableReason::Rejected { .. }), "{why}");
+            assert!(!matches!(why, UnavailableReason::Rejected { .. }), "{why}");
             eprintln!("SKIPPED: {why}");
             return;
         }

@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 
+use model::Unavailable;
+
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// Why system calls cannot be traced here.
+/// Why system calls cannot be traced here. As an [`Unavailable`] it has a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnavailableReason {
@@ -35,15 +37,6 @@ pub enum UnavailableReason {
     ThirtyTwoBit(u32),
     #[error("{step} failed: {error}")]
     Kernel { step: &'static str, error: String },
-}
-
-/// Why system calls cannot be traced here, with a remedy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}; {remedy}")]
-pub struct Unavailable {
-    pub reason: UnavailableReason,
-    /// The remedy, as a sentence without a full stop.
-    pub remedy: String,
 }
 
 impl From<UnavailableReason> for Unavailable {
@@ -79,7 +72,7 @@ impl From<UnavailableReason> for Unavailable {
                  on locked memory (ulimit -l unlimited)"
             }
         };
-        Unavailable { reason, remedy: remedy.to_owned() }
+        Unavailable::new(reason.to_string(), remedy)
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use model::Unavailable;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -97,7 +98,7 @@ fn possible() -> bool {
         Ok(()) => true,
         // A defect of the programs is no reason to skip.
         Err(why) => {
-            assert!(!matches!(why.reason, UnavailableReason::Rejected { .. }), "{why}");
+            assert!(!matches!(why, UnavailableReason::Rejected { .. }), "{why}");
             eprintln!("SKIPPED: {why}");
             false
         }
@@ -261,7 +262,7 @@ fn counts_survive_the_server() {
     drop(server);
     assert!(tracer.exited());
     assert_eq!(tracer.snapshot().requests(), 20);
-    assert_eq!(Tracer::attach(pid).err().unwrap().reason, UnavailableReason::NoProcess(pid));
+    assert_eq!(Tracer::attach(pid).err().unwrap(), UnavailableReason::NoProcess(pid));
 }
 
 const TARGET: &str = "SYSCALL_TRACE_TARGET";
@@ -277,7 +278,7 @@ fn traces_until_it_is_killed() {
             println!("\nattached");
             thread::sleep(6 * LIMIT);
         }
-        Err(why) => println!("\nunavailable: {:?}: {why}", why.reason),
+        Err(why) => println!("\nunavailable: {why:?}: {}", Unavailable::from(why.clone())),
     }
 }
 

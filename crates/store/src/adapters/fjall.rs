@@ -9,12 +9,12 @@ use ::fjall::{
     CompressionType, Database, Error, Keyspace, KeyspaceCreateOptions, KvSeparationOptions,
     LsmError, PersistMode,
 };
-use model::{Bytes, Unit};
+use model::{Bytes, Unavailable, Unit};
 
 use crate::directory::is_full;
 use crate::{
-    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
-    StoreError, StoreOptions, StoreUrl, on_off,
+    Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreOptions,
+    StoreUrl, on_off,
 };
 
 const VERSION: &str = concat!("fjall ", env!("FJALL_VERSION"));
@@ -100,7 +100,7 @@ impl EmbeddedAdapter for Fjall {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, AdapterUnavailable> {
+    fn linked() -> Result<String, Unavailable> {
         Ok(VERSION.to_owned())
     }
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use ::heed::types::Bytes as Raw;
 use ::heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError};
-use model::{Bytes, Unit};
+use model::{Bytes, Unavailable, Unit};
 use rustix::io::Errno;
 
 use crate::directory::is_full;
 use crate::{
-    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
-    StoreError, StoreOptions, StoreUrl, on_off,
+    Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreOptions,
+    StoreUrl, on_off,
 };
 
 const DEFAULT_MAP: u64 = 64 << 30;
@@ -81,7 +81,7 @@ impl EmbeddedAdapter for Lmdb {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, AdapterUnavailable> {
+    fn linked() -> Result<String, Unavailable> {
         let ::heed::LmdbVersion { major, minor, patch, .. } = ::heed::lmdb_version();
         Ok(format!("LMDB {major}.{minor}.{patch}"))
     }

@@ -16,7 +16,7 @@ mod redis;
 mod rocksdb;
 mod spill;
 
-use std::fmt;
+use model::Unavailable;
 
 use crate::{OptionInfo, Remote, Store, StoreError, StoreUrl, StoreVisitor};
 
@@ -56,8 +56,8 @@ pub trait EmbeddedAdapter: Store {
     /// Reads the URL's options without opening anything.
     fn check(url: &StoreUrl) -> Result<(), StoreError>;
 
-    /// The library's own version, or why there is none.
-    fn linked() -> Result<String, AdapterUnavailable>;
+    /// The library's own version, or why the store cannot be used in this build or on this machine.
+    fn linked() -> Result<String, Unavailable>;
 }
 
 /// A server family's static description, available before connecting.
@@ -95,21 +95,8 @@ pub enum DataLocation {
     Servers { default_port: u16 },
 }
 
-/// Why a store cannot be used in this build or on this machine, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdapterUnavailable {
-    pub reason: String,
-    pub remedy: String,
-}
-
-impl fmt::Display for AdapterUnavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.reason, self.remedy)
-    }
-}
-
-impl From<AdapterUnavailable> for StoreError {
-    fn from(unavailable: AdapterUnavailable) -> Self {
+impl From<Unavailable> for StoreError {
+    fn from(unavailable: Unavailable) -> Self {
         Self::Request(unavailable.to_string())
     }
 }
@@ -137,7 +124,7 @@ type ReadLongestValue = fn(&StoreUrl) -> Result<Option<LongestValue>, StoreError
 #[derive(Debug, Clone, Copy)]
 struct AdapterFunctions {
     check: fn(&StoreUrl) -> Result<(), StoreError>,
-    version: fn() -> Result<String, AdapterUnavailable>,
+    version: fn() -> Result<String, Unavailable>,
     longest_value: ReadLongestValue,
     /// Of a networked store.
     remote: Option<ReadRemote>,
@@ -173,7 +160,7 @@ impl Adapter {
         fn check<F: ServerFamily>(url: &StoreUrl) -> Result<(), StoreError> {
             F::remote(url).map(drop)
         }
-        fn version() -> Result<String, AdapterUnavailable> {
+        fn version() -> Result<String, Unavailable> {
             Ok("protocol built in; the server reports its version".to_owned())
         }
         Self {
@@ -202,7 +189,7 @@ impl Adapter {
     }
 
     /// The version that would be used, or why the store is not available here.
-    pub fn available(&self) -> Result<String, AdapterUnavailable> {
+    pub fn available(&self) -> Result<String, Unavailable> {
         (self.functions.map_err(feature_missing)?.version)()
     }
 
@@ -230,9 +217,9 @@ impl Adapter {
     }
 }
 
-fn feature_missing(feature: &str) -> AdapterUnavailable {
-    AdapterUnavailable {
-        reason: format!("built without feature `{feature}`"),
-        remedy: format!("build kvmeter again with `--features {feature}`"),
-    }
+fn feature_missing(feature: &str) -> Unavailable {
+    Unavailable::new(
+        format!("built without feature `{feature}`"),
+        format!("build kvmeter again with `--features {feature}`"),
+    )
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use model::Unavailable;
+
 use crate::{
-    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
-    StoreError, StoreOptions, StoreUrl,
+    Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreOptions,
+    StoreUrl,
 };
 
 /// The store that does nothing. Reads and scans report every key as found without calling back, so
@@ -20,7 +22,7 @@ impl EmbeddedAdapter for Null {
         StoreOptions::new(url, Self::OPTIONS).map(|_| ())
     }
 
-    fn linked() -> Result<String, AdapterUnavailable> {
+    fn linked() -> Result<String, Unavailable> {
         Ok(format!("null {}", env!("CARGO_PKG_VERSION")))
     }
 }

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use model::Unit;
+use model::{Unavailable, Unit};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
-    StoreError, StoreOptions, StoreUrl, on_off,
+    Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreOptions,
+    StoreUrl, on_off,
 };
 
 const OPTIONS: &[OptionInfo] =
@@ -77,7 +77,7 @@ impl EmbeddedAdapter for RawStore {
         StoreOptions::new(url, OPTIONS)?.flag("direct_io").map(drop)
     }
 
-    fn linked() -> Result<String, AdapterUnavailable> {
+    fn linked() -> Result<String, Unavailable> {
         Ok(version())
     }
 }

@@ -4,12 +4,12 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use ::spill::{CachedWrites, ColdReads, Durability, Options, Table};
-use model::{Bytes, Span, Unit};
+use model::{Bytes, Span, Unavailable, Unit};
 
 use super::key_spread::spread;
 use crate::{
-    AdapterUnavailable, Capabilities, EmbeddedAdapter, LongestValue, OptionInfo, Session,
-    Statistic, Store, StoreError, StoreOptions, StoreUrl, on_off,
+    Capabilities, EmbeddedAdapter, LongestValue, OptionInfo, Session, Statistic, Store, StoreError,
+    StoreOptions, StoreUrl, on_off,
 };
 
 const OPTIONS: &[OptionInfo] = &[
@@ -132,7 +132,7 @@ impl EmbeddedAdapter for Spill {
         Config::read(url).map(|_| ())
     }
 
-    fn linked() -> Result<String, AdapterUnavailable> {
+    fn linked() -> Result<String, Unavailable> {
         Ok(version())
     }
 }

@@ -224,7 +224,8 @@ impl SettingType {
             SettingType::Rate => through::<Rate>(text),
             SettingType::Span => through::<Span>(text),
             SettingType::Number => through::<u32>(text),
-            SettingType::Cpus => match host::cpu_list(text).filter(|cpus| !cpus.is_empty()) {
+            SettingType::Cpus => match model::cpu_list::parse(text).filter(|cpus| !cpus.is_empty())
+            {
                 Some(_) => Ok(text.to_owned()),
                 None => Err("this is not a list of CPUs; write `1` or `2-5,8`".to_owned()),
             },

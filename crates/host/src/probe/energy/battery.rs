@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "battery", signals: SIGNALS, reads: "/sys/class/power_supply/*", init };

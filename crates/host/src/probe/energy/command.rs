@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::program;
 use super::settings::{CommandSettings, Quantity};
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "command", signals: SIGNALS, reads: "a program of the user's", init };

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use super::program;
 use crate::parse::field;
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
+use crate::unavailable::live_only;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "dcmi", signals: SIGNALS, reads: "ipmitool dcmi power reading", init };
@@ -52,7 +52,7 @@ fn local(root: &Root) -> Result<Vec<String>, Unavailable> {
         ));
     }
     if !root.is_live() {
-        return Err(Unavailable::recorded("ipmitool"));
+        return Err(live_only("ipmitool"));
     }
     Ok(["ipmitool", "dcmi", "power", "reading"].map(str::to_owned).to_vec())
 }

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const CHIPS: &str = "/sys/class/hwmon";
 

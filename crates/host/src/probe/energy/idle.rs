@@ -3,13 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::{Origin, Reading, ReadingValue, Unit};
+use model::{Origin, Reading, ReadingValue, Unavailable, Unit};
 
 use crate::probe::energy::{MODEL, NAMES, Quantity};
 use crate::probe::watch::{PreparedWatch, RunWatch};
 use crate::probe::{Context, PROBES};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 /// Idle power by every energy source that works.
 #[derive(Debug, Clone, PartialEq)]

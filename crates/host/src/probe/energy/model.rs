@@ -4,14 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Series, Unit};
+use model::{Reading, Scope, Series, Unavailable, Unit};
 
 use super::settings::ModelSettings;
 use crate::probe::sampler::{Kind, Sampled, SamplerTask, Sensor};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec { name: "model", signals: SIGNALS, reads: STAT, init };
 

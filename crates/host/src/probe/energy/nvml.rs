@@ -4,14 +4,14 @@ use std::ffi::OsStr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
 use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
+use crate::unavailable::live_only;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "nvml", signals: SIGNALS, reads: "libnvidia-ml.so.1", init };
@@ -30,7 +30,7 @@ static LOADED: OnceLock<Result<Nvml, String>> = OnceLock::new();
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     if !root.is_live() {
-        return Err(Unavailable::recorded("NVML"));
+        return Err(live_only("NVML"));
     }
     let load = || Nvml::builder().lib_path(OsStr::new(LIBRARY)).init();
     let nvml = LOADED.get_or_init(|| load().map_err(|error| error.to_string()));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 use serde_json::Value;
 use ureq::Agent;
 
@@ -10,7 +10,6 @@ use super::settings::PlugSettings;
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "plug", signals: SIGNALS, reads: "an HTTP address of the user's", init };

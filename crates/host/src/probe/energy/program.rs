@@ -7,11 +7,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::Unavailable;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-
-use crate::unavailable::Unavailable;
 
 /// How often a running program is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);

@@ -1,10 +1,9 @@
 use std::time::{Duration, Instant};
 
-use model::Series;
+use model::{Series, Unavailable};
 
 use super::summary::{SampleSummary, summary};
 use crate::probe::signal::Signal;
-use crate::unavailable::Unavailable;
 
 /// A sensor with a present value: watts, degrees, hertz.
 pub trait Gauge: Send {

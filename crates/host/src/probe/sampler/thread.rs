@@ -6,13 +6,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Unit};
+use model::{Reading, Scope, Unavailable, Unit};
 use nix::time::{ClockId, clock_gettime};
 
 use super::SamplerTask;
-use crate::affinity::{cpus_of, pin_current_to};
 use crate::probe::signal::Signal;
-use crate::unavailable::Unavailable;
 
 pub(in crate::probe) const COST: Signal = Signal::new(
     "probe.sampler.cost",
@@ -145,12 +143,12 @@ fn cpu_ns() -> u64 {
 fn move_away(load: &[u32]) -> String {
     let load: BTreeSet<u32> = load.iter().copied().collect();
     // The starting thread may itself be pinned; the first thread has the process's CPUs.
-    let allowed = cpus_of(process::id()).unwrap_or_default();
+    let allowed = affinity::of_process(process::id()).unwrap_or_default();
     let free: Vec<u32> = allowed.into_iter().filter(|cpu| !load.contains(cpu)).collect();
     match (load.is_empty(), free.is_empty()) {
         (true, _) => "not pinned: the load's CPUs are not known".to_owned(),
         (false, true) => "not pinned: the load may run on every CPU of this process".to_owned(),
-        (false, false) => match pin_current_to(&free) {
+        (false, false) => match affinity::restrict(&free) {
             Ok(()) => format!("on CPUs {free:?}, away from the load"),
             Err(error) => format!("not pinned: {error}"),
         },
@@ -188,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_sampler_avoids_the_load_s_cpus() {
-        let allowed = cpus_of(process::id()).unwrap();
+        let allowed = affinity::of_process(process::id()).unwrap();
         let (told, place) = mpsc::channel();
         let of_all = allowed.clone();
         thread::spawn(move || told.send((move_away(&of_all), move_away(&of_all[..1]))).unwrap());

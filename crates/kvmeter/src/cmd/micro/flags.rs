@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use micro::region::{PageSize, Placement};
-use model::{Bytes, Span};
+use model::{Bytes, Span, cpu_list};
 
 #[derive(Debug, Args)]
 pub struct PlacementFlags {
@@ -60,7 +60,7 @@ pub struct CpuList(pub Vec<u32>);
 impl FromStr for CpuList {
     type Err = String;
     fn from_str(text: &str) -> Result<CpuList, String> {
-        host::cpu_list(text)
+        cpu_list::parse(text)
             .filter(|cpus| !cpus.is_empty())
             .map(CpuList)
             .ok_or_else(|| format!("`{text}` is not a list of CPUs such as `0-3,8`"))

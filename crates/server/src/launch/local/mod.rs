@@ -15,16 +15,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use model::Address;
-use nix::sched::sched_getaffinity;
 use nix::sys::signal::Signal;
-use nix::unistd::Pid;
 
 use self::binary::Binary;
 use self::guard::Guard;
 use self::listen_address::ListenAddress;
 use self::output::Output;
 use self::server_process::{ServerProcess, SpawnError};
-use super::cpu_list;
 use super::error::LaunchError;
 use super::launcher::{LaunchRequest, Launched, Launcher, ServerHandle, ServerState, quoted};
 use super::program::{LaunchContext, Program};
@@ -110,9 +107,9 @@ impl LaunchAttempt<'_> {
             let words = quoted(&running.last_output());
             return Err(LaunchError::Unmet { program: program.name(), key, words });
         }
-        let cpus = sched_getaffinity(Pid::from_raw(pid.cast_signed()))
-            .map(|set| cpu_list::show(&server_process::cpus_of(&set)))
-            .map_err(|error| self.cpus_error(error.desc()))?;
+        let cpus = affinity::of_process(pid)
+            .map(|cpus| model::cpu_list::show(&cpus))
+            .map_err(|error| self.cpus_error(error.to_string()))?;
         Ok(Launched {
             program: program.name(),
             addresses: vec![self.listen.reached.clone()],

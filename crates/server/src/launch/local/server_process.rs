@@ -13,15 +13,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::cpu_list;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::{Pid, getpid, getppid};
-
-use super::super::cpu_list;
 
 #[derive(Debug)]
 pub(super) enum SpawnError {
@@ -55,7 +53,7 @@ impl ServerProcess {
     /// Starts `command` on `cpus`, in a process group of its own, with `mark` open in it.
     pub fn start(
         mut command: Command,
-        cpus: Option<&[usize]>,
+        cpus: Option<&[u32]>,
         mark: BorrowedFd<'_>,
     ) -> Result<Self, SpawnError> {
         // Ctrl-C in a terminal must reach kvmeter only, which then ends the server.
@@ -63,7 +61,7 @@ impl ServerProcess {
         bind_to_parent(&mut command, mark);
         let shared = Arc::new(Shared::default());
         let thread_shared = Arc::clone(&shared);
-        let cpus = cpus.map(<[usize]>::to_vec);
+        let cpus = cpus.map(<[u32]>::to_vec);
         let (sender, receiver) = mpsc::channel();
         thread::Builder::new()
             .name("server".to_owned())
@@ -161,31 +159,17 @@ fn bind_to_parent(command: &mut Command, mark: BorrowedFd<'_>) {
 }
 
 /// Moves this thread to exactly these CPUs.
-fn move_to(cpus: &[usize]) -> Result<(), String> {
-    let me = Pid::from_raw(0);
-    let requested = cpu_list::show(cpus);
+fn move_to(cpus: &[u32]) -> Result<(), String> {
     let refused = |why: &str| {
-        format!("CPUs {requested}: {why}; kvmeter may use CPUs {}", cpu_list::show(&allowed()))
+        // Those of the whole process, whatever this thread may use.
+        let allowed = affinity::of_process(std::process::id()).unwrap_or_default();
+        let (cpus, allowed) = (cpu_list::show(cpus), cpu_list::show(&allowed));
+        format!("CPUs {cpus}: {why}; kvmeter may use CPUs {allowed}")
     };
-    let mut set = CpuSet::new();
-    for cpu in cpus {
-        set.set(*cpu).map_err(|_| refused("this build knows no such CPU"))?;
-    }
-    sched_setaffinity(me, &set).map_err(|error| refused(error.desc()))?;
-    // The kernel silently leaves out missing CPUs.
-    let got = sched_getaffinity(me).map_err(|error| refused(error.desc()))?;
-    match cpus_of(&got) == cpus {
+    let got = affinity::restrict(cpus).and_then(|()| affinity::of_thread());
+    match got.map_err(|error| refused(&error.to_string()))? == cpus {
         true => Ok(()),
+        // The kernel silently leaves out missing CPUs.
         false => Err(refused("not all of them are there")),
     }
-}
-
-/// The CPUs of the whole process, whatever this thread may use.
-fn allowed() -> Vec<usize> {
-    sched_getaffinity(getpid()).map(|set| cpus_of(&set)).unwrap_or_default()
-}
-
-/// The CPUs of a set, in order.
-pub(super) fn cpus_of(set: &CpuSet) -> Vec<usize> {
-    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
 }

@@ -12,10 +12,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use libloading::os::unix::{Library as Shared, RTLD_LOCAL, RTLD_NOW};
 use sha2::{Digest, Sha256};
 
+use model::Unavailable;
+
 use super::database::{Database, Options};
 use super::functions::Functions;
 use super::options_file::OptionsFile;
-use crate::{AdapterUnavailable, StoreError};
+use crate::StoreError;
 
 /// The name of the linked library in a URL.
 pub const BUNDLED: &str = "bundled";
@@ -87,13 +89,12 @@ pub fn is_missing() -> bool {
 }
 
 /// The reason and remedy where RocksDB is missing.
-pub fn library_missing() -> AdapterUnavailable {
-    AdapterUnavailable {
-        reason: "RocksDB's library was not found where the loader looks for one".to_owned(),
-        remedy: "install it (Debian: `apt-get install librocksdb7.8`), or name one with \
-                 `rocksdb:PATH?library=/path/of/librocksdb.so`"
-            .to_owned(),
-    }
+pub fn library_missing() -> Unavailable {
+    Unavailable::new(
+        "RocksDB's library was not found where the loader looks for one",
+        "install it (Debian: `apt-get install librocksdb7.8`), or name one with \
+         `rocksdb:PATH?library=/path/of/librocksdb.so`",
+    )
 }
 
 fn linked() -> Option<&'static Library> {

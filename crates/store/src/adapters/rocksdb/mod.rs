@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 use config::{Config, compression_name};
 use database::{Database, Options, Reading, RowIterator, Writing};
 use library::Library;
-use model::Bytes;
+use model::{Bytes, Unavailable};
 use options_file::OptionsFile;
 
 use super::key_spread::spread;
 use crate::{
-    AdapterUnavailable, Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store,
-    StoreError, StoreUrl, on_off,
+    Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
+    on_off,
 };
 
 /// One or more RocksDB databases behind one block cache.
@@ -46,11 +46,10 @@ impl EmbeddedAdapter for RocksDb {
         config.options(library::load(&config.library)?).map(drop)
     }
 
-    fn linked() -> Result<String, AdapterUnavailable> {
-        let unusable = |error: StoreError| AdapterUnavailable {
-            reason: error.to_string(),
-            remedy: "name another library with `rocksdb:PATH?library=/path/of/librocksdb.so`"
-                .to_owned(),
+    fn linked() -> Result<String, Unavailable> {
+        let unusable = |error: StoreError| {
+            let remedy = "name another library with `rocksdb:PATH?library=/path/of/librocksdb.so`";
+            Unavailable::new(error.to_string(), remedy)
         };
         if library::is_missing() {
             return Err(library::library_missing());

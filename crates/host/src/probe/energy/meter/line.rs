@@ -3,12 +3,12 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
+use model::Unavailable;
 use serialport::{ClearBuffer, SerialPort, TTYPort};
 
 use super::frame::{BadReply, FIRST, LENGTH, REPLY, reply, request};
 use crate::probe::energy::settings::MeterSettings;
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 /// Attempts before the meter counts as failed.
 const ATTEMPTS: usize = 3;

@@ -5,7 +5,7 @@ mod line;
 
 use std::time::Duration;
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use self::frame::Registers;
 use self::line::SerialLine;
@@ -13,7 +13,6 @@ use super::settings::MeterSettings;
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec { name: "meter", signals: SIGNALS, reads: "a serial port of the user's", init };

@@ -8,7 +8,7 @@ mod unwrap;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use model::{Scope, Unit};
+use model::{Scope, Unavailable, Unit};
 
 use self::unwrap::Unwrapped;
 use crate::facts::topology::threads;
@@ -16,7 +16,6 @@ use crate::parse::field;
 use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal, units};
 use crate::root::Root;
-use crate::unavailable::Unavailable;
 
 pub(super) const SPEC: ProbeSpec = ProbeSpec {
     name: "rapl",

@@ -3,13 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::Unavailable;
+
 use super::{RaplCounter, RaplDomain};
 use crate::perf::{
     EncodedEvent, Errno, PMUS, PerfEvent, PerfKernel, PerfTarget, Privilege, cpumask, named,
 };
 use crate::probe::units::NewKernel;
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 /// PMU, event and what it covers. AMD's cores are a PMU of their own since Linux 6.14.
 const EVENTS: [(&str, &str, RaplDomain); 5] = [

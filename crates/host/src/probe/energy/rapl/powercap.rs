@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use model::Unavailable;
+
 use super::{RaplCounter, RaplDomain, is_amd};
 use crate::root::{Root, RootError};
-use crate::unavailable::Unavailable;
 
 const ZONES: &str = "/sys/class/powercap";
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::unavailable::Unavailable;
+use model::Unavailable;
 
 /// More than any package or platform draws; bounds the speed of a counter.
 const MAX_WATTS: f64 = 2000.0;
