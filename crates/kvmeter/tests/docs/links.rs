@@ -23,6 +23,18 @@ fn relative_links_and_anchors_resolve() {
 }
 
 #[test]
+fn links_of_spill_stay_in_its_folder() {
+    let spill = Path::new("crates/spill");
+    for from in documents().iter().filter(|document| document.path.starts_with(spill)) {
+        let folder = from.path.parent().unwrap();
+        for link in from.links().iter().filter(|link| !link.target.contains("://")) {
+            let target = normal(&folder.join(&link.target));
+            assert!(target.starts_with(spill), "{}: {}", from.path.display(), link.target);
+        }
+    }
+}
+
+#[test]
 fn the_book_contains_every_document() {
     let summary: Vec<PathBuf> = document("docs/SUMMARY.md")
         .links()
