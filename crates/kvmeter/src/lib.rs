@@ -1,10 +1,8 @@
 //! The command `kvmeter`.
 #![forbid(unsafe_code)]
 
-mod answers;
 mod args;
 mod cmd;
-mod devices;
 mod exit;
 mod flags;
 mod interrupt;

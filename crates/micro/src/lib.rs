@@ -23,4 +23,5 @@ pub mod switch;
 pub mod syscall;
 pub mod window;
 
+pub use batches::BatchSpread;
 pub use error::MicroError;

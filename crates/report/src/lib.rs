@@ -8,12 +8,15 @@
 
 pub mod cells;
 mod charts;
+pub mod comparison;
 pub mod cost;
 mod curves;
 mod figure;
 pub mod format;
 pub mod html;
 pub mod markdown;
+pub mod mbwu;
+pub mod micro;
 mod overview;
 mod run_names;
 pub mod simulation;

@@ -5,6 +5,7 @@ use super::request::{EvaluationError, EvaluationRequest};
 use super::round::{EvaluationRound, RoundPurpose};
 use super::sentence;
 use super::unit::{GrowthStep, WorkUnit, reference, settled, step, unit};
+use crate::metric::metric_value;
 use model::Run;
 
 /// An evaluation, ended or cut short.
@@ -64,6 +65,25 @@ impl UnitEvaluation {
         let rounds: Vec<EvaluationRound> =
             runs.iter().filter_map(|run| EvaluationRound::of(run)).collect();
         Ok(UnitEvaluation::of(&request, &rounds))
+    }
+
+    /// Whether a unit was proven, or a multiple of a given one, and every step was steady.
+    pub fn is_proven(&self) -> bool {
+        let proven = self.unit.as_ref().is_some_and(|unit| unit.proven);
+        let given = self.request.given_unit.is_some() && self.count.units.is_some();
+        (proven || given) && self.growth.iter().all(|step| step.steady)
+    }
+
+    /// Mean power of the rounds, among these runs, that all counted devices worked in.
+    pub fn full_power_w(&self, runs: &[&Run]) -> Option<f64> {
+        let devices = self.count.devices?;
+        let full = |run: &&&Run| {
+            EvaluationRound::of(run)
+                .is_some_and(|round| round.stage != RoundPurpose::Raise && round.devices == devices)
+        };
+        let watts = runs.iter().filter(full).filter_map(|run| metric_value(run, "power_w").ok());
+        let watts: Vec<f64> = watts.collect();
+        (!watts.is_empty()).then(|| watts.iter().sum::<f64>() / watts.len() as f64)
     }
 }
 

@@ -2,9 +2,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use record::RunSelection;
-use report::study::{StudyReport, studies};
+use report::study::{StudyReport, object, studies};
 
-use crate::answers;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 use crate::output_files;
@@ -58,7 +57,7 @@ pub fn run(args: &ReportArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         figures(folder, &studies, &args.file, show)?;
     }
     if args.json && args.answers {
-        let objects: Vec<_> = studies.iter().map(answers::object).collect();
+        let objects: Vec<_> = studies.iter().map(object).collect();
         show.json(&objects)?;
     } else if args.json {
         runs(&args.file, show)?;

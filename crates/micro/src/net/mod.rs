@@ -27,6 +27,7 @@ mod outcome;
 mod pingpong;
 mod server;
 mod sockets;
+mod summary;
 mod touch;
 mod wait;
 mod workers;

@@ -176,7 +176,7 @@ impl MeasuredCell {
     }
 
     /// The end at which messages arrive.
-    fn receiving_end(&self) -> &EndOutcome {
+    pub(super) fn receiving_end(&self) -> &EndOutcome {
         match self.job.kind {
             Kind::Pingpong => &self.client,
             Kind::Flow => &self.server,

@@ -1,9 +1,8 @@
-use report::format::{NONE, significant};
-use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use report::micro::ClockCost;
 use serde_json::to_value;
 
 use super::flags::TimedArgs;
-use super::session::{MicroRun, name_flag, one};
+use super::session::{MicroRun, name_flag, one, spread};
 use crate::exit::ExitOutcome;
 use crate::output::Output;
 
@@ -19,29 +18,13 @@ pub fn run(args: &TimedArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let clocks =
         micro::clock::run(args.time.0, &session.stop(), &mut on_clock).map_err(name_flag)?;
     bar.finish_and_clear();
-    let mut table = Table::new("Reading a clock, ns")
-        .column("clock", Align::Left, ALWAYS)
-        .column("min", Align::Decimal, 20)
-        .column("median", Align::Decimal, ALWAYS)
-        .column("mean", Align::Decimal, 19)
-        .column("max", Align::Decimal, 18)
-        .column("smallest step", Align::Decimal, ALWAYS)
-        .column("stated step", Align::Decimal, 17);
-    let ns = |ns: f64| significant(ns, 3);
-    for clock in &clocks {
-        table.row(vec![
-            clock.name.into(),
-            ns(clock.read.min_ns).into(),
-            Cell::new(ns(clock.read.median_ns), Tone::Strong),
-            ns(clock.read.mean_ns).into(),
-            ns(clock.read.max_ns).into(),
-            clock.step_ns.map_or(NONE.to_owned(), ns).into(),
-            clock.stated_ns.map_or(NONE.to_owned(), ns).into(),
-        ]);
-    }
-    table.note(
-        "The smallest step between two answers that differ is no finer than two reads lie apart.",
-    );
+    let rows = clocks.iter().map(|clock| ClockCost {
+        name: clock.name,
+        read: spread(&clock.read),
+        step_ns: clock.step_ns,
+        stated_ns: clock.stated_ns,
+    });
+    let table = report::micro::clocks(&rows.collect::<Vec<_>>());
     let mut warnings = Vec::new();
     for clock in clocks.iter().filter(|clock| !clock.monotonic) {
         warnings.push(format!("the clock {} went back while it was read", clock.name));

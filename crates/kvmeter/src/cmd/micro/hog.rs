@@ -4,11 +4,12 @@ use clap::Args;
 use micro::hog::{AchievedTraffic, Hog, HogSpec, Traffic};
 use model::{ByteRate, Bytes, Span};
 use report::format::significant;
-use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use report::micro::{MemoryTraffic, size};
+use report::table::Table;
 use serde_json::{Map, Value, json};
 
 use super::flags::{MemoryFlags, PlacementFlags};
-use super::session::{MicroRun, name_flag, one, size};
+use super::session::{MicroRun, name_flag, one};
 use crate::exit::ExitOutcome;
 use crate::output::Output;
 
@@ -133,33 +134,17 @@ fn object(
 }
 
 fn table(spec: &HogSpec, whole: &AchievedTraffic, sorted: &[f64]) -> Table {
-    let mut table = Table::new("Memory traffic, GB/s")
-        .column("asked", Align::Decimal, ALWAYS)
-        .column("achieved", Align::Decimal, ALWAYS)
-        .column("least", Align::Decimal, 20)
-        .column("median", Align::Decimal, 20)
-        .column("most", Align::Decimal, 20)
-        .column("moved", Align::Right, 10)
-        .column("time", Align::Right, 10);
-    let rate =
-        |gb_s: Option<&f64>| gb_s.map_or(report::format::NONE.into(), |r| significant(*r, 4));
-    let tone = if whole.reached_target { Tone::Strong } else { Tone::Warning };
-    table.row(vec![
-        whole.target_gb_s.map_or("all".to_owned(), |target| significant(target, 4)).into(),
-        Cell::new(significant(whole.gb_s, 4), tone),
-        rate(sorted.first()).into(),
-        rate(sorted.get(sorted.len() / 2)).into(),
-        rate(sorted.last()).into(),
-        report::format::bytes(whole.bytes as f64).into(),
-        report::format::seconds(whole.seconds).into(),
-    ]);
-    table.note(format!(
-        "{} traffic of CPUs {:?}, each in {} of its own; least, median and most over intervals of \
-         {} ms.",
-        spec.traffic,
-        spec.cpus,
-        size(spec.buffer),
-        INTERVAL.as_millis()
-    ));
-    table
+    let at = |place: usize| sorted.get(place).copied();
+    report::micro::traffic(&MemoryTraffic {
+        kind: spec.traffic.to_string(),
+        cpus: &spec.cpus,
+        buffer_bytes: spec.buffer,
+        target_gb_s: whole.target_gb_s,
+        gb_s: whole.gb_s,
+        reached_target: whole.reached_target,
+        bytes: whole.bytes,
+        seconds: whole.seconds,
+        intervals_gb_s: [at(0), at(sorted.len() / 2), sorted.last().copied()],
+        interval_ms: INTERVAL.as_millis(),
+    })
 }

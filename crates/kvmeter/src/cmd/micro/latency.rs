@@ -3,12 +3,13 @@ use micro::latency::levels::{MemoryLevel, StatedCache, find, match_caches};
 use micro::latency::{LatencyCurve, LatencySpec, sizes};
 use micro::window::WindowEdge;
 use model::{Bytes, Span};
-use report::format::{NONE, significant};
-use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use report::format::significant;
+use report::micro::size;
+use report::table::Table;
 use serde_json::{json, to_value};
 
 use super::flags::{MemoryFlags, PlacementFlags, Sizes};
-use super::session::{MicroRun, huge_words, name_flag, one, size};
+use super::session::{MicroRun, name_flag, one, spread};
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 
@@ -100,51 +101,20 @@ fn stated(session: &MicroRun<'_>, cpu: u32) -> Vec<StatedCache> {
 }
 
 fn curve_table(curve: &LatencyCurve) -> Table {
-    let mut table = Table::new("Latency of a dependent load, ns")
-        .column("size", Align::Right, ALWAYS)
-        .column("min", Align::Decimal, ALWAYS)
-        .column("median", Align::Decimal, 20)
-        .column("mean", Align::Decimal, 19)
-        .column("max", Align::Decimal, 18);
-    for point in &curve.points {
-        let ns = |ns: f64| significant(ns, 3);
-        table.row(vec![
-            size(point.bytes).into(),
-            Cell::new(ns(point.load.min_ns), Tone::Strong),
-            ns(point.load.median_ns).into(),
-            ns(point.load.mean_ns).into(),
-            ns(point.load.max_ns).into(),
-        ]);
-    }
-    let largest = curve.points.last().map_or(0, |point| point.bytes);
-    table.note(format!(
-        "CPU {}; a random ring with a place each {} B; {} pages: {}.",
-        curve.cpu,
-        curve.stride_bytes,
-        curve.pages,
-        huge_words(&curve.huge_bytes, largest)
-    ));
-    table
+    report::micro::latency(&report::micro::LatencyCurve {
+        cpu: curve.cpu,
+        stride_bytes: curve.stride_bytes,
+        pages: curve.pages.to_string(),
+        huge_bytes: &curve.huge_bytes,
+        points: curve.points.iter().map(|point| (point.bytes, spread(&point.load))).collect(),
+    })
 }
 
 fn levels_table(levels: &[MemoryLevel], caches: &[Option<&StatedCache>]) -> Table {
-    let mut table = Table::new("Levels found in the curve")
-        .column("level", Align::Left, ALWAYS)
-        .column("load ns", Align::Decimal, ALWAYS)
-        .column("up to", Align::Right, ALWAYS)
-        .column("the kernel says", Align::Left, ALWAYS);
-    for (i, (level, cache)) in levels.iter().zip(caches).enumerate() {
-        let says = cache.map_or(NONE.to_owned(), |c| format!("{} {}", c.name, size(c.bytes)));
-        table.row(vec![
-            match level.bytes {
-                Some(_) => format!("{}", i + 1),
-                None => format!("{}, the last", i + 1),
-            }
-            .into(),
-            Cell::new(significant(level.ns, 3), Tone::Strong),
-            level.bytes.map_or(NONE.to_owned(), size).into(),
-            says.into(),
-        ]);
-    }
-    table
+    let rows = levels.iter().zip(caches).map(|(level, cache)| report::micro::MemoryLevel {
+        load_ns: level.ns,
+        bytes: level.bytes,
+        stated: cache.map(|cache| (cache.name.as_str(), cache.bytes)),
+    });
+    report::micro::levels(&rows.collect::<Vec<_>>())
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::{QuietCheck, Root};
+use micro::BatchSpread;
 use micro::window::{WindowEdge, WindowReporter};
-use model::{Bytes, ReadingValue};
+use model::ReadingValue;
+use report::micro::NsSpread;
 use report::table::Table;
 use serde_json::{Map, Value};
 
@@ -141,9 +143,7 @@ impl<'a> MicroRun<'a> {
             put("machine", serde_json::to_value(host::facts(&self.root))?);
             self.show.json(&object)?;
         } else {
-            let tables: Vec<String> =
-                tables.iter().map(|t| report::terminal::table(t, self.show.style())).collect();
-            self.show.print_styled(&tables.join("\n"))?;
+            self.show.tables(tables)?;
             for warning in warnings {
                 self.show.warn(&warning);
             }
@@ -170,20 +170,7 @@ pub fn name_flag(fault: micro::MicroError) -> anyhow::Error {
     }
 }
 
-/// A size without a digit to spare where it is a short whole number of a unit.
-pub fn size(bytes: u64) -> String {
-    let plain = Bytes(bytes).to_string();
-    match plain.find(|c: char| !c.is_ascii_digit()) {
-        Some(digits) if digits <= 4 => plain,
-        _ => report::format::bytes(bytes as f64),
-    }
-}
-
-/// The huge pages that were obtained, in words.
-pub fn huge_words(huge: &Result<u64, String>, of: u64) -> String {
-    match huge {
-        Ok(0) => "no huge pages".to_owned(),
-        Ok(bytes) => format!("{} of {} on huge pages", size(*bytes), size(of)),
-        Err(why) => format!("huge pages not known: {why}"),
-    }
+/// A spread for a table.
+pub fn spread(of: &BatchSpread) -> NsSpread {
+    NsSpread { min: of.min_ns, median: of.median_ns, mean: of.mean_ns, max: of.max_ns }
 }

@@ -1,14 +1,14 @@
 use clap::Args;
 use micro::MicroError;
-use micro::stream::{Stores, StreamKernel, StreamPoint, StreamSpec};
+use micro::stream::{KernelResult, Stores, StreamPoint, StreamSpec};
 use micro::window::WindowEdge;
 use model::Span;
-use report::format::significant;
-use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use report::micro::{KernelRate, StreamCell, size};
+use report::table::Table;
 use serde_json::to_value;
 
 use super::flags::{MemoryFlags, PlacementFlags, Sizes};
-use super::session::{MicroRun, huge_words, name_flag, one, size};
+use super::session::{MicroRun, name_flag, one};
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 
@@ -102,52 +102,25 @@ fn powers(from: u64, to: u64) -> Vec<u64> {
 }
 
 fn table(points: &[StreamPoint]) -> Table {
-    let mut table = Table::new("Memory bandwidth, GB/s")
-        .column("threads", Align::Right, ALWAYS)
-        .column("each array", Align::Right, ALWAYS)
-        .column("kernel", Align::Left, ALWAYS)
-        .column("best", Align::Decimal, ALWAYS)
-        .column("mean", Align::Decimal, 20)
-        .column("worst", Align::Decimal, 19)
-        .column("min ms", Align::Decimal, 10)
-        .column("mean ms", Align::Decimal, 9)
-        .column("max ms", Align::Decimal, 8);
-    for point in points {
-        for result in &point.kernels {
-            let first = result.kernel == StreamKernel::Copy;
-            let once = |text: String| Cell::from(if first { text } else { String::new() });
-            let ms = |seconds: f64| Cell::from(significant(seconds * 1e3, 3));
-            let rate = |gb_s: f64| significant(gb_s, 4);
-            table.row(vec![
-                once(point.threads.to_string()),
-                once(size(point.array_bytes)),
-                result.kernel.name().into(),
-                Cell::new(rate(result.best_gb_s), Tone::Strong),
-                rate(result.mean_gb_s).into(),
-                rate(result.worst_gb_s).into(),
-                ms(result.min_s),
-                ms(result.mean_s),
-                ms(result.max_s),
-            ]);
-        }
-    }
-    if let Some(point) = points.last() {
-        table.note(format!(
-            "Bytes as STREAM counts them (copy and scale two arrays, add and triad three), GB = \
-             10^9 B; {} stores; {} rounds; results verified.",
-            point.stores, point.rounds
-        ));
-        let nodes: Vec<String> = point.pages_on_node.keys().map(u32::to_string).collect();
-        let nodes = match nodes.is_empty() {
-            true => "NUMA node not known".to_owned(),
-            false => format!("NUMA node {}", nodes.join(", ")),
-        };
-        table.note(format!(
-            "CPUs {:?}; memory placed by {} on {nodes}; {}.",
-            point.cpus,
-            point.placement,
-            huge_words(&point.huge_bytes, point.array_bytes * 3)
-        ));
-    }
-    table
+    let kernel = |result: &KernelResult| KernelRate {
+        name: result.kernel.name(),
+        best_gb_s: result.best_gb_s,
+        mean_gb_s: result.mean_gb_s,
+        worst_gb_s: result.worst_gb_s,
+        min_s: result.min_s,
+        mean_s: result.mean_s,
+        max_s: result.max_s,
+    };
+    let cells = points.iter().map(|point| StreamCell {
+        threads: point.threads,
+        cpus: &point.cpus,
+        array_bytes: point.array_bytes,
+        stores: point.stores.to_string(),
+        placement: point.placement.to_string(),
+        rounds: point.rounds,
+        huge_bytes: &point.huge_bytes,
+        nodes: point.pages_on_node.keys().copied().collect(),
+        kernels: point.kernels.iter().map(kernel).collect(),
+    });
+    report::micro::stream(&cells.collect::<Vec<_>>())
 }

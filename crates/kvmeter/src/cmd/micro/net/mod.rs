@@ -72,7 +72,7 @@ fn run(flags: &NetFlags, cells: &NetCells, show: &Output) -> anyhow::Result<Exit
     }
     measured.all.sort_by_key(|cell| cells.position(&cell.job));
     let invalid = measured.all.iter().any(|cell| !cell.invalid_because().is_empty());
-    let shown = results::all(cells, &measured.all);
+    let shown = results::all(cells.kind, &measured.all);
     let outcome = session.end(shown.results, &[shown.table], shown.warnings)?;
     match measured.failure {
         Some(error) => Err(error),

@@ -13,8 +13,9 @@ use micro::precondition::{
 use model::Fact;
 use study::mbwu::MbwuTable;
 
+use super::RunArgs;
+use super::results::resumable;
 use crate::cmd::precondition::{PreconditionProgress, RULE, failed, how_to_confirm, state_file};
-use crate::cmd::run::{RunArgs, resumable};
 use crate::exit::request;
 use crate::output::Output;
 

@@ -3,9 +3,11 @@
 use analyse::answer::{Answer, AnswerKind, FactorEffects, GraduatedLoad, MetricInfo};
 use analyse::effect::{EffectScale, EffectSize};
 use analyse::{CellRuns, Interval, NoInterval};
-use report::study::{MetricCells, StudyReport, check_summaries, measured};
 use serde_json::{Value, json};
 
+use super::{MetricCells, StudyReport, check_summaries, measured};
+
+/// The answers of a study, its cells and checks.
 pub fn object(study: &StudyReport) -> Value {
     let answers: Vec<Value> = study.answers.iter().map(answer).collect();
     let checks: Vec<Value> = check_summaries(study)

@@ -1,0 +1,62 @@
+//! What is shown when a study ends: its results, or how to resume it.
+
+use std::path::Path;
+
+use model::{Execution, Run};
+use report::study::studies;
+use report::terminal::Style;
+
+use super::RunArgs;
+use crate::output::Output;
+use crate::output_files;
+
+/// Prints the results of a finished study: its runs as `shown`, then its answers; and writes its
+/// page.
+pub fn print_results(
+    args: &RunArgs,
+    execution: Execution,
+    runs: Vec<Run>,
+    (out, html): (&Path, &Path),
+    shown: impl Fn(&[(&Execution, &Run)], &Style) -> String,
+    show: &Output,
+) -> anyhow::Result<()> {
+    if !args.json {
+        let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
+        show.print_styled(&shown(&pairs, show.style()))?;
+        for study in studies([&execution], &pairs) {
+            show.print("")?;
+            show.print_styled(&report::terminal::study(&study, show.style()))?;
+        }
+        show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
+    }
+    output_files::write(html, report::html::page(&[(execution, runs)]).as_bytes())
+}
+
+/// The command that resumes, quoted for a shell.
+pub fn resume_hint(args: &RunArgs, out: &Path) -> String {
+    let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
+    words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
+    if let Some(scale) = &args.scale {
+        words.extend(["--scale".to_owned(), quoted(scale)]);
+    }
+    for set in &args.set {
+        words.extend(["--set".to_owned(), quoted(set)]);
+    }
+    for device in &args.device {
+        words.extend(["--device".to_owned(), quoted(&device.display().to_string())]);
+    }
+    if let Some(html) = &args.html {
+        words.extend(["--html".to_owned(), quoted(&html.display().to_string())]);
+    }
+    words.push("--resume".to_owned());
+    words.join(" ")
+}
+
+/// A word quoted for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

@@ -1,0 +1,144 @@
+//! A study with `[mbwu]`: rounds on more and more devices.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use analyse::mbwu::EvaluationRound;
+use execute::knobs::KnobEffects;
+use execute::{Event, Listener, MachineLock, MbwuEvaluation};
+use model::{Execution, Fact, Run};
+use report::table::Table;
+use report::tables;
+use report::terminal::Style;
+use serde_json::json;
+use study::{StudyText, mbwu::MbwuTable};
+
+use super::RunArgs;
+use super::devices::NamedDevices;
+use super::finish::{print_results, resume_hint};
+use super::results::{open, runs_of};
+use crate::exit::{ExitOutcome, request};
+use crate::interrupt::stop_flag;
+use crate::output::Output;
+use crate::output_files;
+use crate::progress::Bar;
+use crate::results_target::keep_or_show;
+
+/// `kvmeter run STUDY --device PATH...` of a study with `[mbwu]`.
+pub fn measure(
+    args: &RunArgs,
+    table: &MbwuTable,
+    source: &StudyText,
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    let name = source.spec()?.name.into_inner();
+    let (out, html) = output_files::output_paths(args, &name)?;
+    let stop = stop_flag()?;
+    let devices = NamedDevices::of(args, table, &out)?;
+    if args.dry_run {
+        return describe(&devices, source, args, show);
+    }
+    // Only one study may measure at a time.
+    let _alone = MachineLock::take()?;
+    let folders = devices.prepare_all(&stop, show)?;
+    let mbwu = MbwuEvaluation::of(source, folders.paths(), &args.recorded.root())?;
+    let Some(knobs) = mbwu.plan().common_knobs() else {
+        return Err(request("the knobs of a study with [mbwu] cannot be factors".to_owned()));
+    };
+    let facts = folders.facts();
+    args.recorded.with_knobs(&knobs, show, |effects| {
+        evaluate(args, &mbwu, (&out, &html), (effects, &facts), &stop, show)
+    })
+}
+
+fn evaluate(
+    args: &RunArgs,
+    mbwu: &MbwuEvaluation,
+    (out, html): (&PathBuf, &PathBuf),
+    (effects, facts): (&KnobEffects, &[Fact]),
+    stop: &Arc<AtomicBool>,
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    let (mut file, mut execution, _) = open(args, mbwu.plan(), out, effects, facts)?;
+    let before = runs_of(&file, &execution)?;
+    if !before.is_empty() {
+        show.note(&format!("{}: {} rounds are done", out.display(), before.len()));
+    }
+    let mut watch = RoundProgress { bar: show.bar(std::iter::empty()) };
+    let mut keep = |run: &Run| keep_or_show(&mut file, (&execution, run), true, args.json, show);
+    let ended = mbwu.run(&execution, &before, &mut keep, &mut watch, stop, effects);
+    watch.bar.finish();
+    let how = resume_hint(args, out);
+    let note = format!("All completed rounds are in {}. Resume with: {how}", out.display());
+    let evaluation = match ended {
+        Ok(evaluation) => evaluation,
+        Err(error) => return Err(error.with_note(&note).into()),
+    };
+    if stop.load(Ordering::Relaxed) {
+        show.note(&format!("Stopped. {note}"));
+        return Ok(ExitOutcome::Invalid);
+    }
+    let at = execute::now();
+    let closed = file.finish(&execution.id, &at);
+    execution.finished_at = Some(at);
+    let runs = runs_of(&file, &execution)?;
+    print_results(args, execution, runs, (out, html), evaluation_tables, show)?;
+    closed?;
+    Ok(if evaluation.is_proven() { ExitOutcome::Done } else { ExitOutcome::Invalid })
+}
+
+fn evaluation_tables(runs: &[(&Execution, &Run)], style: &Style) -> String {
+    let text = |table: &Table| report::terminal::table(table, style);
+    tables::mbwu(runs).iter().map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints what would be done to each device, and the sequence of rounds.
+fn describe(
+    devices: &NamedDevices,
+    source: &StudyText,
+    args: &RunArgs,
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    let spec = source.spec()?;
+    let sequence: Vec<&str> = spec.sequence.iter().map(|step| step.get_ref().as_str()).collect();
+    if args.json {
+        let all = json!({ "devices": devices.describe(), "sequence": sequence });
+        show.json(&all)?;
+        return Ok(ExitOutcome::Done);
+    }
+    for line in devices.describe() {
+        show.print(&line)?;
+    }
+    // Errors of the study are reported before devices are prepared.
+    if let Some(folders) = devices.folders() {
+        let mbwu = MbwuEvaluation::of(source, &folders, &args.recorded.root())?;
+        let request = &mbwu.request;
+        let loads: Vec<String> = request.loads.iter().map(ToString::to_string).collect();
+        show.print(&format!(
+            "then {} under loads of {} until it gains no more, up to {} rounds until it is \
+             steady, and the same with 2 to {} devices",
+            sequence.join(", "),
+            loads.join(", "),
+            request.most_rounds,
+            request.devices
+        ))?;
+    }
+    Ok(ExitOutcome::Done)
+}
+
+/// Progress, with a line for each round as it ends.
+struct RoundProgress {
+    bar: Bar,
+}
+
+impl Listener for RoundProgress {
+    fn on_event(&mut self, event: Event<'_>) {
+        if let Event::Saved { run, .. } = &event
+            && let Some(round) = EvaluationRound::of(run)
+        {
+            return self.bar.print_line(&tables::mbwu_line(&round));
+        }
+        self.bar.on_event(event);
+    }
+}
