@@ -8,6 +8,9 @@ pub enum StudyError {
     /// The request is invalid; the message names the place.
     #[error("{0}")]
     Request(String),
+    /// A value of a study is invalid: why, and the same with its place in the text.
+    #[error("{shown}")]
+    InText { why: String, shown: String },
     /// A valid request failed.
     #[error("{0}")]
     Failed(String),
@@ -22,12 +25,23 @@ impl StudyError {
         match self {
             StudyError::Request(words) => StudyError::Request(format!("{words}\n{note}")),
             StudyError::Failed(words) => StudyError::Failed(format!("{words}\n{note}")),
-            StudyError::InvalidOption(invalid) => StudyError::Request(format!("{invalid}\n{note}")),
+            StudyError::InText { .. } | StudyError::InvalidOption(_) => {
+                StudyError::Request(format!("{self}\n{note}"))
+            }
         }
     }
 
     pub fn is_request(&self) -> bool {
-        matches!(self, StudyError::Request(_) | StudyError::InvalidOption(_))
+        !matches!(self, StudyError::Failed(_))
+    }
+
+    /// The first line without a place in the study, which may be one of a generated text.
+    pub(crate) fn reason(&self) -> String {
+        let words = match self {
+            StudyError::InText { why, .. } => why.clone(),
+            other => other.to_string(),
+        };
+        words.lines().next().unwrap_or_default().to_owned()
     }
 }
 

@@ -19,6 +19,15 @@ pub struct ServerSpec {
     pub processes: u32,
 }
 
+impl PartialEq for ServerSpec {
+    fn eq(&self, other: &ServerSpec) -> bool {
+        let ServerSpec { program, settings, processes } = self;
+        program.name() == other.program.name()
+            && *settings == other.settings
+            && *processes == other.processes
+    }
+}
+
 impl ServerSpec {
     /// Parses the settings of a flag: `memory=1GiB,cpus=0,1`.
     ///

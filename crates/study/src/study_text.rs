@@ -146,9 +146,7 @@ impl StudyText {
             assign(document.as_table_mut(), assignment)?;
             let changed = StudyText { text: document.to_string(), ..self.clone() };
             if let (true, Err(error)) = (sound, changed.spec()) {
-                // The place would be in a generated text.
-                let words = error.to_string();
-                let why = words.lines().next().unwrap_or_default().to_owned();
+                let why = error.reason();
                 return Err(StudyError::Request(format!("--set {assignment}: {why}")));
             }
         }
@@ -176,8 +174,7 @@ impl StudyText {
             let place = path.span();
             let next = changed.with(&change).map_err(|words| self.at(place.clone(), &words))?;
             if let Err(error) = next.spec() {
-                let words = error.to_string();
-                return Err(self.at(place, words.lines().next().unwrap_or_default()));
+                return Err(self.at(place, &error.reason()));
             }
             changed = next;
         }
@@ -209,7 +206,10 @@ impl StudyText {
         self.check_paths()?;
         toml::from_str(sized.as_ref().unwrap_or(&self.text)).map_err(|error| {
             let words = with_suggestion(error.message());
-            StudyError::Request(shown_if(&self.origin, &self.text, error.span(), &words))
+            match error.span() {
+                Some(span) => self.at(span, &words),
+                None => StudyError::Request(format!("{}: {words}", self.origin)),
+            }
         })
     }
 
@@ -225,7 +225,8 @@ impl StudyText {
 
     /// An error that shows the place in the text.
     pub fn at(&self, span: Range<usize>, words: &str) -> StudyError {
-        StudyError::Request(shown(&self.origin, &self.text, span, words))
+        let shown = shown(&self.origin, &self.text, span, words);
+        StudyError::InText { why: words.to_owned(), shown }
     }
 }
 

@@ -39,6 +39,17 @@ pub enum SpecError {
 }
 
 impl SpecError {
+    /// The key of the workload to change, dotted; none for a text that cannot be parsed.
+    pub fn key(&self) -> Option<&'static str> {
+        match self {
+            SpecError::UnknownPreset { .. } | SpecError::Unreadable { .. } => None,
+            SpecError::NoRecords | SpecError::TooManyRecords { .. } => Some("records"),
+            SpecError::Invalid { key, .. } | SpecError::OutOfRange { key, .. } => Some(key),
+            SpecError::KeyTooSmall { .. } => Some("key.size"),
+            SpecError::EmptyMix | SpecError::Weight { .. } => Some("mix"),
+        }
+    }
+
     pub(crate) fn invalid(key: &'static str, problem: impl Into<String>) -> SpecError {
         SpecError::Invalid { key, problem: problem.into() }
     }

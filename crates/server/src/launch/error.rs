@@ -20,11 +20,11 @@ pub enum SettingError {
 }
 
 impl SettingError {
-    /// The key of the study's table.
+    /// The key of the study's table; of two that exclude each other, the one to leave out.
     pub fn key(&self) -> &str {
         match self {
             SettingError::Unknown { key, .. } | SettingError::Twice { key, .. } => key,
-            SettingError::Wrong { key, .. } | SettingError::Together { key, .. } => key,
+            SettingError::Wrong { key, .. } | SettingError::Together { other: key, .. } => key,
             SettingError::Argument { .. } => "arguments",
         }
     }
@@ -103,6 +103,14 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// The key of the study's table that is to be changed, where the setting itself is invalid.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            LaunchError::Setting(error) => Some(error.key()),
+            _ => None,
+        }
+    }
+
     /// Whether the request was wrong, rather than its execution.
     pub fn is_request(&self) -> bool {
         matches!(

@@ -23,7 +23,7 @@ use crate::study_text::StudyText;
 
 pub use table::{DesignTable, FactorTable, ScaleTable};
 
-pub(crate) use read::{Change, first_line};
+pub(crate) use read::Change;
 
 use read::FactorValues;
 
@@ -181,7 +181,7 @@ impl FactorDesign {
         error: &StudyError,
         fails: impl Fn(&StudyText) -> bool,
     ) -> StudyError {
-        let words = first_line(error);
+        let words = error.reason();
         for varied in &self.varied {
             let Some(name) = levels.get(&varied.factor.name) else { continue };
             let Some(level) = varied.levels.iter().find(|level| level.name == *name) else {

@@ -224,15 +224,10 @@ fn check_level(
     let place = || level.span.clone();
     let changed = source.with(&level.changes).map_err(|words| source.at(place(), &words))?;
     changed.spec().map(drop).map_err(|error| {
-        let words = first_line(&error);
+        let words = error.reason();
         let place = if words.starts_with("unknown field") { key } else { place() };
         source.at(place, &format!("{}: {words}", keys.join(", ")))
     })
-}
-
-/// The message of an error without its place, which is in a generated text.
-pub(crate) fn first_line(error: &StudyError) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// A level as it stands in `factor.NAME`.

@@ -1,9 +1,10 @@
 //! Estimates time and disk space of a plan.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use model::{Bytes, Op, Phase};
+use workload::DatasetId;
 
 use super::{GUESSED_BYTES_S, Plan, Segment, Step};
 
@@ -38,8 +39,19 @@ const RUN_BYTES_S: f64 = 2048.0;
 /// What a run of many hours may have set aside.
 const MAX_RUN_BYTES: u64 = 64 << 20;
 
-/// Data in a directory: where, and what it is in which form.
-type Data = (PathBuf, String);
+/// Data in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Data {
+    path: PathBuf,
+    form: DataForm,
+}
+
+/// What the data is, and the options of the store that shape it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct DataForm {
+    dataset: DatasetId,
+    options: Vec<(String, String)>,
+}
 
 /// Where a segment gets the data of its first step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +75,7 @@ impl Plan {
         let mut all = Estimates::default();
         let mut contents = DirectoryContents::default();
         let mut largest: BTreeMap<PathBuf, u64> = BTreeMap::new();
-        let mut copies: BTreeMap<Data, u64> = BTreeMap::new();
+        let mut copies: HashMap<Data, u64> = HashMap::new();
         let mut knobs = None;
         let mut maxima = BTreeSet::new();
         for segment in &self.segments {
@@ -119,7 +131,7 @@ impl Plan {
 /// reloading.
 pub(super) fn mark_copies(segments: &mut [Segment]) {
     let mut contents = DirectoryContents::default();
-    let mut loads: BTreeMap<Data, u32> = BTreeMap::new();
+    let mut loads: HashMap<Data, u32> = HashMap::new();
     for segment in segments.iter() {
         let steps: Vec<&Step> = segment.steps.iter().collect();
         let Some(first) = steps.first() else { continue };
@@ -138,8 +150,8 @@ pub(super) fn mark_copies(segments: &mut [Segment]) {
 /// Contents of directories in the course of the plan.
 #[derive(Default)]
 struct DirectoryContents {
-    now: BTreeMap<PathBuf, Option<String>>,
-    copied: BTreeSet<Data>,
+    now: BTreeMap<PathBuf, Option<DataForm>>,
+    copied: HashSet<Data>,
 }
 
 impl DirectoryContents {
@@ -153,7 +165,7 @@ impl DirectoryContents {
             let keeps = segment.store.scheme != "null";
             return if loads && keeps { DataSource::Loaded } else { DataSource::Free };
         };
-        let (path, form) = data.clone();
+        let Data { path, form } = data.clone();
         let there = self.now.get(&path) == Some(&Some(form.clone()));
         self.now.insert(path, (!steps.iter().any(|step| grows(step))).then_some(form));
         if !loads || there {
@@ -174,8 +186,9 @@ fn data_of(segment: &Segment, step: &Step) -> Option<Data> {
     let shaping = |(name, _): &&(String, String)| {
         adapter.options.iter().any(|option| option.name == name && option.shapes_data)
     };
-    let options: Vec<_> = segment.store.options.iter().filter(shaping).collect();
-    Some((segment.store.path.clone(), format!("{options:?} {}", step.workload.dataset())))
+    let options = segment.store.options.iter().filter(shaping).cloned().collect();
+    let form = DataForm { dataset: step.workload.dataset(), options };
+    Some(Data { path: segment.store.path.clone(), form })
 }
 
 /// Whether a run changes the records.

@@ -36,10 +36,8 @@ pub(super) fn misplaced(
     otherwise: std::ops::Range<usize>,
     error: &workload::SpecError,
 ) -> StudyError {
-    let words = error.to_string();
-    let about = words.split('`').nth(1).unwrap_or_default();
-    let first = about.split('.').next().unwrap_or_default();
-    let place = match first {
+    let table = error.key().and_then(|key| key.split('.').next());
+    let place = match table.unwrap_or_default() {
         "mix" => variant.and_then(|v| v.mix.as_ref()).map(Spanned::span),
         "popularity" => variant.and_then(|v| v.popularity.as_ref()).map(Spanned::span),
         "scan" => variant.and_then(|v| v.scan.as_ref()).map(Spanned::span),
@@ -50,7 +48,7 @@ pub(super) fn misplaced(
         "value" => spec.data.value.as_ref().map(Spanned::span),
         _ => None,
     };
-    source.at(place.unwrap_or(otherwise), &words)
+    source.at(place.unwrap_or(otherwise), &error.to_string())
 }
 
 /// The steps between two `clear`s: name, phase and workload.

@@ -149,10 +149,8 @@ pub(super) fn server_of(
             let server_settings =
                 server::launch::ServerSettings(settings.iter().map(pair).collect());
             ServerSpec::new(name, server_settings).map(Some).map_err(|error| {
-                let words = error.to_string();
-                let about =
-                    settings.keys().find(|key| words.contains(&format!("`{}`", key.get_ref())));
-                source.at(about.map_or(table.span(), Spanned::span), &words)
+                let about = settings.keys().find(|key| error.key() == Some(key.get_ref()));
+                source.at(about.map_or(table.span(), Spanned::span), &error.to_string())
             })
         }
     }

@@ -5,10 +5,11 @@ use std::path::Path;
 use host::Root;
 use model::design::{FactorLevels, SkippedCell};
 use model::{Design, Phase};
+use workload::DatasetId;
 
 use super::cells::{CellPlan, units};
 use super::estimate::mark_copies;
-use super::order::{Costly, order};
+use super::order::{Agree, order};
 use super::size::check_runs;
 use super::stores::unavailable;
 use super::{Plan, Segment};
@@ -32,9 +33,9 @@ pub(super) fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, S
     };
     let each = units.iter().flatten().map(|segment| segment.steps.len()).sum();
     check_runs(&format!("{}: {key} of", source.origin), repeats, each)?;
-    let keys: Vec<Costly<3>> = units.iter().map(costly).collect();
+    let costly: Vec<CostlySettings> = units.iter().map(CostlySettings::of).collect();
     let mut segments: Vec<Segment> = Vec::new();
-    for (unit, repeat) in order(&keys, repeats, first.seed) {
+    for (unit, repeat) in order(&costly, &CostlySettings::AGREE, repeats, first.seed) {
         for segment in &units[unit] {
             let mut segment = segment.clone();
             for step in &mut segment.steps {
@@ -95,17 +96,35 @@ fn check_calibration(
     }
 }
 
-/// What has to be changed for a unit: knobs, then data, then the server or the way in which a
-/// store is opened.
-fn costly(unit: &CellPlan) -> Costly<3> {
-    let Some(first) = unit.first() else { return Default::default() };
-    let dataset = first.steps.first().map(|step| step.workload.dataset().to_string());
-    let Segment { store, server, knobs, .. } = first;
-    [
-        format!("{knobs:?}"),
-        format!("{} {} {dataset:?}", store.scheme, store.path.display()),
-        format!("{store:?} {server:?}"),
-    ]
+/// What has to be changed for a unit.
+struct CostlySettings<'a> {
+    first: Option<&'a Segment>,
+    dataset: Option<DatasetId>,
+}
+
+impl<'a> CostlySettings<'a> {
+    /// Knobs, then data, then the server or the way in which a store is opened.
+    const AGREE: [Agree<CostlySettings<'a>>; 3] = [
+        |a, b| a.first.map(|a| &a.knobs) == b.first.map(|b| &b.knobs),
+        |a, b| {
+            let directory = |segment: &'a Segment| (&segment.store.scheme, &segment.store.path);
+            a.first.map(directory) == b.first.map(directory) && a.dataset == b.dataset
+        },
+        |a, b| {
+            let target = |segment: &'a Segment| (&segment.store, &segment.server);
+            a.first.map(target) == b.first.map(target)
+        },
+    ];
+
+    fn of(unit: &'a CellPlan) -> CostlySettings<'a> {
+        let first = unit.first();
+        CostlySettings { first, dataset: first.and_then(dataset) }
+    }
+}
+
+/// The data of its first step.
+fn dataset(segment: &Segment) -> Option<DatasetId> {
+    segment.steps.first().map(|step| step.workload.dataset())
 }
 
 /// Whether a unit can run on the store or server that the previous one leaves open: the same
@@ -118,12 +137,9 @@ fn continues(last: &Segment, next: &Segment, units: &[CellPlan], repeat: u32) ->
                 && units.get(step.unit as usize).is_some_and(|unit| unit.len() == 1)
         })
     };
-    let dataset =
-        |segment: &Segment| segment.steps.first().map(|step| step.workload.dataset().to_string());
     last.steps.iter().all(|step| step.repeat == repeat)
-        && format!("{:?}", last.knobs) == format!("{:?}", next.knobs)
-        && format!("{:?} {:?}", last.store, last.server)
-            == format!("{:?} {:?}", next.store, next.server)
+        && last.knobs == next.knobs
+        && (&last.store, &last.server) == (&next.store, &next.server)
         && dataset(last) == dataset(next)
         && alone(last)
         && alone(next)

@@ -127,8 +127,7 @@ fn misplaced(source: &StudyText, table: &ProbesTable, error: &SettingError) -> S
         of.as_ref().map(Spanned::span)
     }
     let words = error.to_string();
-    let key = words.split('`').nth(1).unwrap_or_default();
-    let place = match key.split('.').next().unwrap_or_default() {
+    let place = match error.key().split('.').next().unwrap_or_default() {
         "meter" => span(&table.meter),
         "plug" => span(&table.plug),
         "command" => span(&table.command),

@@ -143,6 +143,14 @@ pub enum SettingError {
     Bad { key: &'static str, value: String, expected: &'static str },
 }
 
+impl SettingError {
+    /// The key of the setting: of a source, or a source and a key of its table.
+    pub fn key(&self) -> &'static str {
+        let SettingError::Bad { key, .. } = self;
+        key
+    }
+}
+
 fn bad(key: &'static str, value: impl ToString, expected: &'static str) -> SettingError {
     SettingError::Bad { key, value: value.to_string(), expected }
 }
