@@ -101,8 +101,8 @@ impl RateSearch {
         };
         let plan = plan.with_knobs(self.knobs.clone());
         match self.agents.clone() {
-            Some(agents) => plan.with_agents(agents).map_err(|(key, why)| {
-                ExecuteError::Request(format!("--{} {why}", key.replace('_', "-")))
+            Some(agents) => plan.with_agents(agents).map_err(|invalid| {
+                ExecuteError::Request(format!("--{} {}", invalid.flag(), invalid.why))
             }),
             None => Ok(plan),
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use analyse::slo::Objective;
 use clap::{Args, Parser, Subcommand, ValueHint};
-use model::{Count, Rate, Span};
+use model::{Rate, Span};
 use study::ReplaySpeed;
 
 use crate::cmd::agent::AgentArgs;
@@ -24,6 +24,7 @@ use crate::cmd::run::RunArgs;
 use crate::cmd::simulate::SimulateArgs;
 use crate::cmd::simulated_pass::SimulatedPassArgs;
 use crate::flags::agents::AGENTS;
+use crate::flags::load::{ClosedLoop, OptionFlags, Window};
 use crate::flags::machine::MachineFlags;
 use crate::flags::{LoadFlags, WorkloadFlags, share};
 use crate::output::Common;
@@ -147,25 +148,16 @@ pub struct Bench {
     pub load: LoadFlags,
     #[command(flatten)]
     pub machine: MachineFlags,
-    /// Number of measured operations; in an open loop the time in which as many are due; of a trace
-    /// the first ones
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub ops: Option<Count>,
-    /// Length of the measured window [default: 10s without --ops; of a trace all of it]
-    #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
-    pub time: Option<Span>,
+    #[command(flatten)]
+    pub window: OptionFlags<Window>,
     /// Operations per second of all threads together: an open loop. FROM..TO/N measures N rates
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<RateSweep>,
     /// Latency objective of an open loop, shown with its latency: 'p99<1ms'
     #[arg(long, value_name = "OBJECTIVE", requires = "rate")]
     pub slo: Option<Objective>,
-    /// Think time of a closed loop, between an answer and the next operation
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub think: Option<Span>,
-    /// Wait for the steady state, in rounds of this length [default: 1s]
-    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
-    pub steady: Option<Span>,
+    #[command(flatten)]
+    pub closed_loop: OptionFlags<ClosedLoop>,
     /// Measure from this machine while the agents load, at this rate over one connection: only its
     /// latencies count
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = AGENTS,

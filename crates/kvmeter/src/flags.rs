@@ -1,17 +1,19 @@
 //! Flags that verbs have in common: workload and load.
 
 pub mod agents;
+pub mod load;
 pub mod machine;
 pub mod platform;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use model::{Count, Rate, ShareRange, Span};
+use model::{Count, Rate};
 use store::StoreUrl;
-use study::{InvalidOption, LoadConfig, LoadOptions, Plan, ServerSpec, StudyError};
+use study::{InvalidOption, LoadOptions, Plan, RateSpec, ServerSpec, StudyError, unplaced};
 use workload::{LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
 
 use self::agents::AgentFlags;
+use self::load::{Load, OptionFlags};
 use crate::exit::request;
 
 /// The workload.
@@ -59,44 +61,8 @@ pub struct WorkloadFlags {
 /// The load.
 #[derive(Debug, Args)]
 pub struct LoadFlags {
-    /// Client threads, of all agents together [default: 1, or one an agent]
-    #[arg(long, short = 'j', value_name = "N", allow_hyphen_values = true)]
-    pub threads: Option<u32>,
-    /// When requests of an open loop are due: constant, poisson, pareto, pareto:SHAPE, facebook
-    /// [default: the workload's, else constant; of a trace within its seconds poisson]
-    #[arg(long, value_name = "PROCESS")]
-    pub arrivals: Option<String>,
-    /// Length of the warm-up before the measured window
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub warm_up: Option<Span>,
-    /// Rate of the warm-up, if it differs
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
-    pub warm_up_rate: Option<Rate>,
-    /// Expected hit ratio, else a run is invalid: `0.9..1`, `..0.5`, or the least
-    #[arg(long, value_name = "SHARES", allow_hyphen_values = true)]
-    pub expect_hit_ratio: Option<ShareRange>,
-    /// Do not pin threads to CPUs
-    #[arg(long)]
-    pub no_pin: bool,
-    /// Connections of each thread to each server [default: 16]
-    #[arg(long, short = 'c', value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
-    pub connections: Option<u32>,
-    /// Requests in flight on one connection [default: 1]
-    #[arg(long, short, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
-    pub depth: Option<u32>,
-    /// Due requests of an open loop that may wait for a connection, in each thread [default: 100k]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = SERVERS)]
-    pub queue: Option<Count>,
-    /// Poll for answers without sleeping
-    #[arg(long, help_heading = SERVERS)]
-    pub busy_poll: bool,
-    /// Interface to sockets: epoll or io_uring
-    #[arg(long, value_name = "ENGINE", help_heading = SERVERS)]
-    pub engine: Option<String>,
-    /// Method to measure latency inside servers: auto, tap, ebpf or off [default: auto; off in a
-    /// search, as it lowers the rate]
-    #[arg(long, value_name = "WAY", help_heading = SERVERS)]
-    pub server_latency: Option<String>,
+    #[command(flatten)]
+    pub options: OptionFlags<Load>,
     /// Start a local server for this measurement: memory=1GiB,cpus=0,1,... as in a study's
     /// `[server.NAME]`, or `default`. The store is then only a name: memcached, redis, valkey
     #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
@@ -106,7 +72,7 @@ pub struct LoadFlags {
 }
 
 /// Heading of flags for networked stores.
-const SERVERS: &str = "Servers";
+pub const SERVERS: &str = "Servers";
 
 /// A preset in help and completion.
 fn possible_preset(preset: &Preset) -> PossibleValue {
@@ -203,38 +169,25 @@ impl LoadFlags {
 
     /// At this rate, or in a closed loop; `usual` are the workload's own arrivals.
     pub fn options(&self, rate: Option<Rate>, usual: Option<&str>) -> LoadOptions {
-        let usual = usual.filter(|_| rate.is_some()).map(str::to_owned);
-        LoadOptions {
-            threads: Some(self.threads.unwrap_or(self.agents.machines())),
-            rate,
-            arrivals: self.arrivals.clone().or(usual),
-            warm_up: self.warm_up,
-            warm_up_rate: self.warm_up_rate,
-            pin: !self.no_pin,
-            connections: self.connections,
-            depth: self.depth,
-            queue: self.queue,
-            busy_poll: self.busy_poll.then_some(true),
-            engine: self.engine.clone(),
-            server_latency: self.server_latency.clone(),
-            expected_hit_ratio: self.expect_hit_ratio,
+        let usual = usual.filter(|_| rate.is_some());
+        self.options.given.clone().or(LoadOptions {
+            threads: Some(unplaced(self.agents.machines())),
+            rate: rate.map(|rate| unplaced(RateSpec::Rate(rate))),
+            arrivals: usual.map(|name| unplaced(name.to_owned())),
             ..LoadOptions::default()
-        }
+        })
     }
 }
 
-/// Checks load options for a number of client machines; errors name the flag.
-pub fn load_config(options: &LoadOptions, machines: u32) -> anyhow::Result<LoadConfig> {
+/// The CPUs of so many client machines; agents are assumed to be like this one, and check again.
+pub fn cpus_of(machines: u32) -> u32 {
     let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
-    // Agents are assumed to be like this machine; each checks again.
-    let cpus = cpus.saturating_mul(machines);
-    options.config(cpus).map_err(name_flag)
+    cpus.saturating_mul(machines)
 }
 
 /// An invalid option as an error that names its flag.
-fn name_flag(InvalidOption { key, why }: InvalidOption) -> anyhow::Error {
-    let flag = if key == "operations" { "ops".to_owned() } else { key.replace('_', "-") };
-    request(format!("--{flag}: {why}"))
+pub fn name_flag(invalid: InvalidOption) -> anyhow::Error {
+    request(format!("--{}: {}", invalid.flag(), invalid.why))
 }
 
 /// The plan of a run given by flags; errors of options name the flag.

@@ -7,7 +7,7 @@ use model::{Address, Phase, Rate, RunSettings};
 use toml::Spanned;
 
 use crate::error::StudyError;
-use crate::load_config::LoadConfig;
+use crate::load::{InvalidOption, LoadConfig};
 use crate::plan::{Plan, Segment, Step};
 use crate::spec::{AgentsTable, StudySpec};
 use crate::study_text::StudyText;
@@ -77,7 +77,8 @@ impl AgentsConfig {
     }
 
     /// Whether these agents can run a step; otherwise the key that prevents it, and why.
-    fn check(&self, segment: &Segment, step: &Step) -> Result<(), (&'static str, String)> {
+    fn check(&self, segment: &Segment, step: &Step) -> Result<(), InvalidOption> {
+        let no = |key, why: String| Err(InvalidOption { key, why });
         let store = &segment.store;
         let count = self.hosts.len();
         let LoadConfig { threads, until, pacing, .. } = step.load_config;
@@ -86,7 +87,7 @@ impl AgentsConfig {
                 let why = "need a server that they can reach; have the one that is started here \
                            listen at an address of this machine (`listen`, not 0.0.0.0), or start \
                            it yourself and name it";
-                return Err(("agents", why.to_owned()));
+                return no("agents", why.to_owned());
             }
             None if store.servers.is_empty() => {
                 let why = format!(
@@ -94,7 +95,7 @@ impl AgentsConfig {
                      or measure a server, e.g. `memcached://HOST`",
                     store.scheme
                 );
-                return Err(("agents", why));
+                return no("agents", why);
             }
             _ => {}
         }
@@ -103,15 +104,15 @@ impl AgentsConfig {
                 "are of all agents together, and {threads} cannot be divided among {count}; give \
                  at least one for each"
             );
-            return Err(("threads", why));
+            return no("threads", why);
         }
         if !step.load_config.cpus.is_empty() {
             let why = "are those of this machine, and agents run on others; leave it out";
-            return Err(("cpus", why.to_owned()));
+            return no("cpus", why.to_owned());
         }
         if step.load_config.steady.is_some() {
             let why = "would open each agent's window at another time; warm up instead";
-            return Err(("steady", why.to_owned()));
+            return no("steady", why.to_owned());
         }
         let least = workload::BLOCK * count as u64;
         let counted = match (step.phase, pacing) {
@@ -123,15 +124,15 @@ impl AgentsConfig {
         };
         if let Some((key, few)) = counted.filter(|(_, number)| *number < least) {
             let why = format!("{few} are too few for {count} agents; give at least {least}");
-            return Err((key, why));
+            return no(key, why);
         }
         if self.measure.is_some_and(|rate| rate <= 0.0) {
-            return Err(("measure_rate", "must be more than zero".to_owned()));
+            return no("measure_rate", "must be more than zero".to_owned());
         }
         if self.measure.is_some() && counted.is_some() {
             let why = "needs a window that ends by the clock; give a time, not a number of \
                        operations, and no load";
-            return Err(("measure_rate", why.to_owned()));
+            return no("measure_rate", why.to_owned());
         }
         Ok(())
     }
@@ -142,11 +143,11 @@ impl Plan {
     ///
     /// # Errors
     /// A run that agents cannot do: the key that prevents it, and why.
-    pub fn with_agents(mut self, agents: AgentsConfig) -> Result<Plan, (&'static str, String)> {
+    pub fn with_agents(mut self, agents: AgentsConfig) -> Result<Plan, InvalidOption> {
         let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
         if self.steps().any(|(_, step)| step.trace.is_some()) {
             let why = "is replayed by this machine alone; leave out the agents".to_owned();
-            return Err(("trace", why));
+            return Err(InvalidOption { key: "trace", why });
         }
         // Activities still run on this machine.
         let loads_store =
@@ -185,7 +186,7 @@ pub(crate) fn with_agents_table(
     };
     let measure = table.measure_rate.as_ref();
     let agents = AgentsConfig { hosts, secrets, measure: measure.map(|rate| rate.get_ref().0) };
-    plan.with_agents(agents).map_err(|(key, why)| {
+    plan.with_agents(agents).map_err(|InvalidOption { key, why }| {
         let place = match key {
             "measure_rate" => measure.map(Spanned::span),
             _ => spec.measure.span_of(key).or_else(|| spec.load.span_of(key)),
@@ -231,7 +232,7 @@ mod tests {
         };
         let server = "memcached://192.0.2.1";
         let refused = |store: &str, load_config: LoadConfig, agents: AgentsConfig| {
-            plan(store, load_config).with_agents(agents).unwrap_err().0
+            plan(store, load_config).with_agents(agents).unwrap_err().key
         };
         assert_eq!(refused("null", LoadConfig::closed(2), agents(2)), "agents");
         // A server that is started here, at an address that others reach, or not.
@@ -248,7 +249,7 @@ mod tests {
         };
         assert!(started("192.0.2.7").is_ok());
         for listen in ["127.0.0.1", "0.0.0.0"] {
-            let (key, why) = started(listen).unwrap_err();
+            let InvalidOption { key, why } = started(listen).unwrap_err();
             assert!(key == "agents" && why.contains("`listen`"), "{key}: {why}");
         }
         assert_eq!(refused(server, LoadConfig::closed(1), agents(2)), "threads");

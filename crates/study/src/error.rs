@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::load_config::InvalidOption;
+use crate::load::InvalidOption;
 
 /// Why a study did not run to its end.
 #[derive(Debug, Error)]

@@ -10,7 +10,7 @@ mod error;
 mod factors;
 mod knobs;
 mod known_names;
-mod load_config;
+mod load;
 mod machine_sized;
 pub mod mbwu;
 mod plan;
@@ -31,13 +31,16 @@ pub use calibrate::{Calibration, Maximum, RateSpec, missing_operation};
 pub use co_runner::{CoRunner, HogDemand};
 pub use error::StudyError;
 pub use knobs::KnobLevels;
-pub use load_config::{InvalidOption, LoadConfig, LoadOptions, MAX_RATE};
+pub use load::{
+    Flag, FlagGroup, FlagValue, InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions,
+    MAX_RATE, SteadyTable, unplaced,
+};
 pub use plan::{Estimate, Estimates, Plan, Segment, Step, check_store, step};
 pub use platform_file::open_platform;
 pub use probes::{IDLE_TIME, ProbesConfig};
 pub use server_spec::ServerSpec;
 pub use server_timing::ServerTiming;
 pub use simulation::Simulation;
-pub use spec::{SteadyTable, StudySpec};
+pub use spec::StudySpec;
 pub use study_text::{BUILT_IN, BuiltInStudy, StudyText};
 pub use trace::{ReplaySpeed, TraceSource, placeholder_workload};

@@ -23,7 +23,7 @@ use crate::calibrate::{Calibration, Maximum};
 use crate::co_runner::CoRunner;
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
-use crate::load_config::LoadConfig;
+use crate::load::LoadConfig;
 use crate::probes::ProbesConfig;
 use crate::server_spec::ServerSpec;
 use crate::settings::settings;

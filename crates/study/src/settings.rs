@@ -4,7 +4,7 @@ use model::{Bytes, Count, RunSettings};
 use store::{DataLocation, StoreUrl};
 use workload::WorkloadSpec as Workload;
 
-use crate::load_config::LoadConfig;
+use crate::load::LoadConfig;
 use crate::server_spec::ServerSpec;
 
 pub(crate) fn settings(

@@ -1,21 +1,21 @@
 //! A study as it is written: tables, not tags, and no key that is not known.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::PathBuf;
 
 use model::design::{CheckSpec, FigureSpec, Question};
-use model::{Count, Rate, ShareRange, Span};
-use serde::{Deserialize, Serialize};
+use model::{Count, Rate};
+use serde::Deserialize;
 use toml::Spanned;
 use workload::{
     InsertOrder, KeySpec, LengthSpec, Mix, Popularity, ValueSpec, WorkloadSpec as Workload,
 };
 
 use crate::activity::BenchTables;
-use crate::calibrate::{CalibrateTable, RateSpec};
+use crate::calibrate::CalibrateTable;
 use crate::co_runner::CoRunnerTable;
 use crate::factors::{DesignTable, FactorTable, ScaleTable};
+use crate::load::LoadOptions;
 use crate::mbwu::MbwuTable;
 use crate::probes::ProbesTable;
 use crate::trace::ReplaySpeed;
@@ -48,9 +48,9 @@ pub struct StudySpec {
     #[serde(default)]
     pub data: DataTable,
     #[serde(default)]
-    pub load: LoadTable,
+    pub load: LoadOptions,
     #[serde(default)]
-    pub measure: LoadTable,
+    pub measure: LoadOptions,
     #[serde(default)]
     pub workloads: BTreeMap<Spanned<String>, WorkloadTable>,
     /// One table a microbenchmark of this machine; its keys are the flags of `kvmeter micro`.
@@ -150,86 +150,6 @@ pub struct AgentsTable {
     pub key: Option<PathBuf>,
     /// This machine measures at this rate over one connection, while the agents generate load.
     pub measure_rate: Option<Spanned<Rate>>,
-}
-
-/// `[load]` and `[measure]`: the load of a phase.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LoadTable {
-    pub threads: Option<Spanned<u32>>,
-    /// Of all threads together; with it the loop is open.
-    pub rate: Option<Spanned<RateSpec>>,
-    pub arrivals: Option<Spanned<String>>,
-    /// Pause of a closed loop between an answer and the next request.
-    pub think: Option<Spanned<Span>>,
-    pub warm_up: Option<Spanned<Span>>,
-    /// Of all threads together, where the warm-up of an open loop has a rate of its own.
-    pub warm_up_rate: Option<Spanned<Rate>>,
-    pub time: Option<Spanned<Span>>,
-    pub operations: Option<Spanned<Count>>,
-    pub steady: Option<Spanned<SteadyTable>>,
-    /// One CPU a thread, where there are as many; on by default.
-    pub pin: Option<bool>,
-    /// The CPUs of the threads, in turn: `0-3,8`.
-    pub cpus: Option<Spanned<String>>,
-    /// Of each thread to each server.
-    pub connections: Option<Spanned<u32>>,
-    /// Requests that may be in flight on one connection.
-    pub depth: Option<Spanned<u32>>,
-    /// Requests of an open loop that may wait, in each thread, for a connection.
-    pub queue: Option<Spanned<Count>>,
-    /// Poll for answers without sleeping.
-    pub busy_poll: Option<Spanned<bool>>,
-    /// `epoll` or `io_uring`.
-    pub engine: Option<Spanned<String>>,
-    /// How latency inside the servers is measured: `auto`, `tap`, `ebpf` or `off`.
-    pub server_latency: Option<Spanned<String>>,
-    /// The hit ratio outside of which a run is invalid: `0.9..1`.
-    pub expect_hit_ratio: Option<Spanned<ShareRange>>,
-}
-
-impl LoadTable {
-    /// Where a key stands, if it was given.
-    pub(crate) fn span_of(&self, key: &str) -> Option<Range<usize>> {
-        fn span<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
-            value.as_ref().map(Spanned::span)
-        }
-        match key {
-            "threads" => span(&self.threads),
-            "rate" => span(&self.rate),
-            "arrivals" => span(&self.arrivals),
-            "think" => span(&self.think),
-            "warm_up" => span(&self.warm_up),
-            "warm_up_rate" => span(&self.warm_up_rate),
-            "time" => span(&self.time),
-            "operations" => span(&self.operations),
-            "steady" => span(&self.steady),
-            "cpus" => span(&self.cpus),
-            "connections" => span(&self.connections),
-            "depth" => span(&self.depth),
-            "queue" => span(&self.queue),
-            "busy_poll" => span(&self.busy_poll),
-            "engine" => span(&self.engine),
-            "server_latency" => span(&self.server_latency),
-            "expect_hit_ratio" => span(&self.expect_hit_ratio),
-            _ => None,
-        }
-    }
-}
-
-/// `steady = {}`: wait for the steady state before the window opens.
-#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SteadyTable {
-    pub round: Span,
-    pub most_rounds: u32,
-}
-
-impl Default for SteadyTable {
-    fn default() -> Self {
-        // At most 25 rounds, as in the MBWU tool; SNIA PTS 2.0.1 looks back on five.
-        SteadyTable { round: Span(std::time::Duration::from_secs(1)), most_rounds: 25 }
-    }
 }
 
 impl DataTable {

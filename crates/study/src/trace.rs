@@ -16,7 +16,7 @@ use workload::{SizedValues, WorkloadSpec};
 
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
-use crate::load_config::{LoadConfig, trace_config};
+use crate::load::{LoadConfig, trace_config};
 use crate::plan::{Plan, Segment, Step, check_needs_servers, check_runs, label};
 use crate::server_spec::ServerSpec;
 use crate::settings::settings;

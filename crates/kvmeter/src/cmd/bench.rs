@@ -5,7 +5,7 @@ use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};
 use execute::{knobs::KnobEffects, knobs::KnobsHeld};
 use model::{Execution, Phase, Rate, Run};
 use store::StoreUrl;
-use study::{LoadConfig, LoadOptions, Plan, ServerSpec, SteadyTable, TraceSource};
+use study::{InvalidOption, LoadConfig, Plan, ServerSpec, TraceSource};
 
 use crate::args::Bench;
 use crate::exit::{ExitOutcome, request};
@@ -32,13 +32,12 @@ pub fn run(args: &Bench, show: &Output) -> anyhow::Result<ExitOutcome> {
         plan = plan.with_setting("slo", &objective.to_string());
     }
     if let Some(agents) = args.load.agents.config(args.agents_measure_rate)? {
-        plan = plan.with_agents(agents).map_err(|(key, why)| {
-            let flag = match key {
-                "operations" => "ops".to_owned(),
+        plan = plan.with_agents(agents).map_err(|invalid| {
+            let flag = match invalid.key {
                 "measure_rate" => "agents-measure-rate".to_owned(),
-                key => key.to_owned(),
+                _ => invalid.flag(),
             };
-            request(format!("--{flag} {why}"))
+            request(format!("--{flag} {}", invalid.why))
         })?;
     }
     plan.probes = args.machine.probes()?;
@@ -158,17 +157,19 @@ fn load_configs(args: &Bench) -> anyhow::Result<Vec<LoadConfig>> {
         None => vec![None],
     };
     let usual = args.workload.preset_spec().and_then(|preset| preset.arrivals);
+    let cpus = flags::cpus_of(args.load.agents.machines());
     let config = |rate: Option<Rate>| {
-        let options = LoadOptions {
-            think: args.think,
-            time: args.time,
-            operations: args.ops,
-            steady: args.steady.map(|round| SteadyTable { round, ..SteadyTable::default() }),
-            trace: args.trace.is_some(),
-            speed: args.speed,
-            ..args.load.options(rate, usual)
+        let (window, closed_loop) = (args.window.given.clone(), args.closed_loop.given.clone());
+        let options = window.or(closed_loop).or(args.load.options(rate, usual));
+        let config = match (&args.trace, args.speed) {
+            (Some(_), speed) => options.replay_config(speed, cpus),
+            (None, None) => options.config(cpus),
+            (None, Some(_)) => {
+                let why = "is for a trace: name one".to_owned();
+                Err(InvalidOption { key: "speed", why })
+            }
         };
-        flags::load_config(&options, args.load.agents.machines())
+        config.map_err(flags::name_flag)
     };
     rates.into_iter().map(config).collect()
 }

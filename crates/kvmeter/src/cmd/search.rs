@@ -5,7 +5,7 @@ use analyse::slo::Objective;
 use execute::knobs::KnobEffects;
 use execute::{RateSearch, SearchResult};
 use model::{Execution, Rate, Span};
-use study::{LoadOptions, Plan, ServerTiming};
+use study::{LoadOptions, Plan, ServerTiming, unplaced};
 
 use crate::args;
 use crate::exit::{ExitOutcome, request};
@@ -124,9 +124,11 @@ fn rate_search(args: &args::Search) -> anyhow::Result<RateSearch> {
     }
     // The rate of a trial is not known yet; all other options are.
     let options = args.load.options(Some(Rate(1.0)), preset.and_then(|preset| preset.arrivals));
-    let wish = LoadOptions { warm_up: options.warm_up.or(Some(WARM_UP)), ..options };
-    let mut config = flags::load_config(&wish, args.load.agents.machines())?;
-    if args.load.server_latency.is_none() {
+    let timed = options.server_latency.is_some();
+    let usual = LoadOptions { warm_up: Some(unplaced(WARM_UP)), ..LoadOptions::default() };
+    let cpus = flags::cpus_of(args.load.agents.machines());
+    let mut config = options.or(usual).config(cpus).map_err(flags::name_flag)?;
+    if !timed {
         // Timing inside the server would lower the rate.
         config.server_timing = ServerTiming::Off;
     }

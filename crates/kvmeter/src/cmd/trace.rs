@@ -11,7 +11,7 @@ use crate::output::Output;
 
 /// Reads the trace, or the part that would be replayed, and summarises its requests.
 pub fn describe(file: &Path, args: &Bench, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let most = args.ops.map(|ops| ops.0);
+    let most = args.window.given.operations.as_ref().map(|operations| operations.get_ref().0);
     let summary = TraceReader::open(file)
         .and_then(|trace| trace.summary(most))
         .map_err(|error| request(error.to_string()))?;

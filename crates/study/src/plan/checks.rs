@@ -5,7 +5,7 @@ use store::StoreUrl;
 use workload::{Workload, WorkloadSpec};
 
 use crate::error::StudyError;
-use crate::load_config::{InvalidOption, LoadConfig};
+use crate::load::{InvalidOption, LoadConfig};
 use crate::settings::is_networked;
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;

@@ -16,7 +16,7 @@ use crate::calibrate;
 use crate::co_runner;
 use crate::error::StudyError;
 use crate::knobs::{self, KnobLevels};
-use crate::load_config::{LoadConfig, load_phase_config, measure_config};
+use crate::load::{LoadConfig, load_phase_config, measure_config};
 use crate::probes::{self, ProbesConfig};
 use crate::settings::settings;
 use crate::spec::StudySpec;

@@ -5,7 +5,7 @@ use toml::Spanned;
 use workload::WorkloadSpec;
 
 use crate::error::StudyError;
-use crate::load_config::LoadConfig;
+use crate::load::LoadConfig;
 use crate::spec::{StudySpec, WorkloadTable};
 use crate::study_text::StudyText;
 

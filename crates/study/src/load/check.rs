@@ -1,0 +1,140 @@
+//! From load options to a load configuration: checks of options together, and what depends on
+//! several of them.
+
+use model::{Arrivals, Pacing, Rate, Span};
+
+use super::values::arrivals;
+use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions};
+use crate::calibrate::RateSpec;
+use crate::server_timing::ServerTiming;
+use crate::trace::ReplaySpeed;
+
+fn no<T>(key: &'static str, why: &str) -> Result<T, InvalidOption> {
+    Err(InvalidOption { key, why: why.to_owned() })
+}
+
+impl LoadOptions {
+    /// Checks them for a workload and fills in the defaults: one thread for each of `cpus`, pinned
+    /// where there are as many.
+    pub fn config(&self, cpus: u32) -> Result<LoadConfig, InvalidOption> {
+        self.check_values()?;
+        let is_share = matches!(self.given_rate(), Some(RateSpec::Share(_)));
+        if is_share && self.operations.is_some() {
+            let why =
+                "take a time that is not known beforehand at a share of a maximum; give a time";
+            return no("operations", why);
+        }
+        let pacing = match (self.given_rate(), self.think(), self.given_arrivals()) {
+            (Some(_), Some(_), _) => {
+                return no("think", "belongs to a closed loop, and a rate makes it an open one");
+            }
+            (None, _, Some(_)) => return no("arrivals", "needs a rate"),
+            // Until the maximum is known, a share is kept as the rate.
+            (Some(RateSpec::Rate(Rate(rate)) | RateSpec::Share(rate)), None, arrivals) => {
+                Pacing::Open { rate, arrivals: arrivals.unwrap_or(Arrivals::Constant) }
+            }
+            (None, think, None) => Pacing::Closed { think: think.unwrap_or_default().0 },
+        };
+        match (pacing, &self.warm_up_rate, &self.warm_up) {
+            (Pacing::Closed { .. }, Some(_), _) => {
+                no("warm_up_rate", "is for an open loop: give a rate too")
+            }
+            (_, Some(_), None) => no("warm_up_rate", "needs a warm-up: say how long it takes"),
+            _ => Ok(LoadConfig { of_maximum: is_share, ..self.with_pacing(pacing, cpus)? }),
+        }
+    }
+
+    /// Checks them for a trace that is replayed at this speed.
+    pub fn replay_config(
+        &self,
+        speed: Option<ReplaySpeed>,
+        cpus: u32,
+    ) -> Result<LoadConfig, InvalidOption> {
+        self.check_values()?;
+        let rate = match self.given_rate() {
+            Some(RateSpec::Share(_)) => {
+                return no("rate", "of a trace is a number; it is not calibrated");
+            }
+            Some(RateSpec::Rate(Rate(rate))) => Some(rate),
+            None => None,
+        };
+        let pacing = self.replay_pacing(rate, speed)?;
+        if self.warm_up_rate.is_some() {
+            return no("warm_up_rate", "is for a workload; a trace warms up with its beginning");
+        }
+        let evenly = matches!(self.given_arrivals(), Some(Arrivals::Constant));
+        Ok(LoadConfig { evenly, ..self.with_pacing(pacing, cpus)? })
+    }
+
+    /// A trace keeps its recorded times, unless a rate or the speed `max` replaces them.
+    fn replay_pacing(
+        &self,
+        rate: Option<f64>,
+        speed: Option<ReplaySpeed>,
+    ) -> Result<Pacing, InvalidOption> {
+        match (rate, speed, self.given_arrivals()) {
+            (Some(_), Some(_), _) => {
+                no("speed", "keeps the trace's own times, and a rate replaces them; give only one")
+            }
+            (Some(rate), None, arrivals) if self.think.is_none() => {
+                Ok(Pacing::Open { rate, arrivals: arrivals.unwrap_or(Arrivals::Constant) })
+            }
+            (None, Some(ReplaySpeed::Max), None) => {
+                Ok(Pacing::Closed { think: self.think().unwrap_or_default().0 })
+            }
+            (None, Some(ReplaySpeed::Max), Some(_)) => no("arrivals", "needs a rate"),
+            _ if self.think.is_some() => {
+                no("think", "belongs to a closed loop, which a trace is at the speed `max`")
+            }
+            (_, _, Some(Arrivals::Pareto { .. })) => no(
+                "arrivals",
+                "of a trace within a second are `poisson` or `constant`; others need a rate",
+            ),
+            (_, Some(ReplaySpeed::Times(speed)), _) => Ok(Pacing::Recorded { speed }),
+            _ => Ok(Pacing::Recorded { speed: 1.0 }),
+        }
+    }
+
+    /// The configuration with this pacing, where each value by itself is valid.
+    fn with_pacing(&self, pacing: Pacing, cpus: u32) -> Result<LoadConfig, InvalidOption> {
+        if self.steady.is_some() && pacing.is_open() {
+            let why =
+                "looks at the throughput, and in an open loop that is the rate; warm up instead";
+            return no("steady", why);
+        }
+        let mut config = LoadConfig {
+            pacing,
+            needs_servers: self.needs_servers(),
+            server_timing: ServerTiming::default(),
+            ..LoadConfig::closed(cpus)
+        };
+        self.apply(&mut config);
+        let named = config.cpus.len() as u32;
+        if named > 0 && !config.pin {
+            return no("cpus", "are what threads are pinned to; leave out `pin = false`");
+        }
+        if named > 0 && self.threads.is_none() {
+            config.threads = named;
+        }
+        config.pin &= config.threads <= cpus || named > 0;
+        Ok(config)
+    }
+
+    /// The first given key that only servers support.
+    fn needs_servers(&self) -> Option<&'static str> {
+        let given = |option: &&LoadOption| option.for_servers && (option.span)(self).is_some();
+        LOAD_OPTIONS.iter().find(given).map(|option| option.key)
+    }
+
+    fn given_rate(&self) -> Option<RateSpec> {
+        self.rate.as_ref().map(|rate| *rate.get_ref())
+    }
+
+    fn given_arrivals(&self) -> Option<Arrivals> {
+        self.arrivals.as_ref().and_then(|name| arrivals(name.get_ref()).ok())
+    }
+
+    fn think(&self) -> Option<Span> {
+        self.think.as_ref().map(|think| *think.get_ref())
+    }
+}

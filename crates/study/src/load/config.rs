@@ -1,0 +1,114 @@
+//! What a load configuration comes to: its settings and lengths, and others that follow from it.
+
+use std::time::Duration;
+
+use analyse::STEADY_ROUNDS;
+use model::{Arrivals, Pacing, RunSettings, StopCondition};
+
+use super::{LOAD_OPTIONS, LoadConfig};
+
+/// Length of a measured window without one.
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+
+/// Requests in flight on a connection while data is loaded.
+const LOADING_DEPTH: usize = 32;
+
+impl LoadConfig {
+    /// The same as an open loop at this rate, for this time.
+    pub fn at(&self, rate: f64, time: Duration) -> LoadConfig {
+        let arrivals = match self.pacing {
+            Pacing::Open { arrivals, .. } => arrivals,
+            Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Constant,
+        };
+        LoadConfig {
+            pacing: Pacing::Open { rate, arrivals },
+            of_maximum: false,
+            until: StopCondition { operations: None, time: Some(time) },
+            ..self.clone()
+        }
+    }
+
+    /// The same with its share of a maximum replaced by a rate.
+    pub fn calibrated(&self, maximum_ops_s: f64) -> LoadConfig {
+        match self.pacing {
+            Pacing::Open { rate, arrivals } if self.of_maximum => {
+                let pacing = Pacing::Open { rate: rate * maximum_ops_s, arrivals };
+                LoadConfig { pacing, of_maximum: false, ..self.clone() }
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// Whether due instants are independent of answers.
+    pub fn is_open(&self) -> bool {
+        self.pacing.is_open()
+    }
+
+    /// How data is loaded before the measurement: as fast as the same threads can.
+    pub fn preparing(&self) -> Self {
+        let mut connections = self.connections;
+        // Loading is no measurement: requests share their system calls.
+        connections.depth = connections.depth.max(LOADING_DEPTH);
+        let cpus = self.cpus.clone();
+        LoadConfig { pin: self.pin, cpus, connections, ..LoadConfig::closed(self.threads) }
+    }
+
+    /// How long the window is, where the clock ends it.
+    pub fn length(&self) -> Option<Duration> {
+        match (self.pacing, self.until.operations) {
+            (Pacing::Open { rate, .. }, Some(operations)) => {
+                let due = Duration::try_from_secs_f64(operations as f64 / rate).ok()?;
+                Some(self.until.time.map_or(due, |time| time.min(due)))
+            }
+            (Pacing::Closed { .. } | Pacing::Recorded { .. }, Some(_)) => None,
+            (_, None) => self.until.time,
+        }
+    }
+
+    /// The same with the default length, if it has none.
+    pub fn with_default_length(mut self) -> Self {
+        if self.until.operations.is_none() && self.until.time.is_none() {
+            self.until.time = Some(DEFAULT_TIME);
+        }
+        self
+    }
+
+    /// Adds the settings of a run; `networked`: there are connections.
+    pub fn settings(&self, networked: bool, settings: &mut RunSettings) {
+        let kind = if self.is_open() { "open" } else { "closed" };
+        settings.insert("loop".to_owned(), kind.to_owned());
+        for option in LOAD_OPTIONS.iter().filter(|option| networked || !option.for_servers) {
+            if let Some(value) = (option.recorded)(self) {
+                settings.insert(option.key.to_owned(), value);
+            }
+        }
+    }
+
+    /// The name of the arrivals; empty in a closed loop.
+    pub fn arrivals(&self) -> String {
+        match self.pacing {
+            Pacing::Closed { .. } => String::new(),
+            Pacing::Open { arrivals, .. } => arrivals.to_string(),
+            Pacing::Recorded { .. } if self.evenly => "recorded, even within a second".to_owned(),
+            Pacing::Recorded { .. } => "recorded".to_owned(),
+        }
+    }
+
+    /// Seconds before the window: warm-up, and the minimum time of the steady state.
+    pub fn seconds_before(&self) -> f64 {
+        let steady = self.steady.map_or(Duration::ZERO, |(round, _)| round * STEADY_ROUNDS as u32);
+        (self.warm_up.unwrap_or_default() + steady).as_secs_f64()
+    }
+
+    /// Seconds that so many operations take by the pacing alone.
+    pub fn paced_seconds(&self, operations: u64) -> f64 {
+        match self.pacing {
+            Pacing::Open { rate, .. } => operations as f64 / rate,
+            // Not known without reading the trace.
+            Pacing::Recorded { .. } => 0.0,
+            Pacing::Closed { think } => {
+                think.as_secs_f64() * operations as f64 / f64::from(self.threads)
+            }
+        }
+    }
+}

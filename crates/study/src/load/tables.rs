@@ -1,0 +1,74 @@
+//! `[load]` and `[measure]` of a study, checked; errors show the place in it.
+
+use toml::Spanned;
+
+use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOptions};
+use crate::error::StudyError;
+use crate::knobs::KnobLevels;
+use crate::study_text::StudyText;
+use crate::trace::ReplaySpeed;
+
+/// The configuration of a measured phase.
+pub(crate) fn measure_config(
+    source: &StudyText,
+    table: &LoadOptions,
+    levels: &KnobLevels,
+    cpus: u32,
+) -> Result<LoadConfig, StudyError> {
+    let refuse = |invalid| misplaced(source, table, invalid);
+    let config = table.config(cpus).map_err(refuse)?;
+    let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
+    if let Some(cpu) = config.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        let why = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
+        return Err(refuse(InvalidOption { key: "cpus", why }));
+    }
+    // Pinning a thread overrides the knob.
+    if let Some(left) = levels.cpus()
+        && let Some(cpu) = config.cpus.iter().find(|cpu| !left.contains(cpu))
+    {
+        let why = format!("CPU {cpu} is none of those that the knob `cpus` leaves: {left:?}");
+        return Err(refuse(InvalidOption { key: "cpus", why }));
+    }
+    Ok(config)
+}
+
+/// The configuration of a trace, whose speed is in another table.
+pub(crate) fn trace_config(
+    source: &StudyText,
+    table: &LoadOptions,
+    speed: Option<&Spanned<ReplaySpeed>>,
+    cpus: u32,
+) -> Result<LoadConfig, StudyError> {
+    table.replay_config(speed.map(|speed| *speed.get_ref()), cpus).map_err(|invalid| {
+        match speed.filter(|_| invalid.key == "speed") {
+            Some(speed) => source.at(speed.span(), &format!("speed: {}", invalid.why)),
+            None => misplaced(source, table, invalid),
+        }
+    })
+}
+
+/// The configuration of a load phase, which inserts every record once.
+pub(crate) fn load_phase_config(
+    source: &StudyText,
+    table: &LoadOptions,
+    levels: &KnobLevels,
+    cpus: u32,
+) -> Result<LoadConfig, StudyError> {
+    let not_of_load = LOAD_OPTIONS.iter().filter(|option| option.measured_only);
+    if let Some(option) = { not_of_load }.find(|option| (option.span)(table).is_some()) {
+        let why = "a load begins with nothing and ends when all is there".to_owned();
+        return Err(misplaced(source, table, InvalidOption { key: option.key, why }));
+    }
+    let config = measure_config(source, table, levels, cpus)?;
+    if config.of_maximum {
+        let why = "of a load it is a number; no maximum is calibrated for it".to_owned();
+        return Err(misplaced(source, table, InvalidOption { key: "rate", why }));
+    }
+    Ok(config)
+}
+
+/// An invalid option at its place in the study.
+fn misplaced(source: &StudyText, table: &LoadOptions, invalid: InvalidOption) -> StudyError {
+    let InvalidOption { key, why } = invalid;
+    source.at(table.span_of(key).unwrap_or_default(), &format!("{key}: {why}"))
+}

@@ -1,0 +1,82 @@
+//! Values of load options: their texts and their limits.
+
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+use model::suggest::hint;
+use model::{Arrivals, Engine, QuantityError, Span};
+use serde::Deserialize;
+
+use crate::server_timing::ServerTiming;
+
+/// `steady = {}`: wait for the steady state before the window opens.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SteadyTable {
+    pub round: Span,
+    pub most_rounds: u32,
+}
+
+impl Default for SteadyTable {
+    fn default() -> Self {
+        // At most 25 rounds, as in the MBWU tool; SNIA PTS 2.0.1 looks back on five.
+        SteadyTable { round: Span(Duration::from_secs(1)), most_rounds: 25 }
+    }
+}
+
+impl FromStr for SteadyTable {
+    type Err = QuantityError;
+
+    /// The length of a round.
+    fn from_str(text: &str) -> Result<SteadyTable, QuantityError> {
+        Ok(SteadyTable { round: text.parse()?, ..SteadyTable::default() })
+    }
+}
+
+pub(super) fn recorded(value: impl Display) -> Option<String> {
+    Some(value.to_string())
+}
+
+pub(super) fn positive(value: f64) -> Result<(), String> {
+    if value > 0.0 { Ok(()) } else { Err("must be more than zero".to_owned()) }
+}
+
+pub(super) fn at_most(value: u64, most: u64) -> Result<(), String> {
+    if value <= most { Ok(()) } else { Err(format!("is at most {most}, not {value}")) }
+}
+
+pub(super) fn count(value: u64, most: u64) -> Result<(), String> {
+    positive(value as f64).and_then(|()| at_most(value, most))
+}
+
+pub(super) fn arrivals(name: &str) -> Result<Arrivals, String> {
+    Arrivals::parse(name).ok_or_else(|| {
+        format!(
+            "there is no arrival process `{name}` (`pareto:SHAPE` takes a shape between 0 and 1); {}",
+            hint(name, Arrivals::NAMES)
+        )
+    })
+}
+
+pub(super) fn cpus(list: &str) -> Result<Vec<u32>, String> {
+    model::cpu_list::parse(list)
+        .filter(|cpus| !cpus.is_empty())
+        .ok_or_else(|| format!("`{list}` is not a list of CPUs; write `1` or `2-5,8`"))
+}
+
+pub(super) fn engine(name: &str) -> Result<Engine, String> {
+    let names = Engine::ALL.map(|engine| engine.to_string());
+    let Some(at) = names.iter().position(|known| known == name) else {
+        let hint = hint(name, names.iter().map(String::as_str));
+        return Err(format!("there is no engine `{name}`; {hint}"));
+    };
+    reactor::available(Engine::ALL[at]).map(|()| Engine::ALL[at]).map_err(|why| why.to_string())
+}
+
+pub(super) fn server_timing(name: &str) -> Result<ServerTiming, String> {
+    ServerTiming::from_name(name).ok_or_else(|| {
+        let hint = hint(name, ServerTiming::ALL.iter().map(|timing| timing.name()));
+        format!("cannot be had by `{name}`; {hint}")
+    })
+}
