@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::engine::{Engine, Job, try_lock};
+use crate::engine::{Engine, Job};
 use crate::error::{Error, Result};
+use crate::locks::try_lock;
 use crate::options::Durability;
 use crate::priority::{DEFERRABLE, PROMPT};
 use crate::schedule::thread::{self, JoinHandle};

@@ -3,19 +3,17 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::engine::{Engine, StateContext, lock, state_of};
+use crate::engine::{Engine, StateContext, state_of};
 use crate::error::{Error, Result};
 use crate::level::file;
 use crate::level::merge::DeadBytes;
+use crate::locks::lock;
 use crate::manifest::{self, Manifest};
-use crate::recovery::{INDEX, LOG, create_directories, is_empty};
+use crate::recovery::{INDEX, LOG, UNFINISHED, create_directories, is_empty};
 use crate::stream::{LogPosition, Stream};
 use crate::value_log::Staging;
 use crate::value_log::segment;
 use std::sync::atomic::Ordering;
-
-/// Marks the directory of an incomplete checkpoint.
-pub(crate) const UNFINISHED: &str = "UNFINISHED";
 
 impl Engine {
     pub(crate) fn checkpoint(&self, into: &Path) -> Result<()> {

@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::engine::{Engine, lock};
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::level::Level;
 use crate::level::file::IndexFile;
 use crate::level::filter::FilterSize;
 use crate::level::merge::{DeadBytes, LevelInput, MemtableInput, MergeInput, MergeOutput, merge};
+use crate::locks::lock;
 use crate::memtable::Memtable;
 use crate::version::{LogView, TableVersion, Version};
 

@@ -1,6 +1,7 @@
 //! `Debug` output of handles: it names them and shows no stored data.
 
 use std::fmt::{Debug, Formatter, Result};
+use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::scan::{Pairs, Range};
@@ -28,7 +29,8 @@ impl Debug for Batch {
 
 impl Debug for Snapshot {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("Snapshot").field("of", &self.store).finish_non_exhaustive()
+        let store = Store { open: Arc::clone(&self.open) };
+        f.debug_struct("Snapshot").field("of", &store).finish_non_exhaustive()
     }
 }
 

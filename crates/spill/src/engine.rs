@@ -2,26 +2,27 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
+use crate::collected_segments::CollectedSegments;
+use crate::collector::GarbageCollector;
+use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
-use crate::garbage_collection::GarbageCollector;
-use crate::group_commit::GroupCommit;
+use crate::group_commit_state::GroupCommit;
 use crate::hot_keys::HotKeyFilter;
 use crate::level::file::IndexFile;
 use crate::level::merge::DeadBytes;
+use crate::locks::lock;
 use crate::manifest::{AppendError, LevelState, Manifest, SegmentState, State, TableState};
 use crate::memtable::BlockPool;
 use crate::options::Options;
-use crate::overwrites::OverwriteEstimate;
-use crate::preallocation::PreallocatedSegments;
+use crate::overwrite_estimate::OverwriteEstimate;
+use crate::preallocated_segments::PreallocatedSegments;
 use crate::priority::BackgroundPriority;
 use crate::schedule::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::schedule::{AtomicArc, Condvar, Mutex, MutexGuard};
-use crate::segment_release::CollectedSegments;
-use crate::statistics::Counters;
 use crate::stream::{Stream, StreamPositions};
 use crate::value_log::flush::Flusher;
 use crate::value_log::segment::{self, FILE_HEADER_LEN};
@@ -146,22 +147,6 @@ impl WorkSignal {
     /// Why compaction fails, if it does.
     pub(crate) fn compaction_error(&self) -> Option<Error> {
         lock(&self.state).compaction_error.as_ref().map(Error::duplicate)
-    }
-}
-
-/// Locks a mutex and ignores poisoning: what these locks guard changes only in steps that leave it
-/// consistent.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The same, if nobody holds it.
-#[inline]
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
     }
 }
 

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::admission_control::dead_share;
-use crate::engine::{Engine, lock};
+use crate::collector::GarbageCollector;
+use crate::copy_batch::CopyBatch;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::index_insertion::CopyBatch;
 use crate::liveness::{Candidate, INTERLEAVED};
+use crate::locks::lock;
 use crate::options::CachedWrites;
 use crate::record::RecordKind;
 use crate::stream::{LogPosition, Stream};
 use crate::time_slice;
 use crate::value_log::Segment;
-use crate::value_log::direct_io::DirectWriter;
 use crate::value_log::reader::{LocatedRecord, READ_CHUNK, ReadBuffer, SegmentReader};
 use crate::value_log::segment::FILE_HEADER_LEN;
 use crate::version::Version;
@@ -42,23 +43,6 @@ fn benefit(segment: &Segment, newest: u32) -> f64 {
     let dead = dead_share(segment).min(1.0);
     let age = f64::from(newest - segment.id + 1);
     dead / (1.0 - dead) * age.sqrt()
-}
-
-/// State of the collector: where the copies go.
-#[derive(Default)]
-pub(crate) struct GarbageCollector {
-    segment: Option<Arc<Segment>>,
-    direct_writer: DirectWriter,
-    /// Buffer for reading segments.
-    buffer: ReadBuffer,
-}
-
-impl GarbageCollector {
-    /// Starts a new segment for the next copies.
-    pub(crate) fn end_segment(&mut self) -> Option<Arc<Segment>> {
-        self.direct_writer = DirectWriter::default();
-        self.segment.take()
-    }
 }
 
 /// A segment is small if it holds less than its capacity divided by this.

@@ -3,68 +3,14 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::{Engine, lock};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::locks::lock;
 use crate::options::Durability;
-use crate::schedule::atomic::{AtomicBool, Ordering};
-use crate::schedule::{Condvar, Mutex};
-use crate::stream::{LogPosition, StreamPositions};
+use crate::schedule::atomic::Ordering;
+use crate::stream::StreamPositions;
 use crate::time_slice;
 use crate::value_log::Segment;
-
-/// How far the log is durable.
-pub(crate) struct GroupCommit {
-    state: Mutex<GroupCommitState>,
-    changed: Condvar,
-    /// The last sync failed.
-    has_failed: AtomicBool,
-}
-
-struct GroupCommitState {
-    positions: StreamPositions,
-    /// A leader is syncing; others wait for it.
-    has_leader: bool,
-    /// The log directory was synced with all segments below this number.
-    names_synced_below: u32,
-    last: Instant,
-    /// Why the last sync failed.
-    failure: Option<Error>,
-}
-
-impl GroupCommit {
-    pub(crate) fn new(positions: StreamPositions) -> GroupCommit {
-        let last = Instant::now();
-        let state = GroupCommitState {
-            positions,
-            has_leader: false,
-            names_synced_below: 0,
-            last,
-            failure: None,
-        };
-        let (state, changed) = (Mutex::new(state), Condvar::new());
-        GroupCommit { state, changed, has_failed: AtomicBool::new(false) }
-    }
-
-    /// How far each stream is durable.
-    pub(crate) fn positions(&self) -> StreamPositions {
-        lock(&self.state).positions
-    }
-
-    /// Whether the last sync failed.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
-    }
-
-    /// Whether the last sync began longer ago than this.
-    fn is_older_than(&self, interval: Duration) -> bool {
-        lock(&self.state).last.elapsed() >= interval
-    }
-
-    pub(crate) fn note_copies_synced(&self, copies: LogPosition) {
-        let mut state = lock(&self.state);
-        state.positions.copies = state.positions.copies.max(copies);
-    }
-}
 
 /// The thread that syncs; its drop lets the next leader in.
 struct SyncLeader<'a> {

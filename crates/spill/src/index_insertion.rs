@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::engine::{Engine, lock};
+use crate::copy_batch::{CopiedRecord, CopyBatch};
+use crate::engine::Engine;
 use crate::liveness::INTERLEAVED;
+use crate::locks::lock;
 use crate::memtable::{Search, run_interleaved};
-use crate::record::{HEADER_LEN, Hashes, Record};
 use crate::schedule::thread;
 use crate::time_slice;
-use crate::value_log::{LogWriter, Segment};
+use crate::value_log::LogWriter;
 use crate::value_pointer::{Tag, ValuePointer};
 use crate::version::Version;
 
@@ -24,84 +25,6 @@ const POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// Polls after which the collector stops waiting: nobody writes, or writers are delayed for the
 /// collector's sake.
 const MAX_POLLS: u32 = 10;
-
-/// Copies of live records, encoded as in the log.
-pub(crate) struct CopyBatch {
-    pub(crate) segment: Arc<Segment>,
-    /// Offset of the batch in its segment.
-    pub(crate) begin: u32,
-    bytes: Vec<u8>,
-    copies: Vec<CopiedRecord>,
-    /// Number of copies that were inserted or found dead.
-    inserted: usize,
-    /// The first sequence reserved for it.
-    sequence: u64,
-    /// Number of freezes when the sequences were reserved.
-    freezes: u64,
-}
-
-struct CopiedRecord {
-    /// Offset and length in `bytes`.
-    offset: usize,
-    len: usize,
-    key_len: usize,
-    table: u32,
-    key_hash: u64,
-    /// The original record.
-    old: ValuePointer,
-}
-
-impl CopyBatch {
-    /// An empty batch at the end of a segment. `sequence` is the first of the sequences reserved
-    /// for it, after `freezes` freezes.
-    pub(crate) fn new(
-        segment: Arc<Segment>,
-        capacity: usize,
-        sequence: u64,
-        freezes: u64,
-    ) -> CopyBatch {
-        let begin = segment.written();
-        let bytes = Vec::with_capacity(capacity);
-        CopyBatch { segment, begin, bytes, copies: Vec::new(), inserted: 0, sequence, freezes }
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Number of records.
-    pub(crate) fn len(&self) -> usize {
-        self.copies.len()
-    }
-
-    /// Its end in the segment.
-    pub(crate) fn end(&self) -> u32 {
-        self.begin + self.bytes.len() as u32
-    }
-
-    fn key(&self, copy: &CopiedRecord) -> &[u8] {
-        &self.bytes[copy.offset + HEADER_LEN..][..copy.key_len]
-    }
-
-    /// Adds a copy of the record at `old`.
-    pub(crate) fn add(&mut self, record: &Record<'_>, hashes: Hashes, old: ValuePointer) {
-        let mut header = record.header;
-        header.in_batch = false;
-        header.sequence = self.sequence + self.copies.len() as u64;
-        let (offset, len) = (self.bytes.len(), header.record_len());
-        self.bytes.resize(offset + len, 0);
-        let location = (self.segment.id, self.begin + offset as u32);
-        header.write(location, hashes, record.key, record.value, &mut self.bytes[offset..]);
-        self.copies.push(CopiedRecord {
-            offset,
-            len,
-            key_len: record.key.len(),
-            table: header.table,
-            key_hash: hashes.key,
-            old,
-        });
-    }
-}
 
 impl Engine {
     /// Inserts the copies that are still live, after the previous batch is done. Returns the same

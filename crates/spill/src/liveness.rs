@@ -164,7 +164,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::engine::lock;
+    use crate::locks::lock;
     use crate::record::hash;
     use crate::value_log::reader::{ReadBuffer, SegmentReader};
     use crate::value_log::segment::FILE_HEADER_LEN;

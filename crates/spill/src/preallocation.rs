@@ -3,40 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Engine, lock};
+use crate::engine::Engine;
 use crate::error::Result;
-use crate::schedule::Mutex;
-use crate::schedule::atomic::{AtomicBool, Ordering};
+use crate::locks::lock;
+use crate::schedule::atomic::Ordering;
 use crate::stream::Stream;
 use crate::value_log::Segment;
-
-/// One for each stream that has asked for a segment.
-#[derive(Default)]
-pub(crate) struct PreallocatedSegments {
-    main: Mutex<PreallocatedSegment>,
-    hot: Mutex<PreallocatedSegment>,
-    is_wanted: AtomicBool,
-}
-
-/// Locked while one is created, so that a stream takes segments in the order of their numbers.
-#[derive(Default)]
-struct PreallocatedSegment {
-    segment: Option<Arc<Segment>>,
-    is_wanted: bool,
-}
-
-impl PreallocatedSegments {
-    fn of(&self, stream: Stream) -> &Mutex<PreallocatedSegment> {
-        debug_assert_ne!(stream, Stream::Copies);
-        if stream == Stream::Hot { &self.hot } else { &self.main }
-    }
-
-    /// Whether [`Engine::preallocate_segments`] should be called; true once per request.
-    #[inline]
-    pub(crate) fn take_request(&self) -> bool {
-        self.is_wanted.load(Ordering::Relaxed) && self.is_wanted.swap(false, Ordering::Relaxed)
-    }
-}
 
 impl Engine {
     /// The next segment of a writers' stream, preallocated if possible.
@@ -97,7 +69,7 @@ mod tests {
         for number in 0..100_u32 {
             table.put(&number.to_be_bytes(), &[7; 1000]).unwrap();
         }
-        let slot = lock(&store.engine().preallocated.main).segment.clone().unwrap();
+        let slot = lock(&store.engine().preallocated.of(Stream::Main)).segment.clone().unwrap();
         let path = slot.path().to_owned();
         assert!(path.exists());
         drop((slot, table, store));

@@ -165,7 +165,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::engine::lock;
+    use crate::locks::lock;
     use crate::{Options, Store};
 
     fn nice_of_this_thread() -> i32 {

@@ -1,9 +1,10 @@
 //! Scrub: reads everything on disk and verifies checksums and cross references.
 
-use crate::engine::{Engine, lock};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::level::Level;
 use crate::level::page::Page;
+use crate::locks::lock;
 use crate::record::hash;
 use crate::value_log::reader::{ReadBuffer, SegmentReader};
 use crate::value_log::segment::FILE_HEADER_LEN;

@@ -94,7 +94,7 @@ impl FromIterator<Arc<Segment>> for SegmentMap {
 mod tests {
     use std::sync::Arc;
 
-    use crate::engine::lock;
+    use crate::locks::lock;
     use crate::value_pointer::MAX_SEGMENTS;
     use crate::{Error, Options, Store};
 

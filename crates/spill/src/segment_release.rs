@@ -1,24 +1,11 @@
 //! Collected segments are deleted once the copies of their live records are durable.
 
-use std::collections::HashSet;
-use std::sync::Arc;
-
-use crate::engine::{Engine, lock};
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::group_commit::sync;
 use crate::level::merge::DeadBytes;
+use crate::locks::lock;
 use crate::stream::{LogPosition, Stream};
-use crate::value_log::Segment;
-
-/// Collected segments whose files still exist.
-#[derive(Default)]
-pub(crate) struct CollectedSegments {
-    /// Their copies are not known to be durable.
-    waiting: Vec<Arc<Segment>>,
-    /// Segments released since a compaction began, which keeps their files until it ends. Snapshots
-    /// do not count: they may keep files for long, and collection goes on meanwhile.
-    pinned: Option<usize>,
-}
 
 /// A running compaction, until dropped.
 pub(crate) struct CompactionPin<'a>(&'a Engine);
@@ -29,32 +16,6 @@ impl Drop for CompactionPin<'_> {
             // The collector may be waiting for it.
             self.0.work.notify();
         }
-    }
-}
-
-impl CollectedSegments {
-    pub(crate) fn add(&mut self, segment: Arc<Segment>) {
-        self.waiting.push(segment);
-    }
-
-    /// Numbers of the unreleased segments.
-    pub(crate) fn waiting(&self) -> HashSet<u32> {
-        self.waiting.iter().map(|segment| segment.id).collect()
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.waiting.len() + self.pinned.unwrap_or(0)
-    }
-
-    /// Removes released segments; returns how many there were.
-    fn remove(&mut self, gone: &HashSet<u32>) -> usize {
-        let waiting = self.waiting.len();
-        self.waiting.retain(|segment| !gone.contains(&segment.id));
-        let released = waiting - self.waiting.len();
-        if let Some(pinned_count) = &mut self.pinned {
-            *pinned_count += released;
-        }
-        released
     }
 }
 

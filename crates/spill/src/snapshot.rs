@@ -3,9 +3,9 @@ use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::open_store::OpenStore;
 use crate::read::ReadOutcome;
 use crate::scan::Range;
-use crate::store::Store;
 use crate::table::{Table, bounds_of};
 use crate::version::Version;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ pub struct Snapshot {
     pub(crate) version: Arc<Version>,
     pub(crate) sequence: u64,
     /// Dropped last: files are deleted while the directory is still locked.
-    pub(crate) store: Store,
+    pub(crate) open: Arc<OpenStore>,
 }
 
 impl Snapshot {
@@ -28,7 +28,7 @@ impl Snapshot {
     /// As [`Table::get`]; [`Error::NoTable`](crate::Error::NoTable) if the table belongs to another
     /// store.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let engine = self.store.engine();
+        let engine = &self.open.engine;
         table.check_owner(engine)?;
         let mut scratch = Vec::new();
         let bound = Some(self.sequence);
@@ -45,7 +45,7 @@ impl Snapshot {
     /// A range of the keys of a table. Read errors are returned by [`Range::next`]; so is a table
     /// of another store, by the first step.
     pub fn range<'a>(&self, table: &Table, range: impl RangeBounds<&'a [u8]>) -> Range {
-        let engine = Arc::clone(self.store.engine());
+        let engine = Arc::clone(&self.open.engine);
         let mismatch = table.check_owner(&engine).err();
         let version = Arc::clone(&self.version);
         let range = Range::new(engine, version, self.sequence, table.id, bounds_of(&range));

@@ -1,33 +1,8 @@
 //! Statistics of a store.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
-
-/// A monotonic counter.
-#[derive(Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) spills: Counter,
-    pub(crate) merged_entries: Counter,
-    pub(crate) collected: Counter,
-    pub(crate) copied: Counter,
-    pub(crate) throttled: Counter,
-    /// Live record bytes, as of the last compaction or the opening.
-    pub(crate) live_bytes: AtomicU64,
-}
 
 /// State and counters of a store, for all of its handles. Counters start at the opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

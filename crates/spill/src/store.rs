@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::background;
 use crate::batch::Batch;
-use crate::engine::{Engine, lock};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Os};
 use crate::level::merge::{DeadBytes, LevelInput, MergeInput};
+use crate::locks::lock;
 use crate::memtable::Memtable;
+use crate::open_store::OpenStore;
 use crate::options::Options;
 use crate::record::MAX_TABLES;
 use crate::recovery;
 use crate::schedule::Mutex;
-use crate::schedule::thread::JoinHandle;
 use crate::scrub::ScrubReport;
 use crate::snapshot::Snapshot;
 use crate::statistics::Statistics;
@@ -36,28 +36,6 @@ pub const MAX_TABLE_NAME_LEN: usize = 1024;
 #[derive(Clone)]
 pub struct Store {
     pub(crate) open: Arc<OpenStore>,
-}
-
-/// An engine with its threads.
-pub(crate) struct OpenStore {
-    pub(crate) engine: Arc<Engine>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-impl Drop for OpenStore {
-    fn drop(&mut self) {
-        self.engine.work.is_closing.store(true, Ordering::Release);
-        self.engine.work.notify();
-        self.engine.flusher.close();
-        let _boost = self.engine.priority.boost();
-        for thread in lock(&self.threads).drain(..) {
-            // A panicked thread has nothing left to do.
-            let _ = thread.join();
-        }
-        // In every mode a closed store is durable, and the next opening has less work and can tell
-        // damage from loss. A failure here equals a power failure just before.
-        let _ = self.engine.sync_all();
-    }
 }
 
 impl Store {
@@ -125,11 +103,11 @@ impl Store {
             version.active.memtable(id).map(|_| id)
         };
         if let Some(id) = find_id() {
-            return Ok(Table::new(self.clone(), id, name));
+            return Ok(Table::new(Arc::clone(&self.open), id, name));
         }
         let mut durable = lock(&engine.durable);
         if let Some(id) = find_id() {
-            return Ok(Table::new(self.clone(), id, name));
+            return Ok(Table::new(Arc::clone(&self.open), id, name));
         }
         engine.check_writable()?;
         if name.len() > MAX_TABLE_NAME_LEN {
@@ -164,7 +142,7 @@ impl Store {
         });
         drop((writer, durable));
         engine.reclaim_if_behind();
-        Ok(Table::new(self.clone(), id, name))
+        Ok(Table::new(Arc::clone(&self.open), id, name))
     }
 
     /// Names of all tables, in the order of their creation.
@@ -225,7 +203,7 @@ impl Store {
     /// A read view of the store as of now.
     pub fn snapshot(&self) -> Snapshot {
         let (version, sequence) = self.engine().view();
-        Snapshot { store: self.clone(), version, sequence }
+        Snapshot { open: Arc::clone(&self.open), version, sequence }
     }
 
     /// Makes all acknowledged writes durable.

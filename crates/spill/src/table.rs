@@ -1,21 +1,22 @@
 use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::open_store::OpenStore;
 use crate::read::ReadOutcome;
 use crate::record::RecordKind;
 use crate::scan::Range;
-use crate::store::Store;
 use crate::throttle;
 use crate::version::TableId;
 
 /// A table of a store: an ordered map from keys to values.
 #[derive(Clone)]
 pub struct Table {
-    store: Store,
+    open: Arc<OpenStore>,
     pub(crate) id: TableId,
-    name: std::sync::Arc<str>,
+    name: Arc<str>,
 }
 
 thread_local! {
@@ -27,12 +28,12 @@ thread_local! {
 const MAX_KEPT_SCRATCH: usize = 1 << 20;
 
 impl Table {
-    pub(crate) fn new(store: Store, id: TableId, name: &str) -> Table {
-        Table { store, id, name: name.into() }
+    pub(crate) fn new(open: Arc<OpenStore>, id: TableId, name: &str) -> Table {
+        Table { open, id, name: name.into() }
     }
 
     fn engine(&self) -> &Engine {
-        self.store.engine()
+        &self.open.engine
     }
 
     /// Its name.
@@ -130,7 +131,7 @@ impl Table {
         throttle::settle_before_read();
         let (version, sequence) = self.engine().view();
         let bounds = bounds_of(&range);
-        Range::new(std::sync::Arc::clone(self.store.engine()), version, sequence, self.id, bounds)
+        Range::new(Arc::clone(&self.open.engine), version, sequence, self.id, bounds)
     }
 }
 

@@ -4,16 +4,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::batch::{Batch, MAX_BATCH_WRITES};
-use crate::engine::{Engine, lock, try_lock};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::locks::{lock, try_lock};
 use crate::memtable::InsertionPoint;
 use crate::options::{Durability, MAX_KEY_LEN};
-use crate::overwrites::{self, SampledKey};
+use crate::overwrite_estimate::weight;
+use crate::overwrites::SampledKey;
 use crate::record::{self, EMPTY_RECORD_LEN, HEADER_LEN, Hashes, Header, RecordKind};
 use crate::schedule::MutexGuard;
 use crate::stream::{Stream, StreamPositions};
 use crate::throttle::delay;
-use crate::value_log::LogWriter;
+use crate::value_log::{LogWriter, ReservedSpace};
 use crate::value_pointer::{Tag, ValuePointer};
 use crate::version::{TableId, Version};
 
@@ -93,6 +95,43 @@ impl Engine {
     }
 
     pub(crate) fn write_batch(&self, batch: &Batch) -> Result<()> {
+        let (hashes, bytes) = self.check_batch(batch)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let len = EMPTY_RECORD_LEN + bytes;
+        self.check_interval()?;
+        self.delay_write(batch.len(), bytes)?;
+        self.flush_staging_before(len)?;
+        let (positions, version, sampled) = {
+            let mut writer = lock(&self.writer);
+            self.check_writable()?;
+            let first = writer.sequence + 1;
+            self.reserve(&mut writer, Stream::Main, len)?;
+            let version = self.version.load();
+            if let Some(gone) = batch.writes.iter().find(|w| version.table(w.table.id).is_none()) {
+                return Err(Error::NoTable { name: gone.table.name().to_owned() });
+            }
+            let space = writer.reserved(Stream::Main, len);
+            let encoded = encode_batch(batch, &hashes, first, space);
+            let committed = writer.commit(Stream::Main, len, EMPTY_RECORD_LEN);
+            self.check_commit(&writer, committed)?;
+            writer.sequence = first + batch.len() as u64 - 1;
+            let sampled = self.insert_batch(&mut writer, &version, batch, &encoded);
+            // All of it at once.
+            self.visible_sequence.store(writer.sequence, Ordering::Release);
+            self.insert_pending(&mut writer, &version);
+            self.freeze_if_due(&mut writer, &version);
+            (writer.positions(), version, sampled)
+        };
+        sampled.iter().for_each(|sampled| self.estimate_overwrite(&version, sampled));
+        drop(version);
+        self.after_write(positions, len)
+    }
+
+    /// Checks what can be checked without a lock. Returns the hashes of each write, and the bytes
+    /// of all their records.
+    fn check_batch(&self, batch: &Batch) -> Result<(Vec<Hashes>, usize)> {
         if batch.len() > MAX_BATCH_WRITES {
             return Err(Error::TooManyWrites { count: batch.len(), limit: MAX_BATCH_WRITES });
         }
@@ -105,92 +144,44 @@ impl Engine {
             hashes.push(Hashes::of(&write.key, value));
             bytes += record::encoded_len(write.key.len(), value.len());
         }
-        if batch.is_empty() {
-            return Ok(());
-        }
         let limit = LogWriter::max_unit_len(self.options.segment) - EMPTY_RECORD_LEN;
         if bytes > limit {
             return Err(Error::BatchTooLong { len: bytes, limit });
         }
-        self.check_interval()?;
-        self.delay_write(batch.len(), bytes)?;
-        self.flush_staging_before(EMPTY_RECORD_LEN + bytes)?;
-        let (positions, version, sampled) = {
-            let mut writer = lock(&self.writer);
-            self.check_writable()?;
-            let first = writer.sequence + 1;
-            self.reserve(&mut writer, Stream::Main, EMPTY_RECORD_LEN + bytes)?;
-            let space = writer.reserved(Stream::Main, EMPTY_RECORD_LEN + bytes);
-            let (segment, begin) = (space.segment, space.offset);
-            let version = self.version.load();
-            for write in &batch.writes {
-                if version.table(write.table.id).is_none() {
-                    return Err(Error::NoTable { name: write.table.name().to_owned() });
-                }
-            }
-            let head = Header {
-                kind: RecordKind::Batch,
-                in_batch: false,
-                key_len: 0,
-                value_len: bytes as u32,
-                table: 0,
-                sequence: first,
-            };
-            head.write(
-                (segment, begin),
-                Hashes::of(b"", b""),
-                b"",
-                b"",
-                &mut space.bytes[..EMPTY_RECORD_LEN],
+        Ok((hashes, bytes))
+    }
+
+    /// Inserts the keys of a batch into their memtables; returns those that are to be sampled.
+    fn insert_batch<'b>(
+        &self,
+        writer: &mut LogWriter,
+        version: &Version,
+        batch: &'b Batch,
+        encoded: &[EncodedWrite],
+    ) -> Vec<SampledKey<'b>> {
+        let mut sampled = Vec::new();
+        for (write, encoded) in batch.writes.iter().zip(encoded) {
+            let EncodedWrite { header, location, tag } = *encoded;
+            // Every table of a version has its memtable there.
+            let Some(memtable) = version.active.memtable(header.table) else { continue };
+            // SAFETY: the writer is locked.
+            let insertion_point = unsafe { memtable.seek(&write.key) };
+            let sample_weight = self.insert_into_memtable(
+                writer,
+                insertion_point,
+                &header,
+                location,
+                tag,
+                &write.key,
             );
-            let mut at = EMPTY_RECORD_LEN;
-            let mut inserted = Vec::with_capacity(batch.len());
-            for (sequence, (write, &hashes)) in (first..).zip(batch.writes.iter().zip(&hashes)) {
-                let value = write.value.as_deref().unwrap_or_default();
-                let header = Header {
-                    kind: if write.value.is_some() { RecordKind::Put } else { RecordKind::Delete },
-                    in_batch: true,
-                    key_len: write.key.len() as u16,
-                    value_len: value.len() as u32,
-                    table: write.table.id,
-                    sequence,
-                };
-                let location = (segment, begin + at as u32);
-                let len = header.record_len();
-                header.write(location, hashes, &write.key, value, &mut space.bytes[at..at + len]);
-                inserted.push((header, location, Tag::of(hashes.key)));
-                at += len;
-            }
-            let committed = writer.commit(Stream::Main, EMPTY_RECORD_LEN + bytes, EMPTY_RECORD_LEN);
-            self.check_commit(&writer, committed)?;
-            writer.sequence = first + batch.len() as u64 - 1;
-            let mut sampled = Vec::new();
-            for (write, (header, location, tag)) in batch.writes.iter().zip(&inserted) {
-                // Every table of a version has its memtable there.
-                let Some(memtable) = version.active.memtable(header.table) else { continue };
-                // SAFETY: the writer is locked.
-                let insertion_point = unsafe { memtable.seek(&write.key) };
-                let sample_weight = self.insert_into_memtable(
-                    &mut writer,
-                    insertion_point,
-                    header,
-                    *location,
-                    *tag,
-                    &write.key,
-                );
-                let sample_of =
-                    |sample_weight| SampledKey { key: &write.key, header: *header, sample_weight };
-                sampled.extend(sample_weight.map(sample_of));
-            }
-            // All of it at once.
-            self.visible_sequence.store(writer.sequence, Ordering::Release);
-            self.insert_pending(&mut writer, &version);
-            self.freeze_if_due(&mut writer, &version);
-            (writer.positions(), version, sampled)
-        };
-        sampled.iter().for_each(|sampled| self.estimate_overwrite(&version, sampled));
-        drop(version);
-        self.after_write(positions, EMPTY_RECORD_LEN + bytes)
+            let key = &write.key;
+            sampled.extend(sample_weight.map(|sample_weight| SampledKey {
+                key,
+                header,
+                sample_weight,
+            }));
+        }
+        sampled
     }
 
     /// Locks the writer. While that is contended, prefetches the path to the key, which shortens
@@ -287,7 +278,7 @@ impl Engine {
         since.bytes += u64::from(size);
         match previous {
             // A sample of the keys new to the memtable estimates what is overwritten below.
-            Some(0) => writer.sampler.sample(overwrites::weight(size), header.sequence),
+            Some(0) => writer.sampler.sample(weight(size), header.sequence),
             Some(previous) => {
                 since.replaced += u64::from(previous);
                 None
@@ -395,6 +386,54 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Where a write of a batch stands in the log.
+struct EncodedWrite {
+    header: Header,
+    /// Segment and offset.
+    location: (u32, u32),
+    tag: Tag,
+}
+
+/// Encodes the head of a batch and its writes, from sequence `first` on, into the reserved space.
+fn encode_batch(
+    batch: &Batch,
+    hashes: &[Hashes],
+    first: u64,
+    space: ReservedSpace<'_>,
+) -> Vec<EncodedWrite> {
+    let ReservedSpace { segment, offset: begin, bytes } = space;
+    let (head, mut rest) = bytes.split_at_mut(EMPTY_RECORD_LEN);
+    let header = Header {
+        kind: RecordKind::Batch,
+        in_batch: false,
+        key_len: 0,
+        value_len: rest.len() as u32,
+        table: 0,
+        sequence: first,
+    };
+    header.write((segment, begin), Hashes::of(b"", b""), b"", b"", head);
+    let mut offset = begin + EMPTY_RECORD_LEN as u32;
+    let mut encoded = Vec::with_capacity(batch.len());
+    for (sequence, (write, &hashes)) in (first..).zip(batch.writes.iter().zip(hashes)) {
+        let value = write.value.as_deref().unwrap_or_default();
+        let header = Header {
+            kind: if write.value.is_some() { RecordKind::Put } else { RecordKind::Delete },
+            in_batch: true,
+            key_len: write.key.len() as u16,
+            value_len: value.len() as u32,
+            table: write.table.id,
+            sequence,
+        };
+        let location = (segment, offset);
+        let (record, behind) = rest.split_at_mut(header.record_len());
+        header.write(location, hashes, &write.key, value, record);
+        offset += record.len() as u32;
+        rest = behind;
+        encoded.push(EncodedWrite { header, location, tag: Tag::of(hashes.key) });
+    }
+    encoded
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use rustix::io::retry_on_intr;
 
-use crate::engine::lock;
+use crate::locks::lock;
 use crate::schedule::Mutex;
 
 pub(super) struct HeldDirectories {

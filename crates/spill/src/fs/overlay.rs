@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::{Access, File, Fs, Map, Mode, Pages};
-use crate::engine::lock;
+use crate::locks::lock;
 use crate::schedule::Mutex;
 
 pub(crate) struct Overlay {

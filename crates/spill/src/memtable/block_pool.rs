@@ -1,7 +1,7 @@
 //! A pool of memory blocks for memtables. The kernel may take a millisecond to provide a huge page,
 //! which no writer should wait for.
 
-use crate::engine::lock;
+use crate::locks::lock;
 use crate::memory::{AlignedMemory, HUGE_PAGE};
 use crate::schedule::Mutex;
 use crate::schedule::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::checkpoint::UNFINISHED;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::manifest::{self, LatestState, Manifest, State};
@@ -14,6 +13,8 @@ use crate::value_log::Staging;
 /// Subdirectories of a store.
 pub(crate) const LOG: &str = "log";
 pub(crate) const INDEX: &str = "index";
+/// Marks the directory of an incomplete checkpoint.
+pub(crate) const UNFINISHED: &str = "UNFINISHED";
 /// Lock file of an earlier format.
 const LOCK: &str = "LOCK";
 

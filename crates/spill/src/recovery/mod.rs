@@ -12,6 +12,7 @@ use crate::engine::{DurableState, Engine, EngineParts, StateContext, state_of};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Overlay};
 use crate::level::merge::DeadBytes;
+use crate::locks::lock;
 use crate::manifest::{self, LatestState, Manifest, State};
 use crate::memtable::BlockPool;
 use crate::options::{Durability, MIN_SEGMENT_LEN, Options};
@@ -19,13 +20,14 @@ use crate::segment_map::SegmentMap;
 use crate::stream::{LogPosition, Stream, StreamPositions};
 use crate::value_log::replay::LogEnd;
 use crate::value_log::segment::{self, FILE_HEADER_LEN};
+use crate::value_log::staging::StagingLeftovers;
 use crate::value_log::{ColdReadMode, LogWriter, Segment, Staging};
-use crate::version::{MemtableSet, Version};
+use crate::version::{Coverage, MemtableSet, Version};
 
-pub(crate) use directory::{INDEX, LOG, create_directories, is_empty};
+pub(crate) use directory::{INDEX, LOG, UNFINISHED, create_directories, is_empty};
 use directory::{check_directory, directory_error};
 use files::{LogSegments, make_durable, open_segments, open_tables, remove_unused};
-use memtable_replay::replay_log;
+use memtable_replay::{Replayed, replay_log};
 
 /// Opens a directory, creates it if the options say so, and recovers it.
 ///
@@ -80,7 +82,7 @@ fn lock_and_load(
 
 /// Recovers on `fs`, where the directory stays the same one; `outer_fs` resolves other paths.
 fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options) -> Result<Engine> {
-    let (lock, last) = lock_and_load(&fs, dir, options.create)?;
+    let (dir_lock, last) = lock_and_load(&fs, dir, options.create)?;
     let state = &last.state;
     let directory = |name| Directory::new(&fs, dir.join(name), state.store);
     let (log_directory, index) = (directory(LOG), directory(INDEX));
@@ -94,54 +96,22 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
     let blocks = Arc::new(BlockPool::new(if options.background { options.memory } else { 0 }));
     let memtables = MemtableSet::new(tables.len(), &blocks);
     let log = replay_log(&found, dir, &last, &leftovers, &tables, &memtables)?;
-    // Numbers are never reused: an old slot, file or seal might be taken for the new segment's. A
-    // lost segment may be known from the seal before it alone.
-    let slots = leftovers.slots.iter().map(|slot| slot.segment);
-    let ends = Stream::WRITTEN.map(|stream| log.end.positions.of(stream).segment);
-    let used = slots.chain(ends).map(|segment| segment + 1);
-    let mut next_segment = used.chain([state.next_segment, found.next]).max().unwrap_or(0);
-    let (mut segments, unused) = retain_segments(found, &log.end, state, leftovers.sync_failed)
+    let next_segment = next_segment(state, &found, &leftovers, &log.end);
+    let (segments, unused) = retain_segments(found, &log.end, state, leftovers.sync_failed)
         .inspect_err(|_| staging.note_failure(true))?;
-    let mut create = |stream| {
-        if !options.read_only {
-            segment::check_number(next_segment)?;
-        }
-        let segment = Segment::create(&log_directory, next_segment, stream, options.segment)?;
-        let segment = Arc::new(segment);
-        next_segment += 1;
-        crate::group_commit::sync(&segment)?;
-        segments = segments.with(Arc::clone(&segment));
-        Ok(segment)
-    };
-    let (main, hot) = (create(Stream::Main)?, create(Stream::Hot)?);
-    log_directory.sync()?;
-    let mut version = Version {
+    let new = NewSegments::create(&log_directory, next_segment, &options)?;
+    let positions = new.positions(&segments);
+    let version = Version {
         active: Arc::new(memtables),
         frozen: Vec::new(),
         tables,
-        segments,
-        coverage: state.coverage,
+        segments: segments.with(Arc::clone(&new.main)).with(Arc::clone(&new.hot)),
+        coverage: coverage_beyond(state.coverage, &log.end, positions),
         hidden_in_levels: state.hidden_in_levels,
         cold_read_mode: ColdReadMode::Around,
     };
-    let copies = version
-        .segments
-        .iter()
-        .filter(|segment| segment.stream == Stream::Copies)
-        .map(|segment| LogPosition { segment: segment.id, offset: segment.written() })
-        .next_back()
-        .unwrap_or_default();
-    let begin_of = |segment: &Segment| LogPosition { segment: segment.id, offset: FILE_HEADER_LEN };
-    let positions = StreamPositions { main: begin_of(&main), hot: begin_of(&hot), copies };
-    for stream in Stream::WRITTEN {
-        let covered = version.coverage.positions.of_mut(stream);
-        if *covered == log.end.positions.of(stream) {
-            // Nothing was behind it; its segment may be gone.
-            *covered = positions.of(stream);
-        }
-    }
     let context = StateContext {
-        next_segment,
+        next_segment: new.next,
         next_index: state.next_index,
         next_table: state.next_table,
         state: state.number + 1,
@@ -159,20 +129,10 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
     if !options.read_only {
         remove_unused(&index, state, unused)?;
     }
-    let memory = version.active.bytes();
-    let mut writer = LogWriter::new(
-        main,
-        hot,
-        &staging,
-        log.end.sequence,
-        // With `Sync` a write must reach its segment before it counts, so that this cannot fail
-        // later during the sync.
-        options.durability == Durability::Sync,
-        options.background,
-        options.cached_writes,
-    );
-    writer.memory = memory;
-    writer.copies_begin = copies;
+    let next_segment = new.next;
+    let mut writer = new.into_writer(&staging, log.end.sequence, &options);
+    writer.memory = version.active.bytes();
+    writer.copies_begin = positions.copies;
     let engine = Engine::new(EngineParts {
         outer_fs,
         dir: dir.to_owned(),
@@ -186,18 +146,100 @@ fn recover(fs: Arc<dyn Fs>, outer_fs: Arc<dyn Fs>, dir: &Path, options: Options)
         writer,
         next_segment,
         next_index: state.next_index,
-        lock,
+        lock: dir_lock,
     });
-    engine.group_commit.note_copies_synced(copies);
+    engine.group_commit.note_copies_synced(positions.copies);
+    complete(&engine, &log)?;
+    Ok(engine)
+}
+
+/// The number of the next segment. Numbers are never reused: an old slot, file or seal might be
+/// taken for the new segment's. A lost segment may be known from the seal before it alone.
+fn next_segment(
+    state: &State,
+    found: &LogSegments,
+    leftovers: &StagingLeftovers,
+    log_end: &LogEnd,
+) -> u32 {
+    let slots = leftovers.slots.iter().map(|slot| slot.segment);
+    let ends = Stream::WRITTEN.map(|stream| log_end.positions.of(stream).segment);
+    let used = slots.chain(ends).map(|segment| segment + 1);
+    used.chain([state.next_segment, found.next]).max().unwrap_or(0)
+}
+
+/// The segments of the writers' streams that follow the recovered ones.
+struct NewSegments {
+    main: Arc<Segment>,
+    hot: Arc<Segment>,
+    /// The number of the next one.
+    next: u32,
+}
+
+impl NewSegments {
+    fn create(directory: &Directory, first: u32, options: &Options) -> Result<NewSegments> {
+        let create = |number, stream| {
+            if !options.read_only {
+                segment::check_number(number)?;
+            }
+            let segment = Arc::new(Segment::create(directory, number, stream, options.segment)?);
+            crate::group_commit::sync(&segment)?;
+            Ok(segment)
+        };
+        let (main, hot) = (create(first, Stream::Main)?, create(first + 1, Stream::Hot)?);
+        directory.sync()?;
+        Ok(NewSegments { main, hot, next: first + 2 })
+    }
+
+    /// Where each stream goes on; copies, behind those in the recovered segments.
+    fn positions(&self, recovered: &SegmentMap) -> StreamPositions {
+        let begin =
+            |segment: &Segment| LogPosition { segment: segment.id, offset: FILE_HEADER_LEN };
+        let copies = recovered
+            .iter()
+            .filter(|segment| segment.stream == Stream::Copies)
+            .map(|segment| LogPosition { segment: segment.id, offset: segment.written() })
+            .next_back()
+            .unwrap_or_default();
+        StreamPositions { main: begin(&self.main), hot: begin(&self.hot), copies }
+    }
+
+    fn into_writer(self, staging: &Arc<Staging>, sequence: u64, options: &Options) -> LogWriter {
+        LogWriter::new(
+            self.main,
+            self.hot,
+            staging,
+            sequence,
+            // With `Sync` a write must reach its segment before it counts, so that this cannot fail
+            // later during the sync.
+            options.durability == Durability::Sync,
+            options.background,
+            options.cached_writes,
+        )
+    }
+}
+
+/// The coverage, moved to where writers go on if nothing was behind it: its segment may be gone.
+fn coverage_beyond(mut coverage: Coverage, log_end: &LogEnd, next: StreamPositions) -> Coverage {
+    for stream in Stream::WRITTEN {
+        let covered = coverage.positions.of_mut(stream);
+        if *covered == log_end.positions.of(stream) {
+            *covered = next.of(stream);
+        }
+    }
+    coverage
+}
+
+/// What a recovered engine has to know before it serves.
+fn complete(engine: &Engine, log: &Replayed) -> Result<()> {
     // Copies may have sequences that the log does not know.
     let unknown = log.highest - log.end.sequence;
     if unknown > 0 {
-        engine.reserve_sequences(&mut crate::engine::lock(&engine.writer), unknown)?;
+        engine.reserve_sequences(&mut lock(&engine.writer), unknown)?;
     }
     engine.update_version(|version| version.cold_read_mode = engine.cold_read_mode(version));
     engine.record_live_bytes();
     engine.estimate_recovered();
-    Ok(engine)
+    Ok(())
 }
 
 /// The non-empty segments, made durable as recovered, and the files to delete.
@@ -234,7 +276,6 @@ mod tests {
 
     use super::*;
     use crate::Store;
-    use crate::engine::lock;
 
     fn copy(from: &Path, to: &Path) {
         fs::create_dir_all(to).unwrap();

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use super::cache_timing::CacheWriteTimer;
 use super::direct_io::DirectWriter;
-use super::segment::Segment;
+use super::slot_write::{SlotWrite, WritePath};
 use super::staging::{SLOT_LEN, Staging};
-use crate::engine::{lock, try_lock};
 use crate::error::{Error, Result};
-use crate::fs::BLOCK_SIZE;
+use crate::locks::{lock, try_lock};
 use crate::schedule::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::schedule::{Condvar, Mutex, thread};
-use crate::stream::{LogPosition, Stream, StreamPositions};
+use crate::stream::{Stream, StreamPositions};
 use crate::throttle;
 use crate::time_slice;
 
@@ -86,48 +85,6 @@ struct SlotQueue {
     free: Vec<usize>,
     /// Moving average of the write time per byte, in nanoseconds.
     ns_per_byte: f64,
-}
-
-/// Bytes `from..to` of a slot that belong at `offset` of a segment.
-#[derive(Clone)]
-pub(crate) struct SlotWrite {
-    pub(crate) segment: Arc<Segment>,
-    pub(crate) slot: usize,
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    pub(crate) offset: u32,
-    /// The slot gets no more data.
-    pub(crate) is_last: bool,
-    pub(crate) write_path: WritePath,
-}
-
-/// How a slot is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WritePath {
-    /// Through the page cache: it will probably be read.
-    Cached,
-    /// Direct I/O, if the file system supports it.
-    Direct,
-    /// Through the page cache unless that is slow.
-    Adaptive,
-}
-
-impl SlotWrite {
-    fn begin(&self) -> LogPosition {
-        LogPosition { segment: self.segment.id, offset: self.offset }
-    }
-
-    /// The first `max_bytes` bytes, rounded up to a page, or all of it.
-    fn part(&self, max_bytes: usize) -> SlotWrite {
-        let end = (self.offset as usize + max_bytes).next_multiple_of(BLOCK_SIZE);
-        let to = self.to.min(self.from + (end - self.offset as usize));
-        SlotWrite { to, ..self.clone() }
-    }
-
-    /// Its end in the segment.
-    fn end(&self) -> u32 {
-        self.offset + (self.to - self.from) as u32
-    }
 }
 
 impl SlotQueue {
@@ -388,8 +345,10 @@ impl Flusher {
 mod tests {
     use super::*;
     use crate::directory::Directory;
+    use crate::fs::BLOCK_SIZE;
     use crate::fs::{Fs, Os};
     use crate::options::CachedWrites;
+    use crate::value_log::Segment;
     use crate::value_log::segment::FILE_HEADER_LEN;
     use crate::value_log::staging::SlotWriter;
 

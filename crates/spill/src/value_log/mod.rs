@@ -6,10 +6,11 @@ pub(crate) mod flush;
 pub(crate) mod reader;
 pub(crate) mod replay;
 pub(crate) mod segment;
+mod slot_write;
 pub(crate) mod staging;
 mod stream_writer;
 mod writer;
 
 pub(crate) use segment::{ColdReadMode, Segment};
 pub(crate) use staging::Staging;
-pub(crate) use writer::LogWriter;
+pub(crate) use writer::{LogWriter, ReservedSpace};

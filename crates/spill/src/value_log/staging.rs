@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::flush::{SlotWrite, WritePath};
 use super::segment::Segment;
+use super::slot_write::{SlotWrite, WritePath};
 use crate::backoff::Backoff;
-use crate::engine::lock;
 use crate::error::{Error, Result};
 use crate::fs::{
     Access, BLOCK_SIZE, File, Fs, Map, Mode, read_exact_at, retry_interrupted, write_all_at,
 };
+use crate::locks::lock;
 use crate::options::CachedWrites;
 use crate::record::{HEADER_LEN, Header};
 use crate::schedule::Mutex;

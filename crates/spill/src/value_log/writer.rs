@@ -6,10 +6,10 @@ use super::flush::Flusher;
 use super::segment::{FILE_HEADER_LEN, Segment};
 use super::staging::{SLOT_LEN, SlotWriter, Staging};
 use super::stream_writer::{CreateSegment, SEQUENCE_GAP_LEN, SYNC_MARK_LEN, StreamWriter};
+use crate::copy_batch::CopyBatch;
 use crate::error::Result;
-use crate::index_insertion::CopyBatch;
 use crate::options::CachedWrites;
-use crate::overwrites::KeySampler;
+use crate::overwrite_estimate::KeySampler;
 use crate::record::EMPTY_RECORD_LEN;
 use crate::stream::{LogPosition, Stream, StreamPositions};
 
