@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use model::{Bytes, Rate, Span};
+use toml::Spanned;
 
 use crate::describe::machine::SimulatedMachine;
 use crate::describe::traffic::Traffic;
@@ -78,104 +79,170 @@ const STRIDES: [&str; 5] = ["64", "128", "256", "512", "1024"];
 const PAYLOADS: [&str; 6] = ["64", "128", "256", "512", "1024", "1500"];
 const RATES: [&str; 6] = ["200k", "400k", "600k", "800k", "1M", "1.2M"];
 
+/// The same for four pairs of server and client together.
+const RATES_OF_FOUR: [&str; 6] = ["800k", "1600k", "2400k", "3200k", "4M", "4800k"];
+const BOTH: &[Policy] = &[Policy::On, Policy::Off];
+
+/// What a figure shows, whatever the machine.
+struct FigureDesign {
+    id: &'static str,
+    title: &'static str,
+    key: &'static str,
+    values: &'static [&'static str],
+    metric: FigureMetric,
+    traffic: ThesisTraffic,
+    policies: &'static [Policy],
+}
+
+/// The traffic of a figure.
+#[derive(Clone, Copy)]
+enum ThesisTraffic {
+    PingPong { kernel: bool },
+    Flow { kernel: bool },
+    DataCaching { pairs: u32 },
+}
+
+const FIGURES: [FigureDesign; 9] = [
+    FigureDesign {
+        id: "4.1",
+        title: "Miss rate by payload, kernel's stack",
+        key: "packet",
+        values: &PAYLOADS,
+        metric: FigureMetric::MissRate,
+        traffic: ThesisTraffic::PingPong { kernel: true },
+        policies: BOTH,
+    },
+    FigureDesign {
+        id: "4.2",
+        title: "Miss rate by payload, DPDK",
+        key: "packet",
+        values: &PAYLOADS,
+        metric: FigureMetric::MissRate,
+        traffic: ThesisTraffic::PingPong { kernel: false },
+        policies: BOTH,
+    },
+    FigureDesign {
+        id: "4.3",
+        title: "Miss rate by stride, kernel's stack",
+        key: "stride",
+        values: &STRIDES,
+        metric: FigureMetric::MissRate,
+        traffic: ThesisTraffic::Flow { kernel: true },
+        policies: BOTH,
+    },
+    FigureDesign {
+        id: "4.4",
+        title: "Miss rate by stride, DPDK",
+        key: "stride",
+        values: &STRIDES,
+        metric: FigureMetric::MissRate,
+        traffic: ThesisTraffic::Flow { kernel: false },
+        policies: BOTH,
+    },
+    FigureDesign {
+        id: "4.5",
+        title: "Data caching: latency and miss rate by rate, DDIO on",
+        key: "rate",
+        values: &RATES,
+        metric: FigureMetric::Both,
+        traffic: ThesisTraffic::DataCaching { pairs: 1 },
+        policies: &[Policy::On],
+    },
+    FigureDesign {
+        id: "4.6",
+        title: "Data caching: latency and miss rate by rate, DDIO off",
+        key: "rate",
+        values: &RATES,
+        metric: FigureMetric::Both,
+        traffic: ThesisTraffic::DataCaching { pairs: 1 },
+        policies: &[Policy::Off],
+    },
+    FigureDesign {
+        id: "4.7",
+        title: "Data caching: miss rate by rate",
+        key: "rate",
+        values: &RATES,
+        metric: FigureMetric::MissRate,
+        traffic: ThesisTraffic::DataCaching { pairs: 1 },
+        policies: BOTH,
+    },
+    FigureDesign {
+        id: "4.8",
+        title: "Data caching: latency by rate",
+        key: "rate",
+        values: &RATES,
+        metric: FigureMetric::Latency,
+        traffic: ThesisTraffic::DataCaching { pairs: 1 },
+        policies: BOTH,
+    },
+    FigureDesign {
+        id: "4.9",
+        title: "Data caching: latency by rate, four pairs of server and client",
+        key: "rate",
+        values: &RATES_OF_FOUR,
+        metric: FigureMetric::Latency,
+        traffic: ThesisTraffic::DataCaching { pairs: 4 },
+        policies: BOTH,
+    },
+];
+
 /// All figures for a machine; the thesis's own is `xeon-e5-2697-v2`.
 pub fn figures(machine: &SimulatedMachine) -> Result<Vec<ThesisFigure>, SimError> {
-    let kernel = |mut traffic: Traffic| {
-        traffic.workers.cycles = Rate(KERNEL_CYCLES);
-        traffic.port.rate = Some(toml::Spanned::new(0..0, Rate(400e3)));
-        if let Some(read) = &mut traffic.workers.read {
-            read.copy = Some(Bytes(SOCKET_BUFFER));
-        }
-        traffic
-    };
-    let open = |name: &str| Traffic::open(name, machine);
-    let caching = |cores: u32| -> Result<Traffic, SimError> {
-        let mut traffic = open("data-caching")?;
-        traffic.workers.cores = toml::Spanned::new(0..0, cores);
-        Ok(traffic)
-    };
-    let make = |id, title, key, values: &[&str], shown, traffic: &Traffic, on: bool, off: bool| {
-        let line = |label: &str, policy| FigureLine {
-            label: label.to_owned(),
+    FIGURES.iter().map(|design| design.on(machine)).collect()
+}
+
+impl FigureDesign {
+    fn on(&self, machine: &SimulatedMachine) -> Result<ThesisFigure, SimError> {
+        let traffic = self.traffic.on(machine)?;
+        let line = |policy: &Policy| FigureLine {
+            label: if *policy == Policy::Off { "DDIO off" } else { "DDIO on" }.to_owned(),
             traffic: traffic.clone(),
-            policy,
+            policy: *policy,
         };
-        let mut lines = Vec::new();
-        lines.extend(on.then(|| line("DDIO on", Policy::On)));
-        lines.extend(off.then(|| line("DDIO off", Policy::Off)));
-        let values = values.iter().map(|value| (*value).to_owned()).collect();
-        ThesisFigure { id, title, key, values, metric: shown, lines, machine: machine.clone() }
-    };
-    let (ping, flow) = (open("ping-pong")?, open("flow")?);
-    let (one, four) = (caching(1)?, caching(4)?);
-    use FigureMetric::{Both, Latency, MissRate};
-    let many: Vec<String> = RATES
-        .iter()
-        .filter_map(|rate| rate.parse::<Rate>().ok())
-        .map(|rate| Rate(rate.0 * 4.0).to_string())
-        .collect();
-    let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    Ok(vec![
-        make(
-            "4.1",
-            "Miss rate by payload, kernel's stack",
-            "packet",
-            &PAYLOADS,
-            MissRate,
-            &kernel(ping.clone()),
-            true,
-            true,
-        ),
-        make("4.2", "Miss rate by payload, DPDK", "packet", &PAYLOADS, MissRate, &ping, true, true),
-        make(
-            "4.3",
-            "Miss rate by stride, kernel's stack",
-            "stride",
-            &STRIDES,
-            MissRate,
-            &kernel(flow.clone()),
-            true,
-            true,
-        ),
-        make("4.4", "Miss rate by stride, DPDK", "stride", &STRIDES, MissRate, &flow, true, true),
-        make(
-            "4.5",
-            "Data caching: latency and miss rate by rate, DDIO on",
-            "rate",
-            &RATES,
-            Both,
-            &one,
-            true,
-            false,
-        ),
-        make(
-            "4.6",
-            "Data caching: latency and miss rate by rate, DDIO off",
-            "rate",
-            &RATES,
-            Both,
-            &one,
-            false,
-            true,
-        ),
-        make("4.7", "Data caching: miss rate by rate", "rate", &RATES, MissRate, &one, true, true),
-        make("4.8", "Data caching: latency by rate", "rate", &RATES, Latency, &one, true, true),
-        make(
-            "4.9",
-            "Data caching: latency by rate, four pairs of server and client",
-            "rate",
-            &many,
-            Latency,
-            &four,
-            true,
-            true,
-        ),
-    ])
+        Ok(ThesisFigure {
+            id: self.id,
+            title: self.title,
+            key: self.key,
+            values: self.values.iter().map(|value| (*value).to_owned()).collect(),
+            metric: self.metric,
+            lines: self.policies.iter().map(line).collect(),
+            machine: machine.clone(),
+        })
+    }
+}
+
+impl ThesisTraffic {
+    fn on(self, machine: &SimulatedMachine) -> Result<Traffic, SimError> {
+        let (name, is_of_kernel) = match self {
+            ThesisTraffic::PingPong { kernel } => ("ping-pong", kernel),
+            ThesisTraffic::Flow { kernel } => ("flow", kernel),
+            ThesisTraffic::DataCaching { .. } => ("data-caching", false),
+        };
+        let mut traffic = Traffic::open(name, machine)?;
+        if let ThesisTraffic::DataCaching { pairs } = self {
+            traffic.workers.cores = Spanned::new(0..0, pairs);
+        }
+        if is_of_kernel {
+            traffic.workers.cycles = Rate(KERNEL_CYCLES);
+            traffic.port.rate = Some(Spanned::new(0..0, Rate(400e3)));
+            if let Some(read) = &mut traffic.workers.read {
+                read.copy = Some(Bytes(SOCKET_BUFFER));
+            }
+        }
+        Ok(traffic)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn four_pairs_have_four_times_the_rate() {
+        for (one, four) in RATES.iter().zip(RATES_OF_FOUR) {
+            assert_eq!(Rate(one.parse::<Rate>().unwrap().0 * 4.0).to_string(), four);
+        }
+    }
 
     #[test]
     fn all_nine_figures_have_all_their_simulations() {

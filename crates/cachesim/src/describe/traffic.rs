@@ -1,6 +1,7 @@
 //! Traffic: arriving packets, the workers that answer them, and co-runners.
 
-use std::ops::Range;
+mod check;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -265,7 +266,7 @@ impl Traffic {
         machine: &SimulatedMachine,
     ) -> Result<Traffic, SimError> {
         let mut traffic: Traffic = source.parse()?;
-        traffic.check(source, machine)?;
+        check::check(&traffic, source, machine)?;
         if let Some(recorded) = &mut traffic.port.recorded {
             let beside = Path::new(&source.origin).parent().unwrap_or(Path::new(""));
             let path = beside.join(recorded.get_ref()).display().to_string();
@@ -344,122 +345,10 @@ impl Traffic {
     /// Checks values that were changed after the file was read.
     pub fn recheck(&self, machine: &SimulatedMachine) -> Result<(), SimError> {
         let source = DescriptionText { origin: self.name.clone(), text: String::new() };
-        self.check(&source, machine).map_err(|error| {
+        check::check(self, &source, machine).map_err(|error| {
             // Only the first line, as the value has no place in a file.
             SimError::Value(error.to_string().lines().next().unwrap_or_default().to_owned())
         })
-    }
-
-    fn check(&self, source: &DescriptionText, machine: &SimulatedMachine) -> Result<(), SimError> {
-        let at = |span: Range<usize>, words: &str| Err(source.at(span, words));
-        let counts = [
-            (&self.queues.receive, "queues.receive", 1, 65_536),
-            (&self.queues.send, "queues.send", 1, 65_536),
-            (&self.queues.software, "queues.software", 0, 1 << 20),
-            (&self.queues.burst, "queues.burst", 1, 1024),
-            (&self.port.train, "port.train", 1, 1 << 20),
-            (&self.port.generators, "port.generators", 1, 1024),
-            (&self.pool.buffers, "pool.buffers", 1, 1 << 22),
-        ];
-        for (count, key, least, most) in counts {
-            if !(least..=most).contains(&count.get_ref().0) {
-                return at(count.span(), &format!("`{key}` must be {least} to {most}"));
-            }
-        }
-        if let Some(rate) = &self.port.rate
-            && rate.get_ref().0 <= 0.0
-        {
-            return at(rate.span(), "`port.rate` must be above 0");
-        }
-        let (stride, offset) = (self.pool.stride.get_ref().0, self.pool.offset.get_ref().0);
-        if stride == 0 || stride % LINE != 0 {
-            return at(self.pool.stride.span(), "`pool.stride` must be a multiple of 64 B");
-        }
-        if offset % LINE != 0 {
-            return at(self.pool.offset.span(), "`pool.offset` must be a multiple of 64 B");
-        }
-        let packet = self.port.packet.get_ref().0;
-        if packet == 0 || packet + offset > stride {
-            let most = stride.saturating_sub(offset);
-            return at(
-                self.port.packet.span(),
-                &format!("`port.packet` must be 1 to {most} B: it has to fit a buffer"),
-            );
-        }
-        let workers = *self.workers.cores.get_ref();
-        let others: u32 = self.neighbours.iter().map(|n| *n.cores.get_ref()).sum();
-        let cores = *machine.cores.get_ref();
-        if workers == 0 || workers + others > cores {
-            let words = format!(
-                "`workers.cores` and those of the neighbours must be 1 to {cores}, the cores of {}",
-                machine.name
-            );
-            return at(self.workers.cores.span(), &words);
-        }
-        let need =
-            u64::from(workers) * (self.queues.receive.get_ref().0 + self.queues.send.get_ref().0);
-        if need > self.pool.buffers.get_ref().0 {
-            let words =
-                format!("`pool.buffers` must be at least {need}: the rings alone take so many");
-            return at(self.pool.buffers.span(), &words);
-        }
-        let masks = self.neighbours.iter().filter_map(|n| n.ways.as_ref());
-        let every = machine.shared_geometry().every_way();
-        for mask in masks.chain(&self.workers.ways) {
-            if *mask.get_ref() == 0 || mask.get_ref() & !every != 0 {
-                return at(
-                    mask.span(),
-                    &format!(
-                        "`ways` must be a mask of 0x1 to {every:#x}: the cache has {} ways",
-                        every.count_ones()
-                    ),
-                );
-            }
-        }
-        for neighbour in &self.neighbours {
-            if neighbour.working_set.get_ref().0 < LINE {
-                return at(neighbour.working_set.span(), "`working-set` must be at least 64 B");
-            }
-            if let Some(share) = &neighbour.writes
-                && !(0.0..=1.0).contains(share.get_ref())
-            {
-                return at(share.span(), "`writes` must be 0 to 1");
-            }
-            if let Some(phase) = &neighbour.phase
-                && phase.get_ref().0.is_zero()
-            {
-                return at(phase.span(), "`phase` must be above 0");
-            }
-        }
-        if let Some(read) = &self.workers.read
-            && read.stride.get_ref().0 == 0
-        {
-            return at(read.stride.span(), "`stride` must be above 0");
-        }
-        if let Some(store) = &self.workers.store {
-            if store.index.get_ref().0 < LINE {
-                return at(store.index.span(), "`index` must be at least 64 B");
-            }
-            let value = store.value.get_ref().0;
-            if value == 0 || value + offset > stride {
-                return at(store.value.span(), "`value` must be above 0 and fit a buffer");
-            }
-            if store.values.get_ref().0 < value {
-                return at(store.values.span(), "`values` must hold at least one value");
-            }
-            if let Some(skew) = &store.skew
-                && !(0.0..1.0).contains(skew.get_ref())
-            {
-                return at(skew.span(), "`skew` must be at least 0 and below 1");
-            }
-        }
-        if self.memory() > LINE << 32 {
-            return Err(SimError::Value(format!(
-                "{}: more than 256 GiB of memory are described",
-                source.origin
-            )));
-        }
-        Ok(())
     }
 
     /// Bytes of memory that the described programs use.
