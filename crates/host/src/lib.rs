@@ -21,6 +21,7 @@ mod parse;
 pub mod perf;
 pub mod probe;
 pub mod recorded;
+mod recording_notes;
 mod root;
 mod stat;
 mod storage;

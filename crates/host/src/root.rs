@@ -11,7 +11,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::confined::ConfinedDir;
-use crate::recorded::RecordingNotes;
+use crate::recording_notes::RecordingNotes;
 
 /// Errors of reading the machine. Paths are those of the machine, without the
 /// folder of a recorded tree.
@@ -232,7 +232,9 @@ impl Root {
             }
             Err(error) => {
                 let error = RootError::io(path, &error);
-                self.note(|notes| notes.failure(path, &error));
+                if !matches!(error, RootError::Missing { .. }) {
+                    self.note(|notes| notes.failure(path, error.to_string()));
+                }
                 Err(error)
             }
         }

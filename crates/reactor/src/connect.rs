@@ -1,7 +1,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
@@ -10,32 +10,11 @@ use std::time::{Duration, Instant};
 use model::Address;
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
-use thiserror::Error;
 
+use crate::connect_error::ConnectError;
 use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::tls::{TlsConfig, TlsFailure};
-
-/// Why there is no connection.
-#[derive(Debug, Error)]
-pub enum ConnectError {
-    #[error("{address}: there is no host of that name ({why}); check the spelling")]
-    NoSuchHost { address: Address, why: String },
-    #[error(
-        "{address}: nothing listens there (tried {tried}); is the server started, on this port?"
-    )]
-    Refused { address: Address, tried: String },
-    #[error("{address}: {step} took longer than {limit:?}; {hint}")]
-    TimedOut { address: Address, step: &'static str, limit: Duration, hint: &'static str },
-    #[error("{}: there is no such socket; is the server started with this path?", path.display())]
-    NoSuchSocket { path: PathBuf },
-    #[error("{address}: this user may not connect to it")]
-    Forbidden { address: Address },
-    #[error("{address}: {why}")]
-    Tls { address: Address, why: TlsFailure },
-    #[error("{address}: {source}")]
-    Other { address: Address, source: io::Error },
-}
 
 pub(crate) fn connect(
     address: &Address,

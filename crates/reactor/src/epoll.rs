@@ -6,7 +6,7 @@ use std::time::Duration;
 use libc::{EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, epoll_event};
 
 use crate::connection::{Connection, ConnectionFailure, ConnectionState};
-use crate::reactor::Shared;
+use crate::shared::Shared;
 use crate::sys;
 
 /// Events that are fetched at once; more come with the next poll.

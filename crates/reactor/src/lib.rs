@@ -7,15 +7,19 @@
 //! timestamp of each answer where available.
 #![deny(unsafe_code)]
 
+mod available;
 mod borrowed_buffer;
 mod connect;
+mod connect_error;
 mod connection;
 mod counters;
 mod engine;
 mod epoll;
+mod gather;
 mod incoming;
 mod reactor;
 mod session;
+mod shared;
 mod socket;
 mod stamps;
 mod stream;
@@ -23,11 +27,13 @@ mod sys;
 mod tls;
 mod uring;
 
-pub use connect::ConnectError;
+pub use available::{available, cheapest};
+pub use connect_error::ConnectError;
 pub use connection::{ConnectionFailure, ConnectionState};
 pub use counters::Counters;
-pub use engine::{EngineOptions, EngineUnavailable, available, cheapest};
-pub use reactor::{Gather, Reactor};
+pub use engine::{EngineOptions, EngineUnavailable};
+pub use gather::Gather;
+pub use reactor::Reactor;
 pub use stamps::stamps_available;
 pub use stream::Stream;
 pub use tls::{Tls, TlsConfig, TlsError, TlsFailure};

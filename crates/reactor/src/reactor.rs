@@ -7,6 +7,8 @@ use crate::connection::{Connection, ConnectionFailure, ConnectionState};
 use crate::counters::Counters;
 use crate::engine::EngineOptions;
 use crate::epoll::Epoll;
+use crate::gather::Gather;
+use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::sys;
 use crate::uring::Uring;
@@ -14,60 +16,6 @@ use model::Engine;
 
 /// The longest that a poll without a limit waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
-
-/// How long a wait may be extended until several connections are ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gather {
-    /// Connections that end the wait at once.
-    pub least: u32,
-    /// After it one is enough; counts from the start of the wait.
-    pub max_wait: Duration,
-}
-
-impl Gather {
-    /// The first connection that is ready ends the wait.
-    pub const NONE: Gather = Gather { least: 1, max_wait: Duration::ZERO };
-}
-
-/// State that the engines share: the connections and those that are ready.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) options: EngineOptions,
-    pub(crate) connections: Vec<Connection>,
-    pub(crate) counters: Counters,
-    ready: VecDeque<u32>,
-}
-
-impl Shared {
-    pub(crate) fn make_ready(&mut self, number: u32) {
-        let connection = &mut self.connections[number as usize];
-        if !connection.queued {
-            connection.queued = true;
-            self.ready.push_back(number);
-        }
-    }
-
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    /// Only the first reason of an end counts.
-    pub(crate) fn end(&mut self, number: u32, state: ConnectionState) {
-        let connection = &mut self.connections[number as usize];
-        if connection.is_open() {
-            connection.state = state;
-            self.make_ready(number);
-        }
-    }
-
-    pub(crate) fn fail(&mut self, number: u32, failure: ConnectionFailure) {
-        if self.connections[number as usize].is_open() {
-            // Stops the peer, and the kernel's receiving.
-            self.connections[number as usize].socket().abort();
-            self.end(number, ConnectionState::Failed(failure));
-        }
-    }
-}
 
 #[derive(Debug)]
 enum Poller {

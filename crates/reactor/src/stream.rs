@@ -5,7 +5,8 @@ use std::time::Duration;
 use model::Address;
 use rustls::ClientConnection;
 
-use crate::connect::{self, ConnectError};
+use crate::connect;
+use crate::connect_error::ConnectError;
 use crate::session::Session;
 use crate::socket::Socket;
 use crate::tls::{TlsConfig, TlsFailure};

@@ -19,7 +19,8 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use crate::borrowed_buffer::BorrowedBuffer;
 use crate::connection::{Connection, ConnectionFailure, ConnectionState};
 use crate::engine::EngineUnavailable;
-use crate::reactor::{Gather, Shared};
+use crate::gather::Gather;
+use crate::shared::Shared;
 use crate::sys;
 use model::Engine;
 

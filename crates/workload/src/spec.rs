@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::key::Keys;
 use crate::length::{LengthLimits, LengthSampler};
 use crate::value::Values;
-use crate::workload::ABSENT;
 use crate::{
-    InsertOrder, KeySpec, LengthSource, LengthSpec, Mix, Popularity, SpecError, ValueSpec, preset,
+    InsertOrder, KeySpec, LengthSource, LengthSpec, Mix, Popularity, SpecError, ValueSpec,
 };
 use model::random::RandomStream;
+
+/// See [`Workload::ABSENT`](crate::Workload::ABSENT).
+pub(crate) const ABSENT: u64 = 1 << 47;
 
 /// The most records: their keys are proven distinct with as many again inserted.
 pub const MOST_RECORDS: u64 = crate::fnv::DISTINCT / 2;
@@ -70,22 +72,6 @@ impl Default for WorkloadSpec {
 }
 
 impl WorkloadSpec {
-    /// The preset of this name, see [`WorkloadSpec::presets`].
-    ///
-    /// # Errors
-    /// [`SpecError::UnknownPreset`] with the nearest name.
-    pub fn preset(name: &str) -> Result<WorkloadSpec, SpecError> {
-        preset::find(name)
-    }
-
-    pub fn preset_names() -> impl Iterator<Item = &'static str> {
-        preset::PRESETS.iter().map(|preset| preset.name)
-    }
-
-    pub fn presets() -> &'static [preset::Preset] {
-        preset::PRESETS
-    }
-
     /// # Errors
     /// Why the workload cannot be run, with the key to change.
     pub fn check(&self) -> Result<(), SpecError> {

@@ -2,87 +2,15 @@
 
 use model::Op;
 
-use crate::Workload;
-use crate::alias::Alias;
-use crate::workload::OtherOps;
-use model::random::{Draws, RandomStream, below, mix};
+use crate::operation::{BLOCK, Operation};
+use crate::workload::{OtherOps, Workload};
+use model::random::{Draws, below, mix};
 
-/// Operations of a block: enough to make taking one cheap, few enough that threads end together.
-pub const BLOCK: u64 = 64;
-
-/// One operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Operation {
-    pub op: Op,
-    /// The record that is read, written or inserted, or the first of a scan.
-    pub record: u64,
-    /// The version of the value, where one is written. Different for every operation.
-    pub salt: u64,
-    /// Records of a scan, 0 for other operations.
-    pub scan: u32,
-    /// Keys of a read, 1 for other operations; see [`Workload::nth`].
-    pub keys: u32,
-}
-
-/// The positions of inserts.
-///
-/// Inserts are numbered in the order of the stream, so that a block needs to know how many come
-/// before it, without drawing them one by one. Hence the number of inserts of each block is drawn
-/// first, from its exact binomial distribution, and then their positions, by sequential sampling
-/// (Knuth, TAOCP 2, 3.4.2, algorithm S): together the same as a coin for each operation.
-#[derive(Debug, Clone)]
-pub(crate) struct InsertPositions {
-    count: InsertCount,
-    random: RandomStream,
-}
-
-#[derive(Debug, Clone)]
-enum InsertCount {
-    None,
-    All,
-    Binomial(Alias),
-}
-
-impl InsertPositions {
-    pub fn new(share: f64, random: RandomStream) -> InsertPositions {
-        let count = match share {
-            0.0 => InsertCount::None,
-            1.0 => InsertCount::All,
-            p => InsertCount::Binomial(Alias::new(&binomial(p))),
-        };
-        InsertPositions { count, random }
+impl Workload {
+    /// A stream over the operations of the measured phase, at block 0.
+    pub fn stream(&self) -> OperationStream<'_> {
+        OperationStream::new(self)
     }
-
-    #[inline(always)]
-    fn of_block(&self, block: u64) -> u64 {
-        match &self.count {
-            InsertCount::None => 0,
-            InsertCount::All => BLOCK,
-            InsertCount::Binomial(alias) => u64::from(alias.pick(self.random.at(block))),
-        }
-    }
-
-    /// Inserts of the blocks from `first` up to, but not with, `last`.
-    fn between(&self, first: u64, last: u64) -> u64 {
-        match self.count {
-            InsertCount::None => 0,
-            InsertCount::All => (last - first) * BLOCK,
-            InsertCount::Binomial(_) => (first..last).map(|block| self.of_block(block)).sum(),
-        }
-    }
-}
-
-/// P(k of [`BLOCK`] coins), 0 < p < 1.
-fn binomial(p: f64) -> Vec<f64> {
-    let n = BLOCK as i32;
-    let mut ways = 1.0;
-    (0..=n)
-        .map(|k| {
-            let mass = ways * p.powi(k) * (1.0 - p).powi(n - k);
-            ways *= f64::from(n - k) / f64::from(k + 1);
-            mass
-        })
-        .collect()
 }
 
 /// A walk over blocks of operations. Operation `i` is the same in every stream of a workload.
@@ -130,7 +58,7 @@ impl DrawnOperation {
 }
 
 impl<'a> OperationStream<'a> {
-    pub(crate) fn new(workload: &'a Workload) -> OperationStream<'a> {
+    fn new(workload: &'a Workload) -> OperationStream<'a> {
         let mut stream = OperationStream {
             workload,
             records: workload.spec().records.0,
@@ -296,20 +224,4 @@ fn print(index: u64, step: &DrawnOperation) -> u64 {
         ^ step.record.wrapping_mul(0x9fb2_1c65_1e98_df25)
         ^ what.wrapping_mul(0xd6e8_feb8_6659_fd93);
     (word ^ (word >> 32)).wrapping_mul(0xa076_1d64_78bd_642f)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn binomial_masses_sum_to_one_with_the_right_mean() {
-        for p in [1e-9, 0.05, 0.5, 0.999] {
-            let masses = binomial(p);
-            let sum: f64 = masses.iter().sum();
-            let mean: f64 = masses.iter().enumerate().map(|(k, mass)| k as f64 * mass).sum();
-            assert!((sum - 1.0).abs() < 1e-12, "{p}");
-            assert!((mean / (p * BLOCK as f64) - 1.0).abs() < 1e-9, "{p}");
-        }
-    }
 }

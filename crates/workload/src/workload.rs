@@ -1,15 +1,14 @@
 //! A compiled workload.
 
 use crate::alias::Alias;
+use crate::error::SpecError;
+use crate::insert_positions::InsertPositions;
+use crate::operation::Operation;
 use crate::popularity::RecordChooser;
-use crate::spec::{INSERTS, LOAD, OPERATIONS, WorkloadParts};
-use crate::stream::InsertPositions;
-use crate::{Operation, OperationStream, Skew, SpecError, ValueMismatch, WorkloadSpec, skew};
+use crate::spec::{ABSENT, INSERTS, LOAD, OPERATIONS, WorkloadParts, WorkloadSpec};
+use crate::value::ValueMismatch;
 use model::Op;
 use model::random::{Draws, RandomStream, mix, unit};
-
-/// See [`Workload::ABSENT`].
-pub(crate) const ABSENT: u64 = 1 << 47;
 
 /// A compiled [`WorkloadSpec`]: immutable, shared by all threads, some tens of KiB whatever the
 /// number of records.
@@ -80,11 +79,6 @@ impl Workload {
 
     pub fn spec(&self) -> &WorkloadSpec {
         &self.spec
-    }
-
-    /// A stream over the operations of the measured phase, at block 0.
-    pub fn stream(&self) -> OperationStream<'_> {
-        OperationStream::new(self)
     }
 
     /// The record of key `n` of a read, `n` below [`Operation::keys`]; `operation.record` for `n` =
@@ -188,12 +182,5 @@ impl Workload {
     #[inline]
     pub(crate) fn scan_length(&self, random: u64) -> u32 {
         self.parts.scan.draw(random) as u32
-    }
-
-    /// The skew that the first `operations` operations of the stream really have; `None` where none
-    /// of them inserts an existing record. Takes at most some tenths of a second and 16 MiB, of
-    /// which up to 4 are cached for other runs on the same data.
-    pub fn skew(&self, operations: u64) -> Option<Skew> {
-        skew::measure(self, operations)
     }
 }

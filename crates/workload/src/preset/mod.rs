@@ -196,6 +196,24 @@ fn core_spec(core: CoreWorkload, data: PresetData) -> WorkloadSpec {
     }
 }
 
+impl WorkloadSpec {
+    /// The preset of this name, see [`WorkloadSpec::presets`].
+    ///
+    /// # Errors
+    /// [`SpecError::UnknownPreset`] with the nearest name.
+    pub fn preset(name: &str) -> Result<WorkloadSpec, SpecError> {
+        find(name)
+    }
+
+    pub fn preset_names() -> impl Iterator<Item = &'static str> {
+        PRESETS.iter().map(|preset| preset.name)
+    }
+
+    pub fn presets() -> &'static [Preset] {
+        PRESETS
+    }
+}
+
 pub(crate) fn find(name: &str) -> Result<WorkloadSpec, SpecError> {
     match PRESETS.iter().find(|preset| preset.name == name) {
         Some(preset) => Ok(preset.spec()),
