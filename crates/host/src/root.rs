@@ -240,6 +240,12 @@ impl Root {
         }
     }
 
+    /// The selected word, in brackets, of a file; the whole file where nothing is in brackets.
+    pub(crate) fn selected(&self, path: &str) -> Result<String, RootError> {
+        let text = self.value(path)?;
+        Ok(crate::parse::bracketed(&text).unwrap_or(&text).to_owned())
+    }
+
     /// A file's text without the white space around it; an empty one is an error.
     pub fn value(&self, path: &str) -> Result<String, RootError> {
         let text = self.text(path)?;

@@ -16,7 +16,23 @@ use crate::socket::Socket;
 use crate::stream::Stream;
 use crate::tls::{TlsConfig, TlsFailure};
 
-pub(crate) fn connect(
+impl Stream {
+    /// Connects to every address of the name in turn until one answers, then
+    /// speaks TLS if it is to. All of it takes at most `limit`, as does each
+    /// read and write later.
+    ///
+    /// # Errors
+    /// The error, with the address and a remedy.
+    pub fn connect(
+        address: &Address,
+        tls: Option<&TlsConfig>,
+        limit: Duration,
+    ) -> Result<Stream, ConnectError> {
+        connect(address, tls, limit)
+    }
+}
+
+fn connect(
     address: &Address,
     tls: Option<&TlsConfig>,
     limit: Duration,

@@ -1,15 +1,11 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
-use model::Address;
 use rustls::ClientConnection;
 
-use crate::connect;
-use crate::connect_error::ConnectError;
 use crate::session::Session;
 use crate::socket::Socket;
-use crate::tls::{TlsConfig, TlsFailure};
+use crate::tls::TlsFailure;
 
 /// A connected, blocking stream: for the handshake with a server, then for a [`crate::Reactor`].
 ///
@@ -22,20 +18,6 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Connects to every address of the name in turn until one answers, then
-    /// speaks TLS if it is to. All of it takes at most `limit`, as does each
-    /// read and write later.
-    ///
-    /// # Errors
-    /// The error, with the address and a remedy.
-    pub fn connect(
-        address: &Address,
-        tls: Option<&TlsConfig>,
-        limit: Duration,
-    ) -> Result<Stream, ConnectError> {
-        connect::connect(address, tls, limit)
-    }
-
     pub(crate) fn new(socket: Socket, tls: Option<Box<ClientConnection>>) -> Stream {
         Stream { socket, tls }
     }

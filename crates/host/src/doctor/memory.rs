@@ -1,14 +1,14 @@
 //! Checks of huge pages, swap and NUMA nodes.
 
 use super::CheckGroup;
-use crate::facts::{memory, numa, selected};
+use crate::facts::{memory, numa};
 use crate::format;
 use crate::root::Root;
 
 pub(super) fn add(root: &Root, group: &mut CheckGroup) {
     let why = "with `always`, the kernel gathers huge pages while the store runs: pauses, and \
                more memory than was asked for";
-    match selected(root, memory::THP) {
+    match root.selected(memory::THP) {
         Ok(found) => {
             let remedy = format!("echo madvise > {}", memory::THP);
             group.judge("thp", found != "always", found, why, &remedy);

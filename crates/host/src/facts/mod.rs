@@ -99,14 +99,8 @@ impl Facts {
 
     /// A fact that is the selected word, in brackets, of a file.
     pub fn selected(&mut self, root: &Root, name: &str, path: &str) {
-        self.add(name, path, selected(root, path));
+        self.add(name, path, root.selected(path));
     }
-}
-
-/// The selected word, in brackets, of a file; the whole file where nothing is in brackets.
-pub(crate) fn selected(root: &Root, path: &str) -> Result<String, RootError> {
-    let text = root.value(path)?;
-    Ok(crate::parse::bracketed(&text).unwrap_or(&text).to_owned())
 }
 
 /// Distinct values in order, each with its count: `a (12), b (4)`; a single

@@ -4,10 +4,9 @@ use super::error::KnobError;
 use super::journal::Journal;
 use super::plan::KnobPlan;
 use super::supervisor::KnobSupervisor;
-use super::target::TargetPart;
 use super::turned::TurnedKnobs;
 use super::write::{KnobWrite, RestoreAction};
-use crate::root::{Root, RootError};
+use crate::root::Root;
 
 /// A step of applying a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,20 +69,7 @@ fn refresh_old_value(root: &Root, write: &mut KnobWrite) -> Result<(), KnobError
     if write.after != RestoreAction::Restored {
         return Ok(());
     }
-    let present = write.place.read(root).map_err(|why| write_failed(write, why))?;
+    let present = write.place.read(root).map_err(|why| write.failed(why))?;
     write.old = Some(present);
     Ok(())
-}
-
-pub(super) fn write_failed(write: &KnobWrite, why: RootError) -> KnobError {
-    KnobError::Write { write: write.to_string(), why }
-}
-
-/// Whether a value can be read back at once. A list of tasks cannot: it has many values, and a task
-/// leaves its group when it ends.
-pub(super) fn reads_back(write: &KnobWrite) -> bool {
-    let many = write.place.path.ends_with("/tasks");
-    !many
-        && write.place.within != TargetPart::Held
-        && matches!(write.after, RestoreAction::Restored | RestoreAction::Released)
 }

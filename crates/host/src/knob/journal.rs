@@ -13,11 +13,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use safe_file::{FileError, Lock, LockError, LockOptions, LockScope};
-use serde::{Deserialize, Serialize};
 
 use super::error::KnobError;
+use super::journal_entry::JournalEntry;
 use super::restore::{RestoreOutcome, restore};
-use super::target::KnobTarget;
 use super::write::{KnobWrite, RestoreAction};
 use crate::root::Root;
 
@@ -36,18 +35,6 @@ const LOCK_OPTIONS: LockOptions = LockOptions {
 };
 /// How every line begins.
 const BEGINNING: &str = "{\"boot_id\":";
-
-/// A journalled write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct JournalEntry {
-    pub boot_id: String,
-    pub knob: String,
-    pub level: String,
-    pub place: KnobTarget,
-    /// `None`: the target exists for the time of the plan only.
-    pub old: Option<String>,
-    pub new: String,
-}
 
 /// The folder of the journal: `KVMETER_STATE_DIR`, or `/var/lib/kvmeter` for root, or
 /// `$XDG_STATE_HOME/kvmeter`. Never a shared folder, in which others could plant a journal.

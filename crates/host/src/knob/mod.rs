@@ -21,6 +21,7 @@ mod frequency;
 mod hotplug;
 mod idle;
 mod journal;
+mod journal_entry;
 mod level;
 mod load;
 mod mba;

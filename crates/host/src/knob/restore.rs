@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::error::KnobError;
-use super::journal::JournalEntry;
+use super::journal_entry::JournalEntry;
 use super::target::TargetPart;
 use crate::format;
 use crate::root::{Root, RootError};

@@ -38,7 +38,7 @@ impl Knob for Thp {
     }
 
     fn read(&self, root: &Root) -> Result<String, Unavailable> {
-        Ok(crate::facts::selected(root, THP)?)
+        Ok(root.selected(THP)?)
     }
 
     fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 
-use super::apply::{reads_back, write_failed};
 use super::error::KnobError;
 use super::journal::Journal;
 use super::plan::PlannedKnob;
@@ -65,7 +64,7 @@ impl TurnedKnobs {
         if place.within == TargetPart::Held {
             let number: i32 = new.parse().unwrap_or(0);
             let file = self.root.hold(&place.path, &number.to_le_bytes());
-            self.open_devices.push(file.map_err(|why| write_failed(write, why))?);
+            self.open_devices.push(file.map_err(|why| write.failed(why))?);
             return Ok(());
         }
         if *after == RestoreAction::Lasting && self.root.is_live() {
@@ -75,9 +74,9 @@ impl TurnedKnobs {
         if let (true, Some(old)) = (place.is_own(), old) {
             self.own_values.push((place.clone(), old.clone()));
         }
-        place.write(&self.root, new).map_err(|why| write_failed(write, why))?;
-        if reads_back(write) {
-            let read_back = place.read(&self.root).map_err(|why| write_failed(write, why))?;
+        place.write(&self.root, new).map_err(|why| write.failed(why))?;
+        if write.reads_back() {
+            let read_back = place.read(&self.root).map_err(|why| write.failed(why))?;
             if read_back != *new {
                 let (place, new) = (place.to_string(), new.clone());
                 return Err(KnobError::ReadBack { place, new, found: read_back });

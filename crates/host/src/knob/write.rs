@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::target::KnobTarget;
+use super::error::KnobError;
+use super::target::{KnobTarget, TargetPart};
 use crate::root::{Root, RootError};
 
 /// How a write is undone when the knobs are put back.
@@ -32,6 +33,18 @@ pub struct KnobWrite {
 }
 
 impl KnobWrite {
+    pub(super) fn failed(&self, why: RootError) -> KnobError {
+        KnobError::Write { write: self.to_string(), why }
+    }
+
+    /// Whether the value can be read back at once. A list of tasks cannot: it has many values, and a
+    /// task leaves its group when it ends.
+    pub(super) fn reads_back(&self) -> bool {
+        !self.place.path.ends_with("/tasks")
+            && self.place.within != TargetPart::Held
+            && matches!(self.after, RestoreAction::Restored | RestoreAction::Released)
+    }
+
     /// A write to a target that holds another value; `None` where it already holds this one.
     pub(super) fn turn(
         root: &Root,

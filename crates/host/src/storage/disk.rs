@@ -1,6 +1,5 @@
 //! What the kernel knows of one whole disk.
 
-use crate::facts::selected;
 use crate::format;
 use crate::root::{Root, RootError};
 
@@ -25,7 +24,7 @@ pub(crate) fn attributes(root: &Root, disk: &str) -> Vec<Attribute> {
         attribute("model", "device/model", root.value(&file("device/model"))),
         attribute("size", "size", size(root, disk).map(format::bytes)),
         attribute("rotational", "queue/rotational", yes_no(&file("queue/rotational"))),
-        attribute("scheduler", "queue/scheduler", selected(root, &file("queue/scheduler"))),
+        attribute("scheduler", "queue/scheduler", root.selected(&file("queue/scheduler"))),
         attribute("queue_depth", "queue/nr_requests", root.value(&file("queue/nr_requests"))),
         attribute("write_cache", "queue/write_cache", root.value(&file("queue/write_cache"))),
     ]

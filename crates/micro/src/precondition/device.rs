@@ -8,8 +8,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::target::names_of_file;
-
 /// A machine: the running one, or one recorded in a folder.
 #[derive(Debug, Clone)]
 pub struct DeviceSystem {
@@ -300,6 +298,13 @@ pub(super) struct BlockDevice {
     pub(super) names: Vec<String>,
     /// Names that another disk has, too, and that disk.
     pub(super) shared: Vec<(String, String)>,
+}
+
+pub(super) fn names_of_file(path: &Path) -> Vec<String> {
+    let mut names = vec![path.display().to_string()];
+    names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
+    names.dedup();
+    names
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::{PreconditionError, WriteError};
-use super::job::PreconditionRequest;
+use super::request::PreconditionRequest;
 use super::target::Target;
 
 /// The record of a job.

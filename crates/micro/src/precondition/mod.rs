@@ -15,6 +15,7 @@ mod journal;
 mod nvme;
 mod purge;
 mod random;
+mod request;
 mod ring;
 mod sequential;
 mod target;
@@ -24,9 +25,7 @@ pub use consent::Consent;
 pub use content::FoundContent;
 pub use device::DeviceSystem;
 pub use error::{PreconditionError, WriteError};
-pub use job::{
-    JobEnd, JobPhase, JobProgress, JobReport, PreconditionJob, PreconditionRequest, Purge,
-    RandomReport,
-};
+pub use job::{JobEnd, JobPhase, JobProgress, JobReport, PreconditionJob, RandomReport};
 pub use random::SteadyRule;
+pub use request::{PreconditionRequest, Purge};
 pub use target::{Target, TargetKind};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::consent::Consent;
 use super::content::{self, FoundContent};
-use super::device::{DeviceSystem, LoopBacking};
+use super::device::{DeviceSystem, LoopBacking, names_of_file};
 use super::error::PreconditionError;
 use super::held_device::{self, HeldDevice, bypass_page_cache, descriptor_path, open_path};
 
@@ -239,13 +239,6 @@ impl Target {
 fn unread(path: &Path, error: &io::Error) -> PreconditionError {
     let why = format!("cannot be read, so what is on it is not known: {error}");
     PreconditionError::Refused { path: path.to_owned(), why }
-}
-
-pub(super) fn names_of_file(path: &Path) -> Vec<String> {
-    let mut names = vec![path.display().to_string()];
-    names.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
-    names.dedup();
-    names
 }
 
 fn device(system: &DeviceSystem, path: &Path, place: &File) -> Result<Target, String> {

@@ -7,11 +7,13 @@ mod launcher;
 mod local;
 mod memcached;
 mod program;
+mod programs;
 mod redis;
 mod settings;
 
 pub use error::{LaunchError, SettingError};
 pub use launcher::{LaunchRequest, Launched, Launcher, ServerExit, ServerHandle, ServerState};
 pub use local::{LocalLauncher, installed};
-pub use program::{LaunchContext, PROGRAMS, Program, check, program};
+pub use program::{LaunchContext, Program, check};
+pub use programs::{PROGRAMS, program};
 pub use settings::{CommonSettings, GivenSettings, ServerSetting, ServerSettings, Value};

@@ -1,11 +1,8 @@
 use std::path::Path;
 
 use model::Address;
-use model::suggest::hint;
 
 use super::error::{LaunchError, SettingError};
-use super::memcached::Memcached;
-use super::redis::Redis;
 use super::settings::{CommonSettings, GivenSettings, ServerSetting, ServerSettings};
 
 /// The address and folder of a server.
@@ -17,7 +14,8 @@ pub struct LaunchContext<'a> {
     pub folder: &'a Path,
 }
 
-/// A server program that kvmeter can start: one file each, listed in [`PROGRAMS`].
+/// A server program that kvmeter can start: one file each, listed in
+/// [`PROGRAMS`](super::PROGRAMS).
 pub trait Program: Sync + std::fmt::Debug {
     /// The name in a study: `[server.NAME]`.
     fn name(&self) -> &'static str;
@@ -62,22 +60,6 @@ pub trait Program: Sync + std::fmt::Debug {
     fn remedy(&self, words: &str) -> Option<&'static str>;
 }
 
-/// Every program that can be started.
-pub static PROGRAMS: &[&dyn Program] = &[&Memcached, &Redis::REDIS, &Redis::VALKEY];
-
-/// The program of a study's `[server.NAME]`.
-///
-/// # Errors
-/// An unknown name; the error suggests the nearest.
-pub fn program(name: &str) -> Result<&'static dyn Program, LaunchError> {
-    PROGRAMS.iter().copied().find(|program| program.name() == name).ok_or_else(|| {
-        LaunchError::NoSuchProgram {
-            name: name.to_owned(),
-            hint: hint(name, PROGRAMS.iter().map(|program| program.name())),
-        }
-    })
-}
-
 /// Remedies that all programs share.
 pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
     let known = [
@@ -100,49 +82,4 @@ pub fn check(program: &dyn Program, settings: &ServerSettings) -> Result<(), Lau
     let listen = Address::Unix("/".into());
     program.arguments(&given, LaunchContext { listen: &listen, folder: Path::new("/") })?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_program_takes_common_settings() {
-        for program in PROGRAMS {
-            let names: Vec<&str> = program.settings().iter().map(|setting| setting.name).collect();
-            for common in [
-                "memory",
-                "threads",
-                "connections",
-                "port",
-                "socket",
-                "listen",
-                "cpus",
-                "binary",
-                "arguments",
-            ] {
-                assert!(names.contains(&common), "{}: {common}", program.name());
-            }
-            for setting in program.settings() {
-                assert!(!setting.what.is_empty() && !setting.default.is_empty());
-                assert_eq!(names.iter().filter(|name| **name == setting.name).count(), 1);
-            }
-            let address = Address::parse("[::1]:7000", 1).unwrap();
-            let context = LaunchContext { listen: &address, folder: Path::new("/tmp/f") };
-            let none = ServerSettings::default();
-            let given = GivenSettings::new(program.name(), program.settings(), &none).unwrap();
-            let arguments = program.arguments(&given, context).unwrap();
-            assert!(
-                arguments.contains(&"7000".to_owned()) && arguments.contains(&"::1".to_owned())
-            );
-        }
-    }
-
-    #[test]
-    fn suggests_the_nearest_program() {
-        let error = program("memcache").unwrap_err();
-        assert!(error.to_string().contains("did you mean `memcached`?"), "{error}");
-        assert!(error.is_request());
-        assert_eq!(program("valkey").unwrap().binary(), "valkey-server");
-    }
 }
