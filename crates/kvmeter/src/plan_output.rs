@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::Span;
-use model::design::{Design, DesignKind};
-use report::table::{ALWAYS, Align, Table};
+use report::tables::{self, PlanSize};
 use report::{PlanRow, format};
 use study::{Estimates, Plan, Step};
 
@@ -22,7 +21,8 @@ pub fn describe(
 ) -> anyhow::Result<ExitOutcome> {
     let turns = knobs.levels().next().is_some();
     if json {
-        let steps: Vec<_> = steps.iter().map(|step| with_writes(object(step), knobs)).collect();
+        let steps: Vec<_> =
+            steps.iter().map(|step| with_writes(row(step).object(), knobs)).collect();
         show.json(&steps)?;
         return Ok(ExitOutcome::Done);
     }
@@ -46,19 +46,23 @@ pub fn describe_study(
     if json {
         let mut all = Vec::new();
         for (segment, step) in left {
-            all.push(with_writes(object(step), &segment.knobs.plan(root)?));
+            all.push(with_writes(row(step).object(), &segment.knobs.plan(root)?));
         }
         show.json(&all)?;
         return Ok(ExitOutcome::Done);
     }
     if !plan.design.factors.is_empty() {
-        show.print_styled(&report::terminal::table(&design(plan), show.style()))?;
+        let cells: BTreeSet<_> =
+            plan.steps().map(|(_, step)| plan.design.levels_of(&step.settings)).collect();
+        let stores: BTreeSet<u32> = plan.steps().map(|(_, step)| step.unit).collect();
+        let size = PlanSize { cells: cells.len(), stores: stores.len(), repeats: plan.repeats };
+        show.tables(&[tables::design(&plan.design, &size)])?;
         show.print("")?;
     }
     let steps: Vec<&Step> = left.map(|(_, step)| step).collect();
     rows(&steps, show)?;
     if plan.design.factors.is_empty() {
-        skipped_lines(&plan.design).try_for_each(|words| show.print(&words))?;
+        tables::skipped_lines(&plan.design).try_for_each(|words| show.print(&words))?;
     }
     show.print(&estimate(plan, |step| !done.contains(&step.ordinal)))?;
     limit.into_iter().try_for_each(|limit| show.print(&budget_line(plan, limit)))?;
@@ -66,14 +70,6 @@ pub fn describe_study(
         Some(levels) if !levels.is_empty() => crate::cmd::knob::describe(&levels.plan(root)?, show),
         _ => Ok(ExitOutcome::Done),
     }
-}
-
-/// Cells that this build or machine cannot run, with the reason.
-fn skipped_lines(design: &Design) -> impl Iterator<Item = String> {
-    design
-        .skipped
-        .iter()
-        .map(|skipped| format!("left out: {}: {}", levels(&skipped.levels), skipped.why))
 }
 
 /// Announces a study in a few lines before it starts.
@@ -84,65 +80,11 @@ pub fn announce(plan: &Plan, limit: Option<Span>, show: &Output) {
     if let Some(scale) = &plan.design.scale {
         show.note(&format!("at the scale `{}`: {}", scale.name, scale.note));
     }
-    skipped_lines(&plan.design).for_each(|words| show.note(&words));
+    tables::skipped_lines(&plan.design).for_each(|words| show.note(&words));
     show.note(&estimate(plan, |_| true));
     if let Some(limit) = limit {
         show.note(&budget_line(plan, limit));
     }
-}
-
-/// The factors with their levels, the number of cells, and skipped cells.
-fn design(plan: &Plan) -> Table {
-    let design = &plan.design;
-    let kind = match design.kind {
-        DesignKind::Factorial => "every combination",
-        DesignKind::OneAtATime => "one factor at a time",
-        DesignKind::List => "the cells of its list",
-    };
-    let mut table = Table::new(format!("Design: {kind}"))
-        .column("factor", Align::Left, ALWAYS)
-        .column("sets", Align::Wrap, 40)
-        .column("levels", Align::Wrap, ALWAYS)
-        .column("where", Align::Wrap, 20);
-    for factor in &design.factors {
-        let conditions = factor.within.0.iter();
-        let conditions = conditions.map(|(name, some)| format!("{name}={}", some.0.join("|")));
-        table.row(vec![
-            factor.name.clone().into(),
-            factor.sets.join(", ").into(),
-            factor.levels.join(", ").into(),
-            conditions.collect::<Vec<_>>().join(" ").into(),
-        ]);
-    }
-    let mut table = table.without_empty_columns();
-    let cells: BTreeSet<_> =
-        plan.steps().map(|(_, step)| design.levels_of(&step.settings)).collect();
-    let units: BTreeSet<u32> = plan.steps().map(|(_, step)| step.unit).collect();
-    let repeats = match &design.adaptive {
-        None if design.spare_repeats > 0 => format!(
-            "{} repeats and up to {} more for invalid runs",
-            plan.repeats, design.spare_repeats
-        ),
-        None => format!("{} repeats", plan.repeats),
-        Some(adaptive) => format!(
-            "{} to {} repeats, until {} is within ±{:.1} %",
-            plan.repeats,
-            adaptive.most,
-            adaptive.metric,
-            adaptive.width * 100.0
-        ),
-    };
-    table.note(format!("{} cells, {} with their stores, {repeats}", cells.len(), units.len()));
-    if let Some(scale) = &design.scale {
-        table.note(format!("scale {}: {}", scale.name, scale.note));
-    }
-    skipped_lines(design).for_each(|words| table.note(words));
-    table
-}
-
-fn levels(levels: &model::design::FactorLevels) -> String {
-    let pairs: Vec<String> = levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
-    pairs.join(", ")
 }
 
 /// Time, disk and energy in a line.
@@ -213,24 +155,12 @@ fn row(step: &Step) -> PlanRow {
         ordinal: step.ordinal,
         label: step.label.clone(),
         phase: step.phase,
+        repeat: step.repeat,
         settings: step.settings.clone(),
         seconds: Some(estimate.seconds),
+        guessed: estimate.guessed,
         bytes: Some(estimate.data.0),
     }
-}
-
-fn object(step: &Step) -> serde_json::Value {
-    let estimate = step.estimate();
-    serde_json::json!({
-        "ordinal": step.ordinal,
-        "label": step.label,
-        "phase": step.phase,
-        "repeat": step.repeat,
-        "settings": step.settings,
-        "estimated_seconds": estimate.seconds,
-        "estimate_is_a_guess": estimate.guessed,
-        "data_bytes": estimate.data.0,
-    })
 }
 
 fn with_writes(mut object: serde_json::Value, knobs: &host::knob::KnobPlan) -> serde_json::Value {

@@ -31,6 +31,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("agents/src", LOADS),
     ("agents/src/flags.rs", Somewhere),
     ("analyse/src", LOADS),
+    ("analyse/src/cost", By(&["cost"])),
     ("micro/dpdk/src", Foreign),
     ("drive/src", ALL_LOADS),
     ("host/src/cachegrind", Foreign),

@@ -95,8 +95,10 @@ fn plan() -> Vec<PlanRow> {
         ordinal,
         label: format!("rocksdb {workload}"),
         phase,
+        repeat: 1,
         settings: settings(workload),
         seconds,
+        guessed: false,
         bytes: Some(1_342_177_280),
     };
     vec![

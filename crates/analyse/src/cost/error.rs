@@ -28,6 +28,36 @@ pub enum CostError {
     NoCrossing { what: &'static str },
 }
 
+/// A number that is missing or cannot be.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum CandidateError {
+    #[error(
+        "{name}: its price is not known{why}; add `price=USD` to its --platform, or ask for \
+         energy and break-even prices alone with --energy-only"
+    )]
+    NoPrice { name: String, why: String },
+    #[error("{name}: its idle power of {idle_w} W is above the {watts} W that it draws under load")]
+    IdleAboveLoad { name: String, idle_w: f64, watts: f64 },
+    #[error(
+        "--utilisation: the idle power of {name} is not known{why}; add `idle=W` to its \
+         --platform"
+    )]
+    NoIdlePower { name: String, why: String },
+    #[error(
+        "--rack-rent: the height of {name} is not known{why}; add `rack_units=N` to its --platform"
+    )]
+    NoHeight { name: String, why: String },
+    #[error(
+        "{what}: its power was not measured{why}; give `--platform watts=W`, or a platform with \
+         idle_w and full_load_w"
+    )]
+    NoPower { what: String, why: String },
+    #[error("platform {platform}, power_curve: {error}")]
+    Curve { platform: String, error: CostError },
+    #[error(transparent)]
+    Cost(#[from] CostError),
+}
+
 /// `value`, where it is finite and above zero.
 pub(super) fn above_zero(what: &'static str, value: f64) -> Result<f64, CostError> {
     let fits = value.is_finite() && value > 0.0;

@@ -9,9 +9,12 @@ mod break_even;
 mod candidate;
 mod error;
 mod fleet;
+mod load_power;
 mod platform;
 mod power;
 mod sensitivity;
+mod sourced;
+mod unit_cost;
 mod verdict;
 mod work_unit;
 
@@ -22,16 +25,19 @@ pub use break_even::{
     CostLine, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
 };
 pub use candidate::{CostTerms, ServerCandidate};
-pub use error::CostError;
+pub use error::{CandidateError, CostError};
 pub use fleet::{
     Assumptions, HOURS_PER_YEAR, RACK_UNITS_PER_RACK, ServedLoad, ServerFleet, energy_usd_per_h,
     lifetime_energy_usd, power_of_cost_w, servers_for, total_usd,
 };
+pub use load_power::{LoadPower, absence_note, source_text};
 pub use platform::{
     GivenLevels, GivenValue, LoadPoint, Platform, PlatformError, PlatformValue, published,
 };
 pub use power::{PowerCurve, average_power_w};
 pub use sensitivity::{Assumption, SensitivityRange, tornado};
+pub use sourced::{GivenNumbers, RequiredNumbers, SourcedCandidate, note_other_work};
+pub use unit_cost::{PlatformUnits, UnitComparison, UnitCost, UnitSaving};
 pub use work_unit::{equivalent, kwh_per_mbwu, m2_per_mbwu, saving, usd_per_mbwu, watts_per_mbwu};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use host::recorded::RecordingNotes;
 use host::{Context, DoctorCheck, DoctorState, Root, RunWatch};
-use model::{Fact, Machine};
+use model::Machine;
 use store::{ADAPTERS, StoreUrl};
 
 use report::{CheckRow, CheckState};
@@ -84,7 +84,7 @@ pub fn run(args: &DoctorArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         });
         show.json(&value)?;
     } else {
-        let mut rows: Vec<CheckRow> = machine.facts.iter().map(fact).collect();
+        let mut rows: Vec<CheckRow> = machine.facts.iter().map(CheckRow::of_fact).collect();
         rows.extend(checks.iter().map(row));
         show.print_styled(&report::terminal::doctor(&rows, show.style()))?;
     }
@@ -182,13 +182,4 @@ fn row(check: &DoctorCheck) -> CheckRow {
         why: Some(check.why.clone()),
         remedy: check.remedy.clone(),
     }
-}
-
-fn fact(fact: &Fact) -> CheckRow {
-    let (state, found, why) = match &fact.value {
-        Ok(value) => (CheckState::Ok, value.clone(), None),
-        Err(reason) => (CheckState::Unavailable, String::new(), Some(reason.clone())),
-    };
-    let (name, group) = (fact.name.clone(), "machine".to_owned());
-    CheckRow { name, group, state, found, why, remedy: None }
 }

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueHint};
 use host::Root;
-use host::knob::{
-    Journal, KnobPlan, KnobStatus, Knobs, RestoreOutcome, parse_level, state_folder, supervisor,
-};
+use host::knob::{Journal, KnobPlan, Knobs, RestoreOutcome, parse_level, state_folder, supervisor};
 use host::knob::{run_under, status};
-use report::table::{ALWAYS, Align, Cell, Table, Tone};
+use report::tables::{self, KnobRow};
 
 use crate::exit::ExitOutcome;
 use crate::flags::machine::supervisor_command;
@@ -117,28 +115,17 @@ fn list(root: &Root, json: bool, show: &Output) -> anyhow::Result<ExitOutcome> {
         show.json(&all)?;
         return Ok(ExitOutcome::Done);
     }
-    let mut table = Table::new("")
-        .column("knob", Align::Left, ALWAYS)
-        .column("now", Align::Wrap, ALWAYS)
-        .column("levels here", Align::Wrap, ALWAYS);
-    for status in &all {
-        table.row(cells(status));
-    }
-    show.print_styled(&report::terminal::table(&table, show.style()))?;
+    let rows = all.iter().map(|status| KnobRow {
+        name: status.about.name.to_owned(),
+        now: status.now.as_ref().ok().map(ToString::to_string),
+        kept: status.kept.is_some(),
+        levels: match &status.levels {
+            Ok(levels) => Ok(levels.iter().map(ToString::to_string).collect()),
+            Err(why) => Err(why.to_string()),
+        },
+    });
+    show.tables(&[tables::knobs(&rows.collect::<Vec<_>>())])?;
     Ok(ExitOutcome::Done)
-}
-
-fn cells(status: &KnobStatus) -> Vec<Cell> {
-    let now = match (&status.now, &status.kept) {
-        (Ok(now), Some(_)) => Cell::new(format!("{now} (until knob restore)"), Tone::Strong),
-        (Ok(now), None) => Cell::new(now, Tone::Strong),
-        (Err(_), _) => Cell::new("unavailable", Tone::Warning),
-    };
-    let levels = match &status.levels {
-        Ok(levels) => Cell::new(levels.join(", "), Tone::Plain),
-        Err(why) => Cell::new(why.to_string(), Tone::Muted),
-    };
-    vec![Cell::new(status.about.name, Tone::Plain), now, levels]
 }
 
 fn show_knob(root: &Root, name: &str, json: bool, show: &Output) -> anyhow::Result<ExitOutcome> {

@@ -1,14 +1,17 @@
 //! Costs of servers: tables for the terminal and Markdown, and a page with the curves.
 
 mod figure;
+mod object;
 mod tables;
+mod units;
 
 use analyse::cost::{CostAnswer, CostTerms};
 
 use crate::html;
 use crate::table::Table;
 
-pub use tables::{saved, work_units};
+pub use object::object;
+pub use units::{compared_object, saved, unit_costs, work_units};
 
 /// An answer about cost with its title and notes.
 pub struct CostView<'a> {
@@ -32,30 +35,6 @@ pub struct PrintedCost {
     /// Dollars an hour for energy by dollars for a kWh.
     pub usd_per_h: Vec<(f64, f64)>,
     pub normalised: f64,
-}
-
-/// One MBWU on two platforms, the first the one that the second would replace.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnitRow {
-    /// How the devices were preconditioned, or the workload.
-    pub title: String,
-    pub platforms: [String; 2],
-    pub mbwus: [f64; 2],
-    pub figures: Vec<UnitFigure>,
-    /// Platforms of the second kind that are worth one of the first.
-    pub equivalent: f64,
-    /// As printed.
-    pub printed_equivalent: Option<f64>,
-}
-
-/// A cost of an MBWU: `$/MBWU` and its like.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UnitFigure {
-    pub name: String,
-    pub values: [f64; 2],
-    /// Share that the second saves.
-    pub saving: f64,
-    pub printed_saving: Option<f64>,
 }
 
 /// The tables, in their order.

@@ -1,6 +1,6 @@
 use analyse::cost::{BreakEven, CandidateCosts, CandidatePair, WorkloadCosts};
 
-use super::{CostView, PrintedCost, UnitRow};
+use super::{CostView, PrintedCost};
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
@@ -66,7 +66,7 @@ fn energy(view: &CostView<'_>) -> Table {
     table.without_empty_columns()
 }
 
-fn optional(text: Option<String>) -> Cell {
+pub(super) fn optional(text: Option<String>) -> Cell {
     text.map_or(Cell::from(""), Cell::from)
 }
 
@@ -288,66 +288,4 @@ fn sensitivity(view: &CostView<'_>) -> Vec<Table> {
 
 fn number(value: f64) -> String {
     if value.abs() >= 1e6 { format::count_short(value) } else { format::significant(value, 3) }
-}
-
-/// The cost of an MBWU on two platforms.
-pub fn work_units(rows: &[UnitRow], notes: &[String]) -> Table {
-    let mut table = Table::new("What an MBWU costs, modelled")
-        .column("", Align::Left, 9)
-        .column("platform", Align::Left, ALWAYS)
-        .column("MBWUs", Align::Decimal, ALWAYS);
-    let mut names: Vec<&str> = Vec::new();
-    for figure in rows.iter().flat_map(|row| &row.figures) {
-        if !names.contains(&figure.name.as_str()) {
-            names.push(&figure.name);
-            table = table.column(figure.name.clone(), Align::Decimal, ALWAYS);
-        }
-    }
-    for row in rows {
-        for at in 0..row.platforms.len() {
-            let mut cells: Vec<Cell> = vec![
-                row.title.clone().into(),
-                row.platforms[at].clone().into(),
-                format::plain(row.mbwus[at]).into(),
-            ];
-            for name in &names {
-                let figure = row.figures.iter().find(|figure| figure.name == *name);
-                cells.push(optional(figure.map(|f| format::significant(f.values[at], 4))));
-            }
-            table.row(cells);
-        }
-    }
-    table.notes.extend(notes.iter().cloned());
-    table.without_empty_columns()
-}
-
-/// The savings of the second platform over the first, with printed values.
-pub fn saved(rows: &[UnitRow]) -> Table {
-    let mut table = Table::new("What is saved for each MBWU")
-        .column("", Align::Left, 9)
-        .column("platform", Align::Left, ALWAYS)
-        .column("instead of", Align::Left, ALWAYS)
-        .column("of", Align::Left, ALWAYS)
-        .column("saving", Align::Decimal, ALWAYS)
-        .column("printed", Align::Decimal, 8);
-    for row in rows {
-        let [host, own] = &row.platforms;
-        let line = |of: &str, text: String, printed: Option<String>| {
-            vec![
-                row.title.clone().into(),
-                own.clone().into(),
-                host.clone().into(),
-                of.to_owned().into(),
-                Cell::new(text, Tone::Strong),
-                optional(printed),
-            ]
-        };
-        for figure in &row.figures {
-            let printed = figure.printed_saving.map(format::percent);
-            table.row(line(&figure.name, format::percent(figure.saving), printed));
-        }
-        let printed = row.printed_equivalent.map(|n| format!("{} for one", format::plain(n)));
-        table.row(line("platforms", format!("{} for one", format::plain(row.equivalent)), printed));
-    }
-    table.without_empty_columns()
 }

@@ -1,5 +1,7 @@
 //! What can be measured on this machine, with remedies for the rest.
 
+use model::Fact;
+
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,18 @@ pub struct CheckRow {
     pub why: Option<String>,
     /// What to do about it.
     pub remedy: Option<String>,
+}
+
+impl CheckRow {
+    /// A fact about the machine.
+    pub fn of_fact(fact: &Fact) -> CheckRow {
+        let (state, found, why) = match &fact.value {
+            Ok(value) => (CheckState::Ok, value.clone(), None),
+            Err(reason) => (CheckState::Unavailable, String::new(), Some(reason.clone())),
+        };
+        let (name, group) = (fact.name.clone(), "machine".to_owned());
+        CheckRow { name, group, state, found, why, remedy: None }
+    }
 }
 
 /// One table a group, titled by its name.

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use model::{Phase, RunSettings};
 
+use serde_json::{Value, json};
+
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 
@@ -17,10 +19,29 @@ pub struct PlanRow {
     pub label: String,
     pub phase: Phase,
     pub settings: RunSettings,
+    pub repeat: u32,
     /// Estimated wall time; None where it cannot be known.
     pub seconds: Option<f64>,
+    /// The time is a guess.
+    pub guessed: bool,
     /// Estimated bytes of keys and values that the store will hold afterwards.
     pub bytes: Option<u64>,
+}
+
+impl PlanRow {
+    /// One object.
+    pub fn object(&self) -> Value {
+        json!({
+            "ordinal": self.ordinal,
+            "label": self.label,
+            "phase": self.phase,
+            "repeat": self.repeat,
+            "settings": self.settings,
+            "estimated_seconds": self.seconds,
+            "estimate_is_a_guess": self.guessed,
+            "data_bytes": self.bytes,
+        })
+    }
 }
 
 /// Every run in its order; common settings are listed below.

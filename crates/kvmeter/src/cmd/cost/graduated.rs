@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use analyse::answer::{AnswerKind, GraduatedLoad, MetricInfo};
-use analyse::cost::PowerCurve;
-use model::{Execution, Origin, Run, Scope};
+use analyse::cost::{CostError, LoadPower, SourcedCandidate};
+use model::{Execution, Run};
 use report::study::studies;
 
 use super::CostArgs;
-use super::candidates::{LoadPower, SourcedCandidate, platform_and_name, sourced};
+use super::candidates::{COMMAND_LINE, platform_and_name, sourced};
 use crate::exit::request;
 use crate::flags::platform::PlatformFlag;
 
@@ -74,45 +74,21 @@ pub fn candidate(
         true => format!("{} on {machine}", at("store")),
         false => format!("{} on {machine}, {}", at("store"), load.title),
     };
-    let levels = &load.figures.levels;
-    let highest = levels.first().ok_or_else(|| request(format!("{label}: it has no level")))?;
-    let points: Vec<(f64, f64)> =
-        levels.iter().rev().map(|level| (level.share, level.power_w)).collect();
-    let curve = match load.figures.with_idle {
-        true => Some(PowerCurve::through(&points).map_err(|e| request(format!("{label}: {e}")))?),
-        false => None,
+    let cannot = |error: CostError| request(format!("{label}: {error}"));
+    let highest = load.figures.levels.first();
+    let highest = highest.ok_or_else(|| request(format!("{label}: it has no level")))?;
+    let measured = LoadPower::of_graduated(load, power).map_err(cannot)?;
+    let (from, boundary) = (measured.from.clone(), measured.boundary_note(&label));
+    let known = match flag.and_then(|flag| flag.watts) {
+        Some(watts) => measured.scaled_to(watts, COMMAND_LINE).map_err(cannot)?,
+        None => measured,
     };
-    let (scope, origin) = match power.provenance {
-        Some((scope, origin)) => (Some(scope), origin),
-        None => (None, Origin::Measured),
-    };
-    let from = format!("graduated load of {} levels", points.len());
-    let mut known = LoadPower {
-        watts: highest.power_w,
-        idle_w: curve.as_ref().map(PowerCurve::idle_w),
-        from: from.clone(),
-        origin,
-        boundary: scope,
-        curve,
-    };
-    if let Some(watts) = flag.and_then(|flag| flag.watts) {
-        // The curve, scaled to the given power.
-        let scaled = known.curve.map(|curve| curve.scaled(watts / highest.power_w)).transpose();
-        known.curve = scaled.map_err(|error| request(format!("{label}: {error}")))?;
-        known.idle_w = known.curve.as_ref().map(PowerCurve::idle_w);
-        known = LoadPower { watts, from: "the command line".to_owned(), boundary: None, ..known };
-    }
     let workload = at("workload");
     let highest_rate = (highest.ops_s, format!("the highest level of a {from}"));
     let mut one = sourced(args, flag, platform, (label.clone(), workload), highest_rate, known)?;
     one.notes.extend(load.no_idle.iter().map(|why| {
         format!("{label}: its power at other loads than the highest is not known: {why}.")
     }));
-    if matches!(scope, Some(Scope::Package | Scope::PackageAndMemory)) {
-        one.notes.push(format!(
-            "{label}: power is that of {}, not of the whole machine: its energy cost is higher.",
-            scope.map_or(String::new(), |scope| scope.to_string())
-        ));
-    }
+    one.notes.extend(boundary);
     Ok(one)
 }

@@ -3,14 +3,13 @@
 
 mod candidates;
 mod graduated;
-mod object;
 mod published;
 pub mod work_units;
 
 use std::path::PathBuf;
 
 use analyse::cost::published::Published;
-use analyse::cost::{CostTerms, Platform, answer};
+use analyse::cost::{CostTerms, Platform, SourcedCandidate, answer};
 use clap::{Args, ValueHint};
 use model::Rate;
 use report::cost::CostView;
@@ -21,7 +20,6 @@ use crate::flags::platform::{PlatformFlag, above_zero, not_below_zero};
 use crate::flags::share;
 use crate::output::Output;
 use crate::output_files;
-use candidates::SourcedCandidate;
 
 /// Defaults: the values of the thesis (chapter 5).
 const TARGET_OPS_S: f64 = 1e8;
@@ -247,7 +245,7 @@ impl CostOutput<'_> {
             notes: &self.notes,
         };
         if args.json {
-            let object = object::object(&view, self.candidates);
+            let object = report::cost::object(&view, self.candidates);
             show.json(&object)?;
         } else {
             show.print_styled(&text(&report::cost::tables(&view), args, show))?;

@@ -1,12 +1,12 @@
 //! A publication's clusters, recomputed from its printed numbers.
 
 use analyse::cost::published::{Cluster, Clusters};
-use analyse::cost::{Platform, PowerCurve, ServerCandidate, power_of_cost_w};
-use model::Origin;
+use analyse::cost::{
+    LoadPower, Platform, PowerCurve, ServerCandidate, SourcedCandidate, power_of_cost_w,
+};
 use report::cost::PrintedCost;
 
 use super::CostArgs;
-use super::candidates::{LoadPower, SourcedCandidate};
 use super::{CostOutput, terms};
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
@@ -72,6 +72,7 @@ fn server(
         .map(|idle| PowerCurve::line(idle, watts))
         .transpose()
         .map_err(|error| wrong(error.to_string()))?;
+    let from = format!("printed cost at {price} $/kWh over the printed number of servers");
     Ok(SourcedCandidate {
         candidate: ServerCandidate {
             name: platform.name.clone(),
@@ -85,14 +86,7 @@ fn server(
         },
         platform: Some(platform.clone()),
         throughput_from: "target over the printed number of servers".to_owned(),
-        power: LoadPower {
-            watts,
-            idle_w,
-            from: format!("printed cost at {price} $/kWh over the printed number of servers"),
-            origin: Origin::Published,
-            boundary: None,
-            curve: None,
-        },
+        power: LoadPower { idle_w, ..LoadPower::given(watts, &from) },
         work: Vec::new(),
         notes: Vec::new(),
     })

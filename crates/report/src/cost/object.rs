@@ -1,11 +1,13 @@
 //! The answer as one JSON object, units in its keys.
 
-use analyse::cost::{BreakEven, CandidateCosts, CandidatePair, CostAt, CostError, WorkloadCosts};
-use report::cost::{CostView, PrintedCost};
+use analyse::cost::{
+    BreakEven, CandidateCosts, CandidatePair, CostAt, CostError, SourcedCandidate, WorkloadCosts,
+};
 use serde_json::{Value, json};
 
-use super::candidates::SourcedCandidate;
+use super::{CostView, PrintedCost};
 
+/// The answer and the sources of its numbers.
 pub fn object(view: &CostView<'_>, candidates: &[SourcedCandidate]) -> Value {
     let terms = view.terms;
     let workloads: Vec<Value> =
