@@ -7,7 +7,8 @@ use analyse::cost::{
 use report::cost::PrintedCost;
 
 use super::CostArgs;
-use super::{CostOutput, terms};
+use super::output::CostOutput;
+use super::terms::terms;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 

@@ -9,7 +9,7 @@ use report::table::Table;
 use serde_json::{Value, json};
 
 use super::CostArgs;
-use super::text;
+use super::output::text;
 use crate::exit::{ExitOutcome, request};
 use crate::flags::platform::PlatformFlag;
 use crate::output::Output;

@@ -1,17 +1,20 @@
 //! `kvmeter precondition PATH`: brings a device or file to a known state.
 
+mod progress;
+mod result;
+
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use analyse::STEADY_ROUNDS;
 use clap::{Args, ValueHint};
 use micro::precondition::{
-    Consent, DeviceSystem, JobEnd, JobPhase, JobProgress, JobReport, PreconditionError,
-    PreconditionJob, PreconditionRequest, Purge, SteadyRule, Target, TargetKind,
+    Consent, DeviceSystem, JobEnd, PreconditionError, PreconditionJob, PreconditionRequest, Purge,
+    SteadyRule, Target, TargetKind,
 };
 use model::{Bytes, Span};
-use serde_json::json;
 
+pub use self::progress::PreconditionProgress;
+use self::result::print_report;
 use crate::exit::{ExitOutcome, request};
 use crate::flags::share;
 use crate::interrupt::stop_flag;
@@ -150,58 +153,6 @@ pub fn how_to_confirm(target: &Target) -> String {
     format!("it holds {contents}\n{how}, and if that may be lost with --overwrite {words}")
 }
 
-fn print_report(
-    args: &PreconditionArgs,
-    report: &JobReport,
-    state: &std::path::Path,
-    show: &Output,
-) -> anyhow::Result<()> {
-    let ended = match report.ended {
-        JobEnd::Done => "done",
-        JobEnd::NotSteady => "not_steady",
-        JobEnd::TimeLimit => "time_limit",
-        JobEnd::Stopped => "stopped",
-    };
-    if args.json {
-        let object = json!({
-            "path": args.path,
-            "ended": ended,
-            "purge": report.purged,
-            "range_bytes": report.range_bytes,
-            "written_bytes": report.written_bytes,
-            "total_bytes": report.total_bytes,
-            "seconds": report.seconds,
-            "steady": report.random.as_ref().map(|random| random.steady),
-            "random_rounds_iops": report.random.as_ref().map(|random| &random.rounds),
-        });
-        return show.json(&object);
-    }
-    show.print(&format!(
-        "{}: {}; {} of {} B written within the first {} B, in {:.1} s",
-        args.path.display(),
-        report.purged,
-        report.written_bytes,
-        report.total_bytes,
-        report.range_bytes,
-        report.seconds
-    ))?;
-    if let Some(random) = &report.random {
-        let last = random.rounds.last().copied().unwrap_or(0.0);
-        show.print(&format!(
-            "random writes: {} after {} rounds, {last:.0} a second in the last",
-            if random.steady { "steady" } else { "not steady" },
-            random.rounds.len(),
-        ))?;
-    }
-    if matches!(report.ended, JobEnd::TimeLimit | JobEnd::Stopped) {
-        show.note(&format!(
-            "Ended early; the progress is in {}. Continue with the same command and --resume",
-            state.display()
-        ));
-    }
-    Ok(())
-}
-
 /// The file of a target's progress: next to a file, else in the state folder.
 pub fn state_file(target: &Target) -> anyhow::Result<PathBuf> {
     if target.kind == TargetKind::File {
@@ -222,50 +173,5 @@ pub fn failed(error: PreconditionError) -> anyhow::Error {
     match error.is_request() {
         true => request(error.to_string()),
         false => anyhow::Error::new(error),
-    }
-}
-
-/// Prints a line of progress at intervals.
-pub struct PreconditionProgress<'a> {
-    show: &'a Output,
-    next: Instant,
-    begun: Instant,
-}
-
-/// The interval of lines.
-const EVERY: Duration = Duration::from_secs(5);
-
-impl<'a> PreconditionProgress<'a> {
-    pub fn new(show: &'a Output) -> Self {
-        PreconditionProgress { show, next: Instant::now() + EVERY, begun: Instant::now() }
-    }
-
-    pub fn update(&mut self, progress: &JobProgress) {
-        if Instant::now() < self.next {
-            return;
-        }
-        self.next = Instant::now() + EVERY;
-        let JobProgress { phase, done, bytes, bytes_s } = progress;
-        let phase = match phase {
-            JobPhase::Purging => "purging".to_owned(),
-            JobPhase::Erasing => "erasing".to_owned(),
-            JobPhase::Sequential => "sequential".to_owned(),
-            JobPhase::Random { round, most } => format!("random, round {round} of at most {most}"),
-        };
-        let share = done.map_or(String::new(), |done| format!("  {:5.1} %", done * 100.0));
-        // The remaining time at the present speed.
-        let remaining = match done {
-            Some(done) if *done > 0.0 && *bytes_s > 0.0 => {
-                let all = *bytes as f64 / done;
-                format!("  {:.0} s left", (all - *bytes as f64) / bytes_s)
-            }
-            _ => String::new(),
-        };
-        self.show.note(&format!(
-            "{phase}{share}  {}  {:.1} MB/s  {:.0} s{remaining}",
-            report::format::bytes(*bytes as f64),
-            bytes_s / 1e6,
-            self.begun.elapsed().as_secs_f64()
-        ));
     }
 }

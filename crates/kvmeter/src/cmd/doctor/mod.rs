@@ -1,16 +1,16 @@
-use std::io::Read;
-use std::path::{Path, PathBuf};
+//! `kvmeter doctor`: what can be measured here.
+
+mod recording;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use host::recorded::RecordingNotes;
 use host::{Context, DoctorCheck, DoctorState, Root, RunWatch};
-use model::Machine;
-use store::{ADAPTERS, StoreUrl};
-
 use report::{CheckRow, CheckState};
-use store::Adapter;
+use store::{ADAPTERS, Adapter, StoreUrl};
 
+use self::recording::{unpack, write};
 use crate::exit::{ExitOutcome, request};
 use crate::network_checks::network_checks;
 use crate::output::Output;
@@ -19,9 +19,6 @@ use crate::store_options;
 
 /// How long probes watch a machine that is recorded, so that each reads its files.
 const WATCH_TIME: Duration = Duration::from_millis(300);
-/// The largest recording in bytes; a machine of a thousand CPUs needs less.
-const MAX_RECORDING_BYTES: u64 = 128 << 20;
-
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kvmeter doctor\n  \
@@ -96,44 +93,6 @@ pub fn run(args: &DoctorArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         show.note(&format!("written  {}; look through it before you send it", record.display()));
     }
     Ok(ExitOutcome::Done)
-}
-
-/// Unpacks a recorded machine into a folder.
-fn unpack(file: &Path) -> anyhow::Result<tempfile::TempDir> {
-    let origin = file.display().to_string();
-    let mut text = String::new();
-    std::fs::File::open(file)
-        .and_then(|file| file.take(MAX_RECORDING_BYTES + 1).read_to_string(&mut text))
-        .map_err(|error| request(format!("--root {origin}: {error}")))?;
-    if text.len() as u64 > MAX_RECORDING_BYTES {
-        let most = MAX_RECORDING_BYTES >> 20;
-        return Err(request(format!("--root {origin}: no recorded machine is above {most} MiB")));
-    }
-    let dir = tempfile::tempdir()?;
-    host::recorded::unpack(&text, &origin, dir.path())
-        .map_err(|error| request(error.to_string()))?;
-    Ok(dir)
-}
-
-/// Writes the recorded machine, without identifying data.
-fn write(
-    record: &Path,
-    root: &Root,
-    notes: &RecordingNotes,
-    machine: &Machine,
-) -> anyhow::Result<()> {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut title = format!(
-        "A machine as kvmeter {version} saw it, written by `kvmeter doctor --record`.\n\
-         `kvmeter doctor --root FILE` reads it. Identifying data is left out."
-    );
-    for fact in &machine.facts {
-        if let Ok(value) = &fact.value {
-            title += &format!("\n{}: {}", fact.name, value.replace('\n', " "));
-        }
-    }
-    let text = notes.to_text(&title, &host::recorded::machine_names(root));
-    output_files::write_named("--record", record, text.as_bytes())
 }
 
 /// The path of a store's URL, or the path itself.
