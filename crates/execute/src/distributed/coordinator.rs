@@ -336,7 +336,7 @@ fn watch<T: Target>(
             }
             true => {
                 let mut plan =
-                    load_plan(&load_config, drive::PhaseKind::Mix, task.step.workload.seed, &abort);
+                    load_plan(load_config, drive::PhaseKind::Mix, task.step.workload.seed, &abort);
                 let threads = task.step.load_config.threads as usize;
                 plan.share = Some(LoadShare {
                     client: agents,
