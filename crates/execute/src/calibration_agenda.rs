@@ -5,6 +5,7 @@ use model::{Run, RunSettings};
 use study::{Calibration, Maximum, Plan, Step};
 
 use crate::error::ExecuteError;
+use crate::load_step::LoadStep;
 use crate::schedule::RemainingSteps;
 use crate::search::{TrialAgenda, TrialTemplate};
 use crate::session::StepAgenda;
@@ -26,7 +27,7 @@ impl KnownMaxima {
             let trial_for = run.settings.get(Run::TRIAL_FOR)?;
             let (_, step) =
                 plan.steps().find(|(_, step)| step.ordinal.to_string() == *trial_for)?;
-            Some((step.calibrate.as_ref()?.key.clone(), run.clone()))
+            Some((calibration(step)?.key.clone(), run.clone()))
         };
         let trials = kept.iter().filter(|run| run.is_trial()).filter_map(key).collect();
         let planned = plan.steps().map(|(_, step)| step.ordinal);
@@ -88,12 +89,12 @@ impl<'a> CalibrationAgenda<'a> {
         loop {
             let Some((step, mut trials)) = self.current.take() else {
                 let Some(step) = self.steps.first() else { return Ok(None) };
-                let Some(calibrate) = &step.calibrate else { return Ok(Some(step)) };
+                let Some(calibrate) = calibration(&step) else { return Ok(Some(step)) };
                 match self.maxima.known(&calibrate.key) {
                     Some(Ok(maximum)) => return Ok(Some(at(&step, maximum))),
                     Some(Err(why)) => self.steps.policy.uncalibrated(&step, why),
                     None => {
-                        let trying = TrialTemplate::of_step(&step, calibrate);
+                        let trying = TrialTemplate::of_step(LoadStep::of(&step)?, calibrate);
                         let made = self.maxima.made(&calibrate.key);
                         let trials = TrialAgenda::new(trying, self.maxima.ordinal, &made)?;
                         self.current = Some((step, trials));
@@ -105,7 +106,7 @@ impl<'a> CalibrationAgenda<'a> {
                 self.current = Some((step, trials));
                 return Ok(Some(trial));
             }
-            let Some(calibrate) = &step.calibrate else { return Ok(Some(step)) };
+            let Some(calibrate) = calibration(&step) else { return Ok(Some(step)) };
             self.maxima.conclude(calibrate, &trials.conclusion());
             match self.maxima.known(&calibrate.key) {
                 Some(Ok(maximum)) => return Ok(Some(at(&step, maximum))),
@@ -118,8 +119,17 @@ impl<'a> CalibrationAgenda<'a> {
 
 /// The step at the rate that its share of the maximum is.
 fn at(step: &Step, maximum: &Maximum) -> Step {
-    let load_config = step.load_config.calibrated(maximum.rate_ops_s);
-    Step { load_config, maximum: Some(maximum.clone()), ..step.clone() }
+    let mut step = step.clone();
+    if let Some(load) = step.activity.load_mut() {
+        load.load_config = load.load_config.calibrated(maximum.rate_ops_s);
+        load.maximum = Some(maximum.clone());
+    }
+    step
+}
+
+/// How the maximum is found of which the rate of a step is a share.
+fn calibration(step: &Step) -> Option<&Calibration> {
+    step.activity.load()?.calibrate.as_ref()
 }
 
 impl StepAgenda for CalibrationAgenda<'_> {

@@ -6,10 +6,10 @@ use drive::Network;
 use model::{Op, Phase};
 use serde::{Deserialize, Serialize};
 use store::{Directory, StoreError};
-use study::Step;
 use workload::Workload;
 
 use crate::error::ExecuteError;
+use crate::load_step::LoadStep;
 
 /// Where the marker is stored.
 pub(crate) enum MarkerLocation {
@@ -54,14 +54,14 @@ impl MarkerLocation {
     }
 
     /// Why a step cannot use the existing data; None if it can.
-    pub(crate) fn must_load(&self, step: &Step) -> Result<Option<&'static str>, StoreError> {
+    pub(crate) fn must_load(&self, step: LoadStep<'_>) -> Result<Option<&'static str>, StoreError> {
         if matches!(self, MarkerLocation::Nowhere) {
             return Ok(None);
         }
         let Some(name) = self.name()? else {
             return Ok(Some("the store holds no complete data"));
         };
-        let dataset = step.workload.dataset().to_string();
+        let dataset = step.load.workload.dataset().to_string();
         let holds = match self {
             MarkerLocation::Directories(directories) => {
                 directories.iter().all(|one| one.holds(&dataset))
@@ -71,7 +71,7 @@ impl MarkerLocation {
         if !holds {
             return Ok(Some("the store holds other data"));
         }
-        let added = name.records != step.workload.records.0;
+        let added = name.records != step.load.workload.records.0;
         Ok(added.then_some("an earlier run has added records"))
     }
 
@@ -90,14 +90,14 @@ impl MarkerLocation {
 
     /// A warning where a step inserts keys that already exist on a server: its inserts then replace
     /// records of an earlier run and add none.
-    pub(crate) fn overwrites(&self, step: &Step, workload: &Workload) -> Option<String> {
+    pub(crate) fn overwrites(&self, step: LoadStep<'_>, workload: &Workload) -> Option<String> {
         /// Number of keys that are checked.
         const CHECKED_KEYS: u64 = 16;
         let MarkerLocation::Servers(network) = self else { return None };
         let records = workload.spec().records.0;
-        let inserted = match step.phase {
+        let inserted = match step.phase() {
             Phase::Load => 0..records.min(CHECKED_KEYS),
-            _ if step.trace.is_none() && step.workload.mix.contains(Op::Insert) => {
+            _ if step.activity.trace().is_none() && step.load.workload.mix.contains(Op::Insert) => {
                 records..records + CHECKED_KEYS
             }
             _ => return None,
@@ -119,12 +119,12 @@ impl MarkerLocation {
     }
 
     /// Restores the data of a step from its copy, if there is one.
-    pub(crate) fn bring_back(&mut self, step: &Step) -> Result<bool, StoreError> {
+    pub(crate) fn bring_back(&mut self, step: LoadStep<'_>) -> Result<bool, StoreError> {
         match self {
             MarkerLocation::Directories(directories) => {
-                let dataset = step.workload.dataset().to_string();
+                let dataset = step.load.workload.dataset().to_string();
                 for directory in directories {
-                    if !directory.restore_prepared(&dataset, step.workload.records.0)? {
+                    if !directory.restore_prepared(&dataset, step.load.workload.records.0)? {
                         return Ok(false);
                     }
                 }

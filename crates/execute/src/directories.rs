@@ -4,9 +4,10 @@ use std::path::Path;
 
 use model::Phase;
 use store::{Directory, DirectoryState, StoreUrl};
-use study::{Plan, Segment, Step};
+use study::{Plan, Segment};
 
 use crate::error::ExecuteError;
+use crate::load_step::LoadStep;
 
 pub(crate) fn on_disk(segment: &Segment) -> bool {
     !segment.store.path.as_os_str().is_empty()
@@ -16,6 +17,7 @@ pub(crate) fn on_disk(segment: &Segment) -> bool {
 pub fn check_directories(plan: &Plan) -> Result<(), ExecuteError> {
     for segment in plan.segments.iter().filter(|segment| on_disk(segment)) {
         if let Some(first) = segment.steps.first() {
+            let first = LoadStep::of(first)?;
             Directory::check(&segment.store, room(segment, first))?;
         }
     }
@@ -40,17 +42,21 @@ pub(crate) fn check_store_owner(
 
 /// Required disk space in bytes: none for data that exists; otherwise the data and half as much
 /// for compactions of a log-structured store.
-pub(crate) fn room(segment: &Segment, first: &Step) -> u64 {
+pub(crate) fn room(segment: &Segment, first: LoadStep<'_>) -> u64 {
     let there = match Directory::inspect(&segment.store.path) {
         Ok(DirectoryState::Ours(marker)) => {
-            marker.dataset == Some(first.workload.dataset().to_string())
+            marker.dataset == Some(first.load.workload.dataset().to_string())
         }
         _ => false,
     };
-    if there && first.phase == Phase::Measure {
+    if there && first.phase() == Phase::Measure {
         return 0;
     }
-    let sizes = segment.steps.iter().map(|step| step.workload.data_bytes());
+    let sizes = segment
+        .steps
+        .iter()
+        .filter_map(|step| step.activity.load())
+        .map(|load| load.workload.data_bytes());
     let most = sizes.max().unwrap_or(0);
     most.saturating_add(most / 2)
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use drive::{Observer, PhaseKind, PhaseOutcome, Target, Ticks};
-use study::{KnobLevels, LoadConfig, Step};
+use study::{KnobLevels, LoadConfig};
 use workload::Workload;
 
 use crate::distributed::{AgentPool, AgentRun, AgentRunResult};
 use crate::error::ExecuteError;
 use crate::execution_cache::{CachedTax, ExecutionCache, TaxSetting};
 use crate::load_plan::{cpus_of_load, init_thread, load_plan};
+use crate::load_step::LoadStep;
 use crate::replay::replay;
 
 /// A finished phase: its load configuration and outcome.
@@ -38,24 +39,24 @@ impl LocalDriver<'_> {
         &self,
         store: &Arc<T>,
         workload: &Arc<Workload>,
-        step: &Step,
+        step: LoadStep<'_>,
         what: PhaseKind,
         observer: &mut dyn Observer,
     ) -> Result<DrivenPhase, ExecuteError> {
-        let (seed, load_config) = (step.workload.seed, step.load_config.clone());
+        let (seed, load_config) = (step.load.workload.seed, step.load.load_config.clone());
         let mut plan = load_plan(&load_config, what, seed, self.stop);
         plan.on_start = init_thread(&load_config, self.servers);
-        if let Some(trace) = &step.trace {
+        if let Some(trace) = step.activity.trace() {
             plan.trace = Some(replay(trace, &load_config, seed)?);
         }
         let (clock, first) = (self.clock, &plan.on_start);
         let replayed = plan.trace.as_ref().map(|replay| replay.most);
         let setting = TaxSetting {
-            trace: step.trace.clone().zip(replayed),
+            trace: step.activity.trace().cloned().zip(replayed),
             cpus: cpus_of_load(&load_config, self.servers),
             knobs: self.knobs.clone(),
-            co_runner: step.co_runner.clone(),
-            ..TaxSetting::of(what, &step.workload)
+            co_runner: step.load.co_runner.clone(),
+            ..TaxSetting::of(what, &step.load.workload)
         };
         let tax = self.cache.taxes.of(setting, step.ordinal, || match &plan.trace {
             Some(replay) => Ok(drive::replay_tax(clock, replay, workload, first)?),

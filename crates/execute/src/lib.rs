@@ -2,7 +2,7 @@
 //! is saved as it ends.
 #![forbid(unsafe_code)]
 
-mod activity;
+mod bench;
 mod calibration_agenda;
 mod check_findings;
 mod co_runner;
@@ -20,6 +20,7 @@ mod idle_power;
 mod idle_watts;
 pub mod knobs;
 mod load_plan;
+mod load_step;
 mod machine_lock;
 mod mbwu;
 mod observer;

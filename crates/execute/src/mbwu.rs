@@ -17,13 +17,14 @@ use host::{KernelLog, Root};
 use model::{Arrivals, Count, Execution, Origin, Pacing, Reading, ReadingValue, Run, Scope, Unit};
 use store::StoreUrl;
 use study::mbwu::{self, MbwuTable};
-use study::{Plan, Segment, Step, StudyText};
+use study::{Activity, Plan, Segment, Step, StoreLoad, StudyText};
 
 use crate::error::ExecuteError;
 use crate::event::Listener;
 use crate::execution_cache::ExecutionCache;
 use crate::idle_power::measure_idle;
 use crate::knobs::KnobEffects;
+use crate::load_step::LoadStep;
 use crate::required::check_required;
 use crate::run_context::RunContext;
 
@@ -37,6 +38,7 @@ pub struct MbwuEvaluation {
     plan: Plan,
     /// A round without its threads.
     template: Step,
+    template_load: StoreLoad,
     store: StoreUrl,
     /// The devices' folders.
     devices: Vec<PathBuf>,
@@ -68,13 +70,14 @@ impl MbwuEvaluation {
             given_unit: table.unit.map(|unit| unit.get_ref().0),
         };
         let mut template = template.clone();
+        let load = LoadStep::of(&template)?.load.clone();
         request.settings(&mut template.settings);
         if let Some(most) = table.memory_bandwidth {
             let most = most.get_ref().0.to_string();
             template.settings.insert(keys::MEMORY_BANDWIDTH.to_owned(), most);
         }
         if let Ok(memory) = host::memory_total_bytes(root) {
-            let ratio = template.workload.data_bytes() as f64 / (memory as f64).max(1.0);
+            let ratio = load.workload.data_bytes() as f64 / (memory as f64).max(1.0);
             let key = keys::DATA_OVER_MEMORY.to_owned();
             template.settings.insert(key, format!("{ratio:.4}"));
         }
@@ -82,6 +85,7 @@ impl MbwuEvaluation {
             store: segment.store.clone(),
             plan: Plan { segments: Vec::new(), ..plan.clone() },
             template,
+            template_load: load,
             devices: devices.to_vec(),
             request,
             reload: table.reload,
@@ -89,7 +93,7 @@ impl MbwuEvaluation {
         let most = mbwu.request.loads.iter().map(|load| load.databases).max().unwrap_or(1);
         for at in 0..devices.len() {
             let own: Vec<StoreUrl> = (1..=most).map(|database| mbwu.url(at, database)).collect();
-            check::room(&own, &mbwu.template)?;
+            check::room(&own, LoadStep::of(&mbwu.template)?)?;
         }
         let first = mbwu.step(RoundPurpose::Raise, 1, mbwu.request.loads[0], 1, 1)?;
         let store = mbwu.url(0, 1);
@@ -165,8 +169,13 @@ impl MbwuEvaluation {
             // Devices that come later are loaded with the first of them.
             let all = if devices == 1 { 1 } else { self.devices.len() };
             let needed_stores = self.stores(all, load.databases);
-            let loaded =
-                self.load(&mut context, &step, (&needed_stores, &stores), &mut fresh, listener);
+            let loaded = self.load(
+                &mut context,
+                LoadStep::of(&step)?,
+                (&needed_stores, &stores),
+                &mut fresh,
+                listener,
+            );
             loaded.map_err(|error| self.with_sectors(error, &mut log))?;
             let mut keep = |run: Run| {
                 let mut run = in_units(&self.request, &rounds, run);
@@ -178,7 +187,13 @@ impl MbwuEvaluation {
             let run = match stop.load(Ordering::Relaxed) {
                 true => None,
                 false => {
-                    let run = self.round(&mut context, &step, &stores, &mut keep, listener);
+                    let run = self.round(
+                        &mut context,
+                        LoadStep::of(&step)?,
+                        &stores,
+                        &mut keep,
+                        listener,
+                    );
                     run.map_err(|error| self.with_sectors(error, &mut log))?
                 }
             };
@@ -219,32 +234,31 @@ impl MbwuEvaluation {
         number: u32,
         ordinal: u32,
     ) -> Result<Step, ExecuteError> {
-        let mut step = self.template.clone();
-        step.ordinal = ordinal;
-        step.load_config.threads = load.threads * devices;
+        let mut settings = self.template.settings.clone();
+        let mut own = self.template_load.clone();
+        own.load_config.threads = load.threads * devices;
         if let Some(rate) = load.rate {
             let rate = rate * f64::from(devices);
-            step.load_config.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
-            step.load_config.settings(false, &mut step.settings);
+            own.load_config.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
+            own.load_config.settings(false, &mut settings);
         }
-        let records = step.workload.records.0;
-        if u64::from(step.load_config.threads) > records {
+        let (records, threads) = (own.workload.records.0, own.load_config.threads);
+        if u64::from(threads) > records {
             return Err(ExecuteError::Request(format!(
-                "{} threads for {records} records; lower mbwu.threads or raise data.records",
-                step.load_config.threads
+                "{threads} threads for {records} records; lower mbwu.threads or raise data.records"
             )));
         }
-        let mut put = |key: &str, value: String| step.settings.insert(key.to_owned(), value);
-        put("threads", step.load_config.threads.to_string());
-        if let Some(operations) = step.load_config.until.operations {
+        settings.insert("threads".to_owned(), threads.to_string());
+        if let Some(operations) = own.load_config.until.operations {
             // Each device has as many as one alone.
             let all = operations.saturating_mul(u64::from(devices));
-            step.load_config.until.operations = Some(all);
-            put("operations", Count(all).to_string());
+            own.load_config.until.operations = Some(all);
+            settings.insert("operations".to_owned(), Count(all).to_string());
         }
-        mbwu::round_settings(stage, devices, number, &mut step.settings);
-        load.settings(&mut step.settings);
-        Ok(step)
+        mbwu::round_settings(stage, devices, number, &mut settings);
+        load.settings(&mut settings);
+        let activity = Activity::Measure(Box::new(own));
+        Ok(Step { ordinal, activity, settings, ..self.template.clone() })
     }
 }
 

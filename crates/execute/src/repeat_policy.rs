@@ -240,7 +240,9 @@ impl RepeatPolicy {
     /// A trial of a calibration has ended; it counts towards the budget.
     pub(crate) fn tried(&mut self, step: &Step, run: &Run) {
         if let Some(budget) = &mut self.budget {
-            budget.done_s += step.load_config.seconds_before() + run.seconds;
+            budget.done_s +=
+                step.activity.load().map_or(0.0, |load| load.load_config.seconds_before())
+                    + run.seconds;
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drive::{Network, Ticks};
 use model::{Execution, Reading, Run, RunSettings};
 use store::{Directory, Remote};
-use study::{ProbesConfig, Segment, Step};
+use study::{Activity, ProbesConfig, Segment, Step};
 
 use crate::dataset_marker::MarkerLocation;
 use crate::directories::{check_store_owner, on_disk, room};
@@ -15,6 +15,7 @@ use crate::error::ExecuteError;
 use crate::event::{Event, Listener};
 use crate::execution_cache::ExecutionCache;
 use crate::knobs::KnobEffects;
+use crate::load_step::LoadStep;
 use crate::server_side::ServerSide;
 use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
 use crate::started_server;
@@ -84,8 +85,8 @@ impl RunContext<'_> {
         keep: &mut dyn FnMut(&Run) -> Result<(), ExecuteError>,
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecuteError> {
-        if first.activity.is_some() {
-            return self.run_activities(first, agenda, keep, listener);
+        if matches!(first.activity, Activity::Bench(_)) {
+            return self.run_benches(first, agenda, keep, listener);
         }
         let preload = agenda.preloads();
         if let Some(agent_pool) = &mut self.agent_pool {
@@ -147,7 +148,7 @@ fn over_network(
     let tap = |address| started.as_ref().and_then(|started| started.tap_at(address));
     let addresses = network.remote().servers.iter();
     session.servers = ServerSide::of(addresses.map(|address| (address, tap(address))));
-    session.find_data(&first).map_err(explain)?;
+    session.find_data(LoadStep::of(&first)?).map_err(explain)?;
     let closed = session.run_steps(&network, first).map_err(explain)?;
     drop(network);
     if let Some(started) = started {
@@ -160,10 +161,10 @@ fn over_network(
 fn embedded(mut session: Session<'_>, first: Step) -> Result<ClosedStore, ExecuteError> {
     let segment = session.segment;
     if on_disk(segment) {
-        let directory = Directory::claim(&segment.store, room(segment, &first))?;
+        let directory = Directory::claim(&segment.store, room(segment, LoadStep::of(&first)?))?;
         check_store_owner(&directory, &segment.store)?;
         session.marker = MarkerLocation::Directories(vec![directory]);
-        session.find_data(&first)?;
+        session.find_data(LoadStep::of(&first)?)?;
     }
     store::open(&segment.store, EmbeddedSession(session, first))?
 }

@@ -10,12 +10,13 @@ use model::{
     Phase, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unit,
 };
 use store::{ANY_CERTIFICATE, Statistic};
-use study::{LoadConfig, Maximum, Step};
+use study::{LoadConfig, Maximum};
 use workload::Skew;
 
 use crate::co_runner;
 use crate::execution_cache::CachedTax;
 use crate::hit_ratio;
+use crate::load_step::LoadStep;
 use crate::server_side::WindowReadings;
 
 /// A shorter window says little about a rate. Below one second, because a window of a second may
@@ -24,7 +25,7 @@ const SHORT_WINDOW_S: f64 = 0.9;
 
 pub(crate) struct MeasuredRun<'a> {
     pub(crate) execution: &'a Execution,
-    pub(crate) step: &'a Step,
+    pub(crate) step: LoadStep<'a>,
     /// The load configuration of the run.
     pub(crate) load_config: &'a LoadConfig,
     pub(crate) started_at: String,
@@ -72,10 +73,10 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
     warnings.extend(measured.warnings.iter().cloned());
     warnings.extend(measured.servers.warnings.iter().cloned());
     warnings.extend(unverified(&settings).map(str::to_owned));
-    warnings.extend(doubts(step.phase, outcome, &readings));
+    warnings.extend(doubts(step.phase(), outcome, &readings));
     let (before, after, _) = &measured.statistics;
-    warnings.extend(hit_ratio::doubt(step, outcome));
-    warnings.extend(hit_ratio::lost_loading(step, outcome, before, after));
+    warnings.extend(hit_ratio::doubt(*step, outcome));
+    warnings.extend(hit_ratio::lost_loading(*step, outcome, before, after));
     let named = |clock, histograms: &[(Op, _)]| {
         let latency = move |(op, histogram): &(Op, hdrhistogram::Histogram<u64>)| RunLatency {
             op: (*op).into(),
@@ -104,7 +105,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
         execution: execution.id.clone(),
         ordinal: step.ordinal,
         label: step.label.clone(),
-        phase: step.phase,
+        phase: step.phase(),
         settings,
         store_version: measured.version.clone(),
         threads: outcome.threads as u32,
@@ -115,7 +116,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
             }
             Pacing::Recorded { .. } => LoopKind::Open {
                 rate_ops_s: crate::replay_notes::rate(outcome.due, outcome.seconds),
-                arrivals: step.load_config.arrivals(),
+                arrivals: step.load.load_config.arrivals(),
             },
         },
         started_at: measured.started_at.clone(),
@@ -225,7 +226,7 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         let achieved = outcome.answered_in_time as f64 / outcome.window_s.max(1e-9);
         put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
     }
-    if let Some(Maximum { rate_ops_s, words }) = &measured.step.maximum {
+    if let Some(Maximum { rate_ops_s, words }) = &measured.step.load.maximum {
         let what = format!("the highest rate that held {words}");
         put(own(Maximum::SIGNAL, Unit::OpsPerSecond, Scope::Client, &what, *rate_ops_s));
     }
@@ -269,7 +270,7 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     if let Some(bytes) = measured.disk_bytes {
         let what = "blocks allocated to the store's files after the run";
         put(own("disk.bytes", Unit::Bytes, Scope::Store, what, bytes as f64));
-        let spec = &measured.step.workload;
+        let spec = &measured.step.load.workload;
         let each = spec.data_bytes() as f64 / (spec.records.0 as f64).max(1.0);
         let data = each * measured.records as f64;
         if data > 0.0 {

@@ -115,7 +115,8 @@ impl<'a> RemainingSteps<'a> {
         let preloads = segment
             .steps
             .iter()
-            .any(|step| step.load_config.server_timing.preloads(step.load_config.is_open()));
+            .filter_map(|step| step.activity.load())
+            .any(|load| load.load_config.server_timing.preloads(load.load_config.is_open()));
         let left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).collect();
         RemainingSteps { left, next: 0, preloads, policy }
     }

@@ -14,8 +14,8 @@ use drive::Ticks;
 use model::{Execution, Pacing, Phase, Run, StopCondition};
 use store::StoreUrl;
 use study::{
-    AgentsConfig, Calibration, KnobLevels, LoadConfig, MAX_RATE, Plan, ProbesConfig, Segment,
-    ServerSpec, Step, check_store, step,
+    Activity, AgentsConfig, Calibration, KnobLevels, LoadConfig, MAX_RATE, Plan, ProbesConfig,
+    Segment, ServerSpec, Step, StoreLoad, check_store, step,
 };
 use workload::WorkloadSpec;
 
@@ -25,6 +25,7 @@ use crate::event::Listener;
 use crate::execution_cache::ExecutionCache;
 use crate::idle_power::measure_idle;
 use crate::knobs::KnobEffects;
+use crate::load_step::LoadStep;
 use crate::required::check_required;
 use crate::run_context::RunContext;
 use crate::session::StepAgenda;
@@ -166,8 +167,10 @@ impl RateSearch {
         if let Some(agents) = &self.agents {
             agents.settings(&mut template.settings);
         }
+        let load = LoadStep::of(&template)?.load.clone();
         Ok(TrialTemplate {
             template,
+            load,
             objective: self.objective.clone(),
             request: self.request,
             time: self.time,
@@ -178,8 +181,9 @@ impl RateSearch {
 
 /// The trials of a search without their rate.
 pub(crate) struct TrialTemplate {
-    /// An open loop; its rate does not matter.
     template: Step,
+    /// An open loop; its rate does not matter.
+    load: StoreLoad,
     objective: Objective,
     request: SearchRequest,
     /// Of a trial that need not be longer.
@@ -192,12 +196,13 @@ const OF_PACE: [&str; 5] = ["loop", "rate", "arrivals", "warm_up_rate", "time"];
 
 impl TrialTemplate {
     /// To find the maximum of which a step's rate is a share.
-    pub(crate) fn of_step(step: &Step, calibrate: &Calibration) -> TrialTemplate {
+    pub(crate) fn of_step(step: LoadStep<'_>, calibrate: &Calibration) -> TrialTemplate {
         let Calibration { objective, request, time, most_time, key } = calibrate;
         let mut settings = key.clone();
         settings.insert(Run::TRIAL_FOR.to_owned(), step.ordinal.to_string());
         TrialTemplate {
-            template: Step { settings, repeat: 1, calibrate: None, ..step.clone() },
+            template: Step { settings, repeat: 1, ..step.step.clone() },
+            load: StoreLoad { calibrate: None, ..step.load.clone() },
             objective: objective.clone(),
             request: *request,
             time: *time,
@@ -218,13 +223,13 @@ impl TrialTemplate {
             of_maximum: false,
             warm_up_rate: None,
             until: StopCondition { operations: None, time: Some(self.time.min(CALIBRATION)) },
-            ..self.template.load_config.clone()
+            ..self.load.load_config.clone()
         };
         self.step(closed, ordinal, "calibration")
     }
 
     fn trial(&self, rate: f64, time: Duration, ordinal: u32) -> Step {
-        self.step(self.template.load_config.at(rate, time), ordinal, "trial")
+        self.step(self.load.load_config.at(rate, time), ordinal, "trial")
     }
 
     fn step(&self, load_config: LoadConfig, ordinal: u32, role: &str) -> Step {
@@ -233,7 +238,9 @@ impl TrialTemplate {
         load_config.settings(settings.contains_key("connections"), &mut settings);
         settings.insert(ROLE_KEY.to_owned(), role.to_owned());
         settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());
-        Step { ordinal, load_config, settings, ..self.template.clone() }
+        let load = StoreLoad { load_config, ..self.load.clone() };
+        let activity = Activity::Measure(Box::new(load));
+        Step { ordinal, activity, settings, ..self.template.clone() }
     }
 }
 
@@ -312,7 +319,7 @@ impl TrialAgenda {
             }
         };
         let time = self.template.time.mul_f64(longer);
-        let whole = time + self.template.template.load_config.warm_up.unwrap_or_default();
+        let whole = time + self.template.load.load_config.warm_up.unwrap_or_default();
         let elapsed = self.began.map_or(Duration::ZERO, |began| began.elapsed());
         if self.template.most_time.is_some_and(|most| elapsed + whole > most) {
             self.cut = Some(SearchCut::Time);
@@ -342,6 +349,6 @@ impl StepAgenda for TrialAgenda {
     }
 
     fn preloads(&self) -> bool {
-        self.template.template.load_config.server_timing.preloads(true)
+        self.template.load.load_config.server_timing.preloads(true)
     }
 }

@@ -22,6 +22,7 @@ use crate::event::{Event, Listener};
 use crate::execution::now;
 use crate::execution_cache::ExecutionCache;
 use crate::load_plan::{cpus_of_load, load_plan};
+use crate::load_step::LoadStep;
 use crate::observer::{ProbedObserver, ProgressOnly};
 use crate::required::{CheckTime, check, missing};
 use crate::run_record::{MeasuredRun, assemble};
@@ -107,21 +108,21 @@ impl StoreVisitor for EmbeddedSession<'_> {
 
 impl Session<'_> {
     /// Checks whether the first step can use the existing data or must load its own.
-    pub(crate) fn find_data(&mut self, first: &Step) -> Result<(), ExecuteError> {
-        if first.trace.is_some() {
+    pub(crate) fn find_data(&mut self, first: LoadStep<'_>) -> Result<(), ExecuteError> {
+        if first.activity.trace().is_some() {
             // A replay begins with an empty store, as far as it may be cleared.
             return Ok(self.marker.clear()?);
         }
-        if first.phase == Phase::Measure {
+        if first.phase() == Phase::Measure {
             self.load_first = self.marker.must_load(first)?;
             if self.load_first.is_some() && self.marker.bring_back(first)? {
                 self.load_first = None;
-                self.listener.on_event(Event::Restored { step: first });
+                self.listener.on_event(Event::Restored { step: first.step });
             }
             self.reuses_data = self.load_first.is_none();
         }
         if let Some(why) = self.load_first {
-            self.listener.on_event(Event::Preparing { step: first, why });
+            self.listener.on_event(Event::Preparing { step: first.step, why });
         }
         if !self.reuses_data {
             self.marker.clear()?;
@@ -141,15 +142,16 @@ impl Session<'_> {
     ) -> Result<ClosedStore, ExecuteError> {
         let mut next = Some(first);
         while let Some(step) = next.take_if(|_| !self.stopped() && !self.changed) {
-            if step.workload.mix.contains(Op::Scan) && !store.capabilities().scan {
+            let load_step = LoadStep::of(&step)?;
+            if load_step.load.workload.mix.contains(Op::Scan) && !store.capabilities().scan {
                 return Err(ExecuteError::Request(format!(
                     "{}: the store cannot scan, and the workload does",
                     step.label
                 )));
             }
-            let workload = Arc::new(Workload::new(&step.workload)?);
+            let workload = Arc::new(Workload::new(&load_step.load.workload)?);
             if self.load_first.take().is_some() {
-                self.prepare(store, &workload, &step)?;
+                self.prepare(store, &workload, load_step)?;
                 if self.stopped() {
                     break;
                 }
@@ -161,7 +163,7 @@ impl Session<'_> {
             } else if std::mem::take(&mut self.reuses_data) {
                 self.listener.on_event(Event::Reusing { step: &step });
             }
-            if let Some(run) = self.run(store, &workload, &step)? {
+            if let Some(run) = self.run(store, &workload, load_step)? {
                 next = self.agenda.next(&run);
             }
         }
@@ -177,12 +179,12 @@ impl Session<'_> {
         &mut self,
         store: &Arc<T>,
         workload: &Arc<Workload>,
-        step: &Step,
+        step: LoadStep<'_>,
     ) -> Result<(), ExecuteError> {
         let begun = Instant::now();
         let plan =
-            load_plan(&self.segment.preparing, PhaseKind::Load, step.workload.seed, self.stop);
-        let mut observer = ProgressOnly { step, listener: &mut *self.listener };
+            load_plan(&self.segment.preparing, PhaseKind::Load, step.load.workload.seed, self.stop);
+        let mut observer = ProgressOnly { step: step.step, listener: &mut *self.listener };
         let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
             // The loss of a server says more than its effect on the first request.
@@ -193,7 +195,7 @@ impl Session<'_> {
             return Err(ExecuteError::Failed(format!("{}: the load failed: {why}", step.label)));
         }
         self.records = outcome.changes.inserted;
-        if self.records < step.workload.records.0 {
+        if self.records < step.load.workload.records.0 {
             return Ok(());
         }
         let settled = self.wait_until_settled(store)?;
@@ -206,9 +208,9 @@ impl Session<'_> {
         &mut self,
         store: &Arc<T>,
         workload: &Arc<Workload>,
-        step: &Step,
+        step: LoadStep<'_>,
     ) -> Result<Option<Run>, ExecuteError> {
-        let what = match step.phase {
+        let what = match step.phase() {
             Phase::Load => PhaseKind::Load,
             Phase::Measure | Phase::Simulate => PhaseKind::Mix,
         };
@@ -218,7 +220,7 @@ impl Session<'_> {
             self.marker.unset()?;
             self.name = None;
         }
-        self.listener.on_event(Event::RunStarts { step });
+        self.listener.on_event(Event::RunStarts { step: step.step });
         let Some(window) = self.measure(store, workload, step, what)? else { return Ok(None) };
         let outcome = &window.driven.outcome;
         // A partial measurement is saved as an invalid run, an empty one is not.
@@ -227,8 +229,8 @@ impl Session<'_> {
         }
         let DataChanges { inserted, deleted, .. } = outcome.changes;
         self.records += inserted;
-        let traced = step.trace.is_some();
-        self.changed = step.phase == Phase::Measure && (traced || inserted + deleted > 0);
+        let traced = step.activity.trace().is_some();
+        self.changed = step.phase() == Phase::Measure && (traced || inserted + deleted > 0);
         let named = writes && !traced && data_is_whole(step, outcome);
         let name = named.then(|| self.name_of(store, step));
         if outcome.stopped {
@@ -253,10 +255,10 @@ impl Session<'_> {
         &mut self,
         store: &Arc<T>,
         workload: &Arc<Workload>,
-        step: &Step,
+        step: LoadStep<'_>,
         what: PhaseKind,
     ) -> Result<Option<MeasuredWindow>, ExecuteError> {
-        self.servers.prepare(step.load_config.server_timing, step.load_config.is_open());
+        self.servers.prepare(step.load.load_config.server_timing, step.load.load_config.is_open());
         let servers = self.servers.cpus();
         let context = self.context(step, &servers);
         let (probes, knobs) = (self.probes, &self.segment.knobs);
@@ -270,12 +272,13 @@ impl Session<'_> {
         // Started before the load, so that the warm-up has it too.
         let program = self.probes.pass.first();
         let co_runner = step
+            .load
             .co_runner
             .as_ref()
             .map(|co_runner| co_runner::start(co_runner, program))
             .transpose()?;
         let mut observer = ProbedObserver {
-            step,
+            step: step.step,
             listener: &mut *self.listener,
             store: &**store,
             prepared: Some(RunWatch::prepare(&self.probes.root, &context)),
@@ -330,15 +333,15 @@ impl Session<'_> {
         &mut self,
         store: &Arc<T>,
         workload: &Arc<Workload>,
-        step: &Step,
+        step: LoadStep<'_>,
         window: MeasuredWindow,
         settling: Option<Vec<Reading>>,
     ) -> Result<Run, ExecuteError> {
         let MeasuredWindow { started_at, driven, readings, series, statistics, servers } = window;
         let DrivenPhase { outcome, load_config, tax, .. } = driven;
         let (before, after) = statistics;
-        let skew = match step.phase {
-            Phase::Measure if step.trace.is_none() => workload.skew(outcome.drawn),
+        let skew = match step.phase() {
+            Phase::Measure if step.activity.trace().is_none() => workload.skew(outcome.drawn),
             _ => None,
         };
         Ok(assemble(MeasuredRun {
@@ -370,7 +373,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// The file cannot be written; a required signal is missing.
-    fn keep_run(&mut self, step: &Step, run: &mut Run) -> Result<(), ExecuteError> {
+    fn keep_run(&mut self, step: LoadStep<'_>, run: &mut Run) -> Result<(), ExecuteError> {
         let missing = missing(&self.probes.require, &run.readings);
         run.invalid_because.extend(missing.clone());
         // Trials exceed what the store can serve on purpose.
@@ -380,7 +383,7 @@ impl Session<'_> {
         // The marker is set only after the run was saved: a kill in between repeats no run, it only
         // reloads the data for the next one.
         (self.keep)(run)?;
-        self.listener.on_event(Event::Saved { step, run });
+        self.listener.on_event(Event::Saved { step: step.step, run });
         match missing {
             Some(words) => Err(ExecuteError::Failed(format!("{}: {words}", step.label))),
             None => Ok(()),
@@ -392,13 +395,13 @@ impl Session<'_> {
     fn settle<T: Target>(
         &mut self,
         store: &Arc<T>,
-        step: &Step,
+        step: LoadStep<'_>,
         writes: bool,
     ) -> Result<(bool, Option<Vec<Reading>>), ExecuteError> {
         if !writes || !self.marker.on_disk() {
             return Ok((true, None));
         }
-        self.listener.on_event(Event::Settling { step });
+        self.listener.on_event(Event::Settling { step: step.step });
         // Only CPU time and I/O are of interest.
         let context = Context { choice: ProbeChoice::Off, ..self.context(step, &[]) };
         let watch = RunWatch::begin(&self.probes.root, &context);
@@ -407,7 +410,7 @@ impl Session<'_> {
     }
 
     /// The context of a run's probes.
-    fn context(&self, step: &Step, servers: &[u32]) -> Context {
+    fn context(&self, step: LoadStep<'_>, servers: &[u32]) -> Context {
         let own = std::iter::once(&self.segment.store.path);
         let paths: Vec<PathBuf> = own
             .filter(|path| !path.as_os_str().is_empty())
@@ -416,24 +419,24 @@ impl Session<'_> {
             .collect();
         // With agents the load does not run here.
         let cpus = match self.agent_pool {
-            None => cpus_of_load(&step.load_config, servers),
+            None => cpus_of_load(&step.load.load_config, servers),
             Some(_) => Vec::new(),
         };
         self.probes.context(&paths, cpus, self.servers.pids())
     }
 
     /// Simulated counters of a step's workload, cached for consecutive runs of it.
-    fn simulated(&mut self, step: &Step) -> Vec<Reading> {
+    fn simulated(&mut self, step: LoadStep<'_>) -> Vec<Reading> {
         let Some(simulation) = &self.probes.simulation else { return Vec::new() };
         if let Some((workload, readings)) = &self.simulated
-            && *workload == step.workload
+            && *workload == step.load.workload
         {
             return readings.clone();
         }
-        self.listener.on_event(Event::Simulating { step });
+        self.listener.on_event(Event::Simulating { step: step.step });
         let (root, program) = (&self.probes.root, &self.probes.pass);
         let readings = simulate(simulation, root, program, self.segment, step, self.stop);
-        self.simulated = Some((step.workload.clone(), readings.clone()));
+        self.simulated = Some((step.load.workload.clone(), readings.clone()));
         readings
     }
 
@@ -454,8 +457,8 @@ impl Session<'_> {
         }
     }
 
-    fn name_of<T: Target>(&self, store: &Arc<T>, step: &Step) -> DatasetName {
-        let dataset = step.workload.dataset().to_string();
+    fn name_of<T: Target>(&self, store: &Arc<T>, step: LoadStep<'_>) -> DatasetName {
+        let dataset = step.load.workload.dataset().to_string();
         DatasetName { dataset, records: self.records, version: store.version() }
     }
 
@@ -473,10 +476,10 @@ impl Session<'_> {
 }
 
 /// Whether a step writes to the store.
-fn writes(step: &Step, what: PhaseKind) -> bool {
-    let mix = &step.workload.mix;
+fn writes(step: LoadStep<'_>, what: PhaseKind) -> bool {
+    let mix = &step.load.workload.mix;
     what == PhaseKind::Load
-        || step.trace.is_some()
+        || step.activity.trace().is_some()
         || Op::ALL.into_iter().any(|op| op.writes() && mix.contains(op))
 }
 
@@ -492,8 +495,8 @@ struct MeasuredWindow {
 }
 
 /// Whether the data still matches its dataset name, except for added records.
-fn data_is_whole(step: &Step, outcome: &PhaseOutcome) -> bool {
+fn data_is_whole(step: LoadStep<'_>, outcome: &PhaseOutcome) -> bool {
     let DataChanges { inserted, deleted, refused } = outcome.changes;
-    let complete = step.phase == Phase::Measure || inserted == step.workload.records.0;
+    let complete = step.phase() == Phase::Measure || inserted == step.load.workload.records.0;
     complete && deleted == 0 && refused == 0
 }

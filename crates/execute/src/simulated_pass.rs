@@ -13,11 +13,12 @@ use host::cachegrind::{CacheGeometry, Cachegrind, EventTotals, SimulatedEvents};
 use model::{Origin, Phase, Reading, ReadingValue, Scope, StopCondition, Unavailable, Unit};
 use serde::{Deserialize, Serialize};
 use store::{Directory, Store, StoreUrl, StoreVisitor};
-use study::{LoadConfig, Segment, ServerSpec, Simulation, Step};
+use study::{LoadConfig, Segment, ServerSpec, Simulation};
 use workload::{Workload, WorkloadSpec};
 
 use crate::error::ExecuteError;
 use crate::load_plan::load_plan;
+use crate::load_step::LoadStep;
 use crate::started_server;
 
 /// The signals of a simulation, for where there are none.
@@ -93,7 +94,7 @@ pub(crate) fn simulate(
     root: &Root,
     program: &[OsString],
     segment: &Segment,
-    step: &Step,
+    step: LoadStep<'_>,
     stop: &Arc<AtomicBool>,
 ) -> Vec<Reading> {
     match of_step(simulation, root, program, (segment, step), stop) {
@@ -118,10 +119,10 @@ fn of_step(
     simulation: &Simulation,
     root: &Root,
     program: &[OsString],
-    (segment, step): (&Segment, &Step),
+    (segment, step): (&Segment, LoadStep<'_>),
     stop: &Arc<AtomicBool>,
 ) -> Result<(SimulatedEvents, Scope), Unavailable> {
-    if step.phase == Phase::Load || step.trace.is_some() {
+    if step.phase() == Phase::Load || step.activity.trace().is_some() {
         return Err(Unavailable::new(
             "a load and a trace are not simulated: only their number of operations would change",
             "take a workload with operations",
@@ -171,7 +172,7 @@ fn embedded(
     cachegrind: &Cachegrind,
     simulation: &Simulation,
     program: &[OsString],
-    (segment, step): (&Segment, &Step),
+    (segment, step): (&Segment, LoadStep<'_>),
     folder: &Path,
     stop: &AtomicBool,
 ) -> Result<SimulatedEvents, Unavailable> {
@@ -181,8 +182,11 @@ fn embedded(
     }
     let (few, many) = simulation.operations;
     for operations in [few, many] {
-        let pass =
-            SimulatedPass { store: store.clone(), workload: step.workload.clone(), operations };
+        let pass = SimulatedPass {
+            store: store.clone(),
+            workload: step.load.workload.clone(),
+            operations,
+        };
         let written =
             serde_json::to_string(&pass).map_err(|error| error.to_string()).and_then(|text| {
                 std::fs::write(file(folder, operations), text).map_err(|error| error.to_string())
@@ -212,7 +216,7 @@ struct ServedPass<'a> {
     cachegrind: &'a Cachegrind,
     server: &'a ServerSpec,
     segment: &'a Segment,
-    step: &'a Step,
+    step: LoadStep<'a>,
     folder: &'a Path,
     stop: &'a Arc<AtomicBool>,
 }
@@ -242,7 +246,8 @@ impl ServedPass<'_> {
         let network = Network::connect(remote).map_err(ExecuteError::from);
         let network = Arc::new(network.map_err(explain)?);
         let pid = started.first.launched.pid;
-        let done = run_phases(&Ticks::new(), &network, &self.step.workload, operations, self.stop);
+        let done =
+            run_phases(&Ticks::new(), &network, &self.step.load.workload, operations, self.stop);
         done.map_err(explain)?;
         drop(network);
         started.end_within(limit)?;

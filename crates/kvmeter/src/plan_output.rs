@@ -154,7 +154,7 @@ fn row(step: &Step) -> PlanRow {
     PlanRow {
         ordinal: step.ordinal,
         label: step.label.clone(),
-        phase: step.phase,
+        phase: step.phase(),
         repeat: step.repeat,
         settings: step.settings.clone(),
         seconds: Some(estimate.seconds),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use drive::{PhaseProgress, PhaseStage};
 use execute::{Event, Listener};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::Phase;
 use model::text::{line, lines};
+use model::{Count, Phase};
 use report::format;
 use study::{Maximum, Step};
 
@@ -143,7 +143,10 @@ impl Bar {
         let stage = (elapsed / done - elapsed).max(0.0);
         let window = match progress.stage {
             PhaseStage::Measure => 0.0,
-            _ => step.load_config.until.time.map_or(0.0, |time| time.as_secs_f64()),
+            _ => {
+                let time = step.activity.load().and_then(|load| load.load_config.until.time);
+                time.map_or(0.0, |time| time.as_secs_f64())
+            }
         };
         let rest: Duration = self.expected.iter().skip(self.step).sum();
         let run = Duration::from_secs_f64(stage + window).as_secs();
@@ -159,7 +162,7 @@ impl Listener for Bar {
     fn on_event(&mut self, event: Event<'_>) {
         match event {
             Event::Preparing { step, why } => {
-                let records = step.workload.records;
+                let records = step.activity.load().map_or(Count(0), |load| load.workload.records);
                 self.print_line(&format!("{}: loading {records} records first: {why}", step.label));
                 self.bar.set_prefix(format!("loading {}", line(&step.label)));
             }
@@ -193,8 +196,11 @@ impl Listener for Bar {
             }
             Event::RunStarts { step } => {
                 self.step += usize::from(!step.is_trial());
-                if let Some(maximum) =
-                    step.maximum.as_ref().filter(|new| !self.announced.contains(new))
+                if let Some(maximum) = step
+                    .activity
+                    .load()
+                    .and_then(|load| load.maximum.as_ref())
+                    .filter(|new| !self.announced.contains(new))
                 {
                     let rate = format::rate(maximum.rate_ops_s);
                     self.print_line(&format!("{}: 100 % is {rate}; {}", step.label, maximum.words));

@@ -81,7 +81,8 @@ impl AgentsConfig {
         let no = |key, why: String| Err(InvalidOption { key, why });
         let store = &segment.store;
         let count = self.hosts.len();
-        let LoadConfig { threads, until, pacing, .. } = step.load_config;
+        let Some(load) = step.activity.load() else { return Ok(()) };
+        let LoadConfig { threads, until, pacing, .. } = load.load_config;
         match &segment.server {
             Some(server) if !server.is_reachable() => {
                 let why = "need a server that they can reach; have the one that is started here \
@@ -106,17 +107,17 @@ impl AgentsConfig {
             );
             return no("threads", why);
         }
-        if !step.load_config.cpus.is_empty() {
+        if !load.load_config.cpus.is_empty() {
             let why = "are those of this machine, and agents run on others; leave it out";
             return no("cpus", why.to_owned());
         }
-        if step.load_config.steady.is_some() {
+        if load.load_config.steady.is_some() {
             let why = "would open each agent's window at another time; warm up instead";
             return no("steady", why.to_owned());
         }
         let least = workload::BLOCK * count as u64;
-        let counted = match (step.phase, pacing) {
-            (Phase::Load, _) => Some(("records", step.workload.records.0)),
+        let counted = match (step.phase(), pacing) {
+            (Phase::Load, _) => Some(("records", load.workload.records.0)),
             (_, model::Pacing::Closed { .. }) => {
                 until.operations.map(|count| ("operations", count))
             }
@@ -145,13 +146,14 @@ impl Plan {
     /// A run that agents cannot do: the key that prevents it, and why.
     pub fn with_agents(mut self, agents: AgentsConfig) -> Result<Plan, InvalidOption> {
         let cpus = host::cpus(&host::Root::live()).map_or(1, |order| order.cpus.len() as u32);
-        if self.steps().any(|(_, step)| step.trace.is_some()) {
+        if self.steps().any(|(_, step)| step.activity.trace().is_some()) {
             let why = "is replayed by this machine alone; leave out the agents".to_owned();
             return Err(InvalidOption { key: "trace", why });
         }
-        // Activities still run on this machine.
-        let loads_store =
-            |segment: &&mut Segment| segment.steps.iter().all(|step| step.activity.is_none());
+        // Runs without a store still happen on this machine.
+        let loads_store = |segment: &&mut Segment| {
+            segment.steps.iter().all(|step| step.activity.load().is_some())
+        };
         for segment in self.segments.iter_mut().filter(loads_store) {
             segment.steps.iter().try_for_each(|step| agents.check(segment, step))?;
             for step in &mut segment.steps {

@@ -25,7 +25,7 @@ mod spec;
 mod study_text;
 mod trace;
 
-pub use activity::{Activity, DcaJob, MicroJob, SIMULATOR};
+pub use activity::{Bench, DcaJob, MicroJob, SIMULATOR};
 pub use agents_config::{AgentsConfig, CredentialFiles};
 pub use calibrate::{Calibration, Maximum, RateSpec, missing_operation};
 pub use co_runner::{CoRunner, HogDemand};
@@ -35,7 +35,7 @@ pub use load::{
     Flag, FlagGroup, FlagValue, InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions,
     MAX_RATE, SteadyTable, unplaced,
 };
-pub use plan::{Estimate, Estimates, Plan, Segment, Step, check_store, step};
+pub use plan::{Activity, Estimate, Estimates, Plan, Segment, Step, StoreLoad, check_store, step};
 pub use platform_file::open_platform;
 pub use probes::{IDLE_TIME, ProbesConfig};
 pub use server_spec::ServerSpec;

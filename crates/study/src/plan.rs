@@ -13,11 +13,11 @@ mod study;
 use std::path::Path;
 
 use host::Root;
-use model::{Bytes, Design, Phase, PlannedRun, Run, RunSettings};
+use model::{Bytes, Design, Op, Phase, PlannedRun, Run, RunSettings};
 use store::StoreUrl;
 use workload::WorkloadSpec;
 
-use crate::activity::Activity;
+use crate::activity::Bench;
 use crate::agents_config::AgentsConfig;
 use crate::calibrate::{Calibration, Maximum};
 use crate::co_runner::CoRunner;
@@ -84,20 +84,83 @@ pub struct Step {
     /// Counted from 1.
     pub repeat: u32,
     pub label: String,
-    pub phase: Phase,
+    pub activity: Activity,
+    pub settings: RunSettings,
+}
+
+/// What a run does.
+#[derive(Debug, Clone)]
+pub enum Activity {
+    /// Fills a store.
+    Load(Box<StoreLoad>),
+    /// Issues a workload's operations.
+    Measure(Box<StoreLoad>),
+    /// Replays a trace.
+    Replay(Box<StoreLoad>, TraceSource),
+    /// A microbenchmark or a simulation: it has no store.
+    Bench(Bench),
+}
+
+/// A load on a store.
+#[derive(Debug, Clone)]
+pub struct StoreLoad {
+    /// Of a replay only the seed counts.
     pub workload: WorkloadSpec,
-    /// The trace that is replayed; the workload is then unused.
-    pub trace: Option<TraceSource>,
     pub load_config: LoadConfig,
-    /// An activity instead of a load on a store; workload and load configuration are then unused.
-    pub activity: Option<Activity>,
     /// The co-runner.
     pub co_runner: Option<CoRunner>,
     /// How the maximum is found of which its rate is a share.
     pub calibrate: Option<Calibration>,
     /// That maximum, once it is known.
     pub maximum: Option<Maximum>,
-    pub settings: RunSettings,
+}
+
+impl StoreLoad {
+    pub(crate) fn new(workload: WorkloadSpec, load_config: LoadConfig) -> StoreLoad {
+        StoreLoad { workload, load_config, co_runner: None, calibrate: None, maximum: None }
+    }
+
+    /// Whether it inserts or deletes records, as a measured workload.
+    pub fn changes_records(&self) -> bool {
+        [Op::Insert, Op::Delete].into_iter().any(|op| self.workload.mix.contains(op))
+    }
+}
+
+impl Activity {
+    pub const fn phase(&self) -> Phase {
+        match self {
+            Activity::Load(_) => Phase::Load,
+            Activity::Measure(_) | Activity::Replay(..) => Phase::Measure,
+            Activity::Bench(bench) => bench.phase(),
+        }
+    }
+
+    /// The load on a store, if it is one.
+    pub fn load(&self) -> Option<&StoreLoad> {
+        match self {
+            Activity::Load(load) | Activity::Measure(load) | Activity::Replay(load, _) => {
+                Some(load)
+            }
+            Activity::Bench(_) => None,
+        }
+    }
+
+    pub fn load_mut(&mut self) -> Option<&mut StoreLoad> {
+        match self {
+            Activity::Load(load) | Activity::Measure(load) | Activity::Replay(load, _) => {
+                Some(load)
+            }
+            Activity::Bench(_) => None,
+        }
+    }
+
+    /// The trace that is replayed.
+    pub fn trace(&self) -> Option<&TraceSource> {
+        match self {
+            Activity::Replay(_, trace) => Some(trace),
+            _ => None,
+        }
+    }
 }
 
 /// The estimated cost of a run.
@@ -124,36 +187,44 @@ impl Step {
         }
     }
 
+    pub fn phase(&self) -> Phase {
+        self.activity.phase()
+    }
+
     pub fn estimate(&self) -> Estimate {
-        if let Some(activity) = &self.activity {
-            return Estimate { seconds: activity.seconds(), guessed: true, data: Bytes(0) };
-        }
+        let (load, operations) = match &self.activity {
+            Activity::Bench(bench) => {
+                return Estimate { seconds: bench.seconds(), guessed: true, data: Bytes(0) };
+            }
+            Activity::Load(load) => (load, Some(load.workload.records.0)),
+            Activity::Measure(load) | Activity::Replay(load, _) => {
+                (load, load.load_config.until.operations)
+            }
+        };
+        let StoreLoad { workload, load_config, .. } = &**load;
         let data = match self.settings.get("store").map(String::as_str) {
             Some("null") => Bytes(0),
-            _ if self.trace.is_some() => Bytes(0),
-            _ => Bytes(self.workload.data_bytes()),
+            _ if self.activity.trace().is_some() => Bytes(0),
+            _ => Bytes(workload.data_bytes()),
         };
-        let operations = match self.phase {
-            Phase::Load => Some(self.workload.records.0),
-            Phase::Measure | Phase::Simulate => self.load_config.until.operations,
-        };
-        let paced = operations.map(|operations| self.load_config.paced_seconds(operations));
-        let (window, guessed) = match (self.load_config.until.time, paced) {
+        let paced = operations.map(|operations| load_config.paced_seconds(operations));
+        let (window, guessed) = match (load_config.until.time, paced) {
             (Some(time), Some(paced)) => (time.as_secs_f64().min(paced.max(1e-3)), paced == 0.0),
             (Some(time), None) => (time.as_secs_f64(), false),
             (None, Some(paced)) => (paced, true),
             (None, None) => (0.0, true),
         };
         // The speed of the store is not known beforehand.
-        let at_least = match (guessed, self.phase) {
+        let at_least = match (guessed, self.phase()) {
             (false, _) => 0.0,
-            (true, Phase::Load) => (data.0 as f64 / GUESSED_BYTES_S)
-                .max(self.workload.records.0 as f64 / GUESSED_OPS_S),
+            (true, Phase::Load) => {
+                (data.0 as f64 / GUESSED_BYTES_S).max(workload.records.0 as f64 / GUESSED_OPS_S)
+            }
             (true, Phase::Measure | Phase::Simulate) => {
                 operations.unwrap_or_default() as f64 / GUESSED_OPS_S
             }
         };
-        let seconds = self.load_config.seconds_before() + window.max(at_least);
+        let seconds = load_config.seconds_before() + window.max(at_least);
         Estimate { seconds, guessed, data }
     }
 }
@@ -255,7 +326,7 @@ impl Plan {
                 server: server.clone(),
                 temporary: false,
                 steps: steps.to_vec(),
-                preparing: steps[0].load_config.preparing(),
+                preparing: load_configs[0].preparing(),
                 knobs: KnobLevels::default(),
                 copies: false,
             }));
@@ -295,22 +366,12 @@ pub fn step(
     checks::check_workload(workload, &load_config, phase)?;
     check_needs_servers(store, &load_config)?;
     let settings = settings((store, server), name, workload, &load_config, repeat);
-    let (label, workload) = (label(store, name), workload.clone());
-    Ok(Step {
-        ordinal,
-        unit,
-        repeat,
-        label,
-        phase,
-        workload,
-        trace: None,
-        load_config,
-        activity: None,
-        co_runner: None,
-        calibrate: None,
-        maximum: None,
-        settings,
-    })
+    let load = Box::new(StoreLoad::new(workload.clone(), load_config));
+    let activity = match phase {
+        Phase::Load => Activity::Load(load),
+        Phase::Measure | Phase::Simulate => Activity::Measure(load),
+    };
+    Ok(Step { ordinal, unit, repeat, label: label(store, name), activity, settings })
 }
 
 pub(crate) fn label(store: &StoreUrl, workload: &str) -> String {

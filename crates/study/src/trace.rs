@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use model::{Count, Pacing, Phase, RunSettings};
+use model::{Count, Pacing, RunSettings};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use store::StoreUrl;
@@ -17,7 +17,9 @@ use workload::{SizedValues, WorkloadSpec};
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
 use crate::load::{LoadConfig, trace_config};
-use crate::plan::{Plan, Segment, Step, check_needs_servers, check_runs, label};
+use crate::plan::{
+    Activity, Plan, Segment, Step, StoreLoad, check_needs_servers, check_runs, label,
+};
 use crate::server_spec::ServerSpec;
 use crate::settings::settings;
 use crate::spec::{StudySpec, WorkloadTable};
@@ -189,19 +191,13 @@ impl Plan {
                 let target = (&store, server.as_ref());
                 let mut settings = settings(target, NAME, &workload, load_config, repeat);
                 replace_workload_settings(recording, load_config, &mut settings);
+                let load = Box::new(StoreLoad::new(workload.clone(), load_config.clone()));
                 let step = Step {
                     ordinal: segments.len() as u32 + 1,
                     unit: unit as u32,
                     repeat,
                     label: label(&store, NAME),
-                    phase: Phase::Measure,
-                    workload: workload.clone(),
-                    trace: Some(recording.clone()),
-                    load_config: load_config.clone(),
-                    activity: None,
-                    co_runner: None,
-                    calibrate: None,
-                    maximum: None,
+                    activity: Activity::Replay(load, recording.clone()),
                     settings,
                 };
                 segments.push(Segment {
@@ -238,7 +234,7 @@ pub(crate) fn replace_workload_settings(
 /// Standard input can be read once.
 pub(crate) fn check_stdin(plan: &Plan) -> Result<(), StudyError> {
     let reads = |recording: &TraceSource| recording.is_stdin();
-    let readers = plan.steps().filter(|(_, step)| step.trace.as_ref().is_some_and(reads)).count();
+    let readers = plan.steps().filter(|(_, step)| step.activity.trace().is_some_and(reads)).count();
     if readers > 1 {
         return Err(StudyError::Request(format!(
             "the trace comes from standard input, which can be read once, and {readers} runs are \

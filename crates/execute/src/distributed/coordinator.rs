@@ -11,7 +11,7 @@ use drive::{
 };
 use model::{Arrivals, Pacing, Phase, Reading, Scope};
 use store::StoreUrl;
-use study::{AgentsConfig, LoadConfig, Step};
+use study::{AgentsConfig, LoadConfig};
 use workload::Workload;
 
 use super::agent::sleep_until;
@@ -19,6 +19,7 @@ use super::readings::{AgentReadings, of_each, of_load, sum_of_agents};
 use super::{Assignment, unpack};
 use crate::error::ExecuteError;
 use crate::load_plan::load_plan;
+use crate::load_step::LoadStep;
 
 /// How long an agent may take to answer the first call.
 const REACH: Duration = Duration::from_secs(10);
@@ -45,7 +46,7 @@ pub(crate) struct AgentRun<'a, T> {
     pub(crate) target: &'a Arc<T>,
     pub(crate) store: &'a StoreUrl,
     pub(crate) workload: &'a Arc<Workload>,
-    pub(crate) step: &'a Step,
+    pub(crate) step: LoadStep<'a>,
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
@@ -123,13 +124,13 @@ impl AgentPool {
         observer: &mut dyn Observer,
     ) -> Result<AgentRunResult, ExecuteError> {
         let AgentRun { store, step, stop, .. } = *task;
-        let measure = self.agents.measure.filter(|_| step.phase == Phase::Measure);
+        let measure = self.agents.measure.filter(|_| step.phase() == Phase::Measure);
         let hosts = self.agents.hosts.clone();
         let assignment = |agent: usize| Assignment {
             store: store.clone(),
-            workload: step.workload.clone(),
-            loads: step.phase == Phase::Load,
-            load_config: step.load_config.clone(),
+            workload: step.load.workload.clone(),
+            loads: step.phase() == Phase::Load,
+            load_config: step.load.load_config.clone(),
             agent,
             agents: hosts.len(),
             measured: measure.is_some(),
@@ -150,14 +151,15 @@ impl AgentPool {
             })
             .collect();
         let prepared = group.prepare(assignments, PREPARE, stop);
-        let whole = load_plan(&step.load_config, assignment(0).phase(), step.workload.seed, stop);
+        let whole =
+            load_plan(&step.load.load_config, assignment(0).phase(), step.load.workload.seed, stop);
         let outcome_of_a_stop = PhaseOutcome { stopped: true, ..PhaseOutcome::default() };
         if let Err(error) = prepared {
             if error != AgentError::Stopped {
                 self.group = None;
                 return Err(ExecuteError::Failed(error.to_string()));
             }
-            let load_config = step.load_config.clone();
+            let load_config = step.load.load_config.clone();
             let (outcome, tax) = (outcome_of_a_stop, None);
             return Ok(AgentRunResult {
                 outcome,
@@ -169,8 +171,8 @@ impl AgentPool {
             });
         }
         let load_config = match measure {
-            Some(rate) => measuring(&step.load_config, rate),
-            None => step.load_config.clone(),
+            Some(rate) => measuring(&step.load.load_config, rate),
+            None => step.load.load_config.clone(),
         };
         let began = Instant::now();
         let AgentRunEnd { ended, bound, operations, own } =
@@ -188,7 +190,7 @@ impl AgentPool {
                 // The next run connects them again.
                 self.group = None;
                 let outcome = PhaseOutcome {
-                    threads: step.load_config.threads as usize,
+                    threads: step.load.load_config.threads as usize,
                     seconds: began.elapsed().as_secs_f64(),
                     invalid_because: vec![format!(
                         "{error}; the others were stopped, and what all had recorded is lost"
@@ -335,9 +337,13 @@ fn watch<T: Target>(
                 None
             }
             true => {
-                let mut plan =
-                    load_plan(load_config, drive::PhaseKind::Mix, task.step.workload.seed, &abort);
-                let threads = task.step.load_config.threads as usize;
+                let mut plan = load_plan(
+                    load_config,
+                    drive::PhaseKind::Mix,
+                    task.step.load.workload.seed,
+                    &abort,
+                );
+                let threads = task.step.load.load_config.threads as usize;
                 plan.share = Some(LoadShare {
                     client: agents,
                     clients: agents + 1,

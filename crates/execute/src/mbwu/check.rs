@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use host::Root;
 use store::{Directory, DirectoryState, StoreUrl};
-use study::Step;
 
 use crate::error::ExecuteError;
+use crate::load_step::LoadStep;
 
 /// Checks that the devices are different.
 pub(super) fn devices(root: &Root, devices: &[PathBuf]) -> Result<(), ExecuteError> {
@@ -42,27 +42,27 @@ pub(super) fn devices(root: &Root, devices: &[PathBuf]) -> Result<(), ExecuteErr
 }
 
 /// Refuses a device without room for the data of its databases, or that cannot be written.
-pub(super) fn room(databases: &[StoreUrl], step: &Step) -> Result<(), ExecuteError> {
+pub(super) fn room(databases: &[StoreUrl], step: LoadStep<'_>) -> Result<(), ExecuteError> {
     let needed: u64 = databases.iter().map(|url| needed(url, step)).sum();
     Ok(databases.iter().try_for_each(|url| Directory::check(url, needed))?)
 }
 
 /// Bytes that a load needs: none where the data exists.
-pub(super) fn needed(url: &StoreUrl, step: &Step) -> u64 {
+pub(super) fn needed(url: &StoreUrl, step: LoadStep<'_>) -> u64 {
     match holds(url, step) {
         Ok(true) => 0,
         // Half as much again for compactions of a log-structured store.
-        _ => step.workload.data_bytes().saturating_add(step.workload.data_bytes() / 2),
+        _ => step.load.workload.data_bytes().saturating_add(step.load.workload.data_bytes() / 2),
     }
 }
 
 /// Whether a folder has the complete data of a step.
-pub(super) fn holds(url: &StoreUrl, step: &Step) -> Result<bool, ExecuteError> {
-    let dataset = step.workload.dataset().to_string();
+pub(super) fn holds(url: &StoreUrl, step: LoadStep<'_>) -> Result<bool, ExecuteError> {
+    let dataset = step.load.workload.dataset().to_string();
     Ok(match Directory::inspect(&url.path)? {
         DirectoryState::Ours(_) => {
             let directory = Directory::claim(url, 0)?;
-            directory.holds(&dataset) && directory.marker().records == step.workload.records.0
+            directory.holds(&dataset) && directory.marker().records == step.load.workload.records.0
         }
         _ => false,
     })

@@ -15,6 +15,7 @@ use crate::dataset_marker::MarkerLocation;
 use crate::directories::check_store_owner;
 use crate::error::ExecuteError;
 use crate::event::{Event, Listener};
+use crate::load_step::LoadStep;
 use crate::run_context::RunContext;
 use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
 
@@ -39,8 +40,9 @@ impl StoreVisitor for LoadOnly<'_> {
 
     fn visit<S: Store>(self, store: S) -> Self::Output {
         let LoadOnly(mut session, step) = self;
-        let workload = Arc::new(Workload::new(&step.workload)?);
-        session.prepare(&Arc::new(store), &workload, &step)?;
+        let load_step = LoadStep::of(&step)?;
+        let workload = Arc::new(Workload::new(&load_step.load.workload)?);
+        session.prepare(&Arc::new(store), &workload, load_step)?;
         Ok(ClosedStore { marker: session.marker, name: session.name, next: None, copy: false })
     }
 }
@@ -51,7 +53,7 @@ impl MbwuEvaluation {
     pub(super) fn load(
         &self,
         context: &mut RunContext<'_>,
-        step: &Step,
+        step: LoadStep<'_>,
         (stores, measured): (&[StoreUrl], &[StoreUrl]),
         fresh: &mut BTreeSet<PathBuf>,
         listener: &mut dyn Listener,
@@ -68,13 +70,14 @@ impl MbwuEvaluation {
         }
         let mut directories = self.claim(&urls, step)?;
         directories.iter_mut().try_for_each(Directory::clear)?;
-        listener.on_event(Event::Preparing { step, why: "the devices hold no fresh data" });
+        listener
+            .on_event(Event::Preparing { step: step.step, why: "the devices hold no fresh data" });
         let segment = self.segment(&urls[0]);
         let mut agenda = SingleStep;
         let mut keep = |_: &Run| Ok(());
         let mut session = context.session(&segment, &mut agenda, &mut keep, listener);
         session.marker = MarkerLocation::Directories(directories);
-        let closed = open_group(&urls, Distribution::All, LoadOnly(session, step.clone()))???;
+        let closed = open_group(&urls, Distribution::All, LoadOnly(session, step.step.clone()))???;
         close(closed)?;
         fresh.extend(urls.into_iter().map(|url| url.path));
         Ok(())
@@ -84,7 +87,7 @@ impl MbwuEvaluation {
     pub(super) fn round(
         &self,
         context: &mut RunContext<'_>,
-        step: &Step,
+        step: LoadStep<'_>,
         urls: &[StoreUrl],
         keep: &mut dyn FnMut(Run) -> Result<Run, ExecuteError>,
         listener: &mut dyn Listener,
@@ -110,12 +113,12 @@ impl MbwuEvaluation {
             )));
         }
         let closed =
-            open_group(urls, Distribution::InTurn, EmbeddedSession(session, step.clone()))???;
+            open_group(urls, Distribution::InTurn, EmbeddedSession(session, step.step.clone()))???;
         close(closed)?;
         Ok(saved_run.filter(|_| !stop.load(Ordering::Relaxed)))
     }
 
-    fn claim(&self, urls: &[StoreUrl], step: &Step) -> Result<Vec<Directory>, ExecuteError> {
+    fn claim(&self, urls: &[StoreUrl], step: LoadStep<'_>) -> Result<Vec<Directory>, ExecuteError> {
         let one = |url: &StoreUrl| {
             let directory = Directory::claim(url, check::needed(url, step))?;
             check_store_owner(&directory, url)?;

@@ -50,7 +50,7 @@ pub(crate) fn run(step: &Step, ops: f64) -> Run {
         execution: "e".to_owned(),
         ordinal: step.ordinal,
         label: step.label.clone(),
-        phase: step.phase,
+        phase: step.phase(),
         settings: step.settings.clone(),
         store_version: String::new(),
         threads: 1,

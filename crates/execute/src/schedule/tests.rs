@@ -2,7 +2,7 @@
 
 use host::Root;
 use model::{LatencyClock, LoopKind, Op, Pacing, RunLatency};
-use study::StudyText;
+use study::{LoadConfig, StudyText};
 
 use super::*;
 
@@ -80,11 +80,15 @@ fn plan(repeats: u32, more: &str) -> Plan {
     Plan::of(&StudyText::new("x.toml", &text), "data".as_ref(), &Root::live()).unwrap()
 }
 
+fn load_config(step: &Step) -> &LoadConfig {
+    &step.activity.load().unwrap().load_config
+}
+
 /// A valid run of a step at its own rate, with 1,000 answers of `ns` nanoseconds.
 fn run(step: &Step, ns: u64) -> Run {
     let mut histogram = hdrhistogram::Histogram::new(3).unwrap();
     histogram.record_n(ns, 1000).unwrap();
-    let (pacing, clock) = match step.load_config.pacing {
+    let (pacing, clock) = match load_config(step).pacing {
         Pacing::Open { rate, arrivals } => (
             LoopKind::Open { rate_ops_s: rate, arrivals: arrivals.to_string() },
             LatencyClock::Response,
@@ -164,7 +168,7 @@ fn a_failed_run_ends_the_study_and_loses_none_before_it() {
 fn spare_repeats_replace_invalid_runs() {
     let plan = plan(2, "[design]\nspare_repeats = 2\n");
     let invalid = |step: &Step| {
-        let disturbed = step.repeat == 1 && step.load_config.threads == 2;
+        let disturbed = step.repeat == 1 && load_config(step).threads == 2;
         let because = disturbed.then(|| "another program ran".to_owned());
         Ok(Run { invalid_because: because.into_iter().collect(), ..run(step, 1000) })
     };
@@ -210,7 +214,7 @@ fn a_share_of_the_maximum_is_calibrated_first_and_once() {
     );
     // Up to the maximum answers come at once, above it late.
     let answers = |step: &Step| {
-        let rate = match step.load_config.pacing {
+        let rate = match load_config(step).pacing {
             Pacing::Open { rate, .. } => rate,
             _ => 1.5 * MAXIMUM,
         };

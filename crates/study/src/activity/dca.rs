@@ -107,7 +107,7 @@ mod tests {
         let spec = source.spec().map_err(words)?;
         let mut benches = of_study(&source, &spec, &|_, _| true).map_err(words)?;
         match benches.pop() {
-            Some(super::super::Activity::Dca(job)) => Ok(*job),
+            Some(super::super::Bench::Simulate(job)) => Ok(*job),
             other => Err(format!("{other:?}")),
         }
     }

@@ -1,4 +1,4 @@
-//! Activities besides load on stores: microbenchmarks (`[micro.NAME]`) and simulations
+//! Runs without a store: microbenchmarks (`[micro.NAME]`) and simulations
 //! (`[simulate.NAME]`). Each is a run like any other: planned, repeated, recorded and resumed.
 
 mod dca;
@@ -26,13 +26,13 @@ pub type BenchTable = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
 /// Tables by the name of what they run.
 pub type BenchTables = BTreeMap<Spanned<String>, BenchTable>;
 
-/// What a run does instead of a load on a store.
+/// What a run without a store does.
 #[derive(Debug, Clone)]
-pub enum Activity {
+pub enum Bench {
     /// A microbenchmark of this machine.
     Micro(MicroJob),
     /// A cache with direct cache access that is simulated.
-    Dca(Box<DcaJob>),
+    Simulate(Box<DcaJob>),
 }
 
 /// The activities of a study at one combination of its levels, filtered by `runs`.
@@ -43,15 +43,15 @@ pub(crate) fn of_study(
     source: &StudyText,
     spec: &StudySpec,
     runs: &dyn Fn(&str, Option<&str>) -> bool,
-) -> Result<Vec<Activity>, StudyError> {
+) -> Result<Vec<Bench>, StudyError> {
     let mut activities = Vec::new();
     let selected =
         |kind, (name, _): &(&Spanned<String>, &BenchTable)| runs(kind, Some(name.get_ref()));
     for (name, table) in spec.micro.iter().filter(|table| selected(MICRO, table)) {
-        activities.push(Activity::Micro(micro::parse(source, name, table)?));
+        activities.push(Bench::Micro(micro::parse(source, name, table)?));
     }
     for (name, table) in spec.simulate.iter().filter(|table| selected(SIMULATE, table)) {
-        activities.push(Activity::Dca(Box::new(dca::parse(source, spec.seed, name, table)?)));
+        activities.push(Bench::Simulate(Box::new(dca::parse(source, spec.seed, name, table)?)));
     }
     Ok(activities)
 }
@@ -99,19 +99,19 @@ pub(crate) fn within(spec: &StudySpec, sets: &[String], conditions: Conditions) 
     Conditions(all)
 }
 
-impl Activity {
+impl Bench {
     pub const fn phase(&self) -> Phase {
         match self {
-            Activity::Micro(_) => Phase::Measure,
-            Activity::Dca(_) => Phase::Simulate,
+            Bench::Micro(_) => Phase::Measure,
+            Bench::Simulate(_) => Phase::Simulate,
         }
     }
 
     /// The settings `store` and `workload`.
     pub fn place(&self) -> (&'static str, &'static str) {
         match self {
-            Activity::Micro(job) => (MICRO, job.name()),
-            Activity::Dca(_) => (SIMULATE, dca::NAME),
+            Bench::Micro(job) => (MICRO, job.name()),
+            Bench::Simulate(_) => (SIMULATE, dca::NAME),
         }
     }
 
@@ -124,8 +124,8 @@ impl Activity {
     pub fn settings(&self, seed: u64) -> RunSettings {
         let (kind, name) = self.place();
         let own = match self {
-            Activity::Micro(job) => &job.settings,
-            Activity::Dca(job) => &job.settings,
+            Bench::Micro(job) => &job.settings,
+            Bench::Simulate(job) => &job.settings,
         };
         let own = own.iter().map(|(key, value)| (format!("{kind}.{key}"), value.clone()));
         let fixed = [("store", kind.to_owned()), ("workload", name.to_owned())];
@@ -136,8 +136,8 @@ impl Activity {
     /// About how long a run takes.
     pub fn seconds(&self) -> f64 {
         match self {
-            Activity::Micro(job) => job.seconds,
-            Activity::Dca(_) => dca::SECONDS,
+            Bench::Micro(job) => job.seconds,
+            Bench::Simulate(_) => dca::SECONDS,
         }
     }
 }

@@ -14,7 +14,7 @@ use toml::Spanned;
 use workload::WorkloadSpec as Workload;
 
 use crate::error::StudyError;
-use crate::plan::Step;
+use crate::plan::StoreLoad;
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;
 
@@ -148,8 +148,8 @@ impl Calibration {
     }
 
     /// Estimated seconds of the calibration.
-    pub(crate) fn seconds(&self, step: &Step) -> f64 {
-        let trials = GUESSED_TRIALS * (self.time.as_secs_f64() + step.load_config.seconds_before());
+    pub(crate) fn seconds(&self, load: &StoreLoad) -> f64 {
+        let trials = GUESSED_TRIALS * (self.time.as_secs_f64() + load.load_config.seconds_before());
         self.most_time.map_or(trials, |most| trials.min(most.as_secs_f64()))
     }
 }

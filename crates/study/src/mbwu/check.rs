@@ -1,10 +1,10 @@
 //! What a study with `[mbwu]` may ask for.
 
-use model::{Op, Phase};
+use model::Phase;
 
 use super::MbwuTable;
 use crate::error::StudyError;
-use crate::plan::{Plan, Segment, Step};
+use crate::plan::{Activity, Plan, Segment, Step};
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;
 
@@ -95,7 +95,7 @@ pub fn single_step<'a>(
 ) -> Result<(&'a Segment, &'a Step), StudyError> {
     let no = |words: &str| Err(StudyError::Request(format!("{}: {words}", source.origin)));
     let measured: Vec<(&Segment, &Step)> =
-        plan.steps().filter(|(_, step)| step.phase == Phase::Measure).collect();
+        plan.steps().filter(|(_, step)| step.phase() == Phase::Measure).collect();
     let &[(segment, step)] = measured.as_slice() else {
         return no(
             "with [mbwu] a study has one store, one repeat and one workload in its sequence",
@@ -107,11 +107,10 @@ pub fn single_step<'a>(
     if !segment.temporary {
         return no("with [mbwu] the store's `path` is on the devices (--device); leave it out");
     }
-    if step.trace.is_some() {
+    let Activity::Measure(load) = &step.activity else {
         return no("with [mbwu] the workload is no trace");
-    }
-    let mix = &step.workload.mix;
-    if mix.contains(Op::Insert) || mix.contains(Op::Delete) {
+    };
+    if load.changes_records() {
         return no(
             "with [mbwu] the workload reads, updates, scans and modifies: with inserts or deletes \
              the data of one round would not be that of the next",

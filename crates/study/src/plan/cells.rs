@@ -218,7 +218,7 @@ fn of_cell(
 /// As the sequence names it; none of a load of its own.
 fn workload_of(step: &Step) -> Option<String> {
     let name = step.settings.get("workload")?;
-    match (step.phase, name.as_str()) {
+    match (step.phase(), name.as_str()) {
         (Phase::Load, "load") => None,
         _ => Some(name.clone()),
     }

@@ -10,8 +10,8 @@ use toml::Spanned;
 use super::checks::{check_keys, check_name, check_needs_servers, check_scans, check_values};
 use super::sections::{check_variants, sections};
 use super::stores::{StudyStore, stores};
-use super::{Plan, Segment, Step, label};
-use crate::activity::{self, Activity};
+use super::{Activity, Plan, Segment, Step, StoreLoad, label};
+use crate::activity::{self, Bench};
 use crate::calibrate;
 use crate::co_runner;
 use crate::error::StudyError;
@@ -57,7 +57,7 @@ pub(super) fn of(
     let stores = spec.store.len();
     for (nth, activity) in activities.into_iter().enumerate() {
         let unit = (stores + nth) as u32;
-        segments.push(segment_of_activity(activity, unit, spec.seed, &levels));
+        segments.push(segment_of_bench(activity, unit, spec.seed, &levels));
     }
     let agents = spec.agents.clone();
     let plan = Plan {
@@ -78,13 +78,12 @@ pub(super) fn of(
     }
 }
 
-/// The segment of an activity, which needs no store.
-fn segment_of_activity(activity: Activity, unit: u32, seed: u64, levels: &KnobLevels) -> Segment {
-    let load_config = LoadConfig::closed(1);
-    let mut settings = activity.settings(seed);
+/// The segment of a run without a store.
+fn segment_of_bench(bench: Bench, unit: u32, seed: u64, levels: &KnobLevels) -> Segment {
+    let mut settings = bench.settings(seed);
     settings.insert("repeat".to_owned(), "1".to_owned());
     levels.settings(&mut settings);
-    let (kind, _) = activity.place();
+    let (kind, _) = bench.place();
     let store = StoreUrl {
         scheme: kind.to_owned(),
         path: PathBuf::new(),
@@ -95,15 +94,8 @@ fn segment_of_activity(activity: Activity, unit: u32, seed: u64, levels: &KnobLe
         ordinal: 0,
         unit,
         repeat: 1,
-        label: activity.label(),
-        phase: activity.phase(),
-        workload: trace::placeholder_workload(seed),
-        trace: None,
-        load_config: load_config.clone(),
-        activity: Some(activity),
-        co_runner: None,
-        calibrate: None,
-        maximum: None,
+        label: bench.label(),
+        activity: Activity::Bench(bench),
         settings,
     };
     Segment {
@@ -111,7 +103,7 @@ fn segment_of_activity(activity: Activity, unit: u32, seed: u64, levels: &KnobLe
         server: None,
         temporary: false,
         steps: vec![step],
-        preparing: load_config,
+        preparing: LoadConfig::closed(1),
         knobs: levels.clone(),
         copies: false,
     }
@@ -192,19 +184,22 @@ fn of_stores(
                 if let Some(table) = spec.mbwu.as_ref().filter(|_| *phase == Phase::Measure) {
                     table.get_ref().first_round(&mut settings);
                 }
+                let load = Box::new(StoreLoad {
+                    co_runner,
+                    calibrate,
+                    ..StoreLoad::new(workload.clone(), load_config)
+                });
+                let activity = match (phase, traced) {
+                    (Phase::Load, _) => Activity::Load(load),
+                    (_, Some(own)) => Activity::Replay(load, own.recording.clone()),
+                    (_, None) => Activity::Measure(load),
+                };
                 steps.push(Step {
                     ordinal: 0,
                     unit: store as u32,
                     repeat: 1,
                     label: label(url, name),
-                    phase: *phase,
-                    workload: workload.clone(),
-                    trace: traced.map(|own| own.recording.clone()),
-                    load_config,
-                    activity: None,
-                    co_runner,
-                    calibrate,
-                    maximum: None,
+                    activity,
                     settings,
                 });
             }

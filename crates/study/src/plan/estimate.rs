@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
-use model::{Bytes, Op, Phase};
+use model::{Bytes, Phase};
 use workload::DatasetId;
 
-use super::{GUESSED_BYTES_S, Plan, Segment, Step};
+use super::{Activity, GUESSED_BYTES_S, Plan, Segment, Step};
 
 /// What turning the knobs and putting them back takes, proof and idle power aside: a guess.
 const TURNING_S: f64 = 3.0;
@@ -103,15 +103,16 @@ impl Plan {
             for step in &steps {
                 let estimate = step.estimate();
                 all.runs += 1;
-                all.loads += usize::from(step.phase == Phase::Load);
+                all.loads += usize::from(step.phase() == Phase::Load);
                 all.seconds += estimate.seconds;
                 all.guessed |= estimate.guessed;
-                if let Some(calibrate) = &step.calibrate
+                if let Some(load) = step.activity.load()
+                    && let Some(calibrate) = &load.calibrate
                     && maxima.insert(&calibrate.key)
                 {
                     all.calibrations += 1;
                     all.guessed = true;
-                    all.seconds += calibrate.seconds(step);
+                    all.seconds += calibrate.seconds(load);
                 }
                 if on_disk(segment) {
                     let most = largest.entry(segment.store.path.clone()).or_default();
@@ -158,8 +159,7 @@ impl DirectoryContents {
     /// Where the steps get their data; updates the contents with their changes.
     fn take(&mut self, segment: &Segment, steps: &[&Step]) -> DataSource {
         let Some(first) = steps.first() else { return DataSource::Free };
-        let has_workload = first.trace.is_none() && first.activity.is_none();
-        let loads = first.phase == Phase::Measure && has_workload;
+        let loads = matches!(first.activity, Activity::Measure(_));
         let Some(data) = data_of(segment, first) else {
             // Servers are loaded when they come up; a store that keeps nothing is not.
             let keeps = segment.store.scheme != "null";
@@ -187,12 +187,15 @@ fn data_of(segment: &Segment, step: &Step) -> Option<Data> {
         adapter.options.iter().any(|option| option.name == name && option.shapes_data)
     };
     let options = segment.store.options.iter().filter(shaping).cloned().collect();
-    let form = DataForm { dataset: step.workload.dataset(), options };
+    let form = DataForm { dataset: step.activity.load()?.workload.dataset(), options };
     Some(Data { path: segment.store.path.clone(), form })
 }
 
 /// Whether a run changes the records.
 fn grows(step: &Step) -> bool {
-    let changes = [Op::Insert, Op::Delete].into_iter().any(|op| step.workload.mix.contains(op));
-    step.trace.is_some() || (step.phase == Phase::Measure && changes)
+    match &step.activity {
+        Activity::Replay(..) => true,
+        Activity::Measure(load) => load.changes_records(),
+        Activity::Load(_) | Activity::Bench(_) => false,
+    }
 }

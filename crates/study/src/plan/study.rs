@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use host::Root;
+use model::Design;
 use model::design::{FactorLevels, SkippedCell};
-use model::{Design, Phase};
 use workload::DatasetId;
 
 use super::cells::{CellPlan, units};
@@ -12,7 +12,7 @@ use super::estimate::mark_copies;
 use super::order::{Agree, order};
 use super::size::check_runs;
 use super::stores::unavailable;
-use super::{Plan, Segment};
+use super::{Activity, Plan, Segment};
 use crate::error::StudyError;
 use crate::factors::FactorDesign;
 use crate::known_names;
@@ -59,7 +59,8 @@ pub(super) fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, S
     });
     let factors = varying.factors();
     for step in segments.iter_mut().flat_map(|segment| &mut segment.steps) {
-        if let Some(calibrate) = &mut step.calibrate {
+        let load = step.activity.load_mut();
+        if let Some(calibrate) = load.and_then(|load| load.calibrate.as_mut()) {
             calibrate.shared_by_all_rates(&step.settings, &factors);
         }
     }
@@ -85,7 +86,13 @@ fn check_calibration(
     spec: &StudySpec,
     segments: &[Segment],
 ) -> Result<(), StudyError> {
-    let uses = |segment: &Segment| segment.steps.iter().any(|step| step.calibrate.is_some());
+    let uses = |segment: &Segment| {
+        segment
+            .steps
+            .iter()
+            .filter_map(|step| step.activity.load())
+            .any(|load| load.calibrate.is_some())
+    };
     match &spec.calibrate {
         Some(table) if !segments.iter().any(uses) => {
             let words = "no run has a rate that is a share of this maximum; give one as \
@@ -122,9 +129,10 @@ impl<'a> CostlySettings<'a> {
     }
 }
 
-/// The data of its first step.
+/// The data of a segment's first run on a store.
 fn dataset(segment: &Segment) -> Option<DatasetId> {
-    segment.steps.first().map(|step| step.workload.dataset())
+    let load = segment.steps.first()?.activity.load()?;
+    Some(load.workload.dataset())
 }
 
 /// Whether a unit can run on the store or server that the previous one leaves open: the same
@@ -132,8 +140,7 @@ fn dataset(segment: &Segment) -> Option<DatasetId> {
 fn continues(last: &Segment, next: &Segment, units: &[CellPlan], repeat: u32) -> bool {
     let alone = |segment: &Segment| {
         segment.steps.iter().all(|step| {
-            step.phase == Phase::Measure
-                && step.trace.is_none()
+            matches!(step.activity, Activity::Measure(_))
                 && units.get(step.unit as usize).is_some_and(|unit| unit.len() == 1)
         })
     };

@@ -1,4 +1,4 @@
-//! Runs activities as runs of a study, one after the other.
+//! Runs microbenchmarks and simulations as runs of a study, one after the other.
 
 mod dca;
 mod micro;
@@ -11,7 +11,7 @@ use host::{PreparedWatch, RunWatch, WatchReadings};
 use model::{
     Failures, LatencyClock, LatencyScope, LoopKind, Reading, Run, RunLatency, RunSettings, Scope,
 };
-use study::{Activity, SIMULATOR, Step};
+use study::{Activity, Bench, SIMULATOR, Step};
 
 use self::outcome::RunFigures;
 use crate::check_findings::findings;
@@ -27,7 +27,7 @@ const NEIGHBOURS: &str = "machine.neighbours";
 impl RunContext<'_> {
     /// Runs a step without a store and the steps that follow in the agenda; returns whether it
     /// reached the agenda's end.
-    pub(crate) fn run_activities(
+    pub(crate) fn run_benches(
         &mut self,
         first: Step,
         agenda: &mut dyn StepAgenda,
@@ -36,15 +36,15 @@ impl RunContext<'_> {
     ) -> Result<bool, ExecuteError> {
         let mut next = Some(first);
         while let Some(step) = next {
-            let Some(activity) = &step.activity else {
+            let Activity::Bench(bench) = &step.activity else {
                 let words = format!("{}: a store's run among microbenchmarks", step.label);
                 return Err(ExecuteError::Failed(words));
             };
             listener.on_event(Event::RunStarts { step: &step });
             let started_at = now();
             let mut probes = WindowProbes::default();
-            let figures = match activity {
-                Activity::Micro(job) => {
+            let figures = match bench {
+                Bench::Micro(job) => {
                     let program = self.probes.pass.first();
                     let context = self.probes.context(&[], Vec::new(), Vec::new());
                     probes.prepared = Some(RunWatch::prepare(&self.probes.root, &context));
@@ -56,7 +56,7 @@ impl RunContext<'_> {
                     };
                     output.map(read).transpose()?
                 }
-                Activity::Dca(job) => dca::run(job, step.repeat, self.stop)?,
+                Bench::Simulate(job) => dca::run(job, step.repeat, self.stop)?,
             };
             let Some(mut figures) = figures else { return Ok(false) };
             let operations = figures.operations;
@@ -67,7 +67,7 @@ impl RunContext<'_> {
                     figures.readings.push(reading);
                 }
             }
-            let mut run = self.assemble(&step, activity, started_at, figures);
+            let mut run = self.assemble(&step, bench, started_at, figures);
             let findings = findings(&self.execution.design.checks, &run);
             run.warnings.extend(findings);
             keep(&run)?;
@@ -88,13 +88,7 @@ impl RunContext<'_> {
         readings
     }
 
-    fn assemble(
-        &self,
-        step: &Step,
-        activity: &Activity,
-        started_at: String,
-        figures: RunFigures,
-    ) -> Run {
+    fn assemble(&self, step: &Step, bench: &Bench, started_at: String, figures: RunFigures) -> Run {
         let mut settings: RunSettings = step.settings.clone();
         self.knob_effects.settings(&mut settings);
         let version = env!("CARGO_PKG_VERSION");
@@ -114,11 +108,11 @@ impl RunContext<'_> {
             execution: self.execution.id.clone(),
             ordinal: step.ordinal,
             label: step.label.clone(),
-            phase: step.phase,
+            phase: step.phase(),
             settings,
-            store_version: match activity {
-                Activity::Micro(_) => format!("kvmeter {version}"),
-                Activity::Dca(_) => format!("{} {version}", SIMULATOR),
+            store_version: match bench {
+                Bench::Micro(_) => format!("kvmeter {version}"),
+                Bench::Simulate(_) => format!("{} {version}", SIMULATOR),
             },
             threads: figures.threads,
             // Latencies count from sending, whatever the pacing.

@@ -113,7 +113,7 @@ fn figures(outcome: &SimOutcome) -> RunFigures {
 
 #[cfg(test)]
 mod tests {
-    use study::{Activity, Plan, StudyText};
+    use study::{Activity, Bench, Plan, StudyText};
 
     use super::*;
 
@@ -123,7 +123,7 @@ mod tests {
         let plan = Plan::of(&source, "data".as_ref(), &host::Root::live()).unwrap();
         let (_, step) = plan.steps().next().unwrap();
         match &step.activity {
-            Some(Activity::Dca(job)) => (**job).clone(),
+            Activity::Bench(Bench::Simulate(job)) => (**job).clone(),
             other => panic!("{other:?}"),
         }
     }
