@@ -1,6 +1,6 @@
 //! Energy of an operation, by each boundary at which energy was read.
 
-use model::{Reading, ReadingValue, Unit};
+use model::{Origin, Reading, ReadingValue, Scope, Unit};
 
 /// Operations for each joule; `.NAME` behind it is by the boundary of `energy.NAME`.
 pub const OPS_PER_JOULE: &str = "ops_per_joule";
@@ -10,13 +10,19 @@ pub const JOULES_PER_OP: &str = "joules_per_op";
 pub const OPS_PER_JOULE_NET: &str = "ops_per_joule_net";
 pub const JOULES_PER_OP_NET: &str = "joules_per_op_net";
 
-/// The sources that represent a whole machine, the widest boundary first. Parts of a package, GPUs
-/// and the like do not.
-pub const BOUNDARIES: [&str; 9] =
-    ["meter", "wall", "dcmi", "psys", "battery", "total", "command", "hwmon", "model"];
+/// The energy of packages and memory: of the package alone where that is all that is read.
+const TOTAL: &str = "total";
 
-/// Sources that may measure another machine than the one that reads them.
-const EXTERNAL: [&str; 4] = ["meter", "wall", "dcmi", "command"];
+/// The boundaries that stand for a whole machine, the widest first. A part of it (memory, a GPU)
+/// does not.
+const WIDEST_FIRST: [Scope; 6] = [
+    Scope::Wall,
+    Scope::Node,
+    Scope::PackageAndMemory,
+    Scope::Package,
+    Scope::External,
+    Scope::Component,
+];
 
 /// The idle machine's power and the store's location.
 #[derive(Debug, Clone, Copy)]
@@ -26,26 +32,41 @@ pub struct IdleContext<'a> {
     /// The store runs on this machine. If it does not, only sources that may measure another
     /// machine are used.
     pub is_local: bool,
+    /// Whether a signal of energy may be of another machine than the one that reads it.
+    pub may_be_elsewhere: fn(&str) -> bool,
+}
+
+/// The readings of `energy.NAME` that stand for a whole machine and have a value, the widest
+/// boundary first; modelled ones last. Of the same boundary, the first of the readings comes first.
+/// With the group `power.idle` those of the idle machine.
+pub fn widest_first<'r>(readings: &'r [Reading], group: &str) -> Vec<(&'r str, &'r Reading)> {
+    let named = |reading: &'r Reading| {
+        let name = reading.signal.strip_prefix(group)?.strip_prefix('.')?;
+        let is_whole = match reading.scope {
+            Scope::Package => name == TOTAL,
+            scope => WIDEST_FIRST.contains(&scope) && !name.contains('.'),
+        };
+        (is_whole && reading.value().is_some()).then_some((name, reading))
+    };
+    let mut all: Vec<(&str, &Reading)> = readings.iter().filter_map(named).collect();
+    all.sort_by_key(|(name, reading)| {
+        let width = WIDEST_FIRST.iter().position(|scope| *scope == reading.scope);
+        // A battery's gauge is the slowest of its boundary.
+        (reading.origin != Origin::Measured, width, *name == "battery")
+    });
+    all
 }
 
 /// The figures of a run whose `readings` hold `energy.NAME` over its window.
 ///
-/// First the four without a boundary in their name, taken from the first of [`BOUNDARIES`] that
+/// First the four without a boundary in their name, taken from the widest boundary that
 /// was read, with its scope, source and origin: a modelled one only where none was measured.
 /// Then the same by each boundary that was read. Unavailable, with the reason: no energy was
 /// read, no operations; net figures also where the idle power of the same boundary and origin
 /// is not known.
 pub fn efficiency(readings: &[Reading], operations: u64, context: IdleContext<'_>) -> Vec<Reading> {
-    let energy = |name: &&str| {
-        let signal = format!("energy.{name}");
-        readings.iter().find(|reading| reading.signal == signal)
-    };
-    let allowed = |name: &&str| context.is_local || EXTERNAL.contains(name);
-    let read: Vec<(&str, &Reading)> = BOUNDARIES
-        .iter()
-        .filter(|name| allowed(name))
-        .filter_map(|name| Some((*name, energy(name).filter(|r| r.value().is_some())?)))
-        .collect();
+    let mut read = widest_first(readings, "energy");
+    read.retain(|(_, energy)| context.is_local || (context.may_be_elsewhere)(&energy.signal));
     let Some((_, widest)) = read.first() else {
         return without_energy(readings, context.is_local);
     };
@@ -170,7 +191,10 @@ fn unavailable(reason: &str) -> ReadingValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Origin, Scope};
+
+    fn may_be_elsewhere(signal: &str) -> bool {
+        signal == "energy.dcmi"
+    }
 
     fn reading(signal: &str, value: f64, unit: Unit, scope: Scope, origin: Origin) -> Reading {
         Reading {
@@ -205,7 +229,7 @@ mod tests {
             reading("power.idle.meter", 60.0, Unit::Watts, Scope::Wall, Origin::Measured),
             reading("power.idle.model", 50.0, Unit::Watts, Scope::Node, Origin::Measured),
         ];
-        let context = IdleContext { idle: &idle, is_local: true };
+        let context = IdleContext { idle: &idle, is_local: true, may_be_elsewhere };
         let all = efficiency(&readings, 50_000, context);
         let headline = find(&all, "ops_per_joule");
         assert_eq!((headline.value(), headline.scope), (Some(50.0), Scope::Wall));
@@ -224,9 +248,34 @@ mod tests {
     }
 
     #[test]
+    fn boundaries_are_ordered_by_width_and_then_by_the_readings() {
+        let model = reading("energy.model", 1.0, Unit::Joules, Scope::Node, Origin::Modelled);
+        let readings = [
+            joules("meter", 1.0, Scope::Wall),
+            joules("wall", 1.0, Scope::Wall),
+            joules("command", 1.0, Scope::External),
+            joules("dcmi", 1.0, Scope::Node),
+            joules("gpu", 1.0, Scope::Accelerator),
+            joules("hwmon", 1.0, Scope::Component),
+            joules("hwmon.ina226.vdd", 1.0, Scope::Component),
+            joules("battery", 1.0, Scope::Node),
+            model,
+            joules("total", 1.0, Scope::Package),
+            joules("package", 1.0, Scope::Package),
+            joules("dram", 1.0, Scope::Memory),
+            joules("psys", 1.0, Scope::Node),
+        ];
+        let names: Vec<&str> =
+            widest_first(&readings, "energy").into_iter().map(|(name, _)| name).collect();
+        let expected =
+            ["meter", "wall", "dcmi", "psys", "battery", "total", "command", "hwmon", "model"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
     fn a_model_is_the_headline_only_without_a_measurement() {
         let modelled = reading("energy.model", 100.0, Unit::Joules, Scope::Node, Origin::Modelled);
-        let context = IdleContext { idle: &[], is_local: true };
+        let context = IdleContext { idle: &[], is_local: true, may_be_elsewhere };
         let all = efficiency(&[modelled], 1000, context);
         let headline = find(&all, "ops_per_joule");
         assert_eq!((headline.value(), headline.origin), (Some(10.0), Origin::Modelled));
@@ -236,7 +285,7 @@ mod tests {
     fn energy_of_the_client_machine_is_not_the_stores() {
         let readings =
             [joules("total", 200.0, Scope::PackageAndMemory), joules("dcmi", 900.0, Scope::Node)];
-        let context = IdleContext { idle: &[], is_local: false };
+        let context = IdleContext { idle: &[], is_local: false, may_be_elsewhere };
         let all = efficiency(&readings, 900, context);
         assert_eq!(find(&all, "ops_per_joule").scope, Scope::Node);
         assert!(!all.iter().any(|reading| reading.signal.ends_with(".total")));
@@ -252,7 +301,7 @@ mod tests {
         let mut none = joules("total", 1.0, Scope::Package);
         none.answer =
             ReadingValue::Unavailable { reason: "no RAPL".into(), remedy: Some("x".into()) };
-        let context = IdleContext { idle: &[], is_local: true };
+        let context = IdleContext { idle: &[], is_local: true, may_be_elsewhere };
         let all = efficiency(&[none], 5, context);
         assert_eq!(all.len(), 4);
         assert!(all.iter().all(|reading| reading.value().is_none()));
@@ -268,7 +317,8 @@ mod tests {
         let total = joules("total", 100.0, Scope::Package);
         let idle =
             [reading("power.idle.total", 11.0, Unit::Watts, Scope::Package, Origin::Measured)];
-        let all = efficiency(&[total], 10, IdleContext { idle: &idle, is_local: true });
+        let all =
+            efficiency(&[total], 10, IdleContext { idle: &idle, is_local: true, may_be_elsewhere });
         assert_eq!(find(&all, "joules_per_op_net").value(), Some(-1.0));
         assert_eq!(find(&all, "ops_per_joule_net").value(), None);
     }

@@ -39,8 +39,8 @@ pub use compare::{
 };
 pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median};
 pub use efficiency::{
-    BOUNDARIES, IdleContext, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET,
-    efficiency, net,
+    IdleContext, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET, efficiency,
+    net, widest_first,
 };
 pub use foreign_load::{foreign_load_share, other_programs_share};
 pub use holm::holm;

@@ -7,7 +7,7 @@ use model::{
 use thiserror::Error;
 
 use crate::compare::{BetterDirection, direction_of};
-use crate::efficiency::{BOUNDARIES, OPS_PER_JOULE};
+use crate::efficiency::{OPS_PER_JOULE, widest_first};
 
 const NANOS_PER_MICRO: f64 = 1e3;
 
@@ -285,11 +285,8 @@ fn field_of(field: RunField, run: &Run) -> Result<f64, String> {
 
 /// Mean watts over the window, at the widest boundary that was read.
 fn power(run: &Run) -> Result<f64, String> {
-    let widest = BOUNDARIES
-        .iter()
-        .filter_map(|name| run.reading(&format!("energy.{name}")))
-        .find_map(|energy| Some((energy.value()?, energy.window_s)));
-    match widest {
+    let widest = widest_first(&run.readings, "energy").into_iter().next();
+    match widest.and_then(|(_, energy)| Some((energy.value()?, energy.window_s))) {
         Some((joules, seconds)) if seconds > 0.0 => Ok(joules / seconds),
         Some(_) => Err("energy was read over no time".to_owned()),
         None => Err(match run.reading(OPS_PER_JOULE).map(reading_value) {

@@ -81,7 +81,11 @@ impl RunContext<'_> {
     fn of_the_machine(&self, observed: WatchReadings, operations: u64) -> Vec<Reading> {
         let mut readings = observed.readings;
         readings.retain(|reading| is_of_the_machine(reading.scope) && reading.signal != NEIGHBOURS);
-        let probes = IdleContext { idle: self.idle, is_local: true };
+        let probes = IdleContext {
+            idle: self.idle,
+            is_local: true,
+            may_be_elsewhere: host::probe::energy::may_be_elsewhere,
+        };
         let figures = efficiency(&readings, operations, probes);
         readings.extend(self.idle.iter().cloned());
         readings.extend(figures);

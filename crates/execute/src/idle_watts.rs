@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use analyse::BOUNDARIES;
+use analyse::widest_first;
 use model::ReadingValue;
 
 use study::ProbesConfig;
@@ -26,22 +26,14 @@ pub struct IdleWatts {
 pub fn watts_now(probes: &ProbesConfig) -> Result<IdleWatts, String> {
     let context = probes.context(&[], Vec::new(), Vec::new());
     let readings = host::idle_power(&probes.root, &context, LOOK, || false).readings;
-    let mut why = None;
-    for name in BOUNDARIES {
-        let signal = format!("power.idle.{name}");
-        let Some(power) = readings.iter().find(|reading| reading.signal == signal) else {
-            continue;
-        };
-        match &power.answer {
-            ReadingValue::Value(watts) => {
-                return Ok(IdleWatts { watts: *watts, signal: format!("energy.{name}") });
-            }
-            // The reason of the widest boundary is the most useful one.
-            ReadingValue::Unavailable { reason, .. } if name == "total" => {
-                why = Some(reason.clone())
-            }
-            ReadingValue::Unavailable { .. } => {}
-        }
+    let widest = widest_first(&readings, "power.idle").into_iter().next();
+    if let Some((name, watts)) = widest.and_then(|(name, power)| Some((name, power.value()?))) {
+        return Ok(IdleWatts { watts, signal: format!("energy.{name}") });
     }
-    Err(why.unwrap_or_else(|| "no source of energy is read".to_owned()))
+    // The reason of the sensor that most machines have is the most useful one.
+    let total = readings.iter().find(|reading| reading.signal == "power.idle.total");
+    Err(match total.map(|reading| &reading.answer) {
+        Some(ReadingValue::Unavailable { reason, .. }) => reason.clone(),
+        _ => "no source of energy is read".to_owned(),
+    })
 }

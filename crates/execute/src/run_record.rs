@@ -241,7 +241,11 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         }
     }
     measured.idle.iter().cloned().for_each(&mut put);
-    let around = IdleContext { idle: measured.idle, is_local: measured.here };
+    let around = IdleContext {
+        idle: measured.idle,
+        is_local: measured.here,
+        may_be_elsewhere: host::probe::energy::may_be_elsewhere,
+    };
     efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
     if let Some(ratio) = outcome.hit_ratio() {
         let what = "keys of reads that were found / keys read";

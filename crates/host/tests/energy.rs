@@ -9,8 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use common::Recorded;
-use host::probe::energy::{CommandSettings, DcmiSettings, ModelSettings, Quantity};
-use host::{Context, EnergySettings, ProbeChoice, Root, RunWatch, WatchReadings, idle_power};
+use host::probe::energy::{
+    CommandSettings, DcmiSettings, ModelSettings, Quantity, may_be_elsewhere,
+};
+use host::{
+    Context, EnergySettings, PROBES, ProbeChoice, Root, RunWatch, WatchReadings, idle_power,
+};
 use model::{Origin, Reading, ReadingValue, Scope, Series, Unit};
 use plug::Plug;
 
@@ -539,4 +543,12 @@ fn reads_only_chosen_sources() {
     let broken = EnergySettings { model: Some(model), ..Default::default() };
     let observed = around(&xeon.root, broken, || ());
     assert!(why(&observed, "energy.package").0.contains("model.full_w"));
+}
+
+#[test]
+fn only_sources_outside_of_the_machine_may_speak_of_another_one() {
+    let energy = PROBES.iter().flat_map(|spec| spec.signals).map(|signal| signal.name);
+    let elsewhere: Vec<&str> =
+        energy.filter(|name| name.starts_with("energy.") && may_be_elsewhere(name)).collect();
+    assert_eq!(elsewhere, ["energy.meter", "energy.wall", "energy.command", "energy.dcmi"]);
 }

@@ -223,6 +223,17 @@ impl StudyText {
         }
     }
 
+    /// An error that shows a key of the text, by its path, where it is there.
+    pub(crate) fn at_key(&self, path: &[&str], words: &str) -> StudyError {
+        let document = toml_edit::Document::parse(self.text.as_str()).ok();
+        let root = document.as_ref().map(toml_edit::Document::as_item);
+        let item = path.iter().fold(root, |item, key| item?.get(key));
+        match item.and_then(toml_edit::Item::span) {
+            Some(span) => self.at(span, words),
+            None => StudyError::Request(format!("{}: {words}", self.origin)),
+        }
+    }
+
     /// An error that shows the place in the text.
     pub fn at(&self, span: Range<usize>, words: &str) -> StudyError {
         let shown = shown(&self.origin, &self.text, span, words);

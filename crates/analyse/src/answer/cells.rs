@@ -8,7 +8,7 @@ use model::{Design, Execution, Origin, Phase, Run, Scope};
 use super::MetricInfo;
 use crate::compare::{RunWork, WorkDifference, largest_differences, work_differences};
 use crate::effect::CellObservations;
-use crate::efficiency::BOUNDARIES;
+use crate::efficiency::widest_first;
 use crate::metric::{Metric, RunField};
 use crate::runs::CellRuns;
 
@@ -254,10 +254,7 @@ fn dimensions(design: &Design, by: &[&str]) -> Vec<String> {
 pub fn provenance(named: &Metric, run: &Run) -> Option<(Scope, Origin)> {
     let reading = match named {
         Metric::Signal(signal) => run.reading(signal)?,
-        Metric::Field(RunField::Power) => BOUNDARIES
-            .iter()
-            .filter_map(|name| run.reading(&format!("energy.{name}")))
-            .find(|reading| reading.value().is_some())?,
+        Metric::Field(RunField::Power) => widest_first(&run.readings, "energy").first()?.1,
         _ => return None,
     };
     Some((reading.scope, reading.origin))

@@ -8,7 +8,7 @@ use model::design::FactorLevels;
 use super::cells::{AnswerCell, RunWithSettings, gather, provenance};
 use super::{AnswerKind, MetricInfo, MetricRequest};
 use crate::describe::{describe, median};
-use crate::efficiency::BOUNDARIES;
+use crate::efficiency::widest_first;
 use crate::interval::{Interval, NoInterval};
 use crate::metric::{Metric, RunField};
 use crate::proportionality::{MeasuredLevel, Proportionality, proportionality};
@@ -156,7 +156,6 @@ fn without(at: &FactorLevels, factor: &str) -> FactorLevels {
 fn boundary(runs: &[&RunWithSettings<'_>]) -> Option<String> {
     runs.iter().filter(|run| run.run.valid()).find_map(|run| {
         provenance(&Metric::Field(RunField::Power), run.run)?;
-        let read = |name: &&&str| run.run.value(&format!("energy.{name}")).is_some();
-        BOUNDARIES.iter().find(read).map(|name| (*name).to_owned())
+        widest_first(&run.run.readings, "energy").first().map(|(name, _)| (*name).to_owned())
     })
 }

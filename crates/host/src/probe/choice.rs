@@ -44,7 +44,7 @@ impl ProbeChoice {
                 *self = ProbeChoice::Off;
                 return Ok(());
             }
-            "energy" => energy::NAMES.iter().map(|name| (*name).to_owned()).collect(),
+            "energy" => energy::probes().map(|spec| spec.name.to_owned()).collect(),
             name if PROBES.iter().any(|spec| spec.name == name) => vec![name.to_owned()],
             name => {
                 let known = PROBES.iter().map(|spec| spec.name).chain(["auto", "off", "energy"]);

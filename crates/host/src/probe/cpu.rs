@@ -11,7 +11,7 @@ use crate::root::{Root, RootError};
 const STATUS: &str = "/proc/self/status";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "cpu", signals: SIGNALS, reads: "getrusage, /proc/self/status", init };
+    ProbeSpec::new("cpu", SIGNALS, "getrusage, /proc/self/status", init);
 
 const SIGNALS: &[Signal] = &[
     process("cpu.user", Unit::Seconds, "getrusage(RUSAGE_SELF): ru_utime"),

@@ -10,8 +10,7 @@ use crate::storage::stack_of;
 
 const DISKSTATS: &str = "/proc/diskstats";
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "device", signals: SIGNALS, reads: DISKSTATS, init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("device", SIGNALS, DISKSTATS, init);
 
 const SIGNALS: &[Signal] = &[
     device("device.read", Unit::Bytes, "/proc/diskstats: sectors read"),

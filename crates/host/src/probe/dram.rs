@@ -11,12 +11,8 @@ use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::perf::{EventGroup, PMUS, PerfSession};
 use crate::root::{Root, RootError};
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "dram",
-    signals: SIGNALS,
-    reads: "perf_event_open: the memory controllers' PMUs",
-    init,
-};
+pub(super) const SPEC: ProbeSpec =
+    ProbeSpec::new("dram", SIGNALS, "perf_event_open: the memory controllers' PMUs", init);
 
 const SIGNALS: &[Signal] = &[
     Signal::new("dram.read", Unit::Bytes, Scope::Machine, "perf_event_open").never_zero(),

@@ -11,8 +11,7 @@ use crate::perf::{
 };
 use crate::root::Root;
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "counters", signals: SIGNALS, reads: CALL, init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("counters", SIGNALS, CALL, init);
 
 const CALL: &str = "perf_event_open";
 

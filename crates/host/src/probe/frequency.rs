@@ -12,7 +12,7 @@ use crate::perf::{CountedEvent, EventGroup, PerfSession, PerfTarget, Privilege, 
 use crate::root::{Root, RootError};
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "frequency", signals: SIGNALS, reads: "perf_event_open: the msr PMU", init };
+    ProbeSpec::new("frequency", SIGNALS, "perf_event_open: the msr PMU", init);
 
 const SIGNALS: &[Signal] = &[MEAN, AWAKE];
 /// Over the time in which a CPU was not idle.

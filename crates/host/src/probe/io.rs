@@ -9,7 +9,7 @@ use crate::root::{Root, RootError};
 
 const IO: &str = "/proc/self/io";
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec { name: "io", signals: SIGNALS, reads: IO, init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("io", SIGNALS, IO, init);
 
 const SIGNALS: &[Signal] = &[
     bytes("io.read", "/proc/self/io: read_bytes"),

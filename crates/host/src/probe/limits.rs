@@ -16,12 +16,12 @@ use crate::facts::memory::{available_bytes, total_bytes};
 use crate::root::Root;
 use crate::stat::{CpuTicks, cpu_ticks, share};
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "limits",
-    signals: SIGNALS,
-    reads: "getrusage, /proc/*/stat, /proc/self/cgroup, /proc/meminfo, /sys/class/net/*",
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new(
+    "limits",
+    SIGNALS,
+    "getrusage, /proc/*/stat, /proc/self/cgroup, /proc/meminfo, /sys/class/net/*",
     init,
-};
+);
 
 const SIGNALS: &[Signal] = &[CPU, MEMORY, NETWORK];
 const CPU: Signal = Signal::new(

@@ -13,7 +13,7 @@ const RESCTRL: &str = "/sys/fs/resctrl";
 const DATA: &str = "/sys/fs/resctrl/mon_data";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "resctrl", signals: SIGNALS, reads: "/sys/fs/resctrl/mon_data", init };
+    ProbeSpec::new("resctrl", SIGNALS, "/sys/fs/resctrl/mon_data", init);
 
 const SIGNALS: &[Signal] = &[
     resctrl("llc.occupancy", "/sys/fs/resctrl/mon_data/mon_L3_*/llc_occupancy")

@@ -10,7 +10,7 @@ use crate::root::Root;
 use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "machine", signals: SIGNALS, reads: "/proc/stat, getrusage", init };
+    ProbeSpec::new("machine", SIGNALS, "/proc/stat, getrusage", init);
 
 const SIGNALS: &[Signal] = &[BUSY, STEAL, IO_WAIT, INTERRUPTS, NEIGHBOURS];
 const BUSY: Signal =

@@ -16,12 +16,8 @@ const CLEAR_PEAK: &str = "5";
 /// The kernel counts pages in batches, so both sizes are a little off.
 const SLACK: u64 = 1 << 20;
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "memory",
-    signals: SIGNALS,
-    reads: "/proc/self/status, /proc/self/clear_refs",
-    init,
-};
+pub(super) const SPEC: ProbeSpec =
+    ProbeSpec::new("memory", SIGNALS, "/proc/self/status, /proc/self/clear_refs", init);
 
 const SIGNALS: &[Signal] = &[PEAK, RESIDENT];
 const PEAK: Signal =

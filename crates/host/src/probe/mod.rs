@@ -47,15 +47,10 @@ pub use watch::{PreparedWatch, RunWatch, WatchReadings};
 
 /// Every probe. They start in this order and stop in reverse, so that the last
 /// one is the innermost and its window excludes the cost of the others.
-pub const PROBES: &[ProbeSpec] = &[
-    energy::COMMAND,
-    energy::PLUG,
-    energy::DCMI,
-    energy::METER,
-    energy::NVML,
-    energy::HWMON,
-    energy::BATTERY,
-    energy::MODEL,
+pub const PROBES: &[ProbeSpec] = &energy_first();
+
+/// Every probe but those sources of energy that are sampled ([`energy::SOURCES`]).
+const OTHER_PROBES: &[ProbeSpec] = &[
     dram::SPEC,
     llc::SPEC,
     thermal::SPEC,
@@ -77,6 +72,14 @@ pub const PROBES: &[ProbeSpec] = &[
     energy::RAPL,
     cpu::SPEC,
 ];
+
+const fn energy_first() -> [ProbeSpec; energy::SOURCES.len() + OTHER_PROBES.len()] {
+    let mut all = [cpu::SPEC; energy::SOURCES.len() + OTHER_PROBES.len()];
+    let (sources, others) = all.split_at_mut(energy::SOURCES.len());
+    sources.copy_from_slice(energy::SOURCES);
+    others.copy_from_slice(OTHER_PROBES);
+    all
+}
 
 /// The probes that count through [`PerfKernel`](crate::perf::PerfKernel), with a
 /// constructor over another kernel, for tests on recorded machines.
@@ -124,7 +127,7 @@ impl Context {
     /// Checks that a probe is chosen and that its settings are valid.
     fn check_chosen(&self, spec: &ProbeSpec) -> Result<(), Unavailable> {
         self.choice.takes(spec, self.energy.configured(spec.name))?;
-        if energy::NAMES.contains(&spec.name) {
+        if spec.reads_energy() {
             let broken = |error: energy::SettingError| {
                 Unavailable::new(error.to_string(), "change that setting")
             };
@@ -148,9 +151,29 @@ pub struct ProbeSpec {
     pub reads: &'static str,
     /// Makes the probe, or says why it cannot work on this machine.
     pub init: Init,
+    /// Whether it may measure another machine than the one that reads it.
+    may_be_elsewhere: bool,
 }
 
 impl ProbeSpec {
+    const fn new(
+        name: &'static str,
+        signals: &'static [Signal],
+        reads: &'static str,
+        init: Init,
+    ) -> Self {
+        ProbeSpec { name, signals, reads, init, may_be_elsewhere: false }
+    }
+
+    const fn may_be_elsewhere(mut self) -> Self {
+        self.may_be_elsewhere = true;
+        self
+    }
+
+    fn reads_energy(&self) -> bool {
+        self.signals.iter().any(|signal| signal.name.starts_with("energy."))
+    }
+
     /// The probe for a run, or why there is none: it is not chosen, or cannot work here.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ const NET: &str = "/sys/class/net";
 const LOOPBACK: &str = "lo";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "network", signals: SIGNALS, reads: "/sys/class/net/*/statistics", init };
+    ProbeSpec::new("network", SIGNALS, "/sys/class/net/*/statistics", init);
 
 const SIGNALS: &[Signal] = &[
     nic("nic.received", Unit::Bytes, "/sys/class/net/*/statistics: rx_bytes"),

@@ -6,8 +6,7 @@ use super::counters::{CounterValues, Counters, Scale};
 use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "pressure", signals: SIGNALS, reads: "/proc/pressure/*", init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("pressure", SIGNALS, "/proc/pressure/*", init);
 
 const SIGNALS: &[Signal] = &[
     stall("psi.cpu.some", "/proc/pressure/cpu: some total"),

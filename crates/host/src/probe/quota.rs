@@ -11,12 +11,12 @@ use crate::facts::cgroup::{self, Throttling};
 use crate::format;
 use crate::root::Root;
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "quota",
-    signals: SIGNALS,
-    reads: "/proc/*/cgroup, cpu.stat and the quota of each control group up to the top",
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new(
+    "quota",
+    SIGNALS,
+    "/proc/*/cgroup, cpu.stat and the quota of each control group up to the top",
     init,
-};
+);
 
 const SIGNALS: &[Signal] = &[THROTTLED, THROTTLED_TIME];
 pub(crate) const THROTTLED: Signal = Signal::new(

@@ -15,12 +15,8 @@ const CPUS: &str = "/sys/devices/system/cpu";
 const SOURCE: &str = "/sys/devices/system/cpu/cpu*/cpuidle/state*: time";
 const USAGE: &str = "/sys/devices/system/cpu/cpu*/cpuidle/state*: usage";
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "residency",
-    signals: SIGNALS,
-    reads: "/sys/devices/system/cpu/cpu*/cpuidle/state*",
-    init,
-};
+pub(super) const SPEC: ProbeSpec =
+    ProbeSpec::new("residency", SIGNALS, "/sys/devices/system/cpu/cpu*/cpuidle/state*", init);
 
 const SIGNALS: &[Signal] = &[IDLE, ENTRIES];
 const IDLE: Signal = Signal::new("residency.idle", Unit::Ratio, Scope::Machine, SOURCE);

@@ -9,8 +9,7 @@ use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::perf::{EventGroup, GroupCounts, PerfSession, PerfTarget, Privilege, encode, targets};
 use crate::root::Root;
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "software", signals: SIGNALS, reads: "perf_event_open", init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("software", SIGNALS, "perf_event_open", init);
 
 const SIGNALS: &[Signal] = &[
     event("software.task_clock", Unit::Seconds, "perf_event_open: PERF_COUNT_SW_TASK_CLOCK"),

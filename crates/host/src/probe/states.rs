@@ -10,12 +10,12 @@ use super::{Context, Probe, ProbeSpec, Signal, units};
 use crate::perf::{CountedEvent, EventGroup, PerfSession, named};
 use crate::root::Root;
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "cstates",
-    signals: SIGNALS,
-    reads: "perf_event_open: the cstate_core and cstate_pkg PMUs",
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new(
+    "cstates",
+    SIGNALS,
+    "perf_event_open: the cstate_core and cstate_pkg PMUs",
     init,
-};
+);
 
 /// The state that nearly every Intel server has; others follow it by name.
 const SIGNALS: &[Signal] = &[

@@ -7,8 +7,7 @@ use super::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 use crate::stat::STAT;
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "switches", signals: SIGNALS, reads: STAT, init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("switches", SIGNALS, STAT, init);
 
 const SIGNALS: &[Signal] = &[
     machine("interrupts.hard", "/proc/stat: intr"),

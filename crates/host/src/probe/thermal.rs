@@ -15,12 +15,12 @@ const HWMON: &str = "/sys/class/hwmon";
 const ZONES: &str = "/sys/class/thermal";
 const CPUS: &str = "/sys/devices/system/cpu";
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "thermal",
-    signals: SIGNALS,
-    reads: "/sys/class/hwmon, /sys/class/thermal, /sys/devices/system/cpu/cpu*/thermal_throttle",
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new(
+    "thermal",
+    SIGNALS,
+    "/sys/class/hwmon, /sys/class/thermal, /sys/devices/system/cpu/cpu*/thermal_throttle",
     init,
-};
+);
 
 const SIGNALS: &[Signal] = &[TEMPERATURE, THROTTLED, THROTTLED_TIME];
 const TEMPERATURE: Signal =

@@ -12,8 +12,7 @@ use crate::root::{Root, RootError};
 use crate::storage::disk::SECTOR;
 use crate::storage::volume_of;
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "volume", signals: SIGNALS, reads: "/sys/block/*/stat", init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("volume", SIGNALS, "/sys/block/*/stat", init);
 
 const SIGNALS: &[Signal] = &[BUSY, QUEUE, READ, WRITTEN];
 const BUSY: Signal = Signal::new(

@@ -1,6 +1,6 @@
 //! Parses `--probes`.
 
-use host::CounterScope;
+use host::{CounterScope, EnergySettings};
 use model::Span;
 
 use super::ProbesConfig;
@@ -8,8 +8,8 @@ use super::required::check_name;
 use crate::error::StudyError;
 use crate::simulation::Simulation;
 
-/// Settings whose value may contain commas and extends to the end.
-const WHOLE: [&str; 3] = ["event=", "command=", "plug="];
+/// Settings of the counters and of the sampler.
+const OWN_KEYS: [&str; 3] = ["event", "scope", "every"];
 
 impl ProbesConfig {
     /// Takes one `--probes LIST`: names of probes, `auto`, `off`, `energy`, `cachegrind`, and
@@ -21,7 +21,7 @@ impl ProbesConfig {
     pub fn take(&mut self, list: &str) -> Result<(), StudyError> {
         let mut rest = list;
         while !rest.is_empty() {
-            let whole = WHOLE.iter().any(|key| rest.starts_with(key));
+            let whole = rest.split_once('=').is_some_and(|(key, _)| takes_rest(key));
             let (word, after) = match rest.split_once(',') {
                 Some((word, after)) if !whole => (word, after),
                 _ => (rest, ""),
@@ -58,9 +58,11 @@ impl ProbesConfig {
             _ => match self.energy.set(word) {
                 Ok(true) => {}
                 Ok(false) => {
+                    let sources = EnergySettings::KEYS.iter().filter(|key| key.has_flag);
+                    let known: Vec<&str> = sources.map(|key| key.name).chain(OWN_KEYS).collect();
                     return Err(format!(
-                        "there is no setting `{key}`; those are meter, plug, command, hwmon, model, \
-                         event, scope, every"
+                        "there is no setting `{key}`; those are {}",
+                        known.join(", ")
                     ));
                 }
                 Err(error) => return Err(error.to_string()),
@@ -68,6 +70,13 @@ impl ProbesConfig {
         }
         Ok(())
     }
+}
+
+/// Whether the value of a setting may contain commas and extends to the end.
+fn takes_rest(key: &str) -> bool {
+    let of_source =
+        || EnergySettings::KEYS.iter().any(|known| known.name == key && known.takes_rest);
+    key == "event" || of_source()
 }
 
 /// Parses the interval of samples; shorter ones cost too much.

@@ -1,15 +1,10 @@
 //! `[probes]` of a study.
 
 use std::fmt;
-use std::ops::Range;
 
-use host::probe::energy::{
-    CommandSettings, DcmiSettings, EnergySettings, MeterSettings, ModelSettings, PlugSettings,
-    SettingError,
-};
-use host::{CounterChoice, ProbeChoice};
+use host::{CounterChoice, EnergySettings, ProbeChoice};
 use model::Span;
-use serde::de::{self, SeqAccess, Visitor};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -19,31 +14,86 @@ use super::{IDLE_TIME, ProbesConfig};
 use crate::error::StudyError;
 use crate::simulation::{Simulation, SimulationTable};
 use crate::spec::StudySpec;
-use crate::study_text::{StudyText, given};
+use crate::study_text::StudyText;
 
 /// `[probes]`: the probes of the runs.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default)]
 pub struct ProbesTable {
     /// Names of probes, `auto`, `off` or `energy`; all that work here where it is not given.
-    #[serde(rename = "use")]
     pub chosen: Option<Spanned<ProbeNames>>,
     /// Interval of samples.
     pub every: Option<Spanned<String>>,
     /// How long the idle machine is measured before the first run.
     pub idle: Option<Spanned<Span>>,
     /// Signals without which a run is of no use.
-    #[serde(default)]
     pub require: Vec<Spanned<String>>,
     pub counters: Option<CounterChoice>,
-    pub meter: Option<Spanned<MeterSettings>>,
-    pub plug: Option<Spanned<PlugSettings>>,
-    pub command: Option<Spanned<CommandSettings>>,
-    pub dcmi: Option<Spanned<DcmiSettings>>,
-    /// The sensor that stands for `power.hwmon`.
-    pub hwmon: Option<Spanned<String>>,
-    pub model: Option<Spanned<ModelSettings>>,
     pub cachegrind: Option<Spanned<SimulationTable>>,
+    /// Sources of energy, each under its own key.
+    pub energy: EnergySettings,
+}
+
+/// The keys of the table besides those of sources of energy.
+const OWN_KEYS: [&str; 6] = ["use", "every", "idle", "require", "counters", "cachegrind"];
+
+impl<'de> Deserialize<'de> for ProbesTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TableVisitor;
+        impl<'de> Visitor<'de> for TableVisitor {
+            type Value = ProbesTable;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of probes")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ProbesTable, A::Error> {
+                let mut table = ProbesTable::default();
+                while let Some(ProbesKey(key)) = map.next_key()? {
+                    match key.as_str() {
+                        "use" => table.chosen = Some(map.next_value()?),
+                        "every" => table.every = Some(map.next_value()?),
+                        "idle" => table.idle = Some(map.next_value()?),
+                        "require" => table.require = map.next_value()?,
+                        "counters" => table.counters = Some(map.next_value()?),
+                        "cachegrind" => table.cachegrind = Some(map.next_value()?),
+                        // A key that is neither was refused before.
+                        source => drop(table.energy.read(source, &mut map)?),
+                    }
+                }
+                Ok(table)
+            }
+        }
+        deserializer.deserialize_map(TableVisitor)
+    }
+}
+
+/// A known key of the table: an unknown one is refused at its place.
+struct ProbesKey(String);
+
+impl<'de> Deserialize<'de> for ProbesKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl Visitor<'_> for KeyVisitor {
+            type Value = ProbesKey;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a setting")
+            }
+
+            fn visit_str<E: de::Error>(self, key: &str) -> Result<ProbesKey, E> {
+                let sources = EnergySettings::KEYS.iter().map(|key| key.name);
+                let known: Vec<&str> = OWN_KEYS.into_iter().chain(sources).collect();
+                match known.contains(&key) {
+                    true => Ok(ProbesKey(key.to_owned())),
+                    false => Err(E::custom(format!(
+                        "unknown field `{key}`, expected one of `{}`",
+                        known.join("`, `")
+                    ))),
+                }
+            }
+        }
+        deserializer.deserialize_identifier(KeyVisitor)
+    }
 }
 
 /// `"auto"`, or `["rapl", "counters"]`.
@@ -101,45 +151,16 @@ pub(crate) fn of_study(source: &StudyText, spec: &StudySpec) -> Result<ProbesCon
         probes.require.push(signal.get_ref().clone());
     }
     probes.counters = table.counters.clone().unwrap_or_default();
-    probes.energy = energy(table);
-    probes.energy.check().map_err(|error| misplaced(source, table, &error))?;
+    probes.energy = table.energy.clone();
+    probes
+        .energy
+        .check()
+        .map_err(|error| source.at_key(&["probes", error.source_key()], &error.to_string()))?;
     if let Some(wanted) = &table.cachegrind {
         let made = Simulation::of(wanted.get_ref());
         probes.simulation = Some(made.map_err(|why| source.at(wanted.span(), &why))?);
     }
     Ok(probes)
-}
-
-fn energy(table: &ProbesTable) -> EnergySettings {
-    EnergySettings {
-        meter: given(&table.meter),
-        plug: given(&table.plug),
-        command: given(&table.command),
-        dcmi: given(&table.dcmi),
-        hwmon: given(&table.hwmon),
-        model: given(&table.model),
-    }
-}
-
-/// Shows the error at its table: its key begins with the table's name.
-fn misplaced(source: &StudyText, table: &ProbesTable, error: &SettingError) -> StudyError {
-    fn span<T>(of: &Option<Spanned<T>>) -> Option<Range<usize>> {
-        of.as_ref().map(Spanned::span)
-    }
-    let words = error.to_string();
-    let place = match error.key().split('.').next().unwrap_or_default() {
-        "meter" => span(&table.meter),
-        "plug" => span(&table.plug),
-        "command" => span(&table.command),
-        "dcmi" => span(&table.dcmi),
-        "hwmon" => span(&table.hwmon),
-        "model" => span(&table.model),
-        _ => None,
-    };
-    match place {
-        Some(place) => source.at(place, &words),
-        None => StudyError::Request(format!("{}: {words}", source.origin)),
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "battery", signals: SIGNALS, reads: "/sys/class/power_supply/*", init };
+    ProbeSpec::new("battery", SIGNALS, "/sys/class/power_supply/*", init);
 
 const SUPPLIES: &str = "/sys/class/power_supply";
 

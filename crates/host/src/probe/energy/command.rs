@@ -3,21 +3,65 @@
 use std::time::Duration;
 
 use model::{Scope, Unavailable, Unit};
+use serde::{Deserialize, Serialize};
 
-use super::program;
-use super::settings::{CommandSettings, Quantity};
+use super::settings::{SettingError, SourceSettings, one};
+use super::{program, settings};
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "command", signals: SIGNALS, reads: "a program of the user's", init };
+    ProbeSpec::new("command", SIGNALS, "a program of the user's", init).may_be_elsewhere();
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.command", Unit::Watts, Scope::External, "program");
 const ENERGY: Signal = Signal::new("energy.command", Unit::Joules, Scope::External, "program");
 
 const EVERY: Duration = Duration::from_secs(1);
+
+/// A program that prints one number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandSettings {
+    /// The program and its arguments; no shell is in between.
+    pub run: Vec<String>,
+    #[serde(default)]
+    pub answers: Quantity,
+    /// It is killed when it takes longer.
+    #[serde(default = "one")]
+    pub limit_s: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Power now.
+    #[default]
+    Watts,
+    /// Energy since some time in the past; never goes down.
+    Joules,
+}
+
+impl SourceSettings for CommandSettings {
+    /// `PROGRAM ARGUMENTS`, which prints watts.
+    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| {
+        let run = value.split_whitespace().map(str::to_owned).collect();
+        Ok(CommandSettings { run, answers: Quantity::default(), limit_s: one() })
+    });
+    const TAKES_REST: bool = true;
+
+    fn check(&self) -> Result<(), SettingError> {
+        settings::program("command.run", &self.run)?;
+        match self.limit_s > 0.0 && self.limit_s <= 10.0 {
+            true => Ok(()),
+            false => {
+                let expected = "between 0 and 10 seconds";
+                Err(SettingError::new("command.limit_s", self.limit_s, expected))
+            }
+        }
+    }
+}
 
 fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let settings = context.energy.command.clone().ok_or_else(|| {

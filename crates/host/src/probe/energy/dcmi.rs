@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use model::{Scope, Unavailable, Unit};
+use serde::{Deserialize, Serialize};
 
-use super::program;
+use super::settings::{SettingError, SourceSettings};
+use super::{program, settings};
 use crate::parse::field;
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
@@ -13,7 +15,7 @@ use crate::root::Root;
 use crate::unavailable::live_only;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "dcmi", signals: SIGNALS, reads: "ipmitool dcmi power reading", init };
+    ProbeSpec::new("dcmi", SIGNALS, "ipmitool dcmi power reading", init).may_be_elsewhere();
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.dcmi", Unit::Watts, Scope::Node, "DCMI power reading");
@@ -26,6 +28,21 @@ const DEVICES: [&str; 3] = ["/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"];
 const EVERY: Duration = Duration::from_secs(1);
 
 const LIMIT: Duration = Duration::from_secs(2);
+
+/// How the machine's management controller is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DcmiSettings {
+    /// A program that prints what `ipmitool dcmi power reading` prints; may ask a
+    /// remote controller (`ipmitool -I lanplus -H bmc.lan ...`).
+    pub run: Vec<String>,
+}
+
+impl SourceSettings for DcmiSettings {
+    fn check(&self) -> Result<(), SettingError> {
+        settings::program("dcmi.run", &self.run)
+    }
+}
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let run = match &context.energy.dcmi {

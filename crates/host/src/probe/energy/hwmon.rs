@@ -4,15 +4,16 @@
 use std::time::Duration;
 
 use model::{Scope, Unavailable, Unit};
+use serde::{Deserialize, Serialize};
 
+use super::settings::{SettingError, SourceSettings};
 use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
 
 const CHIPS: &str = "/sys/class/hwmon";
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "hwmon", signals: SIGNALS, reads: "/sys/class/hwmon/*", init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("hwmon", SIGNALS, "/sys/class/hwmon/*", init);
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.hwmon", Unit::Watts, Scope::Component, CHIPS);
@@ -22,6 +23,25 @@ const ENERGY: Signal = Signal::new("energy.hwmon", Unit::Joules, Scope::Componen
 const PLATFORM: &str = "power_meter";
 
 const EVERY: Duration = Duration::from_secs(1);
+
+/// The sensor that stands for `power.hwmon`, e.g. `power_meter.power1`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SensorName(String);
+
+impl From<&str> for SensorName {
+    fn from(name: &str) -> Self {
+        SensorName(name.to_owned())
+    }
+}
+
+impl SourceSettings for SensorName {
+    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| Ok(value.into()));
+
+    /// Whether there is such a sensor is known when it is read.
+    fn check(&self) -> Result<(), SettingError> {
+        Ok(())
+    }
+}
 
 /// One input of a chip.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +62,8 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
             "load the driver of the board's sensors, or take another source",
         ));
     }
-    let chosen = chosen(&inputs, context.energy.hwmon.as_deref());
+    let chosen =
+        chosen(&inputs, context.energy.hwmon.as_ref().map(|SensorName(name)| name.as_str()));
     let every = context.every(EVERY);
     let mut sampled = Sampled::default();
     let handles: Vec<Handle> =

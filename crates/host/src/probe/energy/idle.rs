@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use model::{Origin, Reading, ReadingValue, Unavailable, Unit};
 
-use crate::probe::energy::{MODEL, NAMES, Quantity};
+use crate::probe::energy::{Quantity, probes};
 use crate::probe::watch::{PreparedWatch, RunWatch};
-use crate::probe::{Context, PROBES};
+use crate::probe::{Context, PROBES, ProbeSpec, Signal};
 use crate::root::Root;
 
 /// Idle power by every energy source that works.
@@ -34,9 +34,11 @@ pub fn idle_power(
     time: Duration,
     mut stop: impl FnMut() -> bool,
 ) -> IdlePower {
-    let used = |name: &str| name == "machine" || NAMES.contains(&name);
-    let prepare = || RunWatch::over(PROBES.iter().filter(|spec| used(spec.name)), root, context);
-    let measures: Vec<&str> = NAMES.into_iter().filter(|name| *name != MODEL.name).collect();
+    let used = |spec: &&ProbeSpec| spec.name == "machine" || spec.reads_energy();
+    let prepare = || RunWatch::over(PROBES.iter().filter(used), root, context);
+    let is_measured = |signal: &Signal| signal.origin == Origin::Measured;
+    let measures = probes().filter(|spec| spec.signals.iter().all(is_measured));
+    let measures: Vec<&str> = measures.map(|spec| spec.name).collect();
     let prepared = prepare();
     let trial = if prepared.has(&measures) { trial_of(context).min(time) } else { Duration::ZERO };
     let watch = prepared.begin();

@@ -1,4 +1,10 @@
 //! Energy sources. Each has a boundary of its own, and no two are added.
+//!
+//! A source is one file here and one line in [`energy_sources!`]. Its boundary is the scope of its
+//! signals; its settings, if it has any, implement [`SourceSettings`].
+
+#[macro_use]
+mod settings;
 
 mod battery;
 mod command;
@@ -11,37 +17,44 @@ mod nvml;
 mod plug;
 mod program;
 mod rapl;
-mod settings;
 
-pub use idle::{IdlePower, idle_power};
-pub use settings::{
-    Channels, CommandSettings, DcmiSettings, EnergySettings, MeterSettings, MeterVariant,
-    ModelSettings, PlugSettings, Quantity, SettingError,
-};
+use serde::de::MapAccess;
+use serde::{Deserialize, Serialize};
 
-use super::ProbeSpec;
+pub use self::command::{CommandSettings, Quantity};
+pub use self::dcmi::DcmiSettings;
+pub use self::hwmon::SensorName;
+pub use self::idle::{IdlePower, idle_power};
+pub use self::meter::{Channels, MeterSettings, MeterVariant};
+pub use self::model::ModelSettings;
+pub use self::plug::PlugSettings;
+pub use self::settings::{SettingError, SettingKey, SourceSettings};
 
-/// The probes of this folder, the dearest first.
-pub(super) const COMMAND: ProbeSpec = command::SPEC;
-pub(super) const PLUG: ProbeSpec = plug::SPEC;
-pub(super) const DCMI: ProbeSpec = dcmi::SPEC;
-pub(super) const METER: ProbeSpec = meter::SPEC;
-pub(super) const NVML: ProbeSpec = nvml::SPEC;
-pub(super) const HWMON: ProbeSpec = hwmon::SPEC;
-pub(super) const BATTERY: ProbeSpec = battery::SPEC;
-pub(super) const MODEL: ProbeSpec = model::SPEC;
+use super::{PROBES, ProbeSpec};
+
+// Of several sources of one boundary, the first counts.
+energy_sources! {
+    meter: MeterSettings,
+    plug: PlugSettings,
+    command: CommandSettings,
+    dcmi: DcmiSettings,
+    nvml,
+    hwmon: SensorName,
+    battery,
+    model: ModelSettings,
+}
+
+/// Not among them because its counters are read at both edges of a window: it starts late.
 pub(super) const RAPL: ProbeSpec = rapl::SPEC;
 pub(super) use rapl::over as rapl_over;
 
-/// All of them, by name.
-pub(super) const NAMES: [&str; 9] = [
-    COMMAND.name,
-    PLUG.name,
-    DCMI.name,
-    METER.name,
-    NVML.name,
-    HWMON.name,
-    BATTERY.name,
-    MODEL.name,
-    RAPL.name,
-];
+/// The probes that read energy.
+pub(super) fn probes() -> impl Iterator<Item = &'static ProbeSpec> {
+    PROBES.iter().filter(|spec| spec.reads_energy())
+}
+
+/// Whether a signal of energy may be of another machine than the one that reads it.
+pub fn may_be_elsewhere(signal: &str) -> bool {
+    let of = |spec: &&ProbeSpec| spec.signals.iter().any(|known| known.name == signal);
+    PROBES.iter().find(of).is_some_and(|spec| spec.may_be_elsewhere)
+}

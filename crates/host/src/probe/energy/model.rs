@@ -5,14 +5,15 @@
 use std::time::{Duration, Instant};
 
 use model::{Reading, Scope, Series, Unavailable, Unit};
+use serde::{Deserialize, Serialize};
 
-use super::settings::ModelSettings;
+use super::settings::{SettingError, SourceSettings};
 use crate::probe::sampler::{Kind, Sampled, SamplerTask, Sensor};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::stat::{CpuTicks, NoShare, STAT, cpu_ticks, share};
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec { name: "model", signals: SIGNALS, reads: STAT, init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("model", SIGNALS, STAT, init);
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const SOURCE: &str = "idle + (full - idle) x the busy share of /proc/stat";
@@ -20,6 +21,37 @@ const POWER: Signal = Signal::new("power.model", Unit::Watts, Scope::Node, SOURC
 const ENERGY: Signal = Signal::new("energy.model", Unit::Joules, Scope::Node, SOURCE).modelled();
 
 const EVERY: Duration = Duration::from_secs(1);
+
+/// `P = idle + (full - idle) x utilisation`, for machines without any sensor.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSettings {
+    /// Watts of the idle machine.
+    pub idle_w: f64,
+    /// Watts with every CPU busy.
+    pub full_w: f64,
+}
+
+impl SourceSettings for ModelSettings {
+    /// `IDLE:FULL`, in watts.
+    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| {
+        let watts = value.split_once(':').and_then(|(idle, full)| {
+            Some(ModelSettings { idle_w: idle.parse().ok()?, full_w: full.parse().ok()? })
+        });
+        watts.ok_or_else(|| SettingError::new("model", value, "IDLE:FULL in watts"))
+    });
+
+    fn check(&self) -> Result<(), SettingError> {
+        let ModelSettings { idle_w, full_w } = *self;
+        if !(idle_w.is_finite() && idle_w >= 0.0) {
+            return Err(SettingError::new("model.idle_w", idle_w, "watts of the idle machine"));
+        }
+        if !(full_w.is_finite() && full_w >= idle_w) {
+            return Err(SettingError::new("model.full_w", full_w, "watts, idle_w or more"));
+        }
+        Ok(())
+    }
+}
 
 fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let given = context.energy.model.ok_or_else(|| {

@@ -13,8 +13,7 @@ use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::unavailable::live_only;
 
-pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "nvml", signals: SIGNALS, reads: "libnvidia-ml.so.1", init };
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("nvml", SIGNALS, "libnvidia-ml.so.1", init);
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.gpu", Unit::Watts, Scope::Accelerator, "NVML");

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use model::{Scope, Unavailable, Unit};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ureq::Agent;
 
-use super::settings::PlugSettings;
+use super::settings::{SettingError, SourceSettings, one, positive};
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec { name: "plug", signals: SIGNALS, reads: "an HTTP address of the user's", init };
+    ProbeSpec::new("plug", SIGNALS, "an HTTP address of the user's", init).may_be_elsewhere();
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.wall", Unit::Watts, Scope::Wall, "HTTP");
@@ -26,6 +27,46 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// Longest answer.
 const MAX_ANSWER: u64 = 64 << 10;
+
+/// A smart plug or PDU that answers watts over HTTP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlugSettings {
+    /// e.g. `http://plug.lan/rpc/Switch.GetStatus?id=0`
+    pub url: String,
+    /// JSON pointer (RFC 6901) to the number, e.g. `/apower`; empty if the answer is the number.
+    #[serde(default)]
+    pub watts: String,
+    /// Watts in one unit of that number: 0.001 for milliwatts.
+    #[serde(default = "one")]
+    pub factor: f64,
+}
+
+impl SourceSettings for PlugSettings {
+    /// `URL#POINTER`.
+    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| {
+        let (url, watts) = value.split_once('#').unwrap_or((value, ""));
+        Ok(PlugSettings { url: url.to_owned(), watts: watts.to_owned(), factor: one() })
+    });
+    const TAKES_REST: bool = true;
+
+    fn check(&self) -> Result<(), SettingError> {
+        let Some(address) = self.url.strip_prefix("http://") else {
+            let expected = "an http:// address (kvmeter asks plugs without TLS)";
+            return Err(SettingError::new("plug.url", &self.url, expected));
+        };
+        if address.split('/').next().unwrap_or_default().contains('@') {
+            // It is kept in results files and shown.
+            let expected = "an address without a user and a password: it is kept with the runs";
+            return Err(SettingError::new("plug.url", model::masked(&self.url), expected));
+        }
+        if !self.watts.is_empty() && !self.watts.starts_with('/') {
+            let expected = "a JSON pointer such as /apower";
+            return Err(SettingError::new("plug.watts", &self.watts, expected));
+        }
+        positive("plug.factor", self.factor)
+    }
+}
 
 fn init(_: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let settings = context.energy.plug.clone().ok_or_else(|| {

@@ -1,281 +1,149 @@
-//! Settings of energy sources, from a study's `[probes]` and `--probes`.
+//! What settings of energy sources have in common; each source declares its own in its file.
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Settings of energy probes that cannot be detected.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct EnergySettings {
-    pub meter: Option<MeterSettings>,
-    pub plug: Option<PlugSettings>,
-    pub command: Option<CommandSettings>,
-    pub dcmi: Option<DcmiSettings>,
-    /// The sensor that stands for `power.hwmon`, e.g. `power_meter.power1`.
-    pub hwmon: Option<String>,
-    pub model: Option<ModelSettings>,
+/// Settings of a source that cannot be detected.
+pub trait SourceSettings: Sized {
+    /// Reads the value of `--probes KEY=VALUE`. Without it only a study can give the settings.
+    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = None;
+    /// Whether that value may contain commas, so that it is all the rest of its list.
+    const TAKES_REST: bool = false;
+
+    /// # Errors
+    /// A value with which the source cannot work.
+    fn check(&self) -> Result<(), SettingError>;
 }
 
-/// A meter of the MCP39F511 family on a serial port.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MeterSettings {
-    /// e.g. `/dev/ttyUSB0`
-    pub port: String,
-    #[serde(default)]
-    pub variant: MeterVariant,
-    /// Which outlets of a two-channel meter (511N) the machine hangs on.
-    #[serde(default)]
-    pub channels: Channels,
-    /// Steps of the power register in a watt, which the board's calibration sets.
-    #[serde(default = "steps_per_watt")]
-    pub watts_divisor: f64,
-    #[serde(default = "baud")]
-    pub baud: u32,
+/// The key of a source's settings, in `[probes]` and in `--probes`.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingKey {
+    pub name: &'static str,
+    /// Whether `--probes` takes it.
+    pub has_flag: bool,
+    pub takes_rest: bool,
 }
 
-impl MeterSettings {
-    /// A single-channel meter as its maker ships it.
-    pub fn at(port: impl Into<String>) -> Self {
-        MeterSettings {
-            port: port.into(),
-            variant: MeterVariant::default(),
-            channels: Channels::default(),
-            watts_divisor: steps_per_watt(),
-            baud: baud(),
-        }
+impl SettingKey {
+    pub(super) const fn of<S: SourceSettings>(name: &'static str) -> Self {
+        SettingKey { name, has_flag: S::FLAG.is_some(), takes_rest: S::TAKES_REST }
     }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MeterVariant {
-    /// MCP39F511A: one channel.
-    #[default]
-    #[serde(rename = "511a")]
-    Mcp39f511a,
-    /// MCP39F511N: two channels.
-    #[serde(rename = "511n")]
-    Mcp39f511n,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Channels {
-    /// All that the meter has, added.
-    #[default]
-    All,
-    First,
-    Second,
-}
-
-/// A smart plug or PDU that answers watts over HTTP.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlugSettings {
-    /// e.g. `http://plug.lan/rpc/Switch.GetStatus?id=0`
-    pub url: String,
-    /// JSON pointer (RFC 6901) to the number, e.g. `/apower`; empty if the answer is the number.
-    #[serde(default)]
-    pub watts: String,
-    /// Watts in one unit of that number: 0.001 for milliwatts.
-    #[serde(default = "one")]
-    pub factor: f64,
-}
-
-/// A program that prints one number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandSettings {
-    /// The program and its arguments; no shell is in between.
-    pub run: Vec<String>,
-    #[serde(default)]
-    pub answers: Quantity,
-    /// It is killed when it takes longer.
-    #[serde(default = "one")]
-    pub limit_s: f64,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// Power now.
-    #[default]
-    Watts,
-    /// Energy since some time in the past; never goes down.
-    Joules,
-}
-
-/// How the machine's management controller is asked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DcmiSettings {
-    /// A program that prints what `ipmitool dcmi power reading` prints; may ask a
-    /// remote controller (`ipmitool -I lanplus -H bmc.lan ...`).
-    pub run: Vec<String>,
-}
-
-/// `P = idle + (full - idle) x utilisation`, for machines without any sensor.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelSettings {
-    /// Watts of the idle machine.
-    pub idle_w: f64,
-    /// Watts with every CPU busy.
-    pub full_w: f64,
-}
-
-fn steps_per_watt() -> f64 {
-    100.0
-}
-
-fn baud() -> u32 {
-    115_200
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 /// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SettingError {
-    #[error("`{key}` of the energy probes is `{value}`, which is not {expected}")]
-    Bad { key: &'static str, value: String, expected: &'static str },
+#[error("`{key}` of the energy probes is `{value}`, which is not {expected}")]
+pub struct SettingError {
+    key: &'static str,
+    value: String,
+    expected: &'static str,
 }
 
 impl SettingError {
-    /// The key of the setting: of a source, or a source and a key of its table.
-    pub fn key(&self) -> &'static str {
-        let SettingError::Bad { key, .. } = self;
-        key
+    pub(super) fn new(key: &'static str, value: impl ToString, expected: &'static str) -> Self {
+        SettingError { key, value: value.to_string(), expected }
+    }
+
+    /// The source whose setting it is.
+    pub fn source_key(&self) -> &'static str {
+        self.key.split('.').next().unwrap_or(self.key)
     }
 }
 
-fn bad(key: &'static str, value: impl ToString, expected: &'static str) -> SettingError {
-    SettingError::Bad { key, value: value.to_string(), expected }
-}
-
-impl EnergySettings {
-    /// Takes one word of `--probes`, and returns whether it is one for the energy probes:
-    /// - `meter=PORT` or `meter=PORT@511n`;
-    /// - `plug=URL#POINTER`;
-    /// - `command=PROGRAM ARGUMENTS`, which prints watts;
-    /// - `hwmon=SENSOR`;
-    /// - `model=IDLE:FULL`, in watts.
-    pub fn set(&mut self, word: &str) -> Result<bool, SettingError> {
-        let Some((key, value)) = word.split_once('=') else { return Ok(false) };
-        match key {
-            "meter" => {
-                let (port, variant) = match value.rsplit_once('@') {
-                    Some((port, "511a")) => (port, MeterVariant::Mcp39f511a),
-                    Some((port, "511n")) => (port, MeterVariant::Mcp39f511n),
-                    Some(_) => return Err(bad("meter", value, "PORT@511a or PORT@511n")),
-                    None => (value, MeterVariant::default()),
-                };
-                self.meter = Some(MeterSettings { variant, ..MeterSettings::at(port) });
-            }
-            "plug" => {
-                let (url, watts) = value.split_once('#').unwrap_or((value, ""));
-                let (url, watts) = (url.to_owned(), watts.to_owned());
-                self.plug = Some(PlugSettings { url, watts, factor: one() });
-            }
-            "command" => {
-                let run = value.split_whitespace().map(str::to_owned).collect();
-                let answers = Quantity::default();
-                self.command = Some(CommandSettings { run, answers, limit_s: one() });
-            }
-            "hwmon" => self.hwmon = Some(value.to_owned()),
-            "model" => {
-                let watts = value.split_once(':').and_then(|(idle, full)| {
-                    Some(ModelSettings { idle_w: idle.parse().ok()?, full_w: full.parse().ok()? })
-                });
-                let watts = watts.ok_or_else(|| bad("model", value, "IDLE:FULL in watts"))?;
-                self.model = Some(watts);
-            }
-            _ => return Ok(false),
-        }
-        self.check()?;
-        Ok(true)
-    }
-
-    /// Checks every value. Call it when a study is read.
-    pub fn check(&self) -> Result<(), SettingError> {
-        if let Some(meter) = &self.meter {
-            if meter.port.is_empty() {
-                return Err(bad("meter.port", "", "a serial port such as /dev/ttyUSB0"));
-            }
-            positive("meter.watts_divisor", meter.watts_divisor)?;
-            if meter.baud == 0 {
-                return Err(bad("meter.baud", 0, "a rate such as 115200"));
-            }
-            if meter.channels == Channels::Second && meter.variant == MeterVariant::Mcp39f511a {
-                return Err(bad("meter.channels", "second", "there on a 511a: it has one channel"));
-            }
-        }
-        if let Some(plug) = &self.plug {
-            if !plug.url.starts_with("http://") {
-                let expected = "an http:// address (kvmeter asks plugs without TLS)";
-                return Err(bad("plug.url", &plug.url, expected));
-            }
-            let host = plug.url.trim_start_matches("http://").split('/').next().unwrap_or_default();
-            if host.contains('@') {
-                // It is kept in results files and shown.
-                let expected = "an address without a user and a password: it is kept with the runs";
-                return Err(bad("plug.url", model::masked(&plug.url), expected));
-            }
-            if !plug.watts.is_empty() && !plug.watts.starts_with('/') {
-                return Err(bad("plug.watts", &plug.watts, "a JSON pointer such as /apower"));
-            }
-            positive("plug.factor", plug.factor)?;
-        }
-        if let Some(command) = &self.command {
-            program("command.run", &command.run)?;
-            if !(command.limit_s > 0.0 && command.limit_s <= 10.0) {
-                return Err(bad("command.limit_s", command.limit_s, "between 0 and 10 seconds"));
-            }
-        }
-        if let Some(dcmi) = &self.dcmi {
-            program("dcmi.run", &dcmi.run)?;
-        }
-        if let Some(ModelSettings { idle_w, full_w }) = self.model {
-            if !(idle_w.is_finite() && idle_w >= 0.0) {
-                return Err(bad("model.idle_w", idle_w, "watts of the idle machine"));
-            }
-            if !(full_w.is_finite() && full_w >= idle_w) {
-                return Err(bad("model.full_w", full_w, "watts, idle_w or more"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether settings were given for a probe.
-    pub(in crate::probe) fn configured(&self, name: &str) -> bool {
-        match name {
-            "meter" => self.meter.is_some(),
-            "plug" => self.plug.is_some(),
-            "command" => self.command.is_some(),
-            "dcmi" => self.dcmi.is_some(),
-            "hwmon" => self.hwmon.is_some(),
-            "model" => self.model.is_some(),
-            _ => false,
-        }
+pub(super) fn positive(key: &'static str, value: f64) -> Result<(), SettingError> {
+    match value.is_finite() && value > 0.0 {
+        true => Ok(()),
+        false => Err(SettingError::new(key, value, "above zero")),
     }
 }
 
-fn positive(key: &'static str, value: f64) -> Result<(), SettingError> {
-    if value.is_finite() && value > 0.0 { Ok(()) } else { Err(bad(key, value, "above zero")) }
-}
-
-fn program(key: &'static str, run: &[String]) -> Result<(), SettingError> {
+/// Checks a program and its arguments.
+pub(super) fn program(key: &'static str, run: &[String]) -> Result<(), SettingError> {
     match run.first() {
         Some(program) if !program.is_empty() => Ok(()),
-        _ => Err(bad(key, "", "a program and its arguments")),
+        _ => Err(SettingError::new(key, "", "a program and its arguments")),
     }
+}
+
+pub(super) fn one() -> f64 {
+    1.0
+}
+
+/// Makes the list of sources of lines `name` or `name: settings`, and what goes by it.
+macro_rules! energy_sources {
+    ($($source:ident $(: $settings:ty)?,)*) => {
+        /// The sources that are sampled.
+        pub(super) const SOURCES: &[ProbeSpec] = &[$($source::SPEC),*];
+
+        /// Settings of energy sources that cannot be detected, each under its source's name.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct EnergySettings {
+            $($(pub $source: Option<$settings>,)?)*
+        }
+
+        impl EnergySettings {
+            /// The keys of all sources that have settings.
+            pub const KEYS: &'static [SettingKey] =
+                &[$($(SettingKey::of::<$settings>(stringify!($source)),)?)*];
+
+            /// Takes one word of `--probes`, and returns whether it is one for an energy source.
+            ///
+            /// # Errors
+            /// A value with which a source cannot work.
+            pub fn set(&mut self, word: &str) -> Result<bool, SettingError> {
+                let Some((key, value)) = word.split_once('=') else { return Ok(false) };
+                match key {
+                    $($(stringify!($source) => {
+                        let Some(read) = <$settings>::FLAG else { return Ok(false) };
+                        self.$source = Some(read(value)?);
+                    })?)*
+                    _ => return Ok(false),
+                }
+                self.check()?;
+                Ok(true)
+            }
+
+            /// Reads the value of a key of `[probes]`, and returns whether it is one of a source.
+            ///
+            /// # Errors
+            /// The value has another form.
+            pub fn read<'de, A: MapAccess<'de>>(
+                &mut self,
+                key: &str,
+                map: &mut A,
+            ) -> Result<bool, A::Error> {
+                match key {
+                    $($(stringify!($source) => {
+                        self.$source = Some(map.next_value::<$settings>()?);
+                    })?)*
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+
+            /// Checks every value. Call it when a study is read.
+            ///
+            /// # Errors
+            /// A value with which a source cannot work.
+            pub fn check(&self) -> Result<(), SettingError> {
+                $($(self.$source.iter().try_for_each(<$settings>::check)?;)?)*
+                Ok(())
+            }
+
+            /// Whether settings were given for a probe.
+            pub(in crate::probe) fn configured(&self, name: &str) -> bool {
+                match name {
+                    $($(stringify!($source) => <Option<$settings>>::is_some(&self.$source),)?)*
+                    _ => false,
+                }
+            }
+        }
+    };
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::probe::energy::{Channels, EnergySettings, MeterVariant, Quantity};
 
     fn set(words: &[&str]) -> EnergySettings {
         let mut settings = EnergySettings::default();

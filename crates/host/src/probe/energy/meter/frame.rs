@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::probe::energy::settings::{Channels, MeterVariant};
+use super::{Channels, MeterVariant};
 
 const HEADER: u8 = 0xA5;
 const SET_ADDRESS: u8 = 0x41;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use model::Unavailable;
 use serialport::{ClearBuffer, SerialPort, TTYPort};
 
+use super::MeterSettings;
 use super::frame::{BadReply, FIRST, LENGTH, REPLY, reply, request};
-use crate::probe::energy::settings::MeterSettings;
 use crate::root::Root;
 
 /// Attempts before the meter counts as failed.

@@ -17,12 +17,12 @@ use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal, units};
 use crate::root::Root;
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec {
-    name: "rapl",
-    signals: SIGNALS,
-    reads: "the perf PMU `power`, or /sys/class/powercap/intel-rapl*/energy_uj",
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new(
+    "rapl",
+    SIGNALS,
+    "the perf PMU `power`, or /sys/class/powercap/intel-rapl*/energy_uj",
     init,
-};
+);
 
 const SIGNALS: &[Signal] = &[TOTAL, PACKAGE, DRAM, CORE, PSYS];
 const TOTAL: Signal = joules("energy.total", Scope::PackageAndMemory);
