@@ -108,6 +108,12 @@ impl Verb {
     }
 }
 
+/// How the URL of each store is written.
+fn store_forms() -> String {
+    let forms: Vec<String> = store::ADAPTERS.iter().map(store::Adapter::url_form).collect();
+    format!("{}; options of a store as ?option=value&...", forms.join(", "))
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kvmeter bench null --workload ycsb-c                 what the harness itself costs\n  \
@@ -127,7 +133,7 @@ impl Verb {
     a store's URL do:\n  \
     kvmeter doctor --options")]
 pub struct Bench {
-    /// spill:PATH?option=value&..., rocksdb:PATH, lmdb:PATH, fjall:PATH, null, memcached://HOST:PORT, redis://HOST:PORT
+    #[arg(help = store_forms())]
     pub store: String,
     #[command(flatten)]
     pub workload: WorkloadFlags,
@@ -186,7 +192,7 @@ pub struct Bench {
     if the client was the limit and not the server. What the options of a store's URL do:\n  \
     kvmeter doctor --options")]
 pub struct Search {
-    /// spill:PATH?option=value&..., rocksdb:PATH, lmdb:PATH, fjall:PATH, null, memcached://HOST:PORT, redis://HOST:PORT
+    #[arg(help = store_forms())]
     pub store: String,
     /// Latency objective: 'p99<1ms', 'read.p99.9<500us & mean<200us' [default: the workload's]
     #[arg(long, value_name = "OBJECTIVE")]

@@ -418,7 +418,8 @@ fn available_bytes(path: &Path) -> Result<u64, StoreError> {
 
 /// Whether a file system has too little space for a write. For stores that do not report the reason
 /// of a failed write.
-#[cfg(any(feature = "lmdb", feature = "fjall"))]
+// Unused in a build without them.
+#[allow(dead_code)]
 pub(crate) fn is_full(path: &Path) -> bool {
     const TOO_LITTLE: u64 = 1 << 20;
     available_bytes(path).is_ok_and(|bytes| bytes < TOO_LITTLE)

@@ -108,9 +108,9 @@ fn the_doctor_lists_checks_with_reasons() {
     let facts = found["machine"]["facts"].as_array().unwrap();
     assert!(facts.iter().any(|fact| fact["name"] == "cpu.model"));
     let checks = found["checks"].as_array().unwrap();
-    for scheme in ["null", "spill", "rocksdb", "lmdb", "fjall"] {
-        let check = checks.iter().find(|c| c["group"] == "stores" && c["name"] == scheme);
-        assert_eq!(check.unwrap()["state"], "ok", "{scheme}");
+    for adapter in store::ADAPTERS {
+        let check = checks.iter().find(|c| c["group"] == "stores" && c["name"] == adapter.scheme);
+        assert_eq!(check.unwrap()["state"], "ok", "{adapter:?}");
     }
     for check in checks {
         let named = !check["found"].as_str().unwrap().is_empty();

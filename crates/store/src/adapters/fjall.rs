@@ -95,6 +95,8 @@ pub struct Fjall {
 impl EmbeddedAdapter for Fjall {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     const LONGEST_KEY: usize = 65_535;
+    const VARIANTS: &'static [&'static str] =
+        &["?kv_separation=on&compression=none", "?sync=on&memtable=1MiB"];
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
         Config::read(url).map(|_| ())

@@ -76,6 +76,8 @@ impl Lmdb {
 impl EmbeddedAdapter for Lmdb {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     const LONGEST_KEY: usize = 511;
+    const VARIANTS: &'static [&'static str] =
+        &["?sync=on&readahead=off", "?writemap=on&map_size=1GiB"];
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
         Config::read(url).map(|_| ())

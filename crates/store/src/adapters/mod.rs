@@ -48,6 +48,10 @@ pub trait EmbeddedAdapter: Store {
     /// The longest key that it takes, in bytes.
     const LONGEST_KEY: usize = usize::MAX;
 
+    /// Options that take another way through the adapter, as they stand in a URL; the conformance
+    /// tests try each.
+    const VARIANTS: &'static [&'static str] = &[];
+
     /// The longest value that it takes with the URL's options, where they limit it.
     fn longest_value(_url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
         Ok(None)
@@ -112,6 +116,8 @@ pub struct Adapter {
     pub longest_key: usize,
     /// Empty for a store that was not built in.
     pub options: &'static [OptionInfo],
+    /// Options that the conformance tests try.
+    pub variants: &'static [&'static str],
     functions: Result<AdapterFunctions, &'static str>,
 }
 
@@ -144,6 +150,7 @@ impl Adapter {
             location: if S::ON_DISK { DataLocation::Directory } else { DataLocation::Nowhere },
             longest_key: S::LONGEST_KEY,
             options: S::OPTIONS,
+            variants: S::VARIANTS,
             functions: here,
         }
     }
@@ -151,9 +158,15 @@ impl Adapter {
     // Unused in a build with every store.
     #[allow(dead_code)]
     const fn not_built_in(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
-        let longest_key = usize::MAX;
-        let location = DataLocation::Directory;
-        Self { scheme, what, location, longest_key, options: &[], functions: Err(feature) }
+        Self {
+            scheme,
+            what,
+            location: DataLocation::Directory,
+            longest_key: usize::MAX,
+            options: &[],
+            variants: &[],
+            functions: Err(feature),
+        }
     }
 
     const fn networked<F: ServerFamily>(scheme: &'static str, what: &'static str) -> Self {
@@ -169,6 +182,7 @@ impl Adapter {
             location: DataLocation::Servers { default_port: F::DEFAULT_PORT },
             longest_key: F::LONGEST_KEY,
             options: F::OPTIONS,
+            variants: &[],
             functions: Ok(AdapterFunctions {
                 check: check::<F>,
                 version,
@@ -176,6 +190,15 @@ impl Adapter {
                 longest_value: |_| Ok(None),
                 remote: Some(F::remote),
             }),
+        }
+    }
+
+    /// How its URL is written: `lmdb:PATH`.
+    pub fn url_form(&self) -> String {
+        match self.location {
+            DataLocation::Nowhere => self.scheme.to_owned(),
+            DataLocation::Directory => format!("{}:PATH", self.scheme),
+            DataLocation::Servers { .. } => format!("{}://HOST:PORT", self.scheme),
         }
     }
 
@@ -220,6 +243,6 @@ impl Adapter {
 fn feature_missing(feature: &str) -> Unavailable {
     Unavailable::new(
         format!("built without feature `{feature}`"),
-        format!("build kvmeter again with `--features {feature}`"),
+        format!("build kvmeter again with `--features store/{feature}`"),
     )
 }

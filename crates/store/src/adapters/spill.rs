@@ -122,6 +122,11 @@ impl Spill {
 impl EmbeddedAdapter for Spill {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
     const LONGEST_KEY: usize = ::spill::MAX_KEY_LEN;
+    const VARIANTS: &'static [&'static str] = &[
+        "?memory=32KiB&segment=2MiB&tables=3",
+        "?durability=sync&verify=off",
+        "?durability=50ms&cold_reads=page&memory=64KiB",
+    ];
 
     fn longest_value(url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
         let segment = Config::read(url)?.options.segment as u64;

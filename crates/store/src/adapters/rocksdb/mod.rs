@@ -40,6 +40,11 @@ pub struct RocksDb {
 
 impl EmbeddedAdapter for RocksDb {
     const OPTIONS: &'static [OptionInfo] = config::OPTIONS;
+    const VARIANTS: &'static [&'static str] = &[
+        "?databases=3&statistics=on",
+        "?cache=0&direct_io=on&compression=none",
+        "?memtable=64KiB&compression=zstd&bloom_bits=10&cache=8MiB&cache_kind=lru",
+    ];
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
         let config = Config::read(url)?;
