@@ -5,7 +5,7 @@ mod synthetic;
 
 use analyse::{BetterDirection, Metric, MetricError, metric_value};
 use hdrhistogram::Histogram;
-use model::{LatencyClock, LatencyScope, LoopKind, Op, ReadingValue, Run, RunLatency};
+use model::{LatencyClock, LatencyScope, LoopKind, Op, ReadingValue, Run, RunLatency, Scope};
 use synthetic::{reading, run};
 
 /// An open loop whose clocks all differ: 1 us in the server, 10 us of service, 100 us of
@@ -25,7 +25,7 @@ fn an_open_loop() -> Run {
         latency(LatencyScope::Any, LatencyClock::Server, 1),
     ];
     let mut energy = reading("energy.total", 120.0);
-    energy.window_s = 3.0;
+    (energy.scope, energy.window_s) = (Scope::PackageAndMemory, 3.0);
     let mut missing = reading("ipc", 0.0);
     missing.answer = ReadingValue::Unavailable { reason: "no PMU".to_owned(), remedy: None };
     run.readings.extend([energy, missing, reading("residency.C6-SKX", 0.25)]);
