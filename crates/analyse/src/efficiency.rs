@@ -1,14 +1,7 @@
 //! Energy of an operation, by each boundary at which energy was read.
 
-use model::{Origin, Reading, ReadingValue, Scope, Unit};
-
-/// Operations for each joule; `.NAME` behind it is by the boundary of `energy.NAME`.
-pub const OPS_PER_JOULE: &str = "ops_per_joule";
-/// Joules for each operation, named alike.
-pub const JOULES_PER_OP: &str = "joules_per_op";
-/// The same of the joules beyond those of the idle machine in the same time.
-pub const OPS_PER_JOULE_NET: &str = "ops_per_joule_net";
-pub const JOULES_PER_OP_NET: &str = "joules_per_op_net";
+use model::signal::{JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET, Signal};
+use model::{Origin, Reading, ReadingValue, Scope};
 
 /// The energy of packages and memory: of the package alone where that is all that is read.
 const TOTAL: &str = "total";
@@ -80,10 +73,10 @@ pub fn efficiency(readings: &[Reading], operations: u64, context: IdleContext<'_
 /// Gross and net of one reading of energy.
 fn figures(suffix: &str, gross: &Reading, operations: u64, idle: &[Reading]) -> Vec<Reading> {
     let net = net(gross, idle);
-    let of = |name: &str, energy: &Reading, per_joule: bool| {
-        let (unit, source) = match per_joule {
-            true => (Unit::OpsPerJoule, format!("operations / {}", energy.signal)),
-            false => (Unit::JoulesPerOp, format!("{} / operations", energy.signal)),
+    let of = |figure: Signal, energy: &Reading, per_joule: bool| {
+        let source = match per_joule {
+            true => format!("operations / {}", energy.signal),
+            false => format!("{} / operations", energy.signal),
         };
         let answer = match (&energy.answer, operations) {
             (missing @ ReadingValue::Unavailable { .. }, _) => missing.clone(),
@@ -96,7 +89,7 @@ fn figures(suffix: &str, gross: &Reading, operations: u64, idle: &[Reading]) -> 
             }
             (ReadingValue::Value(joules), count) => ReadingValue::Value(joules / count as f64),
         };
-        let signal = format!("{name}{suffix}");
+        let (signal, unit) = (format!("{}{suffix}", figure.name), figure.unit);
         Reading { signal, answer, unit, source: sourced(&source, energy), ..energy.clone() }
     };
     vec![
@@ -167,21 +160,16 @@ fn without_energy(readings: &[Reading], here: bool) -> Vec<Reading> {
             ReadingValue::Unavailable { reason: reason.to_owned(), remedy: Some(remedy) }
         }
     };
-    let like = |signal: &str, unit| Reading {
-        signal: signal.to_owned(),
+    let like = |figure: Signal| Reading {
+        signal: figure.name.to_owned(),
         answer: why.clone(),
-        unit,
+        unit: figure.unit,
         scope: model::Scope::Node,
         source: "operations and energy".to_owned(),
         window_s: 0.0,
         origin: model::Origin::Measured,
     };
-    vec![
-        like(OPS_PER_JOULE, Unit::OpsPerJoule),
-        like(JOULES_PER_OP, Unit::JoulesPerOp),
-        like(OPS_PER_JOULE_NET, Unit::OpsPerJoule),
-        like(JOULES_PER_OP_NET, Unit::JoulesPerOp),
-    ]
+    vec![like(OPS_PER_JOULE), like(JOULES_PER_OP), like(OPS_PER_JOULE_NET), like(JOULES_PER_OP_NET)]
 }
 
 fn unavailable(reason: &str) -> ReadingValue {
@@ -190,6 +178,8 @@ fn unavailable(reason: &str) -> ReadingValue {
 
 #[cfg(test)]
 mod tests {
+    use model::Unit;
+
     use super::*;
 
     fn may_be_elsewhere(signal: &str) -> bool {

@@ -1,9 +1,10 @@
 //! CPU time of the machine that was used by others than the measurement.
 
+use model::signal::{BESIDE_CPU, SERVER_CPU};
 use model::{Reading, Run};
 
 /// CPU time of what is measured and of co-runners.
-const MEASURED_SIGNALS: [&str; 2] = ["server.cpu", "beside.cpu"];
+const MEASURED_SIGNALS: [&str; 2] = [SERVER_CPU.name, BESIDE_CPU.name];
 
 /// The share of the machine's CPU time that other programs used and, where the hypervisor reports
 /// it, other virtual machines. None where it was not read.

@@ -38,20 +38,14 @@ pub use compare::{
     Verdict, WorkDifference, compare, compare_with_machines, work_differences,
 };
 pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median};
-pub use efficiency::{
-    IdleContext, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET, efficiency,
-    net, widest_first,
-};
+pub use efficiency::{IdleContext, efficiency, net, widest_first};
 pub use foreign_load::{foreign_load_share, other_programs_share};
 pub use holm::holm;
 pub use interval::{Interval, IntervalMethod, LEVEL, NoInterval};
 pub use metric::{DistributionPoint, Metric, MetricError, RunField, metric_value};
 pub use outliers::{OUTLIERS_FROM, outliers};
 pub use pareto::{ParetoError, ParetoStanding, pareto};
-pub use per_operation::{
-    CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION, cpu_s_per_mop, per_mop,
-    read_amplification, write_amplification,
-};
+pub use per_operation::{cpu_s_per_mop, per_mop, read_amplification, write_amplification};
 pub use percentile::{percentile_interval, samples_needed};
 pub use proportionality::{
     MeasuredLevel, PowerLevel, Proportionality, ProportionalityError, proportionality,

@@ -1,13 +1,14 @@
 //! A metric of a run by its name in `--json`, as checks, adaptive repeats, questions and figures
 //! name it.
 
+use model::signal::{CACHE_HIT_RATIO, CLIENT_ACHIEVED_RATE, OPS_PER_JOULE};
 use model::{
     Distribution, LatencyClock, LatencyScope, Op, Phase, Reading, ReadingValue, Run, Unit,
 };
 use thiserror::Error;
 
 use crate::compare::{BetterDirection, direction_of};
-use crate::efficiency::{OPS_PER_JOULE, widest_first};
+use crate::efficiency::widest_first;
 
 const NANOS_PER_MICRO: f64 = 1e3;
 
@@ -263,11 +264,11 @@ fn field_of(field: RunField, run: &Run) -> Result<f64, String> {
     };
     match field {
         RunField::Throughput => Ok(run.throughput()),
-        RunField::AchievedRate => read("client.achieved_rate"),
+        RunField::AchievedRate => read(CLIENT_ACHIEVED_RATE.name),
         RunField::TargetRate => {
             run.target_rate().ok_or_else(|| "a closed loop has no target rate".to_owned())
         }
-        RunField::HitRatio => read("cache.hit_ratio"),
+        RunField::HitRatio => read(CACHE_HIT_RATIO.name),
         RunField::Power => power(run),
         RunField::Seconds => Ok(run.seconds),
         RunField::Operations => Ok(run.operations as f64),
@@ -289,7 +290,7 @@ fn power(run: &Run) -> Result<f64, String> {
     match widest.and_then(|(_, energy)| Some((energy.value()?, energy.window_s))) {
         Some((joules, seconds)) if seconds > 0.0 => Ok(joules / seconds),
         Some(_) => Err("energy was read over no time".to_owned()),
-        None => Err(match run.reading(OPS_PER_JOULE).map(reading_value) {
+        None => Err(match run.reading(OPS_PER_JOULE.name).map(reading_value) {
             Some(Err(reason)) => reason,
             _ => "no energy was read in this run".to_owned(),
         }),

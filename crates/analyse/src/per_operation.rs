@@ -1,14 +1,7 @@
 //! Readings that are quotients of other readings: the cost of an operation.
 
+use model::signal::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
 use model::{Reading, ReadingValue, Scope, Unit};
-
-/// CPU seconds of user and kernel for a million operations.
-pub const CPU_S_PER_MOP: &str = "cpu_s_per_mop";
-/// Bytes written for each byte that the workload wrote; `.device` and so on after it where the
-/// boundary is not the process.
-pub const WRITE_AMPLIFICATION: &str = "write_amplification";
-/// Bytes read for each byte that the workload read, named alike.
-pub const READ_AMPLIFICATION: &str = "read_amplification";
 
 const OPS_PER_MOP: f64 = 1e6;
 
@@ -19,7 +12,7 @@ const OPS_PER_MOP: f64 = 1e6;
 /// threads and the harness too. Unavailable, with the reason: no operations, no part, a part
 /// that is unavailable, parts of different scopes or not in seconds.
 pub fn cpu_s_per_mop(cpu: &[&Reading], operations: u64) -> Reading {
-    let name = CPU_S_PER_MOP.to_owned();
+    let name = CPU_S_PER_MOP.name.to_owned();
     let mops = operations as f64 / OPS_PER_MOP;
     let ratio = quotient(name, cpu, Unit::Seconds, mops, "operations");
     Reading { unit: Unit::CpuSecondsPerMillionOps, ..ratio }
@@ -50,7 +43,7 @@ pub fn per_mop(counted: &Reading, operations: u64) -> Reading {
 /// Unavailable, with the reason: the workload wrote nothing, or `written` is unavailable or not in
 /// bytes.
 pub fn write_amplification(written: &Reading, user_bytes: u64) -> Reading {
-    let name = scoped(WRITE_AMPLIFICATION, written.scope);
+    let name = scoped(WRITE_AMPLIFICATION.name, written.scope);
     quotient(name, &[written], Unit::Bytes, user_bytes as f64, "bytes the workload wrote")
 }
 
@@ -58,7 +51,7 @@ pub fn write_amplification(written: &Reading, user_bytes: u64) -> Reading {
 /// was answered. Under 1 where a cache answers. Boundary and errors as for
 /// [`write_amplification`].
 pub fn read_amplification(read: &Reading, user_bytes: u64) -> Reading {
-    let name = scoped(READ_AMPLIFICATION, read.scope);
+    let name = scoped(READ_AMPLIFICATION.name, read.scope);
     quotient(name, &[read], Unit::Bytes, user_bytes as f64, "bytes the workload read")
 }
 

@@ -8,7 +8,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use micro::hog::{HogCounters, READY};
-use model::{ByteRate, Origin, Reading, ReadingValue, Scope, Unit};
+use model::signal::{BESIDE_BANDWIDTH, BESIDE_CPU, BESIDE_HELD, Signal};
+use model::{ByteRate, Reading, ReadingValue};
 use study::{CoRunner, HogDemand};
 
 use crate::error::ExecuteError;
@@ -128,17 +129,13 @@ fn readings(
         Ok((a, b)) => b.nanoseconds.saturating_sub(a.nanoseconds) as f64 / 1e9,
         Err(_) => 0.0,
     };
-    let reading = |signal: &str, value: Result<f64, String>, unit, what: &str| Reading {
-        signal: signal.to_owned(),
-        answer: match value {
+    let reading = |signal: Signal, value: Result<f64, String>| {
+        let answer = match value {
             Ok(value) => ReadingValue::Value(value),
             Err(reason) => ReadingValue::Unavailable { reason, remedy: None },
-        },
-        unit,
-        scope: Scope::Cpus,
-        source: format!("the hog on CPUs {}: {what}", co_runner.cpus),
-        window_s,
-        origin: Origin::Measured,
+        };
+        let source = format!("the hog on CPUs {}: {}", co_runner.cpus, signal.source);
+        Reading { source, ..signal.answered(answer, window_s) }
     };
     let of = |value: fn(&HogCounters) -> u64| match &between {
         Ok((a, b)) => Ok(value(b).saturating_sub(value(a)) as f64),
@@ -149,27 +146,18 @@ fn readings(
         seconds => Ok(bytes / seconds),
     });
     let cpu_s = of(|look| look.cpu_ns).map(|nanoseconds| nanoseconds / 1e9);
-    let mut all = vec![
-        reading(BANDWIDTH, bandwidth.clone(), Unit::BytesPerSecond, "bytes that it moved"),
-        reading(CPU, cpu_s, Unit::Seconds, "CPU time of its process"),
-    ];
+    let mut all =
+        vec![reading(BESIDE_BANDWIDTH, bandwidth.clone()), reading(BESIDE_CPU, cpu_s)];
     if let HogDemand::Rate(ByteRate(asked)) = co_runner.demand {
         let share = bandwidth.map(|bandwidth| bandwidth / asked);
-        all.push(reading(ACHIEVED, share, Unit::Ratio, "bytes that it moved / bytes requested"));
+        all.push(reading(BESIDE_HELD, share));
     }
     all
 }
 
-/// Bytes a second that the hog moved.
-const BANDWIDTH: &str = "beside.hog.bandwidth";
-/// CPU seconds of the co-runner.
-pub(crate) const CPU: &str = "beside.cpu";
-/// Share of the requested rate that was achieved.
-const ACHIEVED: &str = "beside.hog.held";
-
 /// A warning where the hog did not achieve its rate.
 pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
-    let achieved = value(ACHIEVED).filter(|achieved| *achieved < micro::hog::MIN_RATE_SHARE)?;
+    let achieved = value(BESIDE_HELD.name).filter(|achieved| *achieved < micro::hog::MIN_RATE_SHARE)?;
     Some(format!(
         "the hog took only {:.1} % of the bandwidth that it was to take; give it more CPUs in \
          [beside.hog], or lower its rate",
@@ -210,8 +198,8 @@ mod tests {
         );
         let value =
             |signal: &str| between.iter().find(|r| r.signal == signal).and_then(Reading::value);
-        assert_eq!(value(BANDWIDTH), Some(1e9));
-        assert_eq!((value(CPU), value(ACHIEVED)), (Some(0.5), Some(0.5)));
+        assert_eq!(value(BESIDE_BANDWIDTH.name), Some(1e9));
+        assert_eq!((value(BESIDE_CPU.name), value(BESIDE_HELD.name)), (Some(0.5), Some(0.5)));
         assert!(doubt(&value).unwrap().contains("50.0 %"));
         let lost = readings(&co_runner, look(0, 0, 0), Err("the hog has ended".to_owned()));
         assert!(lost.iter().all(|reading| reading.value().is_none()));

@@ -14,7 +14,8 @@ use analyse::mbwu::{
 };
 use drive::Ticks;
 use host::{KernelLog, Root};
-use model::{Arrivals, Count, Execution, Origin, Pacing, Reading, ReadingValue, Run, Scope, Unit};
+use model::signal::MBWU_UNITS;
+use model::{Arrivals, Count, Execution, Pacing, Run};
 use store::StoreUrl;
 use study::mbwu::{self, MbwuTable};
 use study::{Activity, Plan, Segment, Step, StoreLoad, StudyText};
@@ -265,15 +266,7 @@ impl MbwuEvaluation {
 /// A round with its throughput in units, where one is known after the rounds before it.
 fn in_units(request: &EvaluationRequest, before: &[EvaluationRound], mut run: Run) -> Run {
     if let Some(units) = analyse::mbwu::in_units(request, before, run.throughput()) {
-        run.readings.push(Reading {
-            signal: keys::UNITS.to_owned(),
-            answer: ReadingValue::Value(units),
-            unit: Unit::Count,
-            scope: Scope::Harness,
-            source: "operations / seconds / the unit".to_owned(),
-            window_s: run.seconds,
-            origin: Origin::Measured,
-        });
+        run.readings.push(MBWU_UNITS.value(units, run.seconds));
     }
     run
 }

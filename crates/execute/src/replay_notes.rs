@@ -1,7 +1,8 @@
 //! Facts and readings of a replayed trace.
 
 use drive::ReplaySummary;
-use model::{Reading, Scope, Unit};
+use model::Reading;
+use model::signal::{TRACE_PEAK_RATE, TRACE_RATE, TRACE_WORST_SECOND};
 
 /// Maximum number of seconds that are listed one by one.
 const MAX_SECONDS: usize = 600;
@@ -35,10 +36,7 @@ pub(crate) fn facts(replayed: &ReplaySummary, put: &mut impl FnMut(&str, String)
 }
 
 /// Readings of recorded and achieved rates; empty without recorded times.
-pub(crate) fn readings(
-    replayed: &ReplaySummary,
-    own: &impl Fn(&str, Unit, Scope, &str, f64) -> Reading,
-) -> Vec<Reading> {
+pub(crate) fn readings(replayed: &ReplaySummary, window_s: f64) -> Vec<Reading> {
     let seconds = &replayed.seconds;
     if seconds.is_empty() {
         return Vec::new();
@@ -47,16 +45,10 @@ pub(crate) fn readings(
     let peak = seconds.iter().map(|(due, _)| *due).max().unwrap_or(0);
     let shares = seconds.iter().filter(|(due, _)| *due > 0);
     let worst = shares.map(|(due, answered)| *answered as f64 / *due as f64).fold(1.0, f64::min);
-    let ops = Unit::OpsPerSecond;
-    let what = "requests of the trace that were due / seconds of the window with the last of them";
-    let mean = due as f64 / seconds.len() as f64;
-    let peak_of = "requests that were due in the busiest second of the window";
-    let worst_of =
-        "answered within a second of being due / due, in the second of the window with the least";
     vec![
-        own("trace.rate", ops, Scope::Harness, what, mean),
-        own("trace.peak_rate", ops, Scope::Harness, peak_of, peak as f64),
-        own("trace.worst_second", Unit::Ratio, Scope::Harness, worst_of, worst),
+        TRACE_RATE.value(due as f64 / seconds.len() as f64, window_s),
+        TRACE_PEAK_RATE.value(peak as f64, window_s),
+        TRACE_WORST_SECOND.value(worst, window_s),
     ]
 }
 

@@ -5,6 +5,13 @@ use std::collections::BTreeMap;
 use analyse::{IdleContext, efficiency};
 use drive::PhaseOutcome;
 use host::Throttled;
+use model::signal::{
+    CACHE_HIT_RATIO, CACHE_REFILLS, CALIBRATED_MAXIMUM, CLIENT_ACHIEVED_RATE,
+    CLIENT_ANSWERED_IN_TIME, CLIENT_BUSY, CLIENT_DROPPED, CLIENT_DUE, CLIENT_LATENESS,
+    CLIENT_NEVER_SENT, CLIENT_QUEUE_LONGEST, CLIENT_QUEUE_WAIT, CLIENT_QUEUED, CLIENT_RECONNECTED,
+    CLIENT_WAKE_UP, CPU_PACER_SPIN, DISK_BYTES, SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC,
+    Signal, WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
+};
 use model::{
     Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
     Phase, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unit,
@@ -195,50 +202,27 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
 
     put(analyse::cpu_s_per_mop(&[&window("cpu.user"), &window("cpu.system")], outcome.operations));
     let seconds = outcome.seconds;
-    let own = |signal: &str, unit, scope, source: &str, value: f64| Reading {
-        signal: signal.to_owned(),
-        answer: ReadingValue::Value(value),
-        unit,
-        scope,
-        source: source.to_owned(),
-        window_s: seconds,
-        origin: Origin::Measured,
-    };
     if outcome.spun_s > 0.0 {
-        let what = "time that the pacer spun until a request was due, part of cpu.user";
-        put(own("cpu.pacer_spin", Unit::Seconds, Scope::Harness, what, outcome.spun_s));
+        put(CPU_PACER_SPIN.value(outcome.spun_s, seconds));
     }
     if measured.load_config.is_open() {
-        let counts = [
-            ("client.due", "requests that were due in the window", outcome.due),
-            ("client.answered_in_time", "those answered in it", outcome.answered_in_time),
-            ("client.never_sent", "those that never went out", outcome.never_sent),
-        ];
-        for (signal, what, count) in counts {
-            put(own(signal, Unit::Count, Scope::Harness, what, count as f64));
-        }
-        let what =
-            "mean of response time less what a client without cost or lateness would have seen";
-        put(own("client.lateness", Unit::Seconds, Scope::Harness, what, outcome.mean_lateness_s));
-        let what = "share of the threads' time not spent waiting for a request to be due";
-        put(own("client.busy", Unit::Ratio, Scope::Harness, what, outcome.busy_share));
-        let what = "requests answered in the window / its length";
+        put(CLIENT_DUE.value(outcome.due as f64, seconds));
+        put(CLIENT_ANSWERED_IN_TIME.value(outcome.answered_in_time as f64, seconds));
+        put(CLIENT_NEVER_SENT.value(outcome.never_sent as f64, seconds));
+        put(CLIENT_LATENESS.value(outcome.mean_lateness_s, seconds));
+        put(CLIENT_BUSY.value(outcome.busy_share, seconds));
         let achieved = outcome.answered_in_time as f64 / outcome.window_s.max(1e-9);
-        put(own("client.achieved_rate", Unit::OpsPerSecond, Scope::Harness, what, achieved));
+        put(CLIENT_ACHIEVED_RATE.value(achieved, seconds));
     }
     if let Some(Maximum { rate_ops_s, words }) = &measured.step.load.maximum {
-        let what = format!("the highest rate that held {words}");
-        put(own(Maximum::SIGNAL, Unit::OpsPerSecond, Scope::Client, &what, *rate_ops_s));
+        let source = format!("{} {words}", CALIBRATED_MAXIMUM.source);
+        put(Reading { source, ..CALIBRATED_MAXIMUM.value(*rate_ops_s, seconds) });
     }
     if let Some(replayed) = &outcome.replayed {
-        for reading in crate::replay_notes::readings(replayed, &own) {
-            put(reading);
-        }
+        crate::replay_notes::readings(replayed, seconds).into_iter().for_each(&mut put);
     }
     if measured.networked {
-        for reading in of_connections(outcome, &own) {
-            put(reading);
-        }
+        of_connections(outcome).into_iter().for_each(&mut put);
     }
     measured.idle.iter().cloned().for_each(&mut put);
     let around = IdleContext {
@@ -248,18 +232,13 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     };
     efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
     if let Some(ratio) = outcome.hit_ratio() {
-        let what = "keys of reads that were found / keys read";
-        put(own("cache.hit_ratio", Unit::Ratio, Scope::Store, what, ratio));
+        put(CACHE_HIT_RATIO.value(ratio, seconds));
     }
     if outcome.refills > 0 {
-        let what = "misses that were set again, besides the operations";
-        put(own("cache.refills", Unit::Count, Scope::Harness, what, outcome.refills as f64));
+        put(CACHE_REFILLS.value(outcome.refills as f64, seconds));
     }
-    let (written, bytes_read) = (outcome.bytes_written as f64, outcome.bytes_read as f64);
-    let what = "keys and values given to the store";
-    put(own("workload.written", Unit::Bytes, Scope::Harness, what, written));
-    let what = "keys and values that the store gave back";
-    put(own("workload.read", Unit::Bytes, Scope::Harness, what, bytes_read));
+    put(WORKLOAD_WRITTEN.value(outcome.bytes_written as f64, seconds));
+    put(WORKLOAD_READ.value(outcome.bytes_read as f64, seconds));
     put(analyse::write_amplification(&window("io.written"), outcome.bytes_written));
     put(analyse::read_amplification(&window("io.read"), outcome.bytes_read));
     put(analyse::write_amplification(&window("device.written"), outcome.bytes_written));
@@ -267,20 +246,17 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     if let Some(settling) = &measured.settling {
         for signal in ["cpu.user", "cpu.system", "io.read", "io.written"] {
             let reading = read(settling, signal);
-            put(Reading { signal: format!("settle.{signal}"), ..reading });
+            put(Reading { signal: SETTLING.name_of(signal), ..reading });
         }
         put(with_settling(&window("io.written"), &read(settling, "io.written"), outcome));
     }
     if let Some(bytes) = measured.disk_bytes {
-        let what = "blocks allocated to the store's files after the run";
-        put(own("disk.bytes", Unit::Bytes, Scope::Store, what, bytes as f64));
+        put(DISK_BYTES.value(bytes as f64, seconds));
         let spec = &measured.step.load.workload;
         let each = spec.data_bytes() as f64 / (spec.records.0 as f64).max(1.0);
         let data = each * measured.records as f64;
         if data > 0.0 {
-            let what = "disk.bytes / keys and values of the records that were inserted";
-            let ratio = bytes as f64 / data;
-            put(own("space_amplification", Unit::Ratio, Scope::Store, what, ratio));
+            put(SPACE_AMPLIFICATION.value(bytes as f64 / data, seconds));
         }
     }
     let (before, after, settled) = &measured.statistics;
@@ -289,41 +265,32 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         let at = |all: &[Statistic]| {
             all.iter().find(|other| other.name == statistic.name).map_or(0.0, |other| other.value)
         };
-        let name = format!("store.{}", statistic.name.trim_end_matches(".total"));
-        let (value, what) = match statistic.name.ends_with(".total") {
-            true => (at(after) - at(before), "the store's own statistics, over the window"),
-            false => (statistic.value, "the store's own statistics, when it has settled"),
+        let signal = STORE_STATISTIC.name_of(statistic.name.trim_end_matches(".total"));
+        let (value, when) = match statistic.name.ends_with(".total") {
+            true => (at(after) - at(before), "over the window"),
+            false => (statistic.value, "when it has settled"),
         };
-        put(own(&name, statistic.unit, Scope::Store, what, value));
+        let source = format!("{}, {when}", STORE_STATISTIC.source);
+        let reading = STORE_STATISTIC.value(value, seconds);
+        put(Reading { signal, unit: statistic.unit, source, ..reading });
     }
     all
 }
 
 /// Readings of queues and connections to servers.
-fn of_connections(
-    outcome: &PhaseOutcome,
-    own: &impl Fn(&str, Unit, Scope, &str, f64) -> Reading,
-) -> Vec<Reading> {
+fn of_connections(outcome: &PhaseOutcome) -> Vec<Reading> {
     let mut all = Vec::new();
-    let mut put = |signal: &str, unit, what: &str, value: f64| {
-        all.push(own(signal, unit, Scope::Client, what, value));
-    };
+    let mut put = |signal: Signal, value: f64| all.push(signal.value(value, outcome.seconds));
     if outcome.due > 0 {
-        let queued = outcome.queued as f64;
-        put("client.queued", Unit::Count, "requests that waited for a connection", queued);
-        let what = "mean wait of those for a connection that was not full";
-        put("client.queue_wait", Unit::Seconds, what, outcome.mean_queued_s);
-        let what = "the most requests that waited at once, summed over the threads";
-        put("client.queue_longest", Unit::Count, what, outcome.most_queued as f64);
-        let what = "requests that were never sent because the queue was full";
-        put("client.dropped", Unit::Count, what, outcome.dropped as f64);
+        put(CLIENT_QUEUED, outcome.queued as f64);
+        put(CLIENT_QUEUE_WAIT, outcome.mean_queued_s);
+        put(CLIENT_QUEUE_LONGEST, outcome.most_queued as f64);
+        put(CLIENT_DROPPED, outcome.dropped as f64);
     }
     if let Some(wake_up) = outcome.mean_wake_up_s {
-        let what = "mean from the answer's arrival in the kernel (SO_TIMESTAMPNS) to its thread";
-        put("client.wake_up", Unit::Seconds, what, wake_up);
+        put(CLIENT_WAKE_UP, wake_up);
     }
-    let what = "connections that were lost and made again";
-    put("client.reconnected", Unit::Count, what, outcome.reconnected as f64);
+    put(CLIENT_RECONNECTED, outcome.reconnected as f64);
     all
 }
 
@@ -356,8 +323,8 @@ fn with_settling(window: &Reading, settling: &Reading, outcome: &PhaseOutcome) -
     };
     let ratio = analyse::write_amplification(&whole, outcome.bytes_written);
     Reading {
-        signal: format!("{}.settled", ratio.signal),
-        source: "(io.written + settle.io.written) / bytes the workload wrote".to_owned(),
+        signal: WRITE_AMPLIFICATION_SETTLED.name.to_owned(),
+        source: WRITE_AMPLIFICATION_SETTLED.source.to_owned(),
         ..ratio
     }
 }

@@ -4,6 +4,11 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use model::{Origin, Reading, ReadingValue, Scope, Unavailable, Unit};
+use host::Unavailable;
+use model::signal::{
+    SERVER_CONTEXT_SWITCHES, SERVER_CPU, SERVER_INVOLUNTARY, SERVER_LATENCY, SERVER_LATENCY_COST,
+    SERVER_LATENCY_TIMED, SERVER_SYSCALLS, SERVER_VOLUNTARY, Signal,
+};
 use server::tap::Tap;
 use server::watch::{Figure, Process, Usage};
 use study::ServerTiming;
@@ -164,7 +169,12 @@ impl ServerSide {
 }
 
 /// The mean latency inside the servers, or why there is none.
-const LATENCY: &str = "server.latency";
+const LATENCY: &str = SERVER_LATENCY.name;
+
+/// A reading with another source than the catalogue's.
+fn of(signal: Signal, answer: ReadingValue, source: &str, window_s: f64) -> Reading {
+    Reading { source: source.to_owned(), ..signal.answered(answer, window_s) }
+}
 
 fn unavailable(why: &Unavailable) -> ReadingValue {
     why.clone().into()
@@ -275,15 +285,6 @@ impl ServersSummary {
     /// Turns the summary into readings; `operations` were issued in the window.
     pub(crate) fn finish(mut self, operations: u64) -> WindowReadings {
         let window_s = self.window_s;
-        let of = |signal: &str, answer: ReadingValue, unit, source: &str, window_s| Reading {
-            signal: signal.to_owned(),
-            answer,
-            unit,
-            scope: Scope::Server,
-            source: source.to_owned(),
-            window_s,
-            origin: Origin::Measured,
-        };
         // A sum over all servers needs each of them.
         let unseen = self.unwatched.iter().find(|(about, _)| about != LATENCY).cloned();
         let mut readings: Vec<Reading> = self
@@ -295,11 +296,19 @@ impl ServersSummary {
                     (None, Ok(value)) => ReadingValue::Value(*value),
                 };
                 let window_s = if figure.of_window { window_s } else { 0.0 };
-                of(figure.name, answer, figure.unit, &figure.source, window_s)
+                Reading {
+                    signal: figure.name.to_owned(),
+                    answer,
+                    unit: figure.unit,
+                    scope: Scope::Server,
+                    source: figure.source.clone(),
+                    window_s,
+                    origin: Origin::Measured,
+                }
             })
             .collect();
-        let switches = ["server.switches.voluntary", "server.switches.involuntary"]
-            .map(|name| readings.iter().find(|reading| reading.signal == name));
+        let switches = [SERVER_VOLUNTARY, SERVER_INVOLUNTARY]
+            .map(|signal| readings.iter().find(|reading| reading.signal == signal.name));
         if let [Some(one), Some(other)] = switches {
             let answer = match (&one.answer, &other.answer) {
                 (ReadingValue::Value(one), ReadingValue::Value(other)) => {
@@ -307,15 +316,14 @@ impl ServersSummary {
                 }
                 (ReadingValue::Value(_), why) | (why, _) => why.clone(),
             };
-            let source = "voluntary and involuntary ones together";
-            readings.push(of("server.context_switches", answer, Unit::Count, source, window_s));
+            readings.push(SERVER_CONTEXT_SWITCHES.answered(answer, window_s));
         }
         if let Some((about, why)) = unseen.filter(|_| readings.is_empty()) {
-            readings.push(of("server.cpu", unavailable(&why), Unit::Seconds, &about, 0.0));
+            readings.push(of(SERVER_CPU, unavailable(&why), &about, 0.0));
         }
-        readings.extend(self.inside(operations, &of));
-        for signal in ["server.cpu", "server.context_switches", "server.syscalls"] {
-            let counted = readings.iter().find(|reading| reading.signal == signal);
+        readings.extend(self.inside(operations));
+        for signal in [SERVER_CPU, SERVER_CONTEXT_SWITCHES, SERVER_SYSCALLS] {
+            let counted = readings.iter().find(|reading| reading.signal == signal.name);
             if let Some(per_mop) = counted.map(|reading| analyse::per_mop(reading, operations)) {
                 readings.push(per_mop);
             }
@@ -325,11 +333,7 @@ impl ServersSummary {
 
     /// Counts and latencies inside the servers: of all of them, or unavailable with the reason of the
     /// first missing one. Without an attachment the count is unavailable, not 0.
-    fn inside(
-        &mut self,
-        operations: u64,
-        of: &impl Fn(&str, ReadingValue, Unit, &str, f64) -> Reading,
-    ) -> Vec<Reading> {
+    fn inside(&mut self, operations: u64) -> Vec<Reading> {
         let is_watched = !self.figures.is_empty() || !self.unwatched.is_empty();
         if !self.times_requests || !is_watched {
             return Vec::new();
@@ -352,14 +356,14 @@ impl ServersSummary {
         if let Some((about, why)) = why {
             self.latency = None;
             return vec![
-                of(LATENCY, unavailable(why), Unit::Seconds, about, 0.0),
-                of("server.syscalls", unavailable(why), Unit::Count, about, 0.0),
+                of(SERVER_LATENCY, unavailable(why), about, 0.0),
+                of(SERVER_SYSCALLS, unavailable(why), about, 0.0),
             ];
         }
         let mut readings = Vec::new();
         if let Some((calls, what)) = self.calls {
             let answer = ReadingValue::Value(calls);
-            readings.push(of("server.syscalls", answer, Unit::Count, what, window_s));
+            readings.push(of(SERVER_SYSCALLS, answer, what, window_s));
         }
         let timed = self.latency.as_ref().filter(|histogram| !histogram.is_empty());
         let (mean, count) = match timed {
@@ -374,14 +378,11 @@ impl ServersSummary {
                 (unavailable(&why), 0.0)
             }
         };
-        let what = "mean of the requests that were timed inside the server";
-        readings.push(of(LATENCY, mean, Unit::Seconds, what, window_s));
-        let what = "requests that were timed inside the server";
-        let count = ReadingValue::Value(count);
-        readings.push(of("server.latency.timed", count, Unit::Count, what, window_s));
+        readings.push(SERVER_LATENCY.answered(mean, window_s));
+        readings.push(SERVER_LATENCY_TIMED.value(count, window_s));
         if let Some((seconds, what)) = self.own_s {
             let answer = ReadingValue::Value(seconds);
-            readings.push(of("server.latency.cost", answer, Unit::Seconds, what, window_s));
+            readings.push(of(SERVER_LATENCY_COST, answer, what, window_s));
         }
         readings
     }

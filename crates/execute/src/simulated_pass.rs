@@ -11,6 +11,11 @@ use drive::{Network, NoObserver, PhaseKind, Target, Ticks};
 use host::Root;
 use host::cachegrind::{CacheGeometry, Cachegrind, EventTotals, SimulatedEvents};
 use model::{Origin, Phase, Reading, ReadingValue, Scope, StopCondition, Unavailable, Unit};
+use host::{Root, Unavailable};
+use model::signal::{
+    SIMULATED_BRANCHES, SIMULATED_D1_MISSES, SIMULATED_INSTRUCTIONS, SIMULATED_LL_MISSES,
+    SIMULATED_MISPREDICTS, Signal,
+};
 use serde::{Deserialize, Serialize};
 use store::{Directory, Store, StoreUrl, StoreVisitor};
 use study::{LoadConfig, Segment, ServerSpec, Simulation};
@@ -22,12 +27,12 @@ use crate::load_step::LoadStep;
 use crate::started_server;
 
 /// The signals of a simulation, for where there are none.
-const SIGNALS: [&str; 5] = [
-    "simulated.instructions_per_mop",
-    "simulated.branches_per_mop",
-    "simulated.mispredicts_per_mop",
-    "simulated.d1_misses_per_mop",
-    "simulated.ll_misses_per_mop",
+const SIGNALS: [Signal; 5] = [
+    SIMULATED_INSTRUCTIONS,
+    SIMULATED_BRANCHES,
+    SIMULATED_MISPREDICTS,
+    SIMULATED_D1_MISSES,
+    SIMULATED_LL_MISSES,
 ];
 
 /// The configuration of a pass, passed in a file.
@@ -103,16 +108,9 @@ pub(crate) fn simulate(
     }
 }
 
-fn absent(signal: &str, why: &Unavailable) -> Reading {
-    Reading {
-        signal: signal.to_owned(),
-        answer: ReadingValue::from(why.clone()),
-        unit: Unit::PerMillionOps,
-        scope: Scope::Process,
-        source: "cachegrind".to_owned(),
-        window_s: 0.0,
-        origin: Origin::Simulated,
-    }
+fn absent(signal: Signal, why: &Unavailable) -> Reading {
+    let source = "cachegrind".to_owned();
+    Reading { source, ..signal.answered(why.clone().into(), 0.0) }
 }
 
 fn of_step(

@@ -84,6 +84,9 @@ fn every_probe_passes_the_conformance_test() {
                     // What the machine names itself comes behind: an idle state, a raw event.
                     for further in &readings[spec.signals.len()..] {
                         assert!(!names.contains(further.signal.as_str()), "twice: {further:?}");
+                        let declared = |part: &&host::Signal| part.is_named(&further.signal);
+                        let part = spec.parts.iter().find(declared);
+                        assert_eq!(part.map(|part| part.unit), Some(further.unit), "{further:?}");
                         assert!(!further.source.is_empty(), "{further:?}");
                         assert_eq!(further.origin, Origin::Measured);
                     }

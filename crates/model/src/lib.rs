@@ -22,6 +22,7 @@ mod run;
 pub mod secrecy;
 mod series;
 mod share_range;
+pub mod signal;
 pub mod suggest;
 pub mod text;
 pub mod text_position;
@@ -45,4 +46,5 @@ pub use run::{
 };
 pub use series::Series;
 pub use share_range::ShareRange;
+pub use signal::{Signal, SignalWindow};
 pub use unavailable::Unavailable;

@@ -25,6 +25,6 @@ pub mod table;
 pub mod tables;
 pub mod terminal;
 
-pub use overview::{LISTED, overview};
+pub use overview::{LISTED, SHOWN, overview};
 pub use tables::{CheckRow, CheckState, DifferenceRow, PlanRow, RowVerdict};
 pub use terminal::Style;

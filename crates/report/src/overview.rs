@@ -2,6 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use model::signal::{
+    CACHE_HIT_RATIO, CLIENT_ACHIEVED_RATE, CLIENT_ANSWERED_IN_TIME, CLIENT_BUSY, CLIENT_DUE,
+    CLIENT_LATENESS, CPU_S_PER_MOP, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE,
+    READ_AMPLIFICATION, SERVER_CONTEXT_SWITCHES_PER_MOP, SERVER_CPU_S_PER_MOP,
+    SERVER_SYSCALLS_PER_MOP, WORKLOAD_READ, WRITE_AMPLIFICATION,
+};
 use model::{Execution, Run};
 use record::ReadExtent;
 
@@ -19,6 +25,36 @@ pub const MAX_FIGURES: usize = 24;
 /// Repeats of one cell that are drawn or listed one by one.
 pub const REPEATS: usize = 20;
 
+/// The signals that tables and figures of many runs show; `energy.*` for all of a group.
+pub const SHOWN: [&str; 26] = [
+    CACHE_HIT_RATIO.name,
+    CLIENT_ACHIEVED_RATE.name,
+    CLIENT_ANSWERED_IN_TIME.name,
+    CLIENT_BUSY.name,
+    CLIENT_DUE.name,
+    CLIENT_LATENESS.name,
+    "cpu.system",
+    "cpu.user",
+    CPU_S_PER_MOP.name,
+    "dram.*",
+    "energy.*",
+    "frequency.mean",
+    "ipc",
+    JOULES_PER_OP.name,
+    JOULES_PER_OP_NET.name,
+    "limit.*",
+    "machine.busy",
+    OPS_PER_JOULE.name,
+    READ_AMPLIFICATION.name,
+    SERVER_CONTEXT_SWITCHES_PER_MOP.name,
+    SERVER_CPU_S_PER_MOP.name,
+    SERVER_SYSCALLS_PER_MOP.name,
+    "simulated.*",
+    "volume.*",
+    WORKLOAD_READ.name,
+    WRITE_AMPLIFICATION.name,
+];
+
 /// Whether there are too many runs for a row each.
 pub fn is_many(runs: &[(&Execution, &Run)]) -> bool {
     runs.len() > LISTED
@@ -26,34 +62,6 @@ pub fn is_many(runs: &[(&Execution, &Run)]) -> bool {
 
 /// The readings that reports of many runs need.
 pub fn overview(executions: &[Execution]) -> ReadExtent {
-    const ALWAYS: [&str; 26] = [
-        "cache.hit_ratio",
-        "client.achieved_rate",
-        "client.answered_in_time",
-        "client.busy",
-        "client.due",
-        "client.lateness",
-        "cpu.system",
-        "cpu.user",
-        "cpu_s_per_mop",
-        "dram.*",
-        "energy.*",
-        "frequency.mean",
-        "ipc",
-        "joules_per_op",
-        "joules_per_op_net",
-        "limit.*",
-        "machine.busy",
-        "ops_per_joule",
-        "read_amplification",
-        "server.context_switches_per_mop",
-        "server.cpu_s_per_mop",
-        "server.syscalls_per_mop",
-        "simulated.*",
-        "volume.*",
-        "workload.read",
-        "write_amplification",
-    ];
     let mut named = BTreeSet::new();
     for design in executions.iter().map(|execution| &execution.design) {
         let questions = design.questions.iter();
@@ -68,6 +76,6 @@ pub fn overview(executions: &[Execution]) -> ReadExtent {
         let names = checks.flatten().flat_map(|text| text.split(no_name));
         named.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
     }
-    let always = ALWAYS.map(str::to_owned).into_iter();
+    let always = SHOWN.map(str::to_owned).into_iter();
     ReadExtent::Overview { signals: always.chain(named.iter().cloned()).collect(), reasons: named }
 }

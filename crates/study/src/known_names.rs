@@ -10,39 +10,14 @@ use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::plan::Plan;
-use crate::probes::check_signal;
+use crate::signals::check_signal;
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;
-
-/// Prefixes of a run's signals besides those of probes.
-const OF_RUNS: [&str; 19] = [
-    "beside.",
-    "calibrated.",
-    "micro.",
-    "mbwu.",
-    "client.",
-    "cache.",
-    "store.",
-    "workload.",
-    "settle.",
-    "disk.",
-    "probe.",
-    "replay.",
-    "network.",
-    "harness.",
-    "idle.",
-    "write_amplification",
-    "read_amplification",
-    "space_amplification",
-    "cpu.pacer_spin",
-];
 
 /// Refuses a name that no figure of any run has.
 pub(crate) fn check_figure(name: &str) -> Result<(), String> {
     match Metric::parse(name).map_err(|error| error.to_string())? {
-        Metric::Signal(signal) if !OF_RUNS.iter().any(|own| signal.starts_with(own)) => {
-            check_signal(&signal)
-        }
+        Metric::Signal(signal) => check_signal(&signal),
         _ => Ok(()),
     }
 }

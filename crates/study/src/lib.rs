@@ -20,6 +20,7 @@ mod server_flag;
 mod server_spec;
 mod server_timing;
 mod settings;
+pub mod signals;
 mod simulation;
 mod spec;
 mod study_text;

@@ -1,9 +1,14 @@
 use std::fmt;
 
+use model::signal::{
+    CACHE_HIT_RATIO, CPU_S_PER_MOP, JOULES_PER_OP, JOULES_PER_OP_AT, JOULES_PER_OP_NET,
+    JOULES_PER_OP_NET_AT, MICRO_ADD, MICRO_COPY, MICRO_CPU_PER_BYTE, MICRO_LOAD, MICRO_LOAD_MEDIAN,
+    MICRO_LOST, MICRO_SCALE, MICRO_SENDER_CPU_PER_BYTE, MICRO_THROUGHPUT, MICRO_TRIAD,
+    OPS_PER_JOULE, OPS_PER_JOULE_AT, OPS_PER_JOULE_NET, OPS_PER_JOULE_NET_AT, READ_AMPLIFICATION,
+    SIMULATED_DROPPED, SIMULATED_LATENCY, SIMULATED_LLC_MISS_RATIO, SIMULATED_MEMORY_TRAFFIC,
+    SIMULATED_THROUGHPUT, Signal, WRITE_AMPLIFICATION,
+};
 use model::{LatencyClock, Op, Origin, Scope, Unit};
-
-use crate::efficiency::{JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, OPS_PER_JOULE_NET};
-use crate::per_operation::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
 
 /// A figure that two selections are compared in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,43 +97,50 @@ impl ComparedMetric {
 }
 
 /// The share of reads that found their record.
-pub(super) const HIT_RATIO: &str = "cache.hit_ratio";
+pub(super) const HIT_RATIO: &str = CACHE_HIT_RATIO.name;
 
-/// Figures of microbenchmarks and simulations, and which way they are to go.
-const OF_BENCHES: [(&str, BetterDirection); 18] = [
-    ("micro.throughput", BetterDirection::More),
-    ("micro.copy", BetterDirection::More),
-    ("micro.scale", BetterDirection::More),
-    ("micro.add", BetterDirection::More),
-    ("micro.triad", BetterDirection::More),
-    ("micro.cpu_per_byte", BetterDirection::Less),
-    ("micro.sender.cpu_per_byte", BetterDirection::Less),
-    ("micro.load", BetterDirection::Less),
-    ("micro.load_median", BetterDirection::Less),
-    ("micro.lost", BetterDirection::Less),
-    ("simulated.throughput", BetterDirection::More),
-    ("simulated.dropped", BetterDirection::Less),
-    ("simulated.llc.miss_ratio", BetterDirection::Less),
-    ("simulated.memory.traffic", BetterDirection::Less),
-    ("simulated.latency.mean", BetterDirection::Less),
-    ("simulated.latency.p50", BetterDirection::Less),
-    ("simulated.latency.p99", BetterDirection::Less),
-    ("simulated.latency.p99_9", BetterDirection::Less),
-];
+/// The figures that a store, a microbenchmark or a simulation is compared in, and which way they
+/// are to go.
+const COMPARED: [(Signal, BetterDirection); 24] = {
+    use BetterDirection::{Less, More};
+    [
+        (CACHE_HIT_RATIO, More),
+        (OPS_PER_JOULE, More),
+        (OPS_PER_JOULE_AT, More),
+        (OPS_PER_JOULE_NET, More),
+        (OPS_PER_JOULE_NET_AT, More),
+        (JOULES_PER_OP, Less),
+        (JOULES_PER_OP_AT, Less),
+        (JOULES_PER_OP_NET, Less),
+        (JOULES_PER_OP_NET_AT, Less),
+        (MICRO_THROUGHPUT, More),
+        (MICRO_COPY, More),
+        (MICRO_SCALE, More),
+        (MICRO_ADD, More),
+        (MICRO_TRIAD, More),
+        (MICRO_CPU_PER_BYTE, Less),
+        (MICRO_SENDER_CPU_PER_BYTE, Less),
+        (MICRO_LOAD, Less),
+        (MICRO_LOAD_MEDIAN, Less),
+        (MICRO_LOST, Less),
+        (SIMULATED_THROUGHPUT, More),
+        (SIMULATED_DROPPED, Less),
+        (SIMULATED_LLC_MISS_RATIO, Less),
+        (SIMULATED_MEMORY_TRAFFIC, Less),
+        (SIMULATED_LATENCY, Less),
+    ]
+};
+
+/// Signals that are better the lower they are, at whichever boundary.
+const LESS: [Signal; 3] = [CPU_S_PER_MOP, WRITE_AMPLIFICATION, READ_AMPLIFICATION];
 
 /// Which way a reading is to go, by its name or the first part of it; None of one that is not compared.
 pub(crate) fn direction_of(signal: &str) -> Option<BetterDirection> {
-    let family = signal.split('.').next().unwrap_or(signal);
-    if let Some((_, wish)) = OF_BENCHES.iter().find(|(known, _)| *known == signal) {
+    if let Some((_, wish)) = COMPARED.iter().find(|(known, _)| known.is_named(signal)) {
         return Some(*wish);
     }
-    if signal == HIT_RATIO {
-        return Some(BetterDirection::More);
-    }
-    match family {
-        OPS_PER_JOULE | OPS_PER_JOULE_NET => Some(BetterDirection::More),
-        CPU_S_PER_MOP | WRITE_AMPLIFICATION | READ_AMPLIFICATION | JOULES_PER_OP
-        | JOULES_PER_OP_NET => Some(BetterDirection::Less),
+    match signal.split('.').next().unwrap_or(signal) {
+        family if LESS.iter().any(|known| known.name == family) => Some(BetterDirection::Less),
         "ipc" | "mpki" | "residency" | "frequency" | "simulated" => Some(BetterDirection::Neither),
         _ => None,
     }

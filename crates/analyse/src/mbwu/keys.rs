@@ -20,4 +20,4 @@ pub const DATA_OVER_MEMORY: &str = "mbwu.data_over_memory";
 /// Bytes per second that the platform's memory moves at most.
 pub const MEMORY_BANDWIDTH: &str = "mbwu.memory_bandwidth";
 /// A reading: the throughput of a round in units.
-pub const UNITS: &str = "mbwu.units";
+pub const UNITS: &str = model::signal::MBWU_UNITS.name;

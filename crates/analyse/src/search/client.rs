@@ -1,5 +1,6 @@
 //! Whether a run measured the server or was limited by the client.
 
+use model::signal::{CLIENT_BUSY, CLIENT_LATENESS};
 use model::{LatencyClock, Run};
 
 use super::{MAX_CLIENT_BUSY, MIN_ACHIEVED, achieved};
@@ -27,7 +28,7 @@ impl ClientHealth {
     /// runs in the client thread: a thread without idle time is the store's limit, unless most of
     /// its time goes to making and checking requests.
     pub fn of(run: &Run) -> ClientHealth {
-        let all = run.value("client.busy").unwrap_or_default();
+        let all = run.value(CLIENT_BUSY.name).unwrap_or_default();
         let harness = run.tax.as_ref().map_or(0.0, |tax| tax.busy);
         // Only networked runs have connections.
         let networked = run.settings.contains_key("connections");
@@ -61,7 +62,7 @@ pub fn limit(run: &Run, client: &ClientHealth) -> Option<LimitedBy> {
 
 /// Why latencies are dominated by the client, if they are.
 fn lateness(run: &Run) -> Option<String> {
-    let late_s = run.value("client.lateness")?;
+    let late_s = run.value(CLIENT_LATENESS.name)?;
     let share = lateness_share(run)?;
     (late_s > MIN_LATENESS_S && share > MAX_LATENESS_SHARE).then(|| {
         format!("{:.0} % of the mean response time, {:.1} µs", share * 100.0, late_s * 1e6)
@@ -71,5 +72,5 @@ fn lateness(run: &Run) -> Option<String> {
 /// The share of the client's lateness in the mean response time.
 pub(super) fn lateness_share(run: &Run) -> Option<f64> {
     let response_s = run.latency_of_all(LatencyClock::Response)?.mean() / 1e9;
-    Some(run.value("client.lateness")? / response_s.max(1e-12))
+    Some(run.value(CLIENT_LATENESS.name)? / response_s.max(1e-12))
 }

@@ -15,6 +15,7 @@ mod disturbance;
 mod sentence;
 mod standing;
 
+use model::signal::{CLIENT_ANSWERED_IN_TIME, CLIENT_DUE};
 use model::{LatencyClock, Run};
 use thiserror::Error;
 
@@ -145,7 +146,7 @@ fn achieved(run: &Run, rate: f64) -> f64 {
     /// The most operations that count as under way at the end of the window, as a share of those
     /// due.
     const MOST_UNDER_WAY: f64 = 0.005;
-    match (run.value("client.answered_in_time"), run.value("client.due")) {
+    match (run.value(CLIENT_ANSWERED_IN_TIME.name), run.value(CLIENT_DUE.name)) {
         (Some(answered), Some(due)) if due > 0.0 => {
             // Operations under way at the end of the window, by Little's law.
             let service_s =

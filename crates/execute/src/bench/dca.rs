@@ -7,7 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use cachesim::outcome::SimOutcome;
-use model::{Origin, Reading, ReadingValue, SIMULATE, Scope, Unit};
+use model::signal::{
+    SIMULATED_BUSY, SIMULATED_DROPPED, SIMULATED_LATENCY, SIMULATED_LLC_MISS_RATIO,
+    SIMULATED_MEMORY_READ, SIMULATED_MEMORY_TRAFFIC, SIMULATED_MEMORY_WRITTEN,
+    SIMULATED_NEIGHBOUR_ACCESSES, SIMULATED_NEIGHBOUR_MISS_RATIO, SIMULATED_OFFERED,
+    SIMULATED_READ_HIT_RATIO, SIMULATED_THROUGHPUT, SIMULATED_WRITE_HIT_RATIO, Signal,
+};
+use model::{Reading, ReadingValue};
 use study::DcaJob;
 
 use super::outcome::RunFigures;
@@ -56,40 +62,31 @@ pub(super) fn run(
 fn figures(outcome: &SimOutcome) -> RunFigures {
     let about = format!("{}, traffic {}", outcome.machine, outcome.traffic);
     let mut readings = Vec::new();
-    let mut put = |signal: &str, value: Option<f64>, unit, what: &str| {
-        readings.push(Reading {
-            signal: format!("simulated.{signal}"),
-            answer: match value {
-                Some(value) => ReadingValue::Value(value),
-                None => ReadingValue::Unavailable {
-                    reason: format!("nothing in the simulation of {about} has {what}"),
-                    remedy: None,
-                },
+    let mut put = |signal: Signal, part: &str, value: Option<f64>| {
+        let answer = match value {
+            Some(value) => ReadingValue::Value(value),
+            None => ReadingValue::Unavailable {
+                reason: format!("nothing in the simulation of {about} has {}", signal.source),
+                remedy: None,
             },
-            unit,
-            scope: Scope::Component,
-            source: format!("{about}: {what}"),
-            window_s: outcome.window_s,
-            origin: Origin::Simulated,
+        };
+        readings.push(Reading {
+            signal: signal.name_of(part),
+            source: format!("{about}: {}", signal.source),
+            ..signal.answered(answer, outcome.window_s)
         });
     };
     let share = |percent: Option<f64>| percent.map(|percent| percent / 100.0);
-    let (ratio, rate) = (Unit::Ratio, Unit::OpsPerSecond);
-    put("throughput", Some(outcome.throughput_packets_s), rate, "packets that were finished");
-    put("offered", Some(outcome.offered_packets_s), rate, "packets that arrived");
-    put("dropped", Some(outcome.drops.share), ratio, "packets that found no room");
-    let missed = share(outcome.worker.llc_miss_percent);
-    put("llc.miss_ratio", missed, ratio, "accesses of the workers to the last-level cache");
-    let found = share(outcome.pcie_write_hit_percent);
-    put("pcie.write_hit_ratio", found, ratio, "lines that the card wrote");
-    let found = share(outcome.pcie_read_hit_percent);
-    put("pcie.read_hit_ratio", found, ratio, "lines that the card read");
+    put(SIMULATED_THROUGHPUT, "", Some(outcome.throughput_packets_s));
+    put(SIMULATED_OFFERED, "", Some(outcome.offered_packets_s));
+    put(SIMULATED_DROPPED, "", Some(outcome.drops.share));
+    put(SIMULATED_LLC_MISS_RATIO, "", share(outcome.worker.llc_miss_percent));
+    put(SIMULATED_WRITE_HIT_RATIO, "", share(outcome.pcie_write_hit_percent));
+    put(SIMULATED_READ_HIT_RATIO, "", share(outcome.pcie_read_hit_percent));
     let memory = &outcome.memory;
-    let bytes_s = Unit::BytesPerSecond;
-    put("memory.read", Some(memory.read_bytes_s), bytes_s, "bytes read from memory");
-    put("memory.written", Some(memory.write_bytes_s), bytes_s, "bytes written to memory");
-    let traffic = memory.read_bytes_s + memory.write_bytes_s;
-    put("memory.traffic", Some(traffic), bytes_s, "bytes to and from memory");
+    put(SIMULATED_MEMORY_READ, "", Some(memory.read_bytes_s));
+    put(SIMULATED_MEMORY_WRITTEN, "", Some(memory.write_bytes_s));
+    put(SIMULATED_MEMORY_TRAFFIC, "", Some(memory.read_bytes_s + memory.write_bytes_s));
     let latency = outcome.latency_us.as_ref();
     for (point, us) in [
         ("mean", latency.map(|latency| latency.mean)),
@@ -97,22 +94,20 @@ fn figures(outcome: &SimOutcome) -> RunFigures {
         ("p99", latency.map(|latency| latency.p99)),
         ("p99_9", latency.map(|latency| latency.p999)),
     ] {
-        let seconds = us.map(|us| us / 1e6);
-        put(&format!("latency.{point}"), seconds, Unit::Seconds, "packets that were finished");
+        put(SIMULATED_LATENCY, point, us.map(|us| us / 1e6));
     }
-    put("busy", Some(outcome.worker_busy), ratio, "time of the workers");
+    put(SIMULATED_BUSY, "", Some(outcome.worker_busy));
     for neighbour in &outcome.neighbours {
-        let name = format!("neighbour.{}", neighbour.name);
-        let missed = share(neighbour.group.llc_miss_percent);
-        put(&format!("{name}.llc.miss_ratio"), missed, ratio, "accesses of the neighbour");
-        let accesses = Some(neighbour.group.accesses_s);
-        put(&format!("{name}.accesses"), accesses, rate, "accesses of the neighbour");
+        let (name, group) = (neighbour.name.as_str(), &neighbour.group);
+        put(SIMULATED_NEIGHBOUR_MISS_RATIO, name, share(group.llc_miss_percent));
+        put(SIMULATED_NEIGHBOUR_ACCESSES, name, Some(group.accesses_s));
     }
     RunFigures { threads: outcome.workers, readings, ..RunFigures::default() }
 }
 
 #[cfg(test)]
 mod tests {
+    use model::Origin;
     use study::{Activity, Bench, Plan, StudyText};
 
     use super::*;

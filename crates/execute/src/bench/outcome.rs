@@ -2,11 +2,12 @@
 
 use hdrhistogram::Histogram;
 use micro::net::NetLatency;
+use model::signal::{
+    MICRO_CPU_PER_BYTE, MICRO_LATE, MICRO_LOAD, MICRO_LOAD_MEDIAN, MICRO_LOST, MICRO_SENDER,
+    MICRO_SENDER_CPU_PER_BYTE, MICRO_THROUGHPUT, Signal,
+};
 use model::{Origin, Reading, ReadingValue, Scope, Unit};
 use serde::Deserialize;
-
-/// Prefix of signals of the sending side; signals of the receiving side have none.
-const SENDER: &str = "micro.sender.";
 
 /// The figures of one run.
 #[derive(Debug, Default)]
@@ -133,35 +134,28 @@ fn of_cell(cell: &Cell) -> Result<RunFigures, String> {
         readings.push(Reading { scope: arrives, ..reading.clone() });
     }
     for reading in sending.0 {
-        let signal = format!("{SENDER}{}", reading.signal);
+        // Signals of the receiving end have their own names.
+        let signal = MICRO_SENDER.name_of(&reading.signal);
         readings.push(Reading { signal, scope: sends, ..reading.clone() });
     }
     let known = |value: Option<f64>, why: &str| value.map_or(unavailable(why), ReadingValue::Value);
-    let mut put = |signal: &str, answer, unit, scope, what: &str| {
-        let window_s = cell.seconds;
-        readings.push(Reading { window_s, ..measured(signal, answer, unit, scope, what) });
+    let mut put = |signal: Signal, answer, scope, source: String| {
+        readings.push(Reading { scope, source, ..signal.answered(answer, cell.seconds) });
     };
     let way = if pingpong { "payload of both ways" } else { "payload that arrived" };
-    put(
-        "micro.throughput",
-        known(cell.throughput_bytes_s, "nothing arrived"),
-        Unit::BytesPerSecond,
-        arrives,
-        &format!("{way} / seconds"),
-    );
+    let throughput = known(cell.throughput_bytes_s, "nothing arrived");
+    put(MICRO_THROUGHPUT, throughput, arrives, format!("{way} / seconds"));
     let why = "the kernel tells no CPU time of single threads, or nothing arrived";
-    for (signal, ns, scope) in [
-        ("micro.cpu_per_byte", arriving.1, arrives),
-        ("micro.sender.cpu_per_byte", sending.1, sends),
-    ] {
+    for (signal, ns, scope) in
+        [(MICRO_CPU_PER_BYTE, arriving.1, arrives), (MICRO_SENDER_CPU_PER_BYTE, sending.1, sends)]
+    {
         let what = format!("CPU nanoseconds of the end's threads / {way}");
-        put(signal, known(ns, why), Unit::Nanoseconds, scope, &what);
+        put(signal, known(ns, why), scope, what);
     }
     let lost = cell.lost as f64 / ((cell.lost + cell.operations) as f64).max(1.0);
-    let what = "messages that never came whole / messages that were sent";
-    put("micro.lost", ReadingValue::Value(lost), Unit::Ratio, arrives, what);
-    let what = "messages that came late, twice or out of order";
-    put("micro.late", ReadingValue::Value(cell.late as f64), Unit::Count, arrives, what);
+    for (signal, value) in [(MICRO_LOST, lost), (MICRO_LATE, cell.late as f64)] {
+        put(signal, ReadingValue::Value(value), arrives, signal.source.to_owned());
+    }
     let latency = match &cell.latency_histogram {
         Some(text) => Some(NetLatency::decode(text)?).filter(|histogram| !histogram.is_empty()),
         None => None,
@@ -205,16 +199,13 @@ fn of_curve(curve: &Curve) -> Result<RunFigures, String> {
         return Err("it measured several sizes".to_owned());
     };
     let loads = load.batches * load.calls;
-    let what = "a load that waits for the one before it, the shortest of the batches";
-    let least = ReadingValue::Value(load.min_ns);
-    let median = ReadingValue::Value(load.median_ns);
     Ok(RunFigures {
         threads: 1,
         seconds: load.mean_ns * loads as f64 / 1e9,
         operations: loads,
         readings: vec![
-            measured("micro.load", least, Unit::Nanoseconds, Scope::Cpus, what),
-            measured("micro.load_median", median, Unit::Nanoseconds, Scope::Cpus, "of the batches"),
+            MICRO_LOAD.value(load.min_ns, 0.0),
+            MICRO_LOAD_MEDIAN.value(load.median_ns, 0.0),
         ],
         ..RunFigures::default()
     })

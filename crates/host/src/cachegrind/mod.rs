@@ -17,6 +17,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use model::{Origin, Reading, ReadingValue, Scope, Unavailable, Unit};
+use model::signal::{
+    SIMULATED_BRANCHES, SIMULATED_D1_MISSES, SIMULATED_INSTRUCTIONS, SIMULATED_LL_MISSES,
+    SIMULATED_MISPREDICTS, Signal,
+};
 use thiserror::Error;
 
 use crate::root::Root;
@@ -137,24 +141,16 @@ impl SimulatedEvents {
     pub fn readings(&self, scope: Scope) -> Vec<Reading> {
         let (instructions, branches) = (Ok(self.instructions_per_op), Ok(self.branches_per_op));
         let figures = [
-            ("simulated.instructions_per_mop", &instructions, "Ir"),
-            ("simulated.branches_per_mop", &branches, "Bc + Bi"),
-            ("simulated.mispredicts_per_mop", &self.mispredicts_per_op, "Bcm + Bim"),
-            ("simulated.d1_misses_per_mop", &self.d1_misses_per_op, "D1mr + D1mw"),
-            ("simulated.ll_misses_per_mop", &self.ll_misses_per_op, "ILmr + DLmr + DLmw"),
+            (SIMULATED_INSTRUCTIONS, &instructions),
+            (SIMULATED_BRANCHES, &branches),
+            (SIMULATED_MISPREDICTS, &self.mispredicts_per_op),
+            (SIMULATED_D1_MISSES, &self.d1_misses_per_op),
+            (SIMULATED_LL_MISSES, &self.ll_misses_per_op),
         ];
-        type Figure<'a> = (&'static str, &'a Result<f64, Unavailable>, &'static str);
-        let reading = |(signal, figure, events): Figure<'_>| Reading {
-            signal: signal.to_owned(),
-            answer: match figure {
-                Ok(value) => ReadingValue::Value(value * 1e6),
-                Err(why) => why.clone().into(),
-            },
-            unit: Unit::PerMillionOps,
-            scope,
-            source: format!("cachegrind: {events}; {}", self.geometry),
-            window_s: 0.0,
-            origin: Origin::Simulated,
+        let reading = |(signal, figure): (Signal, &Result<f64, Unavailable>)| {
+            let per_mop = figure.clone().map(|an_operation| an_operation * 1e6);
+            let source = format!("{}; {}", signal.source, self.geometry);
+            Reading { scope, source, ..signal.reading(per_mop, Duration::ZERO) }
         };
         figures.map(reading).to_vec()
     }

@@ -16,6 +16,5 @@ pub use kernel::{Errno, PerfCount, PerfEvent, PerfHandle, PerfKernel, PerfTarget
 pub(crate) use plan::targets;
 pub use plan::{CounterPlan, EventRole, PlannedGroup, UserEvent, plan};
 pub use privilege::Privilege;
-pub(crate) use session::did_not_move;
 pub use session::{CountedEvent, EventGroup, GroupCounts, PerfSession, Refused};
 pub use table::{CoreEvents, EventTable, LastLevel, PerfQuantity, RawEvent, core};

@@ -1,6 +1,7 @@
 //! Groups of events counted on several threads or CPUs over a window.
 
 use model::Unavailable;
+use model::signal::did_not_move;
 
 use super::encoding::EncodedEvent;
 use super::kernel::{Errno, PerfCount, PerfEvent, PerfHandle, PerfKernel, PerfTarget};
@@ -26,14 +27,6 @@ pub struct CountedEvent {
     pub running: f64,
     /// The time that it covers, summed over the targets.
     pub seconds: f64,
-}
-
-/// Why a zero count is unavailable where there was something to count.
-pub(crate) fn did_not_move(event: &str) -> Unavailable {
-    Unavailable::new(
-        format!("the counter of {event} did not move: this machine does not count it"),
-        "measure on bare metal, or on an instance type that passes the counters on",
-    )
 }
 
 /// The counts of a group.

@@ -11,7 +11,8 @@ use crate::perf::{
 };
 use crate::root::Root;
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec::new("counters", SIGNALS, CALL, init);
+pub(super) const SPEC: ProbeSpec =
+    ProbeSpec::new("counters", SIGNALS, CALL, init).with_parts(&[IPC_OF_CPU, EVENT]);
 
 const CALL: &str = "perf_event_open";
 
@@ -40,6 +41,8 @@ const SIGNALS: &[Signal] = &[
     mpki("mpki.itlb"),
     ratio("counters.running_ratio"),
 ];
+const IPC_OF_CPU: Signal = Signal::new("ipc.cpuN", Unit::Ratio, Scope::Cpus, CALL);
+const EVENT: Signal = count("event.NAME");
 
 /// The process is the scope where nothing else was chosen.
 const fn count(name: &'static str) -> Signal {
@@ -261,9 +264,8 @@ impl FoundEvents<'_> {
             let PerfTarget::Cpu(cpu) = target else { return None };
             let value = of(counted, &[EventRole::UserInstructions, EventRole::KernelInstructions])
                 .and_then(|instructions| divide(instructions, of(counted, &[cycles])?));
-            let mut reading = ratio("ipc").reading(value, window);
-            reading.signal = format!("ipc.cpu{cpu}");
-            reading.scope = Scope::Cpus;
+            let mut reading = IPC_OF_CPU.reading(value, window);
+            reading.signal = IPC_OF_CPU.name_of(&cpu.to_string());
             reading.source = format!("{CALL}: instructions / cycles of CPU {cpu}");
             Some(reading)
         };
@@ -281,8 +283,8 @@ impl FoundEvents<'_> {
                     uncore: extra.uncore,
                 },
             };
-            let mut reading = count("event").reading(figure.value, window);
-            reading.signal = format!("event.{}", extra.name);
+            let mut reading = EVENT.reading(figure.value, window);
+            reading.signal = EVENT.name_of(&extra.name);
             reading.scope = if extra.uncore { Scope::Machine } else { self.plan.scope };
             if !figure.source.is_empty() {
                 reading.source = format!("{CALL}: {}", figure.source);

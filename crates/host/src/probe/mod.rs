@@ -21,7 +21,6 @@ pub mod quiet;
 mod quota;
 mod residency;
 mod sampler;
-mod signal;
 mod software;
 mod states;
 mod switches;
@@ -40,8 +39,8 @@ use crate::root::Root;
 
 pub use choice::{ProbeChoice, UnknownProbe};
 pub use counter_choice::{CounterChoice, CounterScope};
+pub use model::{Signal, SignalWindow};
 pub use sampler::{Gauge, SamplerTask};
-pub use signal::{Signal, SignalWindow};
 pub use units::{NewKernel, PerDuration};
 pub use watch::{PreparedWatch, RunWatch, WatchReadings};
 
@@ -146,6 +145,8 @@ pub struct ProbeSpec {
     pub name: &'static str,
     /// Every signal that it reads, whether it is available here or not.
     pub signals: &'static [Signal],
+    /// Signals of parts that only the machine or the user can name, behind those in its readings.
+    pub parts: &'static [Signal],
     /// The files or calls that it reads at both ends of a run. [`RunWatch`] measures
     /// their cost and reports it as `probe.NAME.cost`.
     pub reads: &'static str,
@@ -162,7 +163,12 @@ impl ProbeSpec {
         reads: &'static str,
         init: Init,
     ) -> Self {
-        ProbeSpec { name, signals, reads, init, may_be_elsewhere: false }
+        ProbeSpec { name, signals, parts: &[], reads, init, may_be_elsewhere: false }
+    }
+
+    const fn with_parts(mut self, parts: &'static [Signal]) -> Self {
+        self.parts = parts;
+        self
     }
 
     const fn may_be_elsewhere(mut self) -> Self {

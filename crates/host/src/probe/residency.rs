@@ -16,11 +16,14 @@ const SOURCE: &str = "/sys/devices/system/cpu/cpu*/cpuidle/state*: time";
 const USAGE: &str = "/sys/devices/system/cpu/cpu*/cpuidle/state*: usage";
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec::new("residency", SIGNALS, "/sys/devices/system/cpu/cpu*/cpuidle/state*", init);
+    ProbeSpec::new("residency", SIGNALS, "/sys/devices/system/cpu/cpu*/cpuidle/state*", init)
+        .with_parts(&[STATE, LOAD_STATE]);
 
 const SIGNALS: &[Signal] = &[IDLE, ENTRIES];
 const IDLE: Signal = Signal::new("residency.idle", Unit::Ratio, Scope::Machine, SOURCE);
 const ENTRIES: Signal = Signal::new("residency.entries", Unit::Count, Scope::Machine, USAGE);
+const STATE: Signal = IDLE.of_parts("residency.STATE");
+const LOAD_STATE: Signal = Signal::new("residency.load.STATE", Unit::Ratio, Scope::Cpus, SOURCE);
 
 /// A state on one CPU: microseconds in it and number of entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,25 +84,24 @@ impl Probe for Residency {
         });
         let entries = all.map(|states| states.iter().map(|state| state.usage).sum::<u64>() as f64);
         let mut readings = vec![IDLE.reading(share, window), ENTRIES.reading(entries, window)];
-        let mut add = |prefix: &str, scope: Scope, whose: &str, states: &[ResidencyGain]| {
+        let mut add = |signal: Signal, whose: &str, states: &[ResidencyGain]| {
             for state in states {
-                let mut reading =
-                    IDLE.reading(self::share([state.time_us].into_iter(), states, window), window);
-                reading.signal = format!("{prefix}.{}", state.name.replace(' ', "_"));
-                reading.scope = scope;
+                let share = self::share([state.time_us].into_iter(), states, window);
+                let mut reading = signal.reading(share, window);
+                reading.signal = signal.name_of(&state.name.replace(' ', "_"));
                 reading.source = format!("{SOURCE} of {}{whose}", state.name);
                 readings.push(reading);
             }
         };
         if let Ok(states) = &machine {
-            add("residency", Scope::Machine, "", states);
+            add(STATE, "", states);
         }
         if !self.cpus.is_empty()
             && let Ok(states) = gains(&before, &after, |cpu| self.cpus.contains(&cpu))
         {
             let list: Vec<String> = self.cpus.iter().map(u32::to_string).collect();
             let whose = format!(", CPUs {}", list.join(","));
-            add("residency.load", Scope::Cpus, &whose, &states);
+            add(LOAD_STATE, &whose, &states);
         }
         readings
     }

@@ -15,7 +15,11 @@ pub(super) const SPEC: ProbeSpec = ProbeSpec::new(
     SIGNALS,
     "perf_event_open: the cstate_core and cstate_pkg PMUs",
     init,
-);
+)
+.with_parts(&[
+    state("residency.core.STATE", "perf_event_open: cstate_core"),
+    state("residency.package.STATE", "perf_event_open: cstate_pkg"),
+]);
 
 /// The state that nearly every Intel server has; others follow it by name.
 const SIGNALS: &[Signal] = &[

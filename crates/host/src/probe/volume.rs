@@ -12,7 +12,8 @@ use crate::root::{Root, RootError};
 use crate::storage::disk::SECTOR;
 use crate::storage::volume_of;
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec::new("volume", SIGNALS, "/sys/block/*/stat", init);
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("volume", SIGNALS, "/sys/block/*/stat", init)
+    .with_parts(&[BUSY_OF_ONE, QUEUE_OF_ONE]);
 
 const SIGNALS: &[Signal] = &[BUSY, QUEUE, READ, WRITTEN];
 const BUSY: Signal = Signal::new(
@@ -27,7 +28,8 @@ const QUEUE: Signal = Signal::new(
     Scope::Device,
     "/sys/block/*/stat: time_in_queue / time, the shortest queue",
 );
-
+const BUSY_OF_ONE: Signal = BUSY.of_parts("volume.N.busy");
+const QUEUE_OF_ONE: Signal = QUEUE.of_parts("volume.N.queue");
 const READ: Signal = Signal::new(
     "volume.read",
     Unit::Bytes,
@@ -159,13 +161,12 @@ impl Probe for Volumes {
                 let of = |signal: &Signal, pick: fn(&VolumeUse) -> f64| {
                     let mut reading =
                         signal.reading(one.as_ref().map(pick).map_err(Clone::clone), window);
-                    let (group, what) = signal.name.split_once('.').unwrap_or((signal.name, ""));
-                    reading.signal = format!("{group}.{}.{what}", at + 1);
+                    reading.signal = signal.name_of(&(at + 1).to_string());
                     reading.source = format!("/sys/block/{name}/stat");
                     reading
                 };
-                readings.push(of(&BUSY, |one| one.busy));
-                readings.push(of(&QUEUE, |one| one.queue));
+                readings.push(of(&BUSY_OF_ONE, |one| one.busy));
+                readings.push(of(&QUEUE_OF_ONE, |one| one.queue));
             }
         }
         readings

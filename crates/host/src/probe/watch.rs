@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use model::{Reading, Scope, Series, Unavailable, Unit};
+use model::signal::{PROBE_COST, Signal};
 
 use super::sampler::{COST, Sampler};
-use super::signal::Signal;
 use super::{Context, PROBES, Probe, ProbeSpec};
 use crate::root::Root;
 
@@ -134,18 +134,11 @@ impl Slot {
 
     /// The cost of the probe, outside its own window.
     fn cost(&self) -> Reading {
-        let signal = Signal::new(
-            "probe.cost",
-            Unit::Nanoseconds,
-            Scope::Harness,
-            "the clock around the probe's two looks",
-        );
         let cost = match &self.probe {
             Ok(_) => Ok(self.cost.as_nanos() as f64),
             Err(why) => Err(why.clone()),
         };
-        let mut reading = signal.at_end().reading(cost, Duration::ZERO);
-        reading.signal = format!("probe.{}.cost", self.spec.name);
-        reading
+        let signal = PROBE_COST.name_of(self.spec.name);
+        Reading { signal, ..PROBE_COST.reading(cost, Duration::ZERO) }
     }
 }

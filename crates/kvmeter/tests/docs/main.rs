@@ -8,4 +8,5 @@ mod markdown;
 mod named_files;
 mod named_items;
 mod prose;
+mod signals;
 mod tree;

@@ -1,5 +1,6 @@
 //! Joules of an operation, each with its boundary.
 
+use model::signal::{JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE};
 use model::{Run, Unit};
 
 use super::bars::{BarsFigure, BarsRow, Caption};
@@ -10,7 +11,7 @@ use crate::figure::Bar;
 use crate::format;
 use crate::table::{self, Align};
 
-const SIGNAL: &str = "joules_per_op";
+const SIGNAL: &str = JOULES_PER_OP.name;
 
 /// None where no run read any energy.
 pub fn energy(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure> {
@@ -37,8 +38,8 @@ pub fn energy(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure>
             };
             let data = vec![
                 text.into(),
-                of("joules_per_op_net", |value| format::value(value, Unit::JoulesPerOp)),
-                of("ops_per_joule", |value| format::significant(value, 3)),
+                of(JOULES_PER_OP_NET.name, |value| format::value(value, Unit::JoulesPerOp)),
+                of(OPS_PER_JOULE.name, |value| format::significant(value, 3)),
                 boundary.into(),
             ];
             let row = BarsRow { label: None, bars: vec![bar], note, data };

@@ -3,6 +3,7 @@
 
 use analyse::slo::{Condition, LatencyFigure};
 use hdrhistogram::Histogram;
+use model::signal::SERVER_CPU_S_PER_MOP;
 use model::{LatencyClock, Op, Run};
 
 use super::{ShownFigure, invalid_entry, slug};
@@ -16,7 +17,7 @@ use crate::table::{ALWAYS, Align, Table};
 use crate::tables::{by_workload, op_name};
 
 const HEIGHT: f64 = 130.0;
-const SERVER_CPU: &str = "server.cpu_s_per_mop";
+const SERVER_CPU: &str = SERVER_CPU_S_PER_MOP.name;
 
 /// The latency figure of a panel, of all operations or of one kind.
 #[derive(Clone, Copy, PartialEq)]

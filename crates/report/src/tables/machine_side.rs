@@ -1,6 +1,10 @@
 //! Energy, processor and idle states of the machine; and simulated counters in a table of their
 //! own.
 
+use model::signal::{
+    JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE, SIMULATED_BRANCHES, SIMULATED_D1_MISSES,
+    SIMULATED_INSTRUCTIONS, SIMULATED_LL_MISSES, SIMULATED_MISPREDICTS,
+};
 use model::{Execution, Origin, Reading, Run, Unit};
 
 use super::runs::name_of;
@@ -9,8 +13,8 @@ use crate::run_names;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
 /// The main metrics, and the signal that shows whether each is available.
-const HEADLINE_SIGNALS: [(&str, &str); 5] = [
-    ("energy", "joules_per_op"),
+pub const HEADLINE_SIGNALS: [(&str, &str); 5] = [
+    ("energy", JOULES_PER_OP.name),
     ("hardware counters", "ipc"),
     ("idle states", "residency.idle"),
     ("frequency", "frequency.mean"),
@@ -45,9 +49,9 @@ pub fn machine_side(runs: &[(&Execution, &Run)]) -> Option<Table> {
         let boundary = run.joules_per_op().map_or(String::new(), |r| r.scope.to_string());
         let cells = vec![
             name_of(run, &name),
-            Cell::new(run.reading("joules_per_op").map_or(String::new(), joules), Tone::Strong),
-            run.reading("joules_per_op_net").map_or(String::new(), joules).into(),
-            number("ops_per_joule"),
+            Cell::new(run.reading(JOULES_PER_OP.name).map_or(String::new(), joules), Tone::Strong),
+            run.reading(JOULES_PER_OP_NET.name).map_or(String::new(), joules).into(),
+            number(OPS_PER_JOULE.name),
             power(run).into(),
             boundary.into(),
             number("ipc"),
@@ -68,7 +72,7 @@ pub fn machine_side(runs: &[(&Execution, &Run)]) -> Option<Table> {
     if runs.iter().any(|(_, run)| modelled(run)) {
         table.note("~ marks a number that was not measured but modelled");
     }
-    if runs.iter().any(|(_, run)| run.value("joules_per_op_net").is_some()) {
+    if runs.iter().any(|(_, run)| run.value(JOULES_PER_OP_NET.name).is_some()) {
         table.note("net: without what the idle machine draws in the same time");
     }
     for missing in missing(runs) {
@@ -81,11 +85,11 @@ pub fn machine_side(runs: &[(&Execution, &Run)]) -> Option<Table> {
 /// Events that were simulated: one row a run.
 pub fn simulated(runs: &[(&Execution, &Run)]) -> Option<Table> {
     let signals = [
-        ("instructions", "simulated.instructions_per_mop"),
-        ("branches", "simulated.branches_per_mop"),
-        ("mispredicts", "simulated.mispredicts_per_mop"),
-        ("D1 misses", "simulated.d1_misses_per_mop"),
-        ("LL misses", "simulated.ll_misses_per_mop"),
+        ("instructions", SIMULATED_INSTRUCTIONS.name),
+        ("branches", SIMULATED_BRANCHES.name),
+        ("mispredicts", SIMULATED_MISPREDICTS.name),
+        ("D1 misses", SIMULATED_D1_MISSES.name),
+        ("LL misses", SIMULATED_LL_MISSES.name),
     ];
     let reading = |run: &Run| run.reading(signals[0].1).map(|reading| reading.answer.clone());
     if !runs.iter().any(|(_, run)| reading(run).is_some()) {

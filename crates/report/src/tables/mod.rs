@@ -33,7 +33,7 @@ pub use design::{PlanSize, design, skipped_lines};
 pub use doctor::{CheckRow, CheckState, doctor};
 pub use knobs::{KnobRow, knobs};
 pub use machine::machine;
-pub use machine_side::{machine_side, simulated};
+pub use machine_side::{HEADLINE_SIGNALS, machine_side, simulated};
 pub use mbwu::{
     growth as mbwu_growth, mbwu, mbwu_line, published as mbwu_published, rounds as mbwu_rounds,
 };

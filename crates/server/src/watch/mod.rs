@@ -16,4 +16,4 @@ mod usage_delta;
 pub use figure::Figure;
 pub use process::Process;
 pub use usage::{ThreadUsage, Usage};
-pub use usage_delta::{FIGURES, ThreadUsageDelta, UsageDelta};
+pub use usage_delta::{ThreadUsageDelta, UsageDelta};

@@ -1,24 +1,14 @@
 use std::time::Duration;
 
-use model::{Unavailable, Unit};
+use model::Unavailable;
+use model::signal::{
+    SERVER_CPU, SERVER_CPU_SYSTEM, SERVER_CPU_USER, SERVER_INVOLUNTARY, SERVER_MAJOR_FAULTS,
+    SERVER_MINOR_FAULTS, SERVER_READ_CALLS, SERVER_RESIDENT, SERVER_THREADS, SERVER_VOLUNTARY,
+    SERVER_WRITE_CALLS, Signal, SignalWindow,
+};
 
 use super::figure::Figure;
 use super::usage::{ThreadUsage, Usage};
-
-/// The names of all figures, in their order.
-pub const FIGURES: [&str; 11] = [
-    "server.cpu",
-    "server.cpu.user",
-    "server.cpu.system",
-    "server.switches.voluntary",
-    "server.switches.involuntary",
-    "server.faults.minor",
-    "server.faults.major",
-    "server.calls.read",
-    "server.calls.write",
-    "server.memory.resident",
-    "server.threads",
-];
 
 /// Resource usage of a process between two snapshots.
 #[derive(Debug, Clone)]
@@ -144,73 +134,31 @@ fn figures(earlier: &Usage, later: &Usage, threads: &Threads<'_>) -> Vec<Figure>
     let total = |count: fn(&Usage) -> u64| Ok(count(later).saturating_sub(count(earlier)) as f64);
     let calls =
         |count: fn(&Usage) -> &Result<u64, Unavailable>| since(Some(count(earlier)), count(later));
-    let over =
-        |name, value, unit, source: String| Figure { name, value, unit, source, of_window: true };
-    let at_end =
-        |name, value, unit, source: String| Figure { name, value, unit, source, of_window: false };
+    let figure = |signal: Signal, value, source: String| Figure {
+        name: signal.name,
+        value,
+        unit: signal.unit,
+        source,
+        of_window: signal.covers == SignalWindow::Window,
+    };
+    let read = |signal: Signal, value| figure(signal, value, signal.source.to_owned());
+    let ticked = |signal: Signal, count: fn(&Usage) -> u64| {
+        figure(signal, ticks(count), format!("{}, {tick}", signal.source))
+    };
     let (cpu, source) = cpu(earlier, later, threads, &tick);
+    let resident = later.resident_bytes.clone().map(|bytes| bytes as f64);
     vec![
-        over("server.cpu", cpu, Unit::Seconds, source),
-        over(
-            "server.cpu.user",
-            ticks(|usage| usage.user_ticks),
-            Unit::Seconds,
-            format!("/proc/PID/stat: utime, {tick}"),
-        ),
-        over(
-            "server.cpu.system",
-            ticks(|usage| usage.system_ticks),
-            Unit::Seconds,
-            format!("/proc/PID/stat: stime, {tick}"),
-        ),
-        over(
-            "server.switches.voluntary",
-            threads.sum(|thread| &thread.voluntary_switches),
-            Unit::Count,
-            "/proc/PID/task/*/status: voluntary_ctxt_switches".to_owned(),
-        ),
-        over(
-            "server.switches.involuntary",
-            threads.sum(|thread| &thread.involuntary_switches),
-            Unit::Count,
-            "/proc/PID/task/*/status: nonvoluntary_ctxt_switches".to_owned(),
-        ),
-        over(
-            "server.faults.minor",
-            total(|usage| usage.minor_faults),
-            Unit::Count,
-            "/proc/PID/stat: minflt".to_owned(),
-        ),
-        over(
-            "server.faults.major",
-            total(|usage| usage.major_faults),
-            Unit::Count,
-            "/proc/PID/stat: majflt".to_owned(),
-        ),
-        over(
-            "server.calls.read",
-            calls(|usage| &usage.read_calls),
-            Unit::Count,
-            "/proc/PID/io: syscr (read, readv, pread; not recv, recvfrom, recvmsg)".to_owned(),
-        ),
-        over(
-            "server.calls.write",
-            calls(|usage| &usage.write_calls),
-            Unit::Count,
-            "/proc/PID/io: syscw (write, writev, pwrite; not send, sendto, sendmsg)".to_owned(),
-        ),
-        at_end(
-            "server.memory.resident",
-            later.resident_bytes.clone().map(|bytes| bytes as f64),
-            Unit::Bytes,
-            "/proc/PID/status: VmRSS".to_owned(),
-        ),
-        at_end(
-            "server.threads",
-            Ok(later.thread_count as f64),
-            Unit::Count,
-            "/proc/PID/stat: num_threads".to_owned(),
-        ),
+        figure(SERVER_CPU, cpu, source),
+        ticked(SERVER_CPU_USER, |usage| usage.user_ticks),
+        ticked(SERVER_CPU_SYSTEM, |usage| usage.system_ticks),
+        read(SERVER_VOLUNTARY, threads.sum(|thread| &thread.voluntary_switches)),
+        read(SERVER_INVOLUNTARY, threads.sum(|thread| &thread.involuntary_switches)),
+        read(SERVER_MINOR_FAULTS, total(|usage| usage.minor_faults)),
+        read(SERVER_MAJOR_FAULTS, total(|usage| usage.major_faults)),
+        read(SERVER_READ_CALLS, calls(|usage| &usage.read_calls)),
+        read(SERVER_WRITE_CALLS, calls(|usage| &usage.write_calls)),
+        read(SERVER_RESIDENT, resident),
+        read(SERVER_THREADS, Ok(later.thread_count as f64)),
     ]
 }
 

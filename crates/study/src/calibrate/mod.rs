@@ -66,11 +66,6 @@ pub struct Maximum {
     pub words: String,
 }
 
-impl Maximum {
-    /// The signal that holds it in a run.
-    pub const SIGNAL: &'static str = "calibrated.maximum";
-}
-
 /// Settings that differ between the runs of one calibration and those of its levels.
 const OWN: [&str; 3] = ["rate", "time", "repeat"];
 

@@ -4,8 +4,8 @@ use host::{CounterScope, EnergySettings};
 use model::Span;
 
 use super::ProbesConfig;
-use super::required::check_name;
 use crate::error::StudyError;
+use crate::signals::check_signal;
 use crate::simulation::Simulation;
 
 /// Settings of the counters and of the sampler.
@@ -38,7 +38,7 @@ impl ProbesConfig {
     /// # Errors
     /// No run has such a signal.
     pub fn require(&mut self, signal: &str) -> Result<(), StudyError> {
-        check_name(signal).map_err(|why| StudyError::Request(format!("--require: {why}")))?;
+        check_signal(signal).map_err(|why| StudyError::Request(format!("--require: {why}")))?;
         self.require.push(signal.to_owned());
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! The probes of a study: their choice, context and required signals.
 
 mod flag;
-mod required;
 mod table;
 
 use std::ffi::OsString;
@@ -14,7 +13,6 @@ use crate::simulation::Simulation;
 
 pub use table::ProbesTable;
 
-pub(crate) use required::check_name as check_signal;
 pub(crate) use table::of_study;
 
 /// How long the idle machine is measured where a source of energy is there.

@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::flag::every;
-use super::required::check_name;
 use super::{IDLE_TIME, ProbesConfig};
 use crate::error::StudyError;
+use crate::signals::check_signal;
 use crate::simulation::{Simulation, SimulationTable};
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;
@@ -147,7 +147,7 @@ pub(crate) fn of_study(source: &StudyText, spec: &StudySpec) -> Result<ProbesCon
     }
     probes.idle = table.idle.as_ref().map_or(IDLE_TIME, |idle| idle.get_ref().0);
     for signal in &table.require {
-        check_name(signal.get_ref()).map_err(|why| source.at(signal.span(), &why))?;
+        check_signal(signal.get_ref()).map_err(|why| source.at(signal.span(), &why))?;
         probes.require.push(signal.get_ref().clone());
     }
     probes.counters = table.counters.clone().unwrap_or_default();

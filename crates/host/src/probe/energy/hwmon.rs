@@ -13,7 +13,8 @@ use crate::root::{Root, RootError};
 
 const CHIPS: &str = "/sys/class/hwmon";
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec::new("hwmon", SIGNALS, "/sys/class/hwmon/*", init);
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("hwmon", SIGNALS, "/sys/class/hwmon/*", init)
+    .with_parts(&[POWER.of_parts("power.hwmon.SENSOR"), ENERGY.of_parts("energy.hwmon.SENSOR")]);
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.hwmon", Unit::Watts, Scope::Component, CHIPS);

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use model::{Origin, Reading, ReadingValue, Unavailable, Unit};
+use model::signal::{IDLE_BUSY, IDLE_POWER};
 
 use crate::probe::energy::{Quantity, probes};
 use crate::probe::watch::{PreparedWatch, RunWatch};
@@ -91,11 +92,11 @@ fn measured(reading: &Reading) -> bool {
 
 fn idle(mut reading: Reading) -> Option<Reading> {
     if reading.signal == "machine.busy" {
-        reading.signal = "idle.machine.busy".to_owned();
+        reading.signal = IDLE_BUSY.name.to_owned();
         return Some(reading);
     }
     let name = reading.signal.strip_prefix("energy.")?;
-    reading.signal = format!("power.idle.{name}");
+    reading.signal = IDLE_POWER.name_of(name);
     reading.unit = Unit::Watts;
     if let ReadingValue::Value(joules) = reading.answer {
         reading.answer = match reading.window_s > 0.0 {

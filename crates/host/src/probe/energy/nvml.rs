@@ -13,7 +13,8 @@ use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 use crate::unavailable::live_only;
 
-pub(super) const SPEC: ProbeSpec = ProbeSpec::new("nvml", SIGNALS, "libnvidia-ml.so.1", init);
+pub(super) const SPEC: ProbeSpec = ProbeSpec::new("nvml", SIGNALS, "libnvidia-ml.so.1", init)
+    .with_parts(&[POWER.of_parts("power.gpu.N"), ENERGY.of_parts("energy.gpu.N")]);
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.gpu", Unit::Watts, Scope::Accelerator, "NVML");

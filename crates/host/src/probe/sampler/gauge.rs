@@ -4,6 +4,7 @@ use model::{Series, Unavailable};
 
 use super::summary::{SampleSummary, summary};
 use crate::probe::signal::Signal;
+use model::Signal;
 
 /// A sensor with a present value: watts, degrees, hertz.
 pub trait Gauge: Send {

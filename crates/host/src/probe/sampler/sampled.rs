@@ -8,6 +8,7 @@ use super::gauge::{Gauge, Kind, Track};
 use super::summary::SampleSummary;
 use crate::probe::Probe;
 use crate::probe::signal::Signal;
+use model::Signal;
 
 /// The figure that a reading takes from a gauge over the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,8 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::SamplerTask;
 use crate::probe::signal::Signal;
+use crate::affinity::{cpus_of, pin_current_to};
+use model::Signal;
 
 pub(in crate::probe) const COST: Signal = Signal::new(
     "probe.sampler.cost",
@@ -77,7 +79,7 @@ impl Sampler {
     pub fn cost(&mut self, window: Duration) -> Reading {
         self.join();
         let spent = self.shared.cpu_ns.load(Ordering::Relaxed).saturating_sub(self.before_ns);
-        let mut reading = COST.reading(Ok(spent as f64), window);
+        let mut reading = COST.value(spent as f64, window.as_secs_f64());
         if let Some(place) = self.shared.place.get() {
             reading.source = format!("{}, {place}", reading.source);
         }

@@ -22,7 +22,8 @@ pub(super) const SPEC: ProbeSpec = ProbeSpec::new(
     SIGNALS,
     "the perf PMU `power`, or /sys/class/powercap/intel-rapl*/energy_uj",
     init,
-);
+)
+.with_parts(&[PACKAGE.of_parts("energy.package.PART"), DRAM.of_parts("energy.dram.PART")]);
 
 const SIGNALS: &[Signal] = &[TOTAL, PACKAGE, DRAM, CORE, PSYS];
 const TOTAL: Signal = joules("energy.total", Scope::PackageAndMemory);
