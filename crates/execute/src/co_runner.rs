@@ -146,8 +146,7 @@ fn readings(
         seconds => Ok(bytes / seconds),
     });
     let cpu_s = of(|look| look.cpu_ns).map(|nanoseconds| nanoseconds / 1e9);
-    let mut all =
-        vec![reading(BESIDE_BANDWIDTH, bandwidth.clone()), reading(BESIDE_CPU, cpu_s)];
+    let mut all = vec![reading(BESIDE_BANDWIDTH, bandwidth.clone()), reading(BESIDE_CPU, cpu_s)];
     if let HogDemand::Rate(ByteRate(asked)) = co_runner.demand {
         let share = bandwidth.map(|bandwidth| bandwidth / asked);
         all.push(reading(BESIDE_HELD, share));
@@ -157,7 +156,8 @@ fn readings(
 
 /// A warning where the hog did not achieve its rate.
 pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
-    let achieved = value(BESIDE_HELD.name).filter(|achieved| *achieved < micro::hog::MIN_RATE_SHARE)?;
+    let achieved =
+        value(BESIDE_HELD.name).filter(|achieved| *achieved < micro::hog::MIN_RATE_SHARE)?;
     Some(format!(
         "the hog took only {:.1} % of the bandwidth that it was to take; give it more CPUs in \
          [beside.hog], or lower its rate",

@@ -13,7 +13,7 @@ use model::signal::{
     SIMULATED_NEIGHBOUR_ACCESSES, SIMULATED_NEIGHBOUR_MISS_RATIO, SIMULATED_OFFERED,
     SIMULATED_READ_HIT_RATIO, SIMULATED_THROUGHPUT, SIMULATED_WRITE_HIT_RATIO, Signal,
 };
-use model::{Reading, ReadingValue};
+use model::{Reading, ReadingValue, SIMULATE};
 use study::DcaJob;
 
 use super::outcome::RunFigures;

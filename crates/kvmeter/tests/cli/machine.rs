@@ -132,6 +132,23 @@ fn energy_is_integrated_over_the_window_gross_and_net() {
 }
 
 #[test]
+fn every_reading_of_a_run_is_a_signal_of_the_catalogue() {
+    let place = Place::new();
+    for store in [&["null"][..], &["spill:db", "--rate", "2k"]] {
+        let load = ["--records", "2k", "--time", "1s", "--workload", "ycsb-a", "--out", "r.sqlite"];
+        let energy = ["--probes", "model=40:120", "--idle-power", "200ms"];
+        place.ok(&[&["bench"], store, &load, &energy].concat());
+    }
+    for run in place.json(&["report", "r.sqlite", "--json"]).as_array().unwrap() {
+        for reading in run["readings"].as_array().unwrap() {
+            let name = reading["signal"].as_str().unwrap();
+            let known = study::signals::catalogue().any(|signal| signal.is_named(name));
+            assert!(known, "{reading}");
+        }
+    }
+}
+
+#[test]
 fn modelled_and_measured_machines_are_not_compared() {
     let place = Place::new();
     let machine = Machine::drawing(&place);

@@ -97,8 +97,6 @@ pub(super) fn parse(
 
 #[cfg(test)]
 mod tests {
-    use model::Origin;
-
     use super::*;
     use crate::activity::of_study;
 
