@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use model::{Origin, Reading, ReadingValue, Scope, Unavailable, Unit};
-use host::Unavailable;
 use model::signal::{
     SERVER_CONTEXT_SWITCHES, SERVER_CPU, SERVER_INVOLUNTARY, SERVER_LATENCY, SERVER_LATENCY_COST,
     SERVER_LATENCY_TIMED, SERVER_SYSCALLS, SERVER_VOLUNTARY, Signal,
 };
+use model::{Origin, Reading, ReadingValue, Scope, Unavailable};
 use server::tap::Tap;
 use server::watch::{Figure, Process, Usage};
 use study::ServerTiming;

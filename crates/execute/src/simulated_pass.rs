@@ -10,12 +10,11 @@ use std::time::Duration;
 use drive::{Network, NoObserver, PhaseKind, Target, Ticks};
 use host::Root;
 use host::cachegrind::{CacheGeometry, Cachegrind, EventTotals, SimulatedEvents};
-use model::{Origin, Phase, Reading, ReadingValue, Scope, StopCondition, Unavailable, Unit};
-use host::{Root, Unavailable};
 use model::signal::{
     SIMULATED_BRANCHES, SIMULATED_D1_MISSES, SIMULATED_INSTRUCTIONS, SIMULATED_LL_MISSES,
     SIMULATED_MISPREDICTS, Signal,
 };
+use model::{Phase, Reading, Scope, StopCondition, Unavailable};
 use serde::{Deserialize, Serialize};
 use store::{Directory, Store, StoreUrl, StoreVisitor};
 use study::{LoadConfig, Segment, ServerSpec, Simulation};

@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::{Origin, Reading, ReadingValue, Scope, Unavailable, Unit};
 use model::signal::{
     SIMULATED_BRANCHES, SIMULATED_D1_MISSES, SIMULATED_INSTRUCTIONS, SIMULATED_LL_MISSES,
     SIMULATED_MISPREDICTS, Signal,
 };
+use model::{Reading, Scope, Unavailable};
 use thiserror::Error;
 
 use crate::root::Root;

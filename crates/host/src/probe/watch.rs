@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Series, Unavailable, Unit};
 use model::signal::{PROBE_COST, Signal};
+use model::{Reading, Series, Unavailable};
 
 use super::sampler::{COST, Sampler};
 use super::{Context, PROBES, Probe, ProbeSpec};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{Scope, Unavailable, Unit};
 use serde::{Deserialize, Serialize};
 
-use super::settings::{SettingError, SourceSettings, one};
+use super::settings::{ReadFlag, SettingError, SourceSettings, one};
 use super::{program, settings};
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
@@ -45,7 +45,7 @@ pub enum Quantity {
 
 impl SourceSettings for CommandSettings {
     /// `PROGRAM ARGUMENTS`, which prints watts.
-    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| {
+    const FLAG: Option<ReadFlag<Self>> = Some(|value| {
         let run = value.split_whitespace().map(str::to_owned).collect();
         Ok(CommandSettings { run, answers: Quantity::default(), limit_s: one() })
     });

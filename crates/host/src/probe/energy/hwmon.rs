@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::{Scope, Unavailable, Unit};
 use serde::{Deserialize, Serialize};
 
-use super::settings::{SettingError, SourceSettings};
+use super::settings::{ReadFlag, SettingError, SourceSettings};
 use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::{Root, RootError};
@@ -36,7 +36,7 @@ impl From<&str> for SensorName {
 }
 
 impl SourceSettings for SensorName {
-    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| Ok(value.into()));
+    const FLAG: Option<ReadFlag<Self>> = Some(|value| Ok(value.into()));
 
     /// Whether there is such a sensor is known when it is read.
     fn check(&self) -> Result<(), SettingError> {

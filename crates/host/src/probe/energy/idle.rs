@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::{Origin, Reading, ReadingValue, Unavailable, Unit};
 use model::signal::{IDLE_BUSY, IDLE_POWER};
+use model::{Origin, Reading, ReadingValue, Unavailable, Unit};
 
 use crate::probe::energy::{Quantity, probes};
 use crate::probe::watch::{PreparedWatch, RunWatch};

@@ -28,7 +28,7 @@ pub use self::idle::{IdlePower, idle_power};
 pub use self::meter::{Channels, MeterSettings, MeterVariant};
 pub use self::model::ModelSettings;
 pub use self::plug::PlugSettings;
-pub use self::settings::{SettingError, SettingKey, SourceSettings};
+pub use self::settings::{ReadFlag, SettingError, SettingKey, SourceSettings};
 
 use super::{PROBES, ProbeSpec};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use model::{Reading, Scope, Series, Unavailable, Unit};
 use serde::{Deserialize, Serialize};
 
-use super::settings::{SettingError, SourceSettings};
+use super::settings::{ReadFlag, SettingError, SourceSettings};
 use crate::probe::sampler::{Kind, Sampled, SamplerTask, Sensor};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
@@ -34,7 +34,7 @@ pub struct ModelSettings {
 
 impl SourceSettings for ModelSettings {
     /// `IDLE:FULL`, in watts.
-    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| {
+    const FLAG: Option<ReadFlag<Self>> = Some(|value| {
         let watts = value.split_once(':').and_then(|(idle, full)| {
             Some(ModelSettings { idle_w: idle.parse().ok()?, full_w: full.parse().ok()? })
         });

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ureq::Agent;
 
-use super::settings::{SettingError, SourceSettings, one, positive};
+use super::settings::{ReadFlag, SettingError, SourceSettings, one, positive};
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
@@ -44,7 +44,7 @@ pub struct PlugSettings {
 
 impl SourceSettings for PlugSettings {
     /// `URL#POINTER`.
-    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| {
+    const FLAG: Option<ReadFlag<Self>> = Some(|value| {
         let (url, watts) = value.split_once('#').unwrap_or((value, ""));
         Ok(PlugSettings { url: url.to_owned(), watts: watts.to_owned(), factor: one() })
     });

@@ -2,10 +2,13 @@
 
 use thiserror::Error;
 
+/// Reads the value of `--probes KEY=VALUE`.
+pub type ReadFlag<S> = fn(&str) -> Result<S, SettingError>;
+
 /// Settings of a source that cannot be detected.
 pub trait SourceSettings: Sized {
-    /// Reads the value of `--probes KEY=VALUE`. Without it only a study can give the settings.
-    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = None;
+    /// Without it only a study can give the settings.
+    const FLAG: Option<ReadFlag<Self>> = None;
     /// Whether that value may contain commas, so that it is all the rest of its list.
     const TAKES_REST: bool = false;
 

@@ -1,10 +1,8 @@
 use std::time::{Duration, Instant};
 
-use model::{Series, Unavailable};
+use model::{Series, Signal, Unavailable};
 
 use super::summary::{SampleSummary, summary};
-use crate::probe::signal::Signal;
-use model::Signal;
 
 /// A sensor with a present value: watts, degrees, hertz.
 pub trait Gauge: Send {

@@ -1,14 +1,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::{Origin, Reading, Series, Unavailable, Unit};
+use model::{Origin, Reading, Series, Signal, Unavailable, Unit};
 
 use super::SamplerTask;
 use super::gauge::{Gauge, Kind, Track};
 use super::summary::SampleSummary;
 use crate::probe::Probe;
-use crate::probe::signal::Signal;
-use model::Signal;
 
 /// The figure that a reading takes from a gauge over the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use model::{Reading, Scope, Unavailable, Unit};
+use model::{Reading, Scope, Signal, Unavailable, Unit};
 use nix::time::{ClockId, clock_gettime};
 
 use super::SamplerTask;
-use crate::probe::signal::Signal;
-use crate::affinity::{cpus_of, pin_current_to};
-use model::Signal;
 
 pub(in crate::probe) const COST: Signal = Signal::new(
     "probe.sampler.cost",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use self::frame::Registers;
 use self::line::SerialLine;
-use super::settings::{SettingError, SourceSettings, positive};
+use super::settings::{ReadFlag, SettingError, SourceSettings, positive};
 use crate::probe::sampler::{Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
@@ -79,7 +79,7 @@ impl MeterSettings {
 
 impl SourceSettings for MeterSettings {
     /// `PORT` or `PORT@511n`.
-    const FLAG: Option<fn(&str) -> Result<Self, SettingError>> = Some(|value| {
+    const FLAG: Option<ReadFlag<Self>> = Some(|value| {
         let (port, variant) = match value.rsplit_once('@') {
             Some((port, "511a")) => (port, MeterVariant::Mcp39f511a),
             Some((port, "511n")) => (port, MeterVariant::Mcp39f511n),
