@@ -14,11 +14,6 @@ use crate::error::StudyError;
 use crate::machine_sized;
 use crate::spec::StudySpec;
 
-/// What a key holds, if it was given.
-pub(crate) fn given<T: Clone>(key: &Option<Spanned<T>>) -> Option<T> {
-    key.as_ref().map(|key| key.get_ref().clone())
-}
-
 /// A study that is built in.
 pub struct BuiltInStudy {
     pub name: &'static str,
