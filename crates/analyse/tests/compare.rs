@@ -131,7 +131,7 @@ fn a_short_run_is_not_enough_data() {
 #[test]
 fn a_partial_last_second_is_not_a_slow_one() {
     let mut a = run("a", &[("store", "a")], 1e4, 1e4, 20);
-    let mut last = a.series[19].clone();
+    let mut last = a.series[19];
     (last.at_s, last.seconds, last.operations) = (20.1, 0.1, 3);
     a.series.push(last);
     let b = run("b", &[("store", "b")], 1.01e4, 1e4, 20);

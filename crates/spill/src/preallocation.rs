@@ -69,7 +69,7 @@ mod tests {
         for number in 0..100_u32 {
             table.put(&number.to_be_bytes(), &[7; 1000]).unwrap();
         }
-        let slot = lock(&store.engine().preallocated.of(Stream::Main)).segment.clone().unwrap();
+        let slot = lock(store.engine().preallocated.of(Stream::Main)).segment.clone().unwrap();
         let path = slot.path().to_owned();
         assert!(path.exists());
         drop((slot, table, store));

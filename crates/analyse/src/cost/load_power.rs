@@ -1,5 +1,6 @@
 //! Power under load, and where it is known from.
 
+use model::signal::{JOULES_PER_OP, JOULES_PER_OP_NET};
 use model::{Origin, ReadingValue, Run, Scope};
 
 use super::error::{CandidateError, CostError};
@@ -7,7 +8,6 @@ use super::platform::{Platform, PlatformValue};
 use super::power::PowerCurve;
 use crate::answer::{GraduatedLoad, MetricInfo};
 use crate::describe::median;
-use crate::efficiency::{JOULES_PER_OP, JOULES_PER_OP_NET};
 
 /// Power under load in watts, and its source.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,10 +56,10 @@ impl LoadPower {
             let joules = energy.value()? * run.operations as f64;
             (energy.window_s > 0.0).then(|| joules / energy.window_s)
         };
-        let gross = median(&|run| watts(run, JOULES_PER_OP));
+        let gross = median(&|run| watts(run, JOULES_PER_OP.name));
         let first = runs.iter().filter(|run| run.valid()).find_map(|run| run.joules_per_op());
         if let (Some(gross), Some(energy)) = (gross, first) {
-            let net = median(&|run| watts(run, JOULES_PER_OP_NET));
+            let net = median(&|run| watts(run, JOULES_PER_OP_NET.name));
             return Ok(LoadPower {
                 watts: gross,
                 idle_w: net.map(|net| gross - net).filter(|idle| *idle >= 0.0 && *idle <= gross),
@@ -83,7 +83,7 @@ impl LoadPower {
                 curve: None,
             });
         }
-        let why = runs.iter().find_map(|run| match &run.reading(JOULES_PER_OP)?.answer {
+        let why = runs.iter().find_map(|run| match &run.reading(JOULES_PER_OP.name)?.answer {
             ReadingValue::Unavailable { reason, .. } => Some(format!(" ({reason})")),
             ReadingValue::Value(_) => None,
         });

@@ -132,7 +132,7 @@ fn parquet_reads_back_as_every_table() {
 fn json_is_the_summaries_or_a_table() {
     let (execution, runs) = all();
     let summaries: Value = serde_json::from_slice(&written("json", None)).unwrap();
-    let expected: Vec<Value> = runs.iter().map(|run| record::summary(&run, &execution)).collect();
+    let expected: Vec<Value> = runs.iter().map(|run| record::summary(run, &execution)).collect();
     assert_eq!(summaries, Value::Array(expected));
 
     for which in TableName::ALL {
