@@ -5,6 +5,7 @@
 mod layers;
 mod links;
 mod markdown;
+mod messages;
 mod named_files;
 mod named_items;
 mod prose;
