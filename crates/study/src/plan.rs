@@ -6,6 +6,7 @@ mod document;
 mod estimate;
 mod order;
 mod sections;
+mod sequence;
 mod size;
 mod stores;
 mod study;

@@ -11,7 +11,7 @@ use drive::{
 };
 use model::{Arrivals, Pacing, Phase, Reading, Scope};
 use store::StoreUrl;
-use study::{AgentsConfig, LoadConfig};
+use study::{AgentsConfig, LoadConfig, StoreLoad};
 use workload::Workload;
 
 use super::agent::sleep_until;
@@ -123,73 +123,47 @@ impl AgentPool {
         task: &AgentRun<'_, T>,
         observer: &mut dyn Observer,
     ) -> Result<AgentRunResult, ExecuteError> {
-        let AgentRun { store, step, stop, .. } = *task;
+        let AgentRun { step, stop, .. } = *task;
         let measure = self.agents.measure.filter(|_| step.phase() == Phase::Measure);
-        let hosts = self.agents.hosts.clone();
-        let assignment = |agent: usize| Assignment {
-            store: store.clone(),
-            workload: step.load.workload.clone(),
-            loads: step.phase() == Phase::Load,
-            load_config: step.load.load_config.clone(),
-            agent,
-            agents: hosts.len(),
-            measured: measure.is_some(),
-        };
-        let assignments = (0..hosts.len())
-            .map(|agent| serde_json::to_vec(&assignment(agent)))
+        let count = self.agents.hosts.len();
+        let assignments = (0..count)
+            .map(|agent| serde_json::to_vec(&task.assignment(agent, count, measure.is_some())))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| ExecuteError::Failed(error.to_string()))?;
         let group = self.reach()?;
-        let mut agents: Vec<AgentReadings> = group
-            .infos()
-            .iter()
-            .map(|info| AgentReadings {
-                address: info.address.clone(),
-                machine: info.machine.clone(),
-                operations: 0,
-                result: None,
-            })
-            .collect();
-        let prepared = group.prepare(assignments, PREPARE, stop);
-        let whole =
-            load_plan(&step.load.load_config, assignment(0).phase(), step.load.workload.seed, stop);
-        let outcome_of_a_stop = PhaseOutcome { stopped: true, ..PhaseOutcome::default() };
-        if let Err(error) = prepared {
-            if error != AgentError::Stopped {
+        let mut result = AgentRunResult {
+            outcome: PhaseOutcome { stopped: true, ..PhaseOutcome::default() },
+            load_config: step.load.load_config.clone(),
+            tax: None,
+            agents: group.infos().iter().map(AgentReadings::of).collect(),
+            bound: None,
+            load: None,
+        };
+        match group.prepare(assignments, PREPARE, stop) {
+            Ok(()) => {}
+            Err(AgentError::Stopped) => return Ok(result),
+            Err(error) => {
                 self.group = None;
                 return Err(ExecuteError::Failed(error.to_string()));
             }
-            let load_config = step.load.load_config.clone();
-            let (outcome, tax) = (outcome_of_a_stop, None);
-            return Ok(AgentRunResult {
-                outcome,
-                load_config,
-                tax,
-                agents,
-                bound: None,
-                load: None,
-            });
         }
-        let load_config = match measure {
-            Some(rate) => measuring(&step.load.load_config, rate),
-            None => step.load.load_config.clone(),
-        };
+        if let Some(rate) = measure {
+            result.load_config = measuring(&step.load.load_config, rate);
+        }
         let began = Instant::now();
         let AgentRunEnd { ended, bound, operations, own } =
-            watch(group, task, &load_config, measure.is_some(), hosts.len(), observer)?;
-        for (agent, operations) in agents.iter_mut().zip(operations) {
+            watch(group, task, &result.load_config, measure.is_some(), count, observer)?;
+        result.bound = bound;
+        for (agent, operations) in result.agents.iter_mut().zip(operations) {
             agent.operations = operations;
         }
         let payloads = match ended {
             Ok(payloads) => payloads,
-            Err(AgentError::Stopped) if stop.load(Ordering::Relaxed) => {
-                let (outcome, tax) = (outcome_of_a_stop, None);
-                return Ok(AgentRunResult { outcome, load_config, tax, agents, bound, load: None });
-            }
+            Err(AgentError::Stopped) if stop.load(Ordering::Relaxed) => return Ok(result),
             Err(error) => {
                 // The next run connects them again.
                 self.group = None;
-                let outcome = PhaseOutcome {
+                result.outcome = PhaseOutcome {
                     threads: step.load.load_config.threads as usize,
                     seconds: began.elapsed().as_secs_f64(),
                     invalid_because: vec![format!(
@@ -197,16 +171,44 @@ impl AgentPool {
                     )],
                     ..PhaseOutcome::default()
                 };
-                return Ok(AgentRunResult {
-                    outcome,
-                    load_config,
-                    tax: None,
-                    agents,
-                    bound,
-                    load: None,
-                });
+                return Ok(result);
             }
         };
+        let joined = task.joined(&mut result.agents, payloads)?;
+        match own {
+            None => {
+                result.outcome = joined;
+                result.tax = highest_tax(&result.agents);
+            }
+            Some(own) => {
+                result.outcome = with_load(own, &joined);
+                result.load = Some(joined);
+            }
+        }
+        Ok(result)
+    }
+}
+
+impl<T: Target> AgentRun<'_, T> {
+    /// What one of so many agents is to do; `measured`: this machine takes a part too.
+    fn assignment(&self, agent: usize, agents: usize, measured: bool) -> Assignment {
+        Assignment {
+            store: self.store.clone(),
+            workload: self.step.load.workload.clone(),
+            loads: self.step.phase() == Phase::Load,
+            load_config: self.step.load.load_config.clone(),
+            agent,
+            agents,
+            measured,
+        }
+    }
+
+    /// The outcomes of all agents as one; each agent keeps its own.
+    fn joined(
+        &self,
+        agents: &mut [AgentReadings],
+        payloads: Vec<Vec<u8>>,
+    ) -> Result<PhaseOutcome, ExecuteError> {
         let mut parts = Vec::new();
         for (agent, payload) in agents.iter_mut().zip(payloads) {
             let name = agent.address.to_string();
@@ -216,24 +218,11 @@ impl AgentPool {
             parts.push((name, result.1.clone()));
             agent.result = Some(result);
         }
-        let stores_values = task.target.capabilities().stores_values;
-        let slots = task.target.slots(&whole);
-        let joined = drive::join(&parts, &whole, slots, stores_values)?;
-        let tax = highest_tax(&agents);
-        Ok(match own {
-            None => AgentRunResult { outcome: joined, load_config, tax, agents, bound, load: None },
-            Some(own) => {
-                let outcome = with_load(own, &joined);
-                AgentRunResult {
-                    outcome,
-                    load_config,
-                    tax: None,
-                    agents,
-                    bound,
-                    load: Some(joined),
-                }
-            }
-        })
+        let StoreLoad { workload, load_config, .. } = self.step.load;
+        let what = self.assignment(0, agents.len(), false).phase();
+        let whole = load_plan(load_config, what, workload.seed, self.stop);
+        let stores_values = self.target.capabilities().stores_values;
+        Ok(drive::join(&parts, &whole, self.target.slots(&whole), stores_values)?)
     }
 }
 

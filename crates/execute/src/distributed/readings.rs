@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agents::AgentInfo;
 use drive::PhaseOutcome;
 use model::{Address, Origin, Reading, ReadingValue, Scope, Unit};
 
@@ -17,6 +18,18 @@ pub(crate) struct AgentReadings {
     pub(crate) operations: u64,
     /// None where the run did not end.
     pub(crate) result: Option<(AgentReport, PhaseOutcome)>,
+}
+
+impl AgentReadings {
+    /// Of an agent that has not run yet.
+    pub(crate) fn of(info: &AgentInfo) -> AgentReadings {
+        AgentReadings {
+            address: info.address.clone(),
+            machine: info.machine.clone(),
+            operations: 0,
+            result: None,
+        }
+    }
 }
 
 fn reading(signal: String, (unit, value): (Unit, f64), source: String, window_s: f64) -> Reading {

@@ -52,7 +52,10 @@ pub(super) fn misplaced(
 }
 
 /// The steps between two `clear`s: name, phase and workload.
-pub(super) type Section = Vec<(String, Phase, WorkloadSpec)>;
+pub(super) type Section = Vec<SectionStep>;
+
+/// The name of a workload, what is done with it, and the workload.
+pub(super) type SectionStep = (String, Phase, WorkloadSpec);
 
 pub(super) fn sections(
     source: &StudyText,

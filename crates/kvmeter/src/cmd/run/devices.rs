@@ -13,7 +13,7 @@ use micro::precondition::{
 use model::Fact;
 use study::mbwu::MbwuTable;
 
-use super::RunArgs;
+use super::args::RunArgs;
 use super::results::resumable;
 use crate::cmd::precondition::{PreconditionProgress, RULE, failed, how_to_confirm, state_file};
 use crate::exit::request;

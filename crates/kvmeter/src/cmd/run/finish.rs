@@ -6,7 +6,7 @@ use model::{Execution, Run};
 use report::study::studies;
 use report::terminal::Style;
 
-use super::RunArgs;
+use super::args::RunArgs;
 use crate::output::Output;
 use crate::output_files;
 

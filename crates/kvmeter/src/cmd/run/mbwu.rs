@@ -14,14 +14,14 @@ use report::terminal::Style;
 use serde_json::json;
 use study::{StudyText, mbwu::MbwuTable};
 
-use super::RunArgs;
+use super::args::RunArgs;
 use super::devices::NamedDevices;
 use super::finish::{print_results, resume_hint};
+use super::paths::output_paths;
 use super::results::{open, runs_of};
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::output::Output;
-use crate::output_files;
 use crate::progress::Bar;
 use crate::results_target::keep_or_show;
 
@@ -33,7 +33,7 @@ pub fn measure(
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
     let name = source.spec()?.name.into_inner();
-    let (out, html) = output_files::output_paths(args, &name)?;
+    let (out, html) = output_paths(args, &name)?;
     let stop = stop_flag()?;
     let devices = NamedDevices::of(args, table, &out)?;
     if args.dry_run {

@@ -7,7 +7,7 @@ use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};
 use model::{Run, Span};
 use study::Plan;
 
-use super::RunArgs;
+use super::args::RunArgs;
 use super::finish::{print_results, resume_hint};
 use super::results::{open, runs_of};
 use crate::exit::ExitOutcome;

@@ -8,7 +8,7 @@ use model::{Execution, Fact, Run};
 use record::{ResultsFile, RunFilter};
 use study::Plan;
 
-use super::RunArgs;
+use super::args::RunArgs;
 use crate::exit::request;
 use crate::output_files;
 

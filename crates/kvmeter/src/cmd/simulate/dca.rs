@@ -1,83 +1,14 @@
 //! `kvmeter simulate dca`: runs simulations on all cores and shows the results.
 
-use std::path::PathBuf;
-
 use cachesim::sweep::run_all;
-use cachesim::{Policy, SimulatedMachine, Traffic};
-use clap::{Args, ValueHint};
+use cachesim::{Policy, Traffic};
 use report::simulation;
 
+use super::dca_args::DcaArgs;
 use super::sweep::KeySweep;
 use super::{recorded, thesis, trace, validate};
 use crate::exit::ExitOutcome;
 use crate::output::Output;
-use crate::output_files;
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    kvmeter simulate dca                                       forwarding at 100 Gbit/s\n  \
-    kvmeter simulate dca --sweep descriptors=128,1024,4096 --sweep ways=2,4,6\n  \
-    kvmeter simulate dca --traffic co-run --policy on,off,iat,yield-search\n  \
-    kvmeter simulate dca --machine my.toml --traffic my-traffic.toml --json\n  \
-    kvmeter simulate dca --trace accesses.txt\n  \
-    kvmeter simulate dca --validate\n\n\
-    Machines: xeon-gold-6140, xeon-e5-2697-v2. Traffic: forward, ping-pong, flow, store, co-run, data-caching.\n\
-    Policies: on, off, ways:N, phase-and-rate, iat, yield-search.\n\
-    Every number is simulated; docs/cache-simulation.md says what is modelled and what is not.")]
-pub struct DcaArgs {
-    /// A built-in machine or a TOML file [default: xeon-gold-6140]
-    #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
-    pub machine: Option<String>,
-    /// Built-in traffic or a TOML file
-    #[arg(long, default_value = "forward", value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
-    pub traffic: String,
-    /// Policies that assign the ways
-    #[arg(long, default_value = "on", value_delimiter = ',', value_name = "POLICY")]
-    pub policy: Vec<String>,
-    /// One or more values for packet, descriptors, cores, ways, rate, cycles, stride, working-set
-    /// or seed; every combination is simulated
-    #[arg(long, value_name = "KEY=VALUE,...")]
-    pub sweep: Vec<String>,
-    /// Packets as in this recorded run: `FILE` or `FILE?key=value`
-    #[arg(long, value_name = "RESULTS", conflicts_with = "trace", value_hint = ValueHint::FilePath)]
-    pub from_run: Option<String>,
-    /// A memory trace through the caches instead of traffic: a line an access,
-    /// `core0 read 0x1000 8` or `card write 0x1000 1500`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["validate", "sweep"], value_hint = ValueHint::FilePath)]
-    pub trace: Option<PathBuf>,
-    /// Simulate every published point, or those of the series named, and show its error; ends
-    /// with 1 where a limit is broken
-    #[arg(long, value_name = "SERIES", num_args = 0.., require_equals = true, value_delimiter = ',', conflicts_with_all = ["sweep", "from_run"])]
-    pub validate: Option<Vec<String>>,
-    /// Simulate figures 4.1 to 4.9 of Basavaraj 2017, on its machine unless --machine names another
-    #[arg(long, requires = "figures", conflicts_with_all = ["sweep", "validate", "trace", "from_run"])]
-    pub seed_figures: bool,
-    /// Draw the sweep into this HTML file
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub figures: Option<PathBuf>,
-    /// One JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl DcaArgs {
-    /// The machine, or `usual` where none is named.
-    pub fn machine(&self, usual: &str) -> anyhow::Result<SimulatedMachine> {
-        Ok(SimulatedMachine::open(self.machine.as_deref().unwrap_or(usual))?)
-    }
-
-    /// Refuses a page that would overwrite something else.
-    pub fn check_page(&self) -> anyhow::Result<()> {
-        let page = self.figures.as_ref();
-        page.map_or(Ok(()), |path| output_files::check_output("--figures", path, &[]))
-    }
-
-    /// Writes the page, if one is asked for.
-    pub fn write_page(&self, page: impl FnOnce() -> String) -> anyhow::Result<()> {
-        let path = self.figures.as_ref();
-        path.map_or(Ok(()), |path| output_files::write_named("--figures", path, page().as_bytes()))
-    }
-}
 
 pub fn run(args: &DcaArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(series) = &args.validate {

@@ -1,6 +1,7 @@
 //! `kvmeter simulate`: hardware that cannot be configured here.
 
 mod dca;
+mod dca_args;
 mod recorded;
 mod sweep;
 mod thesis;
@@ -21,7 +22,7 @@ pub struct SimulateArgs {
 #[derive(Debug, Subcommand)]
 pub enum SimulateVerb {
     /// The last-level cache with direct cache access, under packets, cores and co-runners
-    Dca(Box<dca::DcaArgs>),
+    Dca(Box<dca_args::DcaArgs>),
 }
 
 pub fn run(args: &SimulateArgs, show: &Output) -> anyhow::Result<ExitOutcome> {

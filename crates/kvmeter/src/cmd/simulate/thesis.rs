@@ -4,7 +4,7 @@ use cachesim::sweep::{SweepJob, run_all};
 use report::simulation;
 use serde_json::json;
 
-use super::dca::DcaArgs;
+use super::dca_args::DcaArgs;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 

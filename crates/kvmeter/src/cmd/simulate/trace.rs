@@ -7,7 +7,7 @@ use std::path::Path;
 use cachesim::{Policy, SimulatedMachine};
 use report::simulation;
 
-use super::dca::DcaArgs;
+use super::dca_args::DcaArgs;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 

@@ -3,7 +3,7 @@
 use cachesim::validate::validate_series;
 use report::simulation;
 
-use super::dca::DcaArgs;
+use super::dca_args::DcaArgs;
 use crate::exit::ExitOutcome;
 use crate::output::Output;
 

@@ -1,0 +1,58 @@
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use model::Span;
+
+use crate::flags::machine::RecordedMachine;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter run quickstart\n  \
+    kvmeter run quickstart --dry-run\n  \
+    kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
+    kvmeter run study.toml --out results.sqlite --resume    resumes after a kill\n  \
+    kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n  \
+    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n\n\
+    Without --out the results go to results/NAME-TIME.sqlite.")]
+pub struct RunArgs {
+    /// A study file, or the name of a built-in study
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub study: String,
+    /// The results file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+    /// Print the cells, every run in its order, and an estimate of time, disk and energy; run
+    /// nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Run the smaller or larger version that the study calls by this name
+    #[arg(long, value_name = "NAME")]
+    pub scale: Option<String>,
+    /// Time limit from now on; repeats are dropped before cells
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub max_time: Option<Span>,
+    /// Resume a stopped or killed run of this study
+    #[arg(long)]
+    pub resume: bool,
+    /// Of a study with `[mbwu]`: a folder on the file system of a device that is measured, or a block
+    /// device, which loses what is on it; once for each device
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub device: Vec<PathBuf>,
+    /// The serial number or model of each block device, to confirm that it may be overwritten
+    #[arg(long, value_name = "NAME", requires = "device")]
+    pub confirm: Vec<String>,
+    /// Content of a block device that may be lost, as --dry-run names it: ext4:3f2a91c0
+    #[arg(long, value_name = "WORD", requires = "device", value_delimiter = ',')]
+    pub overwrite: Vec<String>,
+    /// Change a value of the study
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Write the HTML report here (next to the results file unless given)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// One JSON object for each run, a line each, as it ends; with --dry-run one array
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub recorded: RecordedMachine,
+}
