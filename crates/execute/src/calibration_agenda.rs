@@ -6,7 +6,7 @@ use study::{Calibration, Maximum, Plan, Step};
 
 use crate::error::ExecuteError;
 use crate::load_step::LoadStep;
-use crate::schedule::RemainingSteps;
+use crate::remaining_steps::RemainingSteps;
 use crate::search::{TrialAgenda, TrialTemplate};
 use crate::session::StepAgenda;
 

@@ -24,6 +24,7 @@ mod load_step;
 mod machine_lock;
 mod mbwu;
 mod observer;
+mod remaining_steps;
 mod repeat_policy;
 mod replay;
 mod replay_notes;

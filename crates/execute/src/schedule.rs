@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use model::Run;
 use study::{KnobLevels, Plan, Segment, Step};
 
 use crate::calibration_agenda::{CalibrationAgenda, KnownMaxima};
 use crate::error::ExecuteError;
 use crate::knobs::{KnobControl, KnobEffects};
+use crate::remaining_steps::RemainingSteps;
 use crate::repeat_policy::{Decision, ExecutionEnd, RepeatPolicy};
 use crate::session::StepAgenda;
 
@@ -95,52 +95,6 @@ pub(crate) fn schedule(
     match not_run.pop() {
         Some(error) if !any_run && done.is_empty() => Err(error),
         _ => Ok(ExecutionEnd::Whole),
-    }
-}
-
-/// The remaining selected steps of a segment.
-pub(crate) struct RemainingSteps<'a> {
-    left: Vec<&'a Step>,
-    next: usize,
-    preloads: bool,
-    pub(crate) policy: &'a mut RepeatPolicy,
-}
-
-impl<'a> RemainingSteps<'a> {
-    fn new(
-        segment: &'a Segment,
-        done: &BTreeSet<u32>,
-        policy: &'a mut RepeatPolicy,
-    ) -> RemainingSteps<'a> {
-        let preloads = segment
-            .steps
-            .iter()
-            .filter_map(|step| step.activity.load())
-            .any(|load| load.load_config.server_timing.preloads(load.load_config.is_open()));
-        let left = segment.steps.iter().filter(|step| !done.contains(&step.ordinal)).collect();
-        RemainingSteps { left, next: 0, preloads, policy }
-    }
-
-    pub(crate) fn first(&mut self) -> Option<Step> {
-        while let Some(step) = self.left.get(self.next) {
-            self.next += 1;
-            if self.policy.decide(step) == Decision::Run {
-                return Some((*step).clone());
-            }
-        }
-        None
-    }
-
-    /// A run of these steps has ended.
-    pub(crate) fn saved(&mut self, run: &Run) {
-        let step = self.left[..self.next].iter().rfind(|step| step.ordinal == run.ordinal);
-        if let Some(step) = step {
-            self.policy.saved(step, run);
-        }
-    }
-
-    pub(crate) fn preloads(&self) -> bool {
-        self.preloads
     }
 }
 
