@@ -1,7 +1,7 @@
 //! The order of runs, with a stand-in that runs nothing: milliseconds for whole studies.
 
 use host::Root;
-use model::{LatencyClock, LoopKind, Op, Pacing, RunLatency};
+use model::{LatencyClock, LoopKind, Op, Pacing, Run, RunLatency};
 use study::{LoadConfig, StudyText};
 
 use super::*;
