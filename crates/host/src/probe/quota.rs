@@ -16,7 +16,8 @@ pub(super) const SPEC: ProbeSpec = ProbeSpec::new(
     SIGNALS,
     "/proc/*/cgroup, cpu.stat and the quota of each control group up to the top",
     init,
-);
+)
+.with_parts(&[SERVER]);
 
 const SIGNALS: &[Signal] = &[THROTTLED, THROTTLED_TIME];
 pub(crate) const THROTTLED: Signal = Signal::new(
