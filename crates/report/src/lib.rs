@@ -2,7 +2,7 @@
 //! Reads finished runs; never touches the machine.
 //!
 //! [`tables`] turns runs into [`table::Table`]s once; [`terminal`], [`markdown`] and
-//! [`html`] only differ in how they write them. [`figure`] draws SVG and knows nothing of
+//! [`html`] only differ in how they write them. `figure` draws SVG and knows nothing of
 //! HTML. [`mod@format`] is the only place that turns a number into text.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Without a table: an array of [`Run::summary`]. With one: an array of one object a row,
+//! Without a table: an array of [`crate::summary`]. With one: an array of one object a row,
 //! each on its own line.
 
 use std::io::Write;

@@ -59,7 +59,7 @@ pub fn exporter(name: &str) -> Result<&'static dyn Exporter, ExportError> {
 }
 
 /// Writes the runs in `format`: the named table, else the format's default (`csv`, `parquet`: the
-/// table `latency`; `json`: an array of [`Run::summary`]; `markdown`: tables for a pull request).
+/// table `latency`; `json`: an array of [`crate::summary`]; `markdown`: tables for a pull request).
 pub fn export(
     format: &str,
     table: Option<TableName>,

@@ -1,6 +1,6 @@
 //! Energy sources. Each has a boundary of its own, and no two are added.
 //!
-//! A source is one file here and one line in [`energy_sources!`]. Its boundary is the scope of its
+//! A source is one file here and one line in `energy_sources!`. Its boundary is the scope of its
 //! signals; its settings, if it has any, implement [`SourceSettings`].
 
 #[macro_use]
