@@ -74,7 +74,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     // Cargo's.
     ("store/src/adapters", Foreign),
     ("study/src", ALL_LOADS),
-    ("study/src/activity/settings.rs", Foreign),
+    ("study/src/bench/settings.rs", Foreign),
     ("study/src/mbwu", By(&["run"])),
     ("study/src/known_names.rs", Somewhere),
     // Plans without a study.

@@ -2,8 +2,8 @@
 //! which load. Nothing is executed here, and no load is generated.
 #![forbid(unsafe_code)]
 
-mod activity;
 mod agents_config;
+mod bench;
 mod calibrate;
 mod co_runner;
 mod error;
@@ -26,8 +26,8 @@ mod spec;
 mod study_text;
 mod trace;
 
-pub use activity::{Bench, DcaJob, MicroJob, SIMULATOR};
 pub use agents_config::{AgentsConfig, CredentialFiles};
+pub use bench::{Bench, DcaJob, MicroJob, SIMULATOR};
 pub use calibrate::{Calibration, Maximum, RateSpec, missing_operation};
 pub use co_runner::{CoRunner, HogDemand};
 pub use error::StudyError;

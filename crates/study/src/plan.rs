@@ -18,8 +18,8 @@ use model::{Bytes, Design, Op, Phase, PlannedRun, Run, RunSettings};
 use store::StoreUrl;
 use workload::WorkloadSpec;
 
-use crate::activity::Bench;
 use crate::agents_config::AgentsConfig;
+use crate::bench::Bench;
 use crate::calibrate::{Calibration, Maximum};
 use crate::co_runner::CoRunner;
 use crate::error::StudyError;

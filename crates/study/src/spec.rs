@@ -11,7 +11,7 @@ use workload::{
     InsertOrder, KeySpec, LengthSpec, Mix, Popularity, ValueSpec, WorkloadSpec as Workload,
 };
 
-use crate::activity::BenchTables;
+use crate::bench::BenchTables;
 use crate::calibrate::CalibrateTable;
 use crate::co_runner::CoRunnerTable;
 use crate::factors::{DesignTable, FactorTable, ScaleTable};

@@ -5,7 +5,7 @@ use host::knob::KnobError;
 use model::design::{AS_FOUND, FactorLevels, SkippedCell};
 
 use super::read::FactorValues;
-use crate::activity;
+use crate::bench;
 use crate::error::StudyError;
 use crate::knobs;
 use crate::study_text::StudyText;
@@ -54,7 +54,7 @@ fn unavailable_reason(
     root: &Root,
 ) -> Result<Option<String>, (bool, String)> {
     for (key, value) in changes {
-        if let Some(why) = activity::absent(key, value) {
+        if let Some(why) = bench::absent(key, value) {
             return Ok(Some(why));
         }
         let Some(knob) = key.strip_prefix("knobs.") else { continue };

@@ -15,7 +15,7 @@ use model::design::{
 use model::suggest::hint;
 use toml::Spanned;
 
-use crate::activity;
+use crate::bench;
 use crate::error::StudyError;
 use crate::plan::MAX_CELLS;
 use crate::spec::StudySpec;
@@ -247,7 +247,7 @@ impl ConditionNames<'_> {
                     },
                     (None, "store") => {
                         let stores = self.spec.store.keys().map(|name| name.get_ref().as_str());
-                        stores.chain(activity::places(self.spec).map(|(kind, _)| kind)).collect()
+                        stores.chain(bench::places(self.spec).map(|(kind, _)| kind)).collect()
                     }
                     // A factor may change the sequence.
                     (None, "workload") => continue,

@@ -8,7 +8,7 @@ use model::suggest::hint;
 use toml::Spanned;
 
 use super::table::{FactorTable, LevelsTable};
-use crate::activity;
+use crate::bench;
 use crate::error::StudyError;
 use crate::spec::StudySpec;
 use crate::study_text::StudyText;
@@ -46,8 +46,7 @@ const FIXED: [(&str, &str); 2] = [
          for each set of them, and merge the results",
     ),
 ];
-const NAMED_SECTIONS: [&str; 5] =
-    ["store", "server", "workloads", activity::MICRO, activity::SIMULATE];
+const NAMED_SECTIONS: [&str; 5] = ["store", "server", "workloads", bench::MICRO, bench::SIMULATE];
 /// Reserved names.
 const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
 
@@ -115,7 +114,7 @@ fn factor(
     let conditions = table.within.as_ref().map(|w| w.get_ref().clone()).unwrap_or_default();
     let factor = Factor {
         name: name.get_ref().clone(),
-        within: activity::within(spec, &sets, conditions),
+        within: bench::within(spec, &sets, conditions),
         sets,
         levels: levels.iter().map(|level| level.name.clone()).collect(),
     };
@@ -177,10 +176,8 @@ fn check_key(
     if NAMED_SECTIONS.contains(&first) {
         let names: Vec<&str> = match first {
             "store" => spec.store.keys().map(|name| name.get_ref().as_str()).collect(),
-            activity::MICRO => spec.micro.keys().map(|name| name.get_ref().as_str()).collect(),
-            activity::SIMULATE => {
-                spec.simulate.keys().map(|name| name.get_ref().as_str()).collect()
-            }
+            bench::MICRO => spec.micro.keys().map(|name| name.get_ref().as_str()).collect(),
+            bench::SIMULATE => spec.simulate.keys().map(|name| name.get_ref().as_str()).collect(),
             "server" => spec.server.keys().map(|name| name.get_ref().as_str()).collect(),
             _ => spec.workloads.keys().map(|name| name.get_ref().as_str()).collect(),
         };

@@ -9,7 +9,7 @@ use model::design::{Factor, FactorLevels, setting_of};
 use toml::Spanned;
 
 use super::{MAX_CELLS, Plan, Segment, Step, document};
-use crate::activity;
+use crate::bench;
 use crate::error::StudyError;
 use crate::factors::FactorDesign;
 use crate::spec::StudySpec;
@@ -88,7 +88,7 @@ fn cells(
     let spec = source.spec()?;
     let sequences = CellSequences::of(source, &spec, varying, factors)?;
     // An empty study is planned too, so that planning reports what is missing.
-    let benches: Vec<_> = activity::places(&spec).map(|(kind, name)| (kind, Some(name))).collect();
+    let benches: Vec<_> = bench::places(&spec).map(|(kind, name)| (kind, Some(name))).collect();
     let nothing = (spec.store.is_empty() && benches.is_empty()).then_some("");
     let stores = spec.store.keys().map(|name| name.get_ref().as_str()).chain(nothing);
     let store_places = stores.flat_map(|store| sequences.workloads().map(move |w| (store, w)));

@@ -10,7 +10,7 @@ use super::checks::check_name;
 use super::sections::check_variants;
 use super::sequence::of_stores;
 use super::{Activity, Plan, Segment, Step};
-use crate::activity::{self, Bench};
+use crate::bench::{self, Bench};
 use crate::error::StudyError;
 use crate::knobs::{self, KnobLevels};
 use crate::load::LoadConfig;
@@ -20,7 +20,7 @@ use crate::trace;
 
 /// One repeat of everything: each store once through the sequence, then the benches. Stores
 /// without a path get a folder of their own under `data`. The order of repeats, and what varies,
-/// are decided elsewhere; `runs` selects stores and activities.
+/// are decided elsewhere; `runs` selects stores and benches.
 pub(super) fn of(
     source: &StudyText,
     data: &Path,
@@ -36,23 +36,23 @@ pub(super) fn of(
             source.origin
         )));
     }
-    let activities = activity::of_study(source, &spec, runs)?;
+    let benches = bench::of_study(source, &spec, runs)?;
     let levels = knobs::of_study(source, &spec, root)?;
-    let has_activities = activity::places(&spec).next().is_some();
-    if let Some(step) = spec.sequence.first().filter(|_| has_activities && spec.store.is_empty()) {
+    let has_benches = bench::places(&spec).next().is_some();
+    if let Some(step) = spec.sequence.first().filter(|_| has_benches && spec.store.is_empty()) {
         let words = "no store runs this; add a table such as [store.memcached], or leave \
                      `sequence` out";
         return Err(source.at(step.span(), words));
     }
     let mut stores = spec.store.keys();
-    let mut segments = match stores.any(|name| runs(name.get_ref(), None)) || !has_activities {
+    let mut segments = match stores.any(|name| runs(name.get_ref(), None)) || !has_benches {
         true => of_stores(source, &spec, data, root, &levels)?,
         false => Vec::new(),
     };
     let stores = spec.store.len();
-    for (nth, activity) in activities.into_iter().enumerate() {
+    for (nth, bench) in benches.into_iter().enumerate() {
         let unit = (stores + nth) as u32;
-        segments.push(segment_of_bench(activity, unit, spec.seed, &levels));
+        segments.push(segment_of_bench(bench, unit, spec.seed, &levels));
     }
     let agents = spec.agents.clone();
     let plan = Plan {

@@ -98,7 +98,7 @@ pub(super) fn parse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::of_study;
+    use crate::bench::of_study;
 
     fn parsed(table: &str) -> Result<DcaJob, String> {
         let text = format!("name = \"s\"\n[simulate.dca]\n{table}\n");

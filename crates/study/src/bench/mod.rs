@@ -35,28 +35,28 @@ pub enum Bench {
     Simulate(Box<DcaJob>),
 }
 
-/// The activities of a study at one combination of its levels, filtered by `runs`.
+/// The benches of a study at one combination of its levels, filtered by `runs`.
 ///
 /// # Errors
-/// An unknown activity or setting, or an invalid value, each at its place.
+/// An unknown bench or setting, or an invalid value, each at its place.
 pub(crate) fn of_study(
     source: &StudyText,
     spec: &StudySpec,
     runs: &dyn Fn(&str, Option<&str>) -> bool,
 ) -> Result<Vec<Bench>, StudyError> {
-    let mut activities = Vec::new();
+    let mut benches = Vec::new();
     let selected =
         |kind, (name, _): &(&Spanned<String>, &BenchTable)| runs(kind, Some(name.get_ref()));
     for (name, table) in spec.micro.iter().filter(|table| selected(MICRO, table)) {
-        activities.push(Bench::Micro(micro::parse(source, name, table)?));
+        benches.push(Bench::Micro(micro::parse(source, name, table)?));
     }
     for (name, table) in spec.simulate.iter().filter(|table| selected(SIMULATE, table)) {
-        activities.push(Bench::Simulate(Box::new(dca::parse(source, spec.seed, name, table)?)));
+        benches.push(Bench::Simulate(Box::new(dca::parse(source, spec.seed, name, table)?)));
     }
-    Ok(activities)
+    Ok(benches)
 }
 
-/// The settings `store` and `workload` of every activity of a study.
+/// The settings `store` and `workload` of every bench of a study.
 pub(crate) fn places(spec: &StudySpec) -> impl Iterator<Item = (&'static str, &str)> {
     let micro = spec.micro.keys().map(|name| (MICRO, name.get_ref().as_str()));
     micro.chain(spec.simulate.keys().map(|name| (SIMULATE, name.get_ref().as_str())))
