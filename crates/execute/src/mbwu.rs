@@ -17,8 +17,7 @@ use host::{KernelLog, Root};
 use model::signal::MBWU_UNITS;
 use model::{Arrivals, Count, Execution, Pacing, Run};
 use store::StoreUrl;
-use study::mbwu::{self, MbwuTable};
-use study::{Activity, Plan, Segment, Step, StoreLoad, StudyText};
+use study::{Activity, Plan, Segment, Step, StoreLoad, StudyText, mbwu};
 
 use crate::error::ExecuteError;
 use crate::event::Listener;
@@ -58,7 +57,7 @@ impl MbwuEvaluation {
         devices: &[PathBuf],
         root: &Root,
     ) -> Result<MbwuEvaluation, ExecuteError> {
-        let table = MbwuTable::of(source)?.unwrap_or_default();
+        let table = mbwu::of_study(source)?.unwrap_or_default();
         mbwu::check(source, &table)?;
         check::devices(root, devices)?;
         let plan = Plan::of(source, &PathBuf::new(), root)?;

@@ -74,14 +74,14 @@ const SHOWN: &[(&str, MessageContext)] = &[
     // Cargo's.
     ("store/src/adapters", Foreign),
     ("study/src", ALL_LOADS),
-    ("study/src/bench/settings.rs", Foreign),
-    ("study/src/mbwu", By(&["run"])),
-    ("study/src/known_names.rs", Somewhere),
+    ("study/src/plan/bench/settings.rs", Foreign),
+    ("study/src/plan/known_names.rs", Somewhere),
+    ("study/src/plan/mbwu.rs", By(&["run"])),
     // Plans without a study.
-    ("study/src/plan.rs", By(&["bench"])),
+    ("study/src/plan/replay.rs", By(&["bench"])),
+    ("study/src/plan/single.rs", By(&["bench"])),
     ("study/src/probes/flag.rs", LOADS),
-    ("study/src/study_text.rs", By(&["run"])),
-    ("study/src/trace.rs", By(&["bench"])),
+    ("study/src/text", By(&["run"])),
     ("server/tap/src/preload.rs", Foreign),
 ];
 

@@ -31,7 +31,7 @@ type Key = String;
 fn plan(set: &[String]) -> Result<Plan, String> {
     let mut source = StudyText::new("study.toml", SMALL);
     source.set(set).map_err(|error| error.to_string())?;
-    if let Some(table) = study::mbwu::MbwuTable::of(&source).map_err(|error| error.to_string())? {
+    if let Some(table) = study::mbwu::of_study(&source).map_err(|error| error.to_string())? {
         drop(table);
     }
     Plan::of(&source, Path::new("/nowhere/data"), &Root::live()).map_err(|error| error.to_string())

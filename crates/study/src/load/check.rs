@@ -5,9 +5,9 @@ use model::{Arrivals, Pacing, Rate, Span};
 
 use super::values::arrivals;
 use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions};
-use crate::calibrate::RateSpec;
+use crate::rate_spec::RateSpec;
+use crate::replay_speed::ReplaySpeed;
 use crate::server_timing::ServerTiming;
-use crate::trace::ReplaySpeed;
 
 fn no<T>(key: &'static str, why: &str) -> Result<T, InvalidOption> {
     Err(InvalidOption { key, why: why.to_owned() })

@@ -16,12 +16,12 @@ pub struct LoadOption {
     /// Only servers support it.
     pub for_servers: bool,
     /// It belongs to a measured phase, and a load phase has no such thing.
-    pub(super) measured_only: bool,
+    pub(crate) measured_only: bool,
     pub(super) help: &'static str,
     /// The option alone, from the value of its flag.
     pub parse: fn(&str) -> Result<LoadOptions, String>,
     /// Where it stands in the study, if it was given.
-    pub(super) span: fn(&LoadOptions) -> Option<Range<usize>>,
+    pub(crate) span: fn(&LoadOptions) -> Option<Range<usize>>,
     /// The setting of a run, if there is one.
     pub(super) recorded: fn(&LoadConfig) -> Option<String>,
 }

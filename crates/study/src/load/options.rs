@@ -14,7 +14,7 @@ use super::option::{Flag, InvalidOption, LoadOption, load_options, unplaced};
 use super::values::{
     SteadyTable, arrivals, at_most, count, cpus, engine, positive, recorded, server_timing,
 };
-use crate::calibrate::RateSpec;
+use crate::rate_spec::RateSpec;
 use crate::server_timing::ServerTiming;
 
 /// More threads are a mistake.

@@ -8,12 +8,13 @@ use model::Phase;
 use model::design::{Factor, FactorLevels, setting_of};
 use toml::Spanned;
 
-use super::{MAX_CELLS, Plan, Segment, Step, document};
-use crate::bench;
+use super::factors::FactorDesign;
+use super::segments::{Plan, Segment};
+use super::size::MAX_CELLS;
+use super::step::Step;
+use super::{bench, document};
 use crate::error::StudyError;
-use crate::factors::FactorDesign;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
+use crate::text::{StudySpec, StudyText};
 
 /// The segments of one cell for one store, once through its sequence.
 pub(super) type CellPlan = Vec<Segment>;

@@ -4,11 +4,10 @@ use model::{Op, Phase};
 use store::StoreUrl;
 use workload::{Workload, WorkloadSpec};
 
+use super::settings::is_networked;
 use crate::error::StudyError;
 use crate::load::{InvalidOption, LoadConfig};
-use crate::settings::is_networked;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
+use crate::text::{StudySpec, StudyText};
 
 /// Refuses a workload that a store cannot serve, before anything is written.
 pub fn check_store(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), StudyError> {

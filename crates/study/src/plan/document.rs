@@ -6,17 +6,20 @@ use host::Root;
 use model::Design;
 use store::StoreUrl;
 
+use super::agents::with_agents_table;
+use super::bench::{self, Bench};
 use super::checks::check_name;
+use super::replay::check_stdin;
 use super::sections::check_variants;
+use super::segments::{Plan, Segment};
 use super::sequence::of_stores;
-use super::{Activity, Plan, Segment, Step};
-use crate::bench::{self, Bench};
+use super::step::{Activity, Step};
+use super::{knobs, probes};
 use crate::error::StudyError;
-use crate::knobs::{self, KnobLevels};
+use crate::knobs::KnobLevels;
 use crate::load::LoadConfig;
-use crate::probes::{self, ProbesConfig};
-use crate::study_text::StudyText;
-use crate::trace;
+use crate::probes::ProbesConfig;
+use crate::text::StudyText;
 
 /// One repeat of everything: each store once through the sequence, then the benches. Stores
 /// without a path get a folder of their own under `data`. The order of repeats, and what varies,
@@ -66,9 +69,9 @@ pub(super) fn of(
         repeats: spec.repeats,
         design: Design::default(),
     };
-    trace::check_stdin(&plan)?;
+    check_stdin(&plan)?;
     match agents {
-        Some(machines) => crate::agents_config::with_agents_table(plan, source, &spec, &machines),
+        Some(machines) => with_agents_table(plan, source, &spec, &machines),
         None => Ok(plan),
     }
 }

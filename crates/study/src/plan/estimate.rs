@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use model::{Bytes, Phase};
 use workload::DatasetId;
 
-use super::{Activity, GUESSED_BYTES_S, Plan, Segment, Step};
+use super::segments::{Plan, Segment};
+use super::step::{Activity, GUESSED_BYTES_S, Step};
 
 /// What turning the knobs and putting them back takes, proof and idle power aside: a guess.
 const TURNING_S: f64 = 3.0;
@@ -112,7 +113,7 @@ impl Plan {
                 {
                     all.calibrations += 1;
                     all.guessed = true;
-                    all.seconds += calibrate.seconds(load);
+                    all.seconds += calibrate.seconds(&load.load_config);
                 }
                 if on_disk(segment) {
                     let most = largest.entry(segment.store.path.clone()).or_default();

@@ -4,10 +4,10 @@ use model::{Op, Phase};
 use toml::Spanned;
 use workload::WorkloadSpec;
 
+use super::trace::placeholder_workload;
 use crate::error::StudyError;
 use crate::load::LoadConfig;
-use crate::spec::{StudySpec, WorkloadTable};
-use crate::study_text::StudyText;
+use crate::text::{StudySpec, StudyText, WorkloadTable};
 
 /// Checks every table of `[workloads]`, used or not; none may hide a preset.
 pub(super) fn check_variants(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
@@ -236,7 +236,7 @@ pub(super) fn variant_of(
     variant: &WorkloadTable,
 ) -> Result<WorkloadSpec, StudyError> {
     if variant.trace.is_some() {
-        return Ok(crate::trace::placeholder_workload(spec.seed));
+        return Ok(placeholder_workload(spec.seed));
     }
     let mut base = match &variant.from {
         Some(from) => preset(source, spec, from)?,

@@ -7,19 +7,21 @@ use host::Root;
 use model::{Phase, RunSettings};
 use toml::Spanned;
 
+use super::calibrate::{self, Calibration};
 use super::checks::{check_keys, check_needs_servers, check_scans, check_values};
+use super::co_runner::{self, CoRunner};
+use super::load_tables::{load_phase_config, measure_config};
+use super::mbwu::first_round;
 use super::sections::{Section, SectionStep, sections};
+use super::segments::Segment;
+use super::settings::settings;
+use super::step::{Activity, Step, StoreLoad, label};
 use super::stores::{StudyStore, stores};
-use super::{Activity, Segment, Step, StoreLoad, label};
-use crate::calibrate::{self, Calibration};
-use crate::co_runner::{self, CoRunner};
+use super::trace::{self, TraceTable};
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
-use crate::load::{LoadConfig, load_phase_config, measure_config};
-use crate::settings::settings;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
-use crate::trace::{self, TraceTable};
+use crate::load::LoadConfig;
+use crate::text::{StudySpec, StudyText};
 
 /// Every store once through the whole sequence.
 pub(super) fn of_stores(
@@ -161,7 +163,7 @@ impl<'a> Sequence<'a> {
         }
         self.levels.settings(&mut settings);
         if let Some(table) = self.spec.mbwu.as_ref().filter(|_| !loads) {
-            table.get_ref().first_round(&mut settings);
+            first_round(table.get_ref(), &mut settings);
         }
         let load = Box::new(load);
         let activity = match (loads, traced) {

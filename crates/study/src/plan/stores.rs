@@ -6,11 +6,10 @@ use model::Address;
 use store::{ADAPTERS, DataLocation, StoreUrl};
 use toml::Spanned;
 
+use super::settings::is_networked;
 use crate::error::StudyError;
 use crate::server_spec::ServerSpec;
-use crate::settings::is_networked;
-use crate::spec::{StudySpec, option_text};
-use crate::study_text::StudyText;
+use crate::text::{StudySpec, StudyText, option_text};
 
 /// A store of a study.
 pub(super) struct StudyStore {

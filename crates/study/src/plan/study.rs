@@ -9,75 +9,78 @@ use workload::DatasetId;
 
 use super::cells::{CellPlan, units};
 use super::estimate::mark_copies;
+use super::factors::FactorDesign;
+use super::known_names;
 use super::order::{Agree, order};
+use super::replay::check_stdin;
+use super::segments::{Plan, Segment};
 use super::size::check_runs;
+use super::step::Activity;
 use super::stores::unavailable;
-use super::{Activity, Plan, Segment};
 use crate::error::StudyError;
-use crate::factors::FactorDesign;
-use crate::known_names;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
-use crate::trace;
+use crate::text::{StudySpec, StudyText};
 
-/// Every run of a study. Stores without a path get a folder of their own under `data`.
-pub(super) fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, StudyError> {
-    let source = &source.on(root);
-    let spec = source.spec()?;
-    let varying = FactorDesign::of(source, &spec, root)?;
-    let (first, units) = units(source, &varying, data, root)?;
-    let usual = first.repeats.saturating_add(varying.spare_repeats);
-    let (key, repeats) = match &varying.adaptive {
-        Some(adaptive) => ("`most` of [design.adaptive]", adaptive.most),
-        None => ("`repeats`", usual),
-    };
-    let each = units.iter().flatten().map(|segment| segment.steps.len()).sum();
-    check_runs(&format!("{}: {key} of", source.origin), repeats, each)?;
-    let costly: Vec<CostlySettings> = units.iter().map(CostlySettings::of).collect();
-    let mut segments: Vec<Segment> = Vec::new();
-    for (unit, repeat) in order(&costly, &CostlySettings::AGREE, repeats, first.seed) {
-        for segment in &units[unit] {
-            let mut segment = segment.clone();
-            for step in &mut segment.steps {
-                (step.unit, step.repeat) = (unit as u32, repeat);
-                step.settings.insert("repeat".to_owned(), repeat.to_string());
-            }
-            match segments.last_mut() {
-                Some(last) if continues(last, &segment, &units, repeat) => {
-                    last.steps.append(&mut segment.steps);
+impl Plan {
+    /// Every run of a study on the machine of `root`. Stores without a path get a folder of
+    /// their own under `data`.
+    pub fn of(source: &StudyText, data: &Path, root: &Root) -> Result<Plan, StudyError> {
+        let source = &source.on(root);
+        let spec = source.spec()?;
+        let varying = FactorDesign::of(source, &spec, root)?;
+        let (first, units) = units(source, &varying, data, root)?;
+        let usual = first.repeats.saturating_add(varying.spare_repeats);
+        let (key, repeats) = match &varying.adaptive {
+            Some(adaptive) => ("`most` of [design.adaptive]", adaptive.most),
+            None => ("`repeats`", usual),
+        };
+        let each = units.iter().flatten().map(|segment| segment.steps.len()).sum();
+        check_runs(&format!("{}: {key} of", source.origin), repeats, each)?;
+        let costly: Vec<CostlySettings> = units.iter().map(CostlySettings::of).collect();
+        let mut segments: Vec<Segment> = Vec::new();
+        for (unit, repeat) in order(&costly, &CostlySettings::AGREE, repeats, first.seed) {
+            for segment in &units[unit] {
+                let mut segment = segment.clone();
+                for step in &mut segment.steps {
+                    (step.unit, step.repeat) = (unit as u32, repeat);
+                    step.settings.insert("repeat".to_owned(), repeat.to_string());
                 }
-                _ => segments.push(segment),
+                match segments.last_mut() {
+                    Some(last) if continues(last, &segment, &units, repeat) => {
+                        last.steps.append(&mut segment.steps);
+                    }
+                    _ => segments.push(segment),
+                }
             }
         }
-    }
-    mark_copies(&mut segments);
-    let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
-    steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
-    let missing = unavailable(&spec).into_iter().map(|(store, why)| SkippedCell {
-        levels: FactorLevels::from([("store".to_owned(), store)]),
-        why,
-    });
-    let factors = varying.factors();
-    for step in segments.iter_mut().flat_map(|segment| &mut segment.steps) {
-        let load = step.activity.load_mut();
-        if let Some(calibrate) = load.and_then(|load| load.calibrate.as_mut()) {
-            calibrate.shared_by_all_rates(&step.settings, &factors);
+        mark_copies(&mut segments);
+        let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
+        steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
+        let missing = unavailable(&spec).into_iter().map(|(store, why)| SkippedCell {
+            levels: FactorLevels::from([("store".to_owned(), store)]),
+            why,
+        });
+        let factors = varying.factors();
+        for step in segments.iter_mut().flat_map(|segment| &mut segment.steps) {
+            let load = step.activity.load_mut();
+            if let Some(calibrate) = load.and_then(|load| load.calibrate.as_mut()) {
+                calibrate.shared_by_all_rates(&step.settings, &factors);
+            }
         }
+        check_calibration(source, &spec, &segments)?;
+        let design = Design {
+            kind: varying.kind,
+            factors,
+            baseline: varying.baseline.clone(),
+            skipped: varying.skipped.iter().cloned().chain(missing).collect(),
+            adaptive: varying.adaptive.clone(),
+            spare_repeats: varying.spare_repeats,
+            ..Design::default()
+        };
+        let plan = Plan { text: source.text.clone(), segments, repeats: first.repeats, ..first };
+        let plan = Plan { design: known_names::designed(source, &spec, &plan, design)?, ..plan };
+        check_stdin(&plan)?;
+        Ok(plan)
     }
-    check_calibration(source, &spec, &segments)?;
-    let design = Design {
-        kind: varying.kind,
-        factors,
-        baseline: varying.baseline.clone(),
-        skipped: varying.skipped.iter().cloned().chain(missing).collect(),
-        adaptive: varying.adaptive.clone(),
-        spare_repeats: varying.spare_repeats,
-        ..Design::default()
-    };
-    let plan = Plan { text: source.text.clone(), segments, repeats: first.repeats, ..first };
-    let plan = Plan { design: known_names::designed(source, &spec, &plan, design)?, ..plan };
-    trace::check_stdin(&plan)?;
-    Ok(plan)
 }
 
 /// Refuses a calibration whose maximum no run uses.

@@ -80,7 +80,7 @@ fn takes_rest(key: &str) -> bool {
 }
 
 /// Parses the interval of samples; shorter ones cost too much.
-pub(super) fn every(text: &str) -> Result<std::time::Duration, String> {
+pub(crate) fn every(text: &str) -> Result<std::time::Duration, String> {
     let span: Span = text.parse().map_err(|error| format!("every={text}: {error}"))?;
     match (0.02..=60.0).contains(&span.0.as_secs_f64()) {
         true => Ok(span.0),

@@ -1,7 +1,6 @@
 //! The probes of a study: their choice, context and required signals.
 
 mod flag;
-mod table;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,9 +10,7 @@ use host::{Context, CounterChoice, EnergySettings, ProbeChoice, Root};
 
 use crate::simulation::Simulation;
 
-pub use table::ProbesTable;
-
-pub(crate) use table::of_study;
+pub(crate) use flag::every;
 
 /// How long the idle machine is measured where a source of energy is there.
 pub const IDLE_TIME: Duration = Duration::from_secs(5);

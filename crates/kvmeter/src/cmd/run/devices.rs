@@ -11,7 +11,7 @@ use micro::precondition::{
     Consent, DeviceSystem, JobEnd, PreconditionJob, PreconditionRequest, Target,
 };
 use model::Fact;
-use study::mbwu::MbwuTable;
+use study::MbwuTable;
 
 use super::args::RunArgs;
 use super::results::resumable;

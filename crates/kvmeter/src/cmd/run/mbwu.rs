@@ -12,7 +12,7 @@ use report::table::Table;
 use report::tables;
 use report::terminal::Style;
 use serde_json::json;
-use study::{StudyText, mbwu::MbwuTable};
+use study::{MbwuTable, StudyText};
 
 use super::args::RunArgs;
 use super::devices::NamedDevices;

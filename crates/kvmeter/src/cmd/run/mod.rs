@@ -28,7 +28,7 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         source.scale(name)?;
     }
     source.set(&args.set)?;
-    if let Some(table) = study::mbwu::MbwuTable::of(&source)? {
+    if let Some(table) = study::mbwu::of_study(&source)? {
         return mbwu::measure(args, &table, &source, show);
     }
     if !args.device.is_empty() {

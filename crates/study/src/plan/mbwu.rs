@@ -1,12 +1,21 @@
-//! What a study with `[mbwu]` may ask for.
+//! `[mbwu]` of a study: what it may ask for, and the settings of its rounds.
 
-use model::Phase;
+use analyse::mbwu::{RoundPurpose, keys};
+use model::{Phase, RunSettings};
+use toml::Spanned;
 
-use super::MbwuTable;
+use super::segments::{Plan, Segment};
+use super::step::{Activity, Step};
 use crate::error::StudyError;
-use crate::plan::{Activity, Plan, Segment, Step};
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
+use crate::text::{MbwuTable, StudySpec, StudyText};
+
+/// The `[mbwu]` of a study; none if it has none.
+///
+/// # Errors
+/// The text is no study.
+pub fn of_study(source: &StudyText) -> Result<Option<MbwuTable>, StudyError> {
+    Ok(source.spec()?.mbwu.map(Spanned::into_inner))
+}
 
 /// Checks the table and the study around it.
 ///
@@ -117,4 +126,20 @@ pub fn single_step<'a>(
         );
     }
     Ok((segment, step))
+}
+
+/// Adds the settings of the first round.
+pub(super) fn first_round(table: &MbwuTable, settings: &mut RunSettings) {
+    round_settings(RoundPurpose::Raise, 1, 1, settings);
+    if let Some(load) = table.loads().first() {
+        load.settings(settings);
+    }
+}
+
+/// Adds the settings of a round besides its load.
+pub fn round_settings(stage: RoundPurpose, devices: u32, number: u32, settings: &mut RunSettings) {
+    let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
+    put(keys::STAGE, stage.name().to_owned());
+    put(keys::DEVICES, devices.to_string());
+    put(keys::ROUND, number.to_string());
 }

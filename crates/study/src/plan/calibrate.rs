@@ -1,43 +1,18 @@
 //! Load as a share of a maximum: `rate = "80%"` of the highest rate that holds an objective,
 //! which the study finds first, as `kvmeter search` does, and keeps with its runs.
 
-mod rate_spec;
-
 use std::time::Duration;
 
 use analyse::search::SearchRequest;
 use analyse::slo::Objective;
 use model::design::Factor;
-use model::{Op, Rate, RunSettings, Span};
-use serde::Deserialize;
+use model::{Op, Rate, RunSettings};
 use toml::Spanned;
 use workload::WorkloadSpec as Workload;
 
 use crate::error::StudyError;
-use crate::plan::StoreLoad;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
-
-pub use rate_spec::RateSpec;
-
-/// `[calibrate]`: how the maximum is found of which `measure.rate` is a share.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CalibrateTable {
-    /// The objective: `p99<1ms`.
-    pub slo: Spanned<String>,
-    /// Length of a trial; an inconclusive one is repeated for longer.
-    pub time: Option<Spanned<Span>>,
-    /// Final distance between the rate that met the objective and the one that did not.
-    pub resolution: Option<Spanned<f64>>,
-    /// The most trials.
-    pub trials: Option<Spanned<usize>>,
-    /// No lower and no higher rate is tried.
-    pub from: Option<Spanned<Rate>>,
-    pub to: Option<Spanned<Rate>>,
-    /// No trial begins that would not end within it.
-    pub max_time: Option<Spanned<Span>>,
-}
+use crate::load::LoadConfig;
+use crate::text::{StudySpec, StudyText};
 
 /// Of a trial that need not be longer, as in `kvmeter search`.
 const TRIAL: Duration = Duration::from_secs(5);
@@ -143,8 +118,8 @@ impl Calibration {
     }
 
     /// Estimated seconds of the calibration.
-    pub(crate) fn seconds(&self, load: &StoreLoad) -> f64 {
-        let trials = GUESSED_TRIALS * (self.time.as_secs_f64() + load.load_config.seconds_before());
+    pub(crate) fn seconds(&self, load: &LoadConfig) -> f64 {
+        let trials = GUESSED_TRIALS * (self.time.as_secs_f64() + load.seconds_before());
         self.most_time.map_or(trials, |most| trials.min(most.as_secs_f64()))
     }
 }

@@ -5,26 +5,16 @@ mod dca;
 mod micro;
 mod settings;
 
-use std::collections::BTreeMap;
-
 use model::design::{Conditions, Texts};
-pub(crate) use model::{MICRO, SIMULATE};
-use model::{Phase, RunSettings};
+use model::{MICRO, Phase, RunSettings, SIMULATE};
 use toml::Spanned;
 
 use crate::error::StudyError;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
+use crate::text::{BenchTable, StudySpec, StudyText};
 
 pub use dca::{DcaJob, SIMULATOR};
 pub use micro::MicroJob;
 pub(crate) use settings::absent;
-
-/// One table: settings by their name.
-pub type BenchTable = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
-
-/// Tables by the name of what they run.
-pub type BenchTables = BTreeMap<Spanned<String>, BenchTable>;
 
 /// What a run without a store does.
 #[derive(Debug, Clone)]

@@ -5,10 +5,11 @@ use host::knob::KnobError;
 use model::design::{AS_FOUND, FactorLevels, SkippedCell};
 
 use super::read::FactorValues;
-use crate::bench;
 use crate::error::StudyError;
-use crate::knobs;
-use crate::study_text::StudyText;
+use crate::knobs::KnobLevels;
+use crate::plan::bench;
+use crate::plan::knobs::level_text;
+use crate::text::StudyText;
 
 /// Removes the levels that this machine or build lacks, and returns why. A factor without levels
 /// stays as found.
@@ -58,8 +59,8 @@ fn unavailable_reason(
             return Ok(Some(why));
         }
         let Some(knob) = key.strip_prefix("knobs.") else { continue };
-        let text = knobs::level_text(value).map_err(|words| (false, words))?;
-        let level = knobs::KnobLevels(vec![(knob.to_owned(), text)]);
+        let text = level_text(value).map_err(|words| (false, words))?;
+        let level = KnobLevels(vec![(knob.to_owned(), text)]);
         match level.plan(root) {
             // Knobs that this user may not write are unavailable.
             Ok(plan) => {

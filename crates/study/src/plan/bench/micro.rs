@@ -3,13 +3,12 @@
 use std::str::FromStr;
 
 use micro::net::{Kind, NetError, NetJob, Transport};
-use model::{Bytes, Span};
+use model::{Bytes, MICRO, Span};
 use toml::Spanned;
 
-use super::settings::{BenchDeclaration, ChosenSettings, declared, text_of};
-use super::{BenchTable, MICRO};
+use super::settings::{BenchDeclaration, ChosenSettings, absent, declared, text_of};
 use crate::error::StudyError;
-use crate::study_text::StudyText;
+use crate::text::{BenchTable, StudyText};
 
 /// Seconds to start and end both sides, DPDK's environment included.
 const AROUND_S: f64 = 0.5;
@@ -36,7 +35,7 @@ pub(super) fn parse(
     let chosen = bench.chosen(source, name, table)?;
     let lacks = |(key, value): (&Spanned<String>, &Spanned<toml::Value>)| {
         let key = format!("{MICRO}.{}.{}", bench.name, key.get_ref());
-        super::absent(&key, value.get_ref()).map(|why| source.at(value.span(), &why))
+        absent(&key, value.get_ref()).map(|why| source.at(value.span(), &why))
     };
     if let Some(error) = table.iter().find_map(lacks) {
         return Err(error);

@@ -1,16 +1,9 @@
-//! `[mbwu]` of a study: the procedure is to find work units with its store and its one workload.
+//! `[mbwu]` as it is written: work units are to be found with the study's store and workload.
 
-mod check;
-
-use analyse::mbwu::{DeviceLoad, RoundPurpose, keys};
-use model::{Bytes, Rate, RunSettings};
+use analyse::mbwu::DeviceLoad;
+use model::{Bytes, Rate};
 use serde::Deserialize;
 use toml::Spanned;
-
-use crate::error::StudyError;
-use crate::study_text::StudyText;
-
-pub use check::{check, single_step};
 
 /// `[mbwu]`. Every key has a default.
 #[derive(Debug, Clone, Deserialize)]
@@ -54,14 +47,6 @@ impl Default for MbwuTable {
 }
 
 impl MbwuTable {
-    /// The `[mbwu]` of a study; none if it has none.
-    ///
-    /// # Errors
-    /// The text is no study.
-    pub fn of(source: &StudyText) -> Result<Option<MbwuTable>, StudyError> {
-        Ok(source.spec()?.mbwu.map(toml::Spanned::into_inner))
-    }
-
     /// The loads of a device, in order: the rates, else the threads, with the fewest databases first.
     pub fn loads(&self) -> Vec<DeviceLoad> {
         let (threads, rates) = (self.threads.get_ref(), self.rate.get_ref());
@@ -77,22 +62,6 @@ impl MbwuTable {
         };
         self.databases.get_ref().iter().flat_map(|databases| with(*databases)).collect()
     }
-
-    /// Adds the settings of the first round.
-    pub(crate) fn first_round(&self, settings: &mut RunSettings) {
-        round_settings(RoundPurpose::Raise, 1, 1, settings);
-        if let Some(load) = self.loads().first() {
-            load.settings(settings);
-        }
-    }
-}
-
-/// Adds the settings of a round besides its load.
-pub fn round_settings(stage: RoundPurpose, devices: u32, number: u32, settings: &mut RunSettings) {
-    let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
-    put(keys::STAGE, stage.name().to_owned());
-    put(keys::DEVICES, devices.to_string());
-    put(keys::ROUND, number.to_string());
 }
 
 /// `precondition = { share = 0.75, random = true }`.

@@ -11,8 +11,7 @@ use toml::Spanned;
 use crate::error::StudyError;
 use crate::plan::Plan;
 use crate::signals::check_signal;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
+use crate::text::{StudySpec, StudyText};
 
 /// Refuses a name that no figure of any run has.
 pub(crate) fn check_figure(name: &str) -> Result<(), String> {

@@ -5,10 +5,8 @@ use cachesim::{Policy, SimError, SimulatedMachine, Traffic};
 use model::suggest::hint;
 use toml::Spanned;
 
-use super::BenchTable;
 use crate::error::StudyError;
-use crate::spec::option_text;
-use crate::study_text::StudyText;
+use crate::text::{BenchTable, StudyText, option_text};
 
 pub(super) const NAME: &str = "dca";
 /// Display name of the simulator.
@@ -98,7 +96,7 @@ pub(super) fn parse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::of_study;
+    use crate::plan::bench::of_study;
 
     fn parsed(table: &str) -> Result<DcaJob, String> {
         let text = format!("name = \"s\"\n[simulate.dca]\n{table}\n");

@@ -3,7 +3,6 @@
 mod available;
 mod expand;
 mod read;
-mod table;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,13 +14,11 @@ use model::design::{
 use model::suggest::hint;
 use toml::Spanned;
 
-use crate::bench;
+use super::bench;
+use super::known_names::check_figure;
+use super::size::MAX_CELLS;
 use crate::error::StudyError;
-use crate::plan::MAX_CELLS;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
-
-pub use table::{DesignTable, FactorTable, ScaleTable};
+use crate::text::{DesignTable, StudySpec, StudyText};
 
 pub(crate) use read::Change;
 
@@ -331,7 +328,7 @@ fn adaptive(source: &StudyText, spec: &StudySpec) -> Result<Option<AdaptiveRepea
     let Some(adaptive) = &spec.design.adaptive else { return Ok(None) };
     let AdaptiveRepeats { metric, width, most } = adaptive.get_ref();
     let refuse = |words: &str| Err(source.at(adaptive.span(), words));
-    if let Err(error) = crate::known_names::check_figure(metric) {
+    if let Err(error) = check_figure(metric) {
         return refuse(&error);
     }
     if !(*width > 0.0 && *width < 1.0) {

@@ -2,14 +2,14 @@
 
 use toml::Spanned;
 
-use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOptions};
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
-use crate::study_text::StudyText;
-use crate::trace::ReplaySpeed;
+use crate::load::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOptions};
+use crate::replay_speed::ReplaySpeed;
+use crate::text::StudyText;
 
 /// The configuration of a measured phase.
-pub(crate) fn measure_config(
+pub(super) fn measure_config(
     source: &StudyText,
     table: &LoadOptions,
     levels: &KnobLevels,
@@ -33,7 +33,7 @@ pub(crate) fn measure_config(
 }
 
 /// The configuration of a trace, whose speed is in another table.
-pub(crate) fn trace_config(
+pub(super) fn trace_config(
     source: &StudyText,
     table: &LoadOptions,
     speed: Option<&Spanned<ReplaySpeed>>,
@@ -48,7 +48,7 @@ pub(crate) fn trace_config(
 }
 
 /// The configuration of a load phase, which inserts every record once.
-pub(crate) fn load_phase_config(
+pub(super) fn load_phase_config(
     source: &StudyText,
     table: &LoadOptions,
     levels: &KnobLevels,

@@ -10,64 +10,11 @@ use model::text_position::{shown, shown_if};
 use model::tilde::unexpanded;
 use toml::Spanned;
 
+use super::built_in::BUILT_IN;
+use super::edit::{assign, edited, put};
+use super::machine_sized;
+use super::spec::StudySpec;
 use crate::error::StudyError;
-use crate::machine_sized;
-use crate::spec::StudySpec;
-
-/// A study that is built in.
-pub struct BuiltInStudy {
-    pub name: &'static str,
-    /// One line for a list.
-    pub what: &'static str,
-    text: &'static str,
-    /// Its `published.toml`, if it has one.
-    published: Option<&'static str>,
-}
-
-pub const BUILT_IN: &[BuiltInStudy] = &[
-    BuiltInStudy {
-        name: "quickstart",
-        what: "Spill and RocksDB under the YCSB core workloads, in two to three minutes",
-        text: include_str!("../../../studies/quickstart/study.toml"),
-        published: None,
-    },
-    BuiltInStudy {
-        name: "memcached",
-        what: "both sides of the latency of a memcached that it starts, in under a minute",
-        text: include_str!("../../../studies/memcached/study.toml"),
-        published: None,
-    },
-    BuiltInStudy {
-        name: "arm-vs-x86",
-        what: "two stores by the second and by the joule, SMT, tails and block cache (Mikrou 2019)",
-        text: include_str!("../../../studies/arm-vs-x86/study.toml"),
-        published: Some(include_str!("../../../studies/arm-vs-x86/published.toml")),
-    },
-    BuiltInStudy {
-        name: "memcached-power",
-        what: "SMT and idle states under memcached: latency and power (Kazarian 2022)",
-        text: include_str!("../../../studies/memcached-power/study.toml"),
-        published: Some(include_str!("../../../studies/memcached-power/published.toml")),
-    },
-    BuiltInStudy {
-        name: "direct-cache-access",
-        what: "DDIO under microbenchmarks, data caching and in simulation (Basavaraj 2017)",
-        text: include_str!("../../../studies/direct-cache-access/study.toml"),
-        published: Some(include_str!("../../../studies/direct-cache-access/published.toml")),
-    },
-    BuiltInStudy {
-        name: "energy-proportionality",
-        what: "power over load, from a calibrated maximum to the idle machine",
-        text: include_str!("../../../studies/energy-proportionality/study.toml"),
-        published: None,
-    },
-    BuiltInStudy {
-        name: "mbwu",
-        what: "media-based work units of the devices that are named, in hours",
-        text: include_str!("../../../studies/mbwu/study.toml"),
-        published: Some(include_str!("../../../studies/mbwu/published.toml")),
-    },
-];
 
 /// The file next to a study with published figures.
 const PUBLISHED: &str = "published.toml";
@@ -236,34 +183,6 @@ impl StudyText {
     }
 }
 
-fn assign(root: &mut toml_edit::Table, assignment: &str) -> Result<(), StudyError> {
-    let wrong = |why: &str| StudyError::Request(format!("--set {assignment}: {why}"));
-    let (path, text) = assignment
-        .split_once('=')
-        .ok_or_else(|| wrong("write it as `table.key=value`, e.g. `data.records=1M`"))?;
-    let value: toml_edit::Value =
-        text.trim().parse().unwrap_or_else(|_| toml_edit::Value::from(text.trim()));
-    put(root, path, value).map_err(|why| wrong(&why))
-}
-
-/// Puts a value at a dotted path; tables on the way are made.
-fn put(root: &mut toml_edit::Table, path: &str, mut value: toml_edit::Value) -> Result<(), String> {
-    let mut keys: Vec<&str> = path.trim().split('.').collect();
-    let last = keys.pop().filter(|key| !key.is_empty()).ok_or("the key is empty")?;
-    let mut table: &mut dyn toml_edit::TableLike = root;
-    for key in keys {
-        let item = table.entry(key).or_insert(toml_edit::Item::Table(toml_edit::Table::new()));
-        table =
-            item.as_table_like_mut().ok_or_else(|| format!("`{key}` is a value, not a table"))?;
-    }
-    if let Some(old) = table.get(last).and_then(toml_edit::Item::as_value) {
-        // A comment behind the value stays.
-        *value.decor_mut() = old.decor().clone();
-    }
-    table.insert(last, toml_edit::Item::Value(value));
-    Ok(())
-}
-
 /// The first text in it that begins with a `~`, its place, and what to write.
 fn tilde(item: &toml_edit::Item) -> Option<(Option<Range<usize>>, String)> {
     if let Some(table) = item.as_table_like() {
@@ -278,21 +197,6 @@ fn tilde(item: &toml_edit::Item) -> Option<(Option<Range<usize>>, String)> {
     }
     let text = item.as_str()?;
     unexpanded(text).map(|why| (item.span(), why))
-}
-
-/// The same value for a document that is edited.
-fn edited(value: &toml::Value) -> toml_edit::Value {
-    match value {
-        toml::Value::String(text) => text.as_str().into(),
-        toml::Value::Integer(number) => (*number).into(),
-        toml::Value::Float(number) => (*number).into(),
-        toml::Value::Boolean(yes) => (*yes).into(),
-        toml::Value::Datetime(time) => (*time).into(),
-        toml::Value::Array(list) => list.iter().map(edited).collect(),
-        toml::Value::Table(table) => {
-            table.iter().map(|(key, value)| (key.as_str(), edited(value))).collect()
-        }
-    }
 }
 
 /// The published figures next to the study, if any.

@@ -5,13 +5,12 @@ use std::ops::Range;
 
 use model::design::Factor;
 use model::suggest::hint;
+use model::{MICRO, SIMULATE};
 use toml::Spanned;
 
-use super::table::{FactorTable, LevelsTable};
-use crate::bench;
 use crate::error::StudyError;
-use crate::spec::StudySpec;
-use crate::study_text::StudyText;
+use crate::plan::bench;
+use crate::text::{FactorTable, LevelsTable, StudySpec, StudyText};
 
 /// A key of the study and its value.
 pub(crate) type Change = (String, toml::Value);
@@ -46,7 +45,7 @@ const FIXED: [(&str, &str); 2] = [
          for each set of them, and merge the results",
     ),
 ];
-const NAMED_SECTIONS: [&str; 5] = ["store", "server", "workloads", bench::MICRO, bench::SIMULATE];
+const NAMED_SECTIONS: [&str; 5] = ["store", "server", "workloads", MICRO, SIMULATE];
 /// Reserved names.
 const TAKEN: [&str; 3] = ["store", "workload", "repeat"];
 
@@ -176,8 +175,8 @@ fn check_key(
     if NAMED_SECTIONS.contains(&first) {
         let names: Vec<&str> = match first {
             "store" => spec.store.keys().map(|name| name.get_ref().as_str()).collect(),
-            bench::MICRO => spec.micro.keys().map(|name| name.get_ref().as_str()).collect(),
-            bench::SIMULATE => spec.simulate.keys().map(|name| name.get_ref().as_str()).collect(),
+            MICRO => spec.micro.keys().map(|name| name.get_ref().as_str()).collect(),
+            SIMULATE => spec.simulate.keys().map(|name| name.get_ref().as_str()).collect(),
             "server" => spec.server.keys().map(|name| name.get_ref().as_str()).collect(),
             _ => spec.workloads.keys().map(|name| name.get_ref().as_str()).collect(),
         };

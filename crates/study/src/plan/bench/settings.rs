@@ -4,10 +4,8 @@ use model::suggest::hint;
 use model::{Bytes, Count, Rate, Span};
 use toml::Spanned;
 
-use super::BenchTable;
 use crate::error::StudyError;
-use crate::spec::option_text;
-use crate::study_text::StudyText;
+use crate::text::{BenchTable, StudyText, option_text};
 
 /// The type of a setting's value.
 #[derive(Debug, Clone, Copy)]

@@ -11,14 +11,13 @@ use workload::{
     InsertOrder, KeySpec, LengthSpec, Mix, Popularity, ValueSpec, WorkloadSpec as Workload,
 };
 
-use crate::bench::BenchTables;
-use crate::calibrate::CalibrateTable;
-use crate::co_runner::CoRunnerTable;
-use crate::factors::{DesignTable, FactorTable, ScaleTable};
+use super::calibrate::CalibrateTable;
+use super::co_runner::CoRunnerTable;
+use super::factors::{DesignTable, FactorTable, ScaleTable};
+use super::mbwu::MbwuTable;
+use super::probes::ProbesTable;
 use crate::load::LoadOptions;
-use crate::mbwu::MbwuTable;
-use crate::probes::ProbesTable;
-use crate::trace::ReplaySpeed;
+use crate::replay_speed::ReplaySpeed;
 
 /// The whole file. Everything but the name has a default, but something must be measured.
 #[derive(Debug, Clone, Deserialize)]
@@ -99,6 +98,12 @@ pub struct StudySpec {
     pub platform: Option<Spanned<String>>,
 }
 
+/// One table: settings by their name.
+pub type BenchTable = BTreeMap<Spanned<String>, Spanned<toml::Value>>;
+
+/// Tables by the name of what they run.
+pub type BenchTables = BTreeMap<Spanned<String>, BenchTable>;
+
 fn one() -> u64 {
     1
 }
@@ -150,6 +155,24 @@ pub struct AgentsTable {
     pub key: Option<PathBuf>,
     /// This machine measures at this rate over one connection, while the agents generate load.
     pub measure_rate: Option<Spanned<Rate>>,
+}
+
+impl WorkloadTable {
+    /// The first given key that only workloads have, and its place.
+    pub(crate) fn of_a_workload(&self) -> Option<(&'static str, std::ops::Range<usize>)> {
+        fn span<T>(value: &Option<Spanned<T>>) -> Option<std::ops::Range<usize>> {
+            value.as_ref().map(Spanned::span)
+        }
+        let keys = [
+            ("from", span(&self.from)),
+            ("mix", span(&self.mix)),
+            ("popularity", span(&self.popularity)),
+            ("scan", span(&self.scan)),
+            ("multi_get", span(&self.multi_get)),
+            ("hit_ratio", span(&self.hit_ratio)),
+        ];
+        keys.into_iter().find_map(|(key, span)| Some((key, span?)))
+    }
 }
 
 impl DataTable {

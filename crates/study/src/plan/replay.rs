@@ -1,0 +1,75 @@
+//! Plans of replays without a study.
+
+use store::StoreUrl;
+
+use super::checks::check_needs_servers;
+use super::segments::{Plan, Segment};
+use super::settings::settings;
+use super::size::check_runs;
+use super::step::{Activity, Step, StoreLoad, label};
+use super::trace::{TraceSource, placeholder_workload, replace_workload_settings};
+use crate::error::StudyError;
+use crate::knobs::KnobLevels;
+use crate::load::LoadConfig;
+use crate::server_spec::ServerSpec;
+
+/// Name of the workload of a replay without a name.
+const NAME: &str = "trace";
+
+impl Plan {
+    /// A plan of replays without a study, one for each load configuration and repeat.
+    pub fn replay(
+        (store, server): (StoreUrl, Option<ServerSpec>),
+        recording: &TraceSource,
+        seed: u64,
+        load_configs: &[LoadConfig],
+        repeats: u32,
+    ) -> Result<Plan, StudyError> {
+        store.check()?;
+        check_runs("--repeat", repeats, load_configs.len())?;
+        let workload = placeholder_workload(seed);
+        let mut segments = Vec::new();
+        for repeat in 1..=repeats {
+            for (unit, load_config) in load_configs.iter().enumerate() {
+                check_needs_servers(&store, load_config)?;
+                let target = (&store, server.as_ref());
+                let mut settings = settings(target, NAME, &workload, load_config, repeat);
+                replace_workload_settings(recording, load_config, &mut settings);
+                let load = Box::new(StoreLoad::new(workload.clone(), load_config.clone()));
+                let step = Step {
+                    ordinal: segments.len() as u32 + 1,
+                    unit: unit as u32,
+                    repeat,
+                    label: label(&store, NAME),
+                    activity: Activity::Replay(load, recording.clone()),
+                    settings,
+                };
+                segments.push(Segment {
+                    store: store.clone(),
+                    server: server.clone(),
+                    temporary: false,
+                    steps: vec![step],
+                    preparing: load_config.preparing(),
+                    knobs: KnobLevels::default(),
+                    copies: false,
+                });
+            }
+        }
+        let plan = Plan { seed, repeats, ..Plan::new("bench", segments) };
+        check_stdin(&plan)?;
+        Ok(plan)
+    }
+}
+
+/// Standard input can be read once.
+pub(crate) fn check_stdin(plan: &Plan) -> Result<(), StudyError> {
+    let reads = |recording: &TraceSource| recording.is_stdin();
+    let readers = plan.steps().filter(|(_, step)| step.activity.trace().is_some_and(reads)).count();
+    if readers > 1 {
+        return Err(StudyError::Request(format!(
+            "the trace comes from standard input, which can be read once, and {readers} runs are \
+             to replay it; name a file"
+        )));
+    }
+    Ok(())
+}
