@@ -34,6 +34,18 @@ pub enum VariedKey {
     Rate,
 }
 
+impl VariedKey {
+    /// What an axis of it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            VariedKey::Ways => "ways",
+            VariedKey::Descriptors => "descriptors",
+            VariedKey::Cores => "cores",
+            VariedKey::Rate => "packets/s",
+        }
+    }
+}
+
 /// The accesses of a card whose hits in the last-level cache were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Metric {

@@ -11,6 +11,9 @@ const THROUGHPUT_DIGITS: i32 = 4;
 /// The most decimals of a number.
 const MOST_DECIMALS: i32 = 9;
 
+/// Below it a number without a scaled unit is not worth reading.
+const LEAST_READ: f64 = 0.001;
+
 /// `1234567` as `1,234,567`.
 pub fn count(value: u64) -> String {
     group(&value.to_string())
@@ -34,6 +37,17 @@ pub fn significant(value: f64, digits: i32) -> String {
     match text.split_once('.') {
         Some((whole, fraction)) => format!("{sign}{}.{fraction}", group(whole)),
         None => format!("{sign}{}", group(&text)),
+    }
+}
+
+/// The same, but what is too small to be worth reading as `< 0.001`.
+pub fn readable(value: f64, digits: i32) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        v if v.abs() >= LEAST_READ => significant(v, digits),
+        v if v > 0.0 => format!("< {LEAST_READ}"),
+        v if v < 0.0 => format!("> -{LEAST_READ}"),
+        _ => NONE.to_owned(),
     }
 }
 
@@ -111,12 +125,12 @@ pub fn seconds(value: f64) -> String {
 
 /// A share between 0 and 1: `12.3 %`.
 pub fn percent(share: f64) -> String {
-    format!("{} %", significant(share * 100.0, 3))
+    format!("{} %", readable(share * 100.0, 3))
 }
 
 /// A quotient: `1.23×`.
 pub fn ratio(value: f64) -> String {
-    format!("{}×", significant(value, 3))
+    format!("{}×", readable(value, 3))
 }
 
 /// A tick on an axis of quotients: `2×`.
@@ -143,7 +157,7 @@ pub fn dollars(value: f64) -> String {
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 && (0.0..9e15).contains(&value) => count(value as u64),
-        Unit::Count | Unit::Ratio => significant(value, 3),
+        Unit::Count | Unit::Ratio => readable(value, 3),
         Unit::Bytes => bytes(value),
         Unit::BytesPerSecond => scaled(value, 3, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]),
         Unit::Seconds => seconds(value),
@@ -161,7 +175,7 @@ pub fn value(value: f64, unit: Unit) -> String {
         | Unit::Watts
         | Unit::Celsius
         | Unit::OpsPerJoule => {
-            format!("{} {}", significant(value, 3), unit.symbol())
+            format!("{} {}", readable(value, 3), unit.symbol())
         }
     }
 }
@@ -253,6 +267,17 @@ mod tests {
             assert_eq!(usd(value), text, "{value}");
         }
         assert_eq!((dollars(4099.6), dollars(0.0)), ("4,100".to_owned(), "0".to_owned()));
+        for (value, text) in [
+            (0.000_000_387, "< 0.001"),
+            (-0.000_1, "> -0.001"),
+            (0.001, "0.00100"),
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1234.6, "1,235"),
+            (f64::NAN, NONE),
+        ] {
+            assert_eq!(readable(value, 3), text, "{value}");
+        }
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(999), "999");
     }
@@ -309,6 +334,8 @@ mod tests {
     fn every_unit_is_written() {
         assert_eq!(value(1e6, Unit::Count), "1,000,000");
         assert_eq!(value(2.5555, Unit::Ratio), "2.56");
+        assert_eq!(value(4e-7, Unit::Ratio), "< 0.001");
+        assert_eq!(value(4e-7, Unit::PerMillionOps), "< 0.001 /Mop");
         assert_eq!(value(2048.0, Unit::Bytes), "2.00 KiB");
         assert_eq!(value(1.25e10, Unit::BytesPerSecond), "12.5 GB/s");
         assert_eq!(value(2.5e9, Unit::Hertz), "2.50 GHz");

@@ -13,6 +13,7 @@ pub mod cost;
 mod curves;
 mod figure;
 pub mod format;
+mod glance;
 pub mod html;
 pub mod markdown;
 pub mod mbwu;

@@ -1,5 +1,7 @@
 //! A table, independent of its output format.
 
+use unicode_width::UnicodeWidthStr;
+
 /// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
@@ -133,13 +135,13 @@ impl Table {
         self
     }
 
-    /// For each row of column `at`: how many places stand after the digits before the
-    /// point, and the most of them in the column. Padding by the difference puts the
-    /// points under each other.
+    /// For each row of column `at`: how wide the text after its whole number is, and the most of
+    /// them in the column. Padding by the difference puts the points under each other.
     pub fn decimals(&self, at: usize) -> (Vec<usize>, usize) {
-        let places: Vec<usize> = self.rows.iter().map(|r| after_point(&r.cells[at].text)).collect();
-        let most = places.iter().copied().max().unwrap_or(0);
-        (places, most)
+        let widths = self.rows.iter().map(|row| number_parts(&row.cells[at].text).1.width());
+        let widths: Vec<usize> = widths.collect();
+        let most = widths.iter().copied().max().unwrap_or(0);
+        (widths, most)
     }
 }
 
@@ -149,13 +151,22 @@ fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
     items.retain(|_| flags.next().copied().unwrap_or(true));
 }
 
-/// Characters from the decimal point on, the point included; 0 for whole numbers and words.
-fn after_point(text: &str) -> usize {
-    let number = text.starts_with(|c: char| c.is_ascii_digit() || "-~".contains(c));
-    match text.rfind('.') {
-        Some(point) if number => text[point..].chars().count(),
-        _ => 0,
+/// What may stand before the digits of a number: signs, and marks such as `~` and `< `.
+const BEFORE_DIGITS: &[char] = &['+', '-', '−', '±', '~', '<', '>', '≤', '≥', '$', ' '];
+
+/// A number up to its last whole digit, and what follows: the point, decimals, a unit. Nothing
+/// follows words.
+pub(crate) fn number_parts(text: &str) -> (&str, &str) {
+    let digits = text.trim_start_matches(BEFORE_DIGITS);
+    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return (text, "");
     }
+    let is_whole = |(at, c): (usize, char)| {
+        let separates = c == ',' && digits[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+        c.is_ascii_digit() || separates
+    };
+    let end = digits.char_indices().find(|one| !is_whole(*one)).map_or(digits.len(), |one| one.0);
+    text.split_at(text.len() - digits.len() + end)
 }
 
 #[cfg(test)]
@@ -165,10 +176,27 @@ mod tests {
     #[test]
     fn points_line_up() {
         let mut table = Table::new("t").column("x", Align::Decimal, ALWAYS);
-        for text in ["1.25", "12.5", "1,234", "–"] {
+        for text in ["1.25", "+12.5", "1,234", "–", "~1,234.5×", "30×", "< 0.001"] {
             table.row(vec![text.into()]);
         }
-        assert_eq!(table.decimals(0), (vec![3, 2, 0, 0], 3));
+        assert_eq!(table.decimals(0), (vec![3, 2, 0, 0, 3, 1, 4], 4));
+    }
+
+    #[test]
+    fn a_number_ends_before_its_point_or_its_unit() {
+        for (text, parts) in [
+            ("1,234.5", ("1,234", ".5")),
+            ("-1,234", ("-1,234", "")),
+            ("+0.25 %", ("+0", ".25 %")),
+            ("< 0.001", ("< 0", ".001")),
+            ("12 µs", ("12", " µs")),
+            ("1, 2", ("1", ", 2")),
+            ("none of 2.5", ("none of 2.5", "")),
+            ("-", ("-", "")),
+            ("", ("", "")),
+        ] {
+            assert_eq!(number_parts(text), parts, "{text}");
+        }
     }
 
     #[test]

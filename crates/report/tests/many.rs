@@ -161,7 +161,7 @@ fn in_a_browser(page: &str, folder: &Path) {
       type("");
       const column = document.querySelector("#singles th.num button");
       column.click(); column.click();
-      const values = rows().map((row) => Number(row.children[2].textContent));
+      const values = rows().map((row) => Number(row.children[2].textContent.replace(/,/g, "")));
       say(values.every((value, i) => i === 0 || values[i - 1] >= value), `sorted: ${values.slice(0, 3)}`);
       [...document.querySelectorAll("#singles button")].find((button) => button.textContent === "Next").click();
       say(status() === `51 to 100 of ${COUNT} runs`, status());

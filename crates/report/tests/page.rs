@@ -96,6 +96,45 @@ fn the_page_states_validity_and_method() {
 }
 
 #[test]
+fn at_a_glance_begins_with_the_answer_in_a_sentence() {
+    let glance = |runs: &[(model::Execution, Vec<model::Run>)]| {
+        let page = html::page(runs);
+        let (_, rest) = page.split_once("<h2>At a glance</h2><p class=\"sentence\">").unwrap();
+        rest.split_once("</p>").unwrap().0.to_owned()
+    };
+    let study = sample::study();
+    assert_eq!(
+        glance(&study),
+        "lmdb, closed serves most under all 3 workloads, 1.18× to 2.28× as much as the next one, \
+         each in one run."
+    );
+    assert_eq!(
+        glance(&study[1..]),
+        "lmdb serves 203.3 kops/s under ycsb-a and 684.0 kops/s under ycsb-c, the least and the most \
+         of 3 configurations."
+    );
+    let mut one = study[1..].to_vec();
+    one[0].1.retain(|run| run.label == "lmdb ycsb-c");
+    assert_eq!(
+        glance(&one),
+        "lmdb serves 684.0 kops/s under ycsb-c, 99 % of each read within 13.6 µs."
+    );
+    one[0].1[0].invalid_because.push("the client was busy".to_owned());
+    assert_eq!(glance(&one), "No run is valid: nothing can be concluded.");
+    one[0].1.clear();
+    assert_eq!(glance(&one), "No run is finished yet.");
+    let sweep = glance(&sample::sweep());
+    assert!(sweep.starts_with("The highest rate that was held is "), "{sweep}");
+    assert!(sweep.contains("memcached, open 110k/s: read p99 "), "{sweep}");
+    // A study's own question comes first.
+    let factorial = glance(&sample::factorial());
+    assert!(
+        factorial.starts_with("What do SMT and the idle states do to the tail, and together? "),
+        "{factorial}"
+    );
+}
+
+#[test]
 fn a_sweep_is_a_curve_with_limit_and_server_side() {
     let page = html::page(&sample::sweep());
     for text in [

@@ -1,76 +1,16 @@
 //! Tables, pages and JSON of simulations, of stored outcomes.
 #![allow(clippy::unwrap_used)]
 
-use cachesim::outcome::{
-    CoRunnerOutcome, Drops, Group, Latency, MemoryTraffic, SettingOutcome, SimOutcome,
-};
-use cachesim::sweep::SweepPoint;
+#[path = "pages/simulated.rs"]
+mod simulated;
+
 use cachesim::trace::TraceOutcome;
-use cachesim::validate::{Metric, Validation, ValidationErrors, ValidationPoint, VariedKey};
 use report::{Style, simulation, table::Table, terminal};
+
+use simulated::{outcome, point, validation};
 
 fn text(table: &Table) -> String {
     terminal::table(table, &Style { color: false, width: 140, unicode: true })
-}
-
-fn outcome(hits: f64, neighbours: &[f64]) -> SimOutcome {
-    let group = |accesses_s, miss| Group {
-        accesses_s,
-        llc_miss_percent: Some(miss),
-        llc_misses_s: accesses_s * miss / 100.0,
-    };
-    let neighbour = |accesses_s: &f64| CoRunnerOutcome {
-        name: "copy".to_owned(),
-        group: group(*accesses_s, 40.0),
-    };
-    SimOutcome {
-        kind: "simulated",
-        machine: "m".to_owned(),
-        traffic: "t".to_owned(),
-        policy: "on".to_owned(),
-        seed: 1,
-        packet_bytes: 1500,
-        receive_descriptors: 128,
-        workers: 1,
-        warm_up_s: 0.001,
-        window_s: 0.002,
-        offered_packets_s: 8e6,
-        throughput_packets_s: 7.5e6,
-        sent_bits_s: 9e10,
-        received_bits_s: 9e10,
-        drops: Drops { share: 0.0625, no_descriptor: 10, card_full: 0 },
-        pcie_write_hit_percent: Some(hits),
-        pcie_read_hit_percent: None,
-        pcie_write_lines_s: 1e8,
-        pcie_read_lines_s: 0.0,
-        memory: MemoryTraffic {
-            read_bytes_s: 3e9,
-            write_bytes_s: 1.5e9,
-            core_reads_bytes_s: 3e9,
-            device_reads_bytes_s: 0.0,
-            write_backs_bytes_s: 1.5e9,
-            device_writes_bytes_s: 0.0,
-        },
-        latency_us: Some(Latency {
-            mean: 4.0,
-            p50: 3.0,
-            p90: 6.0,
-            p99: 9.5,
-            p999: 12.0,
-            max: 20.0,
-        }),
-        worker: group(1e9, 2.5),
-        worker_busy: 0.9,
-        service_us: Some(0.125),
-        neighbours: neighbours.iter().map(neighbour).collect(),
-        settings: Vec::<SettingOutcome>::new(),
-        footprint_bytes: 0,
-        lost_buffers: 0,
-    }
-}
-
-fn point(ways: &str) -> SweepPoint {
-    SweepPoint { at: vec![("ways".to_owned(), ways.to_owned())], policy: "on".to_owned() }
 }
 
 #[test]
@@ -80,7 +20,8 @@ fn a_sweep_is_a_table_a_page_and_an_object() {
     let table = simulation::outcomes(&points, &outcomes);
     insta::assert_snapshot!("sweep", text(&table));
     let page = simulation::swept_page(Some("ways"), &points, &outcomes);
-    for words in ["Every number is simulated", "By ways", "latency, 99th percentile, us", "90.50"] {
+    for words in ["Every number is simulated", "By ways", "latency, 99th percentile, µs", "90.50"]
+    {
         assert!(page.contains(words), "{words}");
     }
     let object = simulation::object(&points, &outcomes).unwrap();
@@ -91,40 +32,7 @@ fn a_sweep_is_a_table_a_page_and_an_object() {
 
 #[test]
 fn a_validation_shows_errors_beyond_its_limit() {
-    let point = |ways, published_percent: f64, simulated_percent: f64| ValidationPoint {
-        series: "ways".to_owned(),
-        by: VariedKey::Ways,
-        metric: Metric::Writes,
-        read: "figure 3".to_owned(),
-        packet_bytes: 1500,
-        workers: 1,
-        receive_descriptors: 1024,
-        ways,
-        rate_packets_s: None,
-        published_percent,
-        simulated_percent,
-        error_points: simulated_percent - published_percent,
-    };
-    let validation = Validation {
-        kind: "simulated",
-        machine: "m".to_owned(),
-        source: "a paper".to_owned(),
-        points: vec![point(2, 50.0, 51.0), point(4, 90.0, 70.0)],
-        series: vec![ValidationErrors {
-            series: "ways".to_owned(),
-            metric: Metric::Writes,
-            seen: true,
-            points: 2,
-            mean_error_points: 10.5,
-            max_error_points: 20.0,
-            valid: false,
-        }],
-        mean_error_points: 10.5,
-        max_error_points: 20.0,
-        mean_limit_points: 3.0,
-        point_limit_points: 10.0,
-        valid: false,
-    };
+    let validation = validation();
     insta::assert_snapshot!("validation", text(&simulation::validation(&validation)));
     let page = simulation::validation_page(&validation);
     assert!(page.contains("PCIe write hits by ways") && page.contains("Published: a paper."));

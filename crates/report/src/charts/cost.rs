@@ -48,12 +48,12 @@ pub fn cpu(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure> {
                 Bar { from: std::mem::replace(&mut from, to), to, color: *color, tip }
             });
             let number = |value: Option<f64>| {
-                table::Cell::from(value.map_or(format::NONE.into(), |v| format::significant(v, 3)))
+                table::Cell::from(value.map_or(format::NONE.into(), |v| format::readable(v, 3)))
             };
             let row = BarsRow {
                 label: None,
                 bars: drawn.collect(),
-                note: format!("{}{note}", format::significant(total, 3)),
+                note: format!("{}{note}", format::readable(total, 3)),
                 data: vec![number(user), number(system), number(Some(total))],
             };
             bars.row(cell, kind, row);
@@ -101,7 +101,7 @@ pub fn amplification(cells: &[&ReportCell], series: &CellSeries) -> Option<Shown
                     format!("{}{}", format::ratio(value), qualifiers(kind, cell.counted().1));
                 let tip = format!("{}: {note} {word}", title(cell));
                 let bar = Bar { from: 0.0, to: value, color: series.color(&cell.series), tip };
-                let data = vec![word.into(), format::significant(value, 3).into()];
+                let data = vec![word.into(), format::readable(value, 3).into()];
                 bars.row(cell, kind, BarsRow { label: Some(label), bars: vec![bar], note, data });
             }
         }

@@ -39,7 +39,7 @@ pub fn energy(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure>
             let data = vec![
                 text.into(),
                 of(JOULES_PER_OP_NET.name, |value| format::value(value, Unit::JoulesPerOp)),
-                of(OPS_PER_JOULE.name, |value| format::significant(value, 3)),
+                of(OPS_PER_JOULE.name, |value| format::readable(value, 3)),
                 boundary.into(),
             ];
             let row = BarsRow { label: None, bars: vec![bar], note, data };

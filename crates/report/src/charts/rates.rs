@@ -175,7 +175,7 @@ impl PanelLatency {
 fn server_panel(curves: &[&RateCurve]) -> Option<Panel> {
     let lines = lines(curves, |cell| {
         let value = cell.median(|run: &Run| run.value(SERVER_CPU))?;
-        Some((value, format!("server {} CPU-s/Mop", format::significant(value, 3))))
+        Some((value, format!("server {} CPU-s/Mop", format::readable(value, 3))))
     });
     let values: Vec<f64> =
         lines.iter().flat_map(|line| &line.points).map(|point| point.y).collect();

@@ -29,10 +29,13 @@ fn figure(view: &CostView<'_>, group: &WorkloadCosts, at: usize) -> ShownFigure 
     let axis = Axis::new(Scale::from_zero([dearest]), 6, "price of one server, $", format::dollars);
     let panels =
         view.terms.usd_per_kwh.iter().map(|price| panel(view, group, *price, dearest)).collect();
-    let of = if group.workload.is_empty() { "all" } else { &group.workload };
+    let of = match group.workload.is_empty() {
+        true => String::new(),
+        false => format!(": {}", group.workload),
+    };
     ShownFigure {
         id: format!("cost-{at}"),
-        title: format!("Cost an hour against the price of one server: {of}"),
+        title: format!("Cost an hour against the price of one server{of}"),
         alt: format!(
             "Lines: dollars an hour of all servers over the price of one, for {}",
             group.rows.iter().map(|r| r.candidate.name.as_str()).collect::<Vec<_>>().join("; ")

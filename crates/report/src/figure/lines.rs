@@ -3,7 +3,7 @@
 use super::legend::{self, Entry};
 use super::marker::Shape;
 use super::scale::Axis;
-use super::svg::{Anchor, SMALL, Svg, fitted, text_width};
+use super::svg::{Anchor, LINE_OF_LABEL, SMALL, Svg, fitted, text_width};
 use super::ticks;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -98,9 +98,6 @@ impl LineChart {
         for level in &panel.levels {
             let y = bottom - panel.axis.scale.at(level.y) * panel.height;
             svg.line("line cn dash", (left, y), (right, y));
-            // Above the line, or below it where there is no room.
-            let above = if y - top > SMALL + 4.0 { y - 4.0 } else { y + SMALL + 2.0 };
-            svg.text("tick", Anchor::Start, left + 4.0, above, &level.label);
         }
         // All lines first: no line runs over a point of another.
         for line in panel.lines.iter().filter(|line| line.joined) {
@@ -108,6 +105,7 @@ impl LineChart {
             let points: Vec<(f64, f64)> = line.points.iter().map(place).collect();
             svg.polyline(&format!("line {}{dash}", legend::color(line.color)), &points);
         }
+        panel.labels(svg, (left, right), top);
         for line in &panel.lines {
             for point in &line.points {
                 let (x, y) = place(point);
@@ -123,6 +121,41 @@ impl LineChart {
                 let class = format!("{fill} {}{hidden}", legend::color(line.color));
                 svg.mark(&class, &line.shape.path(x, y, 3.5), &point.tip);
             }
+        }
+    }
+}
+
+impl Panel {
+    /// The names of its levels: each above its line or below it, at the left or the right, where no
+    /// other one is.
+    fn labels(&self, svg: &mut Svg, (left, right): (f64, f64), top: f64) {
+        let bottom = top + self.height;
+        let room = right - left - 8.0;
+        let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+        for level in &self.levels {
+            let line = bottom - self.axis.scale.at(level.y) * self.height;
+            let text = fitted(&level.label, SMALL, room);
+            let width = text_width(&text, SMALL);
+            let (above, below) = (line - 4.0, line + SMALL + 2.0);
+            let (start, end) = (left + 4.0, right - 4.0 - width);
+            let free = |place: &(f64, f64)| {
+                let within = place.1 - SMALL > top && place.1 < bottom;
+                let meets = |(x, y, wide): &(f64, f64, f64)| {
+                    (y - place.1).abs() < LINE_OF_LABEL
+                        && *x < place.0 + width
+                        && place.0 < x + wide
+                };
+                within && !taken.iter().any(meets)
+            };
+            // Beyond the nearest places, line by line through the panel.
+            let lines = (1..).map(|nth| top + LINE_OF_LABEL * f64::from(nth));
+            let others = lines.take_while(|y| *y < bottom);
+            let nearest = [(start, above), (start, below), (end, above), (end, below)];
+            let others = others.map(|y| (start, y));
+            let mut places = nearest.into_iter().chain(others).filter(free);
+            let (x, y) = places.next().unwrap_or((start, above));
+            svg.text("tick level", Anchor::Start, x, y, &text);
+            taken.push((x, y, width));
         }
     }
 }
@@ -156,13 +189,20 @@ mod tests {
                 axis: Axis::new(Scale::log([1.0, 10.0]), 4, "latency", format::latency_tick),
                 height: 100.0,
                 lines: vec![line(0, false), line(1, true), Line { joined: false, ..line(2, true) }],
-                levels: vec![LimitLine { y: 3.0, label: "limit".to_owned() }],
+                levels: [3.0, 3.1, 3.2, 3.3]
+                    .map(|y| LimitLine { y, label: "a limit".to_owned() })
+                    .into(),
             }],
             legend: Vec::new(),
         };
         let text = chart.draw(420.0, "two lines");
-        assert_eq!(text.matches("class=\"line c").count(), 3, "two lines and a level");
-        assert_eq!(text.matches(" dash\"").count(), 2);
+        assert_eq!(text.matches("class=\"line c").count(), 6, "two lines and four levels");
+        assert_eq!(text.matches(" dash\"").count(), 5);
+        let places = text.split("<text class=\"tick level\"").skip(1);
+        let mut places: Vec<&str> = places.map(|rest| rest.split('>').next().unwrap()).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 4, "no name lies on another: {places:?}");
         assert_eq!(text.matches("class=\"whisker\"").count(), 9, "a line and two caps each");
         assert_eq!(text.matches("<title>").count(), 6);
         assert_eq!(text.matches(" q\"").count(), 3);

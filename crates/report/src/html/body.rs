@@ -10,6 +10,7 @@ use super::{ALL_RUNS, RATES, Section, figures, sections, singles, study, table};
 use crate::cells::ReportCell;
 use crate::charts::{self, CellSeries, ShownFigure};
 use crate::curves::{self, RateCurve};
+use crate::glance;
 use crate::overview::{DRAWN, MAX_FIGURES, is_many};
 use crate::run_names;
 use crate::study::StudyReport;
@@ -114,6 +115,9 @@ impl<'a> Body<'a> {
     }
 
     fn glance(&self, out: &mut Markup) {
+        for sentence in glance::sentences(self.all, self.studies) {
+            out.raw("<p class=\"sentence\">").text(sentence).raw("</p>");
+        }
         if !self.runs.is_empty() {
             table::table(out, &tables::answer(self.runs));
         }

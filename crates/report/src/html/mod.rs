@@ -58,7 +58,7 @@ pub fn page(executions: &[(Execution, Vec<Run>)]) -> String {
         .collect();
     let mut out = Markup::default();
     head(&mut out, &sections::studies(executions).join(", "));
-    out.raw("<body><a class=\"skip\" href=\"#glance\">To the answer</a>");
+    out.raw("<body class=\"with-contents\"><a class=\"skip\" href=\"#glance\">To the answer</a>");
     let runs = curves::curves_together(&runs);
     let curves = curves::curves(&runs);
     let studies = studies(executions.iter().map(|(execution, _)| execution), &runs);

@@ -72,7 +72,7 @@
     });
   };
 
-  const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity",
+  const KEPT = ["fill", "paint-order", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity",
     "font-family", "font-size", "font-weight"];
   const HEAD = 34; // room for the title above a saved figure
   const EDGE = 14;

@@ -51,11 +51,23 @@
   const next = make("button", { type: "button" }, "Next");
   const heads = make("tr");
   const rows = make("tbody");
-  const number = (figure) => (figure === 0 ? "–" : String(figure));
+  // As in other tables: thousands, and points under each other.
+  const written = (figure) => {
+    if (figure === 0) return ["–", ""];
+    const [whole, decimals] = (figure < 0.001 ? "0.001" : String(figure)).split(".");
+    return [(figure < 0.001 ? "< " : "") + Number(whole).toLocaleString("en"), decimals ? "." + decimals : ""];
+  };
+  // Of the figures themselves: there are very many, and few are seen.
+  const decimals = (figure) => (figure === 0 || figure >= 0.001 ? (String(figure).split(".")[1] ?? "").length : 3);
+  const widths = data.columns.map((column) => column.reduce((most, figure) => Math.max(most, decimals(figure)), 0) + 1);
+  const number = (figure, width) => {
+    const [whole, decimals] = written(figure);
+    return make("td", { class: "num" }, whole, make("span", { style: `min-width:${(width * 0.7).toFixed(1)}em` }, decimals));
+  };
   const row = (i) => {
     const invalid = i in data.invalid;
     const line = make("tr", invalid ? { class: "invalid" } : {}, make("td", {}, `#${numbers[i] + 1}`), make("td", {}, data.cells[data.cell[i]]));
-    for (const column of data.columns) line.append(make("td", { class: "num" }, number(column[i])));
+    data.columns.forEach((column, nth) => line.append(number(column[i], widths[nth])));
     const why = said(data.invalid[i]) || said(data.warned[i]);
     const tone = invalid ? "bad" : i in data.warned ? "warn" : "good";
     line.append(make("td", { class: `why ${tone}` }, why || "yes"));

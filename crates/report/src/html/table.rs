@@ -1,11 +1,10 @@
 //! A table as HTML, in a box that scrolls if the page is narrower.
 
 use super::markup::Markup;
-use crate::table::{Align, Table, Tone};
+use crate::table::{Align, Cell, Table, Tone, number_parts};
 
-/// Blanks as wide as a digit and as a point: they put decimal points under each other.
-const DIGIT: char = '\u{2007}';
-const POINT: char = '\u{2008}';
+/// About the width of a digit, bold or not, in any font: the column has one width for all rows.
+const EMS_OF_DIGIT: f64 = 0.7;
 
 pub fn table(out: &mut Markup, table: &Table) {
     if table.rows.is_empty() {
@@ -24,16 +23,17 @@ pub fn table(out: &mut Markup, table: &Table) {
         out.text(&column.head).raw("</th>");
     }
     out.raw("</tr></thead><tbody>");
-    let decimals: Vec<_> = (0..table.columns.len()).map(|at| table.decimals(at)).collect();
-    for (i, row) in table.rows.iter().enumerate() {
+    let widths: Vec<usize> = (0..table.columns.len()).map(|at| width_after(table, at)).collect();
+    for row in &table.rows {
         out.raw(if row.invalid { "<tr class=\"invalid\">" } else { "<tr>" });
-        for ((cell, column), (places, most)) in row.cells.iter().zip(&table.columns).zip(&decimals)
-        {
+        for ((cell, column), width) in row.cells.iter().zip(&table.columns).zip(&widths) {
             let number = matches!(column.align, Align::Right | Align::Decimal);
             out.raw("<td class=\"").raw(if number { "num " } else { "" });
-            out.text(cell.tone.name()).raw("\">").text(&cell.text);
-            if column.align == Align::Decimal && cell.tone != Tone::Muted {
-                out.text(padding(places[i], *most));
+            out.text(cell.tone.name()).raw("\">");
+            if column.align == Align::Decimal {
+                decimal(out, cell, *width);
+            } else {
+                out.text(&cell.text);
             }
             out.raw("</td>");
         }
@@ -45,14 +45,28 @@ pub fn table(out: &mut Markup, table: &Table) {
     }
 }
 
-fn padding(places: usize, most: usize) -> String {
-    let mut out = String::new();
-    if places == 0 && most > 0 {
-        out.push(POINT);
+/// A number with what follows its whole digits in a box as wide as in every row, so that the
+/// points stand under each other.
+fn decimal(out: &mut Markup, cell: &Cell, width: usize) {
+    let (whole, after) = number_parts(&cell.text);
+    out.text(whole);
+    let is_word = !whole.ends_with(|c: char| c.is_ascii_digit());
+    if width > 0 && !(is_word && cell.tone == Tone::Muted) {
+        let ems = width as f64 * EMS_OF_DIGIT;
+        out.raw("<span style=\"min-width:").text(format!("{ems:.1}")).raw("em\">").text(after);
+        out.raw("</span>");
     }
-    let digits = most.saturating_sub(1) - places.saturating_sub(1);
-    out.extend(std::iter::repeat_n(DIGIT, digits));
-    out
+}
+
+/// The widest text after the whole numbers of a column, in widths of a digit.
+fn width_after(table: &Table, at: usize) -> usize {
+    let halves = |c: char| match c {
+        '.' | ' ' => 1,
+        c if c.is_ascii_digit() => 2,
+        _ => 3,
+    };
+    let after = table.rows.iter().map(|row| number_parts(&row.cells[at].text).1);
+    after.map(|text| text.chars().map(halves).sum::<usize>().div_ceil(2)).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -69,6 +83,7 @@ mod tests {
         table(&mut out, &source);
         let html = out.into_string();
         assert!(html.contains("a&amp;b") && html.contains("&lt;t&gt;"), "{html}");
-        assert!(html.contains(">12\u{2008}\u{2007}\u{2007}</td>"), "{html}");
+        assert!(html.contains(">1<span style=\"min-width:2.1em\">.25</span></td>"), "{html}");
+        assert!(html.contains(">12<span style=\"min-width:2.1em\"></span></td>"), "{html}");
     }
 }

@@ -32,14 +32,14 @@ const WORKER_MISSES: Measure = Measure {
     log: false,
 };
 const P99: Measure = Measure {
-    name: "p99 us",
-    label: "latency, 99th percentile, us",
+    name: "p99 µs",
+    label: "latency, 99th percentile, µs",
     of: |outcome| outcome.latency_us.as_ref().map(|latency| latency.p99),
     log: true,
 };
 const MEAN: Measure = Measure {
-    name: "mean us",
-    label: "mean latency, us",
+    name: "mean µs",
+    label: "mean latency, µs",
     of: |outcome| outcome.latency_us.as_ref().map(|latency| latency.mean),
     log: true,
 };

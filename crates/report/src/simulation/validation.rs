@@ -30,7 +30,7 @@ pub fn table(validation: &Validation) -> Table {
             point.series.clone().into(),
             point.packet_bytes.to_string().into(),
             point.workers.to_string().into(),
-            point.rate_packets_s.map_or("line rate".to_owned(), format::rate).into(),
+            point.rate_packets_s.map_or("line rate".to_owned(), format::count_short).into(),
             point.receive_descriptors.to_string().into(),
             point.ways.to_string().into(),
             number(point.published_percent, 2).into(),
@@ -70,10 +70,11 @@ pub fn figures(validation: &Validation) -> Vec<ShownFigure> {
     names.dedup();
     let figure = |name: &&str| {
         let points = validation.points.iter().filter(|point| point.series == *name);
+        let key = points.clone().next().map_or("", |point| point.by.name());
         let reads = points.clone().any(|point| point.metric == Metric::Reads);
         let label = if reads { READ_HITS } else { WRITE_HITS.label };
         let mut lines = [("published", true, Vec::new()), ("simulated", false, Vec::new())];
-        let mut table = value_table(name, &["published %", "simulated %"]);
+        let mut table = value_table(key, &["published %", "simulated %"]);
         for point in points {
             let x = point.varied();
             lines[0].2.push((x, point.published_percent));
@@ -86,7 +87,7 @@ pub fn figures(validation: &Validation) -> Vec<ShownFigure> {
         }
         let all = lines.iter().flat_map(|(_, _, points)| points.iter());
         let (xs, ys): (Vec<f64>, Vec<f64>) = all.copied().unzip();
-        let axis = axis_of(&xs, name);
+        let axis = axis_of(&xs, key);
         let legend =
             lines.iter().enumerate().map(|(i, (label, hollow, _))| entry(i, label, *hollow));
         let chart = LineChart {
@@ -103,7 +104,7 @@ pub fn figures(validation: &Validation) -> Vec<ShownFigure> {
                         let marks = points.iter().map(|(x, y)| LinePoint {
                             x: *x,
                             y: *y,
-                            tip: format!("{label}: {y:.2} % at {x}"),
+                            tip: format!("{label}: {y:.2} % at {}", format::plain(*x)),
                             shown: true,
                             whisker: None,
                         });
@@ -112,8 +113,12 @@ pub fn figures(validation: &Validation) -> Vec<ShownFigure> {
                     .collect(),
             }],
         };
-        let title = format!("PCIe {} hits by {name}", if reads { "read" } else { "write" });
-        let alt = format!("Published and simulated hit rates by {name}");
+        let what = if reads { "read" } else { "write" };
+        let title = match *name == key {
+            true => format!("PCIe {what} hits by {key}"),
+            false => format!("PCIe {what} hits by {key}: {name}"),
+        };
+        let alt = format!("Published and simulated hit rates by {key}");
         let caption =
             format!("Published: {}. Hollow: published, measured by others.", validation.source);
         shown((name, &title), chart, alt, vec![caption], table)

@@ -45,7 +45,7 @@ fn table(power: &MetricInfo, loads: &[GraduatedLoad]) -> Table {
                 format::rate(level.ops_s).into(),
                 written(level.power_w, "W").into(),
                 percent(level.power_w / peak).into(),
-                level.ops_per_joule.map_or("".into(), |per| format::significant(per, 3).into()),
+                level.ops_per_joule.map_or("".into(), |per| format::readable(per, 3).into()),
             ]);
         }
         let proportionality = match load.figures.proportionality {
@@ -58,7 +58,7 @@ fn table(power: &MetricInfo, loads: &[GraduatedLoad]) -> Table {
             "".into(),
             "".into(),
             proportionality.into(),
-            Cell::new(format::significant(load.figures.overall_ops_per_joule, 3), Tone::Strong),
+            Cell::new(format::readable(load.figures.overall_ops_per_joule, 3), Tone::Strong),
         ]);
     }
     table.note(kind(power));

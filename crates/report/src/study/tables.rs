@@ -156,8 +156,10 @@ fn size_text(size: &EffectSize, value: f64, unit: &str) -> String {
             }
         }
         EffectScale::Difference => {
-            let sign = if value > 0.0 { "+" } else { "" };
-            format!("{sign}{}", written(value, unit))
+            let text = written(value, unit);
+            // What is below all that is worth reading has its own sign.
+            let sign = if value > 0.0 && !text.starts_with('<') { "+" } else { "" };
+            format!("{sign}{text}")
         }
     }
 }

@@ -52,8 +52,8 @@ pub fn written(value: f64, unit: &str) -> String {
         "us" => format::latency(value * 1e3),
         "ops/s" => format::rate(value),
         "s" => format::seconds(value),
-        "" => format::significant(value, 3),
-        unit => format!("{} {unit}", format::significant(value, 3)),
+        "" => format::readable(value, 3),
+        unit => format!("{} {unit}", format::readable(value, 3)),
     }
 }
 
@@ -87,6 +87,7 @@ mod tests {
     fn values_and_ticks() {
         assert_eq!(written(83.1, "us"), "83.1 µs");
         assert_eq!(written(12.3456, "W"), "12.3 W");
+        assert_eq!(written(4e-7, "MPKI"), "< 0.001 MPKI");
         assert_eq!(tick(20.0, "us"), "20 µs");
         assert_eq!(tick(0.0, "us"), "0");
         assert_eq!(tick(20_000.0, "ops/s"), "20 kops/s");

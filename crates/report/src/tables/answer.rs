@@ -54,7 +54,7 @@ pub fn answer(runs: &[(&Execution, &Run)]) -> Table {
                 at(99.0),
                 at(99.9),
                 main.map_or("", op_name).into(),
-                cpu.map_or(format::NONE.into(), |v| format::significant(v, 3)).into(),
+                cpu.map_or(format::NONE.into(), |v| format::readable(v, 3)).into(),
                 validity,
             ],
             valid,

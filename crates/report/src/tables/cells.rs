@@ -65,7 +65,7 @@ fn row(table: &mut Table, cell: &Gathered) {
         ),
         Cell::new(number(of.as_ref().map(|of| of.median)), Tone::Strong),
         cell.median(|run| run.hit_ratio().filter(|_| run.may_miss()))
-            .map_or(String::new(), |ratio| format::significant(ratio, 3))
+            .map_or(String::new(), |ratio| format::readable(ratio, 3))
             .into(),
         interval
             .map_or(String::new(), |i| {

@@ -58,7 +58,7 @@ pub fn machine_side(runs: &[(&Execution, &Run)]) -> Option<Table> {
             number("mpki.llc"),
             number("mpki.branch"),
             run.value("frequency.mean")
-                .map_or(String::new(), |hertz| format::significant(hertz / 1e9, 3))
+                .map_or(String::new(), |hertz| format::readable(hertz / 1e9, 3))
                 .into(),
             states(run).into(),
         ];
@@ -104,7 +104,7 @@ pub fn simulated(runs: &[(&Execution, &Run)]) -> Option<Table> {
         let mut cells = vec![name_of(run, &name)];
         cells.extend(signals.map(|(_, signal)| {
             let an_operation = run.value(signal).map(|of_a_million| of_a_million / 1e6);
-            an_operation.map_or(format::NONE.into(), |value| format::significant(value, 3)).into()
+            an_operation.map_or(format::NONE.into(), |value| format::readable(value, 3)).into()
         }));
         table.row_of(cells, run.valid());
     }
@@ -128,7 +128,7 @@ fn mark(reading: &Reading) -> &'static str {
 }
 
 fn number(reading: &Reading) -> String {
-    let text = |value| format!("{}{}", mark(reading), format::significant(value, 3));
+    let text = |value| format!("{}{}", mark(reading), format::readable(value, 3));
     reading.value().map_or(String::new(), text)
 }
 
@@ -144,8 +144,7 @@ fn power(run: &Run) -> String {
         let joules = energy.value()? * run.operations as f64;
         (energy.window_s > 0.0).then(|| (mark(energy), joules / energy.window_s))
     };
-    watts()
-        .map_or(String::new(), |(mark, watts)| format!("{mark}{}", format::significant(watts, 3)))
+    watts().map_or(String::new(), |(mark, watts)| format!("{mark}{}", format::readable(watts, 3)))
 }
 
 /// The idle states with the highest residency, up to three: `C6 61 %, C1 12 %`.

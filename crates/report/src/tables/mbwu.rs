@@ -55,7 +55,7 @@ pub fn rounds(evaluation: &UnitEvaluation) -> Table {
                 round.number.to_string().into(),
                 Cell::new(format::kops(round.throughput_ops_s), Tone::Strong),
                 used(Resource::Device),
-                queue.map_or_else(unknown, |queue| format::significant(queue, 3).into()),
+                queue.map_or_else(unknown, |queue| format::readable(queue, 3).into()),
                 used(Resource::Cpu),
                 used(Resource::Memory),
                 used(Resource::MemoryBandwidth),

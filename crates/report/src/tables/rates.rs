@@ -88,7 +88,7 @@ fn row(table: &mut Table, name: &str, point: &Point, objectives: &[Objective]) {
     let target = runs.first().and_then(|run| run.target_rate());
     let reading = |signal: &str| point.median(|run| run.value(signal));
     let number =
-        |value: Option<f64>| value.map_or(String::new(), |value| format::significant(value, 3));
+        |value: Option<f64>| value.map_or(String::new(), |value| format::readable(value, 3));
     let response = point.merged_all(LatencyClock::Response);
     let mark = if valid { "" } else { INVALID_MARK };
     let target = format!("{mark}{}", target.map_or(String::new(), format::count_short));

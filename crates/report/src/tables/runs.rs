@@ -174,7 +174,7 @@ pub(crate) fn name_of(run: &Run, name: &str) -> Cell {
 /// The hit ratio, where reads may miss.
 pub fn hits(run: &Run) -> Cell {
     let ratio = run.hit_ratio().filter(|_| run.may_miss());
-    ratio.map_or(Cell::from(""), |ratio| format::significant(ratio, 3).into())
+    ratio.map_or(Cell::from(""), |ratio| format::readable(ratio, 3).into())
 }
 
 /// The number of wrong answers.
@@ -198,7 +198,7 @@ fn validity(run: &Run) -> Cell {
 fn value_of(reading: &Reading) -> String {
     match (reading.value(), reading.origin) {
         (None, _) => format::NONE.to_owned(),
-        (Some(value), Origin::Measured) => format::significant(value, 3),
-        (Some(value), _) => format!("~{}", format::significant(value, 3)),
+        (Some(value), Origin::Measured) => format::readable(value, 3),
+        (Some(value), _) => format!("~{}", format::readable(value, 3)),
     }
 }

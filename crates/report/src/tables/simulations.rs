@@ -37,7 +37,7 @@ pub fn simulations(runs: &[(&Execution, &Run)]) -> Option<Table> {
             let value = run.value(&format!("simulated.{signal}"));
             Cell::from(value.map_or_else(|| format::NONE.to_owned(), text))
         };
-        let scaled = |by: f64| move |value: f64| format::significant(value * by, 3);
+        let scaled = |by: f64| move |value: f64| format::readable(value * by, 3);
         table.row(vec![
             name_of(run, &name),
             setting("simulate.traffic"),

@@ -32,7 +32,7 @@ pub fn trials(title: &str, trials: &[&RateTrial]) -> Table {
         cells
             .extend(trial.judgement.results.iter().map(|result| Cell::from(measured_text(result))));
         cells.push(
-            trial.hit_ratio.map_or(Cell::from(""), |ratio| format::significant(ratio, 3).into()),
+            trial.hit_ratio.map_or(Cell::from(""), |ratio| format::readable(ratio, 3).into()),
         );
         cells.push(format!("{:.0} %", trial.client.busy * 100.0).into());
         cells.push(Cell::new(words, tone));

@@ -1,19 +1,4 @@
-"use strict";
-// Runs beside the frames that hold the page; DARK says which colours were asked for.
-const results = [];
-const out = document.createElement("pre");
-out.id = "result";
-// Written at once: if the browser ends early, what was reached is seen.
-const say = (good, what) => {
-  results.push((good ? "ok " : "FAILED ") + what);
-  out.textContent = results.join("\n");
-};
-const wait = (ms) => new Promise((done) => setTimeout(done, ms));
-const until = async (test) => {
-  for (let i = 0; i < 200 && !test(); i++) await wait(20);
-  return test();
-};
-
+// Uses the page as a person would; DARK says which colours were asked for.
 const luminance = (color) => {
   const [r, g, b] = color.match(/[\d.]+/g).map(Number);
   return (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255;
@@ -76,9 +61,7 @@ const checkSaving = async (page, figure, width) => {
   say(png.name.endsWith(".png") && bytes[0] === 0x89 && bytes[1] === 0x50 && bytes.length > 4000, `${label}: saves PNG (${bytes.length} bytes)`);
 };
 
-const checkPage = async (frame) => {
-  const page = frame.contentWindow;
-  const width = frame.width;
+const checkPage = async (page, width) => {
   const root = page.document.documentElement;
   say(root.scrollWidth <= root.clientWidth, `${width}: no scrolling to the side (${root.scrollWidth} of ${root.clientWidth})`);
   const background = page.getComputedStyle(page.document.body).backgroundColor;
@@ -98,23 +81,4 @@ const checkPage = async (frame) => {
   for (const id of ["throughput", "latency", "percentiles", "series", "figure-graph-1", "figure-graph-2"]) await checkSaving(page, one(id), width);
 };
 
-// The browser writes this document down when it has loaded. A document that is being
-// written keeps its parent from that: it is closed when the checks have ended.
-const hold = document.createElement("iframe");
-document.body.append(out, hold);
-hold.contentDocument.open();
-hold.contentDocument.write("checking");
-
-(async () => {
-  try {
-    for (const frame of document.querySelectorAll("iframe[srcdoc]")) {
-      const loaded = () => frame.contentDocument.querySelector("#tip") && frame.contentDocument.readyState === "complete";
-      say(await until(loaded), `${frame.width}: the page loads`);
-      await checkPage(frame);
-    }
-  } catch (error) {
-    say(false, `the checks themselves: ${error.stack}`);
-  }
-  say(true, "all checks ended");
-  hold.contentDocument.close();
-})();
+inEachFrame(checkPage);
