@@ -170,7 +170,13 @@ pub struct Bench {
         requires = "agents")]
     pub agents_measure_rate: Option<Rate>,
     /// Number of repeats
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
+    #[arg(
+        long,
+        alias = "repeats",
+        value_name = "N",
+        allow_hyphen_values = true,
+        default_value_t = 1
+    )]
     pub repeat: u32,
     /// Store the result in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -207,7 +213,14 @@ pub struct Search {
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "2%", value_parser = share)]
     pub resolution: f64,
     /// Length of a trial; an unclear one is repeated for longer
-    #[arg(long, short, value_name = "TIME", allow_hyphen_values = true, default_value = "5s")]
+    #[arg(
+        long,
+        alias = "duration",
+        short,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        default_value = "5s"
+    )]
     pub time: Span,
     /// The most trials
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 40)]

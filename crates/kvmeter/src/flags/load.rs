@@ -49,6 +49,7 @@ fn arg(option: &'static LoadOption, flag: Flag) -> Arg {
     let parse = option.parse;
     let arg = Arg::new(option.key)
         .long(flag.long)
+        .aliases(other_name(flag.long))
         .short(flag.short)
         .help(option.help())
         .help_heading(option.for_servers.then_some(SERVERS));
@@ -68,6 +69,15 @@ fn arg(option: &'static LoadOption, flag: Flag) -> Arg {
             .require_equals(true)
             .default_missing_value(missing)
             .value_parser(parse),
+    }
+}
+
+/// The name of the same flag in other tools, which is understood and not shown.
+fn other_name(long: &str) -> Option<&'static str> {
+    match long {
+        "time" => Some("duration"),
+        "warm-up" => Some("warmup"),
+        _ => None,
     }
 }
 

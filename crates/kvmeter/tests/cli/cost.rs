@@ -225,3 +225,47 @@ fn refuses_unanswerable_questions() {
         place.refused(args, words);
     }
 }
+
+/// Power by a model, which every machine has.
+const PRICED: &str = r#"
+name = "priced"
+sequence = ["ycsb-c"]
+[store.null]
+[data]
+records = 1000
+[measure]
+threads = 1
+warm_up = "50ms"
+time = "200ms"
+[probes]
+use = ["model"]
+idle = "0s"
+model = { idle_w = 40, full_w = 120 }
+"#;
+
+#[test]
+fn a_study_on_a_named_platform_ends_with_what_it_costs() {
+    let place = Place::new();
+    place.write("study.toml", PRICED);
+    place.write("server.toml", "name = \"a server\"\nprice_usd = 2400\n");
+    let run = |platform: &'static str, out: &'static str| {
+        place.run(&["run", "study.toml", "--out", out, "--platform", platform])
+    };
+    let done = run("server.toml", "own.sqlite");
+    assert!(done.out.contains("Total cost, modelled"), "{}", done.out);
+    assert!(done.out.contains("null on a server"), "{}", done.out);
+    // A platform without a price has the cost of its energy.
+    let done = run("s4", "s4.sqlite");
+    assert!(done.out.contains("Energy cost of 100 Mops/s"), "{}", done.out);
+    assert!(done.out.contains("null on s4") && !done.out.contains("Total cost"), "{}", done.out);
+    // The file knows its platform.
+    place.ok(&["cost", "s4.sqlite", "--energy-only"]);
+    place.refused(
+        &["run", "study.toml", "--platform", "s44", "--dry-run"],
+        &["--platform s44", "did you mean `s4`?"],
+    );
+    // Without a number the study is no worse.
+    place.write("bare.toml", &PRICED.replace("\"model\"", "").replace("model = {", "# {"));
+    let done = place.run(&["run", "bare.toml", "--out", "b.sqlite", "--platform", "s4"]);
+    assert!(done.err.contains("not priced: "), "{}", done.err);
+}

@@ -239,7 +239,7 @@ fn a_mistake_in_the_request_is_refused_with_the_way_out() {
     refused(&["--sweep", "rate=0"], &["`port.rate` must be above 0"]);
     refused(&["--policy", "ways:12"], &["the cache has 11 ways"]);
     refused(&["--policy", "iatt"], &["did you mean `iat`?"]);
-    refused(&["--seed-figures"], &["--figures"]);
+    refused(&["--published-figures"], &["--figures"]);
     refused(&["--figures", "machine.toml/x.html"], &["--figures", "machine.toml"]);
     place.refused(
         &["simulate", "dca", "--machine", "xeon-gold-6141"],

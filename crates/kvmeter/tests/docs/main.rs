@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
+mod commands;
 mod layers;
 mod links;
 mod markdown;

@@ -79,6 +79,21 @@ impl Document {
         lines
     }
 
+    /// The text of all its code blocks.
+    pub fn code_blocks(&self) -> String {
+        let mut text = String::new();
+        let mut in_code = false;
+        for (event, _) in self.parse() {
+            match event {
+                Event::Start(Tag::CodeBlock(_)) => in_code = true,
+                Event::End(TagEnd::CodeBlock) => in_code = false,
+                Event::Text(code) if in_code => text.push_str(&code),
+                _ => {}
+            }
+        }
+        text
+    }
+
     pub fn blocks(&self) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
         let mut fresh = true;

@@ -8,11 +8,12 @@ mod published;
 mod terms;
 pub mod work_units;
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use analyse::cost::Platform;
 use analyse::cost::published::Published;
-use clap::{Args, ValueHint};
+use clap::{Args, FromArgMatches, ValueHint};
 use model::Rate;
 
 use self::output::CostOutput;
@@ -90,6 +91,17 @@ pub struct CostArgs {
     /// One JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// `kvmeter cost FILE --platform NAME`, of the energy alone where the platform has no price.
+pub fn of_results(file: &Path, platform: &str, show: &Output) -> anyhow::Result<ExitOutcome> {
+    let is_priced = study::open_platform(platform)?.price_usd.is_some();
+    let words: [&OsStr; 4] =
+        ["cost".as_ref(), file.as_os_str(), "--platform".as_ref(), platform.as_ref()];
+    let energy_only = (!is_priced).then(|| OsStr::new("--energy-only"));
+    let command = CostArgs::augment_args(clap::Command::new("cost"));
+    let matches = command.try_get_matches_from(words.into_iter().chain(energy_only))?;
+    run(&CostArgs::from_arg_matches(&matches)?, show)
 }
 
 pub fn run(args: &CostArgs, show: &Output) -> anyhow::Result<ExitOutcome> {

@@ -12,6 +12,7 @@ use crate::flags::machine::RecordedMachine;
     kvmeter run study.toml --out results.sqlite --set data.records=1M --set measure.time=30s\n  \
     kvmeter run study.toml --out results.sqlite --resume    resumes after a kill\n  \
     kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n  \
+    kvmeter run study.toml --platform server.toml           and what serving it costs\n  \
     kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n\n\
     Without --out the results go to results/NAME-TIME.sqlite.")]
 pub struct RunArgs {
@@ -47,6 +48,10 @@ pub struct RunArgs {
     /// Change a value of the study
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub set: Vec<String>,
+    /// What this machine costs, a built-in platform or a file: prices what was served when the study
+    /// ends
+    #[arg(long, value_name = "NAME|FILE")]
+    pub platform: Option<String>,
     /// Write the HTML report here (next to the results file unless given)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,

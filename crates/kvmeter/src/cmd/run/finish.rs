@@ -7,6 +7,7 @@ use report::study::studies;
 use report::terminal::Style;
 
 use super::args::RunArgs;
+use crate::cmd::cost;
 use crate::output::Output;
 use crate::output_files;
 
@@ -32,12 +33,27 @@ pub fn print_results(
     output_files::write(html, report::html::page(&[(execution, runs)]).as_bytes())
 }
 
+/// What serving the loads costs on the platform of the command line. Where a number is missing, that
+/// is said, and the study is no worse for it.
+pub fn print_costs(args: &RunArgs, out: &Path, show: &Output) -> anyhow::Result<()> {
+    if let (Some(platform), false) = (&args.platform, args.json) {
+        show.print("")?;
+        if let Err(why) = cost::of_results(out, platform, show) {
+            show.warn(&format!("not priced: {why}"));
+        }
+    }
+    Ok(())
+}
+
 /// The command that resumes, quoted for a shell.
 pub fn resume_hint(args: &RunArgs, out: &Path) -> String {
     let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
     words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
     if let Some(scale) = &args.scale {
         words.extend(["--scale".to_owned(), quoted(scale)]);
+    }
+    if let Some(platform) = &args.platform {
+        words.extend(["--platform".to_owned(), quoted(platform)]);
     }
     for set in &args.set {
         words.extend(["--set".to_owned(), quoted(set)]);

@@ -8,7 +8,7 @@ use model::{Run, Span};
 use study::Plan;
 
 use super::args::RunArgs;
-use super::finish::{print_results, resume_hint};
+use super::finish::{print_costs, print_results, resume_hint};
 use super::results::{open, runs_of};
 use crate::exit::ExitOutcome;
 use crate::interrupt::stop_flag;
@@ -84,5 +84,7 @@ pub fn measure(
     // The results are shown even if the file could not be marked as finished.
     print_results(args, execution, runs, (out, html), report::terminal::runs, show)?;
     closed?;
+    drop(file);
+    print_costs(args, out, show)?;
     Ok(if valid { ExitOutcome::Done } else { ExitOutcome::Invalid })
 }

@@ -27,6 +27,10 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(name) = &args.scale {
         source.scale(name)?;
     }
+    if let Some(name) = &args.platform {
+        study::open_platform(name).map_err(|why| request(format!("--platform {name}: {why}")))?;
+        source.set(&[format!("platform={name:?}")])?;
+    }
     source.set(&args.set)?;
     if let Some(table) = study::mbwu::of_study(&source)? {
         return mbwu::measure(args, &table, &source, show);

@@ -14,7 +14,7 @@ pub fn run(args: &DcaArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(series) = &args.validate {
         return validate::run(series, args, show);
     }
-    if args.seed_figures {
+    if args.published_figures {
         return thesis::run(args, show);
     }
     let machine = args.machine("xeon-gold-6140")?;

@@ -12,7 +12,8 @@ use crate::output_files;
     kvmeter simulate dca --traffic co-run --policy on,off,iat,yield-search\n  \
     kvmeter simulate dca --machine my.toml --traffic my-traffic.toml --json\n  \
     kvmeter simulate dca --trace accesses.txt\n  \
-    kvmeter simulate dca --validate\n\n\
+    kvmeter simulate dca --validate\n  \
+    kvmeter simulate dca --published-figures --figures thesis.html\n\n\
     Machines: xeon-gold-6140, xeon-e5-2697-v2. Traffic: forward, ping-pong, flow, store, co-run, data-caching.\n\
     Policies: on, off, ways:N, phase-and-rate, iat, yield-search.\n\
     Every number is simulated; docs/cache-simulation.md says what is modelled and what is not.")]
@@ -43,7 +44,7 @@ pub struct DcaArgs {
     pub validate: Option<Vec<String>>,
     /// Simulate figures 4.1 to 4.9 of Basavaraj 2017, on its machine unless --machine names another
     #[arg(long, requires = "figures", conflicts_with_all = ["sweep", "validate", "trace", "from_run"])]
-    pub seed_figures: bool,
+    pub published_figures: bool,
     /// Draw the sweep into this HTML file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub figures: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! `simulate dca --seed-figures`: the figures of a thesis, simulated.
+//! `simulate dca --published-figures`: the figures of a thesis, simulated.
 
 use cachesim::sweep::{SweepJob, run_all};
 use report::simulation;
@@ -12,7 +12,7 @@ pub fn run(args: &DcaArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     args.check_page()?;
     let path = args.figures.as_ref();
     let path =
-        path.ok_or_else(|| request("--seed-figures: name the page with `--figures FILE`"))?;
+        path.ok_or_else(|| request("--published-figures: name the page with `--figures FILE`"))?;
     let machine = args.machine("xeon-e5-2697-v2")?;
     let plans = cachesim::thesis::figures(&machine)?;
     let jobs: Vec<SweepJob> = plans.iter().flat_map(|plan| plan.jobs()).collect();

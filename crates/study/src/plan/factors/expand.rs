@@ -169,7 +169,7 @@ mod tests {
             factor("rate", &["10k", "100k", "200k"], &[]),
         ];
         let cells = whole(&factors);
-        // The second seed: 2 x 4 x 3.
+        // Two by four by three levels.
         assert_eq!(cells.len(), 24);
         assert_eq!(cells[0], levels(&[("smt", "on"), ("idle", "all"), ("rate", "10k")]));
         assert_eq!(cells[1], levels(&[("smt", "on"), ("idle", "all"), ("rate", "100k")]));
