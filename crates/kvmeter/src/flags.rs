@@ -74,6 +74,12 @@ pub struct LoadFlags {
 /// Heading of flags for networked stores.
 pub const SERVERS: &str = "Servers";
 
+/// How the URL of each store is written.
+pub fn store_forms() -> String {
+    let forms: Vec<String> = store::ADAPTERS.iter().map(store::Adapter::url_form).collect();
+    format!("{}; options of a store as ?option=value&...", forms.join(", "))
+}
+
 /// A preset in help and completion.
 fn possible_preset(preset: &Preset) -> PossibleValue {
     PossibleValue::new(preset.name).help(preset.description)

@@ -13,11 +13,9 @@ mod paths;
 mod plan_output;
 mod processor;
 mod progress;
-mod rate_sweep;
 #[cfg(test)]
 mod remedies;
 mod results_target;
-mod search_progress;
 mod store_options;
 
 use clap::{CommandFactory, FromArgMatches};

@@ -18,4 +18,3 @@ pub mod run;
 pub mod search;
 pub mod simulate;
 pub mod simulated_pass;
-pub mod trace;

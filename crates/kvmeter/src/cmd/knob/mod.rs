@@ -1,18 +1,18 @@
 //! `knob list | show | set | restore`: showing and turning the machine's knobs.
 
 mod show;
+mod turn;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use host::Root;
-use host::knob::run_under;
-use host::knob::{Journal, KnobPlan, Knobs, RestoreOutcome, parse_level, state_folder, supervisor};
+use host::knob::{KnobPlan, Knobs, parse_level, supervisor};
 
 use self::show::{list, show_knob};
+pub use self::turn::recover;
+use self::turn::{restore, set};
 use crate::exit::ExitOutcome;
-use crate::flags::machine::supervisor_command;
-use crate::interrupt;
 use crate::output::{Output, write_stderr};
 
 #[derive(Debug, Args)]
@@ -71,7 +71,7 @@ pub enum KnobVerb {
 }
 
 pub fn run(args: &KnobArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let root = root(args);
+    let root = args.root.as_ref().map_or_else(Root::live, Root::at);
     match &args.verb {
         KnobVerb::List { json } => list(&root, *json, show),
         KnobVerb::Show { knob, json } => show_knob(&root, knob, *json, show),
@@ -79,7 +79,11 @@ pub fn run(args: &KnobArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
             let levels =
                 levels.iter().map(|text| parse_level(text)).collect::<Result<Vec<_>, _>>()?;
             let plan = Knobs::plan(&root, &levels)?;
-            if *dry_run { describe(&plan, show) } else { set(args, plan, command, show) }
+            if *dry_run {
+                describe(&plan, show)
+            } else {
+                set(&root, args.root.as_deref(), plan, command, show)
+            }
         }
         KnobVerb::Restore => restore(&root, show),
         KnobVerb::Supervise { folder } => {
@@ -88,25 +92,6 @@ pub fn run(args: &KnobArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
             }
             Ok(ExitOutcome::Done)
         }
-    }
-}
-
-/// Before a measurement, restores knobs that a killed kvmeter left turned.
-pub fn recover(show: &Output) -> anyhow::Result<()> {
-    // Without a state folder there is no journal.
-    if let Ok(folder) = state_folder() {
-        report_recovered(&Journal::recover(&Root::live(), &folder)?, show);
-    }
-    Ok(())
-}
-
-fn root(args: &KnobArgs) -> Root {
-    args.root.as_ref().map_or_else(Root::live, Root::at)
-}
-
-fn report_recovered(recovered: &[RestoreOutcome], show: &Output) {
-    for restored in recovered {
-        show.warn(&format!("an earlier kvmeter was killed while knobs were turned: {restored}"));
     }
 }
 
@@ -122,47 +107,4 @@ pub fn describe(plan: &KnobPlan, show: &Output) -> anyhow::Result<ExitOutcome> {
         show.note("nothing to write: every knob is at its level");
     }
     Ok(if refused.is_empty() { ExitOutcome::Done } else { ExitOutcome::Invalid })
-}
-
-fn set(
-    args: &KnobArgs,
-    plan: KnobPlan,
-    command: &[String],
-    show: &Output,
-) -> anyhow::Result<ExitOutcome> {
-    let keep = command.is_empty();
-    if keep {
-        plan.check_keepable()?;
-    }
-    let stop = interrupt::stop_flag()?;
-    let folder = state_folder()?;
-    let journal = Journal::open(&root(args), &folder)?;
-    report_recovered(journal.recovered(), show);
-    let supervisor = supervisor_command(&folder, args.root.as_deref())?;
-    let mut turned = plan.apply(journal.supervised_by(supervisor))?;
-    for proof in turned.proofs() {
-        show.note(&proof.to_string());
-    }
-    if keep {
-        turned.check_effect()?;
-        turned.keep()?;
-        show.note("turned until `kvmeter knob restore` or the next boot");
-        return Ok(ExitOutcome::Done);
-    }
-    let code = run_under(&mut turned, command, &stop);
-    let restored = turned.restore();
-    let code = code?;
-    show.note(&restored?.to_string());
-    Ok(ExitOutcome::Code(code))
-}
-
-fn restore(root: &Root, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let mut journal = Journal::open(root, &state_folder()?)?;
-    report_recovered(journal.recovered(), show);
-    match journal.restore_kept()? {
-        Some(restored) => show.note(&restored.to_string()),
-        None if journal.recovered().is_empty() => show.note("nothing is turned"),
-        None => {}
-    }
-    Ok(ExitOutcome::Done)
 }

@@ -2,32 +2,23 @@
 
 mod progress;
 mod result;
+mod target;
 
 use std::path::PathBuf;
 
-use analyse::STEADY_ROUNDS;
 use clap::{Args, ValueHint};
 use micro::precondition::{
-    Consent, DeviceSystem, JobEnd, PreconditionError, PreconditionJob, PreconditionRequest, Purge,
-    SteadyRule, Target, TargetKind,
+    Consent, DeviceSystem, JobEnd, PreconditionJob, PreconditionRequest, Purge, Target,
 };
 use model::{Bytes, Span};
 
 pub use self::progress::PreconditionProgress;
 use self::result::print_report;
-use crate::exit::{ExitOutcome, request};
+pub use self::target::{RULE, failed, how_to_confirm, state_file};
+use crate::exit::ExitOutcome;
 use crate::flags::share;
 use crate::interrupt::stop_flag;
 use crate::output::Output;
-use crate::output_files;
-
-/// The steady state of the SNIA specification.
-pub const RULE: SteadyRule = SteadyRule {
-    window: STEADY_ROUNDS,
-    holds: |rounds| {
-        <&[f64; STEADY_ROUNDS]>::try_from(rounds).is_ok_and(|last| analyse::steady(last).steady)
-    },
-};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -137,41 +128,4 @@ pub fn run(args: &PreconditionArgs, show: &Output) -> anyhow::Result<ExitOutcome
         JobEnd::Done => ExitOutcome::Done,
         JobEnd::NotSteady | JobEnd::TimeLimit | JobEnd::Stopped => ExitOutcome::Invalid,
     })
-}
-
-/// The content of a target, and the flags that confirm overwriting it.
-pub fn how_to_confirm(target: &Target) -> String {
-    let names: Vec<String> = target.names.iter().map(|name| format!("{name:?}")).collect();
-    let how = format!("confirm with --confirm {}", names.join(" or "));
-    if target.content.is_empty() {
-        return how;
-    }
-    let contents: Vec<&str> =
-        target.content.iter().map(|found| found.description.as_str()).collect();
-    let words: Vec<&str> = target.content.iter().map(|found| found.token.as_str()).collect();
-    let (contents, words) = (contents.join("; "), words.join(","));
-    format!("it holds {contents}\n{how}, and if that may be lost with --overwrite {words}")
-}
-
-/// The file of a target's progress: next to a file, else in the state folder.
-pub fn state_file(target: &Target) -> anyhow::Result<PathBuf> {
-    if target.kind == TargetKind::File {
-        let mut name = target.path.as_os_str().to_owned();
-        name.push(".precondition.json");
-        return Ok(PathBuf::from(name));
-    }
-    let bench = output_files::bench_results().ok_or_else(|| {
-        request("neither HOME nor XDG_STATE_HOME names a folder for the progress; give --state")
-    })?;
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = target.names.join("-").chars().map(plain).collect();
-    Ok(bench.with_file_name(format!("precondition-{name}.json")))
-}
-
-/// A mistake in the request ends with code 2, a failure of the device with 1.
-pub fn failed(error: PreconditionError) -> anyhow::Error {
-    match error.is_request() {
-        true => request(error.to_string()),
-        false => anyhow::Error::new(error),
-    }
 }

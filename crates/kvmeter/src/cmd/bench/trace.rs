@@ -5,12 +5,12 @@ use std::path::Path;
 use report::format;
 use workload::trace::{TraceReader, TraceSummary};
 
-use crate::args::Bench;
+use super::args::BenchArgs;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 
 /// Reads the trace, or the part that would be replayed, and summarises its requests.
-pub fn describe(file: &Path, args: &Bench, show: &Output) -> anyhow::Result<ExitOutcome> {
+pub fn describe(file: &Path, args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let most = args.window.given.operations.as_ref().map(|operations| operations.get_ref().0);
     let summary = TraceReader::open(file)
         .and_then(|trace| trace.summary(most))

@@ -1,28 +1,33 @@
+//! `kvmeter bench STORE`: one measurement of one store, without a study file.
+
+mod args;
+mod plan;
+mod rate_sweep;
+mod trace;
+
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};
 use execute::{knobs::KnobEffects, knobs::KnobsHeld};
-use model::{Execution, Phase, Rate, Run};
-use store::StoreUrl;
-use study::{InvalidOption, LoadConfig, Plan, ServerSpec, TraceSource};
+use model::{Execution, Run};
+use study::Plan;
 
-use crate::args::Bench;
+pub use self::args::BenchArgs;
+use self::plan::{load_configs, replay, single};
+use self::rate_sweep::SweepProgress;
 use crate::exit::{ExitOutcome, request};
-use crate::flags;
 use crate::interrupt::stop_flag;
 use crate::output::Output;
-use crate::rate_sweep::SweepProgress;
 use crate::results_target::ResultsTarget;
 
-pub fn run(args: &Bench, show: &Output) -> anyhow::Result<ExitOutcome> {
+pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let target = args.load.store(&args.store)?;
     let configs = load_configs(args)?;
     if args.repeat == 0 {
         return Err(request("--repeat must be more than zero"));
     }
     if let (Some(file), true) = (&args.trace, args.dry_run) {
-        return super::trace::describe(file, args, show);
+        return trace::describe(file, args, show);
     }
     let mut plan = match &args.trace {
         Some(file) => replay(target, file, args, &configs, show)?,
@@ -55,7 +60,7 @@ pub fn run(args: &Bench, show: &Output) -> anyhow::Result<ExitOutcome> {
 
 /// Prints the writes of knobs and the planned runs.
 fn dry_run(
-    args: &Bench,
+    args: &BenchArgs,
     plan: &Plan,
     knobs: &host::knob::KnobPlan,
     show: &Output,
@@ -65,7 +70,7 @@ fn dry_run(
 }
 
 fn measure(
-    args: &Bench,
+    args: &BenchArgs,
     plan: &Plan,
     rates: usize,
     effects: &KnobEffects,
@@ -105,34 +110,9 @@ fn measure(
     Ok(if runs.iter().all(Run::valid) { ExitOutcome::Done } else { ExitOutcome::Invalid })
 }
 
-/// The store, and the server that is started for it.
-type StoreTarget = (StoreUrl, Option<ServerSpec>);
-
-fn single(target: StoreTarget, args: &Bench, configs: &[LoadConfig]) -> anyhow::Result<Plan> {
-    let flags = &args.workload;
-    let spec = flags.spec()?;
-    // A mix of nothing but inserts adds records; only the presets of that name load.
-    let loads = spec.is_load() && flags.mix.is_none();
-    let phase = if loads { Phase::Load } else { Phase::Measure };
-    flags::check_plan(Plan::single(target, &flags.name(), spec, phase, configs, args.repeat))
-}
-
-fn replay(
-    target: StoreTarget,
-    file: &Path,
-    args: &Bench,
-    configs: &[LoadConfig],
-    show: &Output,
-) -> anyhow::Result<Plan> {
-    let compressibility = args.workload.compressibility.unwrap_or(0.0);
-    let recording = TraceSource::open(file, compressibility, args.workload.refill)?;
-    super::trace::note_header(file, recording.header.as_deref(), show);
-    flags::check_plan(Plan::replay(target, &recording, args.workload.seed, configs, args.repeat))
-}
-
 /// Prints one object, or an array with repeats or several rates; nothing if no run ended.
 fn show_runs(
-    args: &Bench,
+    args: &BenchArgs,
     show: &Output,
     execution: &Execution,
     runs: &[Run],
@@ -148,28 +128,4 @@ fn show_runs(
     let one = args.repeat == 1 && args.rate.as_ref().is_none_or(|rate| rate.rates().len() == 1);
     let value = if one { objects.remove(0) } else { objects.into() };
     show.json(&value)
-}
-
-/// One configuration for each rate.
-fn load_configs(args: &Bench) -> anyhow::Result<Vec<LoadConfig>> {
-    let rates: Vec<Option<Rate>> = match &args.rate {
-        Some(sweep) => sweep.rates().iter().copied().map(Some).collect(),
-        None => vec![None],
-    };
-    let usual = args.workload.preset_spec().and_then(|preset| preset.arrivals);
-    let cpus = flags::cpus_of(args.load.agents.machines());
-    let config = |rate: Option<Rate>| {
-        let (window, closed_loop) = (args.window.given.clone(), args.closed_loop.given.clone());
-        let options = window.or(closed_loop).or(args.load.options(rate, usual));
-        let config = match (&args.trace, args.speed) {
-            (Some(_), speed) => options.replay_config(speed, cpus),
-            (None, None) => options.config(cpus),
-            (None, Some(_)) => {
-                let why = "is for a trace: name one".to_owned();
-                Err(InvalidOption { key: "speed", why })
-            }
-        };
-        config.map_err(flags::name_flag)
-    };
-    rates.into_iter().map(config).collect()
 }

@@ -1,0 +1,86 @@
+//! Arguments of `bench`.
+
+use std::path::PathBuf;
+
+use analyse::slo::Objective;
+use clap::{Args, ValueHint};
+use model::Rate;
+use study::ReplaySpeed;
+
+use super::rate_sweep::RateSweep;
+use crate::flags::agents::AGENTS;
+use crate::flags::load::{ClosedLoop, OptionFlags, Window};
+use crate::flags::machine::MachineFlags;
+use crate::flags::{LoadFlags, WorkloadFlags, store_forms};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter bench null --workload ycsb-c                 what the harness itself costs\n  \
+    kvmeter bench rocksdb:/tmp/db --workload ycsb-a --records 1M --time 10s --threads 2\n  \
+    kvmeter bench 'rocksdb:/tmp/db?cache=2GiB&direct_io=on' --workload ycsb-b --json\n  \
+    kvmeter bench lmdb:/tmp/lmdb --mix read=0.9,delete=0.1 --popularity uniform\n  \
+    kvmeter bench rocksdb:/tmp/db --workload ycsb-c --rate 20k --arrivals poisson\n  \
+    kvmeter bench memcached://127.0.0.1:11211 --workload etc --rate 20k\n  \
+    kvmeter bench redis://127.0.0.1 --workload ycsb-b --rate 10k..100k/10 --slo 'p99<1ms'\n  \
+    kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k\n  \
+    kvmeter bench memcached://server -j 8 --agents host1,host2 --agent-token-file agent.token\n  \
+    kvmeter bench memcached://127.0.0.1:11211 --trace cluster26.sort.zst --speed 2\n  \
+    kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n  \
+    kvmeter bench rocksdb:/tmp/db --probes auto --require energy.total --json\n  \
+    kvmeter bench rocksdb:/tmp/db --knob idle=none --knob turbo=off\n\n\
+    Data is loaded first unless the directory holds it already. What the options of\n\
+    a store's URL do:\n  \
+    kvmeter doctor --options")]
+pub struct BenchArgs {
+    #[arg(help = store_forms())]
+    pub store: String,
+    #[command(flatten)]
+    pub workload: WorkloadFlags,
+    /// Replay this Twitter cache trace instead of a workload: plain, gzip or zstd; `-` is standard
+    /// input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = [
+        "preset", "records", "scale", "key_size", "value_size", "mix", "popularity",
+        "multi_get", "hit_ratio"])]
+    pub trace: Option<PathBuf>,
+    /// Speed of the replay relative to the recording, or `max` for a closed loop in its order
+    /// [default: 1]
+    #[arg(long, value_name = "TIMES", requires = "trace", allow_hyphen_values = true)]
+    pub speed: Option<ReplaySpeed>,
+    /// Show the content of the trace, the writes of knobs, or the planned runs; run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub load: LoadFlags,
+    #[command(flatten)]
+    pub machine: MachineFlags,
+    #[command(flatten)]
+    pub window: OptionFlags<Window>,
+    /// Operations per second of all threads together: an open loop. FROM..TO/N measures N rates
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub rate: Option<RateSweep>,
+    /// Latency objective of an open loop, shown with its latency: 'p99<1ms'
+    #[arg(long, value_name = "OBJECTIVE", requires = "rate")]
+    pub slo: Option<Objective>,
+    #[command(flatten)]
+    pub closed_loop: OptionFlags<ClosedLoop>,
+    /// Measure from this machine while the agents load, at this rate over one connection: only its
+    /// latencies count
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = AGENTS,
+        requires = "agents")]
+    pub agents_measure_rate: Option<Rate>,
+    /// Number of repeats
+    #[arg(
+        long,
+        alias = "repeats",
+        value_name = "N",
+        allow_hyphen_values = true,
+        default_value_t = 1
+    )]
+    pub repeat: u32,
+    /// Store the result in this file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+    /// One JSON object; an array of them with --repeat or several rates
+    #[arg(long)]
+    pub json: bool,
+}
