@@ -233,7 +233,7 @@ fn up_from<'u>(value: f64, units: &[&'u str]) -> (f64, &'u str) {
 
 fn scaled(value: f64, digits: i32, step: f64, units: &[&str]) -> String {
     let (value, unit) = scale(value, step, units);
-    format!("{} {unit}", significant(value, digits))
+    format!("{} {unit}", readable(value, digits))
 }
 
 #[cfg(test)]
@@ -285,6 +285,7 @@ mod tests {
     #[test]
     fn units_are_scaled() {
         assert_eq!(latency(812.0), "812 ns");
+        assert_eq!(latency(1e-12), "< 0.001 ns");
         assert_eq!(latency(12_340.0), "12.3 µs");
         assert_eq!(latency(999_960.0), "1.00 ms");
         assert_eq!(latency(1.2e9), "1.20 s");

@@ -87,6 +87,7 @@ fn each_fault_of_a_layout_is_noticed() {
         ("svg .tick { font-size: 70px; }", "lies on another"),
         (".drawing svg { width: 20%; }", "can be read"),
         (".num span { min-width: 0 !important; }", "points stand under each other"),
+        ("h2 { width: 1ch; overflow-wrap: anywhere; }", "letter by letter"),
         ("h2 { white-space: nowrap; width: 200vw; text-align: right; }", "leaves the window"),
         ("h2 { width: 200vw; }", "scrolling to the side"),
     ] {

@@ -62,6 +62,7 @@ pub fn tick(value: f64, unit: &str) -> String {
     match unit {
         "us" if value == 0.0 => "0".to_owned(),
         "us" => format::latency_tick(value * 1e3),
+        "s" if value > 0.0 && value < 1.0 => format::latency_tick(value * 1e9),
         "ops/s" => format::target_rate(value),
         "" => format::plain(value),
         unit => format!("{} {unit}", format::plain(value)),
@@ -90,6 +91,8 @@ mod tests {
         assert_eq!(written(4e-7, "MPKI"), "< 0.001 MPKI");
         assert_eq!(tick(20.0, "us"), "20 µs");
         assert_eq!(tick(0.0, "us"), "0");
+        assert_eq!(tick(0.000_005, "s"), "5 µs");
+        assert_eq!(tick(30.0, "s"), "30 s");
         assert_eq!(tick(20_000.0, "ops/s"), "20 kops/s");
         assert_eq!(tick(0.5, ""), "0.5");
     }

@@ -2,6 +2,7 @@
 // another, can letters be read, does anything leave the window?
 const FEW = 3; // faults of a kind that are told
 const REST = 1; // pixels that rounding may take
+const LETTERS = 4; // in a line of a text that is broken within words
 const LEAST_TEXT = 7; // pixels: smaller letters of a drawing cannot be read
 const named = (element) => {
   const heading = element.closest("section, figure, main")?.querySelector("h1, h2, h3")?.textContent;
@@ -36,7 +37,7 @@ const texts = (page) => {
     const boxes = element.closest("svg") ? [element.getBoundingClientRect()] : [...range.getClientRects()];
     for (const box of boxes) {
       const part = seen(page, element, box);
-      if (part) found.push({ ...part, text: node.data.trim().slice(0, 40), element });
+      if (part) found.push({ ...part, text: node.data.trim().slice(0, 40), element, node });
     }
   }
   return found;
@@ -76,6 +77,15 @@ const pointsApart = (page) => {
   });
 };
 
+// Texts in more lines than words, each with a few letters: they stand in a column of letters.
+const broken = (found) => {
+  const lines = new Map();
+  for (const { node } of found) lines.set(node, (lines.get(node) ?? 0) + 1);
+  const words = (node) => node.data.trim().split(/[\s\-/.]+/).length;
+  const isBroken = ([node, count]) => count > words(node) && node.data.trim().length / count < LETTERS;
+  return [...lines].filter(isBroken).map(([node]) => node);
+};
+
 const checkLayout = (page, width) => {
   const root = page.document.documentElement;
   const window = root.clientWidth;
@@ -95,6 +105,8 @@ const checkLayout = (page, width) => {
     return { text: text.text, element: text.element, size: parseFloat(page.getComputedStyle(text.element).fontSize) * scale };
   });
   tell(letters.filter((one) => one.size < LEAST_TEXT).map((one) => `“${one.text}” has ${one.size.toFixed(1)} px in ${named(one.element)}`), `${width}: letters of drawings can be read`);
+
+  tell(broken(found).map((node) => `“${node.data.slice(0, 40)}” in ${named(node.parentElement)}`), `${width}: no word is broken letter by letter`);
 
   const columns = pointsApart(page);
   tell(columns.filter((column) => column.apart > REST / 2).map((column) => `${column.what} in ${named(column.element)}`), `${width}: points stand under each other in ${columns.length} columns`);
