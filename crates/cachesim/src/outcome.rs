@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use crate::cache::LINE;
-use crate::describe::machine::SimulatedMachine;
+use crate::describe::machine::{EnergySpec, SimulatedMachine};
 use crate::describe::traffic::Traffic;
 use crate::engine::{Counted, Levels, Simulation};
 use crate::error::SimError;
 use crate::policy::Policy;
 
-/// One simulation. Every number is simulated.
+/// One simulation. Every number is simulated; energy is modelled.
 #[derive(Debug, Clone, Serialize)]
 pub struct SimOutcome {
     /// Always `simulated`, so that it is not mistaken for a measurement.
@@ -44,6 +44,8 @@ pub struct SimOutcome {
     /// Mean time that a worker spent with a packet.
     pub service_us: Option<f64>,
     pub neighbours: Vec<CoRunnerOutcome>,
+    /// None without costs in the machine's description, or without a packet that was finished.
+    pub energy: Option<ModelledEnergy>,
     /// Settings in the order in which they held.
     pub settings: Vec<SettingOutcome>,
     /// Memory that the simulated caches took.
@@ -94,6 +96,48 @@ pub struct CoRunnerOutcome {
     pub name: String,
     #[serde(flatten)]
     pub group: Group,
+}
+
+/// Energy of the accesses of the last-level cache and of memory, from stated costs.
+#[derive(Debug, Clone, Serialize)]
+pub struct ModelledEnergy {
+    /// Always `modelled`: the counts are simulated, the costs are published for another chip.
+    pub kind: &'static str,
+    pub llc_nj_per_line: f64,
+    pub dram_nj_per_line: f64,
+    /// Lines of all cores and the card, for each finished packet.
+    pub llc_lines_per_packet: f64,
+    pub dram_lines_per_packet: f64,
+    pub nj_per_packet: f64,
+    /// Energy of a packet times mean latency.
+    pub energy_delay_nj_us: f64,
+}
+
+impl ModelledEnergy {
+    fn of(costs: &EnergySpec, counted: &Counted) -> Option<ModelledEnergy> {
+        let tally = &counted.tally;
+        if tally.finished == 0 || tally.latency.is_empty() {
+            return None;
+        }
+        let neighbours = counted.co_runners.iter().map(|levels| levels.beyond_private());
+        let cores = tally.workers.beyond_private() + neighbours.sum::<u64>();
+        // What the card writes past the cache, or reads from memory, is no access of the cache.
+        let card = tally.write.total() - tally.memory.device_writes + tally.read.hits;
+        let per_packet = |lines: u64| lines as f64 / tally.finished as f64;
+        let llc = per_packet(cores + card);
+        let dram = per_packet(tally.memory.reads() + tally.memory.writes());
+        let (of_llc, of_dram) = (*costs.llc_nanojoules.get_ref(), *costs.dram_nanojoules.get_ref());
+        let nj = llc * of_llc + dram * of_dram;
+        Some(ModelledEnergy {
+            kind: "modelled",
+            llc_nj_per_line: of_llc,
+            dram_nj_per_line: of_dram,
+            llc_lines_per_packet: llc,
+            dram_lines_per_packet: dram,
+            nj_per_packet: nj,
+            energy_delay_nj_us: nj * tally.latency.mean() / 1e3,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -185,6 +229,7 @@ impl SimOutcome {
                 .zip(&counted.co_runners)
                 .map(|(name, levels)| CoRunnerOutcome { name, group: group(*levels) })
                 .collect(),
+            energy: machine.energy.as_ref().and_then(|costs| ModelledEnergy::of(costs, counted)),
             settings: counted
                 .settings
                 .iter()

@@ -278,3 +278,39 @@ fn unread_lines_return_to_the_card_s_ways() {
     assert_eq!(caches.device_write(1, 1, false, card).hits, 1);
     assert!(way(&caches, 1) >= 6);
 }
+
+/// What is pushed out unread costs a write and a read of memory, as a line does that the card writes
+/// past the cache: being pushed out alone makes direct cache access no worse than none.
+#[test]
+fn a_line_that_is_pushed_out_unread_costs_what_it_costs_without_direct_cache_access() {
+    const LINES: u32 = 100_000;
+    for inclusive in [false, true] {
+        let shape = CacheShape { inclusive, consumed: ConsumedPolicy::Keep, ..shape(64, 8, 1) };
+        let traffic = |ways: Option<u32>| {
+            let mut caches = Caches::new(shape, 1);
+            caches.device_write(0, LINES, false, ways);
+            (0..LINES).for_each(|line| _ = caches.core_access(0, line, false, 0xff));
+            f64::from(caches.memory.reads() as u32 + caches.memory.writes() as u32)
+        };
+        let (on, off) = (traffic(Some(0xc0)), traffic(None));
+        assert_eq!(off, 2.0 * f64::from(LINES));
+        // The last lines are still in the card's two ways of 64 sets.
+        assert!(on <= off && on >= off - 2.0 * 128.0, "{on} {off}");
+    }
+}
+
+/// The ways of the card bound what it allocates, not what it updates: a buffer that a core has just
+/// read is written where that read put it.
+#[test]
+fn in_an_inclusive_cache_the_card_updates_lines_in_every_way() {
+    let shape = CacheShape { inclusive: true, consumed: ConsumedPolicy::Keep, ..shape(64, 8, 1) };
+    let mut caches = Caches::new(shape, 1);
+    let lines = 64 * 8;
+    for line in 0..lines {
+        assert_eq!(caches.core_access(0, line, false, 0xff), Level::Memory);
+    }
+    let hits = caches.device_write(0, lines, false, Some(0xc0));
+    assert_eq!(hits, Hits { hits: u64::from(lines), misses: 0 });
+    let changed = caches.shared().lines().filter(|(_, _, dirty)| *dirty);
+    assert_eq!(changed.count(), lines as usize, "all of the cache, though the card has two ways");
+}

@@ -27,6 +27,8 @@ pub enum Unit {
     Celsius,
     OpsPerJoule,
     JoulesPerOp,
+    /// Energy times delay.
+    JouleSeconds,
 }
 
 impl Unit {
@@ -48,6 +50,7 @@ impl Unit {
             Unit::Celsius => "°C",
             Unit::OpsPerJoule => "ops/J",
             Unit::JoulesPerOp => "J/op",
+            Unit::JouleSeconds => "J·s",
         }
     }
 }

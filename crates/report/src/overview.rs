@@ -26,7 +26,7 @@ pub const MAX_FIGURES: usize = 24;
 pub const REPEATS: usize = 20;
 
 /// The signals that tables and figures of many runs show; `energy.*` for all of a group.
-pub const SHOWN: [&str; 26] = [
+pub const SHOWN: [&str; 27] = [
     CACHE_HIT_RATIO.name,
     CLIENT_ACHIEVED_RATE.name,
     CLIENT_ANSWERED_IN_TIME.name,
@@ -44,6 +44,7 @@ pub const SHOWN: [&str; 26] = [
     JOULES_PER_OP_NET.name,
     "limit.*",
     "machine.busy",
+    "modelled.*",
     OPS_PER_JOULE.name,
     READ_AMPLIFICATION.name,
     SERVER_CONTEXT_SWITCHES_PER_MOP.name,

@@ -134,13 +134,16 @@ fn direct_cache_access_is_complete_at_every_scale() {
             assert_eq!((has("rate"), has("policy")), (of("data-caching"), of("dca")));
             assert_eq!(has("ddio"), !of("dca"));
         }
-        // Policies that control are simulated where there is a neighbour to control for.
-        let controlled = plan.steps().filter(|(_, step)| {
-            step.settings.get("factor.policy").is_some_and(|policy| policy == "iat")
-        });
-        let traffic: BTreeSet<&str> =
-            controlled.map(|(_, step)| step.settings["factor.traffic"].as_str()).collect();
-        assert_eq!(traffic, BTreeSet::from(["co-run"]));
+        // Policies that control are simulated where something changes, ways where they matter.
+        let traffic_under = |policy: &str| -> BTreeSet<String> {
+            let steps = plan.steps().map(|(_, step)| &step.settings);
+            let of = steps.filter(|of| of.get("factor.policy").is_some_and(|own| own == policy));
+            of.map(|settings| settings["factor.traffic"].clone()).collect()
+        };
+        assert_eq!(traffic_under("iat"), texts(["co-run", "phases"]));
+        assert_eq!(traffic_under("phase-and-rate"), texts(["caching-bursts", "co-run", "phases"]));
+        assert_eq!(traffic_under("ways:4"), texts(["co-run", "flow", "phases"]));
+        assert_eq!(traffic_under("ways:8"), texts(["caching-bursts", "co-run", "flow", "phases"]));
     }
     // Payloads, strides, reuse distances; pairs and rates; and what is simulated; three times.
     let mut small = StudyText::open("direct-cache-access").unwrap();
@@ -150,7 +153,10 @@ fn direct_cache_access_is_complete_at_every_scale() {
     let of = |store: &str| usual().filter(|(_, s)| s.settings["store"] == store).count();
     let stacks = values(&plan, "factor.stack").len();
     assert_eq!(of("micro"), 3 * stacks * (4 + 3 * 2));
-    assert_eq!((of("memcached"), of("simulate")), (3 * 2 * 4, 3 * (2 * (3 + 3 + 3) + 5)));
+    assert_eq!(
+        (of("memcached"), of("simulate")),
+        (3 * 2 * 4, 3 * (2 * (3 + 3 + 3) + 2 * 3 + 2 * 4 + 2 * 7))
+    );
 }
 
 #[test]

@@ -26,6 +26,16 @@ pub struct SimulatedMachine {
     pub memory: MemorySpec,
     pub bus: BusSpec,
     pub card: CardSpec,
+    /// What accesses cost; without it no energy is modelled.
+    pub energy: Option<EnergySpec>,
+}
+
+/// Energy of one access of a line, in nanojoules.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct EnergySpec {
+    pub llc_nanojoules: Spanned<f64>,
+    pub dram_nanojoules: Spanned<f64>,
 }
 
 /// The last-level cache.
@@ -54,6 +64,8 @@ pub struct PrivateCacheSpec {
     pub latency: Span,
     /// Misses that a core waits for at the same time.
     pub overlap: Spanned<f64>,
+    /// The same while its prefetchers run ahead along lines in order; `overlap` if absent.
+    pub stream_overlap: Option<Spanned<f64>>,
     /// Lines after the first of a forwarded packet that its prefetchers fetch; reading workers read
     /// those anyway.
     #[serde(default)]
@@ -198,8 +210,19 @@ impl SimulatedMachine {
         if *self.private.overlap.get_ref() < 1.0 {
             return at(self.private.overlap.span(), "`private.overlap` must be at least 1");
         }
+        if let Some(overlap) = &self.private.stream_overlap
+            && *overlap.get_ref() < 1.0
+        {
+            return at(overlap.span(), "`private.stream-overlap` must be at least 1");
+        }
         if !(0.0..=1.0).contains(self.card.filled.get_ref()) || *self.card.filled.get_ref() == 0.0 {
             return at(self.card.filled.span(), "`card.filled` must be above 0 and at most 1");
+        }
+        let costs = self.energy.iter();
+        for cost in costs.flat_map(|energy| [&energy.llc_nanojoules, &energy.dram_nanojoules]) {
+            if !(0.0..f64::INFINITY).contains(cost.get_ref()) {
+                return at(cost.span(), "a cost of `energy` must be 0 or more");
+            }
         }
         if self.bus.read_window.get_ref().0 == 0 {
             return at(self.bus.read_window.span(), "`bus.read-window` must be above 0");

@@ -43,6 +43,8 @@ pub struct PortSpec {
     pub packet: Spanned<Bytes>,
     #[serde(default)]
     pub arrivals: ArrivalsSpec,
+    /// Spans in which packets come at another rate, over and over.
+    pub burst: Option<BurstSpec>,
     /// Packets of one flow in a row; a flow always goes to the same queue.
     #[serde(default = "one_packet")]
     pub train: Spanned<Count>,
@@ -55,6 +57,17 @@ pub struct PortSpec {
     /// The same without a file.
     #[serde(skip)]
     pub recording: Option<Arc<RecordedArrivals>>,
+}
+
+/// A burst, or a phase of another rate: the last `lasts` of each `every`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BurstSpec {
+    /// Packets a second.
+    pub rate: Spanned<Rate>,
+    pub lasts: Spanned<Span>,
+    /// From one burst's end to the next one's.
+    pub every: Span,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -123,10 +136,22 @@ pub struct WorkersSpec {
     pub turn: Rate,
     /// Ways of the last-level cache that they may fill, as a mask; all if absent.
     pub ways: Option<Spanned<u32>>,
+    /// Looks up data of the program for each packet.
+    pub program: Option<ProgramSpec>,
     #[serde(default)]
     pub read: Option<ReadSpec>,
     #[serde(default)]
     pub store: Option<StoreSpec>,
+}
+
+/// Memory of the program that serves packets, which all workers share. A look-up waits for the one
+/// before it, as pointers are followed.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramSpec {
+    pub memory: Spanned<Bytes>,
+    /// Lines that each packet touches, any with the same chance.
+    pub lookups: Count,
 }
 
 /// Touches what was received.
@@ -210,6 +235,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("store", include_str!("../traffics/store.toml")),
     ("co-run", include_str!("../traffics/co-run.toml")),
     ("data-caching", include_str!("../traffics/data-caching.toml")),
+    ("data-caching-bursts", include_str!("../traffics/data-caching-bursts.toml")),
+    ("phases", include_str!("../traffics/phases.toml")),
 ];
 
 fn one() -> u64 {
@@ -276,12 +303,14 @@ impl Traffic {
     }
 
     /// Keys that [`Traffic::set`] knows.
-    pub const KEYS: [&'static str; 12] = [
+    pub const KEYS: [&'static str; 14] = [
         "packet",
         "descriptors",
         "cores",
         "rate",
+        "burst",
         "cycles",
+        "program",
         "stride",
         "behind",
         "copy",
@@ -308,6 +337,26 @@ impl Traffic {
             "warm-up" => self.run.warm_up = Some(read(key, text)?),
             "measure" => self.run.measure = Some(read(key, text)?),
             "seed" => self.seed = read(key, text)?,
+            "burst" => {
+                let Some(burst) = &mut self.port.burst else {
+                    return Err(SimError::Value(format!(
+                        "{key}={text}: `{}` has no bursts; use traffic with `[port.burst]`, e.g. \
+                         data-caching-bursts",
+                        self.name
+                    )));
+                };
+                burst.rate = spanned(read(key, text)?);
+            }
+            "program" => {
+                let Some(program) = &mut self.workers.program else {
+                    return Err(SimError::Value(format!(
+                        "{key}={text}: the workers of `{}` look nothing up; use traffic with \
+                         `[workers.program]`, e.g. data-caching-bursts",
+                        self.name
+                    )));
+                };
+                program.memory = spanned(read(key, text)?);
+            }
             "stride" | "behind" | "copy" => {
                 let Some(work) = &mut self.workers.read else {
                     return Err(SimError::Value(format!(
@@ -358,10 +407,11 @@ impl Traffic {
         let store =
             self.workers.store.as_ref().map_or(0, |s| s.index.get_ref().0 + s.values.get_ref().0);
         let neighbours = self.neighbours.iter();
+        let program = self.workers.program.as_ref().map_or(0, |p| p.memory.get_ref().0);
         let others: u64 = neighbours
             .map(|n| n.working_set.get_ref().0.saturating_mul(u64::from(*n.cores.get_ref())))
             .sum();
         let rings = 1 << 30;
-        [pool, read * 64, store, others, rings].into_iter().fold(0, u64::saturating_add)
+        [pool, read * 64, store, program, others, rings].into_iter().fold(0, u64::saturating_add)
     }
 }

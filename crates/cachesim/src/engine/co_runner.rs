@@ -3,7 +3,7 @@
 use model::random::Draws;
 
 use super::regions::{Region, Regions};
-use super::socket::Socket;
+use super::socket::{Dependence, Socket};
 use super::tally::Levels;
 use super::time::{Picos, of_span};
 use crate::describe::traffic::{CoRunnerSpec as Described, Pattern};
@@ -78,7 +78,8 @@ impl CoRunner {
             };
             self.position += 1;
             let write = (random & 0xffff_ffff) < self.writes;
-            let (level, waited) = socket.access(self.core, line, write, ways, now + spent);
+            let (level, waited) =
+                socket.access(self.core, line, write, ways, now + spent, Dependence::Free);
             self.levels.count(level);
             spent += waited + self.think;
         }

@@ -118,7 +118,10 @@ impl Simulation {
         let shared = traffic.workers.store.as_ref().map(|store| {
             (regions.take(store.index.get_ref().0), regions.take(store.values.get_ref().0))
         });
-        let worker = |core| Worker::new(core, machine, traffic, &mut regions, shared);
+        let program = traffic.workers.program.as_ref();
+        let program =
+            program.map(|program| (regions.take(program.memory.get_ref().0), program.lookups.0));
+        let worker = |core| Worker::new(core, machine, traffic, &mut regions, shared, program);
         let mut workers: Vec<Worker> = (0..workers).map(worker).collect();
         let mut co_runners = Vec::new();
         for (of, described) in traffic.neighbours.iter().enumerate() {

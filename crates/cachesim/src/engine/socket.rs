@@ -22,6 +22,26 @@ pub struct Packet {
     pub ends_fetch: bool,
 }
 
+/// Misses that a core waits for at the same time.
+#[derive(Debug, Clone, Copy)]
+pub struct Overlap {
+    /// Of accesses that do not depend on each other.
+    pub usual: f64,
+    /// Along lines in order.
+    pub stream: f64,
+}
+
+/// How an access depends on those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dependence {
+    /// It does not.
+    Free,
+    /// The next line of a row, which prefetchers foresee.
+    Stream,
+    /// It waits for the one before.
+    Chained,
+}
+
 #[derive(Debug)]
 pub struct Socket {
     pub caches: Caches,
@@ -29,7 +49,7 @@ pub struct Socket {
     pub tally: Tally,
     pub setting: WayMask,
     shared_latency: Picos,
-    overlap: f64,
+    overlap: Overlap,
     completions_per_line: u64,
 }
 
@@ -40,13 +60,17 @@ impl Socket {
         tally: Tally,
         setting: WayMask,
     ) -> Socket {
+        let stream = machine.private.stream_overlap.as_ref().unwrap_or(&machine.private.overlap);
         Socket {
             caches,
             dram: Dram::new(&machine.memory),
             tally,
             setting,
             shared_latency: of_span(machine.shared.latency),
-            overlap: *machine.private.overlap.get_ref(),
+            overlap: Overlap {
+                usual: *machine.private.overlap.get_ref(),
+                stream: *stream.get_ref(),
+            },
             completions_per_line: u64::from(*machine.card.completions_per_line.get_ref()),
         }
     }
@@ -65,6 +89,7 @@ impl Socket {
         write: bool,
         ways: u32,
         now: Picos,
+        dependence: Dependence,
     ) -> (Level, Picos) {
         let before = self.caches.memory;
         let level = self.caches.core_access(core, line, write, ways);
@@ -76,7 +101,12 @@ impl Socket {
             Level::Memory => self.shared_latency + self.dram.latency(now),
         };
         self.carry(before.reads() + before.writes(), now);
-        (level, (latency as f64 / self.overlap) as Picos)
+        let overlap = match dependence {
+            Dependence::Free => self.overlap.usual,
+            Dependence::Stream => self.overlap.stream,
+            Dependence::Chained => 1.0,
+        };
+        (level, (latency as f64 / overlap) as Picos)
     }
 
     /// A worker's access.
@@ -87,8 +117,10 @@ impl Socket {
         line: LineNumber,
         write: bool,
         now: Picos,
+        dependence: Dependence,
     ) -> Picos {
-        let (level, waited) = self.access(core, line, write, self.setting.workers, now);
+        let ways = self.setting.workers;
+        let (level, waited) = self.access(core, line, write, ways, now, dependence);
         self.tally.workers.count(level);
         waited
     }

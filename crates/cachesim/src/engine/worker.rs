@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use model::random::{Draws, below};
 
 use super::regions::{Region, Regions};
-use super::socket::{Packet, Socket};
+use super::socket::{Dependence, Packet, Socket};
 use super::time::{Picos, of_seconds};
 use crate::cache::LINE;
 use crate::describe::machine::SimulatedMachine;
@@ -61,6 +61,8 @@ pub struct Worker {
     pub rings: Rings,
     pub idle: bool,
     work: Work,
+    /// Memory of the program, and the lines of it that a packet touches.
+    program: Option<(Region, u64)>,
     outgoing: Vec<Packet>,
     software: VecDeque<Packet>,
     draws: Draws,
@@ -108,6 +110,7 @@ impl Worker {
         traffic: &Traffic,
         regions: &mut Regions,
         shared: Option<(Region, Region)>,
+        program: Option<(Region, u64)>,
     ) -> Worker {
         let queues = &traffic.queues;
         let receive = queues.receive.get_ref().0;
@@ -150,6 +153,7 @@ impl Worker {
             },
             idle: false,
             work,
+            program,
             outgoing: Vec::new(),
             software: VecDeque::new(),
             draws: Draws::from(traffic.seed ^ (core as u64 + 1) << 40),
@@ -255,7 +259,8 @@ impl Worker {
         for (i, packet) in self.software.drain(..count).enumerate() {
             if self.posts.is_multiple_of(DESCRIPTORS_PER_LINE) {
                 let line = self.rings.send_ring.round(self.posts / DESCRIPTORS_PER_LINE);
-                *spent += socket.worker_access(self.core, line, true, now + *spent);
+                *spent +=
+                    socket.worker_access(self.core, line, true, now + *spent, Dependence::Free);
             }
             self.posts += 1;
             let ends_fetch = count < FETCHED_TOGETHER || i + 1 == count;
@@ -280,7 +285,8 @@ impl Worker {
         for _ in 0..missing {
             if self.refills.is_multiple_of(DESCRIPTORS_PER_LINE) {
                 let line = self.rings.receive_ring.round(self.refills / DESCRIPTORS_PER_LINE);
-                *spent += socket.worker_access(self.core, line, true, now + *spent);
+                *spent +=
+                    socket.worker_access(self.core, line, true, now + *spent, Dependence::Free);
             }
             self.refills += 1;
         }
@@ -296,8 +302,16 @@ impl Worker {
         pool: &mut Pool,
     ) {
         let core = self.core;
+        let mut wait = |socket: &mut Socket, line, write, dependence| {
+            *spent += socket.worker_access(core, line, write, now + *spent, dependence);
+        };
+        if let Some((memory, lookups)) = self.program {
+            for _ in 0..lookups {
+                wait(socket, memory.drawn(self.draws.next()), false, Dependence::Chained);
+            }
+        }
         let mut access = |socket: &mut Socket, line, write| {
-            *spent += socket.worker_access(core, line, write, now + *spent);
+            wait(socket, line, write, Dependence::Free);
         };
         let base = packet.buffer * self.stride;
         if let Some(line) = socket.completion_line(self.taken) {
@@ -328,9 +342,9 @@ impl Worker {
                 let data = packet.buffer * self.stride + self.offset;
                 let mut at = 0;
                 while at < u64::from(packet.bytes) {
-                    access(socket, data + (at / LINE) as u32, false);
+                    wait(socket, data + (at / LINE) as u32, false, Dependence::Stream);
                     if let Some((region, position)) = copy {
-                        access(socket, region.round(*position), true);
+                        wait(socket, region.round(*position), true, Dependence::Stream);
                         *position += 1;
                     }
                     at += *stride;

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use cachesim::outcome::SimOutcome;
 use model::signal::{
-    SIMULATED_BUSY, SIMULATED_DROPPED, SIMULATED_LATENCY, SIMULATED_LLC_MISS_RATIO,
-    SIMULATED_MEMORY_READ, SIMULATED_MEMORY_TRAFFIC, SIMULATED_MEMORY_WRITTEN,
-    SIMULATED_NEIGHBOUR_ACCESSES, SIMULATED_NEIGHBOUR_MISS_RATIO, SIMULATED_OFFERED,
-    SIMULATED_READ_HIT_RATIO, SIMULATED_THROUGHPUT, SIMULATED_WRITE_HIT_RATIO, Signal,
+    MODELLED_ENERGY_DELAY, MODELLED_ENERGY_PER_PACKET, SIMULATED_BUSY, SIMULATED_DROPPED,
+    SIMULATED_LATENCY, SIMULATED_LLC_MISS_RATIO, SIMULATED_MEMORY_READ, SIMULATED_MEMORY_TRAFFIC,
+    SIMULATED_MEMORY_WRITTEN, SIMULATED_NEIGHBOUR_ACCESSES, SIMULATED_NEIGHBOUR_MISS_RATIO,
+    SIMULATED_OFFERED, SIMULATED_READ_HIT_RATIO, SIMULATED_THROUGHPUT, SIMULATED_WRITE_HIT_RATIO,
+    Signal,
 };
 use model::{Reading, ReadingValue, SIMULATE};
 use study::DcaJob;
@@ -58,7 +59,7 @@ pub(super) fn run(
     }
 }
 
-/// A simulation has no operations, only readings.
+/// A simulation has no operations, only readings; what its accesses cost is modelled.
 fn figures(outcome: &SimOutcome) -> RunFigures {
     let about = format!("{}, traffic {}", outcome.machine, outcome.traffic);
     let mut readings = Vec::new();
@@ -102,6 +103,9 @@ fn figures(outcome: &SimOutcome) -> RunFigures {
         put(SIMULATED_NEIGHBOUR_MISS_RATIO, name, share(group.llc_miss_percent));
         put(SIMULATED_NEIGHBOUR_ACCESSES, name, Some(group.accesses_s));
     }
+    let energy = outcome.energy.as_ref();
+    put(MODELLED_ENERGY_PER_PACKET, "", energy.map(|energy| energy.nj_per_packet * 1e-9));
+    put(MODELLED_ENERGY_DELAY, "", energy.map(|energy| energy.energy_delay_nj_us * 1e-15));
     RunFigures { threads: outcome.workers, readings, ..RunFigures::default() }
 }
 
@@ -124,21 +128,29 @@ mod tests {
     }
 
     #[test]
-    fn all_figures_have_origin_simulated() {
+    fn all_figures_have_origin_simulated_and_energy_is_modelled() {
         let job = job("traffic = \"flow\"\nstride = 256\npacket = 512\nrate = \"1M\"");
         let stop = AtomicBool::new(false);
         let figures = run(&job, 1, &stop).unwrap().unwrap();
         assert_eq!((figures.operations, figures.latency.is_some()), (0, false));
         assert!(!figures.readings.is_empty());
         for reading in &figures.readings {
-            assert_eq!(reading.origin, Origin::Simulated, "{}", reading.signal);
-            assert!(reading.signal.starts_with("simulated."), "{}", reading.signal);
+            let is_modelled = reading.signal.starts_with("modelled.energy_");
+            let origin = if is_modelled { Origin::Modelled } else { Origin::Simulated };
+            assert_eq!(reading.origin, origin, "{}", reading.signal);
+            assert!(is_modelled || reading.signal.starts_with("simulated."), "{}", reading.signal);
         }
         let value = |figures: &RunFigures, signal: &str| {
             figures.readings.iter().find(|reading| reading.signal == signal).unwrap().value()
         };
         let throughput = value(&figures, "simulated.throughput").unwrap();
         assert!((throughput / 1e6 - 1.0).abs() < 0.01, "{throughput}");
+        let energy = value(&figures, "modelled.energy_per_packet").unwrap();
+        // Between the eight lines of a packet in the cache and twice as many in memory.
+        assert!((8.0 * 0.8e-9..2.0 * 10.0 * 17e-9).contains(&energy), "{energy}");
+        let delay = value(&figures, "simulated.latency.mean").unwrap();
+        let product = value(&figures, "modelled.energy_delay").unwrap();
+        assert!((product / (energy * delay) - 1.0).abs() < 1e-6, "{product}");
     }
 
     #[test]

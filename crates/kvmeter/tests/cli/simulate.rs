@@ -63,6 +63,10 @@ fn a_machine_and_traffic_of_ones_own_are_simulated_and_called_so() {
     assert!(number(&json["memory"]["device_writes_bytes_s"]) == 0.0);
     let latency = ["p50", "p90", "p99", "p999", "max"].map(|at| number(&json["latency_us"][at]));
     assert!(latency.is_sorted() && latency[0] > 0.5, "{latency:?}");
+    let energy = &json["energy"];
+    assert_eq!(energy["kind"], "modelled");
+    let delay = number(&energy["nj_per_packet"]) * number(&json["latency_us"]["mean"]);
+    assert!((number(&energy["energy_delay_nj_us"]) / delay - 1.0).abs() < 1e-6, "{energy}");
 }
 
 #[test]

@@ -153,6 +153,10 @@ signals! {
         "accesses of the neighbour", simulated;
     SIMULATED_NEIGHBOUR_ACCESSES: "simulated.neighbour.NAME.accesses", OpsPerSecond, Component,
         "accesses of the neighbour", simulated;
+    MODELLED_ENERGY_PER_PACKET: "modelled.energy_per_packet", JoulesPerOp, Component,
+        "lines of the last-level cache and of memory times their costs / packets", modelled;
+    MODELLED_ENERGY_DELAY: "modelled.energy_delay", JouleSeconds, Component,
+        "modelled.energy_per_packet * simulated.latency.mean", modelled;
 
     // What is derived when the run has ended.
     CPU_S_PER_MOP: "cpu_s_per_mop", CpuSecondsPerMillionOps, Process,

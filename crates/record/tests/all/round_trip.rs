@@ -179,6 +179,7 @@ fn any_reading() -> impl Strategy<Value = Reading> {
         Unit::Celsius,
         Unit::OpsPerJoule,
         Unit::JoulesPerOp,
+        Unit::JouleSeconds,
     ]);
     let scope = prop::sample::select(vec![
         Scope::Process,

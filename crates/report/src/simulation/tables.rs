@@ -1,6 +1,7 @@
 //! Tables of simulation results.
 
 use cachesim::SimOutcome;
+use cachesim::outcome::ModelledEnergy;
 use cachesim::sweep::SweepPoint;
 use cachesim::trace::TraceOutcome;
 
@@ -29,6 +30,8 @@ pub fn outcomes(points: &[SweepPoint], outcomes: &[SimOutcome]) -> Table {
         ("service µs", Align::Decimal, 4),
         ("neighbours/s", Align::Right, 5),
         ("neighbours' miss %", Align::Decimal, 3),
+        ("modelled nJ/packet", Align::Decimal, 2),
+        ("modelled nJ*us", Align::Decimal, 2),
     ];
     for (head, align, keep) in heads {
         table = table.column(head, align, keep);
@@ -39,10 +42,13 @@ pub fn outcomes(points: &[SweepPoint], outcomes: &[SimOutcome]) -> Table {
         let latency = |of: fn(&cachesim::outcome::Latency) -> f64| {
             outcome.latency_us.as_ref().map_or(String::new(), |all| number(of(all), 2))
         };
+        let energy = |of: fn(&ModelledEnergy) -> f64| {
+            outcome.energy.as_ref().map_or(String::new(), |all| number(of(all), 1))
+        };
         let neighbours: f64 = outcome.neighbours.iter().map(|n| n.group.accesses_s).sum();
         let missed: f64 = outcome.neighbours.iter().filter_map(|n| n.group.llc_miss_percent).sum();
         let count = outcome.neighbours.len();
-        cells.extend::<[Cell; 12]>([
+        cells.extend::<[Cell; 14]>([
             point.policy.clone().into(),
             percent(outcome.pcie_write_hit_percent).into(),
             percent(outcome.pcie_read_hit_percent).into(),
@@ -55,10 +61,18 @@ pub fn outcomes(points: &[SweepPoint], outcomes: &[SimOutcome]) -> Table {
             outcome.service_us.map_or(String::new(), |us| number(us, 3)).into(),
             if count > 0 { format::count_short(neighbours) } else { String::new() }.into(),
             if count > 0 { number(missed / count as f64, 2) } else { String::new() }.into(),
+            energy(|energy| energy.nj_per_packet).into(),
+            energy(|energy| energy.energy_delay_nj_us).into(),
         ]);
         table.row(cells);
     }
     table.note(SIMULATED);
+    if let Some(energy) = outcomes.iter().find_map(|outcome| outcome.energy.as_ref()) {
+        table.note(format!(
+            "Energy is modelled: {} nJ for a line of the last-level cache, {} nJ for one of memory.",
+            energy.llc_nj_per_line, energy.dram_nj_per_line
+        ));
+    }
     table.without_empty_columns()
 }
 

@@ -1,7 +1,8 @@
 //! Outcomes of simulations as they might have been stored.
 
 use cachesim::outcome::{
-    CoRunnerOutcome, Drops, Group, Latency, MemoryTraffic, SettingOutcome, SimOutcome,
+    CoRunnerOutcome, Drops, Group, Latency, MemoryTraffic, ModelledEnergy, SettingOutcome,
+    SimOutcome,
 };
 use cachesim::sweep::SweepPoint;
 use cachesim::validate::{Metric, Validation, ValidationErrors, ValidationPoint, VariedKey};
@@ -56,6 +57,15 @@ pub fn outcome(hits: f64, neighbours: &[f64]) -> SimOutcome {
         worker_busy: 0.9,
         service_us: Some(0.125),
         neighbours: neighbours.iter().map(neighbour).collect(),
+        energy: Some(ModelledEnergy {
+            kind: "modelled",
+            llc_nj_per_line: 0.8,
+            dram_nj_per_line: 15.6,
+            llc_lines_per_packet: 50.0,
+            dram_lines_per_packet: 10.0,
+            nj_per_packet: 196.0,
+            energy_delay_nj_us: 784.0,
+        }),
         settings: Vec::<SettingOutcome>::new(),
         footprint_bytes: 0,
         lost_buffers: 0,

@@ -30,6 +30,10 @@ pub(super) fn check(
             "`stride` must be above 0",
         )?;
     }
+    if let Some(program) = &traffic.workers.program {
+        let words = "`program.memory` must be at least 64 B";
+        check.require(program.memory.get_ref().0 >= LINE, program.memory.span(), words)?;
+    }
     if let Some(store) = &traffic.workers.store {
         check.store(store)?;
     }
@@ -76,6 +80,14 @@ impl TrafficCheck<'_> {
         if let Some(rate) = &port.rate {
             let is_positive = rate.get_ref().0 > 0.0;
             self.require(is_positive, rate.span(), "`port.rate` must be above 0")?;
+        }
+        if let Some(burst) = &port.burst {
+            let is_positive = burst.rate.get_ref().0 > 0.0;
+            self.require(is_positive, burst.rate.span(), "`port.burst.rate` must be above 0")?;
+            let lasts = burst.lasts.get_ref().0;
+            let words = "`port.burst.lasts` must be above 0 and below `every`";
+            let is_shorter = !lasts.is_zero() && lasts < burst.every.0;
+            self.require(is_shorter, burst.lasts.span(), words)?;
         }
         let (stride, offset) = (pool.stride.get_ref().0, pool.offset.get_ref().0);
         let is_multiple = stride != 0 && stride % LINE == 0;

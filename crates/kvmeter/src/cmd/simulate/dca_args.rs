@@ -14,9 +14,10 @@ use crate::output_files;
     kvmeter simulate dca --trace accesses.txt\n  \
     kvmeter simulate dca --validate\n  \
     kvmeter simulate dca --published-figures --figures thesis.html\n\n\
-    Machines: xeon-gold-6140, xeon-e5-2697-v2. Traffic: forward, ping-pong, flow, store, co-run, data-caching.\n\
+    Machines: xeon-gold-6140, xeon-e5-2697-v2. Traffic: forward, ping-pong, flow, store, co-run,\n\
+    data-caching, data-caching-bursts, phases.\n\
     Policies: on, off, ways:N, phase-and-rate, iat, yield-search.\n\
-    Every number is simulated; docs/cache-simulation.md says what is modelled and what is not.")]
+    Every number is simulated, energy is modelled; docs/cache-simulation.md says what is modelled and what is not.")]
 pub struct DcaArgs {
     /// A built-in machine or a TOML file [default: xeon-gold-6140]
     #[arg(long, value_name = "NAME|FILE", value_hint = ValueHint::FilePath)]
@@ -27,8 +28,8 @@ pub struct DcaArgs {
     /// Policies that assign the ways
     #[arg(long, default_value = "on", value_delimiter = ',', value_name = "POLICY")]
     pub policy: Vec<String>,
-    /// One or more values for packet, descriptors, cores, ways, rate, cycles, stride, working-set
-    /// or seed; every combination is simulated
+    /// One or more values for packet, descriptors, cores, ways, rate, burst, cycles, program, stride,
+    /// working-set or seed; every combination is simulated
     #[arg(long, value_name = "KEY=VALUE,...")]
     pub sweep: Vec<String>,
     /// Packets as in this recorded run: `FILE` or `FILE?key=value`
