@@ -136,6 +136,10 @@ impl Arrivals {
             self.at += packets * (self.distance * slower);
             return;
         };
+        let each = (burst.every - burst.lasts) / self.distance + burst.lasts / burst.distance;
+        let whole = (packets * slower / each).floor();
+        self.at += whole * burst.every;
+        packets -= whole * each / slower;
         loop {
             let period = (self.at / burst.every).floor() * burst.every;
             let begins = period + burst.every - burst.lasts;
@@ -199,6 +203,22 @@ mod tests {
         }
         let share = in_bursts as f64 / tenths.iter().sum::<u64>() as f64;
         (arrivals, tenths, share)
+    }
+
+    #[test]
+    fn a_packet_may_come_after_many_bursts() {
+        let machine = SimulatedMachine::open("xeon-gold-6140").unwrap();
+        let mut port = Traffic::open("forward", &machine).unwrap().port;
+        let spanned = |text: &str| toml::Spanned::new(0..0, text.parse().unwrap());
+        port.rate = Some(spanned("1/m"));
+        port.burst = Some(crate::describe::traffic::BurstSpec {
+            rate: spanned("2/m"),
+            lasts: toml::Spanned::new(0..0, "1ns".parse().unwrap()),
+            every: "2ns".parse().unwrap(),
+        });
+        let mut arrivals = Arrivals::new(&port, 1e11, 1, None, 3);
+        let at = arrivals.next().at as f64 / 1e12;
+        assert!((at - 40.0).abs() < 1e-6, "{at}");
     }
 
     #[test]
