@@ -31,7 +31,7 @@ pub fn outcomes(points: &[SweepPoint], outcomes: &[SimOutcome]) -> Table {
         ("neighbours/s", Align::Right, 5),
         ("neighbours' miss %", Align::Decimal, 3),
         ("modelled nJ/packet", Align::Decimal, 2),
-        ("modelled nJ*us", Align::Decimal, 2),
+        ("modelled nJ·µs", Align::Decimal, 2),
     ];
     for (head, align, keep) in heads {
         table = table.column(head, align, keep);
