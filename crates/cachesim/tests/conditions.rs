@@ -79,7 +79,7 @@ fn energy_is_lines_times_their_costs() {
 fn bursts(changes: &[(&str, &str)], policy: &str) -> (f64, f64) {
     let machine = machine("", "");
     let mut traffic = Traffic::open("data-caching-bursts", &machine).unwrap();
-    traffic.set("measure", "52ms").unwrap();
+    traffic.set("measure", "60ms").unwrap();
     for (key, value) in changes {
         traffic.set(key, value).unwrap();
     }
