@@ -2,9 +2,7 @@
 //! name it.
 
 use model::signal::{CACHE_HIT_RATIO, CLIENT_ACHIEVED_RATE, OPS_PER_JOULE};
-use model::{
-    Distribution, LatencyClock, LatencyScope, Op, Phase, Reading, ReadingValue, Run, Unit,
-};
+use model::{LatencyClock, LatencyScope, Op, Phase, Reading, ReadingValue, Run, Unit};
 use thiserror::Error;
 
 use crate::compare::{BetterDirection, direction_of};
@@ -317,25 +315,19 @@ fn latency_of(
     op: Option<Op>,
     point: DistributionPoint,
 ) -> Result<f64, String> {
-    let all;
-    let found: Option<&Distribution> = match op {
-        Some(op) => run.latency(op, clock),
-        None => {
-            all = run.latency_of_all(clock);
-            all.as_ref()
-        }
+    let found = match op {
+        Some(op) => run.latencies.of(op, clock),
+        None => run.latency_of_all(clock),
     };
     let clock_name = CLOCKS.iter().find(|(_, known)| *known == clock).map_or("", |(name, _)| name);
     let of = op.map_or("any operation", Op::name);
-    let histogram = found
-        .filter(|histogram| !histogram.is_empty())
-        .ok_or_else(|| format!("this run has no {clock_name} latency of {of}"))?;
+    let latency = found.ok_or_else(|| format!("this run has no {clock_name} latency of {of}"))?;
     let nanoseconds = match point {
-        DistributionPoint::Count => return Ok(histogram.len() as f64),
-        DistributionPoint::Mean => histogram.mean(),
-        DistributionPoint::Min => histogram.min() as f64,
-        DistributionPoint::Max => histogram.max() as f64,
-        DistributionPoint::Percentile(percent) => histogram.value_at_percentile(percent) as f64,
+        DistributionPoint::Count => return Ok(latency.count() as f64),
+        DistributionPoint::Mean => latency.mean(),
+        DistributionPoint::Min => latency.min() as f64,
+        DistributionPoint::Max => latency.max() as f64,
+        DistributionPoint::Percentile(percent) => latency.value_at_percentile(percent) as f64,
     };
     Ok(nanoseconds / NANOS_PER_MICRO)
 }

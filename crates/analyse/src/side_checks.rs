@@ -1,7 +1,7 @@
 //! Relations between the latencies of server and client: the server's part of a request lies within
 //! the client's.
 
-use model::{Distribution, LatencyClock, Run};
+use model::{LatencyClock, LatencyStatistics, Run};
 
 use crate::slo::LatencyFigure;
 
@@ -59,15 +59,15 @@ pub fn checks(run: &Run) -> Vec<SideCheck> {
     let sides =
         (run.latency_of_all(LatencyClock::Server), run.latency_of_all(LatencyClock::Service));
     let (Some(server), Some(client)) = sides else { return Vec::new() };
-    let mean = |clock, histogram: &Distribution| ClockFigure {
+    let mean = |clock, all: &LatencyStatistics<'_>| ClockFigure {
         clock,
         figure: LatencyFigure::Mean,
-        nanoseconds: histogram.mean(),
+        nanoseconds: all.mean(),
     };
-    let p99 = |clock, histogram: &Distribution| ClockFigure {
+    let p99 = |clock, all: &LatencyStatistics<'_>| ClockFigure {
         clock,
         figure: LatencyFigure::Percentile(99.0),
-        nanoseconds: histogram.value_at_percentile(99.0) as f64,
+        nanoseconds: all.value_at_percentile(99.0) as f64,
     };
     let server_p99 = p99(LatencyClock::Server, &server);
     let server_mean = mean(LatencyClock::Server, &server);

@@ -6,7 +6,7 @@ use analyse::{
     CompareError, ComparedCell, Comparison, ComparisonSide, Contrast, IntervalMethod, NoInterval,
     Verdict, compare, compare_with_machines,
 };
-use model::{LatencyClock, LoopKind, Op, Origin, Phase, ReadingValue, Run, RunLatency, Scope};
+use model::{LatencyClock, LoopKind, Origin, Phase, ReadingValue, Run, RunLatency, Scope};
 use synthetic::{Random, reading, run};
 
 fn of(runs: &[Run]) -> Vec<&Run> {
@@ -210,12 +210,9 @@ fn another_workload_or_machine_is_a_noted_difference() {
 fn open(runs: &mut [Run], rate: f64) {
     for run in runs {
         run.pacing = LoopKind::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
-        let histogram = run.latencies[0].histogram.clone();
-        run.latencies.push(RunLatency {
-            op: Op::Read.into(),
-            clock: LatencyClock::Response,
-            histogram,
-        });
+        let service = run.latencies[0].clone();
+        let response = RunLatency { clock: LatencyClock::Response, ..service.clone() };
+        run.latencies = vec![service, response].into();
     }
 }
 
@@ -271,7 +268,8 @@ fn a_percentile_of_too_few_samples_has_no_verdict() {
     let mut few = a[1].latencies[0].histogram.histogram();
     few.reset();
     few.record_n(1000, 3000).unwrap();
-    a[1].latencies[0].histogram = few.into();
+    let few = RunLatency { histogram: few.into(), ..a[1].latencies[0].clone() };
+    a[1].latencies = vec![few].into();
     let result = compare(&of(&a), &of(&b)).unwrap();
     let cell = &result.cells[0];
     let p999 = contrast(cell, "latency.read.p99_9");

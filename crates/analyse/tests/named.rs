@@ -23,7 +23,8 @@ fn an_open_loop() -> Run {
         latency(LatencyScope::One(Op::Read), LatencyClock::Response, 100),
         latency(LatencyScope::One(Op::Update), LatencyClock::Response, 1000),
         latency(LatencyScope::Any, LatencyClock::Server, 1),
-    ];
+    ]
+    .into();
     let mut energy = reading("energy.total", 120.0);
     (energy.scope, energy.window_s) = (Scope::PackageAndMemory, 3.0);
     let mut missing = reading("ipc", 0.0);

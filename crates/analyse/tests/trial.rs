@@ -13,7 +13,7 @@ fn open(rate: f64, seconds: usize) -> Run {
     run.pacing = LoopKind::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };
     let mut response = run.latencies[0].clone();
     response.clock = LatencyClock::Response;
-    run.latencies.push(response);
+    run.latencies = vec![run.latencies[0].clone(), response].into();
     run
 }
 

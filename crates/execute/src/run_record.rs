@@ -134,7 +134,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
         failures: outcome.failures.iter().map(failure).collect(),
         invalid_because: quota.advised(&outcome.invalid_because),
         warnings,
-        latencies,
+        latencies: latencies.into(),
         series: outcome.series.clone(),
         readings,
         samples: measured.samples.clone(),

@@ -40,16 +40,16 @@ pub struct Distribution {
 
 /// 0 without a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct CommonFigures {
-    mean: f64,
-    min: u64,
-    max: u64,
+pub(crate) struct CommonFigures {
+    pub(crate) mean: f64,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
     percentiles: [u64; COMMON_PERCENTILES.len()],
 }
 
 impl CommonFigures {
     /// Of the samples of these buckets, in one pass.
-    fn new(samples: u64, buckets: impl Iterator<Item = Bucket>) -> CommonFigures {
+    pub(crate) fn new(samples: u64, buckets: impl Iterator<Item = Bucket>) -> CommonFigures {
         let total = samples as f64;
         let mut figures = CommonFigures::default();
         let (mut cumulative, mut reached) = (0_u64, 0);
@@ -69,6 +69,12 @@ impl CommonFigures {
         }
         figures.percentiles[reached..].fill(figures.max);
         figures
+    }
+
+    /// None of a percentile that is not among them.
+    pub(crate) fn common(&self, percentile: f64) -> Option<u64> {
+        let place = COMMON_PERCENTILES.iter().position(|common| *common == percentile)?;
+        Some(self.percentiles[place])
     }
 }
 
@@ -154,17 +160,8 @@ impl Distribution {
 
     /// All samples of these together.
     pub fn merged<'d>(parts: impl IntoIterator<Item = &'d Distribution>) -> Distribution {
-        let mut parts: Vec<_> = parts.into_iter().map(|part| part.buckets().peekable()).collect();
         let mut builder = DistributionBuilder::default();
-        while let Some(least) =
-            parts.iter_mut().filter_map(|part| part.peek().map(|bucket| bucket.index)).min()
-        {
-            for part in &mut parts {
-                if let Some(bucket) = part.next_if(|bucket| bucket.index == least) {
-                    builder.push(least, bucket.count);
-                }
-            }
-        }
+        merged_buckets(parts).for_each(|bucket| builder.push(bucket.index, bucket.count));
         builder.distribution()
     }
 
@@ -198,8 +195,8 @@ impl Distribution {
 
     /// 0 without a sample.
     pub fn value_at_percentile(&self, percentile: f64) -> u64 {
-        if let Some(common) = COMMON_PERCENTILES.iter().position(|common| *common == percentile) {
-            return self.figures.percentiles[common];
+        if let Some(common) = self.figures.common(percentile) {
+            return common;
         }
         let share = (percentile / 100.0).min(1.0);
         if share == 0.0 {
@@ -214,10 +211,27 @@ impl Distribution {
         reached.map_or(self.max(), Bucket::highest)
     }
 
+    pub(crate) fn figures(&self) -> &CommonFigures {
+        &self.figures
+    }
+
     /// As a histogram that grows.
     pub fn histogram(&self) -> Histogram<u64> {
         sum([self])
     }
+}
+
+/// The buckets of all of these, by rising value.
+pub(crate) fn merged_buckets<'d>(
+    parts: impl IntoIterator<Item = &'d Distribution>,
+) -> impl Iterator<Item = Bucket> {
+    let mut parts: Vec<_> = parts.into_iter().map(|part| part.buckets().peekable()).collect();
+    std::iter::from_fn(move || {
+        let next = parts.iter_mut().filter_map(|part| part.peek().map(|bucket| bucket.index));
+        let index = next.min()?;
+        let of = parts.iter_mut().filter_map(|part| part.next_if(|bucket| bucket.index == index));
+        Some(Bucket { index, count: crate::total(of.map(|bucket| bucket.count)) })
+    })
 }
 
 /// All samples of these together, as a histogram that grows.

@@ -19,6 +19,7 @@ mod quantity;
 pub mod random;
 mod reading;
 mod run;
+mod run_latencies;
 pub mod secrecy;
 mod series;
 mod share_range;
@@ -42,8 +43,9 @@ pub use quantity::{ByteRate, Bytes, Count, QuantityError, Rate, Span};
 pub use reading::{IS_ELSEWHERE, Origin, Reading, ReadingValue, Scope, Unit};
 pub use run::{
     EXPECTED_HIT_RATIO, Execution, Failures, HarnessTax, LatencyClock, LoopKind, MICRO, Phase,
-    PlannedRun, Run, RunLatency, RunSettings, SIMULATE, SeriesPoint, total,
+    PlannedRun, Run, RunSettings, SIMULATE, SeriesPoint, total,
 };
+pub use run_latencies::{LatencyStatistics, RunLatencies, RunLatency};
 pub use series::Series;
 pub use share_range::ShareRange;
 pub use signal::{Signal, SignalWindow};

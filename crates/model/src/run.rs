@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::design::Design;
 use crate::latency_scope::LatencyScope;
+use crate::run_latencies::{LatencyStatistics, RunLatencies};
 
 /// Everything that a run depends on, flat and as text: `store`, `store.cache`, `workload`,
 /// `workload.records`, `threads`, `rate`, `repeat` ... Filters select by it, and comparisons report
@@ -90,15 +91,6 @@ pub enum LoopKind {
     Closed { think_s: f64 },
     /// Requests are due at instants that do not depend on the store.
     Open { rate_ops_s: f64, arrivals: String },
-}
-
-/// The latencies of one kind of operation, or of all, by one clock, in nanoseconds, whole.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunLatency {
-    pub op: LatencyScope,
-    pub clock: LatencyClock,
-    /// 3 significant digits.
-    pub histogram: Distribution,
 }
 
 /// One interval of the time series for one kind of operation. Latencies in nanoseconds by
@@ -193,7 +185,7 @@ pub struct Run {
     pub invalid_because: Vec<String>,
     /// Remarks on a valid run: stolen time, a short window ...
     pub warnings: Vec<String>,
-    pub latencies: Vec<RunLatency>,
+    pub latencies: RunLatencies,
     pub series: Vec<SeriesPoint>,
     pub readings: Vec<Reading>,
     /// What probes sampled over the window, on the same clock as `series`.
@@ -260,13 +252,8 @@ impl Run {
 
     /// The latencies of all operations by one clock, added up, whether or not their kinds were
     /// distinguished. None without a sample.
-    pub fn latency_of_all(&self, clock: LatencyClock) -> Option<Distribution> {
-        let parts = || self.latencies.iter().filter(|latency| latency.clock == clock);
-        let sum = match parts().count() {
-            1 => parts().next()?.histogram.clone(),
-            _ => Distribution::merged(parts().map(|latency| &latency.histogram)),
-        };
-        (!sum.is_empty()).then_some(sum)
+    pub fn latency_of_all(&self, clock: LatencyClock) -> Option<LatencyStatistics<'_>> {
+        self.latencies.of_all(clock)
     }
 
     /// Share of the requested keys that were there; a missing key is no hit, whether misses are

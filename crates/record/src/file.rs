@@ -532,7 +532,8 @@ mod tests {
                 op: model::Op::Read.into(),
                 clock: model::LatencyClock::Service,
                 histogram: histogram.into(),
-            }],
+            }]
+            .into(),
             series: Vec::new(),
             readings: vec![model::Reading {
                 signal: "cache.hit_ratio".to_owned(),
@@ -594,8 +595,10 @@ mod tests {
         let mut file = ResultsFile::open(&path).unwrap();
         let mut second = run.clone();
         (second.id, second.ordinal) = ("s".to_owned(), 1);
-        second.latencies[0].op = model::LatencyScope::Any;
-        second.latencies[0].clock = model::LatencyClock::Server;
+        let mut of_server = second.latencies[0].clone();
+        of_server.op = model::LatencyScope::Any;
+        of_server.clock = model::LatencyClock::Server;
+        second.latencies = vec![of_server].into();
         file.write_run(&second).unwrap();
         assert_eq!(file.runs(&RunFilter::all()).unwrap().len(), 2);
         let hits: Vec<Option<f64>> = file

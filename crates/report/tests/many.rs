@@ -26,13 +26,14 @@ fn results(path: &Path, runs: u32) {
     let (execution, own) = &mut models[0];
     execution.plan.clear();
     // Runs of a few milliseconds: a hundred samples each.
-    for latency in own.iter_mut().flat_map(|run| &mut run.latencies) {
+    let short = |latency: &model::RunLatency| {
         let mut few = hdrhistogram::Histogram::<u64>::new(3).unwrap();
         for share in 1..=100 {
             few.record(latency.histogram.value_at_percentile(f64::from(share))).unwrap();
         }
-        latency.histogram = few.into();
-    }
+        model::RunLatency { histogram: few.into(), ..latency.clone() }
+    };
+    own.iter_mut().for_each(|run| run.latencies = run.latencies.iter().map(short).collect());
     let mut file = ResultsFile::create(path).unwrap();
     file.begin(execution).unwrap();
     own.iter().for_each(|run| file.write_run(run).unwrap());

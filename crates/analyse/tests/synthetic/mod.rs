@@ -90,7 +90,8 @@ pub fn run(id: &str, pairs: &[(&str, &str)], rate: f64, latency_ns: f64, seconds
             op: Op::Read.into(),
             clock: LatencyClock::Service,
             histogram: histogram.into(),
-        }],
+        }]
+        .into(),
         series,
         readings: vec![reading("cpu_s_per_mop", 1e6 / rate)],
         tax: None,

@@ -67,7 +67,8 @@ pub(crate) fn run(step: &Step, ops: f64) -> Run {
             op: Op::Read.into(),
             clock: LatencyClock::Service,
             histogram: histogram.into(),
-        }],
+        }]
+        .into(),
         series: Vec::new(),
         readings: Vec::new(),
         samples: Vec::new(),

@@ -103,7 +103,7 @@ fn run(step: &Step, ns: u64) -> Run {
         pacing,
         seconds: 1.0,
         operations: 1000,
-        latencies: vec![latency],
+        latencies: vec![latency].into(),
         ..crate::repeat_policy::tests::run(step, 1000.0)
     }
 }

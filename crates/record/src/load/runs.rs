@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::vec::Drain;
 
 use model::{
     Distribution, Failures, HarnessTax, LatencyScope, LoopKind, Reading, ReadingValue, Run,
-    RunLatency, Series, SeriesPoint,
+    RunLatencies, RunLatency, Series, SeriesPoint,
 };
 use rusqlite::{Connection, Row};
 
@@ -123,13 +124,15 @@ impl RunLoader<'_> {
         Ok(())
     }
 
-    /// Reads the columns of a table, after the key of the run, of each row of the runs.
-    fn for_each_row(
+    /// Reads the columns of a table, after the key of the run, of each row of the runs, and stores
+    /// what the rows of one run gave.
+    fn read_rows<T>(
         &mut self,
         table: &str,
         columns: &str,
         order: &str,
-        mut read: impl FnMut(&Row<'_>, &mut Run, bool) -> Result<(), RowError>,
+        mut read: impl FnMut(&Row<'_>, &Run, bool) -> Result<Option<T>, RowError>,
+        mut store: impl FnMut(&mut Run, Drain<'_, T>),
     ) -> Result<(), RecordError> {
         let failed = |error| RecordError::sqlite(self.path, error);
         let query = format!(
@@ -140,11 +143,16 @@ impl RunLoader<'_> {
         let names = names(&statement);
         let mut rows = statement.query([&self.keys]).map_err(failed)?;
         let whole = !self.extent.is_overview();
+        // Of one run. Collected first, so that no run holds spare room: there may be very many.
+        let (mut current, mut values) = (None, Vec::new());
         while let Some(row) = rows.next().map_err(failed)? {
             let key = row.get::<_, i64>(0).map_err(failed)?;
-            let Some(place) = self.positions.get(&key) else { continue };
-            let run = &mut self.runs[*place];
-            read(row, run, whole || self.examples.contains(place)).map_err(
+            let Some(place) = self.positions.get(&key).copied() else { continue };
+            if let Some(last) = current.replace(place).filter(|last| *last != place) {
+                store(&mut self.runs[last], values.drain(..));
+            }
+            let run = &self.runs[place];
+            let value = read(row, run, whole || self.examples.contains(&place)).map_err(
                 |wrong| match wrong {
                     RowError::Sqlite(error) => {
                         let place = format!("run {}, table `{table}`", run.id);
@@ -153,157 +161,208 @@ impl RunLoader<'_> {
                     RowError::Record(error) => error,
                 },
             )?;
+            values.extend(value);
+        }
+        if let Some(last) = current {
+            store(&mut self.runs[last], values.drain(..));
         }
         Ok(())
     }
 
     fn pairs(&mut self) -> Result<(), RecordError> {
-        self.for_each_row("setting", "key, value", "", |row, run, _| {
-            run.settings.insert(row.get(1)?, row.get(2)?);
-            Ok(())
-        })?;
+        let pair = |row: &Row<'_>| Ok(Some((row.get(1)?, row.get(2)?)));
+        self.read_rows(
+            "setting",
+            "key, value",
+            "",
+            |row, _, _| pair(row),
+            |run, pairs| run.settings.extend(pairs),
+        )?;
         let all = self.extent.includes_stream();
-        self.for_each_row("stream", "name, value", "", |row, run, whole| {
-            if whole || all {
-                run.stream.insert(row.get(1)?, row.get(2)?);
-            }
-            Ok(())
-        })
+        self.read_rows(
+            "stream",
+            "name, value",
+            "",
+            |row, _, whole| if whole || all { pair(row) } else { Ok(None) },
+            |run, pairs| run.stream.extend(pairs),
+        )
     }
 
     fn remarks(&mut self) -> Result<(), RecordError> {
-        self.for_each_row("remark", "kind, text", ", position", |row, run, _| {
-            match text(row, 1)? {
-                "invalid" => run.invalid_because.push(row.get(2)?),
-                _ => run.warnings.push(row.get(2)?),
-            }
-            Ok(())
-        })
+        self.read_rows(
+            "remark",
+            "kind, text",
+            ", position",
+            |row, _, _| Ok(Some((text(row, 1)? == "invalid", row.get(2)?))),
+            |run, remarks| {
+                for (invalid, remark) in remarks {
+                    if invalid { &mut run.invalid_because } else { &mut run.warnings }.push(remark);
+                }
+            },
+        )
     }
 
     fn failures(&mut self) -> Result<(), RecordError> {
-        self.for_each_row("failure", "kind, count, first", ", position", |row, run, _| {
-            let (kind, count, first) = (row.get(1)?, row.get(2)?, row.get(3)?);
-            run.failures.push(Failures { kind, count, first });
-            Ok(())
-        })
+        self.read_rows(
+            "failure",
+            "kind, count, first",
+            ", position",
+            |row, _, _| {
+                let (kind, count, first) = (row.get(1)?, row.get(2)?, row.get(3)?);
+                Ok(Some(Failures { kind, count, first }))
+            },
+            |run, failures| run.failures = failures.collect(),
+        )
     }
 
     fn tax(&mut self) -> Result<(), RecordError> {
-        let columns = "ns_per_op, clock_ns, verify_ns, busy, measured_before_run";
-        self.for_each_row("harness", columns, "", |row, run, _| {
-            run.tax = Some(HarnessTax {
-                ns_per_op: real(row, 1)?,
-                clock_ns: real(row, 2)?,
-                verify_ns: row.get(3)?,
-                busy: real(row, 4)?,
-                measured_before_run: row.get(5)?,
-            });
-            Ok(())
-        })
+        self.read_rows(
+            "harness",
+            "ns_per_op, clock_ns, verify_ns, busy, measured_before_run",
+            "",
+            |row, _, _| {
+                Ok(Some(HarnessTax {
+                    ns_per_op: real(row, 1)?,
+                    clock_ns: real(row, 2)?,
+                    verify_ns: row.get(3)?,
+                    busy: real(row, 4)?,
+                    measured_before_run: row.get(5)?,
+                }))
+            },
+            |run, mut tax| run.tax = tax.next(),
+        )
     }
 
     fn latencies(&mut self) -> Result<(), RecordError> {
         let path = self.path;
-        self.for_each_row("latency", "operation, clock, histogram", ", position", |row, run, _| {
-            let name = text(row, 1)?;
-            let Some(op) = LatencyScope::from_name(name) else {
-                let (path, name) = (path.to_owned(), name.to_owned());
-                return Err(
-                    RecordError::UnknownName { path, what: "operation", found: name }.into()
-                );
-            };
-            let bytes = row.get_ref(3)?.as_blob().map_err(|_| {
-                rusqlite::Error::InvalidColumnType(3, String::new(), rusqlite::types::Type::Text)
-            })?;
-            let histogram = Distribution::decode(bytes)
-                .map_err(|why| damaged(path, format!("run {}, table `latency`: {why}", run.id)))?;
-            run.latencies.push(RunLatency {
-                op,
-                clock: from_name(path, "clock", text(row, 2)?)?,
-                histogram,
-            });
-            Ok(())
-        })
+        self.read_rows(
+            "latency",
+            "operation, clock, histogram",
+            ", position",
+            |row, run, _| {
+                let name = text(row, 1)?;
+                let Some(op) = LatencyScope::from_name(name) else {
+                    let (path, found) = (path.to_owned(), name.to_owned());
+                    return Err(RecordError::UnknownName { path, what: "operation", found }.into());
+                };
+                let bytes = row.get_ref(3)?.as_blob().map_err(|_| {
+                    let found = rusqlite::types::Type::Text;
+                    rusqlite::Error::InvalidColumnType(3, String::new(), found)
+                })?;
+                let histogram = Distribution::decode(bytes).map_err(|why| {
+                    damaged(path, format!("run {}, table `latency`: {why}", run.id))
+                })?;
+                let clock = from_name(path, "clock", text(row, 2)?)?;
+                Ok(Some(RunLatency { op, clock, histogram }))
+            },
+            |run, latencies| run.latencies = latencies.collect(),
+        )
     }
 
     fn series(&mut self) -> Result<(), RecordError> {
         let (path, designed) = (self.path, self.designed);
-        let columns = "at_s, seconds, operation, operations, p50_ns, p99_ns, p99_9_ns, max_ns";
-        self.for_each_row("series", columns, ", position", |row, run, whole| {
-            if !whole && !designed.contains(&run.execution) {
-                return Ok(());
-            }
-            run.series.push(SeriesPoint {
-                at_s: real(row, 1)?,
-                seconds: real(row, 2)?,
-                op: from_name(path, "operation", text(row, 3)?)?,
-                operations: row.get(4)?,
-                p50_ns: row.get(5)?,
-                p99_ns: row.get(6)?,
-                p999_ns: row.get(7)?,
-                max_ns: row.get(8)?,
-            });
-            Ok(())
-        })
+        self.read_rows(
+            "series",
+            "at_s, seconds, operation, operations, p50_ns, p99_ns, p99_9_ns, max_ns",
+            ", position",
+            |row, run, whole| {
+                if !whole && !designed.contains(&run.execution) {
+                    return Ok(None);
+                }
+                Ok(Some(SeriesPoint {
+                    at_s: real(row, 1)?,
+                    seconds: real(row, 2)?,
+                    op: from_name(path, "operation", text(row, 3)?)?,
+                    operations: row.get(4)?,
+                    p50_ns: row.get(5)?,
+                    p99_ns: row.get(6)?,
+                    p999_ns: row.get(7)?,
+                    max_ns: row.get(8)?,
+                }))
+            },
+            |run, series| run.series = series.collect(),
+        )
     }
 
     fn readings(&mut self) -> Result<(), RecordError> {
         let (path, extent) = (self.path, self.extent);
-        let columns = "signal, value, unavailable, remedy, unit, scope, source, window_s, origin";
-        self.for_each_row("reading", columns, ", position", |row, run, whole| {
-            if !whole && !is_included(row, extent)? {
-                return Ok(());
-            }
-            let reading = Reading {
-                signal: row.get(1)?,
-                answer: match row.get(2)? {
-                    Some(value) => ReadingValue::Value(value),
-                    None => ReadingValue::Unavailable { reason: row.get(3)?, remedy: row.get(4)? },
-                },
-                unit: from_name(path, "unit", text(row, 5)?)?,
-                scope: from_name(path, "scope", text(row, 6)?)?,
-                source: if whole { row.get(7)? } else { String::new() },
-                window_s: real(row, 8)?,
-                origin: from_name(path, "origin", text(row, 9)?)?,
-            };
-            // Other programs may have written infinity.
-            run.readings.push(finite_or_unavailable(&reading));
-            Ok(())
-        })
+        self.read_rows(
+            "reading",
+            "signal, value, unavailable, remedy, unit, scope, source, window_s, origin",
+            ", position",
+            |row, _, whole| {
+                if !whole && !is_included(row, extent)? {
+                    return Ok(None);
+                }
+                let reading = Reading {
+                    signal: row.get(1)?,
+                    answer: match row.get(2)? {
+                        Some(value) => ReadingValue::Value(value),
+                        None => {
+                            ReadingValue::Unavailable { reason: row.get(3)?, remedy: row.get(4)? }
+                        }
+                    },
+                    unit: from_name(path, "unit", text(row, 5)?)?,
+                    scope: from_name(path, "scope", text(row, 6)?)?,
+                    source: if whole { row.get(7)? } else { String::new() },
+                    window_s: real(row, 8)?,
+                    origin: from_name(path, "origin", text(row, 9)?)?,
+                };
+                // Other programs may have written infinity.
+                Ok(Some(finite_or_unavailable(&reading)))
+            },
+            |run, readings| run.readings = readings.collect(),
+        )
     }
 
     fn samples(&mut self) -> Result<(), RecordError> {
         let path = self.path;
         // The position in `samples` of each series of a run.
         let mut places: BTreeMap<(String, i64), usize> = BTreeMap::new();
-        let columns = "position, signal, source, unit, scope, origin";
-        self.for_each_row("sampled", columns, ", position", |row, run, whole| {
-            if !whole {
-                return Ok(());
-            }
-            places.insert((run.id.clone(), row.get(1)?), run.samples.len());
-            run.samples.push(Series {
-                signal: row.get(2)?,
-                source: row.get(3)?,
-                unit: from_name(path, "unit", text(row, 4)?)?,
-                scope: from_name(path, "scope", text(row, 5)?)?,
-                origin: from_name(path, "origin", text(row, 6)?)?,
-                at_s: Vec::new(),
-                values: Vec::new(),
-            });
-            Ok(())
-        })?;
+        self.read_rows(
+            "sampled",
+            "position, signal, source, unit, scope, origin",
+            ", position",
+            |row, _, whole| {
+                if !whole {
+                    return Ok(None);
+                }
+                let series = Series {
+                    signal: row.get(2)?,
+                    source: row.get(3)?,
+                    unit: from_name(path, "unit", text(row, 4)?)?,
+                    scope: from_name(path, "scope", text(row, 5)?)?,
+                    origin: from_name(path, "origin", text(row, 6)?)?,
+                    at_s: Vec::new(),
+                    values: Vec::new(),
+                };
+                Ok(Some((row.get(1)?, series)))
+            },
+            |run, all| {
+                for (position, series) in all {
+                    places.insert((run.id.clone(), position), run.samples.len());
+                    run.samples.push(series);
+                }
+            },
+        )?;
         if places.is_empty() {
             return Ok(());
         }
-        self.for_each_row("sample", "sampled, at_s, value", ", sampled, position", |row, run, _| {
-            let Some(place) = places.get(&(run.id.clone(), row.get(1)?)) else { return Ok(()) };
-            let (at_s, value) = (real(row, 2)?, real(row, 3)?);
-            run.samples[*place].at_s.push(at_s);
-            run.samples[*place].values.push(value);
-            Ok(())
-        })
+        self.read_rows(
+            "sample",
+            "sampled, at_s, value",
+            ", sampled, position",
+            |row, run, _| {
+                let place = places.get(&(run.id.clone(), row.get(1)?));
+                place.map(|place| Ok((*place, real(row, 2)?, real(row, 3)?))).transpose()
+            },
+            |run, samples| {
+                for (place, at_s, value) in samples {
+                    run.samples[place].at_s.push(at_s);
+                    run.samples[place].values.push(value);
+                }
+            },
+        )
     }
 }
 
@@ -334,7 +393,7 @@ fn head(row: &Row<'_>) -> rusqlite::Result<(String, String, Run)> {
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
-        latencies: Vec::new(),
+        latencies: RunLatencies::default(),
         series: Vec::new(),
         readings: Vec::new(),
         samples: Vec::new(),

@@ -171,7 +171,8 @@ pub fn run(execution: &str, ordinal: u32) -> Run {
                 clock: LatencyClock::Server,
                 histogram: histogram(5).into(),
             },
-        ],
+        ]
+        .into(),
         series: vec![point(1.0, Op::Read), point(1.0, Op::Update), point(2.0, Op::Read)],
         readings: vec![
             reading("cpu_s_per_mop", ReadingValue::Value(3.25)),
@@ -212,7 +213,7 @@ pub fn bare_run(execution: &str, ordinal: u32) -> Run {
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
-        latencies: Vec::new(),
+        latencies: Default::default(),
         series: Vec::new(),
         readings: Vec::new(),
         samples: Vec::new(),

@@ -91,7 +91,7 @@ fn a_refused_run_leaves_nothing_behind() {
     let mut file = ResultsFile::create(folder.path().join("results.sqlite")).unwrap();
     file.begin(&example::execution("e")).unwrap();
     let mut twice = example::run("e", 0);
-    twice.latencies.push(twice.latencies[0].clone());
+    twice.latencies = [&twice.latencies[..], &twice.latencies[..1]].concat().into();
     let too_many = Run { verified: u64::MAX, ..example::run("e", 0) };
     for bad in [twice, too_many] {
         let refused = file.write_run(&bad).unwrap_err();
@@ -246,14 +246,15 @@ proptest! {
         run.readings = readings;
         run.warnings = texts;
         let model = run.latencies[0].clone();
-        run.latencies.extend(Op::ALL.into_iter().skip(2).map(|op| {
+        let more = Op::ALL.into_iter().skip(2).map(|op| {
             let mut latency = RunLatency { op: op.into(), ..model.clone() };
             let mut histogram = latency.histogram.histogram();
             histogram.reset();
             samples.iter().for_each(|sample| histogram.record(*sample).unwrap());
             latency.histogram = histogram.into();
             latency
-        }));
+        });
+        run.latencies = run.latencies.iter().cloned().chain(more).collect();
         file.write_run(&run).unwrap();
         // A free text may look like `user:password@host` by chance.
         run.warnings.iter_mut().for_each(hide);

@@ -57,7 +57,9 @@ fn in_a_closed_loop_the_service_time_is_the_latency() {
 #[test]
 fn without_samples_there_are_no_figures_and_no_zeros() {
     let mut run = example::run("e", 0);
-    run.latencies[2].histogram = model::Distribution::default();
+    let mut latencies = run.latencies.to_vec();
+    latencies[2].histogram = model::Distribution::default();
+    run.latencies = latencies.into();
     let summary = record::summary(&run, &example::execution("e"));
     let read = &summary["latency_us"]["read"];
     assert_eq!(read["count"], 0);

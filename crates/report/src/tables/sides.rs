@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use analyse::side_checks::{SideCheck, checks};
-use model::{Distribution, Execution, LatencyClock, Run};
+use model::{Execution, LatencyClock, LatencyStatistics, Run};
 
 use super::runs::name_of;
 use crate::format;
@@ -62,12 +62,12 @@ fn boundary(clock: LatencyClock) -> [&'static str; 3] {
     }
 }
 
-fn figures(h: &Distribution) -> Vec<Cell> {
+fn figures(h: &LatencyStatistics<'_>) -> Vec<Cell> {
     let at = |percentile: f64| Cell::from(format::micros(h.value_at_percentile(percentile) as f64));
     let mut p99 = at(99.0);
     p99.tone = Tone::Strong;
     vec![
-        format::count(h.len()).into(),
+        format::count(h.count()).into(),
         format::micros(h.mean()).into(),
         at(50.0),
         p99,

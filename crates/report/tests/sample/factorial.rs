@@ -143,7 +143,8 @@ fn one(dice: &mut Dice, ordinal: u32, at: (&str, &str, f64), repeat: u32) -> Run
             clock: LatencyClock::Server,
             histogram: server.into(),
         },
-    ];
+    ]
+    .into();
     let watts = (40.0 + rate / 4e3) * if smt == "on" { 1.05 } else { 1.0 };
     let watts = watts * if idle == "none" { 1.5 } else { 1.0 } * (1.0 + 0.01 * dice.normal());
     run.readings = vec![

@@ -283,7 +283,7 @@ fn run(parameters: &RunParameters, ordinal: u32, execution: &str) -> Run {
         failures: Vec::new(),
         invalid_because: Vec::new(),
         warnings: Vec::new(),
-        latencies,
+        latencies: latencies.into(),
         series: series(parameters, &mut dice),
         readings: readings(parameters, operations),
         tax: (parameters.phase == Phase::Measure).then_some(HarnessTax {

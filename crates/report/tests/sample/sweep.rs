@@ -140,7 +140,8 @@ fn run(server: &Server, rate: f64, ordinal: u32) -> Run {
             latency(read, LatencyClock::Service, 46e3, service),
             latency(read, LatencyClock::Arrival, 31e3, service * 0.9),
             server_side,
-        ],
+        ]
+        .into(),
         series: Vec::new(),
         readings: readings(server, rate, achieved),
         tax: None,
