@@ -46,7 +46,7 @@ fn results(path: &Path) {
         let run = &mut runs[place];
         run.series.truncate(4);
         run.readings.truncate(8);
-        run.latencies = run.latencies[..2].to_vec().into();
+        run.latencies = run.latencies.iter().take(2).cloned().collect();
         run.failures = vec![model::Failures {
             kind: "torn".to_owned(),
             count: 2,

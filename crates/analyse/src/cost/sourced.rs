@@ -12,7 +12,7 @@ pub struct SourcedCandidate {
     pub platform: Option<Platform>,
     pub throughput_from: String,
     pub power: LoadPower,
-    /// The work of its runs; empty if its numbers are given or from a graduated load.
+    /// The work of its runs; empty if its numbers are given.
     pub work: Vec<RunWork>,
     /// Remarks.
     pub notes: Vec<String>,

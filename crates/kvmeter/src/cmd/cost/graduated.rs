@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use analyse::answer::{AnswerKind, GraduatedLoad, MetricInfo};
+use analyse::compare::RunWork;
 use analyse::cost::{CostError, LoadPower, SourcedCandidate};
 use model::{Execution, Run};
 use report::study::studies;
@@ -17,6 +18,7 @@ pub struct MachineLoad<'a> {
     execution: &'a Execution,
     load: GraduatedLoad,
     power: MetricInfo,
+    work: Vec<RunWork>,
 }
 
 impl MachineLoad<'_> {
@@ -40,21 +42,28 @@ pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<MachineLoad<'a>>, P
     for study in studies(executions.iter().copied(), pairs) {
         for (answer, question) in study.answers.iter().zip(&study.design.questions) {
             let AnswerKind::Graduated { factor, power, loads } = &answer.kind else { continue };
+            let levels = study.runs_with_settings.iter().filter(|run| {
+                question.within.hold_by(|name| run.level(name)) && run.level(factor).is_some()
+            });
+            let levels: Vec<_> = levels.collect();
             for load in loads {
                 let own = |(execution, _): &&(&'a Execution, &'a Run)| {
                     load.at.get("machine") == Some(&execution.machine.id)
                 };
                 let Some((execution, _)) = pairs.iter().find(own) else { continue };
+                let own = levels.iter().filter(|run| {
+                    let mut at = load.at.iter();
+                    at.all(|(name, level)| run.level(name) == Some(level.as_str()))
+                });
+                let work = own.filter(|run| run.run.valid()).map(|run| RunWork::of(run.run));
                 machine_loads.push(MachineLoad {
+                    work: work.collect(),
                     execution,
                     load: load.clone(),
                     power: power.clone(),
                 });
             }
-            let levels = study.runs_with_settings.iter().filter(|run| {
-                question.within.hold_by(|name| run.level(name)) && run.level(factor).is_some()
-            });
-            taken.extend(levels.map(|run| run.run.id.clone()));
+            taken.extend(levels.iter().map(|run| run.run.id.clone()));
         }
     }
     let rest = pairs.iter().filter(|(_, run)| !taken.contains(&run.id) && !run.is_trial());
@@ -67,7 +76,7 @@ pub fn candidate(
     load: &MachineLoad<'_>,
     flag: Option<&PlatformFlag>,
 ) -> anyhow::Result<SourcedCandidate> {
-    let MachineLoad { execution, load, power } = load;
+    let MachineLoad { execution, load, power, work } = load;
     let (platform, machine) = platform_and_name(flag, execution)?;
     let at = |name: &str| load.at.get(name).cloned().unwrap_or_default();
     let label = match load.title.is_empty() {
@@ -86,6 +95,7 @@ pub fn candidate(
     let workload = at("workload");
     let highest_rate = (highest.ops_s, format!("the highest level of a {from}"));
     let mut one = sourced(args, flag, platform, (label.clone(), workload), highest_rate, known)?;
+    one.work.clone_from(work);
     one.notes.extend(load.no_idle.iter().map(|why| {
         format!("{label}: its power at other loads than the highest is not known: {why}.")
     }));
