@@ -75,9 +75,23 @@ pub struct Factor {
     /// The conditions under which it varies; everywhere if empty.
     #[serde(default)]
     pub within: Conditions,
+    /// Whether its levels are given to whoever decides, as a request rate is, or are what is to be
+    /// chosen, as a configuration is. None: as [`Factor::is_given`] finds from what it sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<bool>,
 }
 
+/// Keys of a study that describe what is asked of a store, not how it is served.
+const GIVEN_KEYS: [&str; 5] = ["measure.rate", "data.", "workloads.", "sequence", "beside."];
+
 impl Factor {
+    /// Whether its levels are given and not chosen: answers name the best choice at each of them,
+    /// never across them.
+    pub fn is_given(&self) -> bool {
+        let describes = |key: &String| GIVEN_KEYS.iter().any(|start| key.starts_with(start));
+        self.given.unwrap_or_else(|| !self.sets.is_empty() && self.sets.iter().all(describes))
+    }
+
     /// The setting of a run that holds its level. A run outside [`Factor::within`] has none.
     pub fn setting(&self) -> String {
         setting_of(&self.name)
@@ -96,6 +110,13 @@ impl Design {
 
     pub fn factor(&self, name: &str) -> Option<&Factor> {
         self.factors.iter().find(|factor| factor.name == name)
+    }
+
+    /// What is given to whoever decides: the workload, and the factors of which
+    /// [`Factor::is_given`] says so.
+    pub fn given(&self) -> Vec<&str> {
+        let factors = self.factors.iter().filter(|factor| factor.is_given());
+        factors.map(|factor| factor.name.as_str()).chain(["workload"]).collect()
     }
 
     /// A run's levels of the factors that vary there.
@@ -178,12 +199,30 @@ pub struct Question {
     pub factors: Vec<String>,
     /// The metrics of a Pareto front.
     pub pareto: Vec<String>,
+    /// The metric by which one choice is the best at each level of what is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best: Option<String>,
+    /// What makes the answer of a question after an effect a yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yes_if: Option<YesIf>,
     /// The factor, or setting, whose levels graduate the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graduated: Option<String>,
     /// The runs from which it is answered.
     #[serde(rename = "where")]
     pub within: Conditions,
+}
+
+/// What a significant difference must be for a question to be answered by yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum YesIf {
+    /// A level differs from the first in any direction, or two factors change each other's effect.
+    Differs,
+    /// A level is better than the first.
+    Better,
+    /// A level is worse than the first.
+    Worse,
 }
 
 /// `[[figures]]`: one figure of the study's own layout.

@@ -1,11 +1,14 @@
 //! Cells of a design: the levels that distinguish them, and the values of their runs.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use model::design::{FactorLevels, setting_of};
 use model::{Design, Execution, Origin, Phase, Run, Scope};
 
 use super::MetricInfo;
+use super::unanswered::{AnswerResult, Unanswered};
+use super::words::levels_words;
 use crate::compare::{RunWork, WorkDifference, largest_differences, work_differences};
 use crate::effect::CellObservations;
 use crate::efficiency::widest_first;
@@ -19,7 +22,7 @@ const COMMON_NAMES: [&str; 3] = ["machine", "store", "workload"];
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunWithSettings<'a> {
     pub run: &'a Run,
-    machine: &'a str,
+    machine: Arc<str>,
     /// Set if the settings lack it.
     threads: Option<String>,
 }
@@ -28,9 +31,14 @@ impl<'a> RunWithSettings<'a> {
     /// `machine` is among the run's settings, so that conditions, axes and factors may name it,
     /// and `threads` where they lack it.
     pub fn new(execution: &'a Execution, run: &'a Run) -> RunWithSettings<'a> {
+        RunWithSettings::on_machine(execution.machine.id.as_str().into(), run)
+    }
+
+    /// As [`RunWithSettings::new`], with a name of the machine in place of its id.
+    pub fn on_machine(machine: Arc<str>, run: &'a Run) -> RunWithSettings<'a> {
         let lacks = !run.settings.contains_key("threads");
         let threads = lacks.then(|| run.threads.to_string());
-        RunWithSettings { run, machine: &execution.machine.id, threads }
+        RunWithSettings { run, machine, threads }
     }
 
     /// The level of a factor of this name, else the setting of this name.
@@ -41,7 +49,7 @@ impl<'a> RunWithSettings<'a> {
     fn level_of(&self, factor: &str, name: &str) -> Option<&str> {
         let own = |name| self.run.settings.get(name).map(String::as_str);
         own(factor).or_else(|| match name {
-            "machine" => Some(self.machine),
+            "machine" => Some(&self.machine),
             "threads" => own(name).or(self.threads.as_deref()),
             _ => own(name),
         })
@@ -76,14 +84,14 @@ pub struct CellValues {
 /// store, the workload and the settings in `by`. Load phases count only if there are no other runs,
 /// or if `by` names the workload or the phase.
 ///
-/// Errors, in words: a metric that no figure has, or that no valid run has; readings of
-/// different boundary or origin, which are not compared.
+/// Errors: a metric that no figure has, or that no valid run has; readings of different boundary or
+/// origin, which are not compared.
 pub fn gather(
     design: &Design,
     runs: &[&RunWithSettings<'_>],
     metrics: &[&str],
     by: &[&str],
-) -> Result<CellValues, String> {
+) -> AnswerResult<CellValues> {
     let measures = runs.iter().any(|run| run.run.phase != Phase::Load);
     let loads = !measures || by.contains(&"workload") || by.contains(&"phase");
     let mut gatherer = CellGatherer::new(metrics, dimensions(design, by))?;
@@ -117,10 +125,16 @@ struct GatheredMetric {
 }
 
 impl<'a> CellGatherer<'a> {
-    fn new(metrics: &[&str], names: Vec<String>) -> Result<CellGatherer<'a>, String> {
+    fn new(metrics: &[&str], names: Vec<String>) -> AnswerResult<CellGatherer<'a>> {
         let gathered = |name: &&str| {
-            let metric = Metric::parse(name).map_err(|error| error.to_string())?;
-            Ok::<_, String>(GatheredMetric { name: (*name).to_owned(), metric, kinds: Vec::new() })
+            let wrong =
+                |error: crate::metric::MetricError| Unanswered::NotEnough(error.to_string());
+            let metric = Metric::parse(name).map_err(wrong)?;
+            Ok::<_, Unanswered>(GatheredMetric {
+                name: (*name).to_owned(),
+                metric,
+                kinds: Vec::new(),
+            })
         };
         Ok(CellGatherer {
             metrics: metrics.iter().map(gathered).collect::<Result<_, _>>()?,
@@ -179,11 +193,11 @@ impl<'a> CellGatherer<'a> {
         })
     }
 
-    fn finish(self, design: &Design) -> Result<CellValues, String> {
+    fn finish(self, design: &Design) -> AnswerResult<CellValues> {
         let Some(first) = self.first else {
             return Err(match self.missing.first() {
-                Some((why, count)) => format!("unavailable in all {count} runs: {why}"),
-                None => "no valid run counts here".to_owned(),
+                Some((why, _)) => Unanswered::NotMeasurable(why.clone()),
+                None => Unanswered::NotEnough("no valid run counts here".to_owned()),
             });
         };
         for of in &self.metrics {
@@ -215,18 +229,18 @@ impl GatheredMetric {
         }
     }
 
-    fn check_one_kind(&self) -> Result<(), String> {
+    fn check_one_kind(&self) -> AnswerResult<()> {
         if self.kinds.len() < 2 {
             return Ok(());
         }
         let kinds = self.kinds.iter().map(|(scope, origin, _)| format!("{scope}, {origin}"));
         let mut kinds: Vec<String> = kinds.collect();
         kinds.sort();
-        Err(format!(
+        Err(Unanswered::NotEnough(format!(
             "the runs' `{}` are not of one kind and are not compared: {}",
             self.name,
             kinds.join(" against ")
-        ))
+        )))
     }
 }
 
@@ -320,13 +334,53 @@ impl CellValues {
         levels
     }
 
-    /// What distinguishes each cell from the others: `smt=on, idle=none`.
-    pub fn titles(&self) -> Vec<String> {
+    /// The names whose levels distinguish cells.
+    fn telling(&self) -> Vec<&String> {
         let varies = |name: &&String| {
             let levels: BTreeSet<_> = self.cells.iter().map(|cell| cell.at.get(*name)).collect();
             levels.len() > 1
         };
-        let telling: Vec<&String> = self.names.iter().filter(varies).collect();
+        self.names.iter().filter(varies).collect()
+    }
+
+    /// The cells of each combination of what is given and varies, in the order of the cells: the
+    /// combination in words and by its levels. One part of all cells where nothing given varies.
+    pub fn by_given(&self, given: &[&str]) -> Vec<(String, FactorLevels, CellValues)> {
+        let telling = self.telling();
+        let given: Vec<&str> =
+            telling.into_iter().map(String::as_str).filter(|name| given.contains(name)).collect();
+        let mut parts: Vec<(String, FactorLevels, CellValues)> = Vec::new();
+        let mut places: BTreeMap<FactorLevels, usize> = BTreeMap::new();
+        for cell in &self.cells {
+            let level = |name: &&str| Some(((*name).to_owned(), cell.at.get(*name)?.clone()));
+            let at: FactorLevels = given.iter().filter_map(level).collect();
+            let place = *places.entry(at).or_insert_with_key(|at| {
+                let words = levels_words(given.iter().copied(), at);
+                let empty = CellValues {
+                    metrics: self.metrics.clone(),
+                    names: self.names.clone(),
+                    cells: Vec::new(),
+                    missing: Vec::new(),
+                };
+                parts.push((words, at.clone(), empty));
+                parts.len() - 1
+            });
+            parts[place].2.cells.push(cell.clone());
+        }
+        parts
+    }
+
+    /// What distinguishes each cell from the others, in words: `SMT on, no idle states`.
+    pub fn words(&self) -> Vec<String> {
+        let telling = self.telling();
+        let words =
+            |cell: &AnswerCell| levels_words(telling.iter().map(|name| name.as_str()), &cell.at);
+        self.cells.iter().map(words).collect()
+    }
+
+    /// What distinguishes each cell from the others: `smt=on, idle=none`.
+    pub fn titles(&self) -> Vec<String> {
+        let telling = self.telling();
         let title = |cell: &AnswerCell| {
             let part = |name: &&String| Some(format!("{name}={}", cell.at.get(*name)?));
             let parts: Vec<String> = telling.iter().filter_map(part).collect();

@@ -68,6 +68,8 @@ impl<T: Judgeable> JudgedSize<T> {
 /// How sure a verdict is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
+    /// This machine or store does not have what is asked for.
+    NotMeasurable,
     /// There is no interval, so there is no verdict.
     NoData,
     /// No difference was shown, which does not prove that there is none.
@@ -115,6 +117,7 @@ impl Confidence {
 impl fmt::Display for Confidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Confidence::NotMeasurable => "not measurable here",
             Confidence::NoData => "not enough data",
             Confidence::NotShown => "nothing shown",
             Confidence::Fair => "fair",

@@ -6,7 +6,7 @@ use model::Design;
 use model::design::FactorLevels;
 
 use super::cells::{AnswerCell, RunWithSettings, gather, provenance};
-use super::{AnswerKind, MetricInfo, MetricRequest};
+use super::{AnswerKind, KindAndMissing, MetricInfo, Unanswered};
 use crate::describe::{describe, median};
 use crate::efficiency::widest_first;
 use crate::interval::{Interval, NoInterval};
@@ -47,7 +47,7 @@ pub(super) fn graduated(
     design: &Design,
     runs: &[&RunWithSettings<'_>],
     factor: &str,
-) -> MetricRequest {
+) -> KindAndMissing {
     let mut gathered = gather(design, runs, &METRICS, &[factor])?;
     let boundary = boundary(runs);
     let idle = boundary.as_deref().map(|name| {
@@ -94,10 +94,10 @@ pub(super) fn graduated(
     }
     let power: MetricInfo = gathered.metrics.swap_remove(POWER);
     if result.is_empty() {
-        return Err(match not_found.into_iter().next() {
+        return Err(Unanswered::NotEnough(match not_found.into_iter().next() {
             Some((why, _)) => why,
             None => format!("no run has `{factor}`"),
-        });
+        }));
     }
     let mut missing = gathered.missing;
     missing.extend(not_found);

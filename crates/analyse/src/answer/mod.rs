@@ -1,24 +1,36 @@
 //! The questions of a study, each answered in a sentence with its confidence.
 
+mod best;
 mod cells;
 mod confidence;
+mod front;
 mod graduated;
+mod machine_names;
 mod sentence;
+mod size_text;
+mod unanswered;
+mod words;
 
-use model::design::Question;
+use model::design::{FactorLevels, Question, SkippedCell, YesIf};
 use model::{Design, Origin, Scope};
 
+pub use best::{BestChoice, Choice};
 pub use cells::{AnswerCell, CellValues, RunWithSettings, gather, provenance, quantity};
 pub use confidence::{Confidence, Judgeable, JudgedSize};
+pub use front::{Front, FrontCell};
 pub use graduated::GraduatedLoad;
+pub use machine_names::machine_names;
+pub use unanswered::Unanswered;
+pub use words::{factor_words, level_words, metric_words};
+
+use unanswered::AnswerResult;
 
 use crate::compare::{BetterDirection, Verdict, WorkDifference};
 use crate::effect::{
-    Interaction, MainEffect, VariationShare, interactions, main_effects, variation,
+    EffectError, Interaction, MainEffect, VariationShare, interactions, main_effects, variation,
 };
 use crate::holm::holm;
 use crate::metric::{DistributionPoint, Metric};
-use crate::pareto::{ParetoStanding, pareto};
 
 /// A latency is known to a histogram's bucket: three digits.
 const LATENCY_RESOLUTION: f64 = 1e-3;
@@ -41,17 +53,19 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnswerKind {
     /// Main effects of each factor that the question names, and interactions of each pair.
-    Effects { of: Vec<FactorEffects>, interactions: Vec<JudgedSize<Interaction>> },
-    Front {
-        metrics: Vec<String>,
-        cells: Vec<FrontCell>,
-        /// How the work of cells on the front differs from that of other cells.
-        other_work: Vec<WorkDifference>,
+    Effects {
+        of: Vec<FactorEffects>,
+        interactions: Vec<JudgedSize<Interaction>>,
+        yes_if: Option<YesIf>,
     },
+    /// One front for each combination of what is given.
+    Front { metrics: Vec<String>, fronts: Vec<Front> },
+    /// The best choice at each combination of what is given.
+    Best { metric: MetricInfo, choices: Vec<BestChoice> },
     /// Power over a graduated load.
     Graduated { factor: String, power: MetricInfo, loads: Vec<GraduatedLoad> },
-    /// The question cannot be answered from these runs, for the reason in the verdict.
-    Nothing,
+    /// The question cannot be answered from these runs.
+    Nothing(Unanswered),
 }
 
 /// What one factor does to one metric.
@@ -60,6 +74,8 @@ pub struct FactorEffects {
     pub factor: String,
     pub metric: MetricInfo,
     pub levels: Vec<JudgedSize<MainEffect>>,
+    /// The same at each combination of what is given, in words, where it varies; not judged.
+    pub at_given: Vec<(String, Vec<MainEffect>)>,
     /// How the work at the first level differs from that at the others.
     pub other_work: Vec<WorkDifference>,
     /// The share of variation that each factor explains, if every combination was measured.
@@ -75,17 +91,6 @@ pub struct MetricInfo {
     pub direction: BetterDirection,
     /// The scope and origin of a reading.
     pub provenance: Option<(Scope, Origin)>,
-}
-
-/// A cell among the candidates of a front.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FrontCell {
-    /// What distinguishes it from the others: `smt=on, idle=none`.
-    pub title: String,
-    pub runs: usize,
-    pub standing: ParetoStanding,
-    /// The title of a cell that dominates it.
-    pub beaten_by: Option<String>,
 }
 
 /// Answers every question of a design from these runs.
@@ -110,66 +115,63 @@ pub fn answers(design: &Design, runs: &[RunWithSettings<'_>]) -> Vec<Answer> {
 fn answer(design: &Design, question: &Question, runs: &[RunWithSettings<'_>]) -> Answer {
     let within: Vec<&RunWithSettings<'_>> =
         runs.iter().filter(|run| question.within.hold_by(|name| run.level(name))).collect();
-    let nothing = |why: String| Answer {
+    let answered = |kind: AnswerKind, missing: Vec<(String, usize)>| Answer {
         ask: question.ask.clone(),
-        verdict: why,
+        verdict: String::new(),
         confidence: Confidence::NoData,
-        kind: AnswerKind::Nothing,
+        kind,
         runs: within.len(),
         invalid: within.iter().filter(|run| !run.run.valid()).count(),
-        missing: Vec::new(),
+        missing,
     };
+    let nothing = |why: Unanswered| answered(AnswerKind::Nothing(why), Vec::new());
     if within.is_empty() {
-        return nothing("no run is within its conditions".to_owned());
+        return nothing(Unanswered::NotEnough("no run is within its conditions".to_owned()));
     }
     let factors: Vec<&str> =
         question.factor.iter().chain(&question.factors).map(String::as_str).collect();
     let metric = question.metric.as_deref();
-    let outcome =
-        match (&question.graduated, factors.as_slice(), metric, question.pareto.as_slice()) {
-            (Some(factor), ..) => graduated::graduated(design, &within, factor),
-            (_, _, _, metrics @ [_, _, ..]) => front(design, &within, metrics),
-            (_, [_, ..], Some(metric), _) => effects(design, &within, metric, &factors),
-            _ => Err(
-                "it names neither a metric with a factor, nor the metrics of a front, nor over \
-                  what the load is graduated"
-                    .to_owned(),
-            ),
-        };
-    match outcome {
-        Err(why) => nothing(why),
-        Ok((result, missing)) => Answer { kind: result, missing, ..nothing(String::new()) },
-    }
+    let outcome = match (&question.graduated, &question.best, factors.as_slice(), metric) {
+        (Some(factor), ..) => graduated::graduated(design, &within, factor),
+        (_, Some(metric), ..) => best::best(design, &within, metric, resolution(metric)),
+        (_, _, [_, ..], Some(metric)) => effects(design, &within, metric, question, &factors),
+        _ if question.pareto.len() > 1 => front::front(design, &within, &question.pareto),
+        _ => Err(Unanswered::NotEnough(
+            "it names neither a metric with a factor, nor the metrics of a front, nor a best in a \
+             metric, nor over what the load is graduated"
+                .to_owned(),
+        )),
+    };
+    outcome.map_or_else(nothing, |(kind, missing)| answered(kind, missing))
 }
 
-type MetricRequest = Result<(AnswerKind, Vec<(String, usize)>), String>;
+type KindAndMissing = AnswerResult<(AnswerKind, Vec<(String, usize)>)>;
+
+/// The relative rounding of a metric's values.
+fn resolution(metric: &str) -> f64 {
+    match Metric::parse(metric) {
+        Ok(Metric::Latency { point: DistributionPoint::Count, .. }) => 0.0,
+        Ok(Metric::Latency { .. }) => LATENCY_RESOLUTION,
+        _ => 0.0,
+    }
+}
 
 fn effects(
     design: &Design,
     runs: &[&RunWithSettings<'_>],
     metric: &str,
+    question: &Question,
     factors: &[&str],
-) -> MetricRequest {
-    let named = Metric::parse(metric).map_err(|error| error.to_string())?;
+) -> KindAndMissing {
     let gathered = gather(design, runs, &[metric], factors)?;
     let cells = gathered.observed(0);
-    let resolution = match &named {
-        Metric::Latency { point: DistributionPoint::Count, .. } => 0.0,
-        Metric::Latency { .. } => LATENCY_RESOLUTION,
-        _ => 0.0,
-    };
+    let resolution = resolution(metric);
+    let given = design.given();
+    let given: Vec<&str> = given.into_iter().filter(|name| !factors.contains(name)).collect();
+    let parts = gathered.by_given(&given);
     let order = |factor: &str| gathered.order(design, factor);
-    // A level that this machine cannot set explains why there is nothing to compare.
-    let because = |error: crate::effect::EffectError| {
-        let about = |skipped: &&model::design::SkippedCell| {
-            factors.iter().any(|factor| skipped.levels.contains_key(*factor))
-        };
-        match design.skipped.iter().find(about) {
-            Some(skipped) => format!("{error}; not run here: {}", skipped.why),
-            None => error.to_string(),
-        }
-    };
-    let of = |factor: &str| -> Result<FactorEffects, String> {
+    let because = |error| why_not(error, design, factors);
+    let of = |factor: &str| -> AnswerResult<FactorEffects> {
         let result = main_effects(&cells, factor, &order(factor), resolution);
         let first = order(factor).into_iter().next();
         let other_work =
@@ -179,10 +181,11 @@ fn effects(
             factor: factor.to_owned(),
             metric: gathered.metrics[0].clone(),
             levels: result.map_err(because)?.into_iter().map(JudgedSize::new).collect(),
+            at_given: at_given(&parts, factor, &order(factor), resolution),
             shares: variation(&cells).unwrap_or_default(),
         })
     };
-    let all = factors.iter().map(|factor| of(factor)).collect::<Result<_, _>>()?;
+    let all = factors.iter().map(|factor| of(factor)).collect::<AnswerResult<_>>()?;
     let mut together = Vec::new();
     for (at, first) in factors.iter().enumerate() {
         for second in &factors[at + 1..] {
@@ -191,43 +194,42 @@ fn effects(
             together.extend(result.map_err(because)?.into_iter().map(JudgedSize::new));
         }
     }
-    let result = AnswerKind::Effects { of: all, interactions: together };
+    let yes_if = question.yes_if;
+    let result = AnswerKind::Effects { of: all, interactions: together, yes_if };
     Ok((result, gathered.missing))
 }
 
-fn front(design: &Design, runs: &[&RunWithSettings<'_>], metrics: &[String]) -> MetricRequest {
-    let names: Vec<&str> = metrics.iter().map(String::as_str).collect();
-    let gathered = gather(design, runs, &names, &[])?;
-    let wishes: Vec<BetterDirection> =
-        gathered.metrics.iter().map(|metric| metric.direction).collect();
-    let candidates: Vec<Vec<Vec<f64>>> =
-        gathered.cells.iter().map(|cell| cell.values.clone()).collect();
-    let standings = pareto(&candidates, &wishes).map_err(|error| match error {
-        crate::pareto::ParetoError::NoDirection(at) => format!(
-            "no front can be drawn of `{}`: neither more nor less of it is better",
-            metrics[at]
-        ),
-        other => other.to_string(),
-    })?;
-    let titles = gathered.titles();
-    let on: Vec<&AnswerCell> = standings
-        .iter()
-        .zip(&gathered.cells)
-        .filter(|(standing, _)| standing.on_front())
-        .map(|(_, cell)| cell)
-        .collect();
-    let other_work = gathered.other_work_of(&on);
-    let cells =
-        standings.into_iter().zip(&gathered.cells).enumerate().map(|(at, (standing, cell))| {
-            FrontCell {
-                title: titles[at].clone(),
-                runs: cell.values.len(),
-                beaten_by: standing.dominated_by.map(|by| titles[by].clone()),
-                standing,
-            }
-        });
-    let cells = cells.collect();
-    Ok((AnswerKind::Front { metrics: metrics.to_vec(), cells, other_work }, gathered.missing))
+/// The effects of a factor at each combination of what is given; nothing of a single one.
+fn at_given(
+    parts: &[(String, FactorLevels, CellValues)],
+    factor: &str,
+    order: &[String],
+    resolution: f64,
+) -> Vec<(String, Vec<MainEffect>)> {
+    if parts.len() < 2 {
+        return Vec::new();
+    }
+    let of_part = |(words, _, part): &(String, FactorLevels, CellValues)| {
+        let effects = main_effects(&part.observed(0), factor, order, resolution).ok()?;
+        Some((words.clone(), effects))
+    };
+    parts.iter().filter_map(of_part).collect()
+}
+
+/// Why nothing can be compared: a level that this machine cannot set explains it.
+fn why_not(error: EffectError, design: &Design, factors: &[&str]) -> Unanswered {
+    let about =
+        |skipped: &&SkippedCell| factors.iter().any(|name| skipped.levels.contains_key(*name));
+    match (design.skipped.iter().find(about), error) {
+        (Some(skipped), _) => Unanswered::NotMeasurable(skipped.why.clone()),
+        (None, EffectError::OneLevel { factor, level }) if factor == "machine" => {
+            Unanswered::NotEnough(format!(
+                "all runs are of one machine, {level}: run the study on another one, too, and put \
+                 the two files together with `kvmeter merge`"
+            ))
+        }
+        (None, other) => Unanswered::NotEnough(other.to_string()),
+    }
 }
 
 impl AnswerKind {
@@ -238,9 +240,17 @@ impl AnswerKind {
         effect: impl Fn(&JudgedSize<MainEffect>) -> Option<T>,
         both: impl Fn(&JudgedSize<Interaction>) -> Option<T>,
     ) -> Vec<T> {
-        let AnswerKind::Effects { of, interactions } = self else { return Vec::new() };
-        let effects = of.iter().flat_map(|effects| &effects.levels).filter_map(effect);
-        effects.chain(interactions.iter().filter_map(both)).collect()
+        match self {
+            AnswerKind::Effects { of, interactions, .. } => {
+                let effects = of.iter().flat_map(|effects| &effects.levels).filter_map(effect);
+                effects.chain(interactions.iter().filter_map(both)).collect()
+            }
+            AnswerKind::Best { choices, .. } => {
+                let against_next = choices.iter().filter_map(|choice| choice.next.as_ref());
+                against_next.filter_map(|(_, size)| effect(size)).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The p-values of its comparisons, not corrected.
@@ -259,15 +269,24 @@ impl AnswerKind {
     }
 
     fn judge(&mut self, corrected: &mut impl Iterator<Item = f64>) {
-        let AnswerKind::Effects { of, interactions } = self else { return };
-        for effects in of {
-            for level in &mut effects.levels {
-                level.judge(effects.metric.direction, corrected);
+        match self {
+            AnswerKind::Effects { of, interactions, .. } => {
+                for effects in of {
+                    for level in &mut effects.levels {
+                        level.judge(effects.metric.direction, corrected);
+                    }
+                }
+                for result in interactions {
+                    // An interaction is neither good nor bad.
+                    result.judge(BetterDirection::Neither, corrected);
+                }
             }
-        }
-        for result in interactions {
-            // An interaction is neither good nor bad.
-            result.judge(BetterDirection::Neither, corrected);
+            AnswerKind::Best { metric, choices } => {
+                for (_, size) in choices.iter_mut().filter_map(|choice| choice.next.as_mut()) {
+                    size.judge(metric.direction, corrected);
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -1,49 +1,98 @@
 //! The sentence that answers a question.
 
+use std::collections::BTreeSet;
+
+use model::design::YesIf;
+
+use super::size_text::{
+    SizeFormat, amount, between, change, compared, end, listed, number, percent, probability,
+    repeats_needed, size_format,
+};
+use super::words::{factor_words, level_words, metric_words};
 use super::{
-    Answer, AnswerKind, Confidence, FactorEffects, FrontCell, GraduatedLoad, JudgedSize, MetricInfo,
+    Answer, AnswerKind, BestChoice, Confidence, FactorEffects, Front, FrontCell, GraduatedLoad,
+    JudgedSize, MetricInfo, Unanswered,
 };
 use crate::compare::{Verdict, WorkDifference};
 use crate::effect::{EffectScale, EffectSize, Interaction, MainEffect};
-use crate::interval::{Interval, NoInterval};
+use crate::interval::Interval;
 
 /// The most levels in one sentence.
 const MOST_LEVELS: usize = 6;
 const MOST_CELLS: usize = 4;
+/// The most combinations of what is given in one sentence; a table has all.
+const MOST_GIVEN: usize = 8;
 
 /// Writes the verdict and its confidence; `family` is how many comparisons were corrected
 /// together.
 pub(super) fn write_verdict(answer: &mut Answer, family: usize) {
     let (sentence, confidence) = match &answer.kind {
-        AnswerKind::Effects { of, interactions } => {
+        AnswerKind::Effects { of, interactions, yes_if } => {
             let both = by_factors(interactions)
                 .into_iter()
                 .map(|pair| interaction_sentence(&pair, unit_of(of)));
             let parts: Vec<String> = of.iter().map(effects).chain(both).collect();
-            (parts.join("; "), of_comparisons(answer))
+            let yes = yes_if.map_or("", |yes_if| yes_or_no(yes_if, &answer.kind));
+            (format!("{yes}{}", parts.join("; ")), of_comparisons(answer))
         }
-        AnswerKind::Front { metrics, cells, other_work } => {
-            let (sentence, confidence) = front(metrics, cells);
-            (format!("{sentence}{}", work_note(other_work)), confidence)
-        }
+        AnswerKind::Best { metric, choices } => (best(metric, choices), of_best(choices)),
+        AnswerKind::Front { metrics, fronts } => front(metrics, fronts),
         AnswerKind::Graduated { power, loads, .. } => graduated(power, loads),
-        AnswerKind::Nothing => (format!("Not answered: {}", answer.verdict), Confidence::NoData),
+        AnswerKind::Nothing(Unanswered::NotMeasurable(why)) => {
+            (format!("not measurable here: {why}"), Confidence::NotMeasurable)
+        }
+        AnswerKind::Nothing(Unanswered::NotEnough(why)) => {
+            (format!("not enough data: {why}"), Confidence::NoData)
+        }
     };
     let corrected = match (&answer.kind, family) {
-        (AnswerKind::Effects { .. }, 2..) => {
+        (AnswerKind::Effects { .. } | AnswerKind::Best { .. }, 2..) => {
             format!("; p after Holm's correction for all {family} comparisons of the study")
         }
         _ => String::new(),
     };
-    let mut sentence = sentence;
-    if let Some(first) = sentence.get(..1).map(str::to_uppercase) {
-        // A metric's name is not capitalised.
-        if sentence.starts_with("against ") || sentence.starts_with("no ") {
-            sentence.replace_range(..1, &first);
-        }
-    }
-    answer.verdict = format!("{sentence}{corrected}.");
+    answer.verdict = format!("{}{corrected}.", capitalised(sentence));
     answer.confidence = confidence;
+}
+
+fn capitalised(mut sentence: String) -> String {
+    // A name such as `store=redis` keeps its letters.
+    let is_word = sentence
+        .split([' ', ':', ','])
+        .next()
+        .is_some_and(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+    if is_word && let Some(first) = sentence.get(..1).map(str::to_uppercase) {
+        sentence.replace_range(..1, &first);
+    }
+    sentence
+}
+
+/// `yes: `, `no: `, or that neither was shown, before the sizes.
+fn yes_or_no(yes_if: YesIf, kind: &AnswerKind) -> &'static str {
+    /// Relative differences below this are none.
+    const SAME: f64 = 0.05;
+    let AnswerKind::Effects { of, interactions, .. } = kind else { return "" };
+    let verdicts = kind.verdicts();
+    let any = |wanted: &[Verdict]| verdicts.iter().any(|verdict| wanted.contains(verdict));
+    let (yes, no) = match yes_if {
+        YesIf::Differs => (any(&[Verdict::Better, Verdict::Worse, Verdict::Different]), false),
+        YesIf::Better => (any(&[Verdict::Better]), any(&[Verdict::Worse])),
+        YesIf::Worse => (any(&[Verdict::Worse]), any(&[Verdict::Better])),
+    };
+    let sizes = of.iter().flat_map(|effects| &effects.levels).map(|level| &level.of.size);
+    let mut sizes = sizes.chain(interactions.iter().map(|result| &result.of.size));
+    let is_same = |size: &EffectSize| {
+        let within = |value: f64| (1.0 - SAME..=1.0 + SAME).contains(&value);
+        let interval = size.interval.as_ref();
+        size.scale == EffectScale::Ratio
+            && interval.is_ok_and(|interval| within(interval.low) && within(interval.high))
+    };
+    match (yes, no) {
+        (true, _) => "yes: ",
+        (false, true) => "no: ",
+        (false, false) if sizes.all(is_same) => "no, by 5 % at most: ",
+        (false, false) => "neither yes nor no was shown: ",
+    }
 }
 
 /// From the least sure significant difference; without one, whether there was data.
@@ -58,24 +107,53 @@ fn of_comparisons(answer: &Answer) -> Confidence {
     }
 }
 
+/// From the least sure of all choices.
+fn of_best(choices: &[BestChoice]) -> Confidence {
+    let sizes = choices.iter().filter_map(|choice| choice.next.as_ref());
+    let each = sizes.map(|(_, size)| size.corrected.map_or(Confidence::NoData, Confidence::of_p));
+    each.min().unwrap_or(Confidence::NoData)
+}
+
 fn effects(effects: &FactorEffects) -> String {
     let FactorEffects { factor, metric, levels, .. } = effects;
     let Some(first) = levels.first() else { return String::new() };
-    let from = &first.of.from;
+    let from = level_words(factor, &first.of.from);
     let unit = &metric.unit;
-    let name = format!("{}{}", metric.name, kind(metric));
+    let name = format!("{}{}", metric_words(&metric.name), kind(metric));
     let parts: Vec<String> =
-        levels.iter().take(MOST_LEVELS).map(|level| level_text(level, unit)).collect();
+        levels.iter().take(MOST_LEVELS).map(|level| level_text(factor, level, unit)).collect();
     let more = match levels.len() {
         n if n > MOST_LEVELS => format!(", and {} more levels", n - MOST_LEVELS),
         _ => String::new(),
     };
     format!(
-        "against {factor} = {from}, {name} is {}{more}{}{}",
+        "against {from}, {name} is {}{more}{}{}{}",
         parts.join(", "),
         averaged_over(&first.of),
+        at_given(effects),
         work_note(&effects.other_work)
     )
+}
+
+/// `; rate 1k: 3.1 times as high; rate 10k: 12 % higher`: of one level, or of the last one.
+fn at_given(effects: &FactorEffects) -> String {
+    let FactorEffects { factor, metric, at_given, .. } = effects;
+    let part = |(given, levels): &(String, Vec<MainEffect>)| {
+        let last = levels.last()?;
+        let interval = last.size.interval.as_ref().ok()?;
+        let end = |value: f64| end(size_format(&last.size), value, &metric.unit);
+        let (low, high) = (end(interval.low), end(interval.high));
+        let size = change(&last.size, &metric.unit);
+        Some(format!("at {given} {size} (95 % {low} to {high})"))
+    };
+    let parts: Vec<String> = at_given.iter().filter_map(part).take(MOST_GIVEN).collect();
+    match (parts.len(), effects.levels.last()) {
+        (0 | 1, _) | (_, None) => String::new(),
+        (_, Some(last)) => {
+            let of = level_words(factor, &last.of.to);
+            format!("; {of}: {}", parts.join(", "))
+        }
+    }
 }
 
 /// Notes that the compared cells did different work.
@@ -88,20 +166,79 @@ fn work_note(work: &[WorkDifference]) -> String {
     }
 }
 
-/// `20 % higher with on (95 % +18 % to +22 %, p < 0.001)`.
-fn level_text(level: &JudgedSize<MainEffect>, unit: &str) -> String {
-    let (size, to) = (&level.of.size, &level.of.to);
+/// `20 % higher with SMT on (95 % +18 % to +22 %, p < 0.001)`.
+fn level_text(factor: &str, level: &JudgedSize<MainEffect>, unit: &str) -> String {
+    let size = &level.of.size;
+    let to = level_words(factor, &level.of.to);
     match (&level.verdict, &size.interval) {
         (Verdict::NotEnoughData, Err(why)) => {
             format!("{} with {to}, which one run alone cannot prove ({why})", change(size, unit))
         }
-        (Verdict::NoDifference, Ok(interval)) => {
-            let apart = !interval.covers(size.scale.no_effect());
-            let but = if apart { ", which the number of comparisons explains" } else { "" };
-            format!("not shown to differ with {to} ({}{but})", evidence(level, unit))
-        }
+        (Verdict::NoDifference, Ok(interval)) => not_shown(level, interval, &to, unit),
         _ => format!("{} with {to} ({})", change(size, unit), evidence(level, unit)),
     }
+}
+
+/// A difference that is not significant, with its size, and how many repeats would tell.
+fn not_shown(level: &JudgedSize<MainEffect>, interval: &Interval, to: &str, unit: &str) -> String {
+    let MainEffect { size, simple, n_from, n_to, .. } = &level.of;
+    let evidence = evidence(level, unit);
+    if !interval.covers(size.scale.no_effect()) {
+        let but = "which the number of comparisons explains";
+        return format!("not shown to differ with {to} ({evidence}, {but})");
+    }
+    let repeats = n_from.min(n_to) / simple.len().max(1);
+    match repeats_needed(size, interval, repeats) {
+        Some(needed) => format!(
+            "{} with {to}, but {repeats} repeats cannot rule out chance: {needed} would show a \
+             difference of this size ({evidence})",
+            change(size, unit)
+        ),
+        None => format!("not shown to differ with {to} ({evidence})"),
+    }
+}
+
+/// `at ycsb-a RocksDB: 12.3 ops/J (95 % 12.0 to 12.6), 1.5 times higher than with Spill`.
+fn best(metric: &MetricInfo, choices: &[BestChoice]) -> String {
+    let unit = &metric.unit;
+    let one = |choice: &BestChoice| {
+        let BestChoice { given, winner, next, .. } = choice;
+        let place = if given.is_empty() { String::new() } else { format!("at {given} ") };
+        let value = amount(winner.value.median, unit);
+        let sure = between(&winner.value.interval());
+        let than = match next {
+            None => ", the only choice".to_owned(),
+            Some((next, size)) => {
+                let next = &next.words;
+                match size.verdict {
+                    Verdict::Better | Verdict::Worse | Verdict::Different => format!(
+                        ", {} than with {next} ({})",
+                        compared(&size.of.size, unit),
+                        evidence(size, unit)
+                    ),
+                    _ => format!(
+                        ", not told apart from {next} ({} than with it, {})",
+                        compared(&size.of.size, unit),
+                        evidence(size, unit)
+                    ),
+                }
+            }
+        };
+        format!("{place}{}: {value}{}{sure}{than}", winner.words, kind(metric))
+    };
+    let winners: BTreeSet<&str> =
+        choices.iter().map(|choice| choice.winner.words.as_str()).collect();
+    let everywhere = match (winners.first(), choices.len()) {
+        (Some(winner), n) if winners.len() == 1 && n > 1 => {
+            format!("{winner} in all {n} cases: ")
+        }
+        _ => String::new(),
+    };
+    let mut parts: Vec<String> = choices.iter().take(MOST_GIVEN).map(one).collect();
+    if choices.len() > MOST_GIVEN {
+        parts.push(format!("{} more in the table", choices.len() - MOST_GIVEN));
+    }
+    format!("{everywhere}{}", parts.join("; "))
 }
 
 /// `95 % +8.1 % to +16.7 %, p = 0.0004`.
@@ -162,17 +299,20 @@ fn interaction_sentence(interactions: &[&JudgedSize<Interaction>], unit: &str) -
             !matches!(interaction.verdict, Verdict::NoDifference | Verdict::NotEnoughData)
         })
         .collect();
+    let (first_words, second_words) = (factor_words(first), factor_words(second));
     if called.is_empty() {
         return match interactions
             .iter()
             .all(|interaction| interaction.verdict == Verdict::NotEnoughData)
         {
             true => format!(
-                "whether {first} and {second} change each other's effect cannot be told: one \
+                "whether {first_words} and {second_words} change each other's effect cannot be told: one \
                  value has no interval"
             ),
             false => {
-                format!("that {first} and {second} change each other's effect is not shown")
+                format!(
+                    "that {first_words} and {second_words} change each other's effect is not shown"
+                )
             }
         };
     }
@@ -185,10 +325,10 @@ fn interaction_sentence(interactions: &[&JudgedSize<Interaction>], unit: &str) -
                 EffectScale::Difference => end(SizeFormat::Amount, interaction.of.size.value, unit),
             };
             format!(
-                "with {second} = {} the effect of {first} = {} is {times} that with {} ({})",
-                interaction.of.second.1,
-                interaction.of.first.1,
-                interaction.of.second.0,
+                "with {} the effect of {} is {times} that with {} ({})",
+                level_words(second, &interaction.of.second.1),
+                level_words(first, &interaction.of.first.1),
+                level_words(second, &interaction.of.second.0),
                 evidence(interaction, unit)
             )
         })
@@ -196,27 +336,47 @@ fn interaction_sentence(interactions: &[&JudgedSize<Interaction>], unit: &str) -
     parts.join(", ")
 }
 
-fn front(metrics: &[String], cells: &[FrontCell]) -> (String, Confidence) {
-    let on: Vec<&FrontCell> = cells.iter().filter(|cell| cell.standing.on_front()).collect();
-    let names: Vec<&str> = metrics.iter().map(String::as_str).collect();
+fn front(metrics: &[String], fronts: &[Front]) -> (String, Confidence) {
+    let names: Vec<String> = metrics.iter().map(|name| metric_words(name)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let parts: Vec<(String, Confidence)> =
+        fronts.iter().map(|front| one_front(front, &listed(&names))).collect();
+    let mut sentences: Vec<&str> =
+        parts.iter().take(MOST_GIVEN).map(|(sentence, _)| sentence.as_str()).collect();
+    let more = format!("{} more in the tables", parts.len().saturating_sub(MOST_GIVEN));
+    if parts.len() > MOST_GIVEN {
+        sentences.push(&more);
+    }
+    let least = parts.iter().map(|(_, confidence)| *confidence).min();
+    (sentences.join("; "), least.unwrap_or(Confidence::NoData))
+}
+
+fn one_front(front: &Front, metrics: &str) -> (String, Confidence) {
+    let on: Vec<&FrontCell> = front.cells.iter().filter(|cell| cell.standing.on_front()).collect();
     let mut titles: Vec<String> = on
         .iter()
         .take(MOST_CELLS)
-        .map(|cell| match cell.standing.share {
-            Some(share) => format!("{} (in {:.0} % of resamples)", cell.title, share * 100.0),
-            None => cell.title.clone(),
+        .map(|cell| {
+            let words = if cell.words.is_empty() { "the only one" } else { &cell.words };
+            match cell.standing.share {
+                Some(share) => format!("{words} (in {:.0} % of resamples)", share * 100.0),
+                None => words.to_owned(),
+            }
         })
         .collect();
     if on.len() > MOST_CELLS {
         titles.push(format!("{} more", on.len() - MOST_CELLS));
     }
-    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let place = match front.given.as_str() {
+        "" => String::new(),
+        given => format!("at {given} "),
+    };
     let sentence = format!(
-        "no other cell beats these {} of {} in all of {} at once: {}",
+        "{place}no other configuration beats these {} of {} in all of {metrics} at once: {}{}",
         on.len(),
-        cells.len(),
-        listed(&names),
-        titles.join("; ")
+        front.cells.len(),
+        titles.join("; "),
+        work_note(&front.other_work)
     );
     let least = on.iter().map(|cell| cell.standing.share).reduce(|a, b| match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -272,13 +432,6 @@ fn graduated(power: &MetricInfo, loads: &[GraduatedLoad]) -> (String, Confidence
     (parts.join("; "), widest.map_or(Confidence::NoData, Confidence::of_width))
 }
 
-fn between(interval: &Result<Interval, NoInterval>) -> String {
-    match interval {
-        Ok(i) => format!(" (95 % {} to {})", number(i.low), number(i.high)),
-        Err(_) => String::new(),
-    }
-}
-
 /// ` (modelled)`; empty for a measured metric.
 fn kind(metric: &MetricInfo) -> String {
     match metric.provenance {
@@ -286,119 +439,5 @@ fn kind(metric: &MetricInfo) -> String {
             format!(" ({origin})")
         }
         _ => String::new(),
-    }
-}
-
-fn listed(words: &[&str]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-/// How a size and its interval are written: a quotient far from 1 is not a percentage.
-#[derive(Clone, Copy)]
-enum SizeFormat {
-    Percent,
-    Times,
-    Amount,
-}
-
-fn size_format(size: &EffectSize) -> SizeFormat {
-    let ends = size.interval.as_ref().map_or([size.value; 2], |i| [i.low, i.high]);
-    let far = |ratio: f64| !(0.1..2.0).contains(&ratio);
-    match size.scale {
-        EffectScale::Difference => SizeFormat::Amount,
-        EffectScale::Ratio if far(size.value) || ends.into_iter().any(far) => SizeFormat::Times,
-        EffectScale::Ratio => SizeFormat::Percent,
-    }
-}
-
-/// `12.3 % higher`, `2.31 times as high`, `0.12 W lower`.
-fn change(size: &EffectSize, unit: &str) -> String {
-    let way = |up: bool| if up { "higher" } else { "lower" };
-    match size_format(size) {
-        SizeFormat::Times => format!("{} times as high", number(size.value)),
-        SizeFormat::Percent => {
-            let change = size.value - 1.0;
-            format!("{} {}", percent(change.abs()), way(change > 0.0))
-        }
-        SizeFormat::Amount => {
-            format!("{} {}", amount(size.value.abs(), unit), way(size.value > 0.0))
-        }
-    }
-}
-
-/// An end of an interval: `+8.1 %`, `2.1`, `-0.3 W`.
-fn end(format: SizeFormat, value: f64, unit: &str) -> String {
-    let sign = |value: f64| if value < 0.0 { "-" } else { "+" };
-    match format {
-        SizeFormat::Times => number(value),
-        SizeFormat::Percent => format!("{}{}", sign(value - 1.0), percent((value - 1.0).abs())),
-        SizeFormat::Amount => format!("{}{}", sign(value), amount(value.abs(), unit)),
-    }
-}
-
-fn amount(value: f64, unit: &str) -> String {
-    if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
-}
-
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        p if p >= 9.95 => format!("{p:.0} %"),
-        p if p >= 0.095 => format!("{p:.1} %"),
-        p => format!("{p:.2} %"),
-    }
-}
-
-fn probability(p: f64) -> String {
-    match p {
-        p if p < 0.001 => "p < 0.001".to_owned(),
-        p if p < 0.1 => format!("p = {p:.3}"),
-        p => format!("p = {p:.2}"),
-    }
-}
-
-/// Three digits, without an exponent in the usual range.
-fn number(value: f64) -> String {
-    let size = value.abs();
-    match size {
-        0.0 => "0".to_owned(),
-        s if !(1e-4..1e7).contains(&s) => format!("{value:.2e}"),
-        _ => {
-            let decimals = (2 - size.log10().floor() as i32).clamp(0, 6) as usize;
-            format!("{value:.decimals$}")
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_rounded_to_three_digits() {
-        for (value, text) in [
-            (0.0, "0"),
-            (1.234, "1.23"),
-            (12.34, "12.3"),
-            (1234.4, "1234"),
-            (0.0123, "0.0123"),
-            (1e-9, "1.00e-9"),
-            (-2.5, "-2.50"),
-        ] {
-            assert_eq!(number(value), text);
-        }
-        assert_eq!(percent(0.12345), "12 %");
-        assert_eq!(percent(0.0123), "1.2 %");
-        assert_eq!(percent(0.0001), "0.01 %");
-        assert_eq!(end(SizeFormat::Percent, 0.91, ""), "-9.0 %");
-        assert_eq!(end(SizeFormat::Times, 2.5, ""), "2.50");
-        assert_eq!(end(SizeFormat::Amount, -0.3, "W"), "-0.300 W");
-        assert_eq!(probability(0.0), "p < 0.001");
-        assert_eq!(probability(0.0312), "p = 0.031");
-        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
     }
 }

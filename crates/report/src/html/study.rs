@@ -61,12 +61,16 @@ fn answers(out: &mut Markup, study: &StudyReport) {
             Confidence::High | Confidence::Good => "good",
             Confidence::Fair => "strong",
             Confidence::NotShown => "muted",
-            Confidence::NoData => "warn",
+            Confidence::NoData | Confidence::NotMeasurable => "warn",
         };
         out.raw("<article class=\"answer\"><h3>").text(&answer.ask).raw("</h3><p>");
         out.text(&answer.verdict).raw("</p><p class=\"note\">Confidence: <b class=\"");
         out.raw(tone).raw("\">").text(answer.confidence).raw("</b>");
         out.text(study::counted(answer)).raw("</p></article>");
+    }
+    let best = study::best_choices(study);
+    if !best.is_empty() {
+        folded_tables(out, "The best choice at each level of what is given", &best);
     }
     if let Some(effects) = study::effects(study) {
         folded_tables(out, "Every comparison, with sizes and intervals", &[effects]);

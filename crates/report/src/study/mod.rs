@@ -13,9 +13,10 @@ mod tables;
 mod units;
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use analyse::answer::{Answer, RunWithSettings, answers};
+use analyse::answer::{Answer, RunWithSettings, answers, machine_names};
 use model::{Design, Execution, Run};
 
 pub use checks::{CheckSummary, check_summaries, table as checks_table};
@@ -24,7 +25,7 @@ pub use graduated::tables as graduated_tables;
 pub use object::object;
 pub use plot::{Plot, PlotPoint};
 pub use plotting::plot;
-pub use tables::{MetricCells, cells, effects, fronts, gaps, measured, published};
+pub use tables::{MetricCells, best_choices, cells, effects, fronts, gaps, measured, published};
 
 use crate::charts::{ShownFigure, slug};
 use crate::table::Table;
@@ -41,6 +42,8 @@ pub struct StudyReport<'a> {
     pub runs: Vec<(&'a Execution, &'a Run)>,
     pub runs_with_settings: Vec<RunWithSettings<'a>>,
     pub answers: Vec<Answer>,
+    /// By the ids of machines.
+    machine_names: BTreeMap<String, Arc<str>>,
     /// Shared by several parts of a report, computed on first use.
     plots: OnceCell<Vec<Result<Plot, String>>>,
     check_summaries: OnceCell<Vec<CheckSummary>>,
@@ -76,6 +79,7 @@ pub fn studies<'a>(
                 runs: own,
                 runs_with_settings: Vec::new(),
                 answers: Vec::new(),
+                machine_names: BTreeMap::new(),
                 plots: OnceCell::new(),
                 check_summaries: OnceCell::new(),
                 cells: OnceCell::new(),
@@ -87,15 +91,26 @@ pub fn studies<'a>(
         if several {
             study.prefix = format!("{}-{}-", nth + 1, slug(study.name));
         }
-        let situated =
-            |(execution, run): &(&'a Execution, &'a Run)| RunWithSettings::new(execution, run);
-        study.runs_with_settings = study.runs.iter().map(situated).collect();
+        study.machine_names = machine_names(study.executions.iter().copied());
+        let with_settings = |(execution, run): &(&'a Execution, &'a Run)| match study
+            .machine_names
+            .get(&execution.machine.id)
+        {
+            Some(name) => RunWithSettings::on_machine(Arc::clone(name), run),
+            None => RunWithSettings::new(execution, run),
+        };
+        study.runs_with_settings = study.runs.iter().map(with_settings).collect();
         study.answers = answers(&study.design, &study.runs_with_settings);
     }
     studies
 }
 
 impl StudyReport<'_> {
+    /// The name of an execution's machine in answers and figures.
+    pub fn machine_name<'s>(&'s self, execution: &'s Execution) -> &'s str {
+        self.machine_names.get(&execution.machine.id).map_or(&execution.machine.id, |name| name)
+    }
+
     fn is_same(&self, execution: &Execution) -> bool {
         let (a, b) = (&self.design, &execution.design);
         self.name == execution.study
@@ -154,10 +169,11 @@ impl StudyReport<'_> {
         self.plots().into_iter().map(file).collect()
     }
 
-    /// The tables of the study in the order of its report: effects, fronts, graduated loads,
+    /// The tables of the study in the order of its report: best choices, effects, fronts, graduated loads,
     /// checks, published beside measured, gaps. [`cells`] has the rest.
     pub fn tables(&self) -> Vec<Table> {
-        let mut all: Vec<Table> = effects(self).into_iter().collect();
+        let mut all: Vec<Table> = best_choices(self);
+        all.extend(effects(self));
         all.extend(fronts(self));
         all.extend(graduated_tables(self));
         all.extend(checks::table(self));

@@ -1,6 +1,8 @@
 //! A study's answers as one JSON object: units and methods as text, unknown values as null.
 
-use analyse::answer::{Answer, AnswerKind, FactorEffects, GraduatedLoad, MetricInfo};
+use analyse::answer::{
+    Answer, AnswerKind, BestChoice, Choice, FactorEffects, GraduatedLoad, MetricInfo,
+};
 use analyse::effect::{EffectScale, EffectSize};
 use analyse::{CellRuns, Interval, NoInterval};
 use serde_json::{Value, json};
@@ -84,7 +86,7 @@ fn answer(answer: &Answer) -> Value {
         }).collect::<Vec<_>>(),
     });
     match &answer.kind {
-        AnswerKind::Effects { of, interactions } => {
+        AnswerKind::Effects { of, interactions, .. } => {
             object["effects"] = of.iter().flat_map(effects).collect();
             object["interactions"] = interactions
                 .iter()
@@ -98,12 +100,19 @@ fn answer(answer: &Answer) -> Value {
                 })
                 .collect();
         }
-        AnswerKind::Front { metrics, cells, .. } => {
+        AnswerKind::Best { metric, choices } => {
+            object["metric"] = metric.name.as_str().into();
+            object["unit"] = metric.unit.as_str().into();
+            object["choices"] = choices.iter().map(best_choice).collect();
+        }
+        AnswerKind::Front { metrics, fronts } => {
             object["metrics"] = json!(metrics);
-            object["cells"] = cells
+            object["cells"] = fronts
                 .iter()
-                .map(|cell| {
+                .flat_map(|front| front.cells.iter().map(move |cell| (front, cell)))
+                .map(|(front, cell)| {
                     json!({
+                        "at": front.given,
                         "cell": cell.title,
                         "runs": cell.runs,
                         "medians": cell.standing.medians,
@@ -119,9 +128,33 @@ fn answer(answer: &Answer) -> Value {
             object["power"] = provenance(power);
             object["loads"] = loads.iter().map(graduated).collect();
         }
-        AnswerKind::Nothing => {}
+        AnswerKind::Nothing(_) => {}
     }
     object
+}
+
+fn best_choice(choice: &BestChoice) -> Value {
+    let of = |choice: &Choice| {
+        json!({
+            "levels": choice.at,
+            "words": choice.words,
+            "runs": choice.value.n,
+            "median": choice.value.median,
+            "interval": ends(&choice.value.interval()),
+        })
+    };
+    let next = choice.next.as_ref().map(|(next, judged)| {
+        let mut object = of(next);
+        object["best_against_it"] = size(&judged.of.size, judged.corrected);
+        object["verdict"] = judged.verdict.to_string().into();
+        object
+    });
+    json!({
+        "at": choice.at,
+        "choices": choice.choices,
+        "best": of(&choice.winner),
+        "next": next,
+    })
 }
 
 /// The boundary and origin of the power.

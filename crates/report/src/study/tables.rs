@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use analyse::answer::{
-    Answer, AnswerKind, FactorEffects, MetricInfo, RunWithSettings, gather, provenance,
+    Answer, AnswerKind, FactorEffects, MetricInfo, RunWithSettings, gather, metric_words,
+    provenance,
 };
 use analyse::effect::{EffectScale, EffectSize};
 use analyse::{CellRuns, Description, Metric, Verdict, outliers};
@@ -33,7 +34,7 @@ pub fn effects(study: &StudyReport) -> Option<Table> {
         .column("runs", Align::Right, 15);
     let mut methods: BTreeSet<String> = BTreeSet::new();
     for answer in &study.answers {
-        let AnswerKind::Effects { of, interactions } = &answer.kind else { continue };
+        let AnswerKind::Effects { of, interactions, .. } = &answer.kind else { continue };
         for effects in of {
             effect_rows(&mut table, effects, &mut methods);
         }
@@ -200,9 +201,10 @@ pub fn fronts(study: &StudyReport) -> Vec<Table> {
 }
 
 fn front(study: &StudyReport, answer: &Answer) -> Option<Table> {
-    let AnswerKind::Front { metrics, cells, .. } = &answer.kind else { return None };
-    let mut table =
-        Table::new(format!("Front of {}", metrics.join(", "))).column("cell", Align::Wrap, ALWAYS);
+    let AnswerKind::Front { metrics, fronts } = &answer.kind else { return None };
+    let mut table = Table::new(format!("Front of {}", metrics.join(", ")))
+        .column("at", Align::Wrap, ALWAYS)
+        .column("cell", Align::Wrap, ALWAYS);
     for metric in metrics {
         table = table.column(metric, Align::Right, ALWAYS);
     }
@@ -212,8 +214,9 @@ fn front(study: &StudyReport, answer: &Answer) -> Option<Table> {
         .column("in resamples", Align::Right, 60)
         .column("beaten by", Align::Wrap, 40);
     let units: Vec<String> = metrics.iter().map(|metric| unit_of(study, metric)).collect();
-    for cell in cells {
-        let mut row: Vec<Cell> = vec![cell.title.clone().into()];
+    let cells = fronts.iter().flat_map(|front| front.cells.iter().map(move |cell| (front, cell)));
+    for (front, cell) in cells {
+        let mut row: Vec<Cell> = vec![front.given.clone().into(), cell.title.clone().into()];
         row.extend(
             cell.standing.medians.iter().zip(&units).map(|(v, unit)| written(*v, unit).into()),
         );
@@ -232,6 +235,66 @@ fn front(study: &StudyReport, answer: &Answer) -> Option<Table> {
          replacement, in which the cell is on the front"
     ));
     Some(table.without_empty_columns())
+}
+
+/// One table for each question after the best choice.
+pub fn best_choices(study: &StudyReport) -> Vec<Table> {
+    study.answers.iter().filter_map(best_choice).collect()
+}
+
+fn best_choice(answer: &Answer) -> Option<Table> {
+    let AnswerKind::Best { metric, choices } = &answer.kind else { return None };
+    let mut table = Table::new(format!("The best in {}", metric_words(&metric.name)))
+        .column("at", Align::Wrap, ALWAYS)
+        .column("best", Align::Wrap, ALWAYS)
+        .column(format!("median{}", of_unit(&metric.unit)), Align::Decimal, ALWAYS)
+        .column("95 %", Align::Left, 50)
+        .column("next", Align::Wrap, 40)
+        .column("best / next", Align::Right, 45)
+        .column("95 % of it", Align::Left, 30)
+        .column("p, Holm", Align::Right, 35)
+        .column("choices", Align::Right, 20)
+        .column("runs", Align::Right, 15);
+    for choice in choices {
+        let value = &choice.winner.value;
+        let interval = match value.interval() {
+            Ok(i) => format!("{} … {}", written(i.low, ""), written(i.high, "")),
+            Err(_) => format::NONE.to_owned(),
+        };
+        let mut row: Vec<Cell> = vec![
+            choice.given.clone().into(),
+            Cell::new(choice.winner.words.clone(), Tone::Strong),
+            written(value.median, "").into(),
+            interval.into(),
+        ];
+        row.extend(match &choice.next {
+            None => ["", "", "", ""].map(Cell::from),
+            Some((next, size)) => {
+                let of = &size.of.size;
+                let ends = of.interval.as_ref().map_or(format::NONE.to_owned(), |i| {
+                    let end = |value| size_text(of, value, &metric.unit);
+                    format!("{} … {}", end(i.low), end(i.high))
+                });
+                [
+                    next.words.clone().into(),
+                    size_text(of, of.value, &metric.unit).into(),
+                    ends.into(),
+                    size.corrected.map_or(format::NONE.to_owned(), probability).into(),
+                ]
+            }
+        });
+        row.extend([choice.choices.to_string().into(), value.n.to_string().into()]);
+        table.row(row);
+    }
+    table.note(
+        "the best median of the valid runs at each level of what is given; next: the second best, \
+         with which it is compared",
+    );
+    Some(table.without_empty_columns())
+}
+
+fn of_unit(unit: &str) -> String {
+    if unit.is_empty() { String::new() } else { format!(", {unit}") }
 }
 
 fn unit_of(study: &StudyReport, metric: &str) -> String {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use analyse::Metric;
 use analyse::check::CheckExpression;
+use analyse::{BetterDirection, Metric};
 use model::design::{CheckSpec, Conditions, Design, FigureSpec, PublishedFigures, Question};
 use model::suggest::hint;
 use toml::Spanned;
@@ -92,7 +92,7 @@ impl KnownNames<'_> {
         if question.ask.trim().is_empty() {
             return Err("the question itself is missing: `ask = \"...\"`".to_owned());
         }
-        for metric in question.metric.iter().chain(&question.pareto) {
+        for metric in question.metric.iter().chain(&question.pareto).chain(&question.best) {
             check_figure(metric)?;
         }
         for factor in question.factor.iter().chain(&question.factors).chain(&question.graduated) {
@@ -102,12 +102,28 @@ impl KnownNames<'_> {
         if asks_effect && question.metric.is_none() {
             return Err("on which `metric`? Name one of `--json`".to_owned());
         }
-        let kinds = [asks_effect, !question.pareto.is_empty(), question.graduated.is_some()];
+        if !asks_effect && question.yes_if.is_some() {
+            let words = "`yes_if` is of a difference: name the `metric` and a `factor`";
+            return Err(words.to_owned());
+        }
+        if let Some(best) = &question.best {
+            let metric = Metric::parse(best).map_err(|error| error.to_string())?;
+            if metric.direction() == BetterDirection::Neither {
+                let words = "neither more nor less of it is better, so nothing is the best in it";
+                return Err(format!("`{best}`: {words}"));
+            }
+        }
+        let kinds = [
+            asks_effect,
+            !question.pareto.is_empty(),
+            question.graduated.is_some(),
+            question.best.is_some(),
+        ];
         match kinds.iter().filter(|asked| **asked).count() {
             1 => {}
             0 => {
-                let words = "what is asked: a `factor`, `factors`, a `pareto` front, or over what \
-                             the load is `graduated`?";
+                let words = "what is asked: a `factor`, `factors`, a `pareto` front, what is \
+                             `best` in a metric, or over what the load is `graduated`?";
                 return Err(words.to_owned());
             }
             _ => return Err("one question asks one thing; make several of it".to_owned()),

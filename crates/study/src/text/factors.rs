@@ -18,6 +18,9 @@ pub struct FactorTable {
     /// The cells in which it varies; elsewhere its key keeps its own value.
     #[serde(rename = "where")]
     pub within: Option<Spanned<Conditions>>,
+    /// Whether its levels are given to whoever decides, or chosen; found from what it sets if it
+    /// is left out.
+    pub given: Option<bool>,
 }
 
 /// The levels of a factor: values of one key, or tables of several.

@@ -48,7 +48,7 @@ pub fn loads<'a>(pairs: &[(&'a Execution, &'a Run)]) -> (Vec<MachineLoad<'a>>, P
             let levels: Vec<_> = levels.collect();
             for load in loads {
                 let own = |(execution, _): &&(&'a Execution, &'a Run)| {
-                    load.at.get("machine") == Some(&execution.machine.id)
+                    load.at.get("machine").is_some_and(|name| name == study.machine_name(execution))
                 };
                 let Some((execution, _)) = pairs.iter().find(own) else { continue };
                 let own = levels.iter().filter(|run| {

@@ -137,6 +137,7 @@ mod tests {
             within: Conditions(
                 within.iter().map(|(key, some)| ((*key).to_owned(), Texts(owned(some)))).collect(),
             ),
+            given: None,
         }
     }
 

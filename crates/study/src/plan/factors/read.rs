@@ -116,6 +116,7 @@ fn factor(
         within: bench::within(spec, &sets, conditions),
         sets,
         levels: levels.iter().map(|level| level.name.clone()).collect(),
+        given: table.given,
     };
     Ok(FactorValues { factor, levels, span: name.span() })
 }

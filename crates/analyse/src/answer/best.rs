@@ -1,0 +1,112 @@
+//! The best choice at each level of what is given.
+
+use model::Design;
+use model::design::FactorLevels;
+
+use super::cells::{AnswerCell, CellValues, RunWithSettings, gather};
+use super::confidence::JudgedSize;
+use super::unanswered::Unanswered;
+use super::{AnswerKind, KindAndMissing};
+use crate::compare::BetterDirection;
+use crate::describe::{Description, median};
+use crate::effect::{CellObservations, MainEffect, main_effects};
+
+/// What the two compared cells differ in.
+const CHOICE: &str = "choice";
+
+/// The best choice at one combination of what is given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BestChoice {
+    /// What is given, in words: `rate 10k`; empty where nothing given varies.
+    pub given: String,
+    pub at: FactorLevels,
+    /// How many there were to choose from.
+    pub choices: usize,
+    pub winner: Choice,
+    /// The second best, and how the winner compares with it: `from` is the second best. None if
+    /// there was nothing else to choose.
+    pub next: Option<(Choice, JudgedSize<MainEffect>)>,
+}
+
+/// A configuration, or a machine with one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// In words: `SMT on, no idle states`.
+    pub words: String,
+    pub at: FactorLevels,
+    /// Of the metric over its runs.
+    pub value: Description,
+}
+
+/// The best in a metric among the cells of each combination of what is given. The best is that of
+/// the best median; how sure that is, its comparison with the second best says.
+pub(super) fn best(
+    design: &Design,
+    runs: &[&RunWithSettings<'_>],
+    metric: &str,
+    resolution: f64,
+) -> KindAndMissing {
+    let gathered = gather(design, runs, &[metric], &[])?;
+    let direction = gathered.metrics[0].direction;
+    if direction == BetterDirection::Neither {
+        let words = "neither more nor less of it is better";
+        return Err(Unanswered::NotEnough(format!("nothing is the best in `{metric}`: {words}")));
+    }
+    let parts = gathered.by_given(&design.given());
+    let of_part = |(given, at, part): &(String, FactorLevels, CellValues)| {
+        best_of(part, direction, resolution).map(|(winner, next)| BestChoice {
+            given: given.clone(),
+            at: at.clone(),
+            choices: part.cells.len(),
+            winner,
+            next,
+        })
+    };
+    let choices: Vec<BestChoice> = parts.iter().filter_map(of_part).collect();
+    if choices.iter().all(|choice| choice.next.is_none()) {
+        return Err(Unanswered::NotEnough(
+            "there is one configuration on one machine, and nothing to choose from: measure \
+             another configuration, or another machine and put the files together with `kvmeter \
+             merge`"
+                .to_owned(),
+        ));
+    }
+    let metric = gathered.metrics[0].clone();
+    Ok((AnswerKind::Best { metric, choices }, gathered.missing))
+}
+
+type WinnerAndNext = (Choice, Option<(Choice, JudgedSize<MainEffect>)>);
+
+fn best_of(
+    part: &CellValues,
+    direction: BetterDirection,
+    resolution: f64,
+) -> Option<WinnerAndNext> {
+    let words = part.words();
+    let mut ranked: Vec<(f64, usize)> = part
+        .cells
+        .iter()
+        .enumerate()
+        .map(|(place, cell)| (median(&cell.runs[0].values), place))
+        .collect();
+    ranked.sort_by(|a, b| match direction {
+        BetterDirection::More => b.0.total_cmp(&a.0),
+        BetterDirection::Less | BetterDirection::Neither => a.0.total_cmp(&b.0),
+    });
+    let choice = |place: usize| -> Option<Choice> {
+        let cell: &AnswerCell = &part.cells[place];
+        let value = cell.runs[0].describe_by_median().ok()?;
+        Some(Choice { words: words[place].clone(), at: cell.at.clone(), value })
+    };
+    let winner = choice(ranked.first()?.1)?;
+    let next = ranked.get(1).and_then(|(_, second)| {
+        let pair = [("next", *second), ("best", ranked[0].1)].map(|(name, place)| {
+            let at = [(CHOICE.to_owned(), name.to_owned())].into();
+            CellObservations { at, values: part.cells[place].runs[0].values.clone() }
+        });
+        let order = ["next", "best"].map(str::to_owned);
+        let effect = main_effects(&pair, CHOICE, &order, resolution).ok()?.pop()?;
+        Some((choice(*second)?, JudgedSize::new(effect)))
+    });
+    Some((winner, next))
+}

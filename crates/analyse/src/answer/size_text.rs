@@ -1,0 +1,166 @@
+//! Sizes, intervals and probabilities as text.
+
+use crate::effect::{EffectScale, EffectSize};
+use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
+use crate::quantile::student;
+
+pub(super) fn between(interval: &Result<Interval, NoInterval>) -> String {
+    match interval {
+        Ok(i) => format!(" (95 % {} to {})", number(i.low), number(i.high)),
+        Err(_) => String::new(),
+    }
+}
+
+pub(super) fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// How a size and its interval are written: a quotient far from 1 is not a percentage.
+#[derive(Clone, Copy)]
+pub(super) enum SizeFormat {
+    Percent,
+    Times,
+    Amount,
+}
+
+pub(super) fn size_format(size: &EffectSize) -> SizeFormat {
+    let ends = size.interval.as_ref().map_or([size.value; 2], |i| [i.low, i.high]);
+    let far = |ratio: f64| !(0.1..2.0).contains(&ratio);
+    match size.scale {
+        EffectScale::Difference => SizeFormat::Amount,
+        EffectScale::Ratio if far(size.value) || ends.into_iter().any(far) => SizeFormat::Times,
+        EffectScale::Ratio => SizeFormat::Percent,
+    }
+}
+
+/// `12.3 % higher`, `2.31 times as high`, `0.12 W lower`.
+pub(super) fn change(size: &EffectSize, unit: &str) -> String {
+    let way = |up: bool| if up { "higher" } else { "lower" };
+    match size_format(size) {
+        SizeFormat::Times => format!("{} times as high", number(size.value)),
+        SizeFormat::Percent => {
+            let change = size.value - 1.0;
+            format!("{} {}", percent(change.abs()), way(change > 0.0))
+        }
+        SizeFormat::Amount => {
+            format!("{} {}", amount(size.value.abs(), unit), way(size.value > 0.0))
+        }
+    }
+}
+
+/// As [`change`], to be followed by `than`: `12.3 % higher`, `2.31 times higher`.
+pub(super) fn compared(size: &EffectSize, unit: &str) -> String {
+    match size_format(size) {
+        SizeFormat::Times if size.value >= 1.0 => format!("{} times higher", number(size.value)),
+        SizeFormat::Times => format!("{} times lower", number(1.0 / size.value)),
+        _ => change(size, unit),
+    }
+}
+
+/// How many repeats would show a difference of this size, by the spread of those that there are;
+/// None where it is within 5 %, or more than a thousand would be needed.
+///
+/// The half width of an interval falls with the root of the repeats, and with Student's quantile
+/// of its degrees of freedom. A difference as large as 1.43 half widths is found four times of five
+/// (a power of 80 %: Cohen 1988, ch. 2).
+pub(super) fn repeats_needed(
+    size: &EffectSize,
+    interval: &Interval,
+    repeats: usize,
+) -> Option<usize> {
+    const MOST: usize = 1000;
+    const WORTH_TELLING: f64 = 0.05;
+    const HALF_WIDTHS: f64 = 1.43;
+    let IntervalMethod::Contrast { df, .. } = interval.method else { return None };
+    let (effect, half) = match size.scale {
+        EffectScale::Ratio => (size.value.ln().abs(), (interval.high / interval.low).ln() / 2.0),
+        EffectScale::Difference => (size.value.abs(), (interval.high - interval.low) / 2.0),
+    };
+    if size.scale == EffectScale::Ratio && effect < WORTH_TELLING.ln_1p() || effect <= 0.0 {
+        return None;
+    }
+    let error = half / student(1.0 - TAIL, df);
+    let known = repeats.max(1) as f64;
+    (repeats + 1..=MOST).find(|more| {
+        let times = *more as f64 / known;
+        let freedom = df * (*more as f64 - 1.0) / (known - 1.0).max(1.0);
+        HALF_WIDTHS * student(1.0 - TAIL, freedom) * error / times.sqrt() <= effect
+    })
+}
+
+/// An end of an interval: `+8.1 %`, `2.1`, `-0.3 W`.
+pub(super) fn end(format: SizeFormat, value: f64, unit: &str) -> String {
+    let sign = |value: f64| if value < 0.0 { "-" } else { "+" };
+    match format {
+        SizeFormat::Times => number(value),
+        SizeFormat::Percent => format!("{}{}", sign(value - 1.0), percent((value - 1.0).abs())),
+        SizeFormat::Amount => format!("{}{}", sign(value), amount(value.abs(), unit)),
+    }
+}
+
+pub(super) fn amount(value: f64, unit: &str) -> String {
+    if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
+}
+
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p >= 9.95 => format!("{p:.0} %"),
+        p if p >= 0.095 => format!("{p:.1} %"),
+        p => format!("{p:.2} %"),
+    }
+}
+
+pub(super) fn probability(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "p < 0.001".to_owned(),
+        p if p < 0.1 => format!("p = {p:.3}"),
+        p => format!("p = {p:.2}"),
+    }
+}
+
+/// Three digits, without an exponent in the usual range.
+pub(super) fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        0.0 => "0".to_owned(),
+        s if !(1e-4..1e7).contains(&s) => format!("{value:.2e}"),
+        _ => {
+            let decimals = (2 - size.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{value:.decimals$}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_to_three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.234, "1.23"),
+            (12.34, "12.3"),
+            (1234.4, "1234"),
+            (0.0123, "0.0123"),
+            (1e-9, "1.00e-9"),
+            (-2.5, "-2.50"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+        assert_eq!(percent(0.12345), "12 %");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(percent(0.0001), "0.01 %");
+        assert_eq!(end(SizeFormat::Percent, 0.91, ""), "-9.0 %");
+        assert_eq!(end(SizeFormat::Times, 2.5, ""), "2.50");
+        assert_eq!(end(SizeFormat::Amount, -0.3, "W"), "-0.300 W");
+        assert_eq!(probability(0.0), "p < 0.001");
+        assert_eq!(probability(0.0312), "p = 0.031");
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+    }
+}
