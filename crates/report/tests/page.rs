@@ -261,8 +261,8 @@ fn a_study_page_answers_questions_without_nan() {
     let page = html::page(&study);
     for text in [
         "What does SMT cost in watts?",
-        "Against smt = on, power_w is 4.8 % lower with off",
-        "Not answered: unavailable in all 88 runs",
+        "Against SMT on, power is 4.8 % lower with SMT off",
+        "Not measurable here: ",
         "no difference shown",
         "Run at the scale `small`",
         "published, text of 4.3",
