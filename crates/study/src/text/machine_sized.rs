@@ -14,8 +14,11 @@ const TABLES: &[&str] =
 /// The part of the machine that a number scales with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SizeUnit {
-    /// A hardware thread that this process may use.
+    /// A hardware thread that this process may use, of the machine as it was found: a cell without
+    /// SMT differs in nothing else.
     Cpu,
+    /// The same, but under `knobs.smt = "off"` those that are left.
+    OnlineCpu,
     /// A physical core.
     Core,
     /// 2^30 bytes of the memory that the kernel manages.
@@ -23,8 +26,12 @@ enum SizeUnit {
 }
 
 impl SizeUnit {
-    const ALL: [(&'static str, SizeUnit); 3] =
-        [("cpu", SizeUnit::Cpu), ("core", SizeUnit::Core), ("GiB", SizeUnit::Gib)];
+    const ALL: [(&'static str, SizeUnit); 4] = [
+        ("cpu", SizeUnit::Cpu),
+        ("online-cpu", SizeUnit::OnlineCpu),
+        ("core", SizeUnit::Core),
+        ("GiB", SizeUnit::Gib),
+    ];
 
     fn named(text: &str) -> Option<SizeUnit> {
         SizeUnit::ALL
@@ -76,6 +83,7 @@ impl MachineSized {
     fn on(self, size: &MachineSize) -> String {
         let parts = match self.unit {
             SizeUnit::Cpu => size.cpus as f64,
+            SizeUnit::OnlineCpu => size.online_cpus as f64,
             SizeUnit::Core => size.cores as f64,
             SizeUnit::Gib => size.memory as f64 / 1_073_741_824.0,
         };
@@ -91,6 +99,7 @@ impl MachineSized {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MachineSize {
     cpus: usize,
+    online_cpus: usize,
     cores: usize,
     /// Bytes that the kernel manages.
     memory: u64,
@@ -101,8 +110,9 @@ impl MachineSize {
     fn of(root: &Root, without_smt: bool) -> Result<MachineSize, String> {
         let order = host::cpus(root).map_err(|error| error.to_string())?;
         let memory = host::memory_total_bytes(root).map_err(|error| error.to_string())?;
-        let cpus = if without_smt { order.cores } else { order.cpus.len() };
-        Ok(MachineSize { cpus, cores: order.cores, memory })
+        let cpus = order.cpus.len();
+        let online_cpus = if without_smt { order.cores } else { cpus };
+        Ok(MachineSize { cpus, online_cpus, cores: order.cores, memory })
     }
 }
 
@@ -174,14 +184,14 @@ mod tests {
 
     #[test]
     fn numbers_follow_cpus_cores_and_memory() {
-        let size = MachineSize { cpus: 8, cores: 4, memory: 15 << 29 };
+        let size = MachineSize { cpus: 8, online_cpus: 8, cores: 4, memory: 15 << 29 };
         let on = |text: &str| read(text).unwrap().unwrap().on(&size);
         assert_eq!(on("2 per cpu"), "16");
         assert_eq!(on("0.5 per core"), "2");
         assert_eq!(on("350k per GiB"), "2625000");
         assert_eq!(on("64MiB per cpu"), "\"512MiB\"");
         // A half of one CPU is one all the same: a store has one database at least.
-        let one = MachineSize { cpus: 1, cores: 1, memory: 1 << 30 };
+        let one = MachineSize { cpus: 1, online_cpus: 1, cores: 1, memory: 1 << 30 };
         assert_eq!(read("0.5 per cpu").unwrap().unwrap().on(&one), "1");
     }
 
@@ -231,9 +241,12 @@ mod tests {
         assert!(on.starts_with("name = \"2 per cpu\"\n"), "{on}");
         // Places stay where they are.
         assert_eq!((on.find("# of memory"), on.len()), (text.find("# of memory"), text.len()));
-        // Without SMT there are half as many.
-        let off = resolved(&format!("{text}[knobs]\nsmt = \"off\"\n"), &root);
-        assert!(off.contains("databases = 2 ") && off.contains("threads = 4 "), "{off}");
+        // Without SMT nothing else differs but what asks for the CPUs that are left.
+        let text_of_online = text.replace("1 per cpu", "1 per online-cpu");
+        let off = resolved(&format!("{text_of_online}[knobs]\nsmt = \"off\"\n"), &root);
+        assert!(off.contains("databases = 4 ") && off.contains("threads = 4 "), "{off}");
+        let on = resolved(&text_of_online, &root);
+        assert!(on.contains("threads = 8 "), "{on}");
         // What sizes nothing, or is no TOML, is left to others.
         for text in ["question = \"per cpu or per core?\"\n", "threads = \"1 per cpu"] {
             assert_eq!(resolve(text, &root), Ok(None));
