@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use analyse::cost::usd_per_gop;
 use analyse::{IdleContext, efficiency};
 use drive::PhaseOutcome;
 use host::Throttled;
@@ -188,6 +189,15 @@ fn stream(outcome: &PhaseOutcome, skew: Option<&Skew>) -> BTreeMap<String, Strin
     facts
 }
 
+/// What a billion operations cost on the platform that the study names. A file that has changed
+/// since the plan was made, and cannot be read any more, is no platform.
+fn cost(measured: &MeasuredRun<'_>, readings: &[Reading]) -> Reading {
+    let named = measured.execution.design.platform.as_deref();
+    let platform = named.and_then(|name| study::open_platform(name).ok());
+    let ops_s = measured.outcome.operations as f64 / measured.outcome.seconds.max(1e-9);
+    usd_per_gop(platform.as_ref(), readings, ops_s)
+}
+
 /// The probes' readings and derived figures, each with its scope.
 fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     let MeasuredRun { outcome, .. } = measured;
@@ -273,6 +283,9 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         let source = format!("{}, {when}", STORE_STATISTIC.source);
         let reading = STORE_STATISTIC.value(value, seconds);
         put(Reading { signal, unit: statistic.unit, source, ..reading });
+    }
+    if !measured.execution.design.is_empty() {
+        all.push(cost(measured, &all));
     }
     all
 }

@@ -29,6 +29,8 @@ pub enum Unit {
     JoulesPerOp,
     /// Energy times delay.
     JouleSeconds,
+    /// US dollars for 10^9 operations.
+    UsdPerBillionOps,
 }
 
 impl Unit {
@@ -51,6 +53,7 @@ impl Unit {
             Unit::OpsPerJoule => "ops/J",
             Unit::JoulesPerOp => "J/op",
             Unit::JouleSeconds => "J·s",
+            Unit::UsdPerBillionOps => "$/Gop",
         }
     }
 }

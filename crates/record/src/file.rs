@@ -109,7 +109,7 @@ impl ResultsFile {
         let version =
             version(path, &connection)?.ok_or_else(|| RecordError::Empty(path.to_owned()))?;
         schema_check::check(path, &connection, false)?;
-        if version < schema::VERSION {
+        if schema::changes_tables_since(version) {
             connection = schema::migrated_copy(&connection, version)
                 .map_err(|error| RecordError::sqlite(path, error))?;
         }

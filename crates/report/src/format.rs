@@ -175,7 +175,8 @@ pub fn value(value: f64, unit: Unit) -> String {
         | Unit::Joules
         | Unit::Watts
         | Unit::Celsius
-        | Unit::OpsPerJoule => {
+        | Unit::OpsPerJoule
+        | Unit::UsdPerBillionOps => {
             format!("{} {}", readable(value, 3), unit.symbol())
         }
     }

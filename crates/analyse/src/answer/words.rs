@@ -6,7 +6,7 @@ use model::{LatencyClock, Op};
 use crate::metric::{DistributionPoint, Metric, RunField};
 
 /// Signals that answers often name.
-const SIGNALS: [(&str, &str); 24] = [
+const SIGNALS: [(&str, &str); 25] = [
     ("branch_miss_ratio", "the share of mispredicted branches"),
     ("cpu_s_per_mop", "CPU time per million operations"),
     ("ipc", "instructions per cycle"),
@@ -29,6 +29,7 @@ const SIGNALS: [(&str, &str); 24] = [
     ("ops_per_joule_net", "operations per joule above idle"),
     ("residency.awake", "time awake (C0)"),
     ("server.cpu_s_per_mop", "the server's CPU time per million requests"),
+    ("usd_per_gop", "the cost of a billion operations"),
     ("volume.busy", "how busy the device is"),
     ("write_amplification", "write amplification"),
 ];

@@ -7,7 +7,7 @@ use model::signal::{
     MODELLED_ENERGY_DELAY, MODELLED_ENERGY_PER_PACKET, OPS_PER_JOULE, OPS_PER_JOULE_AT,
     OPS_PER_JOULE_NET, OPS_PER_JOULE_NET_AT, READ_AMPLIFICATION, SIMULATED_DROPPED,
     SIMULATED_LATENCY, SIMULATED_LLC_MISS_RATIO, SIMULATED_MEMORY_TRAFFIC, SIMULATED_THROUGHPUT,
-    Signal, WRITE_AMPLIFICATION,
+    Signal, USD_PER_GOP, WRITE_AMPLIFICATION,
 };
 use model::{LatencyClock, Op, Origin, Scope, Unit};
 
@@ -102,7 +102,7 @@ pub(super) const HIT_RATIO: &str = CACHE_HIT_RATIO.name;
 
 /// The figures that a store, a microbenchmark or a simulation is compared in, and which way they
 /// are to go.
-const COMPARED: [(Signal, BetterDirection); 26] = {
+const COMPARED: [(Signal, BetterDirection); 27] = {
     use BetterDirection::{Less, More};
     [
         (CACHE_HIT_RATIO, More),
@@ -114,6 +114,7 @@ const COMPARED: [(Signal, BetterDirection); 26] = {
         (JOULES_PER_OP_AT, Less),
         (JOULES_PER_OP_NET, Less),
         (JOULES_PER_OP_NET_AT, Less),
+        (USD_PER_GOP, Less),
         (MICRO_THROUGHPUT, More),
         (MICRO_COPY, More),
         (MICRO_SCALE, More),

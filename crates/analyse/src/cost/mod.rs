@@ -15,6 +15,7 @@ mod power;
 mod sensitivity;
 mod sourced;
 mod unit_cost;
+mod usd_per_gop;
 mod verdict;
 mod work_unit;
 
@@ -38,6 +39,7 @@ pub use power::{PowerCurve, average_power_w};
 pub use sensitivity::{Assumption, SensitivityRange, tornado};
 pub use sourced::{GivenNumbers, RequiredNumbers, SourcedCandidate, note_other_work};
 pub use unit_cost::{PlatformUnits, UnitComparison, UnitCost, UnitSaving};
+pub use usd_per_gop::usd_per_gop;
 pub use work_unit::{equivalent, kwh_per_mbwu, m2_per_mbwu, saving, usd_per_mbwu, watts_per_mbwu};
 
 #[cfg(test)]

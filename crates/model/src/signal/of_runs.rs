@@ -193,5 +193,7 @@ signals! {
         "energy.NAME beyond the idle machine's / operations", derived;
     JOULES_PER_OP_NET_AT: "joules_per_op_net.NAME", JoulesPerOp, Node,
         "energy.NAME beyond the idle machine's / operations", derived;
+    USD_PER_GOP: "usd_per_gop", UsdPerBillionOps, Node,
+        "price / operations of the lifetime + joules_per_op * price of electricity", derived;
     MBWU_UNITS: "mbwu.units", Count, Harness, "operations / seconds / the unit", derived;
 }

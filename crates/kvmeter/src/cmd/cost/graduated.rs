@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use analyse::RunWork;
 use analyse::answer::{AnswerKind, GraduatedLoad, MetricInfo};
-use analyse::compare::RunWork;
 use analyse::cost::{CostError, LoadPower, SourcedCandidate};
 use model::{Execution, Run};
 use report::study::studies;

@@ -1,0 +1,2 @@
+-- What a billion operations of a study's run cost. New name in a column that version 1 has: the
+-- unit `usd_per_billion_ops`.
