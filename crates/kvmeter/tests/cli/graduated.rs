@@ -166,7 +166,8 @@ fn a_graduated_load_is_calibrated_measured_and_answered() {
 #[test]
 fn loads_of_other_work_are_noted() {
     let place = Place::new();
-    let sizes = "[factors.size]\nset = \"data.value_size\"\nlevels = [100, 1000]\n\n[factors.load]";
+    let sizes = "[factors.size.levels]\nsmall = { \"data.value\" = { size = 100 } }\n\
+                 large = { \"data.value\" = { size = 1000 } }\n\n[factors.load]";
     let text = STUDY.replace("[factors.load]", sizes).replace("repeats = 2", "repeats = 1");
     study(&place, &text.replace("[\"ycsb-c\"]", "[\"ycsb-a\"]"));
     let result = place.run(&["run", "g.toml", "--out", "out.sqlite"]);
