@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use published::{PublishedFigures, PublishedFinding, PublishedPoint, PublishedSeries};
+pub use published::{
+    PublishedClaim, PublishedFigures, PublishedFinding, PublishedPoint, PublishedSeries,
+};
 pub use text::{LevelText, Texts};
 
 use crate::run::RunSettings;

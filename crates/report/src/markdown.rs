@@ -3,7 +3,7 @@
 use model::{Execution, Run};
 
 use crate::curves;
-use crate::study::{StudyReport, counted};
+use crate::study::{StudyReport, beside, counted};
 use crate::table::{Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, PlanRow};
 
@@ -44,6 +44,9 @@ pub fn study(study: &StudyReport, figures: Option<&str>) -> String {
             answer.confidence,
             escaped(&counted(answer))
         );
+        for sentence in beside(study, answer) {
+            out += &format!("> {}\n\n", escaped(&sentence));
+        }
     }
     for shown in study.figures() {
         out += &format!("### {}\n\n", escaped(&shown.title));

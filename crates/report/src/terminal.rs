@@ -7,7 +7,7 @@ use model::{Execution, Run};
 use unicode_width::UnicodeWidthStr;
 
 use crate::curves;
-use crate::study::{StudyReport, counted};
+use crate::study::{StudyReport, beside, counted};
 use crate::table::{ALWAYS, Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, Note, PlanRow};
 
@@ -63,6 +63,9 @@ pub fn study(study: &StudyReport, style: &Style) -> String {
         say("", Tone::Plain);
         say(&answer.ask, Tone::Strong);
         say(&answer.verdict, Tone::Plain);
+        for sentence in beside(study, answer) {
+            say(&sentence, Tone::Plain);
+        }
         let confidence = format!("Confidence: {}{}", answer.confidence, counted(answer));
         say(&confidence, Tone::Muted);
     }

@@ -2,6 +2,7 @@
 
 mod best;
 mod cells;
+mod claims;
 mod confidence;
 mod front;
 mod graduated;
@@ -16,6 +17,7 @@ use model::{Design, Origin, Scope};
 
 pub use best::{BestChoice, Choice};
 pub use cells::{AnswerCell, CellValues, RunWithSettings, gather, provenance, quantity};
+pub use claims::{ClaimVerdict, TestedClaim, test_claim};
 pub use confidence::{Confidence, Judgeable, JudgedSize};
 pub use front::{Front, FrontCell};
 pub use graduated::GraduatedLoad;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Conditions;
 use super::text::LevelText;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -48,7 +49,7 @@ pub struct PublishedPoint {
 }
 
 /// A finding of the source, paraphrased.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFinding {
     pub id: String,
@@ -56,4 +57,26 @@ pub struct PublishedFinding {
     /// Its place in the source.
     #[serde(rename = "where", default)]
     pub place: String,
+    /// What of it the study's own runs can test.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<PublishedClaim>,
+}
+
+/// How many times as much of a metric there is at one level of a factor as at another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedClaim {
+    /// A name of `--json`.
+    pub metric: String,
+    pub factor: String,
+    pub from: LevelText,
+    pub to: LevelText,
+    /// The quotient `to / from` is at least this; None: without a bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// The runs that it is about.
+    #[serde(rename = "where", default)]
+    pub within: Conditions,
 }

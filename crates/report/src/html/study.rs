@@ -64,7 +64,11 @@ fn answers(out: &mut Markup, study: &StudyReport) {
             Confidence::NoData | Confidence::NotMeasurable => "warn",
         };
         out.raw("<article class=\"answer\"><h3>").text(&answer.ask).raw("</h3><p>");
-        out.text(&answer.verdict).raw("</p><p class=\"note\">Confidence: <b class=\"");
+        out.text(&answer.verdict).raw("</p>");
+        for sentence in study::beside(study, answer) {
+            out.raw("<p class=\"note\">").text(sentence).raw("</p>");
+        }
+        out.raw("<p class=\"note\">Confidence: <b class=\"");
         out.raw(tone).raw("\">").text(answer.confidence).raw("</b>");
         out.text(study::counted(answer)).raw("</p></article>");
     }

@@ -2,6 +2,7 @@
 //! checks, and published values compared with measured ones.
 
 mod checks;
+mod claims;
 mod csv;
 mod draw;
 mod graduated;
@@ -16,10 +17,12 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use analyse::answer::{Answer, RunWithSettings, answers, machine_names};
+use analyse::answer::{Answer, RunWithSettings, TestedClaim, answers, machine_names, test_claim};
+use model::design::PublishedFinding;
 use model::{Design, Execution, Run};
 
 pub use checks::{CheckSummary, check_summaries, table as checks_table};
+pub use claims::beside;
 pub use csv::csv;
 pub use graduated::tables as graduated_tables;
 pub use object::object;
@@ -48,6 +51,8 @@ pub struct StudyReport<'a> {
     plots: OnceCell<Vec<Result<Plot, String>>>,
     check_summaries: OnceCell<Vec<CheckSummary>>,
     cells: OnceCell<Vec<Table>>,
+    /// The claims of each published finding, tested.
+    claims: OnceCell<Vec<Vec<TestedClaim>>>,
 }
 
 /// The studies among these runs: executions of one name with the same questions, checks, figures
@@ -83,6 +88,7 @@ pub fn studies<'a>(
                 plots: OnceCell::new(),
                 check_summaries: OnceCell::new(),
                 cells: OnceCell::new(),
+                claims: OnceCell::new(),
             }),
         }
     }
@@ -135,6 +141,19 @@ impl StudyReport<'_> {
                 self.design.skipped.push(skipped.clone());
             }
         }
+    }
+
+    /// Each published finding with its claims, tested by the study's runs.
+    pub fn findings(&self) -> impl Iterator<Item = (&PublishedFinding, &[TestedClaim])> {
+        let findings = self.design.published.as_ref().map_or(&[][..], |all| &all.findings);
+        let tested = self.claims.get_or_init(|| {
+            let of = |finding: &PublishedFinding| {
+                let test = |claim| test_claim(&self.design, &self.runs_with_settings, claim);
+                finding.claims.iter().map(test).collect()
+            };
+            findings.iter().map(of).collect()
+        });
+        findings.iter().zip(tested.iter().map(Vec::as_slice))
     }
 
     /// Its own figures, each drawn with its values as a table; those that cannot be drawn are

@@ -142,7 +142,7 @@ fn method(interval: &analyse::Interval) -> String {
 }
 
 /// A size with as many decimals as the width of its interval allows.
-fn size_text(size: &EffectSize, value: f64, unit: &str) -> String {
+pub(super) fn size_text(size: &EffectSize, value: f64, unit: &str) -> String {
     match size.scale {
         EffectScale::Ratio => {
             let width = size.interval.as_ref().map_or(1.0, |i| i.high - i.low);
@@ -508,16 +508,7 @@ pub fn published(study: &StudyReport) -> Vec<Table> {
         );
         tables.push(numbers.without_empty_columns());
     }
-    if !published.findings.is_empty() {
-        let mut findings = Table::new("Published findings")
-            .column("finding", Align::Wrap, ALWAYS)
-            .column("where", Align::Wrap, 50);
-        for finding in &published.findings {
-            findings.row(vec![finding.says.clone().into(), finding.place.clone().into()]);
-        }
-        findings.note(published.source.clone());
-        tables.push(findings.without_empty_columns());
-    }
+    tables.extend(super::claims::table(study));
     tables
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use analyse::check::CheckExpression;
 use analyse::{BetterDirection, Metric};
-use model::design::{CheckSpec, Conditions, Design, FigureSpec, PublishedFigures, Question};
+use model::design::{
+    CheckSpec, Conditions, Design, FigureSpec, PublishedClaim, PublishedFigures, Question,
+};
 use model::suggest::hint;
 use toml::Spanned;
 
@@ -40,6 +42,11 @@ pub(crate) fn designed(
         None => None,
         Some(text) => Some(read_published(source, text)?),
     };
+    for claim in published.iter().flat_map(|all| &all.findings).flat_map(|of| &of.claims) {
+        known.claim(claim).map_err(|words| {
+            StudyError::Request(format!("published.toml of {}: {words}", source.origin))
+        })?;
+    }
     for check in &spec.checks {
         known.check(check.get_ref()).map_err(|words| source.at(check.span(), &words))?;
     }
@@ -129,6 +136,18 @@ impl KnownNames<'_> {
             _ => return Err("one question asks one thing; make several of it".to_owned()),
         }
         self.conditions(&question.within)
+    }
+
+    /// A claim may be about levels that this machine lacks, but not about an unknown factor.
+    fn claim(&self, claim: &PublishedClaim) -> Result<(), String> {
+        check_figure(&claim.metric)?;
+        if claim.factor != "machine" {
+            self.value(&claim.factor)?;
+        }
+        if claim.at_least.is_none() && claim.at_most.is_none() {
+            return Err(format!("a claim about `{}` needs `at_least` or `at_most`", claim.metric));
+        }
+        self.conditions(&claim.within)
     }
 
     fn figure(
