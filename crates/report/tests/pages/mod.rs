@@ -90,7 +90,7 @@ fn simulated_runs() -> Vec<(Execution, Vec<Run>)> {
     study.truncate(1);
     for run in &mut study[0].1 {
         run.phase = Phase::Simulate;
-        run.latencies.clear();
+        run.latencies = Default::default();
         run.series.clear();
         for (key, value) in [("simulate.traffic", "forward"), ("simulate.policy", "on")] {
             run.settings.insert(key.to_owned(), value.to_owned());
