@@ -196,7 +196,9 @@ impl<'a> CellGatherer<'a> {
     fn finish(self, design: &Design) -> AnswerResult<CellValues> {
         let Some(first) = self.first else {
             return Err(match self.missing.first() {
-                Some((why, _)) => Unanswered::NotMeasurable(why.clone()),
+                Some((why, count)) => {
+                    Unanswered::NotMeasurable(format!("{why} (in all {count} runs)"))
+                }
                 None => Unanswered::NotEnough("no valid run counts here".to_owned()),
             });
         };

@@ -125,7 +125,7 @@ pub fn level_words(factor: &str, level: &str) -> String {
         ("workload" | "machine" | "experiment", level) => level.to_owned(),
         ("idle", "all") => "all idle states".to_owned(),
         ("idle", "none") => "no idle states".to_owned(),
-        ("idle", state) if state.starts_with('C') => format!("idle states up to {state}"),
+        ("idle", state) if state.starts_with(['C', 'c']) => format!("idle states up to {state}"),
         (_, level) => format!("{} {level}", factor_words(factor)),
     }
 }
