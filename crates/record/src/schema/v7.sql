@@ -1,2 +1,2 @@
--- What a billion operations of a study's run cost. New name in a column that version 1 has: the
--- unit `usd_per_billion_ops`.
+-- What a billion operations of a study's run cost, and the energy-delay product of a simulation. New
+-- names in a column that version 1 has: the units `usd_per_billion_ops`, `joule_seconds`.
