@@ -240,7 +240,7 @@ time = "200ms"
 [probes]
 use = ["model"]
 idle = "0s"
-model = { idle_w = 40, full_w = 120 }
+model = { idle_w = 110, full_w = 220 }
 "#;
 
 #[test]
