@@ -129,13 +129,6 @@ fn an_interaction_is_told_and_all_comparisons_are_corrected_together() {
         "{}",
         result[0].verdict
     );
-    assert!(
-        result[0]
-            .verdict
-            .ends_with("p after Holm's correction for all 4 comparisons of the study."),
-        "{}",
-        result[0].verdict
-    );
     assert_eq!(result[1].confidence, Confidence::NotShown);
     assert!(
         result[1].verdict.contains("instructions per cycle is not shown to differ"),
@@ -266,8 +259,11 @@ fn the_best_is_found_at_each_level_of_what_is_given() {
         ]
     );
     let verdict = &result[0].verdict;
-    assert!(verdict.starts_with("At rate 1k no idle states: 6."), "{verdict}");
-    assert!(verdict.contains("50 % lower than with all idle states"), "{verdict}");
+    let words = "No idle states at rate 1k; all idle states at rate 10k.";
+    assert_eq!(verdict, words);
+    let detail = &result[0].details[0];
+    assert!(detail.starts_with("At rate 1k no idle states: 6."), "{detail}");
+    assert!(detail.contains(" µs (95 % 6.") && detail.contains("50 % lower than with"), "{detail}");
     assert_eq!(result[0].confidence, Confidence::High);
 }
 
@@ -287,9 +283,10 @@ fn a_front_never_mixes_what_is_given() {
 #[test]
 fn an_effect_is_told_at_each_level_of_what_is_given() {
     let (design, runs) = by_rate();
-    let verdict = &answered(&design, &runs)[2].verdict;
-    let parts = ["; no idle states: at rate 1k 50 % lower", "at rate 10k 25 % higher"];
-    assert!(parts.iter().all(|part| verdict.contains(part)), "{verdict}");
+    let details = &answered(&design, &runs)[2].details;
+    let [low, high] = details.as_slice() else { panic!("{details:?}") };
+    assert!(low.starts_with("At rate 1k 50 % lower with no idle states (95 %"), "{low}");
+    assert!(high.starts_with("At rate 10k 25 % higher with no idle states (95 %"), "{high}");
 }
 
 #[test]
@@ -508,7 +505,7 @@ fn graduated_loads_are_answered_for_each_store() {
     near(interval.low, interval.high);
     let words = &result[0].verdict;
     for part in [
-        "store=redis: 286 ops/J (modelled) over 3 levels of up to 100000 ops/s and the idle machine",
+        "store=redis: 286 ops/J (modelled) over 3 levels of up to 100,000 ops/s and the idle machine",
         "energy proportionality 0.50 of 1",
         "the idle machine draws 50 % of what the highest level draws",
     ] {

@@ -44,9 +44,18 @@ pub fn study(study: &StudyReport, figures: Option<&str>) -> String {
             answer.confidence,
             escaped(&counted(answer))
         );
+        for detail in &answer.details {
+            out += &format!("- {}\n", escaped(detail));
+        }
+        if !answer.details.is_empty() {
+            out.push('\n');
+        }
         for sentence in beside(study, answer) {
             out += &format!("> {}\n\n", escaped(&sentence));
         }
+    }
+    if let Some(note) = study.correction_note() {
+        out += &format!("{}\n\n", escaped(&note));
     }
     for shown in study.figures() {
         out += &format!("### {}\n\n", escaped(&shown.title));

@@ -63,11 +63,18 @@ pub fn study(study: &StudyReport, style: &Style) -> String {
         say("", Tone::Plain);
         say(&answer.ask, Tone::Strong);
         say(&answer.verdict, Tone::Plain);
+        for detail in &answer.details {
+            say(&format!("- {detail}"), Tone::Plain);
+        }
         for sentence in beside(study, answer) {
             say(&sentence, Tone::Plain);
         }
         let confidence = format!("Confidence: {}{}", answer.confidence, counted(answer));
         say(&confidence, Tone::Muted);
+    }
+    if let Some(note) = study.correction_note() {
+        say("", Tone::Plain);
+        say(&note, Tone::Muted);
     }
     for own in study.tables() {
         out.push('\n');

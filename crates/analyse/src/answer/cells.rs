@@ -374,10 +374,12 @@ impl CellValues {
 
     /// What distinguishes each cell from the others, in words: `SMT on, no idle states`.
     pub fn words(&self) -> Vec<String> {
-        let telling = self.telling();
-        let words =
-            |cell: &AnswerCell| levels_words(telling.iter().map(|name| name.as_str()), &cell.at);
-        self.cells.iter().map(words).collect()
+        // What serves comes first, then how it is set.
+        let names = self.telling().into_iter().map(String::as_str);
+        let (common, factors): (Vec<&str>, Vec<&str>) =
+            names.partition(|name| COMMON_NAMES.contains(name));
+        let names = || common.iter().chain(&factors).copied();
+        self.cells.iter().map(|cell| levels_words(names(), &cell.at)).collect()
     }
 
     /// What distinguishes each cell from the others: `smt=on, idle=none`.

@@ -15,7 +15,7 @@ pub fn machine_names<'a>(
 ) -> BTreeMap<String, Arc<str>> {
     let mut names: BTreeMap<&str, String> = BTreeMap::new();
     for execution in executions {
-        let platform = execution.design.platform.clone();
+        let platform = execution.design.platform.as_deref().map(platform_name);
         let name = platform.or_else(|| cpu_model(&execution.machine));
         let id = execution.machine.id.as_str();
         names.entry(id).or_insert_with(|| name.unwrap_or_else(|| id.to_owned()));
@@ -29,6 +29,12 @@ pub fn machine_names<'a>(
         (id.to_owned(), Arc::from(name))
     };
     names.into_iter().map(unique).collect()
+}
+
+/// The name of a platform, of a file without its folder and ending.
+fn platform_name(name: &str) -> String {
+    let file = name.strip_suffix(".toml").and_then(|path| path.rsplit('/').next());
+    file.unwrap_or(name).to_owned()
 }
 
 /// `Intel Xeon E5-2660 v4` of `Intel(R) Xeon(R) CPU E5-2660 v4 @ 2.00GHz`.
@@ -57,5 +63,12 @@ mod tests {
         );
         assert_eq!(named("AMD EPYC 9B14").as_deref(), Some("AMD EPYC 9B14"));
         assert_eq!(named(" @ 2 GHz"), None);
+    }
+
+    #[test]
+    fn a_platform_is_named_without_its_folder() {
+        for (name, shown) in [("s4", "s4"), ("box.toml", "box"), ("../own/box.toml", "box")] {
+            assert_eq!(platform_name(name), shown);
+        }
     }
 }

@@ -43,6 +43,8 @@ pub struct Answer {
     pub ask: String,
     /// The verdict, in one sentence.
     pub verdict: String,
+    /// Sentences on each combination of what is given, where there are several.
+    pub details: Vec<String>,
     pub confidence: Confidence,
     pub kind: AnswerKind,
     /// Runs within the question's conditions, and how many of them are invalid and do not count.
@@ -106,10 +108,9 @@ pub fn answers(design: &Design, runs: &[RunWithSettings<'_>]) -> Vec<Answer> {
         design.questions.iter().map(|question| answer(design, question, runs)).collect();
     let p: Vec<f64> = answers.iter().flat_map(|answer| answer.kind.p()).collect();
     let mut corrected = holm(&p).into_iter();
-    let family = p.len();
     for answer in &mut answers {
         answer.kind.judge(&mut corrected);
-        sentence::write_verdict(answer, family);
+        sentence::write_verdict(answer);
     }
     answers
 }
@@ -120,6 +121,7 @@ fn answer(design: &Design, question: &Question, runs: &[RunWithSettings<'_>]) ->
     let answered = |kind: AnswerKind, missing: Vec<(String, usize)>| Answer {
         ask: question.ask.clone(),
         verdict: String::new(),
+        details: Vec::new(),
         confidence: Confidence::NoData,
         kind,
         runs: within.len(),

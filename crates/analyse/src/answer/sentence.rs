@@ -1,7 +1,5 @@
 //! The sentence that answers a question.
 
-use std::collections::BTreeSet;
-
 use model::design::YesIf;
 
 use super::size_text::{
@@ -23,35 +21,37 @@ const MOST_CELLS: usize = 4;
 /// The most combinations of what is given in one sentence; a table has all.
 const MOST_GIVEN: usize = 8;
 
-/// Writes the verdict and its confidence; `family` is how many comparisons were corrected
-/// together.
-pub(super) fn write_verdict(answer: &mut Answer, family: usize) {
-    let (sentence, confidence) = match &answer.kind {
+/// Writes the verdict, its details and its confidence.
+pub(super) fn write_verdict(answer: &mut Answer) {
+    let (sentence, details, confidence) = match &answer.kind {
         AnswerKind::Effects { of, interactions, yes_if } => {
             let both = by_factors(interactions)
                 .into_iter()
                 .map(|pair| interaction_sentence(&pair, unit_of(of)));
             let parts: Vec<String> = of.iter().map(effects).chain(both).collect();
             let yes = yes_if.map_or("", |yes_if| yes_or_no(yes_if, &answer.kind));
-            (format!("{yes}{}", parts.join("; ")), of_comparisons(answer))
+            let details = of.iter().flat_map(at_given).collect();
+            (format!("{yes}{}", parts.join("; ")), details, of_comparisons(answer))
         }
-        AnswerKind::Best { metric, choices } => (best(metric, choices), of_best(choices)),
+        AnswerKind::Best { metric, choices } => {
+            let (sentence, details) = best(metric, choices);
+            (sentence, details, of_best(choices))
+        }
         AnswerKind::Front { metrics, fronts } => front(metrics, fronts),
-        AnswerKind::Graduated { power, loads, .. } => graduated(power, loads),
+        AnswerKind::Graduated { power, loads, .. } => {
+            let (sentence, confidence) = graduated(power, loads);
+            (sentence, Vec::new(), confidence)
+        }
         AnswerKind::Nothing(Unanswered::NotMeasurable(why)) => {
-            (format!("not measurable here: {why}"), Confidence::NotMeasurable)
+            (format!("not measurable here: {why}"), Vec::new(), Confidence::NotMeasurable)
         }
         AnswerKind::Nothing(Unanswered::NotEnough(why)) => {
-            (format!("not enough data: {why}"), Confidence::NoData)
+            (format!("not enough data: {why}"), Vec::new(), Confidence::NoData)
         }
     };
-    let corrected = match (&answer.kind, family) {
-        (AnswerKind::Effects { .. } | AnswerKind::Best { .. }, 2..) => {
-            format!("; p after Holm's correction for all {family} comparisons of the study")
-        }
-        _ => String::new(),
-    };
-    answer.verdict = format!("{}{corrected}.", capitalised(sentence));
+    let finished = |sentence: String| format!("{}.", capitalised(sentence));
+    answer.verdict = finished(sentence);
+    answer.details = details.into_iter().map(finished).collect();
     answer.confidence = confidence;
 }
 
@@ -127,33 +127,27 @@ fn effects(effects: &FactorEffects) -> String {
         _ => String::new(),
     };
     format!(
-        "against {from}, {name} is {}{more}{}{}{}",
+        "against {from}, {name} is {}{more}{}{}",
         parts.join(", "),
         averaged_over(&first.of),
-        at_given(effects),
         work_note(&effects.other_work)
     )
 }
 
-/// `; rate 1k: 3.1 times as high; rate 10k: 12 % higher`: of one level, or of the last one.
-fn at_given(effects: &FactorEffects) -> String {
+/// `at rate 1k 3.1 times as high with SMT off (95 % 2.9 to 3.3)`: of the last level at each
+/// combination of what is given.
+fn at_given(effects: &FactorEffects) -> Vec<String> {
     let FactorEffects { factor, metric, at_given, .. } = effects;
     let part = |(given, levels): &(String, Vec<MainEffect>)| {
         let last = levels.last()?;
         let interval = last.size.interval.as_ref().ok()?;
         let end = |value: f64| end(size_format(&last.size), value, &metric.unit);
         let (low, high) = (end(interval.low), end(interval.high));
-        let size = change(&last.size, &metric.unit);
-        Some(format!("at {given} {size} (95 % {low} to {high})"))
+        let (size, to) = (change(&last.size, &metric.unit), level_words(factor, &last.to));
+        Some(format!("at {given} {size} with {to} (95 % {low} to {high})"))
     };
     let parts: Vec<String> = at_given.iter().filter_map(part).take(MOST_GIVEN).collect();
-    match (parts.len(), effects.levels.last()) {
-        (0 | 1, _) | (_, None) => String::new(),
-        (_, Some(last)) => {
-            let of = level_words(factor, &last.of.to);
-            format!("; {of}: {}", parts.join(", "))
-        }
-    }
+    if parts.len() > 1 { parts } else { Vec::new() }
 }
 
 /// Notes that the compared cells did different work.
@@ -199,7 +193,7 @@ fn not_shown(level: &JudgedSize<MainEffect>, interval: &Interval, to: &str, unit
 }
 
 /// `at ycsb-a RocksDB: 12.3 ops/J (95 % 12.0 to 12.6), 1.5 times higher than with Spill`.
-fn best(metric: &MetricInfo, choices: &[BestChoice]) -> String {
+fn best(metric: &MetricInfo, choices: &[BestChoice]) -> (String, Vec<String>) {
     let unit = &metric.unit;
     let one = |choice: &BestChoice| {
         let BestChoice { given, winner, next, .. } = choice;
@@ -217,7 +211,7 @@ fn best(metric: &MetricInfo, choices: &[BestChoice]) -> String {
                         evidence(size, unit)
                     ),
                     _ => format!(
-                        ", not told apart from {next} ({} than with it, {})",
+                        ", not told apart from {next}: {} ({})",
                         compared(&size.of.size, unit),
                         evidence(size, unit)
                     ),
@@ -226,19 +220,31 @@ fn best(metric: &MetricInfo, choices: &[BestChoice]) -> String {
         };
         format!("{place}{}: {value}{}{sure}{than}", winner.words, kind(metric))
     };
-    let winners: BTreeSet<&str> =
-        choices.iter().map(|choice| choice.winner.words.as_str()).collect();
-    let everywhere = match (winners.first(), choices.len()) {
-        (Some(winner), n) if winners.len() == 1 && n > 1 => {
-            format!("{winner} in all {n} cases: ")
-        }
-        _ => String::new(),
-    };
-    let mut parts: Vec<String> = choices.iter().take(MOST_GIVEN).map(one).collect();
-    if choices.len() > MOST_GIVEN {
-        parts.push(format!("{} more in the table", choices.len() - MOST_GIVEN));
+    if let [only] = choices {
+        return (one(only), Vec::new());
     }
-    format!("{everywhere}{}", parts.join("; "))
+    let mut details: Vec<String> = choices.iter().take(MOST_GIVEN).map(one).collect();
+    if choices.len() > MOST_GIVEN {
+        details.push(format!("{} more in the table", choices.len() - MOST_GIVEN));
+    }
+    (winners(choices), details)
+}
+
+/// `no idle states at rate 1k; all idle states at rate 10k and rate 100k`.
+fn winners(choices: &[BestChoice]) -> String {
+    let mut won: Vec<(&str, Vec<&str>)> = Vec::new();
+    for BestChoice { given, winner, .. } in choices {
+        match won.iter_mut().find(|(words, _)| *words == winner.words) {
+            Some((_, at)) => at.push(given),
+            None => won.push((&winner.words, vec![given])),
+        }
+    }
+    if let [(winner, at)] = won.as_slice() {
+        let cases = if at.len() == 2 { "both".to_owned() } else { format!("all {}", at.len()) };
+        return format!("{winner} in {cases} cases");
+    }
+    let one = |(winner, at): &(&str, Vec<&str>)| format!("{winner} at {}", listed(at));
+    won.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// `95 % +8.1 % to +16.7 %, p = 0.0004`.
@@ -336,19 +342,23 @@ fn interaction_sentence(interactions: &[&JudgedSize<Interaction>], unit: &str) -
     parts.join(", ")
 }
 
-fn front(metrics: &[String], fronts: &[Front]) -> (String, Confidence) {
+fn front(metrics: &[String], fronts: &[Front]) -> (String, Vec<String>, Confidence) {
     let names: Vec<String> = metrics.iter().map(|name| metric_words(name)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let parts: Vec<(String, Confidence)> =
         fronts.iter().map(|front| one_front(front, &listed(&names))).collect();
-    let mut sentences: Vec<&str> =
-        parts.iter().take(MOST_GIVEN).map(|(sentence, _)| sentence.as_str()).collect();
-    let more = format!("{} more in the tables", parts.len().saturating_sub(MOST_GIVEN));
-    if parts.len() > MOST_GIVEN {
-        sentences.push(&more);
-    }
     let least = parts.iter().map(|(_, confidence)| *confidence).min();
-    (sentences.join("; "), least.unwrap_or(Confidence::NoData))
+    let least = least.unwrap_or(Confidence::NoData);
+    let mut sentences: Vec<String> = parts.into_iter().map(|(sentence, _)| sentence).collect();
+    if sentences.len() == 1 {
+        return (sentences.remove(0), Vec::new(), least);
+    }
+    let all = sentences.len();
+    sentences.truncate(MOST_GIVEN);
+    if all > MOST_GIVEN {
+        sentences.push(format!("{} more in the tables", all - MOST_GIVEN));
+    }
+    (format!("a front for each of {all} cases"), sentences, least)
 }
 
 fn one_front(front: &Front, metrics: &str) -> (String, Confidence) {
@@ -372,8 +382,8 @@ fn one_front(front: &Front, metrics: &str) -> (String, Confidence) {
         given => format!("at {given} "),
     };
     let sentence = format!(
-        "{place}no other configuration beats these {} of {} in all of {metrics} at once: {}{}",
-        on.len(),
+        "{place}no other configuration beats {} of {} in all of {metrics} at once: {}{}",
+        if on.len() == 1 { "this one".to_owned() } else { format!("these {}", on.len()) },
         front.cells.len(),
         titles.join("; "),
         work_note(&front.other_work)

@@ -103,12 +103,18 @@ pub(super) fn end(format: SizeFormat, value: f64, unit: &str) -> String {
 }
 
 pub(super) fn amount(value: f64, unit: &str) -> String {
-    if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
+    match unit {
+        "" => number(value),
+        // As `--json` has it.
+        "us" => format!("{} µs", number(value)),
+        _ => format!("{} {unit}", number(value)),
+    }
 }
 
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
+        0.0 => "0 %".to_owned(),
         p if p >= 9.95 => format!("{p:.0} %"),
         p if p >= 0.095 => format!("{p:.1} %"),
         p => format!("{p:.2} %"),
@@ -131,9 +137,23 @@ pub(super) fn number(value: f64) -> String {
         s if !(1e-4..1e7).contains(&s) => format!("{value:.2e}"),
         _ => {
             let decimals = (2 - size.log10().floor() as i32).clamp(0, 6) as usize;
-            format!("{value:.decimals$}")
+            grouped(&format!("{value:.decimals$}"))
         }
     }
+}
+
+/// `12,345` of `12345`; digits behind a point stay as they are.
+fn grouped(number: &str) -> String {
+    let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
+    let digits = whole.trim_start_matches('-').len();
+    let mut out = String::new();
+    for (place, digit) in whole.chars().rev().enumerate() {
+        if place > 0 && place % 3 == 0 && place < digits {
+            out.insert(0, ',');
+        }
+        out.insert(0, digit);
+    }
+    out + rest
 }
 
 #[cfg(test)]
@@ -146,7 +166,8 @@ mod tests {
             (0.0, "0"),
             (1.234, "1.23"),
             (12.34, "12.3"),
-            (1234.4, "1234"),
+            (1234.4, "1,234"),
+            (-1_234_567.0, "-1,234,567"),
             (0.0123, "0.0123"),
             (1e-9, "1.00e-9"),
             (-2.5, "-2.50"),

@@ -123,6 +123,10 @@ pub fn level_words(factor: &str, level: &str) -> String {
     match (factor, level) {
         ("store", store) => store_words(store).to_owned(),
         ("workload" | "machine" | "experiment", level) => level.to_owned(),
+        ("threads", "1") => "1 thread".to_owned(),
+        ("threads", count) if count.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{count} threads")
+        }
         ("idle", "all") => "all idle states".to_owned(),
         ("idle", "none") => "no idle states".to_owned(),
         ("idle", state) if state.starts_with(['C', 'c']) => format!("idle states up to {state}"),
@@ -180,6 +184,9 @@ mod tests {
             ("idle", "none", "no idle states"),
             ("idle", "C1E", "idle states up to C1E"),
             ("store", "rocksdb", "RocksDB"),
+            ("threads", "1", "1 thread"),
+            ("threads", "2", "2 threads"),
+            ("threads", "1 per cpu", "threads 1 per cpu"),
             ("workload", "ycsb-a", "ycsb-a"),
             ("block_cache", "64MiB per cpu", "block cache 64MiB per cpu"),
             ("mbwu.devices", "2", "devices 2"),

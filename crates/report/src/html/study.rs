@@ -65,12 +65,22 @@ fn answers(out: &mut Markup, study: &StudyReport) {
         };
         out.raw("<article class=\"answer\"><h3>").text(&answer.ask).raw("</h3><p>");
         out.text(&answer.verdict).raw("</p>");
+        if !answer.details.is_empty() {
+            out.raw("<ul>");
+            for detail in &answer.details {
+                out.raw("<li>").text(detail).raw("</li>");
+            }
+            out.raw("</ul>");
+        }
         for sentence in study::beside(study, answer) {
             out.raw("<p class=\"note\">").text(sentence).raw("</p>");
         }
         out.raw("<p class=\"note\">Confidence: <b class=\"");
         out.raw(tone).raw("\">").text(answer.confidence).raw("</b>");
         out.text(study::counted(answer)).raw("</p></article>");
+    }
+    if let Some(note) = study.correction_note() {
+        out.raw("<p class=\"note\">").text(note).raw("</p>");
     }
     let best = study::best_choices(study);
     if !best.is_empty() {

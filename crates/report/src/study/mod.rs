@@ -201,6 +201,14 @@ impl StudyReport<'_> {
         all
     }
 
+    /// How the p of its answers are corrected; None for fewer than two comparisons.
+    pub fn correction_note(&self) -> Option<String> {
+        let family: usize = self.answers.iter().map(|answer| answer.kind.corrected().len()).sum();
+        (family > 1).then(|| {
+            format!("p is after Holm's correction for all {family} comparisons of the study.")
+        })
+    }
+
     /// The note of the scale at which it was run.
     pub fn scale_note(&self) -> Option<String> {
         let scale = self.design.scale.as_ref()?;

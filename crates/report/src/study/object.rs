@@ -78,6 +78,7 @@ fn answer(answer: &Answer) -> Value {
     let mut object = json!({
         "ask": answer.ask,
         "verdict": answer.verdict,
+        "details": answer.details,
         "confidence": answer.confidence.to_string(),
         "runs": answer.runs,
         "invalid": answer.invalid,
