@@ -49,13 +49,12 @@ pub(super) fn write_verdict(answer: &mut Answer) {
             (format!("not enough data: {why}"), Vec::new(), Confidence::NoData)
         }
     };
-    let finished = |sentence: String| format!("{}.", capitalised(sentence));
     answer.verdict = finished(sentence);
     answer.details = details.into_iter().map(finished).collect();
     answer.confidence = confidence;
 }
 
-fn capitalised(mut sentence: String) -> String {
+fn finished(mut sentence: String) -> String {
     // A name such as `store=redis` keeps its letters.
     let is_word = sentence
         .split([' ', ':', ','])
@@ -64,7 +63,7 @@ fn capitalised(mut sentence: String) -> String {
     if is_word && let Some(first) = sentence.get(..1).map(str::to_uppercase) {
         sentence.replace_range(..1, &first);
     }
-    sentence
+    sentence + "."
 }
 
 /// `yes: `, `no: `, or that neither was shown, before the sizes.
