@@ -350,15 +350,33 @@ fn a_large_effect_of_few_repeats_is_told_with_what_would_show_it() {
     assert!(verdict.contains("4.00 times as high with SMT on"), "{verdict}");
     assert!(verdict.contains("but 2 repeats cannot rule out chance: "), "{verdict}");
     // ln 4 = 1.386; the error of the difference of two means of two is sqrt(2 * 0.603 / 2) = 0.777.
-    // At n repeats it is 0.777 sqrt(2 / n), with 2 (n - 1) degrees of freedom or fewer.
-    let needed: usize = verdict
-        .split("rule out chance: ")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next())
-        .and_then(|number| number.parse().ok())
-        .unwrap();
-    // Of a power of 80 %: 1.43 times 2.18 of 12 degrees times 0.415 is 1.29 at 7; at 6 it is 1.43.
-    assert_eq!(needed, 7, "{verdict}");
+    // At n repeats it is 0.777 sqrt(2 / n), with 2 (n - 1) degrees of freedom. A power of 80 % at a
+    // level of 5 %: (2.23 + 0.84) 0.449 = 1.377 at 6, (2.31 + 0.84) 0.491 = 1.547 at 5.
+    assert_eq!(needed(verdict), 6, "{verdict}");
+    // The level is lower where four comparisons are corrected together: Bonferroni's 1.25 %, and
+    // (2.81 + 0.84) 0.366 = 1.338 at 9, (2.86 + 0.84) 0.388 = 1.439 at 8.
+    let question = json!({ "ask": "a", "metric": "throughput_ops_s", "factor": "smt" });
+    let verdict = &asked(json!([question, question, question, question]), &few)[0].verdict;
+    assert_eq!(needed(verdict), 9, "{verdict}");
+}
+
+fn needed(verdict: &str) -> usize {
+    let rest = verdict.split("rule out chance: ").nth(1).unwrap();
+    rest.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// SMT and idle states each change throughput, and neither changes what the other does.
+#[test]
+fn one_effect_of_several_factors_is_no_yes() {
+    let question = json!([{
+        "ask": "Together?", "metric": "throughput_ops_s", "factors": ["smt", "idle"],
+        "yes_if": "differs"
+    }]);
+    let result = asked(question, &runs(&["off", "on"], &["all", "none"]));
+    let AnswerKind::Effects { of, .. } = &result[0].kind else { panic!("{result:?}") };
+    assert!(of.iter().all(|effects| effects.levels[0].verdict != Verdict::NoDifference));
+    let verdict = &result[0].verdict;
+    assert!(verdict.starts_with("No, by 5 % at most: "), "{verdict}");
 }
 
 #[test]

@@ -2,10 +2,12 @@
 //! hundreds of milliseconds of CPU time, and whether the probes can read what is required.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use analyse::cost::Platform;
 use drive::{MeasuredTax, PhaseKind};
 use host::Context;
+use model::{Design, Unavailable};
 use study::{CoRunner, KnobLevels, TraceSource};
 use workload::WorkloadSpec;
 
@@ -16,6 +18,23 @@ use crate::error::ExecuteError;
 pub(crate) struct ExecutionCache {
     pub(crate) taxes: TaxCache,
     pub(crate) checked: ProbeCheck,
+    platform: OnceLock<Result<Platform, Unavailable>>,
+}
+
+impl ExecutionCache {
+    /// The platform that a study names. Its file may have changed since the plan was made.
+    pub(crate) fn platform(&self, design: &Design) -> Result<&Platform, &Unavailable> {
+        let opened = self.platform.get_or_init(|| match &design.platform {
+            None => Err(Unavailable::new(
+                "no platform says what this machine costs",
+                "name one: `run --platform NAME|FILE`, or `platform = \"NAME\"` in the study",
+            )),
+            Some(name) => study::open_platform(name).map_err(|error| {
+                Unavailable::new(error.to_string(), "give a platform that can be read")
+            }),
+        });
+        opened.as_ref()
+    }
 }
 
 /// Contexts and knob levels for which required signals were read successfully.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analyse::cost::usd_per_gop;
+use analyse::cost::{Platform, usd_per_gop};
 use analyse::{IdleContext, efficiency};
 use drive::PhaseOutcome;
 use host::Throttled;
@@ -15,7 +15,7 @@ use model::signal::{
 };
 use model::{
     Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
-    Phase, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unit,
+    Phase, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unavailable, Unit,
 };
 use store::{ANY_CERTIFICATE, Statistic};
 use study::{LoadConfig, Maximum};
@@ -46,6 +46,7 @@ pub(crate) struct MeasuredRun<'a> {
     pub(crate) samples: Vec<Series>,
     /// The power of the idle machine.
     pub(crate) idle: &'a [Reading],
+    pub(crate) platform: Result<&'a Platform, &'a Unavailable>,
     /// The store runs on this machine.
     pub(crate) here: bool,
     /// Readings of the time in which the store settled afterwards.
@@ -189,15 +190,6 @@ fn stream(outcome: &PhaseOutcome, skew: Option<&Skew>) -> BTreeMap<String, Strin
     facts
 }
 
-/// What a billion operations cost on the platform that the study names. A file that has changed
-/// since the plan was made, and cannot be read any more, is no platform.
-fn cost(measured: &MeasuredRun<'_>, readings: &[Reading]) -> Reading {
-    let named = measured.execution.design.platform.as_deref();
-    let platform = named.and_then(|name| study::open_platform(name).ok());
-    let ops_s = measured.outcome.operations as f64 / measured.outcome.seconds.max(1e-9);
-    usd_per_gop(platform.as_ref(), readings, ops_s)
-}
-
 /// The probes' readings and derived figures, each with its scope.
 fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     let MeasuredRun { outcome, .. } = measured;
@@ -285,7 +277,8 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         put(Reading { signal, unit: statistic.unit, source, ..reading });
     }
     if !measured.execution.design.is_empty() {
-        all.push(cost(measured, &all));
+        let ops_s = outcome.operations as f64 / seconds.max(1e-9);
+        all.push(usd_per_gop(measured.platform, &all, ops_s));
     }
     all
 }

@@ -355,6 +355,7 @@ impl Session<'_> {
             readings,
             samples: series,
             idle: self.idle,
+            platform: self.cache.platform(&self.execution.design),
             here: self.servers.are_here(),
             settling,
             statistics: (before, after, store.statistics()),

@@ -77,13 +77,13 @@ pub struct Factor {
     /// The conditions under which it varies; everywhere if empty.
     #[serde(default)]
     pub within: Conditions,
-    /// Whether its levels are given to whoever decides, as a request rate is, or are what is to be
-    /// chosen, as a configuration is. None: as [`Factor::is_given`] finds from what it sets.
+    /// Whether its levels are given, as a request rate is, or to be chosen, as a configuration is.
+    /// None: derived from what it sets, see [`Factor::is_given`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<bool>,
 }
 
-/// Keys of a study that describe what is asked of a store, not how it is served.
+/// Keys of a study that describe the load and its data, not what serves them.
 const GIVEN_KEYS: [&str; 5] = ["measure.rate", "data.", "workloads.", "sequence", "beside."];
 
 impl Factor {
@@ -114,8 +114,7 @@ impl Design {
         self.factors.iter().find(|factor| factor.name == name)
     }
 
-    /// What is given to whoever decides: the workload, and the factors of which
-    /// [`Factor::is_given`] says so.
+    /// What is given and not chosen: the workload, and every factor that [`Factor::is_given`].
     pub fn given(&self) -> Vec<&str> {
         let factors = self.factors.iter().filter(|factor| factor.is_given());
         factors.map(|factor| factor.name.as_str()).chain(["workload"]).collect()
@@ -215,15 +214,16 @@ pub struct Question {
     pub within: Conditions,
 }
 
-/// What a significant difference must be for a question to be answered by yes.
+/// The significant difference that answers a question by yes: of the levels of one factor against
+/// its first, or of several factors an interaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum YesIf {
-    /// A level differs from the first in any direction, or two factors change each other's effect.
+    /// In any direction.
     Differs,
-    /// A level is better than the first.
+    /// Of one factor: a level is better than the first.
     Better,
-    /// A level is worse than the first.
+    /// Of one factor: a level is worse than the first.
     Worse,
 }
 

@@ -17,14 +17,14 @@ pub fn sentences(runs: &[(&Execution, &Run)], studies: &[StudyReport]) -> Vec<St
     if of_studies.is_empty() { vec![of_runs(runs)] } else { of_studies }
 }
 
-/// The first question that is answered, with its answer; that none is where so.
+/// The first question with an answer; else that none has one.
 fn of_study(study: &StudyReport) -> Option<String> {
     let first = study.answers.first()?;
     let of_all = match study.answers.len() {
         1 => String::new(),
         all => format!(" (The first answer of {all} questions.)"),
     };
-    match study.answers.iter().find(|answer| answer.confidence != Confidence::NoData) {
+    match study.answers.iter().find(|answer| answer.confidence > Confidence::NoData) {
         Some(answer) => Some(format!("{} {}{of_all}", answer.ask, answer.verdict)),
         None => Some(format!("No question is answered here. {} {}", first.ask, first.verdict)),
     }
@@ -177,14 +177,14 @@ fn of_rates(cells: &[&ReportCell]) -> String {
     let same = cells.iter().filter(|cell| {
         cell.category == highest.category && (throughput(cell) / rate - 1.0).abs() < 0.01
     });
-    let told = same.filter_map(|cell| Some((tail(cell)?, cell)));
-    let told: Vec<String> =
-        told.map(|((op, p99), cell)| format!("{}: {op} p99 {p99}", cell.series)).collect();
+    let tails = same.filter_map(|cell| Some((tail(cell)?, cell)));
+    let tails: Vec<String> =
+        tails.map(|((op, p99), cell)| format!("{}: {op} p99 {p99}", cell.series)).collect();
     format!(
         "The highest rate that was held is {} under {}: {}.",
         format::rate(rate),
         highest.category,
-        if told.is_empty() { highest.series.clone() } else { told.join("; ") }
+        if tails.is_empty() { highest.series.clone() } else { tails.join("; ") }
     )
 }
 

@@ -36,7 +36,7 @@ pub fn study(study: &StudyReport, figures: Option<&str>) -> String {
     if let Some(note) = study.scale_note() {
         out += &format!("> {}\n\n", escaped(&note));
     }
-    for answer in &study.answers {
+    for (answer, question) in study.answers.iter().zip(&study.design.questions) {
         out += &format!(
             "**{}** {} Confidence: **{}**{}.\n\n",
             escaped(&answer.ask),
@@ -50,7 +50,7 @@ pub fn study(study: &StudyReport, figures: Option<&str>) -> String {
         if !answer.details.is_empty() {
             out.push('\n');
         }
-        for sentence in beside(study, answer) {
+        for sentence in beside(study, question) {
             out += &format!("> {}\n\n", escaped(&sentence));
         }
     }

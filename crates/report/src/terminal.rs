@@ -59,14 +59,14 @@ pub fn study(study: &StudyReport, style: &Style) -> String {
     if let Some(note) = study.scale_note() {
         say(&note, Tone::Warning);
     }
-    for answer in &study.answers {
+    for (answer, question) in study.answers.iter().zip(&study.design.questions) {
         say("", Tone::Plain);
         say(&answer.ask, Tone::Strong);
         say(&answer.verdict, Tone::Plain);
         for detail in &answer.details {
             say(&format!("- {detail}"), Tone::Plain);
         }
-        for sentence in beside(study, answer) {
+        for sentence in beside(study, question) {
             say(&sentence, Tone::Plain);
         }
         let confidence = format!("Confidence: {}{}", answer.confidence, counted(answer));

@@ -132,6 +132,13 @@ fn at_a_glance_begins_with_the_answer_in_a_sentence() {
         factorial.starts_with("What do SMT and the idle states do to the tail, and together? "),
         "{factorial}"
     );
+    // The first that has an answer: what cannot be measured here is none.
+    let mut study = sample::factorial();
+    study[0].0.design.questions.reverse();
+    let first = &study[0].0.design.questions[0];
+    assert_eq!(first.metric.as_deref(), Some("residency.C6"));
+    let reversed = glance(&study);
+    assert!(!reversed.contains("Not measurable here"), "{reversed}");
 }
 
 #[test]

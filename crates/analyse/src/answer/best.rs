@@ -3,7 +3,7 @@
 use model::Design;
 use model::design::FactorLevels;
 
-use super::cells::{AnswerCell, CellValues, RunWithSettings, gather};
+use super::cells::{AnswerCell, CellValues, GivenLevels, RunWithSettings, gather};
 use super::confidence::JudgedSize;
 use super::unanswered::Unanswered;
 use super::{AnswerKind, KindAndMissing};
@@ -38,31 +38,29 @@ pub struct Choice {
     pub value: Description,
 }
 
-/// The best in a metric among the cells of each combination of what is given. The best is that of
-/// the best median; how sure that is, its comparison with the second best says.
+/// The best in a metric among the cells of each combination of what is given: that of the best
+/// median, compared with the second best.
 pub(super) fn best(
     design: &Design,
     runs: &[&RunWithSettings<'_>],
     metric: &str,
     resolution: f64,
 ) -> KindAndMissing {
-    let gathered = gather(design, runs, &[metric], &[])?;
-    let direction = gathered.metrics[0].direction;
+    let mut gathered = gather(design, runs, &[metric], &[])?;
+    let missing = std::mem::take(&mut gathered.missing);
+    let info = gathered.metrics[0].clone();
+    let direction = info.direction;
     if direction == BetterDirection::Neither {
         let words = "neither more nor less of it is better";
         return Err(Unanswered::NotEnough(format!("nothing is the best in `{metric}`: {words}")));
     }
-    let parts = gathered.by_given(&design.given());
-    let of_part = |(given, at, part): &(String, FactorLevels, CellValues)| {
-        best_of(part, direction, resolution).map(|(winner, next)| BestChoice {
-            given: given.clone(),
-            at: at.clone(),
-            choices: part.cells.len(),
-            winner,
-            next,
-        })
+    let of_part = |(given, part): (GivenLevels, CellValues)| {
+        let (winner, next) = best_of(&part, direction, resolution)?;
+        let GivenLevels { words, at, .. } = given;
+        Some(BestChoice { given: words, at, choices: part.cells.len(), winner, next })
     };
-    let choices: Vec<BestChoice> = parts.iter().filter_map(of_part).collect();
+    let parts = gathered.into_given(&design.given());
+    let choices: Vec<BestChoice> = parts.into_iter().filter_map(of_part).collect();
     if choices.iter().all(|choice| choice.next.is_none()) {
         return Err(Unanswered::NotEnough(
             "there is one configuration on one machine, and nothing to choose from: measure \
@@ -71,8 +69,7 @@ pub(super) fn best(
                 .to_owned(),
         ));
     }
-    let metric = gathered.metrics[0].clone();
-    Ok((AnswerKind::Best { metric, choices }, gathered.missing))
+    Ok((AnswerKind::Best { metric: info, choices }, missing))
 }
 
 type WinnerAndNext = (Choice, Option<(Choice, JudgedSize<MainEffect>)>);

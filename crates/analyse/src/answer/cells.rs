@@ -1,6 +1,6 @@
 //! Cells of a design: the levels that distinguish them, and the values of their runs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use model::design::{FactorLevels, setting_of};
@@ -66,6 +66,16 @@ pub struct AnswerCell {
     pub runs: Vec<CellRuns>,
     /// The work of each run.
     pub work: Vec<RunWork>,
+}
+
+/// One combination of what is given.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct GivenLevels {
+    /// In words: `rate 10k`; empty where nothing given varies.
+    pub words: String,
+    pub at: FactorLevels,
+    /// The positions of its cells.
+    pub cells: Vec<usize>,
 }
 
 /// The cells of some runs with their values of some metrics.
@@ -337,7 +347,7 @@ impl CellValues {
     }
 
     /// The names whose levels distinguish cells.
-    fn telling(&self) -> Vec<&String> {
+    fn distinguishing(&self) -> Vec<&String> {
         let varies = |name: &&String| {
             let levels: BTreeSet<_> = self.cells.iter().map(|cell| cell.at.get(*name)).collect();
             levels.len() > 1
@@ -345,37 +355,45 @@ impl CellValues {
         self.names.iter().filter(varies).collect()
     }
 
-    /// The cells of each combination of what is given and varies, in the order of the cells: the
-    /// combination in words and by its levels. One part of all cells where nothing given varies.
-    pub fn by_given(&self, given: &[&str]) -> Vec<(String, FactorLevels, CellValues)> {
-        let telling = self.telling();
-        let given: Vec<&str> =
-            telling.into_iter().map(String::as_str).filter(|name| given.contains(name)).collect();
-        let mut parts: Vec<(String, FactorLevels, CellValues)> = Vec::new();
-        let mut places: BTreeMap<FactorLevels, usize> = BTreeMap::new();
-        for cell in &self.cells {
-            let level = |name: &&str| Some(((*name).to_owned(), cell.at.get(*name)?.clone()));
-            let at: FactorLevels = given.iter().filter_map(level).collect();
-            let place = *places.entry(at).or_insert_with_key(|at| {
-                let words = levels_words(given.iter().copied(), at);
-                let empty = CellValues {
-                    metrics: self.metrics.clone(),
-                    names: self.names.clone(),
-                    cells: Vec::new(),
-                    missing: Vec::new(),
-                };
-                parts.push((words, at.clone(), empty));
-                parts.len() - 1
+    /// Every combination of what is given and varies, in the order of the cells; one of all cells
+    /// where nothing given varies.
+    pub(super) fn given(&self, given: &[&str]) -> Vec<GivenLevels> {
+        let names = self.distinguishing().into_iter().map(String::as_str);
+        let names: Vec<&str> = names.filter(|name| given.contains(name)).collect();
+        let mut all: Vec<GivenLevels> = Vec::new();
+        let mut places: HashMap<Vec<Option<&str>>, usize> = HashMap::new();
+        for (position, cell) in self.cells.iter().enumerate() {
+            let levels = names.iter().map(|name| cell.at.get(*name).map(String::as_str));
+            let place = *places.entry(levels.collect()).or_insert_with(|| {
+                let words = levels_words(names.iter().copied(), &cell.at);
+                let level = |name: &&str| Some(((*name).to_owned(), cell.at.get(*name)?.clone()));
+                let at = names.iter().filter_map(level).collect();
+                all.push(GivenLevels { words, at, cells: Vec::new() });
+                all.len() - 1
             });
-            parts[place].2.cells.push(cell.clone());
+            all[place].cells.push(position);
         }
-        parts
+        all
+    }
+
+    /// The cells of each combination of what is given.
+    pub(super) fn into_given(self, given: &[&str]) -> Vec<(GivenLevels, CellValues)> {
+        let all = self.given(given);
+        let CellValues { metrics, names, cells, .. } = self;
+        let mut cells: Vec<Option<AnswerCell>> = cells.into_iter().map(Some).collect();
+        let part = |levels: GivenLevels| {
+            let own = levels.cells.iter().filter_map(|position| cells[*position].take());
+            let own = own.collect();
+            let (metrics, names) = (metrics.clone(), names.clone());
+            (levels, CellValues { metrics, names, cells: own, missing: Vec::new() })
+        };
+        all.into_iter().map(part).collect()
     }
 
     /// What distinguishes each cell from the others, in words: `SMT on, no idle states`.
     pub fn words(&self) -> Vec<String> {
         // What serves comes first, then how it is set.
-        let names = self.telling().into_iter().map(String::as_str);
+        let names = self.distinguishing().into_iter().map(String::as_str);
         let (common, factors): (Vec<&str>, Vec<&str>) =
             names.partition(|name| COMMON_NAMES.contains(name));
         let names = || common.iter().chain(&factors).copied();
@@ -384,10 +402,10 @@ impl CellValues {
 
     /// What distinguishes each cell from the others: `smt=on, idle=none`.
     pub fn titles(&self) -> Vec<String> {
-        let telling = self.telling();
+        let names = self.distinguishing();
         let title = |cell: &AnswerCell| {
             let part = |name: &&String| Some(format!("{name}={}", cell.at.get(*name)?));
-            let parts: Vec<String> = telling.iter().filter_map(part).collect();
+            let parts: Vec<String> = names.iter().filter_map(part).collect();
             if parts.is_empty() { "all runs".to_owned() } else { parts.join(", ") }
         };
         self.cells.iter().map(title).collect()

@@ -9,10 +9,11 @@ use super::cells::{RunWithSettings, gather};
 use super::resolution;
 use super::unanswered::{AnswerResult, Unanswered};
 use super::why_not;
+use super::words::level_words;
 use crate::effect::{EffectScale, EffectSize, main_effects};
 use crate::interval::Interval;
 
-/// A claim and what the runs say of it.
+/// A claim and its test by the runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestedClaim {
     pub claim: PublishedClaim,
@@ -20,7 +21,7 @@ pub struct TestedClaim {
     pub outcome: Result<(EffectSize, ClaimVerdict), Unanswered>,
 }
 
-/// What a measured quotient says of a published one.
+/// A measured quotient against a published one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimVerdict {
     /// The 95 % interval meets the published range. Where that range is a difference, the interval
@@ -51,15 +52,13 @@ impl ClaimVerdict {
         let low = claim.at_least.unwrap_or(0.0);
         let high = claim.at_most.unwrap_or(f64::INFINITY);
         let meets = measured.low <= high && low <= measured.high;
-        let claims_difference = low >= 1.0 || high <= 1.0;
-        let side = |value: f64| value.partial_cmp(&1.0);
-        let same_side = side(measured.low) == side(measured.high)
-            && side(measured.low) == side(if low >= 1.0 { measured.low.max(low) } else { high });
-        match (meets, claims_difference && measured.covers(1.0)) {
-            (true, false) => ClaimVerdict::Reproduced,
-            (true, true) => ClaimVerdict::NotShown,
-            (false, false) if claims_difference && same_side => ClaimVerdict::OtherSize,
-            (false, _) => ClaimVerdict::Contradicted,
+        let (more, less) = (low >= 1.0, high <= 1.0);
+        let same_direction = more && measured.low > 1.0 || less && measured.high < 1.0;
+        match meets {
+            true if (more || less) && measured.covers(1.0) => ClaimVerdict::NotShown,
+            true => ClaimVerdict::Reproduced,
+            false if same_direction => ClaimVerdict::OtherSize,
+            false => ClaimVerdict::Contradicted,
         }
     }
 }
@@ -89,7 +88,7 @@ fn tested(
         .into_iter()
         .find(|wanted| !runs.iter().any(|run| run.level(factor) == Some(wanted.as_str())));
     if let Some(level) = lacking {
-        let why = format!("no run has {}", super::level_words(factor, level));
+        let why = format!("no run has {}", level_words(factor, level));
         return Err(Unanswered::NotEnough(why));
     }
     let gathered = gather(design, &runs, &[metric], &[factor])?;

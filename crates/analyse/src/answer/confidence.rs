@@ -68,7 +68,7 @@ impl<T: Judgeable> JudgedSize<T> {
 /// How sure a verdict is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// This machine or store does not have what is asked for.
+    /// The metric or the level is unavailable on this machine or in this store.
     NotMeasurable,
     /// There is no interval, so there is no verdict.
     NoData,

@@ -39,11 +39,12 @@ pub(super) fn front(
     metrics: &[String],
 ) -> KindAndMissing {
     let names: Vec<&str> = metrics.iter().map(String::as_str).collect();
-    let gathered = gather(design, runs, &names, &[])?;
-    let parts = gathered.by_given(&design.given());
-    let fronts = parts.into_iter().map(|(given, _, part)| of_part(given, &part, metrics));
+    let mut gathered = gather(design, runs, &names, &[])?;
+    let missing = std::mem::take(&mut gathered.missing);
+    let parts = gathered.into_given(&design.given());
+    let fronts = parts.into_iter().map(|(given, part)| of_part(given.words, &part, metrics));
     let fronts = fronts.collect::<AnswerResult<_>>()?;
-    Ok((AnswerKind::Front { metrics: metrics.to_vec(), fronts }, gathered.missing))
+    Ok((AnswerKind::Front { metrics: metrics.to_vec(), fronts }, missing))
 }
 
 fn of_part(given: String, part: &CellValues, metrics: &[String]) -> AnswerResult<Front> {

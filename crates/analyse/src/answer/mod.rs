@@ -12,7 +12,7 @@ mod size_text;
 mod unanswered;
 mod words;
 
-use model::design::{FactorLevels, Question, SkippedCell, YesIf};
+use model::design::{Question, SkippedCell, YesIf};
 use model::{Design, Origin, Scope};
 
 pub use best::{BestChoice, Choice};
@@ -25,11 +25,13 @@ pub use machine_names::machine_names;
 pub use unanswered::Unanswered;
 pub use words::{factor_words, level_words, metric_words};
 
+use cells::GivenLevels;
 use unanswered::AnswerResult;
 
 use crate::compare::{BetterDirection, Verdict, WorkDifference};
 use crate::effect::{
-    EffectError, Interaction, MainEffect, VariationShare, interactions, main_effects, variation,
+    CellObservations, EffectError, Interaction, MainEffect, VariationShare, interactions,
+    main_effects, variation,
 };
 use crate::holm::holm;
 use crate::metric::{DistributionPoint, Metric};
@@ -110,7 +112,7 @@ pub fn answers(design: &Design, runs: &[RunWithSettings<'_>]) -> Vec<Answer> {
     let mut corrected = holm(&p).into_iter();
     for answer in &mut answers {
         answer.kind.judge(&mut corrected);
-        sentence::write_verdict(answer);
+        sentence::write_verdict(answer, p.len());
     }
     answers
 }
@@ -172,7 +174,7 @@ fn effects(
     let resolution = resolution(metric);
     let given = design.given();
     let given: Vec<&str> = given.into_iter().filter(|name| !factors.contains(name)).collect();
-    let parts = gathered.by_given(&given);
+    let parts = gathered.given(&given);
     let order = |factor: &str| gathered.order(design, factor);
     let because = |error| why_not(error, design, factors);
     let of = |factor: &str| -> AnswerResult<FactorEffects> {
@@ -185,7 +187,7 @@ fn effects(
             factor: factor.to_owned(),
             metric: gathered.metrics[0].clone(),
             levels: result.map_err(because)?.into_iter().map(JudgedSize::new).collect(),
-            at_given: at_given(&parts, factor, &order(factor), resolution),
+            at_given: at_given(&parts, &cells, factor, &order(factor), resolution),
             shares: variation(&cells).unwrap_or_default(),
         })
     };
@@ -205,19 +207,20 @@ fn effects(
 
 /// The effects of a factor at each combination of what is given; nothing of a single one.
 fn at_given(
-    parts: &[(String, FactorLevels, CellValues)],
+    given: &[GivenLevels],
+    cells: &[CellObservations],
     factor: &str,
     order: &[String],
     resolution: f64,
 ) -> Vec<(String, Vec<MainEffect>)> {
-    if parts.len() < 2 {
+    if given.len() < 2 {
         return Vec::new();
     }
-    let of_part = |(words, _, part): &(String, FactorLevels, CellValues)| {
-        let effects = main_effects(&part.observed(0), factor, order, resolution).ok()?;
-        Some((words.clone(), effects))
+    let of_part = |GivenLevels { words, cells: own, .. }: &GivenLevels| {
+        let own: Vec<_> = own.iter().map(|position| cells[*position].clone()).collect();
+        Some((words.clone(), main_effects(&own, factor, order, resolution).ok()?))
     };
-    parts.iter().filter_map(of_part).collect()
+    given.iter().filter_map(of_part).collect()
 }
 
 /// Why nothing can be compared: a level that this machine cannot set explains it.

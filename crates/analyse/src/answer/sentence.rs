@@ -3,8 +3,8 @@
 use model::design::YesIf;
 
 use super::size_text::{
-    SizeFormat, amount, between, change, compared, end, listed, number, percent, probability,
-    repeats_needed, size_format,
+    SizeFormat, amount, between, change, end, listed, number, percent, probability, repeats_needed,
+    size_format,
 };
 use super::words::{factor_words, level_words, metric_words};
 use super::{
@@ -21,15 +21,16 @@ const MOST_CELLS: usize = 4;
 /// The most combinations of what is given in one sentence; a table has all.
 const MOST_GIVEN: usize = 8;
 
-/// Writes the verdict, its details and its confidence.
-pub(super) fn write_verdict(answer: &mut Answer) {
+/// Writes the verdict, its details and its confidence; `family` is how many comparisons were
+/// corrected together.
+pub(super) fn write_verdict(answer: &mut Answer, family: usize) {
     let (sentence, details, confidence) = match &answer.kind {
         AnswerKind::Effects { of, interactions, yes_if } => {
             let both = by_factors(interactions)
                 .into_iter()
                 .map(|pair| interaction_sentence(&pair, unit_of(of)));
-            let parts: Vec<String> = of.iter().map(effects).chain(both).collect();
-            let yes = yes_if.map_or("", |yes_if| yes_or_no(yes_if, &answer.kind));
+            let parts: Vec<String> = of.iter().map(|of| effects(of, family)).chain(both).collect();
+            let yes = yes_if.map_or("", |yes_if| yes_or_no(yes_if, of, interactions));
             let details = of.iter().flat_map(at_given).collect();
             (format!("{yes}{}", parts.join("; ")), details, of_comparisons(answer))
         }
@@ -66,21 +67,27 @@ fn finished(mut sentence: String) -> String {
     sentence + "."
 }
 
-/// `yes: `, `no: `, or that neither was shown, before the sizes.
-fn yes_or_no(yes_if: YesIf, kind: &AnswerKind) -> &'static str {
+/// `yes: `, `no: `, or that neither was shown, before the sizes: of the factor, or where there are
+/// several of what they do together. That one of them has an effect answers nothing about the other.
+fn yes_or_no(
+    yes_if: YesIf,
+    effects: &[FactorEffects],
+    interactions: &[JudgedSize<Interaction>],
+) -> &'static str {
     /// Relative differences below this are none.
     const SAME: f64 = 0.05;
-    let AnswerKind::Effects { of, interactions, .. } = kind else { return "" };
-    let verdicts = kind.verdicts();
-    let any = |wanted: &[Verdict]| verdicts.iter().any(|verdict| wanted.contains(verdict));
+    let levels = effects.iter().flat_map(|effects| &effects.levels);
+    let judged: Vec<(Verdict, &EffectSize)> = match interactions {
+        [] => levels.map(|level| (level.verdict, &level.of.size)).collect(),
+        both => both.iter().map(|one| (one.verdict, &one.of.size)).collect(),
+    };
+    let any = |wanted: &[Verdict]| judged.iter().any(|(verdict, _)| wanted.contains(verdict));
     let (yes, no) = match yes_if {
         YesIf::Differs => (any(&[Verdict::Better, Verdict::Worse, Verdict::Different]), false),
         YesIf::Better => (any(&[Verdict::Better]), any(&[Verdict::Worse])),
         YesIf::Worse => (any(&[Verdict::Worse]), any(&[Verdict::Better])),
     };
-    let sizes = of.iter().flat_map(|effects| &effects.levels).map(|level| &level.of.size);
-    let mut sizes = sizes.chain(interactions.iter().map(|result| &result.of.size));
-    let is_same = |size: &EffectSize| {
+    let is_same = |(_, size): &(Verdict, &EffectSize)| {
         let within = |value: f64| (1.0 - SAME..=1.0 + SAME).contains(&value);
         let interval = size.interval.as_ref();
         size.scale == EffectScale::Ratio
@@ -89,7 +96,7 @@ fn yes_or_no(yes_if: YesIf, kind: &AnswerKind) -> &'static str {
     match (yes, no) {
         (true, _) => "yes: ",
         (false, true) => "no: ",
-        (false, false) if sizes.all(is_same) => "no, by 5 % at most: ",
+        (false, false) if judged.iter().all(is_same) => "no, by 5 % at most: ",
         (false, false) => "neither yes nor no was shown: ",
     }
 }
@@ -113,14 +120,14 @@ fn of_best(choices: &[BestChoice]) -> Confidence {
     each.min().unwrap_or(Confidence::NoData)
 }
 
-fn effects(effects: &FactorEffects) -> String {
+fn effects(effects: &FactorEffects, family: usize) -> String {
     let FactorEffects { factor, metric, levels, .. } = effects;
     let Some(first) = levels.first() else { return String::new() };
     let from = level_words(factor, &first.of.from);
     let unit = &metric.unit;
     let name = format!("{}{}", metric_words(&metric.name), kind(metric));
-    let parts: Vec<String> =
-        levels.iter().take(MOST_LEVELS).map(|level| level_text(factor, level, unit)).collect();
+    let text = |level| level_text(factor, level, unit, family);
+    let parts: Vec<String> = levels.iter().take(MOST_LEVELS).map(text).collect();
     let more = match levels.len() {
         n if n > MOST_LEVELS => format!(", and {} more levels", n - MOST_LEVELS),
         _ => String::new(),
@@ -160,20 +167,25 @@ fn work_note(work: &[WorkDifference]) -> String {
 }
 
 /// `20 % higher with SMT on (95 % +18 % to +22 %, p < 0.001)`.
-fn level_text(factor: &str, level: &JudgedSize<MainEffect>, unit: &str) -> String {
+fn level_text(factor: &str, level: &JudgedSize<MainEffect>, unit: &str, family: usize) -> String {
     let size = &level.of.size;
     let to = level_words(factor, &level.of.to);
     match (&level.verdict, &size.interval) {
         (Verdict::NotEnoughData, Err(why)) => {
             format!("{} with {to}, which one run alone cannot prove ({why})", change(size, unit))
         }
-        (Verdict::NoDifference, Ok(interval)) => not_shown(level, interval, &to, unit),
+        (Verdict::NoDifference, Ok(interval)) => not_shown(level, interval, (&to, unit), family),
         _ => format!("{} with {to} ({})", change(size, unit), evidence(level, unit)),
     }
 }
 
-/// A difference that is not significant, with its size, and how many repeats would tell.
-fn not_shown(level: &JudgedSize<MainEffect>, interval: &Interval, to: &str, unit: &str) -> String {
+/// A difference that is not significant, with its size, and how many repeats would show it.
+fn not_shown(
+    level: &JudgedSize<MainEffect>,
+    interval: &Interval,
+    (to, unit): (&str, &str),
+    family: usize,
+) -> String {
     let MainEffect { size, simple, n_from, n_to, .. } = &level.of;
     let evidence = evidence(level, unit);
     if !interval.covers(size.scale.no_effect()) {
@@ -181,7 +193,7 @@ fn not_shown(level: &JudgedSize<MainEffect>, interval: &Interval, to: &str, unit
         return format!("not shown to differ with {to} ({evidence}, {but})");
     }
     let repeats = n_from.min(n_to) / simple.len().max(1);
-    match repeats_needed(size, interval, repeats) {
+    match repeats_needed(size, interval, repeats, family) {
         Some(needed) => format!(
             "{} with {to}, but {repeats} repeats cannot rule out chance: {needed} would show a \
              difference of this size ({evidence})",
@@ -191,7 +203,7 @@ fn not_shown(level: &JudgedSize<MainEffect>, interval: &Interval, to: &str, unit
     }
 }
 
-/// `at ycsb-a RocksDB: 12.3 ops/J (95 % 12.0 to 12.6), 1.5 times higher than with Spill`.
+/// `at ycsb-a RocksDB: 12.3 ops/J (95 % 12.0 to 12.6), 2.1 times as high as with Spill`.
 fn best(metric: &MetricInfo, choices: &[BestChoice]) -> (String, Vec<String>) {
     let unit = &metric.unit;
     let one = |choice: &BestChoice| {
@@ -202,19 +214,18 @@ fn best(metric: &MetricInfo, choices: &[BestChoice]) -> (String, Vec<String>) {
         let than = match next {
             None => ", the only choice".to_owned(),
             Some((next, size)) => {
-                let next = &next.words;
-                match size.verdict {
-                    Verdict::Better | Verdict::Worse | Verdict::Different => format!(
-                        ", {} than with {next} ({})",
-                        compared(&size.of.size, unit),
-                        evidence(size, unit)
-                    ),
-                    _ => format!(
-                        ", not told apart from {next}: {} ({})",
-                        compared(&size.of.size, unit),
-                        evidence(size, unit)
-                    ),
-                }
+                let is_significant = matches!(size.verdict, Verdict::Better | Verdict::Worse);
+                let significance = if is_significant { "" } else { "not significantly " };
+                let than = match size_format(&size.of.size) {
+                    SizeFormat::Times => "as",
+                    SizeFormat::Percent | SizeFormat::Amount => "than",
+                };
+                format!(
+                    ", {significance}{} {than} with {} ({})",
+                    change(&size.of.size, unit),
+                    next.words,
+                    evidence(size, unit)
+                )
             }
         };
         format!("{place}{}: {value}{}{sure}{than}", winner.words, kind(metric))
@@ -311,7 +322,7 @@ fn interaction_sentence(interactions: &[&JudgedSize<Interaction>], unit: &str) -
             .all(|interaction| interaction.verdict == Verdict::NotEnoughData)
         {
             true => format!(
-                "whether {first_words} and {second_words} change each other's effect cannot be told: one \
+                "whether {first_words} and {second_words} change each other's effect is unknown: one \
                  value has no interval"
             ),
             false => {

@@ -52,44 +52,49 @@ pub(super) fn change(size: &EffectSize, unit: &str) -> String {
     }
 }
 
-/// As [`change`], to be followed by `than`: `12.3 % higher`, `2.31 times higher`.
-pub(super) fn compared(size: &EffectSize, unit: &str) -> String {
-    match size_format(size) {
-        SizeFormat::Times if size.value >= 1.0 => format!("{} times higher", number(size.value)),
-        SizeFormat::Times => format!("{} times lower", number(1.0 / size.value)),
-        _ => change(size, unit),
-    }
-}
-
-/// How many repeats would show a difference of this size, by the spread of those that there are;
-/// None where it is within 5 %, or more than a thousand would be needed.
+/// How many repeats would show a difference of this size, by the spread of those that there are,
+/// if `family` comparisons are corrected together; None where it is within 5 %, or where more than a
+/// thousand would be needed.
 ///
-/// The half width of an interval falls with the root of the repeats, and with Student's quantile
-/// of its degrees of freedom. A difference as large as 1.43 half widths is found four times of five
-/// (a power of 80 %: Cohen 1988, ch. 2).
+/// The difference has to be as large as its standard error times the quantiles of the level and of
+/// a power of 80 % (Cohen 1988, ch. 2). The level is Bonferroni's, the strictest that Holm's
+/// correction may take; the error falls with the root of the repeats.
 pub(super) fn repeats_needed(
     size: &EffectSize,
     interval: &Interval,
     repeats: usize,
+    family: usize,
 ) -> Option<usize> {
     const MOST: usize = 1000;
-    const WORTH_TELLING: f64 = 0.05;
-    const HALF_WIDTHS: f64 = 1.43;
+    const WORTH_SHOWING: f64 = 0.05;
+    /// The normal distribution's quantile at 80 %.
+    const POWER: f64 = 0.8416;
     let IntervalMethod::Contrast { df, .. } = interval.method else { return None };
     let (effect, half) = match size.scale {
         EffectScale::Ratio => (size.value.ln().abs(), (interval.high / interval.low).ln() / 2.0),
         EffectScale::Difference => (size.value.abs(), (interval.high - interval.low) / 2.0),
     };
-    if size.scale == EffectScale::Ratio && effect < WORTH_TELLING.ln_1p() || effect <= 0.0 {
+    let least = match size.scale {
+        EffectScale::Ratio => WORTH_SHOWING.ln_1p(),
+        EffectScale::Difference => 0.0,
+    };
+    let error = half / student(1.0 - TAIL, df);
+    let tail = TAIL / family.max(1) as f64;
+    let known = repeats.max(1) as f64;
+    let suffice = |repeats: usize| {
+        let repeats = repeats as f64;
+        let df = df * (repeats - 1.0) / (known - 1.0).max(1.0);
+        (student(1.0 - tail, df) + POWER) * error / (repeats / known).sqrt() <= effect
+    };
+    if effect <= least || !suffice(MOST) {
         return None;
     }
-    let error = half / student(1.0 - TAIL, df);
-    let known = repeats.max(1) as f64;
-    (repeats + 1..=MOST).find(|more| {
-        let times = *more as f64 / known;
-        let freedom = df * (*more as f64 - 1.0) / (known - 1.0).max(1.0);
-        HALF_WIDTHS * student(1.0 - TAIL, freedom) * error / times.sqrt() <= effect
-    })
+    let (mut short, mut enough) = (repeats, MOST);
+    while enough > short + 1 {
+        let middle = usize::midpoint(short, enough);
+        if suffice(middle) { enough = middle } else { short = middle }
+    }
+    Some(enough)
 }
 
 /// An end of an interval: `+8.1 %`, `2.1`, `-0.3 W`.

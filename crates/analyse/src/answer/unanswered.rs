@@ -5,9 +5,9 @@ use std::fmt;
 /// Why a question cannot be answered from some runs, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unanswered {
-    /// This machine or this store does not have what is asked for.
+    /// The metric or the level is unavailable on this machine or in this store.
     NotMeasurable(String),
-    /// More runs, other levels or another machine would answer it.
+    /// There are too few runs, levels or machines.
     NotEnough(String),
 }
 

@@ -1,4 +1,4 @@
-//! Metrics and levels in words: nobody has to know a metric's key to read an answer.
+//! Metrics and levels in words, so that an answer can be read without the keys of `--json`.
 
 use model::design::FactorLevels;
 use model::{LatencyClock, Op};
@@ -6,11 +6,10 @@ use model::{LatencyClock, Op};
 use crate::metric::{DistributionPoint, Metric, RunField};
 
 /// Signals that answers often name.
-const SIGNALS: [(&str, &str); 25] = [
+const SIGNALS: [(&str, &str); 24] = [
     ("branch_miss_ratio", "the share of mispredicted branches"),
     ("cpu_s_per_mop", "CPU time per million operations"),
     ("ipc", "instructions per cycle"),
-    ("ipc.core", "instructions per cycle of a core"),
     ("joules_per_op", "energy per operation"),
     ("limit.cpu", "the share of the CPUs in use"),
     ("limit.memory", "the share of memory in use"),

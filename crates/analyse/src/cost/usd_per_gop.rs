@@ -1,7 +1,7 @@
 //! What a billion operations of a run cost on its platform.
 
 use model::signal::{JOULES_PER_OP, USD_PER_GOP};
-use model::{Origin, Reading, ReadingValue};
+use model::{Origin, Reading, ReadingValue, Unavailable};
 
 use super::fleet::HOURS_PER_YEAR;
 use super::platform::{GivenLevels, Platform};
@@ -18,8 +18,12 @@ const BILLION: f64 = 1e9;
 /// the operations; of a platform with several lifetimes or prices of electricity by the first. It
 /// is modelled: prices are not measured. The energy's scope stands for both.
 ///
-/// Unavailable: no platform is named, or it has no price; no energy was read; no operations.
-pub fn usd_per_gop(platform: Option<&Platform>, readings: &[Reading], ops_s: f64) -> Reading {
+/// Unavailable: the platform is, or has no price; no energy was read; no operations.
+pub fn usd_per_gop(
+    platform: Result<&Platform, &Unavailable>,
+    readings: &[Reading],
+    ops_s: f64,
+) -> Reading {
     let energy = readings.iter().find(|reading| reading.signal == JOULES_PER_OP.name);
     let unavailable = |reason: &str, remedy: Option<&str>| Reading {
         answer: ReadingValue::Unavailable {
@@ -28,9 +32,9 @@ pub fn usd_per_gop(platform: Option<&Platform>, readings: &[Reading], ops_s: f64
         },
         ..USD_PER_GOP.value(0.0, energy.map_or(0.0, |energy| energy.window_s))
     };
-    let Some(platform) = platform else {
-        let reason = "what this machine costs is not known";
-        return unavailable(reason, Some("name it: `platform = \"s4\"` in the study, or a file"));
+    let platform = match platform {
+        Ok(platform) => platform,
+        Err(why) => return unavailable(&why.reason, Some(&why.remedy)),
     };
     let Some(price) = &platform.price_usd else {
         return unavailable(&format!("the platform {} has no price", platform.name), None);
@@ -78,7 +82,7 @@ mod tests {
         let text = "name = \"box\"\nprice_usd = 2400\nlifetime_years = [2, 5]\n\
                     electricity_usd_per_kwh = 0.2\n";
         let platform = Platform::parse("box", text).unwrap();
-        let reading = usd_per_gop(Some(&platform), &[energy(0.1)], 1e3);
+        let reading = usd_per_gop(Ok(&platform), &[energy(0.1)], 1e3);
         let usd = reading.value().unwrap();
         assert!((usd - (2400.0 / 63.072 + 0.1e9 / 3.6e6 * 0.2)).abs() < 1e-9, "{usd}");
         assert_eq!(reading.origin, Origin::Modelled);
@@ -86,20 +90,19 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_is_said() {
-        let reason = |platform: Option<&Platform>, readings: &[Reading], ops_s| match usd_per_gop(
-            platform, readings, ops_s,
-        )
-        .answer
-        {
-            ReadingValue::Unavailable { reason, .. } => reason,
-            ReadingValue::Value(value) => panic!("{value}"),
+    fn what_is_missing_is_named() {
+        let reason = |platform: Result<&Platform, &Unavailable>, readings: &[Reading], ops_s| {
+            match usd_per_gop(platform, readings, ops_s).answer {
+                ReadingValue::Unavailable { reason, .. } => reason,
+                ReadingValue::Value(value) => panic!("{value}"),
+            }
         };
         let platform = Platform::parse("box", "name = \"box\"\nprice_usd = 1\n").unwrap();
         let free = Platform::parse("free", "name = \"free\"\n").unwrap();
-        assert_eq!(reason(None, &[energy(1.0)], 1.0), "what this machine costs is not known");
-        assert_eq!(reason(Some(&free), &[energy(1.0)], 1.0), "the platform free has no price");
-        assert_eq!(reason(Some(&platform), &[], 1.0), "no energy was read in this run");
-        assert_eq!(reason(Some(&platform), &[energy(1.0)], 0.0), "there were no operations");
+        let unnamed = Unavailable::new("no platform is named", "name one");
+        assert_eq!(reason(Err(&unnamed), &[energy(1.0)], 1.0), "no platform is named");
+        assert_eq!(reason(Ok(&free), &[energy(1.0)], 1.0), "the platform free has no price");
+        assert_eq!(reason(Ok(&platform), &[], 1.0), "no energy was read in this run");
+        assert_eq!(reason(Ok(&platform), &[energy(1.0)], 0.0), "there were no operations");
     }
 }

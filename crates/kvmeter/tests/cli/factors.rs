@@ -439,10 +439,27 @@ fn refuses_invalid_designs_at_their_place() {
     refused("when = \"threads == 2", "when = \"thread == 2", &["thread"]);
     refused("metric = \"throughput_ops_s\"", "metric = \"ipcc\"", &["did you mean `ipc`?"]);
     refused("factor = \"threads\"", "factor = \"thread\"", &["did you mean `threads`?"]);
+    let several = "factors = [\"threads\", \"store\"]\nyes_if = \"better\"";
+    refused("factor = \"threads\"", several, &["neither better nor worse", "f.toml:"]);
+    let best = "metric = \"throughput_ops_s\"\nfactor = \"threads\"";
+    refused(best, "best = \"seconds\"", &["neither more nor less of it is better", "f.toml:"]);
+    refused(best, "best = \"throughput_ops_s\"\nyes_if = \"better\"", &["`yes_if`", "f.toml:"]);
     refused("series = \"store\"", "series = \"stores\"", &["did you mean `store`?"]);
     refused("series = \"store\"", "published = \"x\"", &["no series `x`"]);
     study(&place, STUDY);
     place.refused(&["run", "f.toml", "--scale", "smal"], &["did you mean `small`?"]);
     place.write("published.toml", "source = 1\n");
     place.refused(&["run", "f.toml", "--dry-run"], &["published.toml of f.toml:1:10"]);
+    let claims = |claim: &str| {
+        let claim = format!("metric = \"power_w\", factor = \"threads\", from = 1, to = 2{claim}");
+        format!("[[findings]]\nid = \"a\"\nsays = \"a\"\nclaims = [{{ {claim} }}]\n")
+    };
+    for claim in ["", ", at_least = nan", ", at_least = 2, at_most = 1", ", at_most = 0"] {
+        place.write("published.toml", &claims(claim));
+        place.refused(&["run", "f.toml", "--dry-run"], &["published.toml of f.toml", "quotients"]);
+    }
+    place.write("published.toml", &claims(", at_least = 1, where = { trheads = 1 }"));
+    place.refused(&["run", "f.toml", "--dry-run"], &["`trheads` is neither", "published.toml"]);
+    place.write("published.toml", &claims(", at_least = 1"));
+    place.ok(&["run", "f.toml", "--dry-run"]);
 }

@@ -56,7 +56,7 @@ fn answers(out: &mut Markup, study: &StudyReport) {
     if let Some(note) = study.scale_note() {
         out.raw("<p class=\"banner scale\">").text(note).raw("</p>");
     }
-    for answer in &study.answers {
+    for (answer, question) in study.answers.iter().zip(&study.design.questions) {
         let tone = match answer.confidence {
             Confidence::High | Confidence::Good => "good",
             Confidence::Fair => "strong",
@@ -72,7 +72,7 @@ fn answers(out: &mut Markup, study: &StudyReport) {
             }
             out.raw("</ul>");
         }
-        for sentence in study::beside(study, answer) {
+        for sentence in study::beside(study, question) {
             out.raw("<p class=\"note\">").text(sentence).raw("</p>");
         }
         out.raw("<p class=\"note\">Confidence: <b class=\"");

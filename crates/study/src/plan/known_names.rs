@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use analyse::check::CheckExpression;
 use analyse::{BetterDirection, Metric};
 use model::design::{
-    CheckSpec, Conditions, Design, FigureSpec, PublishedClaim, PublishedFigures, Question,
+    CheckSpec, Conditions, Design, FigureSpec, PublishedClaim, PublishedFigures, Question, YesIf,
 };
 use model::suggest::hint;
 use toml::Spanned;
@@ -113,6 +113,12 @@ impl KnownNames<'_> {
             let words = "`yes_if` is of a difference: name the `metric` and a `factor`";
             return Err(words.to_owned());
         }
+        let together = !question.factors.is_empty();
+        if together && matches!(question.yes_if, Some(YesIf::Better | YesIf::Worse)) {
+            let words = "what several factors do together is neither better nor worse; write \
+                         `yes_if = \"differs\"`, or ask about one `factor`";
+            return Err(words.to_owned());
+        }
         if let Some(best) = &question.best {
             let metric = Metric::parse(best).map_err(|error| error.to_string())?;
             if metric.direction() == BetterDirection::Neither {
@@ -129,8 +135,8 @@ impl KnownNames<'_> {
         match kinds.iter().filter(|asked| **asked).count() {
             1 => {}
             0 => {
-                let words = "what is asked: a `factor`, `factors`, a `pareto` front, what is \
-                             `best` in a metric, or over what the load is `graduated`?";
+                let words = "which answer: a `factor`, `factors`, a `pareto` front, the `best` in a \
+                             metric, or over what the load is `graduated`?";
                 return Err(words.to_owned());
             }
             _ => return Err("one question asks one thing; make several of it".to_owned()),
@@ -142,8 +148,14 @@ impl KnownNames<'_> {
     fn claim(&self, claim: &PublishedClaim) -> Result<(), String> {
         check_figure(&claim.metric)?;
         self.value(&claim.factor)?;
-        if claim.at_least.is_none() && claim.at_most.is_none() {
-            return Err(format!("a claim about `{}` needs `at_least` or `at_most`", claim.metric));
+        let bounds: Vec<f64> = claim.at_least.into_iter().chain(claim.at_most).collect();
+        let are_quotients = bounds.iter().all(|bound| *bound > 0.0 && bound.is_finite());
+        if bounds.is_empty() || !are_quotients || !bounds.is_sorted() {
+            return Err(format!(
+                "a claim about `{}` needs `at_least`, `at_most` or both: quotients above 0, the \
+                 first not above the second",
+                claim.metric
+            ));
         }
         self.conditions(&claim.within)
     }

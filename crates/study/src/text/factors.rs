@@ -18,8 +18,7 @@ pub struct FactorTable {
     /// The cells in which it varies; elsewhere its key keeps its own value.
     #[serde(rename = "where")]
     pub within: Option<Spanned<Conditions>>,
-    /// Whether its levels are given to whoever decides, or chosen; found from what it sets if it
-    /// is left out.
+    /// Whether its levels are given or chosen; derived from what it sets if left out.
     pub given: Option<bool>,
 }
 
