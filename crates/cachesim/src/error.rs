@@ -13,3 +13,9 @@ pub enum SimError {
     #[error("{path}: cannot be read: {why}")]
     File { path: String, why: String },
 }
+
+impl SimError {
+    pub(crate) fn file(path: String, error: &safe_file::FileError) -> SimError {
+        SimError::File { path, why: error.why() }
+    }
+}

@@ -5,6 +5,9 @@ use std::path::Path;
 use crate::engine::time::{Picos, of_seconds, seconds};
 use crate::error::SimError;
 
+/// The longest file of arrivals.
+const MAX_BYTES: u64 = 1 << 30;
+
 /// Arrivals in order, repeated cyclically.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedArrivals {
@@ -38,8 +41,8 @@ impl RecordedArrivals {
     /// Reads a file; `most` is the longest packet that fits a buffer.
     pub fn read(path: &Path, most: u64) -> Result<RecordedArrivals, SimError> {
         let origin = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| SimError::File { path: origin.clone(), why: error.to_string() })?;
+        let text = safe_file::read_text(path, MAX_BYTES)
+            .map_err(|error| SimError::file(origin.clone(), &error))?;
         RecordedArrivals::parse(&origin, &text, most)
     }
 

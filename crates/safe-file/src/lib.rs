@@ -15,12 +15,14 @@
 mod lock;
 mod open;
 mod private_state;
+mod read;
 mod replace;
 mod users;
 
 pub use lock::{Lock, LockError, LockHolder, LockOptions, LockScope};
 pub use open::open_or_create;
 pub use private_state::{make_folder, make_private_folder, open_private};
+pub use read::read_text;
 pub use replace::{
     check_companion, check_folder, check_output, is_temporary, replace, replace_private,
 };
@@ -46,6 +48,14 @@ impl FileError {
 
     fn io(path: &Path, source: impl Into<io::Error>) -> FileError {
         FileError::Io { path: path.to_owned(), source: source.into() }
+    }
+
+    /// The reason without the path.
+    pub fn why(&self) -> String {
+        match self {
+            FileError::Refused { why, .. } => why.clone(),
+            FileError::Io { source, .. } => source.to_string(),
+        }
     }
 
     /// The kind of the error; a refusal counts as one of permissions.

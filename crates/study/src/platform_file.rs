@@ -4,6 +4,9 @@ use std::path::Path;
 
 use analyse::cost::{Platform, PlatformError};
 
+/// The longest file of a platform.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// A built-in platform by its name, or a file by its path.
 ///
 /// # Errors
@@ -13,10 +16,10 @@ pub fn open_platform(name: &str) -> Result<Platform, PlatformError> {
         Err(error @ PlatformError::Unknown { .. }) => error,
         known => return known,
     };
-    match std::fs::read_to_string(name) {
+    match safe_file::read_text(Path::new(name), MAX_BYTES) {
         Ok(text) => Platform::parse(name, &text),
         Err(error) if Path::new(name).exists() => {
-            Err(PlatformError::Unreadable { path: name.to_owned(), why: error.to_string() })
+            Err(PlatformError::Unreadable { path: name.to_owned(), why: error.why() })
         }
         Err(_) => Err(unknown),
     }

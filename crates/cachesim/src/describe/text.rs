@@ -9,6 +9,9 @@ use serde::de::DeserializeOwned;
 
 use crate::error::SimError;
 
+/// The longest description of a machine or of traffic.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// A text, and its name in messages.
 #[derive(Debug, Clone)]
 pub struct DescriptionText {
@@ -19,9 +22,9 @@ pub struct DescriptionText {
 impl DescriptionText {
     pub fn read(path: &Path) -> Result<DescriptionText, SimError> {
         let origin = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        match safe_file::read_text(path, MAX_BYTES) {
             Ok(text) => Ok(DescriptionText { origin, text }),
-            Err(error) => Err(SimError::File { path: origin, why: error.to_string() }),
+            Err(error) => Err(SimError::file(origin, &error)),
         }
     }
 

@@ -264,7 +264,14 @@ fn a_study_on_a_named_platform_ends_with_what_it_costs() {
         &["run", "study.toml", "--platform", "s44", "--dry-run"],
         &["--platform s44", "did you mean `s4`?"],
     );
-    // Without a number the study is no worse.
+    // A pipe is not waited for, and a device is not read to its end.
+    let pipe = place.file("pipe.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for platform in [pipe.to_str().unwrap(), "/dev/zero"] {
+        let args = ["run", "study.toml", "--platform", platform, "--dry-run"];
+        place.refused(&args, &["cannot be read", "not a regular file"]);
+    }
+    // Without power the study has no price.
     place.write("bare.toml", &PRICED.replace("\"model\"", "").replace("model = {", "# {"));
     let done = place.run(&["run", "bare.toml", "--out", "b.sqlite", "--platform", "s4"]);
     assert!(done.err.contains("not priced: "), "{}", done.err);

@@ -199,14 +199,18 @@ fn tilde(item: &toml_edit::Item) -> Option<(Option<Range<usize>>, String)> {
     unexpanded(text).map(|why| (item.span(), why))
 }
 
+/// The longest file of published figures.
+const MAX_PUBLISHED_BYTES: u64 = 16 << 20;
+
 /// The published figures next to the study, if any.
 fn published_file(study: &Path) -> Result<Option<String>, StudyError> {
     let path = study.with_file_name(PUBLISHED);
-    match std::fs::read_to_string(&path) {
+    match safe_file::read_text(&path, MAX_PUBLISHED_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
-            Err(StudyError::Request(format!("{}: cannot be read: {error}", path.display())))
+            let (path, why) = (path.display(), error.why());
+            Err(StudyError::Request(format!("{path}: cannot be read: {why}")))
         }
     }
 }
