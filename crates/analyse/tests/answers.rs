@@ -290,6 +290,30 @@ fn an_effect_is_told_at_each_level_of_what_is_given() {
 }
 
 #[test]
+fn a_lead_that_is_not_significant_is_called_so() {
+    let (design, mut runs) = by_rate();
+    for run in runs.iter_mut().filter(|run| run.settings["factor.rate"] == "10k") {
+        let latency = run.latencies[0].clone();
+        // Both vary ninefold from repeat to repeat.
+        let repeat = usize::from(run.id.bytes().last().unwrap() - b'0');
+        let spread = match run.settings["factor.idle"].as_str() {
+            "all" => [10, 90, 20, 80, 50][repeat],
+            _ => [12, 85, 25, 70, 55][repeat],
+        };
+        let mut histogram = latency.histogram.histogram();
+        histogram.reset();
+        histogram.record_n(1_000 * spread, 100).unwrap();
+        run.latencies = vec![model::RunLatency { histogram: histogram.into(), ..latency }].into();
+    }
+    let answer = &answered(&design, &runs)[0];
+    assert!(answer.verdict.ends_with(", significantly in 1 of 2 cases."), "{}", answer.verdict);
+    assert!(answer.details[1].contains(", which is not significant ("), "{:?}", answer.details);
+    runs.retain(|run| run.settings["factor.rate"] == "10k");
+    let only = &answered(&design, &runs)[0].verdict;
+    assert!(only.contains(", which is not significant ("), "{only}");
+}
+
+#[test]
 fn what_is_given_can_be_said() {
     let (mut design, runs) = by_rate();
     design.factors[0].given = Some(false);

@@ -214,14 +214,13 @@ fn best(metric: &MetricInfo, choices: &[BestChoice]) -> (String, Vec<String>) {
         let than = match next {
             None => ", the only choice".to_owned(),
             Some((next, size)) => {
-                let is_significant = matches!(size.verdict, Verdict::Better | Verdict::Worse);
-                let significance = if is_significant { "" } else { "not significantly " };
+                let but = if is_significant(size) { "" } else { ", which is not significant" };
                 let than = match size_format(&size.of.size) {
                     SizeFormat::Times => "as",
                     SizeFormat::Percent | SizeFormat::Amount => "than",
                 };
                 format!(
-                    ", {significance}{} {than} with {} ({})",
+                    ", {} {than} with {}{but} ({})",
                     change(&size.of.size, unit),
                     next.words,
                     evidence(size, unit)
@@ -240,7 +239,12 @@ fn best(metric: &MetricInfo, choices: &[BestChoice]) -> (String, Vec<String>) {
     (winners(choices), details)
 }
 
-/// `no idle states at rate 1k; all idle states at rate 10k and rate 100k`.
+fn is_significant(size: &JudgedSize<MainEffect>) -> bool {
+    matches!(size.verdict, Verdict::Better | Verdict::Worse)
+}
+
+/// `no idle states at rate 1k; all idle states at rate 10k and rate 100k`, and how many of them are
+/// significantly better than the second best.
 fn winners(choices: &[BestChoice]) -> String {
     let mut won: Vec<(&str, Vec<&str>)> = Vec::new();
     for BestChoice { given, winner, .. } in choices {
@@ -249,12 +253,19 @@ fn winners(choices: &[BestChoice]) -> String {
             None => won.push((&winner.words, vec![given])),
         }
     }
+    let compared: Vec<&JudgedSize<MainEffect>> =
+        choices.iter().filter_map(|choice| Some(&choice.next.as_ref()?.1)).collect();
+    let but = match compared.iter().filter(|size| is_significant(size)).count() {
+        all if all == compared.len() => String::new(),
+        0 => ", but nowhere significantly better than the second best".to_owned(),
+        some => format!(", significantly in {some} of {} cases", choices.len()),
+    };
     if let [(winner, at)] = won.as_slice() {
         let cases = if at.len() == 2 { "both".to_owned() } else { format!("all {}", at.len()) };
-        return format!("{winner} in {cases} cases");
+        return format!("{winner} in {cases} cases{but}");
     }
     let one = |(winner, at): &(&str, Vec<&str>)| format!("{winner} at {}", listed(at));
-    won.iter().map(one).collect::<Vec<_>>().join("; ")
+    format!("{}{but}", won.iter().map(one).collect::<Vec<_>>().join("; "))
 }
 
 /// `95 % +8.1 % to +16.7 %, p = 0.0004`.
