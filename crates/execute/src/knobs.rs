@@ -16,13 +16,20 @@ pub type Supervisor = Arc<dyn Fn() -> Command + Send + Sync>;
 
 /// The proven effects of turned knobs.
 #[derive(Debug, Clone, Default)]
-pub struct KnobEffects(pub Vec<Proof>);
+pub struct KnobEffects {
+    pub proofs: Vec<Proof>,
+    /// The CPU's model, if the user answers for its registers.
+    pub trusted_model: Option<String>,
+}
 
 impl KnobEffects {
     /// `knob.NAME.effect`: whether the effect was proven. A level without proof is another condition
-    /// than a proven one.
+    /// than a proven one. `knob.trusted_register`: the model for whose registers the user answers.
     pub(crate) fn settings(&self, settings: &mut RunSettings) {
-        for proof in &self.0 {
+        if let Some(model) = &self.trusted_model {
+            settings.insert("knob.trusted_register".to_owned(), model.clone());
+        }
+        for proof in &self.proofs {
             let word = match proof.outcome {
                 ProofOutcome::Proven(_) => "proven",
                 ProofOutcome::Unverified(_) => "unverified",
@@ -39,7 +46,7 @@ impl KnobEffects {
             value: Ok(proof.to_string()),
             source: "kvmeter knob".to_owned(),
         };
-        self.0.iter().map(fact).collect()
+        self.proofs.iter().map(fact).collect()
     }
 }
 
@@ -63,7 +70,8 @@ pub fn with_levels<T, E: From<KnobError>>(
     let journal = Journal::open(root, &state_folder()?)?.supervised_by(supervisor());
     let mut turned = plan.apply(journal)?;
     turned.check_effect()?;
-    let effects = KnobEffects(turned.proofs().to_vec());
+    let trusted_model = root.trusted_model().map(str::to_owned);
+    let effects = KnobEffects { proofs: turned.proofs().to_vec(), trusted_model };
     let done = work(&effects);
     let restored = turned.restore();
     // The error of the work comes first; the journal still has the rest.
@@ -113,7 +121,7 @@ impl KnobControl for KnobsPerBlock<'_> {
     ) -> Result<(), ExecuteError> {
         let log = self.log;
         let logged = |effects: &KnobEffects| {
-            effects.0.iter().for_each(|proof| log(&proof.to_string()));
+            effects.proofs.iter().for_each(|proof| log(&proof.to_string()));
             work(effects)
         };
         let ((), restored) = with_levels(&self.root, levels, &self.supervisor, logged)?;

@@ -65,6 +65,8 @@ pub struct Root {
     substitutes: BTreeMap<String, PathBuf>,
     /// The recording of reads through this and its clones, if enabled.
     notes: Option<Arc<RecordingNotes>>,
+    /// The CPU's model, if the user answers for registers that are not documented for it.
+    trusted_model: Option<String>,
 }
 
 /// Roots are equal if they are of the same machine.
@@ -92,7 +94,8 @@ impl Root {
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
         let recorded = (dir != Path::new("/")).then(|| Arc::new(ConfinedDir::new(&dir)));
-        Root { dir, recorded, substitutes: BTreeMap::new(), notes: None }
+        let substitutes = BTreeMap::new();
+        Root { dir, recorded, substitutes, notes: None, trusted_model: None }
     }
 
     /// The same machine with everything that is read through it recorded.
@@ -106,6 +109,15 @@ impl Root {
     pub fn with_device(mut self, path: &str, device: impl Into<PathBuf>) -> Self {
         self.substitutes.insert(path.to_owned(), device.into());
         self
+    }
+
+    pub(crate) fn trusting(self, model: String) -> Self {
+        Root { trusted_model: Some(model), ..self }
+    }
+
+    /// The CPU's model, if the user answers for registers that are not documented for it.
+    pub fn trusted_model(&self) -> Option<&str> {
+        self.trusted_model.as_deref()
     }
 
     /// Checks that the folder of a recorded machine exists; else every single file would be reported

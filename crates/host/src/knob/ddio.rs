@@ -1,9 +1,11 @@
 //! Direct cache access: whether what devices write goes into the last-level cache.
 
+use std::ops::RangeInclusive;
+
 use model::Unavailable;
 
 use super::error::KnobRefusal;
-use super::models::PERFCTRLSTS_0;
+use super::models::{PERFCTRLSTS_0, WritePermission};
 use super::plan::KnobChange;
 use super::target::KnobTarget;
 use super::write::KnobWrite;
@@ -16,28 +18,34 @@ const OFFSET: u64 = 0x180;
 const ALLOCATE: u32 = 1 << 7;
 /// Bit 3, NoSnoopOpWrEn: set, writes that ask not to be snooped bypass the cache.
 const NO_SNOOP: u32 = 1 << 3;
-/// Root ports A to D of the processor, 8086:2030 to 2033. Those of the chipset have no such
-/// register.
-const PORTS: &[&str] = &["0x2030", "0x2031", "0x2032", "0x2033"];
+/// Root ports of the processors: E5 v2, v3 and v4 (1a to 3d), Scalable (A to D). Those of the
+/// chipset have no such register.
+const PORTS: [RangeInclusive<u16>; 4] =
+    [0x0e02..=0x0e0b, 0x2f02..=0x2f0b, 0x6f02..=0x6f0b, 0x2030..=0x2033];
 
 pub struct Ddio;
 
-/// The addresses of the processor's root ports.
-fn ports(root: &Root) -> Result<Vec<String>, Unavailable> {
-    PERFCTRLSTS_0.check(root)?;
+/// The addresses of the processor's root ports. Of a model that only the user trusts, Intel's
+/// bridges: which of them are the processor's is not known.
+fn ports(root: &Root) -> Result<(Vec<String>, WritePermission), Unavailable> {
+    let permission = PERFCTRLSTS_0.check(root)?;
     let is_port = |address: &String| {
-        let holds = |file: &str, values: &[&str]| {
-            let path = format!("{DEVICES}/{address}/{file}");
-            root.value(&path).is_ok_and(|value| values.contains(&value.as_str()))
+        let value = |file: &str| root.value(&format!("{DEVICES}/{address}/{file}")).ok();
+        let known = || {
+            let device = value("device")?;
+            let device = u16::from_str_radix(device.trim_start_matches("0x"), 16).ok()?;
+            Some(PORTS.iter().any(|ports| ports.contains(&device)))
         };
-        holds("vendor", &["0x8086"]) && holds("class", &["0x060400"]) && holds("device", PORTS)
+        value("vendor").as_deref() == Some("0x8086")
+            && value("class").as_deref() == Some("0x060400")
+            && (permission == WritePermission::Trusted || known() == Some(true))
     };
     let ports: Vec<String> = root.list(DEVICES)?.into_iter().filter(is_port).collect();
     if ports.is_empty() {
-        let reason = format!("{DEVICES} has no root port 8086:2030 to 8086:2033");
+        let reason = format!("{DEVICES} has no root port of this processor");
         return Err(Unavailable::new(reason, "put the device into a slot of the processor"));
     }
-    Ok(ports)
+    Ok((ports, permission))
 }
 
 fn place(port: &str) -> KnobTarget {
@@ -68,8 +76,12 @@ impl Knob for Ddio {
     }
 
     fn levels(&self, root: &Root) -> Result<Vec<String>, Unavailable> {
-        let mut levels = vec!["on".to_owned(), "off".to_owned()];
-        for port in ports(root)? {
+        let (ports, permission) = ports(root)?;
+        let mut levels = Vec::new();
+        if permission == WritePermission::Documented {
+            levels.extend(["on".to_owned(), "off".to_owned()]);
+        }
+        for port in ports {
             levels.extend([format!("on@{port}"), format!("off@{port}")]);
         }
         Ok(levels)
@@ -77,7 +89,7 @@ impl Knob for Ddio {
 
     fn read(&self, root: &Root) -> Result<String, Unavailable> {
         let mut texts = Vec::new();
-        for port in ports(root)? {
+        for port in ports(root)?.0 {
             let on = value(root, &port)? & ALLOCATE != 0;
             texts.push((if on { "on" } else { "off" }, port));
         }
@@ -89,7 +101,7 @@ impl Knob for Ddio {
     }
 
     fn plan(&self, root: &Root, level: &str) -> Result<KnobChange, KnobRefusal> {
-        let ports = ports(root)?;
+        let (ports, _) = ports(root)?;
         word_file::check(level, &self.levels(root)?)?;
         let (word, wanted) = match level.split_once('@') {
             Some((word, port)) => (word, Some(port)),

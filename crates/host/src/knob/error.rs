@@ -18,6 +18,11 @@ pub enum KnobError {
     #[error("{knob} cannot be turned here: {why}")]
     NotHere { knob: String, why: Unavailable },
     #[error(
+        "--trust-register {model:?}: this machine's CPU is {here:?}, and its name alone says that you \
+         answer for its registers"
+    )]
+    OtherModel { model: String, here: String },
+    #[error(
         "{first} and {second} both write {place}, and not the same ({a}, {b}); leave one of them out"
     )]
     Conflict { first: String, second: String, place: String, a: String, b: String },
@@ -77,6 +82,7 @@ impl KnobError {
                 | KnobError::Twice { .. }
                 | KnobError::NoSuchLevel { .. }
                 | KnobError::NotHere { .. }
+                | KnobError::OtherModel { .. }
                 | KnobError::Conflict { .. }
                 | KnobError::CannotKeep { .. }
                 | KnobError::Command { .. }

@@ -55,6 +55,7 @@ pub use apply::KnobEvent;
 pub use command::run_under;
 pub use error::{KnobError, KnobRefusal};
 pub use journal::{Journal, state_folder};
+pub use models::trust_register;
 pub use plan::{KnobChange, KnobPlan, Knobs, parse_level};
 pub use proof::{Proof, ProofOutcome, Prove};
 pub use restore::RestoreOutcome;

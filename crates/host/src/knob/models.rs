@@ -3,6 +3,7 @@
 
 use model::Unavailable;
 
+use super::error::KnobError;
 use crate::facts::cpu;
 use crate::parse::field;
 use crate::root::Root;
@@ -16,6 +17,8 @@ pub(super) struct Register {
 
 const SKYLAKE_SP: (u32, u32, &str) = (6, 0x55, "Skylake-SP and Cascade Lake-SP");
 const BROADWELL_EP: (u32, u32, &str) = (6, 0x4f, "Broadwell-EP");
+const HASWELL_EP: (u32, u32, &str) = (6, 0x3f, "Haswell-EP");
+const IVY_BRIDGE_EP: (u32, u32, &str) = (6, 0x3e, "Ivy Bridge-EP");
 
 /// MSR 0x620: the highest ratio in bits 6:0, the lowest in bits 14:8, of 100 MHz.
 pub(super) const UNCORE_RATIO_LIMIT: Register = Register {
@@ -36,39 +39,71 @@ pub(super) const IIO_LLC_WAYS: Register = Register {
 /// NoSnoopOpWrEn.
 pub(super) const PERFCTRLSTS_0: Register = Register {
     name: "perfctrlsts_0 (+0x180)",
-    models: &[SKYLAKE_SP],
-    document: "Intel Xeon Processor Scalable Family Datasheet, volume 2, perfctrlsts_0",
+    models: &[IVY_BRIDGE_EP, HASWELL_EP, BROADWELL_EP, SKYLAKE_SP],
+    document: "volume 2 of Intel's datasheets, perfctrlsts_0: Xeon E5 v2 (329188), v3 (330784), v4 \
+               (333810), Scalable",
 };
 
+/// Why a register may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WritePermission {
+    Documented,
+    /// The user answers for this model.
+    Trusted,
+}
+
 impl Register {
-    /// Checks that this machine's CPU is on the list, and that the machine is not virtual.
-    pub(super) fn check(&self, root: &Root) -> Result<(), Unavailable> {
+    /// Checks that this machine's CPU is on the list or trusted by the user, and that the machine
+    /// is not virtual.
+    pub(super) fn check(&self, root: &Root) -> Result<WritePermission, Unavailable> {
         let names: Vec<&str> = self.models.iter().map(|(_, _, name)| *name).collect();
-        let remedy = format!("use a machine with {} ({})", names.join(" or "), self.document);
-        let no = |reason: String| Unavailable::new(reason, remedy.clone());
+        let machines = format!("use a machine with {} ({})", names.join(" or "), self.document);
         let text = root.text(cpu::CPUINFO)?;
         let number = |key: &str| field(&text, key).and_then(|text| text.parse::<u32>().ok());
         let vendor = field(&text, "vendor_id").unwrap_or("another vendor");
         let (family, model) = (number("cpu family"), number("model"));
-        let listed = vendor == "GenuineIntel"
-            && self.models.iter().any(|(f, m, _)| (Some(*f), Some(*m)) == (family, model));
-        if !listed {
+        let intel = vendor == "GenuineIntel";
+        let listed =
+            intel && self.models.iter().any(|(f, m, _)| (Some(*f), Some(*m)) == (family, model));
+        let trusted = intel && root.trusted_model().is_some();
+        if !listed && !trusted {
             let name = cpu::model(root).unwrap_or_else(|_| "this CPU".to_owned());
             let numbers = match (family, model) {
                 (Some(family), Some(model)) => format!(", family {family} model {model:#x}"),
                 _ => String::new(),
             };
             let register = self.name;
-            return Err(no(format!(
-                "{register} is not documented for {name} ({vendor}{numbers}), so it is not touched"
-            )));
+            let remedy = match intel {
+                true => format!("{machines}, or answer for it: --trust-register {name:?}"),
+                false => machines,
+            };
+            return Err(Unavailable::new(
+                format!(
+                    "{register} is not documented for {name} ({vendor}{numbers}), so it is not \
+                     touched"
+                ),
+                remedy,
+            ));
         }
         if cpu::flags(root).is_ok_and(|flags| flags.iter().any(|flag| flag == "hypervisor")) {
             let register = self.name;
-            return Err(no(format!("{register} is the hypervisor's, not this virtual machine's")));
+            let reason = format!("{register} is the hypervisor's, not this virtual machine's");
+            return Err(Unavailable::new(reason, machines));
         }
-        Ok(())
+        Ok(if listed { WritePermission::Documented } else { WritePermission::Trusted })
     }
+}
+
+/// The same machine, for whose registers the user answers by its model's name.
+///
+/// # Errors
+/// Another model's name.
+pub fn trust_register(root: Root, model: &str) -> Result<Root, KnobError> {
+    let here = cpu::model(&root).unwrap_or_else(|_| "one without a name".to_owned());
+    if model.trim() != here {
+        return Err(KnobError::OtherModel { model: model.to_owned(), here });
+    }
+    Ok(root.trusting(here))
 }
 
 /// The file of one CPU's registers.

@@ -18,7 +18,7 @@ use common::Recorded;
 use host::Root;
 use host::knob::{
     Journal, KNOBS, KnobError, KnobPlan, KnobTarget, Knobs, ProofOutcome, RestoreAction,
-    RestoreOutcome, TurnedKnobs, status,
+    RestoreOutcome, TurnedKnobs, status, trust_register,
 };
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -563,6 +563,70 @@ fn direct_cache_access_is_turned_at_the_processor_s_root_ports() {
     // The chipset's port has no such register; neither has the card.
     refused(&machine.root, &[("ddio", "off@0000:00:1c.0")], &["off@0000:85:02.0"]);
     refused(&machine.root, &[("ddio_ways", "12")], &["11 ways"]);
+}
+
+/// The Xeon as one of another generation, with root ports of these numbers.
+fn as_model(name: &str, model: u32, devices: [&str; 2]) -> (Recorded, tempfile::TempDir) {
+    let (machine, folder) = xeon();
+    machine.change("/proc/cpuinfo", "model\t\t: 85", &format!("model\t\t: {model}"));
+    machine.change("/proc/cpuinfo", "Intel(R) Xeon(R) Silver 4114 CPU @ 2.20GHz", name);
+    for (port, device) in PORTS.iter().zip(devices) {
+        machine.write(&format!("/sys/bus/pci/devices/{port}/device"), device);
+    }
+    (machine, folder)
+}
+
+#[test]
+fn direct_cache_access_is_turned_on_xeon_e5_v2_v3_and_v4() {
+    for (name, model, devices) in [
+        ("Intel(R) Xeon(R) CPU E5-2697 v2 @ 2.70GHz", 62, ["0x0e02", "0x0e0b"]),
+        ("Intel(R) Xeon(R) CPU E5-2697 v3 @ 2.60GHz", 63, ["0x2f04", "0x2f08"]),
+        ("Intel(R) Xeon(R) CPU E5-2697 v4 @ 2.30GHz", 79, ["0x6f02", "0x6f0b"]),
+    ] {
+        let (machine, folder) = as_model(name, model, devices);
+        let before = snapshot(&machine);
+        let turned = turn(&machine, folder.path(), &[("ddio", "off")]);
+        for port in PORTS {
+            let path = format!("/sys/bus/pci/devices/{port}/config");
+            let value = u32::from_le_bytes(bytes(&machine, &path, 0x180));
+            assert_eq!(value, 0x0010_001c, "{name}");
+        }
+        drop(turned);
+        assert_as_before(&machine, &before);
+        refused(&machine.root, &[("ddio", "off@0000:00:1c.0")], &["off@0000:85:02.0"]);
+        // Its register of ways is not documented.
+        refused(&machine.root, &[("ddio_ways", "4")], &["is not documented for"]);
+    }
+}
+
+#[test]
+fn the_user_may_answer_for_the_registers_of_another_model() {
+    let name = "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz";
+    let (machine, folder) = as_model(name, 106, ["0x347a", "0x347b"]);
+    let remedy = format!("--trust-register {name:?}");
+    refused(&machine.root, &[("ddio", "off")], &["is not documented for", &remedy]);
+    let other = trust_register(machine.root.clone(), "Intel(R) Xeon(R) Gold 6348 CPU @ 2.60GHz");
+    let other = other.unwrap_err();
+    assert!(other.is_request() && other.to_string().contains(name), "{other}");
+    let root = trust_register(machine.root.clone(), name).unwrap();
+    // Which ports are the processor's is not known, so each is named.
+    refused(&root, &[("ddio", "off")], &["off@0000:00:1c.0, on@0000:17:00.0, off@0000:17:00.0"]);
+    let before = snapshot(&machine);
+    let levels = [("ddio", "off@0000:17:00.0"), ("ddio_ways", "4")];
+    let journal = Journal::open(&root, folder.path()).unwrap();
+    let mut turned = plan(&root, &levels).apply(journal).unwrap();
+    let value = bytes(&machine, "/sys/bus/pci/devices/0000:17:00.0/config", 0x180);
+    assert_eq!(u32::from_le_bytes(value), 0x0010_001c);
+    assert_eq!(u64::from_le_bytes(bytes(&machine, "/dev/cpu/0/msr", 0xc8b)), 0x780);
+    assert!(matches!(turned.proofs()[0].outcome, ProofOutcome::Unverified(_)));
+    drop(turned);
+    assert_as_before(&machine, &before);
+    // Nobody can answer for a hypervisor's registers, or for those of another vendor.
+    machine.change("/proc/cpuinfo", "flags\t\t:", "flags\t\t: hypervisor");
+    refused(&root, &[("ddio_ways", "4")], &["the hypervisor's"]);
+    machine.change("/proc/cpuinfo", "GenuineIntel", "AuthenticAMD");
+    let error = Knobs::plan(&root, &[("ddio_ways", "4")]).err().unwrap().to_string();
+    assert!(error.contains("AuthenticAMD") && !error.contains("--trust-register"), "{error}");
 }
 
 #[test]

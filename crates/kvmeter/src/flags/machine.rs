@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Args, ValueHint};
 use execute::{knobs::KnobEffects, knobs::Supervisor};
 use host::Root;
-use host::knob::{parse_level, state_folder};
+use host::knob::{KnobError, parse_level, state_folder, trust_register};
 use model::Span;
 use study::KnobLevels;
 use study::ProbesConfig;
@@ -37,20 +37,40 @@ pub struct MachineFlags {
     #[arg(long = "knob", value_name = "KNOB=LEVEL", help_heading = MACHINE)]
     pub knobs: Vec<String>,
     #[command(flatten)]
-    pub recorded: RecordedMachine,
+    pub host: MachineRoot,
 }
 
-/// For tests: another machine than this one.
+/// The machine that is measured.
 #[derive(Debug, Args)]
-pub struct RecordedMachine {
+pub struct MachineRoot {
+    #[command(flatten)]
+    pub trust: TrustFlag,
     /// The machine recorded in this folder instead of this one
     #[arg(long, hide = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub root: Option<PathBuf>,
 }
 
-impl RecordedMachine {
-    pub fn root(&self) -> Root {
-        self.root.as_ref().map_or_else(Root::live, Root::at)
+#[derive(Debug, Args)]
+pub struct TrustFlag {
+    /// Let knobs write registers that are not documented for this CPU: its model's name, as
+    /// /proc/cpuinfo has it, by which you answer for the outcome
+    #[arg(long, value_name = "MODEL", help_heading = MACHINE)]
+    pub trust_register: Option<String>,
+}
+
+impl TrustFlag {
+    /// The machine, with what the user answers for.
+    pub fn of(&self, root: Root) -> Result<Root, KnobError> {
+        match &self.trust_register {
+            Some(model) => trust_register(root, model),
+            None => Ok(root),
+        }
+    }
+}
+
+impl MachineRoot {
+    pub fn root(&self) -> Result<Root, KnobError> {
+        self.trust.of(self.root.as_ref().map_or_else(Root::live, Root::at))
     }
 
     /// Starts the process that restores the knobs if this one is killed.
@@ -70,11 +90,11 @@ impl RecordedMachine {
     ) -> anyhow::Result<T> {
         let supervisor = self.supervisor()?;
         let with_effects = |effects: &KnobEffects| {
-            effects.0.iter().for_each(|proof| show.note(&proof.to_string()));
+            effects.proofs.iter().for_each(|proof| show.note(&proof.to_string()));
             work(effects)
         };
         let (done, restored) =
-            execute::knobs::with_levels(&self.root(), levels, &supervisor, with_effects)?;
+            execute::knobs::with_levels(&self.root()?, levels, &supervisor, with_effects)?;
         if let Some(restored) = restored {
             show.note(&restored.to_string());
         }
@@ -84,7 +104,7 @@ impl RecordedMachine {
 
 impl MachineFlags {
     pub fn probes(&self) -> anyhow::Result<ProbesConfig> {
-        let mut probes = ProbesConfig { root: self.recorded.root(), ..ProbesConfig::default() };
+        let mut probes = ProbesConfig { root: self.host.root()?, ..ProbesConfig::default() };
         for list in &self.probes {
             probes.take(list)?;
         }

@@ -198,6 +198,53 @@ fn knobs_are_turned_for_a_run_and_restored() {
 }
 
 #[test]
+fn the_user_answers_for_an_undocumented_register_by_the_cpu_s_name() {
+    let place = Place::new();
+    let machine = Machine::drawing(&place);
+    let name = "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz";
+    let cpu =
+        format!("vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 106\nmodel name\t: {name}");
+    write(&machine.root, "proc/cpuinfo", &cpu);
+    let port = "sys/bus/pci/devices/0000:17:00.0";
+    for (file, text) in [("vendor", "0x8086"), ("class", "0x060400"), ("device", "0x347a")] {
+        write(&machine.root, &format!("{port}/{file}"), text);
+    }
+    let config = machine.root.join(port).join("config");
+    fs::write(&config, [0x94; 4096]).unwrap();
+    let bench = |args: &[&str]| {
+        let level = ["--knob", "ddio=off@0000:17:00.0", "--time", "100ms", "--probes", "off"];
+        ran(machine.bench(&place, args).args(level).arg("--json"))
+    };
+    for (args, words) in [
+        ([].as_slice(), ["is not documented for", "--trust-register"]),
+        (&["--trust-register", "another"], ["this machine's CPU is", name]),
+    ] {
+        let refused = bench(args);
+        assert_eq!(refused.code, 2, "{}", refused.err);
+        for word in words {
+            assert!(refused.err.contains(word), "{}", refused.err);
+        }
+    }
+    let output = bench(&["--trust-register", name]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    let settings = &output.json()["settings"];
+    assert_eq!(settings["knob.ddio"], "off@0000:17:00.0");
+    assert_eq!(settings["knob.ddio.effect"], "unverified");
+    assert_eq!(settings["knob.trusted_register"], name);
+    assert_eq!(fs::read(&config).unwrap(), [0x94; 4096]);
+    let root = machine.root.display().to_string();
+    let set = ["knob", "--root", &root, "set", "ddio=off@0000:17:00.0", "--dry-run"];
+    let run = ["run", "quickstart", "--root", &root, "--dry-run"];
+    for (verb, done) in [(set.as_slice(), "config at 0x180"), (&run, "")] {
+        let trusting = |model| ran(place.command(verb).args(["--trust-register", model]));
+        assert_eq!(trusting("another").code, 2);
+        let output = trusting(name);
+        assert_eq!(output.code, 0, "{}", output.err);
+        assert!(output.out.contains(done), "{}", output.out);
+    }
+}
+
+#[test]
 fn a_study_names_probes_and_knobs() {
     let place = Place::new();
     let machine = Machine::drawing(&place);

@@ -54,7 +54,7 @@ pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     }
     execute::check_directories(&plan)?;
     args.machine
-        .recorded
+        .host
         .with_knobs(&levels, show, |effects| measure(args, &plan, configs.len(), effects, show))
 }
 

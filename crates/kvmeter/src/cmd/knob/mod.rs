@@ -13,6 +13,7 @@ use self::show::{list, show_knob};
 pub use self::turn::recover;
 use self::turn::{restore, set};
 use crate::exit::ExitOutcome;
+use crate::flags::machine::TrustFlag;
 use crate::output::{Output, write_stderr};
 
 #[derive(Debug, Args)]
@@ -56,6 +57,8 @@ pub enum KnobVerb {
         /// Print every write with its old and new value, without doing it
         #[arg(long)]
         dry_run: bool,
+        #[command(flatten)]
+        trust: TrustFlag,
         /// Run this under the knobs, restore them, and end with its exit code
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<String>,
@@ -75,7 +78,8 @@ pub fn run(args: &KnobArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     match &args.verb {
         KnobVerb::List { json } => list(&root, *json, show),
         KnobVerb::Show { knob, json } => show_knob(&root, knob, *json, show),
-        KnobVerb::Set { levels, dry_run, command } => {
+        KnobVerb::Set { levels, dry_run, trust, command } => {
+            let root = trust.of(root)?;
             let levels =
                 levels.iter().map(|text| parse_level(text)).collect::<Result<Vec<_>, _>>()?;
             let plan = Knobs::plan(&root, &levels)?;

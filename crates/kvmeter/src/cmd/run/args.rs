@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use model::Span;
 
-use crate::flags::machine::RecordedMachine;
+use crate::flags::machine::MachineRoot;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -59,5 +59,5 @@ pub struct RunArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub recorded: RecordedMachine,
+    pub host: MachineRoot,
 }

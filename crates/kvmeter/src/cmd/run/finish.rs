@@ -61,6 +61,9 @@ pub fn resume_hint(args: &RunArgs, out: &Path) -> String {
     for device in &args.device {
         words.extend(["--device".to_owned(), quoted(&device.display().to_string())]);
     }
+    if let Some(model) = &args.host.trust.trust_register {
+        words.extend(["--trust-register".to_owned(), quoted(model)]);
+    }
     if let Some(html) = &args.html {
         words.extend(["--html".to_owned(), quoted(&html.display().to_string())]);
     }

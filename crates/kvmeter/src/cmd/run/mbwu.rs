@@ -42,12 +42,12 @@ pub fn measure(
     // Only one study may measure at a time.
     let _alone = MachineLock::take()?;
     let folders = devices.prepare_all(&stop, show)?;
-    let mbwu = MbwuEvaluation::of(source, folders.paths(), &args.recorded.root())?;
+    let mbwu = MbwuEvaluation::of(source, folders.paths(), &args.host.root()?)?;
     let Some(knobs) = mbwu.plan().common_knobs() else {
         return Err(request("the knobs of a study with [mbwu] cannot be factors".to_owned()));
     };
     let facts = folders.facts();
-    args.recorded.with_knobs(&knobs, show, |effects| {
+    args.host.with_knobs(&knobs, show, |effects| {
         evaluate(args, &mbwu, (&out, &html), (effects, &facts), &stop, show)
     })
 }
@@ -112,7 +112,7 @@ fn describe(
     }
     // Errors of the study are reported before devices are prepared.
     if let Some(folders) = devices.folders() {
-        let mbwu = MbwuEvaluation::of(source, &folders, &args.recorded.root())?;
+        let mbwu = MbwuEvaluation::of(source, &folders, &args.host.root()?)?;
         let request = &mbwu.request;
         let loads: Vec<String> = request.loads.iter().map(ToString::to_string).collect();
         show.print(&format!(

@@ -40,7 +40,7 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     }
     let name = source.spec()?.name.into_inner();
     let (out, html) = output_paths(args, &name)?;
-    let mut plan = Plan::of(&source, &output_files::sibling(&out, "data"), &args.recorded.root())?;
+    let mut plan = Plan::of(&source, &output_files::sibling(&out, "data"), &args.host.root()?)?;
     plan.probes.pass = pass()?;
     if args.dry_run {
         execute::check_directories(&plan)?;
@@ -51,12 +51,12 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let _alone = MachineLock::take()?;
     plan_output::announce(&plan, args.max_time, show);
     match plan.common_knobs() {
-        Some(levels) => args.recorded.with_knobs(&levels, show, |effects| {
+        Some(levels) => args.host.with_knobs(&levels, show, |effects| {
             measure(args, &plan, &out, &html, (effects, &mut KnobsHeld(effects)), show)
         }),
         None => {
             let tell = |words: &str| show.note(words);
-            let (root, supervisor) = (args.recorded.root(), args.recorded.supervisor()?);
+            let (root, supervisor) = (args.host.root()?, args.host.supervisor()?);
             let mut turner = KnobsPerBlock { root, supervisor, log: &tell };
             let nothing = KnobEffects::default();
             measure(args, &plan, &out, &html, (&nothing, &mut turner), show)

@@ -25,7 +25,7 @@ pub fn run(args: &SearchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     execute::check_directories(&plan)?;
     let levels = &search.knobs;
     args.machine
-        .recorded
+        .host
         .with_knobs(levels, show, |effects| measure(args, &search, &plan, effects, show))
 }
 
