@@ -2,7 +2,9 @@
 //! name it.
 
 use model::signal::{CACHE_HIT_RATIO, CLIENT_ACHIEVED_RATE, OPS_PER_JOULE};
-use model::{LatencyClock, LatencyScope, Op, Phase, Reading, ReadingValue, Run, Unit};
+use model::{
+    Distribution, LatencyClock, LatencyScope, Op, Phase, Reading, ReadingValue, Run, Unit,
+};
 use thiserror::Error;
 
 use crate::compare::{BetterDirection, direction_of};
@@ -135,6 +137,16 @@ impl Metric {
             ("stream", Some(fact)) if !fact.is_empty() => Ok(Metric::Stream(fact.to_owned())),
             _ if is_name(name) => Ok(Metric::Signal(name.to_owned())),
             _ => Err(wrong("a name is made of letters, digits, `_`, `-` and `.`".to_owned())),
+        }
+    }
+
+    /// Whether a run's value needs the buckets of its own distribution.
+    pub fn needs_buckets(&self) -> bool {
+        match self {
+            Metric::Latency { point: DistributionPoint::Percentile(percentile), .. } => {
+                !Distribution::is_kept(*percentile)
+            }
+            _ => false,
         }
     }
 

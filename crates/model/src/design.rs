@@ -120,6 +120,15 @@ impl Design {
         factors.map(|factor| factor.name.as_str()).chain(["workload"]).collect()
     }
 
+    /// The metrics of its questions, figures and published findings, by their names.
+    pub fn metrics(&self) -> impl Iterator<Item = &String> {
+        let findings = self.published.iter().flat_map(|published| &published.findings);
+        let claims = findings.flat_map(|finding| &finding.claims);
+        let questions = self.questions.iter().flat_map(Question::metrics);
+        let figures = self.figures.iter().map(|figure| &figure.y);
+        questions.chain(figures).chain(claims.map(|claim| &claim.metric))
+    }
+
     /// A run's levels of the factors that vary there.
     pub fn levels_of(&self, settings: &RunSettings) -> FactorLevels {
         let level =
@@ -212,6 +221,13 @@ pub struct Question {
     /// The runs from which it is answered.
     #[serde(rename = "where")]
     pub within: Conditions,
+}
+
+impl Question {
+    /// The metrics that it is answered from, by their names.
+    pub fn metrics(&self) -> impl Iterator<Item = &String> {
+        self.metric.iter().chain(&self.pareto).chain(&self.best)
+    }
 }
 
 /// The significant difference that answers a question by yes: of the levels of one factor against

@@ -211,6 +211,21 @@ impl Distribution {
         reached.map_or(self.max(), Bucket::highest)
     }
 
+    /// Whether each distribution knows this percentile without its buckets.
+    pub fn is_kept(percentile: f64) -> bool {
+        COMMON_PERCENTILES.contains(&percentile)
+    }
+
+    /// The buckets alone, as a distribution; the figures stay here.
+    pub(crate) fn take_buckets(&mut self) -> Distribution {
+        Distribution { counts: std::mem::take(&mut self.counts), ..*self }
+    }
+
+    /// The buckets of others in place of its own; the figures stay its own.
+    pub(crate) fn give_buckets(&mut self, others: Distribution) {
+        self.counts = others.counts;
+    }
+
     pub(crate) fn figures(&self) -> &CommonFigures {
         &self.figures
     }
@@ -238,13 +253,12 @@ pub(crate) fn merged_buckets<'d>(
 pub fn sum<'d>(parts: impl IntoIterator<Item = &'d Distribution>) -> Histogram<u64> {
     let mut counts: Vec<u64> = Vec::new();
     for part in parts {
-        // The buckets rise, so that the greatest value tells how many there can be.
-        let buckets = (index_of(part.max()) + 1) as usize;
-        if counts.len() < buckets {
-            counts.resize(buckets, 0);
-        }
         for bucket in part.buckets() {
-            let count = &mut counts[bucket.index as usize];
+            let index = bucket.index as usize;
+            if counts.len() <= index {
+                counts.resize(index + 1, 0);
+            }
+            let count = &mut counts[index];
             *count = count.saturating_add(bucket.count);
         }
     }
@@ -301,38 +315,30 @@ impl fmt::Debug for Distribution {
 /// Collects buckets by rising index.
 #[derive(Default)]
 struct DistributionBuilder {
-    bytes: Vec<u8>,
-    /// The last bucket, not yet written: more of it may follow.
-    open: Option<Bucket>,
-    next: u64,
+    buckets: Vec<Bucket>,
     samples: u64,
 }
 
 impl DistributionBuilder {
     fn push(&mut self, index: u64, count: u64) {
         self.samples = self.samples.saturating_add(count);
-        match &mut self.open {
-            Some(open) if open.index == index => open.count = open.count.saturating_add(count),
-            _ => {
-                self.close();
-                self.open = Some(Bucket { index, count });
-            }
+        match self.buckets.last_mut() {
+            Some(last) if last.index == index => last.count = last.count.saturating_add(count),
+            _ => self.buckets.push(Bucket { index, count }),
         }
     }
 
-    fn close(&mut self) {
-        if let Some(Bucket { index, count }) = self.open.take() {
-            write_leb128(index - self.next, &mut self.bytes);
-            write_leb128(count, &mut self.bytes);
-            self.next = index + 1;
+    fn distribution(self) -> Distribution {
+        // Most gaps and counts take a byte each.
+        let mut bytes = Vec::with_capacity(2 * self.buckets.len());
+        let mut next = 0;
+        for Bucket { index, count } in &self.buckets {
+            write_leb128(index - next, &mut bytes);
+            write_leb128(*count, &mut bytes);
+            next = index + 1;
         }
-    }
-
-    fn distribution(mut self) -> Distribution {
-        self.close();
-        let (counts, samples) = (self.bytes.into_boxed_slice(), self.samples);
-        let figures = CommonFigures::new(samples, buckets(&counts));
-        Distribution { counts, samples, figures }
+        let figures = CommonFigures::new(self.samples, self.buckets.iter().copied());
+        Distribution { counts: bytes.into_boxed_slice(), samples: self.samples, figures }
     }
 }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod bucket_sum;
 pub mod cpu_list;
 pub mod design;
 pub mod distribution;
@@ -31,6 +32,7 @@ pub mod tilde;
 mod unavailable;
 
 pub use address::{Address, AddressError, LONGEST_SOCKET};
+pub use bucket_sum::BucketSum;
 pub use design::Design;
 pub use distribution::Distribution;
 pub use expiry::Expiry;

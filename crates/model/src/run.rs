@@ -206,6 +206,9 @@ impl Run {
     /// The setting of a calibration trial: the planned run that it is for.
     pub const TRIAL_FOR: &'static str = "search.for";
 
+    /// The settings that differ between repeats of one thing.
+    pub const REPEAT_SETTINGS: [&str; 3] = ["repeat", "seed", "order"];
+
     /// Whether it is a calibration trial, which is no result of its study and may be overloaded on
     /// purpose.
     pub fn is_trial(&self) -> bool {

@@ -64,6 +64,11 @@ impl<'r> IntoIterator for &'r RunLatencies {
 }
 
 impl RunLatencies {
+    /// Of each kind of operation and clock, to move buckets: figures must stay.
+    pub fn each_mut(&mut self) -> &mut [RunLatency] {
+        &mut self.each
+    }
+
     /// Of all operations by one clock, whether or not their kinds were distinguished. None without
     /// a sample.
     pub fn of_all(&self, clock: LatencyClock) -> Option<LatencyStatistics<'_>> {

@@ -10,13 +10,16 @@ const MAX_EXAMPLES: usize = 20;
 pub enum ReadExtent {
     #[default]
     Whole,
-    /// What tables of many runs need: settings, counts, distributions, remarks, and of the readings
+    /// What tables of many runs need: settings, counts, remarks, the figures of distributions, and of the readings
     /// those that have a value and one of these names (`ipc`), end in `.` and one of them, or begin
     /// like one (`energy.*`). No samples and no facts of the stream (unless a name begins with
     /// `stream.`), and time series only of runs of a study with a design: its intervals are
     /// computed from them. For signals in `reasons`, also the reason why one is unavailable. The
     /// runs of [`examples`] are whole.
-    Overview { signals: BTreeSet<String>, reasons: BTreeSet<String> },
+    ///
+    /// Of other repeats of one thing the first has the buckets of all, and each its own figures;
+    /// with `distributions` each has its own buckets.
+    Overview { signals: BTreeSet<String>, reasons: BTreeSet<String>, distributions: bool },
 }
 
 impl ReadExtent {
@@ -28,6 +31,11 @@ impl ReadExtent {
                 signals.iter().any(|name| name.starts_with("stream."))
             }
         }
+    }
+
+    /// Whether the buckets of repeats are added up.
+    pub(crate) fn adds_up_repeats(&self) -> bool {
+        matches!(self, ReadExtent::Overview { distributions: false, .. })
     }
 
     pub(crate) fn is_overview(&self) -> bool {
@@ -66,7 +74,7 @@ mod tests {
     fn a_signal_is_included_by_its_whole_name_or_its_last_part() {
         let signals = ["energy.total", "limit.*", "write_amplification"].map(str::to_owned).into();
         let reasons = ["residency.C6".to_owned()].into();
-        let overview = ReadExtent::Overview { signals, reasons };
+        let overview = ReadExtent::Overview { signals, reasons, distributions: false };
         for signal in
             ["energy.total", "write_amplification", "device.write_amplification", "limit.cpu"]
         {

@@ -10,8 +10,6 @@ use model::{Distribution, Execution, LatencyClock, LoopKind, Op, Phase, Run, dis
 
 use crate::run_names;
 
-/// Settings that differ between repeats of the same thing.
-const REPEAT_KEYS: [&str; 3] = ["repeat", "seed", "order"];
 /// Settings that are part of the pacing.
 const PACING_KEYS: [&str; 4] = ["rate", "arrivals", "loop", "think"];
 /// Settings derived from others.
@@ -157,7 +155,7 @@ impl<'a> CellKey<'a> {
             store_version: &run.store_version,
             pacing,
             settings: settings
-                .filter(|(key, _)| !REPEAT_KEYS.contains(key) && !but.contains(key))
+                .filter(|(key, _)| !Run::REPEAT_SETTINGS.contains(key) && !but.contains(key))
                 .collect(),
         }
     }
@@ -309,7 +307,7 @@ fn differences(a: &ReportCell, b: &ReportCell, pacing: &ReportFactor) -> BTreeSe
     }
     for key in x.settings.keys().chain(y.settings.keys()) {
         let covered = key == "threads"
-            || REPEAT_KEYS.contains(&key.as_str())
+            || Run::REPEAT_SETTINGS.contains(&key.as_str())
             || PACING_KEYS.contains(&key.as_str());
         if !covered && x.settings.get(key) != y.settings.get(key) {
             let derived = DERIVED_KEYS.contains(&key.as_str());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use analyse::Metric;
 use model::signal::{
     CACHE_HIT_RATIO, CLIENT_ACHIEVED_RATE, CLIENT_ANSWERED_IN_TIME, CLIENT_BUSY, CLIENT_DUE,
     CLIENT_LATENESS, CPU_S_PER_MOP, JOULES_PER_OP, JOULES_PER_OP_NET, OPS_PER_JOULE,
@@ -65,12 +66,8 @@ pub fn is_many(runs: &[(&Execution, &Run)]) -> bool {
 pub fn overview(executions: &[Execution]) -> ReadExtent {
     let mut named = BTreeSet::new();
     for design in executions.iter().map(|execution| &execution.design) {
-        let questions = design.questions.iter();
-        named.extend(
-            questions.flat_map(|question| question.metric.iter().chain(&question.pareto).cloned()),
-        );
-        named.extend(design.figures.iter().map(|figure| figure.y.clone()));
-        // A check may name any signal.
+        named.extend(design.metrics().cloned());
+        // A check may name any metric.
         let checks =
             design.checks.iter().flat_map(|check| [Some(&check.that), check.when.as_ref()]);
         let no_name = |c: char| !(c.is_ascii_alphanumeric() || "_.".contains(c));
@@ -78,5 +75,8 @@ pub fn overview(executions: &[Execution]) -> ReadExtent {
         named.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
     }
     let always = SHOWN.map(str::to_owned).into_iter();
-    ReadExtent::Overview { signals: always.chain(named.iter().cloned()).collect(), reasons: named }
+    let distributions =
+        named.iter().any(|name| Metric::parse(name).is_ok_and(|metric| metric.needs_buckets()));
+    let signals = always.chain(named.iter().cloned()).collect();
+    ReadExtent::Overview { signals, reasons: named, distributions }
 }

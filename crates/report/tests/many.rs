@@ -7,10 +7,12 @@ mod chromium;
 #[allow(dead_code, unused_imports)]
 mod sample;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use record::{ResultsFile, RunSelection};
+use model::design::{PublishedFigures, Question};
+use record::{ReadExtent, ResultsFile, RunSelection};
 use report::Style;
 
 /// What a release build does in seconds; without optimisation a part of it.
@@ -93,6 +95,60 @@ fn results(path: &Path, runs: u32) {
 
 fn opened(path: &Path) -> RunSelection {
     RunSelection::overview(path.to_str().unwrap(), report::LISTED, report::overview).unwrap()
+}
+
+/// What an overview reads beside what is always shown.
+fn overview_of(design: model::Design) -> (BTreeSet<String>, bool) {
+    let (mut execution, _) = sample::factorial().swap_remove(0);
+    execution.design = design;
+    match report::overview(&[execution]) {
+        ReadExtent::Overview { signals, distributions, .. } => (signals, distributions),
+        ReadExtent::Whole => unreachable!("an overview"),
+    }
+}
+
+#[test]
+fn an_overview_reads_what_a_design_asks_about() {
+    let metric = |name: &str| Some(name.to_owned());
+    let question = |question| model::Design { questions: vec![question], ..Default::default() };
+    let best = Question { best: metric("usd_per_gop"), ..Default::default() };
+    let claim = serde_json::json!({
+        "metric": "residency.C6", "factor": "idle", "from": "on", "to": "off",
+    });
+    let finding = serde_json::json!({ "id": "deep", "says": "", "claims": [claim] });
+    let finding = serde_json::from_value(finding).unwrap();
+    let published = PublishedFigures { findings: vec![finding], ..Default::default() };
+    let found = model::Design { published: Some(published), ..question(best) };
+    let (signals, distributions) = overview_of(found);
+    assert!(signals.contains("usd_per_gop") && signals.contains("residency.C6"));
+    assert!(!distributions);
+
+    let tail = Question { metric: metric("latency_us.p99_5"), ..Default::default() };
+    assert!(overview_of(question(tail)).1, "a percentile that no run keeps");
+    let common = Question { metric: metric("latency_us.p99_9"), ..Default::default() };
+    assert!(!overview_of(question(common)).1);
+}
+
+/// Repeats whose distributions are added up while they are read give the page of whole ones.
+#[test]
+fn added_up_repeats_give_the_same_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.sqlite");
+    results(&path, 400);
+    let sql = rusqlite::Connection::open(&path).unwrap();
+    let invalid = "INSERT INTO remark (run_key, kind, position, text)
+                   SELECT key, 'invalid', 0, 'busy' FROM run WHERE key % 7 = 3";
+    sql.execute_batch(invalid).unwrap();
+    let whole = |executions: &[model::Execution]| match report::overview(executions) {
+        ReadExtent::Overview { signals, reasons, .. } => {
+            ReadExtent::Overview { signals, reasons, distributions: true }
+        }
+        whole => whole,
+    };
+    let text = path.to_str().unwrap();
+    let whole = RunSelection::overview(text, report::LISTED, whole).unwrap();
+    let of_whole = report::html::page(&whole.by_execution());
+    assert!(of_whole == page(&path));
 }
 
 fn page(path: &Path) -> String {

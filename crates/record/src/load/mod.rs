@@ -3,6 +3,7 @@
 
 mod execution;
 mod heads;
+mod repeats;
 mod runs;
 
 pub(crate) use execution::executions;

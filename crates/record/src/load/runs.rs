@@ -11,6 +11,7 @@ use model::{
 };
 use rusqlite::{Connection, Row};
 
+use super::repeats::RepeatedLatencies;
 use super::{damaged, names, real, row_error, text};
 use crate::error::RecordError;
 use crate::names::from_name;
@@ -125,14 +126,14 @@ impl RunLoader<'_> {
     }
 
     /// Reads the columns of a table, after the key of the run, of each row of the runs, and stores
-    /// what the rows of one run gave.
+    /// what the rows of one run gave, with the position of the run.
     fn read_rows<T>(
         &mut self,
         table: &str,
         columns: &str,
         order: &str,
         mut read: impl FnMut(&Row<'_>, &Run, bool) -> Result<Option<T>, RowError>,
-        mut store: impl FnMut(&mut Run, Drain<'_, T>),
+        mut store: impl FnMut(usize, &mut Run, Drain<'_, T>),
     ) -> Result<(), RecordError> {
         let failed = |error| RecordError::sqlite(self.path, error);
         let query = format!(
@@ -149,7 +150,7 @@ impl RunLoader<'_> {
             let key = row.get::<_, i64>(0).map_err(failed)?;
             let Some(place) = self.positions.get(&key).copied() else { continue };
             if let Some(last) = current.replace(place).filter(|last| *last != place) {
-                store(&mut self.runs[last], values.drain(..));
+                store(last, &mut self.runs[last], values.drain(..));
             }
             let run = &self.runs[place];
             let value = read(row, run, whole || self.examples.contains(&place)).map_err(
@@ -164,7 +165,7 @@ impl RunLoader<'_> {
             values.extend(value);
         }
         if let Some(last) = current {
-            store(&mut self.runs[last], values.drain(..));
+            store(last, &mut self.runs[last], values.drain(..));
         }
         Ok(())
     }
@@ -176,7 +177,7 @@ impl RunLoader<'_> {
             "key, value",
             "",
             |row, _, _| pair(row),
-            |run, pairs| run.settings.extend(pairs),
+            |_, run, pairs| run.settings.extend(pairs),
         )?;
         let all = self.extent.includes_stream();
         self.read_rows(
@@ -184,7 +185,7 @@ impl RunLoader<'_> {
             "name, value",
             "",
             |row, _, whole| if whole || all { pair(row) } else { Ok(None) },
-            |run, pairs| run.stream.extend(pairs),
+            |_, run, pairs| run.stream.extend(pairs),
         )
     }
 
@@ -194,7 +195,7 @@ impl RunLoader<'_> {
             "kind, text",
             ", position",
             |row, _, _| Ok(Some((text(row, 1)? == "invalid", row.get(2)?))),
-            |run, remarks| {
+            |_, run, remarks| {
                 for (invalid, remark) in remarks {
                     if invalid { &mut run.invalid_because } else { &mut run.warnings }.push(remark);
                 }
@@ -211,7 +212,7 @@ impl RunLoader<'_> {
                 let (kind, count, first) = (row.get(1)?, row.get(2)?, row.get(3)?);
                 Ok(Some(Failures { kind, count, first }))
             },
-            |run, failures| run.failures = failures.collect(),
+            |_, run, failures| run.failures = failures.collect(),
         )
     }
 
@@ -229,12 +230,14 @@ impl RunLoader<'_> {
                     measured_before_run: row.get(5)?,
                 }))
             },
-            |run, mut tax| run.tax = tax.next(),
+            |_, run, mut tax| run.tax = tax.next(),
         )
     }
 
     fn latencies(&mut self) -> Result<(), RecordError> {
         let path = self.path;
+        let (extent, examples) = (self.extent, self.examples.clone());
+        let mut repeats = RepeatedLatencies::default();
         self.read_rows(
             "latency",
             "operation, clock, histogram",
@@ -255,8 +258,15 @@ impl RunLoader<'_> {
                 let clock = from_name(path, "clock", text(row, 2)?)?;
                 Ok(Some(RunLatency { op, clock, histogram }))
             },
-            |run, latencies| run.latencies = latencies.collect(),
-        )
+            |position, run, latencies| {
+                run.latencies = latencies.collect();
+                if extent.adds_up_repeats() && !examples.contains(&position) {
+                    repeats.take(position, run);
+                }
+            },
+        )?;
+        repeats.give(&mut self.runs);
+        Ok(())
     }
 
     fn series(&mut self) -> Result<(), RecordError> {
@@ -280,7 +290,7 @@ impl RunLoader<'_> {
                     max_ns: row.get(8)?,
                 }))
             },
-            |run, series| run.series = series.collect(),
+            |_, run, series| run.series = series.collect(),
         )
     }
 
@@ -311,7 +321,7 @@ impl RunLoader<'_> {
                 // Other programs may have written infinity.
                 Ok(Some(finite_or_unavailable(&reading)))
             },
-            |run, readings| run.readings = readings.collect(),
+            |_, run, readings| run.readings = readings.collect(),
         )
     }
 
@@ -338,7 +348,7 @@ impl RunLoader<'_> {
                 };
                 Ok(Some((row.get(1)?, series)))
             },
-            |run, all| {
+            |_, run, all| {
                 for (position, series) in all {
                     places.insert((run.id.clone(), position), run.samples.len());
                     run.samples.push(series);
@@ -356,7 +366,7 @@ impl RunLoader<'_> {
                 let place = places.get(&(run.id.clone(), row.get(1)?));
                 place.map(|place| Ok((*place, real(row, 2)?, real(row, 3)?))).transpose()
             },
-            |run, samples| {
+            |_, run, samples| {
                 for (place, at_s, value) in samples {
                     run.samples[place].at_s.push(at_s);
                     run.samples[place].values.push(value);

@@ -8,6 +8,7 @@ use analyse::answer::{
 };
 use analyse::effect::{EffectScale, EffectSize};
 use analyse::{CellRuns, Description, Metric, Verdict, outliers};
+use model::design::Question;
 use model::{Origin, ReadingValue as ReadingAnswer, Scope};
 
 use super::StudyReport;
@@ -392,7 +393,7 @@ pub struct MetricCells {
 /// Every metric that the study asks about or draws and that some valid run has.
 pub fn measured(study: &StudyReport) -> Vec<MetricCells> {
     let questions = study.design.questions.iter();
-    let of_questions = questions.flat_map(|q| q.metric.iter().chain(&q.pareto));
+    let of_questions = questions.flat_map(Question::metrics);
     let drawn = study.design.figures.iter().map(|figure| &figure.y);
     let mut metrics: Vec<&String> = Vec::new();
     for metric in of_questions.chain(drawn) {

@@ -99,7 +99,7 @@ impl KnownNames<'_> {
         if question.ask.trim().is_empty() {
             return Err("the question itself is missing: `ask = \"...\"`".to_owned());
         }
-        for metric in question.metric.iter().chain(&question.pareto).chain(&question.best) {
+        for metric in question.metrics() {
             check_figure(metric)?;
         }
         for factor in question.factor.iter().chain(&question.factors).chain(&question.graduated) {
