@@ -194,7 +194,7 @@ impl Credentials {
         ServerConfig::builder()
             .with_no_client_auth()
             .with_single_cert(chain, key)
-            .map_err(|error| wrong(format!("does not go with {}: {error}", flags::KEY)))?;
+            .map_err(|error| wrong(format!("does not match {}: {error}", flags::KEY)))?;
         match RootCertStore::empty().add_parsable_certificates(certificates(&pem.ca)) {
             (0, _) => Err(AgentError::File {
                 flag: flags::CA,

@@ -12,8 +12,8 @@ use crate::flags;
 pub enum AgentError {
     // Credentials.
     #[error(
-        "agents need a secret in common: give {} and {} and {} for mutual TLS, or a token in {} \
-         or the variable {}",
+        "agents need a shared secret: give {}, {} and {} for mutual TLS, or a token in {} or the \
+         variable {}",
         flags::CA,
         flags::CERT,
         flags::KEY,
@@ -36,7 +36,7 @@ pub enum AgentError {
     // Addresses.
     #[error("{} names no agent", flags::AGENTS)]
     NoAgents,
-    #[error("{} names {address} twice: an agent serves once", flags::AGENTS)]
+    #[error("{} names {address} twice: name each agent once", flags::AGENTS)]
     Twice { address: Address },
     #[error("{address}: agents listen on TCP; write `HOST:PORT`")]
     NotTcp { address: Address },
@@ -66,7 +66,7 @@ pub enum AgentError {
     #[error("agent {address} refuses the certificate of {}: it {fault}; {}", flags::CERT, fault.way_out(flags::CERT))]
     OwnCertificate { address: Address, fault: CertificateFault },
     #[error(
-        "agent {address} speaks no TLS: start it with {}, {} and {} too",
+        "agent {address} does not use TLS: start it with {}, {} and {} too",
         flags::CA,
         flags::CERT,
         flags::KEY
@@ -78,24 +78,27 @@ pub enum AgentError {
         "agent {address} closed the connection before it answered ({why}): {}",
         match tls {
             true => "is it an agent with mutual TLS, and does it trust this certificate?",
-            false => "is it an agent, and does it want mutual TLS (--agent-ca, --agent-cert, \
+            false => "is it an agent, and does it require mutual TLS (--agent-ca, --agent-cert, \
                       --agent-key)?",
         }
     )]
     NoAnswer { address: Address, tls: bool, why: String },
     #[error(
-        "agent {address} wants a token: give {} or {}",
+        "agent {address} requires a token: give {} or {}",
         flags::TOKEN_FILE,
         flags::TOKEN_VARIABLE
     )]
     TokenWanted { address: Address },
     #[error(
-        "agent {address} does not know this token: {} or {} must hold the same on both sides",
+        "agent {address} rejects this token: {} or {} must give the same token on both sides",
         flags::TOKEN_FILE,
         flags::TOKEN_VARIABLE
     )]
     WrongToken { address: Address },
-    #[error("agent {address} is of version {theirs}, this is {ours}: install the same on both")]
+    #[error(
+        "agent {address} runs version {theirs}, this is version {ours}: install the same \
+             version on both machines"
+    )]
     Version { address: Address, theirs: String, ours: String },
     #[error("agent {address} is busy: {holder}")]
     Busy { address: Address, holder: String },
@@ -106,14 +109,16 @@ pub enum AgentError {
     #[error("agent {address}: {words}")]
     Failed { address: Address, words: String },
     #[error(
-        "the instruction to start came to agent {address} {} ms after the first instant: the \
-         machine or the network is overloaded",
+        "the start command reached agent {address} {} ms too late: the machine or the network is \
+         overloaded",
         by.as_millis()
     )]
     Late { address: Address, by: Duration },
-    #[error("{what} is larger than the {most} bytes that are taken")]
+    #[error("{what} is larger than the limit of {most} bytes")]
     TooLarge { what: String, most: usize },
-    #[error("there are {agents} agents and {assignments} assignments")]
+    #[error(
+        "there are {agents} agents and {assignments} assignments: each agent needs exactly one"
+    )]
     Count { agents: usize, assignments: usize },
     #[error("an agent is prepared, then started, then run: {asked} came too early")]
     OutOfOrder { asked: &'static str },
@@ -168,7 +173,7 @@ impl std::fmt::Display for CertificateFault {
             CertificateFault::Expired => "has expired",
             CertificateFault::NotYetValid => "is not valid yet",
             CertificateFault::NotTrusted => "is signed by an authority that is not trusted",
-            CertificateFault::OtherName => "is made out to another name",
+            CertificateFault::OtherName => "was issued for another name",
             CertificateFault::Revoked => "was revoked",
             CertificateFault::Missing => "is missing",
             CertificateFault::Unacceptable => "is not acceptable",

@@ -179,7 +179,7 @@ fn a_busy_agent_names_its_holder() {
         Err(AgentError::Busy { address, holder }) => {
             assert_eq!(address, agent.address);
             assert!(holder.starts_with(&format!("{machine} (127.0.0.1:")), "{holder}");
-            assert!(holder.contains("holds it since ") && holder.contains(" UTC ("), "{holder}");
+            assert!(holder.contains("has used it since ") && holder.contains(" UTC ("), "{holder}");
         }
         other => panic!("{other:?}"),
     }
@@ -209,7 +209,7 @@ fn a_task_that_ignores_the_stop_keeps_its_agent_busy() {
     drop(group);
     agent.until(|event| matches!(event, AgentLogEvent::Left { .. }));
     let error = connect(&[&agent], &credentials).map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("its work still ends"), "{error}");
+    assert!(error.contains("its task is still ending"), "{error}");
     agent.until_free();
     // An agent that is ended meanwhile says so.
     let mut group = AgentGroup::connect(&addresses, &credentials, options, LIMIT).unwrap();
@@ -230,7 +230,7 @@ fn an_ended_agent_is_lost_and_the_others_stop() {
     let lost = b.address.clone();
     b.raise_stop();
     let error = group.run(LIMIT, &mut |_, _| {}, &no_stop()).unwrap_err();
-    let expected = AgentError::Lost { address: lost, why: "the agent was ended".to_owned() };
+    let expected = AgentError::Lost { address: lost, why: "the agent was stopped".to_owned() };
     assert_eq!(error, expected);
     a.until(|event| *event == AgentLogEvent::Stopped);
     // It stays lost.

@@ -261,7 +261,7 @@ fn agents_of_a_killed_coordinator_go_back_to_waiting() {
     let other = net.coordinator(ENDLESS);
     let busy = other.until("error: ");
     assert!(busy.starts_with("error: agent 192.0.2.1:9377 is busy: "), "{busy}");
-    assert!(busy.contains(" (192.0.2.2:") && busy.contains(" holds it since "), "{busy}");
+    assert!(busy.contains(" (192.0.2.2:") && busy.contains(" has used it since "), "{busy}");
     coordinator.kill();
     for agent in &agents {
         agent.until(" is gone: the connection broke");

@@ -81,9 +81,9 @@ fn figures(suffix: &str, gross: &Reading, operations: u64, idle: &[Reading]) -> 
         let answer = match (&energy.answer, operations) {
             (missing @ ReadingValue::Unavailable { .. }, _) => missing.clone(),
             (_, 0) => unavailable("there were no operations"),
-            (ReadingValue::Value(joules), _) if per_joule && *joules <= 0.0 => unavailable(
-                &format!("{} is {joules} J: the run drew no more than that", energy.signal),
-            ),
+            (ReadingValue::Value(joules), _) if per_joule && *joules <= 0.0 => {
+                unavailable(&format!("{} is {joules} J, which is not above 0", energy.signal))
+            }
             (ReadingValue::Value(joules), count) if per_joule => {
                 ReadingValue::Value(count as f64 / joules)
             }
@@ -116,7 +116,7 @@ pub fn net(energy: &Reading, idle: &[Reading]) -> Reading {
         (missing @ ReadingValue::Unavailable { .. }, _) => missing.clone(),
         (_, None) => ReadingValue::Unavailable {
             reason: "the idle power was not measured before the run".to_owned(),
-            remedy: Some("give it a length: `--idle-power 10s`, or `idle` in [probes]".to_owned()),
+            remedy: Some("measure it with `--idle-power 10s`, or `idle` in [probes]".to_owned()),
         },
         (_, Some((idle, _))) if (idle.scope, idle.origin) != (energy.scope, energy.origin) => {
             unavailable(&format!(
@@ -137,9 +137,7 @@ pub fn net(energy: &Reading, idle: &[Reading]) -> Reading {
 fn without_energy(readings: &[Reading], here: bool) -> Vec<Reading> {
     let why = match here {
         false => ReadingValue::Unavailable {
-            reason: "the store runs on another machine, and no source of energy of that one is \
-                     read"
-                .to_owned(),
+            reason: "the store runs on another machine, whose energy is not read".to_owned(),
             remedy: Some(
                 "connect that machine to a meter, plug or management controller that can \
                           be read from here (`--probes meter=PORT`, `plug=URL`, `command=...`)"

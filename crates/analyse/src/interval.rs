@@ -112,8 +112,8 @@ pub enum NoInterval {
     )]
     SparseSeries { percentile: f64, got: f64, needed: f64 },
     #[error(
-        "not enough data: neighbouring intervals of a single run are so alike that they are \
-         worth {effective:.1} independent ones; measure longer or repeat"
+        "not enough data: neighbouring intervals of a single run are correlated, and worth only \
+         {effective:.1} independent ones; measure longer or repeat"
     )]
     Correlated { effective: f64 },
     #[error("not enough data: a single run has one value of this; repeat the runs")]

@@ -215,7 +215,7 @@ fn latency(text: &str, table: Option<LatencyClock>) -> Result<Metric, String> {
     let mut parts: Vec<&str> = text.split('.').collect();
     let last = parts.pop().unwrap_or_default();
     let point = point(last).ok_or_else(|| {
-        format!("`{last}` is no point of a distribution; write `mean`, `max`, `p99` or `p99_9`")
+        format!("`{last}` is not a point of a distribution; write `mean`, `max`, `p99` or `p99_9`")
     })?;
     let mut parts = parts.into_iter().peekable();
     let named = parts.peek().and_then(|part| CLOCKS.iter().find(|(name, _)| name == part));
@@ -299,7 +299,7 @@ fn power(run: &Run) -> Result<f64, String> {
     let widest = widest_first(&run.readings, "energy").into_iter().next();
     match widest.and_then(|(_, energy)| Some((energy.value()?, energy.window_s))) {
         Some((joules, seconds)) if seconds > 0.0 => Ok(joules / seconds),
-        Some(_) => Err("energy was read over no time".to_owned()),
+        Some(_) => Err("energy was read over an empty window".to_owned()),
         None => Err(match run.reading(OPS_PER_JOULE.name).map(reading_value) {
             Some(Err(reason)) => reason,
             _ => "no energy was read in this run".to_owned(),
@@ -318,7 +318,7 @@ fn reading_value(reading: &Reading) -> Result<f64, String> {
 
 fn fact_of(run: &Run, fact: &str) -> Result<f64, String> {
     let text = run.stream.get(fact).ok_or_else(|| format!("the stream has no fact `{fact}`"))?;
-    text.parse().map_err(|_| format!("`stream.{fact}` is `{text}`, which is no number"))
+    text.parse().map_err(|_| format!("`stream.{fact}` is `{text}`, which is not a number"))
 }
 
 fn latency_of(

@@ -48,7 +48,7 @@ pub enum ProportionalityError {
     TooFewLevels(usize),
     #[error("the level of {0} ops/s has no run")]
     Empty(f64),
-    #[error("the level of {0} ops/s stands twice")]
+    #[error("the level of {0} ops/s occurs twice")]
     Twice(f64),
     #[error("a level's rate and power must be positive numbers, got {ops_s} ops/s at {power_w} W")]
     NotPositive { ops_s: f64, power_w: f64 },

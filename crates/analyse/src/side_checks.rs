@@ -33,17 +33,16 @@ impl SideCheck {
     pub fn explanation(&self) -> &'static str {
         match (self.lesser.figure, self.greater.clock) {
             (LatencyFigure::Mean, LatencyClock::Server) => {
-                "requests rarer than one in a hundred took most of the server's time: its p99.9 \
-                 and maximum say how long, and its own logs may say why"
+                "fewer than 1 % of the requests took most of the server's time: its p99.9 and \
+                 maximum show how long, and its logs may show why"
             }
             (LatencyFigure::Mean, _) => {
-                "the two sides did not count the same requests: other clients used the server \
-                 too, or its batches of pipelined requests were counted as single long ones"
+                "the server counted other requests than the client: those of other clients, or \
+                 batches of pipelined requests as one"
             }
             _ => {
-                "the two sides did not count the same requests: other clients used the server \
-                 too, requests of the warm-up are in its count, or its batches of pipelined \
-                 requests were counted as single long ones"
+                "the server counted other requests than the client: those of other clients, those \
+                 of the warm-up, or batches of pipelined requests as one"
             }
         }
     }

@@ -417,9 +417,9 @@ fn unanswerable_questions_say_why() {
     for (answer, why) in result.iter().zip([
         "Not enough data: `no metric!` names no figure",
         "Not measurable here: no energy was read",
-        "Not enough data: `turbo` is no factor",
-        "Not enough data: it names neither a metric with a factor",
-        "Not enough data: no run is within its conditions",
+        "Not enough data: `turbo` is not a factor",
+        "Not enough data: the question needs a `metric` with a `factor`",
+        "Not enough data: no run meets its conditions",
         "Not enough data: no front can be drawn of `ipc`: neither more nor less of it is better",
     ]) {
         assert!(answer.verdict.starts_with(why), "{}", answer.verdict);
@@ -597,7 +597,7 @@ fn a_graduated_load_without_its_idle_machine_says_so() {
     assert!((loads[0].figures.overall_ops_per_joule - 160_000.0 / 460.0).abs() < 1e-9);
     assert_eq!(loads[0].figures.proportionality, None);
     let words = &result[0].verdict;
-    assert!(words.contains("cannot be said: the power of the idle machine was not"), "{words}");
+    assert!(words.contains("is unknown: the power of the idle machine was not"), "{words}");
     // And where nothing measured power, there is no answer.
     for run in &mut runs {
         run.readings.clear();

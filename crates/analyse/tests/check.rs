@@ -82,7 +82,7 @@ fn parse_errors_name_the_position() {
         ("ipc > 1 or idle", 12, "this is a value"),
         ("(ipc > 1) + 1 > 2", 1, "no number"),
         ("(ipc > 1) == (ipc > 2)", 1, "no value"),
-        ("'a' + 1 > ipc", 1, "a text is no number"),
+        ("'a' + 1 > ipc", 1, "a text is not a number"),
         ("sqrt(ipc) > 1", 1, "no function `sqrt`"),
         ("abs(ipc, 1) > 1", 1, "takes one value"),
         ("max(ipc) > 1", 1, "two values"),

@@ -340,5 +340,7 @@ fn settings_hold_the_request() {
         EvaluationRequest::of(&settings).unwrap_err().to_string().contains("`mbwu.gain` is `much`")
     );
     settings.remove("mbwu.loads");
-    assert!(EvaluationRequest::of(&settings).unwrap_err().to_string().contains("no evaluation"));
+    assert!(
+        EvaluationRequest::of(&settings).unwrap_err().to_string().contains("not an evaluation")
+    );
 }

@@ -81,8 +81,8 @@ fn refuses_invalid_names() {
     for (name, words) in [
         ("latency_us", "latency_us.read.p99"),
         ("latency_us.reed.p99", "did you mean `read`?"),
-        ("latency_us.read.p100", "`p100` is no point"),
-        ("latency_us.read", "`read` is no point"),
+        ("latency_us.read.p100", "`p100` is not a point"),
+        ("latency_us.read", "`read` is not a point"),
         ("latency_us.service.read.extra.p99", "one part too many"),
         ("server_latency_us.service.p99", "neither an operation nor a clock"),
         ("", "letters"),

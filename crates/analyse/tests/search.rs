@@ -254,7 +254,7 @@ fn a_search_cut_short_reports_its_progress() {
     let trials = [1_000.0, 2_000.0].map(|r| stations::constant(r, 10e-6, 10_000, &objective));
     let some = search.cut_short(&trials, SearchCut::Time);
     assert_eq!((some.rate_ops_s, some.end), (Some(2_000.0), SearchEnd::Time));
-    assert!(some.summary.contains("time was up"), "{}", some.summary);
+    assert!(some.summary.contains("its time limit"), "{}", some.summary);
 }
 
 #[test]

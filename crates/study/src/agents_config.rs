@@ -53,7 +53,7 @@ impl AgentsConfig {
         let twice = (1..hosts.len()).find(|at| hosts[..*at].contains(&hosts[*at]));
         match twice {
             Some(at) => Err(StudyError::Request(format!(
-                "agent {} is named twice: an agent serves once",
+                "agent {} is named twice; name each agent once",
                 hosts[at]
             ))),
             None if hosts.is_empty() => Err(StudyError::Request("no agent is named".to_owned())),

@@ -105,7 +105,7 @@ impl ConnectionGate {
                 Ok((stream, address)) => {
                     if !self.make_room().await {
                         self.log_crowded(format!(
-                            "{address} is refused: all of the {} connections are in use",
+                            "refusing {address}: all {} connections are in use",
                             self.peers.most
                         ));
                         continue;
@@ -119,7 +119,7 @@ impl ConnectionGate {
                 Err(error) if is_client_abort(&error) => {}
                 Err(error) => {
                     self.log_crowded(format!(
-                        "no connection can be accepted: {error}; unauthenticated ones are closed"
+                        "cannot accept a connection: {error}; closing the unauthenticated ones"
                     ));
                     self.peers.close_half();
                     sleep(PAUSE).await;
@@ -136,7 +136,7 @@ impl ConnectionGate {
                 return false;
             }
             self.log_crowded(format!(
-                "all of the {} connections are in use; the oldest unauthenticated one is closed",
+                "all {} connections are in use; closing the oldest unauthenticated one",
                 self.peers.most
             ));
             // If it takes longer, the next one is closed. A notification may be of an earlier

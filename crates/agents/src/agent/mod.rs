@@ -129,7 +129,7 @@ fn bind(listen: &Address) -> Result<(TcpListener, SocketAddr), AgentError> {
         },
         ErrorKind::PermissionDenied => AgentError::Listen {
             address: address(),
-            why: "not allowed; ports from 1024 are".to_owned(),
+            why: "this user may not listen on this port; choose one above 1023".to_owned(),
         },
         _ => AgentError::Listen { address: address(), why: error.to_string() },
     };

@@ -42,7 +42,7 @@ impl Service<http::Request<Body>> for AgentService {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         if request.uri().path() != SESSION {
-            let status = Status::unimplemented("an agent has no such call");
+            let status = Status::unimplemented("an agent has no such method");
             return Box::pin(ready(Ok(status.into_http())));
         }
         let open = Open(self.0.clone());
@@ -104,7 +104,7 @@ async fn open(
     let Some(ToAgent { what: Some(CoordinatorMessage::Hello(Hello { version, machine: theirs })) }) =
         first
     else {
-        return Err(Status::invalid_argument("the first message is no hello"));
+        return Err(Status::invalid_argument("the first message is not a hello"));
     };
     let own = &agent.options.version;
     if version != *own {

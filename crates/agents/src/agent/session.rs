@@ -81,8 +81,8 @@ impl Session {
             tokio::select! {
                 biased;
                 _ = closing.wait_for(|closing| *closing) => {
-                    self.refuse(Status::unavailable("the agent was ended"));
-                    return "the agent is ending".to_owned();
+                    self.refuse(Status::unavailable("the agent was stopped"));
+                    return "the agent is shutting down".to_owned();
                 }
                 message = inbound.message() => {
                     silence.reset();
@@ -157,7 +157,7 @@ impl Session {
             Err(error) => {
                 self.forward(
                     piece.round,
-                    WorkerMessage::Failed(format!("no thread for the work: {error}")),
+                    WorkerMessage::Failed(format!("cannot start the worker thread: {error}")),
                 );
             }
         }
@@ -167,11 +167,14 @@ impl Session {
     fn start(&mut self, start: messages::Start, now_ns: u64) -> Result<(), &'static str> {
         // It may have failed meanwhile, and has reported so.
         let Some(worker) = self.of_round(start.round) else { return Ok(()) };
-        let begin: Instant =
-            self.agent.clock.at(start.begin_ns).ok_or("a start beyond the clock")?;
+        let begin: Instant = self
+            .agent
+            .clock
+            .at(start.begin_ns)
+            .ok_or("the start instant is beyond the range of the clock")?;
         let margin_ns = start.begin_ns.wrapping_sub(now_ns) as i64;
         if margin_ns > FARTHEST_START.as_nanos() as i64 {
-            return Err("a start that is minutes ahead");
+            return Err("the start instant is minutes ahead");
         }
         // If it is too late, the coordinator stops all agents.
         if margin_ns >= 0 {

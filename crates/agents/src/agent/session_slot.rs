@@ -85,9 +85,9 @@ impl std::fmt::Display for SlotHolder {
         let ago = self.since.elapsed().unwrap_or_default().as_secs();
         let (hour, minute, second) = (since / 3600, since / 60 % 60, since % 60);
         let how = if self.disconnected {
-            "left it, and its work still ends; it held it"
+            "has disconnected, but its task is still ending; it has used the agent"
         } else {
-            "holds it"
+            "has used it"
         };
         write!(
             f,
@@ -107,11 +107,11 @@ mod tests {
         let guard = slot.take("a".to_owned()).map_err(|h| h.to_string()).unwrap();
         let at_work = guard.clone();
         assert!(slot.take("b".to_owned()).is_err_and(|holder| {
-            holder.to_string().starts_with("a holds it since ") && holder.coordinator == "a"
+            holder.to_string().starts_with("a has used it since ") && holder.coordinator == "a"
         }));
         guard.disconnect();
         drop(guard);
-        assert!(slot.take("b".to_owned()).is_err_and(|h| h.to_string().contains("still ends")));
+        assert!(slot.take("b".to_owned()).is_err_and(|h| h.to_string().contains("still ending")));
         drop(at_work);
         assert!(slot.is_free());
         assert!(slot.take("b".to_owned()).is_ok());

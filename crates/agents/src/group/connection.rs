@@ -167,7 +167,7 @@ async fn open(
             tonic::Code::Unimplemented => AgentError::NoAnswer {
                 address: address.clone(),
                 tls,
-                why: "it is no agent of kvmeter".to_owned(),
+                why: "it is not an agent of kvmeter".to_owned(),
             },
             _ => explain(address, tls, &status),
         })
@@ -199,7 +199,7 @@ async fn secure(
     };
     let name = ServerName::try_from(host.clone()).map_err(|_| AgentError::Tls {
         address: address.clone(),
-        why: "no certificate can be made out to such a name".to_owned(),
+        why: "a certificate cannot be issued for such a name".to_owned(),
     })?;
     let connector = TlsConnector::from(Arc::new(config));
     let mut stream = connector.connect(name, stream).await.map_err(failed)?;

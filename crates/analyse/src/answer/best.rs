@@ -52,7 +52,7 @@ pub(super) fn best(
     let direction = info.direction;
     if direction == BetterDirection::Neither {
         let words = "neither more nor less of it is better";
-        return Err(Unanswered::NotEnough(format!("nothing is the best in `{metric}`: {words}")));
+        return Err(Unanswered::NotEnough(format!("`{metric}` has no best value: {words}")));
     }
     let of_part = |(given, part): (GivenLevels, CellValues)| {
         let (winner, next) = best_of(&part, direction, resolution)?;
@@ -63,9 +63,8 @@ pub(super) fn best(
     let choices: Vec<BestChoice> = parts.into_iter().filter_map(of_part).collect();
     if choices.iter().all(|choice| choice.next.is_none()) {
         return Err(Unanswered::NotEnough(
-            "there is one configuration on one machine, and nothing to choose from: measure \
-             another configuration, or another machine and put the files together with `kvmeter \
-             merge`"
+            "there is only one configuration on one machine: measure another configuration, or \
+             another machine, and merge the files with `kvmeter merge`"
                 .to_owned(),
         ));
     }

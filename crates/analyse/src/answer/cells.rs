@@ -249,7 +249,7 @@ impl GatheredMetric {
         let mut kinds: Vec<String> = kinds.collect();
         kinds.sort();
         Err(Unanswered::NotEnough(format!(
-            "the runs' `{}` are not of one kind and are not compared: {}",
+            "the values of `{}` differ in scope or origin, and are not compared: {}",
             self.name,
             kinds.join(" against ")
         )))

@@ -98,7 +98,7 @@ fn tested(
     let nothing = || Unanswered::NotEnough("no effect was found".to_owned());
     let size = effects.into_iter().next().ok_or_else(nothing)?.size;
     if size.scale == EffectScale::Difference {
-        let why = "a value is not positive, so that there is no quotient";
+        let why = "a value is zero or negative, so there is no quotient";
         return Err(Unanswered::NotEnough(why.to_owned()));
     }
     match &size.interval {

@@ -132,7 +132,7 @@ fn answer(design: &Design, question: &Question, runs: &[RunWithSettings<'_>]) ->
     };
     let nothing = |why: Unanswered| answered(AnswerKind::Nothing(why), Vec::new());
     if within.is_empty() {
-        return nothing(Unanswered::NotEnough("no run is within its conditions".to_owned()));
+        return nothing(Unanswered::NotEnough("no run meets its conditions".to_owned()));
     }
     let factors: Vec<&str> =
         question.factor.iter().chain(&question.factors).map(String::as_str).collect();
@@ -143,8 +143,8 @@ fn answer(design: &Design, question: &Question, runs: &[RunWithSettings<'_>]) ->
         (_, _, [_, ..], Some(metric)) => effects(design, &within, metric, question, &factors),
         _ if question.pareto.len() > 1 => front::front(design, &within, &question.pareto),
         _ => Err(Unanswered::NotEnough(
-            "it names neither a metric with a factor, nor the metrics of a front, nor a best in a \
-             metric, nor over what the load is graduated"
+            "the question needs a `metric` with a `factor`, or one of `pareto`, `best` and \
+             `graduated`"
                 .to_owned(),
         )),
     };
@@ -231,8 +231,8 @@ fn why_not(error: EffectError, design: &Design, factors: &[&str]) -> Unanswered 
         (Some(skipped), _) => Unanswered::NotMeasurable(skipped.why.clone()),
         (None, EffectError::OneLevel { factor, level }) if factor == "machine" => {
             Unanswered::NotEnough(format!(
-                "all runs are of one machine, {level}: run the study on another one, too, and put \
-                 the two files together with `kvmeter merge`"
+                "all runs are of one machine, {level}: run the study on another machine too, and \
+                 merge the two files with `kvmeter merge`"
             ))
         }
         (None, other) => Unanswered::NotEnough(other.to_string()),

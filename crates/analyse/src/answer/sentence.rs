@@ -189,7 +189,7 @@ fn not_shown(
     let MainEffect { size, simple, n_from, n_to, .. } = &level.of;
     let evidence = evidence(level, unit);
     if !interval.covers(size.scale.no_effect()) {
-        let but = "which the number of comparisons explains";
+        let but = "not significant after the correction for all comparisons";
         return format!("not shown to differ with {to} ({evidence}, {but})");
     }
     let repeats = n_from.min(n_to) / simple.len().max(1);
@@ -415,7 +415,9 @@ fn one_front(front: &Front, metrics: &str) -> (String, Confidence) {
     });
     match least.flatten() {
         Some(share) => (sentence, Confidence::of_share(share)),
-        None => (format!("{sentence}; single runs, so how sure is not known"), Confidence::NoData),
+        None => {
+            (format!("{sentence}; single runs, so the confidence is unknown"), Confidence::NoData)
+        }
     }
 }
 
@@ -445,7 +447,7 @@ fn graduated(power: &MetricInfo, loads: &[GraduatedLoad]) -> (String, Confidence
             }
             (.., why) => {
                 let why = why.as_deref().unwrap_or("the power of the idle machine is not known");
-                words += &format!(", energy proportionality cannot be said: {why}");
+                words += &format!(", energy proportionality is unknown: {why}");
             }
         }
         words

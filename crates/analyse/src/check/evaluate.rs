@@ -64,7 +64,7 @@ fn truth(node: &ExpressionNode, run: &Run) -> Result<bool, String> {
         ExpressionNode::Compare(left, how, right) => {
             compare(value(left, run)?, *how, value(right, run)?)?
         }
-        _ => return Err("a value is no relation".to_owned()),
+        _ => return Err("a value is not a relation".to_owned()),
     })
 }
 
@@ -116,7 +116,7 @@ fn value(node: &ExpressionNode, run: &Run) -> Result<CheckValue, String> {
         | ExpressionNode::Not(_)
         | ExpressionNode::And(..)
         | ExpressionNode::Or(..) => {
-            return Err("a relation is no value".to_owned());
+            return Err("a relation is not a value".to_owned());
         }
     })
 }
@@ -142,7 +142,7 @@ fn as_number(value: CheckValue) -> Result<f64, String> {
         .or_else(bytes)
         .or_else(rate)
         .or_else(span)
-        .ok_or_else(|| format!("`{text}` is no number"))
+        .ok_or_else(|| format!("`{text}` is not a number"))
 }
 
 /// A factor's level or a setting of this name, else the figure of this name.

@@ -104,7 +104,7 @@ fn number(rest: &str) -> Lexed {
     let scale = scale.or(power.map(|power| 10_f64.powi(power))).ok_or_else(|| {
         let known: Vec<&str> = SCALES.iter().map(|(name, _)| *name).collect();
         format!(
-            "`{suffix}` behind a number is none of {}; figures are in the unit of their name",
+            "`{suffix}` after a number is not one of {}; figures are in the unit of their name",
             known.join(", ")
         )
     })?;
@@ -127,6 +127,6 @@ fn name(rest: &str) -> (Token, usize) {
 fn sign(rest: &str, first: char) -> Lexed {
     match SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
         Some((sign, meaning)) => Ok((Token::Sign(meaning), sign.len())),
-        None => Err(format!("`{first}` means nothing here")),
+        None => Err(format!("`{first}` is unexpected here")),
     }
 }

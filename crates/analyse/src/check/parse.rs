@@ -28,7 +28,7 @@ impl FromStr for CheckExpression {
         let mut reader = ExpressionParser { text, tokens: tokens(text)?, next: 0, depth: 0 };
         let root = reader.or_expression()?;
         if reader.peek() != &Token::End {
-            return Err(reader.wrong("the relation should have ended here"));
+            return Err(reader.wrong("the relation should end here"));
         }
         if root.kind() != ExpressionType::Truth {
             let what = "this is a value, not a relation; compare it, as in `ipc > 0.5`";
@@ -116,7 +116,7 @@ impl ExpressionParser<'_> {
         }
         for (node, place) in [(&left, from), (&right, at)] {
             if node.kind() == ExpressionType::Truth {
-                let what = "a relation is no value; join relations with `and` or `or`";
+                let what = "a relation is not a value; join relations with `and` or `or`";
                 return Err(CheckError::new(self.text, place, what));
             }
         }
@@ -253,7 +253,7 @@ impl ExpressionParser<'_> {
             return Ok(ExpressionNode::Call(function, arguments));
         }
         let what = format!(
-            "`{name}` takes {}, and here are {}",
+            "`{name}` takes {}, not {}",
             if function == Function::Abs { "one value" } else { "two values or more" },
             arguments.len()
         );
@@ -282,8 +282,8 @@ impl ExpressionParser<'_> {
     fn number(&self, node: &ExpressionNode, at: usize) -> Result<(), CheckError> {
         let what = match node.kind() {
             ExpressionType::Number | ExpressionType::Value => return Ok(()),
-            ExpressionType::Text => "a text is no number",
-            ExpressionType::Truth => "a relation is no number",
+            ExpressionType::Text => "a text is not a number",
+            ExpressionType::Truth => "a relation is not a number",
         };
         Err(CheckError::new(self.text, at, what))
     }

@@ -87,7 +87,7 @@ pub(super) fn contrasts(
         }
         Conflict::Rate => {
             let reason =
-                "in an open loop throughput is the rate that was offered, and that differs";
+                "in an open loop throughput is the target rate, and the target rates differ";
             withhold("throughput", reason.to_owned());
             metrics.append(&mut latencies(a, b, &mut withhold));
         }

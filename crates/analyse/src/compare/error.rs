@@ -38,8 +38,8 @@ pub enum CompareError {
     )]
     Mixed { side: ComparisonSide, cell: String, setting: String, values: String },
     #[error(
-        "the selections have no cell in common: each value of {settings} occurs on both sides, \
-         but never with the same others; select fewer values of them"
+        "the selections have no cell in common: values of {settings} occur on both sides, but \
+         never in the same combination; select fewer of them"
     )]
     NothingInCommon { settings: String },
 }

@@ -183,8 +183,8 @@ fn differences(a: &[KeyedRun<'_>], b: &[KeyedRun<'_>]) -> Vec<SettingDifference>
 
 fn caution(setting: &str) -> Option<&'static str> {
     match setting {
-        "machine" => Some("another machine: whatever differs may be the machine's doing"),
-        "pacing" => Some("another pacing: throughput and latency depend on how requests come"),
+        "machine" => Some("another machine: it may be the cause of any difference"),
+        "pacing" => Some("another pacing: throughput and latency depend on how requests arrive"),
         _ if setting == "workload" || setting.starts_with("workload.") => {
             Some("another workload: the stores did not get the same requests")
         }

@@ -8,17 +8,17 @@ pub enum CostError {
     Impossible { what: &'static str, value: f64, must: &'static str },
     #[error("{servers:.3e} servers would be needed: the target is too far from one server's rate")]
     TooMany { servers: f64 },
-    #[error("a power curve needs the power at two loads at least, the lowest 0 and the highest 1")]
+    #[error("a power curve needs at least two loads, of which the lowest is 0 and the highest 1")]
     ShortCurve,
     #[error("the loads of a power curve must rise")]
     UnorderedCurve,
-    #[error("{watts} W is outside of the {low} to {high} W between idle and full load")]
+    #[error("{watts} W is outside the range from idle to full load, {low} to {high} W")]
     OutsideCurve { watts: f64, low: f64, high: f64 },
-    #[error("the power does not rise with the load, so it does not tell the load")]
+    #[error("the power does not rise with the load, so the load does not follow from it")]
     FlatCurve,
     #[error("the idle power of {name} is not known, and is needed for a utilisation below 1")]
     NoIdlePower { name: String },
-    #[error("a lifetime and a price of electricity are needed, one each at least")]
+    #[error("at least one lifetime and one price of electricity are needed")]
     NoTerms,
     /// No price makes both cost the same.
     #[error("even as a gift it costs {excess_usd_per_h:.4} $/h more")]
@@ -32,8 +32,8 @@ pub enum CostError {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum CandidateError {
     #[error(
-        "{name}: its price is not known{why}; add `price=USD` to its --platform, or ask for \
-         energy and break-even prices alone with --energy-only"
+        "{name}: its price is not known{why}; add `price=USD` to its --platform, or use \
+         --energy-only for energy and break-even prices alone"
     )]
     NoPrice { name: String, why: String },
     #[error("{name}: its idle power of {idle_w} W is above the {watts} W that it draws under load")]

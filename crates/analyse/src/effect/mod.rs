@@ -88,17 +88,17 @@ pub struct EffectSize {
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EffectError {
-    #[error("`{0}` is no factor of these cells")]
+    #[error("`{0}` is not a factor of these cells")]
     NoFactor(String),
-    #[error("`{factor}` has the level {level} alone, and an effect is between two")]
+    #[error("`{factor}` has only the level {level} in these cells, and an effect needs two")]
     OneLevel { factor: String, level: String },
     #[error("`{factor}` has no level `{level}` in these cells")]
     NoLevel { factor: String, level: String },
-    #[error("no two cells differ in `{0}` alone: what it does cannot be told from the rest")]
+    #[error("no two cells differ in `{0}` alone: its effect cannot be separated from others")]
     Confounded(String),
     #[error(
-        "no four cells cross two levels of `{0}` with two of `{1}` and agree otherwise: what \
-         they do together cannot be told"
+        "no four cells combine two levels of `{0}` with two of `{1}` and agree otherwise: their \
+         interaction is unknown"
     )]
     NotCrossed(String, String),
     #[error("the cells do not have every combination of their factors: {missing} are missing")]

@@ -55,7 +55,7 @@ impl FromStr for DeviceLoad {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no load: 8, 8x2 or 8x2@1000");
+        let wrong = || format!("`{text}` is not a load; write 8, 8x2 or 8x2@1000");
         let (stores, rate) = match text.split_once('@') {
             Some((stores, rate)) => (stores, Some(rate.parse().map_err(|_| wrong())?)),
             None => (text, None),

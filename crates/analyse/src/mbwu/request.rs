@@ -23,7 +23,7 @@ pub struct EvaluationRequest {
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EvaluationError {
-    #[error("`{key}` is missing: these runs are no evaluation of work units")]
+    #[error("`{key}` is missing: these runs are not an evaluation of work units")]
     Missing { key: &'static str },
     #[error("`{key}` is `{value}`, which is not what kvmeter writes there")]
     Malformed { key: &'static str, value: String },

@@ -169,7 +169,8 @@ fn used(run: &Run, resource: Resource) -> Result<f64, String> {
         Resource::MemoryBandwidth => {
             let given = run.settings.get(keys::MEMORY_BANDWIDTH);
             let most = given.and_then(|text| text.parse::<f64>().ok()).ok_or_else(|| {
-                "the platform's bandwidth was not given: memory_bandwidth of [mbwu]".to_owned()
+                "the platform's bandwidth was not given; set `memory_bandwidth` of [mbwu]"
+                    .to_owned()
             })?;
             let moved = share(run, "dram.read")? + share(run, "dram.written")?;
             Ok(moved / run.seconds.max(1e-9) / most)

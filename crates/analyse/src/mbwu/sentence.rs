@@ -36,7 +36,7 @@ pub(super) fn conclusion(
             };
             format!(" This platform generates {units:.2} MBWU{interval} with {devices}")
         }
-        _ => " How many of it this platform generates is not known".to_owned(),
+        _ => " How many MBWUs this platform generates is unknown".to_owned(),
     };
     let last = growth.last().map_or(1, |step| step.devices);
     let end = match &count.end {
@@ -45,8 +45,7 @@ pub(super) fn conclusion(
         }
         GrowthEnd::Devices => "; there were no more devices, so it may be more.".to_owned(),
         GrowthEnd::Saturated(Bottleneck::Device) => {
-            "; a further device added nothing, and all of them were busy: they share something \
-             below them."
+            "; a further device added nothing, and all of them were busy: they share a bottleneck."
                 .to_owned()
         }
         GrowthEnd::Saturated(found) => format!("; {found} ended the growth at {last} devices."),
@@ -73,13 +72,13 @@ fn still_growing(request: &EvaluationRequest, rounds: &[EvaluationRound]) -> Opt
         return None;
     }
     let more = match before.is_empty() {
-        true => "one load was tried only".to_owned(),
+        true => "only one load was tried".to_owned(),
         false => format!(
             "the last load brought {:.0} % more",
             (last.throughput_ops_s / best - 1.0) * 100.0
         ),
     };
-    Some(format!("{more}: whether a device does more still is not known; add further loads"))
+    Some(format!("{more}: a device may do more under higher loads; add some"))
 }
 
 /// The least share of reads from the device for a valid unit.
@@ -106,7 +105,7 @@ pub(super) fn notes(
             .filter_map(|one| Some(format!("{} ({})", one.resource, one.share.as_ref().err()?)))
             .collect();
         if !unknown.is_empty() {
-            notes.push(format!("head-room is not known of {}", unknown.join(", ")));
+            notes.push(format!("the headroom of {} is unknown", unknown.join(", ")));
         }
     }
     let busy = |round: &&EvaluationRound| {
@@ -115,8 +114,8 @@ pub(super) fn notes(
     };
     if rounds.iter().any(|round| busy(&round)) {
         notes.push(
-            "other programs kept the CPUs busy in some rounds: the device was the bottleneck all \
-             the same where that is said, but repeat on a quiet machine"
+            "other programs kept the CPUs busy in some rounds: a device that is named as the \
+             bottleneck was it all the same, but repeat on a quiet machine"
                 .to_owned(),
         );
     }
@@ -124,8 +123,8 @@ pub(super) fn notes(
     let least = read.iter().copied().fold(f64::INFINITY, f64::min);
     if least < READ_FROM_DEVICE {
         notes.push(format!(
-            "in some rounds only {:.0} % of the bytes that the workload read came from the devices: \
-             a cache of the store or of the kernel answered the rest",
+            "in some rounds only {:.0} % of the bytes that the workload read came from the \
+             devices; caches of the store or the kernel served the rest",
             least * 100.0
         ));
     }

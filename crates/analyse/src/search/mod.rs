@@ -62,13 +62,11 @@ impl Default for SearchRequest {
 
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SearchError {
-    #[error("a search cannot be done to {0} of a rate; write a resolution from 0.001 to 0.5")]
+    #[error("a search cannot have the resolution {0}; write one from 0.001 to 0.5")]
     Resolution(f64),
     #[error("the {what} of the search, {found}, is not a rate above 0 per second")]
     Rate { what: &'static str, found: f64 },
-    #[error(
-        "the lowest rate of the search, {lowest}, is above its highest, {highest}; exchange them"
-    )]
+    #[error("the lowest rate of the search, {lowest}, is above its highest, {highest}; swap them")]
     Bounds { lowest: f64, highest: f64 },
     #[error("{0} trials cannot find anything; allow at least {MIN_TRIALS}")]
     Trials(usize),

@@ -36,13 +36,15 @@ pub(super) fn conclude(
     }
     match ended {
         SearchEnd::UpperBound => sentences.push(format!(
-            "the search was to go no higher than {}: raise its upper bound",
+            "the search ended at its upper bound of {}: raise that",
             rate(search.highest)
         )),
-        SearchEnd::Trials => sentences
-            .push(format!("after {trials} trials the search was to end: allow more of them")),
+        SearchEnd::Trials => {
+            sentences.push(format!("the search reached its limit of {trials} trials: allow more"))
+        }
         SearchEnd::Time => sentences.push(format!(
-            "after {trials} trials the time was up: allow more of it, or make trials shorter"
+            "the search reached its time limit after {trials} trials: allow more time, or make \
+             trials shorter"
         )),
         SearchEnd::Stopped => {
             sentences.push(format!("the search was stopped after {trials} trials"))
@@ -102,7 +104,7 @@ fn failure_reason(above: &RateStanding<'_>) -> String {
         SearchEnd::Client => last_trial(TrialOutcome::Client).map(client_reason),
         SearchEnd::Disturbed => last_trial(TrialOutcome::Disturbed)
             .and_then(|trial| trial.disturbed.as_ref())
-            .map(|why| format!("{why}, and that says nothing of the server")),
+            .map(|why| format!("{why}, and that says nothing about the server")),
         SearchEnd::AchievedRate => last_trial(TrialOutcome::Behind).map(|trial| {
             format!(
                 "only {} were answered, with the client {} busy",
@@ -139,7 +141,7 @@ fn disturbed(trials: &[RateTrial]) -> Vec<String> {
         loud.len(),
         trials.len(),
         rate(lowest),
-        why.unwrap_or_else(|| "the client had no room".to_owned())
+        why.unwrap_or_else(|| "the client had no headroom".to_owned())
     )];
     sentences.push(match quiet.iter().min_by(|a, b| a.rate_ops_s.total_cmp(&b.rate_ops_s)) {
         None => "every trial was disturbed".to_owned(),
@@ -167,7 +169,7 @@ fn condition_reason(trial: &RateTrial, verdict: ObjectiveVerdict) -> Option<Stri
         Ok(interval) => format!("{} to {}", time(interval.low), time(interval.high)),
         Err(why) => why.to_string(),
     };
-    let word = if verdict == ObjectiveVerdict::Breaks { "broke" } else { "is too near to tell:" };
+    let word = if verdict == ObjectiveVerdict::Breaks { "broke" } else { "is too close to call:" };
     Some(format!("`{condition}` {word} with {measured} ({around})"))
 }
 

@@ -99,7 +99,9 @@ fn subject(text: &str, first: usize) -> Result<(Option<Op>, LatencyFigure), Pars
         Some(Err(what)) => Err(wrong(at, what)),
         None => Err(wrong(
             at,
-            format!("`{rest}` is no figure of a latency; `mean` and percentiles (`p99.9`) are"),
+            format!(
+                "`{rest}` is not a figure of a latency; write `mean` or a percentile (`p99.9`)"
+            ),
         )),
     }
 }
@@ -110,8 +112,8 @@ fn figure(name: &str) -> Option<Result<LatencyFigure, String>> {
         return Some(Ok(LatencyFigure::Mean));
     }
     if name == "max" {
-        let what = "the largest latency of a sample says nothing certain about the next; limit \
-                    a high percentile, such as p99.99";
+        let what = "the maximum of one sample predicts nothing about the next; limit a high \
+                    percentile, such as p99.99";
         return Some(Err(what.to_owned()));
     }
     let digits = name.strip_prefix('p')?;
@@ -122,7 +124,9 @@ fn figure(name: &str) -> Option<Result<LatencyFigure, String>> {
         Ok(percentile) if percentile > 0.0 && percentile < 100.0 => {
             Ok(LatencyFigure::Percentile(percentile))
         }
-        _ => Err(format!("`{name}` is no percentile: they lie between p0 and p100, both excluded")),
+        _ => Err(format!(
+            "`{name}` is not a percentile: they lie between p0 and p100, both excluded"
+        )),
     })
 }
 

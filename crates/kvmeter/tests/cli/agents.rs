@@ -282,7 +282,7 @@ fn mistakes_with_agents_are_refused_with_a_way_out() {
     let _server = net.memcached();
     refused(&mut net.bench_command(&[]), &["agents need a secret", "--agent-token-file"]);
     let other = ["--agent-token-file", "other"];
-    refused(&mut net.bench_command(&other), &["does not know this token"]);
+    refused(&mut net.bench_command(&other), &["rejects this token"]);
     agents[0].until("it showed a wrong token");
     let [_, mut second] = agents;
     second.kill();
@@ -381,5 +381,5 @@ fn agents_are_for_servers() {
     refused(&["--ops", "1k", "--agents-measure-rate", "10"], &["--agents-measure-rate needs"]);
     place.refused(&["bench", "memcached://h", "--agents", "h1,h1"], &["named twice"]);
     place.refused(&["agent", "--listen", "x:y"], &["--listen", "a port is a number"]);
-    place.refused(&["agent", "--listen", "127.0.0.1:0"], &["agents need a secret in common"]);
+    place.refused(&["agent", "--listen", "127.0.0.1:0"], &["agents need a shared secret"]);
 }

@@ -62,7 +62,7 @@ impl MachineSized {
         }
         Some(MachineSized::of(amount, unit).ok_or_else(|| {
             format!(
-                "`{text}` is no number for each part of the machine; write it as `2 per cpu`, \
+                "`{text}` is not a number for each part of the machine; write it as `2 per cpu`, \
                  `64MiB per core` or `350k per GiB`"
             )
         }))

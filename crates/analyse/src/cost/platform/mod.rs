@@ -102,7 +102,7 @@ impl Platform {
 
     /// Why a value is not there.
     pub fn why_absent(&self, value: PlatformValue) -> &str {
-        self.absent.get(&value).map_or("the platform's file does not give it", String::as_str)
+        self.absent.get(&value).map_or("the platform file does not state it", String::as_str)
     }
 
     fn check(&self, origin: &str) -> Result<(), PlatformError> {
