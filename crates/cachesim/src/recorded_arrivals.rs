@@ -83,7 +83,7 @@ impl RecordedArrivals {
         origin: &str,
     ) -> Result<RecordedArrivals, SimError> {
         let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else {
-            return Err(SimError::Place(format!("{origin}: no arrival is in it")));
+            return Err(SimError::Place(format!("{origin}: it has no arrival")));
         };
         let span = last.0 - first.0;
         if arrivals.len() < 2 || span == 0 {

@@ -89,13 +89,13 @@ impl AnswerCounts {
     /// Counts a value of a key that was never written.
     #[cold]
     pub(crate) fn count_unexpected(&mut self, key: &[u8]) {
-        self.fail(FailureKind::Wrong, || format!("{} is there and was never written", shown(key)));
+        self.fail(FailureKind::Wrong, || format!("{} exists but was never written", shown(key)));
     }
 
     /// Counts a missing key that had to be there.
     #[cold]
     pub(crate) fn count_missing(&mut self, key: &[u8]) {
-        self.fail(FailureKind::Missing, || format!("{} is not there", shown(key)));
+        self.fail(FailureKind::Missing, || format!("{} is missing", shown(key)));
     }
 
     #[inline(always)]

@@ -230,8 +230,8 @@ fn judge_whole(whole: &mut PhaseOutcome, parts: &[(String, PhaseOutcome)], crite
     whole.warnings = warnings.chain(whole.warnings.iter().map(of_all)).collect();
     if whole.redirected > 0 && parts.len() > 1 {
         whole.warnings.push(
-            "agents do not know each other's inserts: reads of the newest records were taken \
-             from the newest of those that were loaded"
+            "agents do not know each other's inserts: reads of the newest records read the newest \
+             loaded ones"
                 .to_owned(),
         );
     }

@@ -13,7 +13,7 @@ use model::histogram::{decode, encode};
 
 /// Bytes that are no outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("these bytes are no outcome: {0}")]
+#[error("these bytes are not an outcome: {0}")]
 pub struct OutcomeDecodeError(String);
 
 #[derive(Serialize, Deserialize)]
@@ -93,7 +93,7 @@ impl PhaseOutcome {
         let intervals = head.intervals.into_iter().map(interval).collect::<Result<Vec<_>, _>>()?;
         match rest.0 {
             [] => Ok(PhaseOutcome { service, response, arrival, intervals, ..head.outcome }),
-            _ => Err(OutcomeDecodeError("there are more than there should be".to_owned())),
+            _ => Err(OutcomeDecodeError("there are too many".to_owned())),
         }
     }
 }

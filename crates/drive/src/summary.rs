@@ -94,7 +94,7 @@ pub(crate) fn merge(clock: &Ticks, parts: Parts) -> PhaseOutcome {
     let crowded = shared_cpus.filter(|cpus| cpus.count.ceil() < threads as f64);
     outcome.warnings.extend(crowded.map(|cpus| {
         format!(
-            "{threads} threads share {}: they wait for each other, and latency holds that wait; \
+            "{threads} threads share {}: they wait for each other, and latency includes that wait; \
              use fewer threads, or give them more CPUs",
             cpus.words
         )

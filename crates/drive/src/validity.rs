@@ -128,21 +128,21 @@ pub(crate) fn judge_replay(
     }
     if open && reader.late > MAX_READ_LATE {
         invalid.push(format!(
-            "the client read the trace too slowly: {:.1} % of the requests came from the file \
-             after they were due; lower `speed`, decompress the file, or give the client more CPUs",
+            "the client read the trace too slowly: {:.1} % of the requests were read after they \
+             were due; lower `speed`, decompress the file, or give the client more CPUs",
             reader.late * 100.0
         ));
     }
     if !open && reader.starved > MAX_STARVED {
         invalid.push(format!(
-            "the threads waited {:.0} % of the time for the trace to be read, so that the reader \
-             was measured and not the store; decompress the file, or give the client more CPUs",
+            "the threads waited {:.0} % of the time for the trace: the run measured its reader, \
+             not the store; decompress the file, or give the client more CPUs",
             reader.starved * 100.0
         ));
     } else if !open && reader.most_starved > NOTABLE_IMBALANCE {
         warnings.push(format!(
-            "a thread waited {:.0} % of the time for another one: the requests of a key all come \
-             from one thread, and some keys are popular",
+            "a thread waited {:.0} % of the time for another one: one thread issues all requests \
+             of a key, and some keys are popular",
             reader.most_starved * 100.0
         ));
     }
@@ -194,8 +194,8 @@ impl<'a> OpenLoopRun<'a> {
         }
         if outcome.dropped > 0 {
             warnings.push(format!(
-                "{} requests were due and dropped, for as many were waiting as `queue` lets; their \
-                 latency is in no figure",
+                "{} due requests were dropped, because as many were waiting as `queue` allows; no \
+                 figure includes their latency",
                 outcome.dropped
             ));
         }
@@ -241,7 +241,7 @@ impl<'a> OpenLoopRun<'a> {
     /// Says that this share of the mean response time is the client's own lateness.
     fn judge_lateness(&self, share: f64, invalid: &mut Vec<String>, warnings: &mut Vec<String>) {
         let words = format!(
-            "{:.0} % of the mean response time ({:.1} us) is the client's own lateness",
+            "{:.0} % of the mean response time ({:.1} µs) is the client's own lateness",
             share * 100.0,
             self.outcome.mean_lateness_s * 1e6
         );
@@ -250,9 +250,8 @@ impl<'a> OpenLoopRun<'a> {
             warnings.push(format!("{words}; {QUIETEN}, or lower {key}"));
         } else if self.wake_up_dominates() {
             warnings.push(format!(
-                "{words}: the store answers in {:.1} us, which is less than it takes to wake a \
-                 thread that slept until a request was due, so response time measures the wake-up; \
-                 read the service time, or raise {key}",
+                "{words}: the store answers in {:.1} µs, faster than a sleeping thread wakes up, \
+                 so response time measures the wake-up; use the service time, or raise {key}",
                 self.mean_service_s * 1e6
             ));
         } else {
@@ -305,8 +304,8 @@ mod tests {
         for late_ns in [40_000, 900_000] {
             let outcome = late(0.5, 1, 100, late_ns);
             assert!(outcome.invalid_because.is_empty(), "{:?}", outcome.invalid_because);
-            assert!(outcome.warnings[0].contains("it takes to wake a thread"), "{outcome:?}");
-            assert!(outcome.warnings[0].contains("answers in 0.1 us"), "{outcome:?}");
+            assert!(outcome.warnings[0].contains("faster than a sleeping thread"), "{outcome:?}");
+            assert!(outcome.warnings[0].contains("answers in 0.1 µs"), "{outcome:?}");
         }
         assert!(late(500.0, 1000, 20_000, 60_000).invalid_because.is_empty());
         // Later than a wake-up explains, of a store that could be seen, and without any sleep.

@@ -40,7 +40,7 @@ pub(crate) fn start(
     program: Option<&OsString>,
 ) -> Result<RunningHog, ExecuteError> {
     let failed = |why: String| ExecuteError::Failed(format!("[beside.hog]: {why}"));
-    let program = program.ok_or_else(|| failed("kvmeter's own program is not known".into()))?;
+    let program = program.ok_or_else(|| failed("kvmeter cannot find its own executable".into()))?;
     let mut child = command(co_runner, program)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -66,7 +66,7 @@ pub(crate) fn start(
         Ok(line) => Err(failed(format!("it said `{line}`"))),
         Err(_) => {
             running.end();
-            Err(failed("it did not begin; its message stands above".into()))
+            Err(failed("it did not start; its message is above".into()))
         }
     }
 }
@@ -159,8 +159,8 @@ pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
     let achieved =
         value(BESIDE_HELD.name).filter(|achieved| *achieved < micro::hog::MIN_RATE_SHARE)?;
     Some(format!(
-        "the hog took only {:.1} % of the bandwidth that it was to take; give it more CPUs in \
-         [beside.hog], or lower its rate",
+        "the hog took only {:.1} % of its target bandwidth; give it more CPUs in [beside.hog], or \
+         lower its rate",
         achieved * 100.0
     ))
 }

@@ -110,10 +110,9 @@ impl MarkerLocation {
         }
         (there > 0).then(|| {
             format!(
-                "{there} of the first {all} keys that are inserted are on the server already: such \
-                 inserts replace what an earlier run left and add nothing; let the server be \
-                 emptied before each run (`clear=flush` in the store's URL), or start one for it \
-                 (--server, `[server.NAME]` of a study)"
+                "the server already has {there} of the first {all} keys to insert, so inserts \
+                 replace records of an earlier run; empty it before each run (`clear=flush` in its \
+                 URL), or let kvmeter start one (--server, `[server.NAME]` of a study)"
             )
         })
     }

@@ -39,10 +39,10 @@ pub(crate) fn doubt(step: LoadStep<'_>, outcome: &PhaseOutcome) -> Option<String
             None => format!("; the workload's is {expected:.3}"),
         };
         format!(
-            "{:.1} % of the keys that reads asked for were not there (hit ratio {ratio:.3}\
-             {of_expected}): throughput and latency are largely those of misses; give the store more \
-             memory than the data takes, warm it up or refill it, or say which hit ratio is meant \
-             with --expect-hit-ratio (`measure.expect_hit_ratio` of a study)",
+            "{:.1} % of the keys read were missing (hit ratio {ratio:.3}{of_expected}), so \
+             throughput and latency are largely those of misses; give the store more memory, warm \
+             it up or refill it, or state the expected hit ratio with --expect-hit-ratio \
+             (`measure.expect_hit_ratio`)",
             (1.0 - ratio) * 100.0
         )
     })

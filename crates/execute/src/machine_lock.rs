@@ -48,8 +48,8 @@ impl MachineLock {
         match taken {
             Ok(held) => Ok(MachineLock { _held: held }),
             Err(LockError::Held { holder, .. }) => Err(ExecuteError::Request(format!(
-                "another study runs on this machine, and two would measure each other: {holder} \
-                 has the lock {}; wait until that has ended, or end it",
+                "another study runs on this machine, and would disturb this one: {holder} has the \
+                 lock {}; wait until it ends, or end it",
                 path.display()
             ))),
             Err(LockError::File(error)) => Err(ExecuteError::Request(format!(

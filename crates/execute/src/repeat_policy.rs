@@ -31,7 +31,7 @@ pub enum ExecutionEnd {
 }
 
 /// Advice on runs that a budget dropped.
-const MORE_TIME: &str = "--resume goes on with them, with a longer --max-time or without";
+const MORE_TIME: &str = "run the rest with --resume, and with a longer --max-time or none";
 
 /// A cell on one store, by what its runs share.
 type Unit = u32;
@@ -306,8 +306,8 @@ impl RepeatPolicy {
         let short = cells.iter().filter(|unit| !self.has_enough(**unit, u32::MAX)).count();
         if short > 0 {
             words += &format!(
-                "; {short} of them with fewer than {} valid runs even so: quieten the machine, or \
-                 give `spare_repeats` of [design] more",
+                "; {short} of them still lack some of the {} valid runs: quieten the machine, or \
+                 raise `spare_repeats` of [design]",
                 self.least
             );
         }
@@ -331,8 +331,8 @@ impl RepeatPolicy {
             }
         }
         let mut notes = vec![format!(
-            "repeats went on until {} was within ±{percent:.1} % of its median: so it is in {narrow} \
-             of {} cells",
+            "cells were repeated until {} was within ±{percent:.1} % of its median: it is in \
+             {narrow} of {} cells",
             adaptive.metric,
             self.labels.len()
         )];

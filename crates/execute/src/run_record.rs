@@ -387,7 +387,7 @@ fn doubts(phase: Phase, outcome: &PhaseOutcome, readings: &[Reading]) -> Vec<Str
     doubts.extend(co_runner::doubt(&value));
     if outcome.seconds < SHORT_WINDOW_S && outcome.operations > 0 {
         let more = if phase == Phase::Load { "load more records" } else { "give it more time" };
-        doubts.push(format!("the window lasted {:.2} s only; {more}", outcome.seconds));
+        doubts.push(format!("the window lasted only {:.2} s; {more}", outcome.seconds));
     }
     if value("cpu.pacer_spin").is_some_and(|spun| spun > 0.2 * outcome.seconds) {
         doubts.push("CPU time includes the pacer's spinning (cpu.pacer_spin)".to_owned());

@@ -246,7 +246,8 @@ impl ServersSummary {
         }
         if totals.opaque > 0 {
             self.warnings.push(format!(
-                "{} of the server's intervals are of batches whose requests could not be told apart",
+                "{} of the server's intervals are of batches whose requests could not be \
+                 distinguished",
                 totals.opaque
             ));
         }
@@ -344,9 +345,8 @@ impl ServersSummary {
         let no_calls;
         if why.is_none() && operations > 0 && self.calls.is_none_or(|(calls, _)| calls == 0.0) {
             let reason = format!(
-                "none of the system calls for {operations} requests was seen: another process \
-                 than the one that listens serves them, or it makes calls that are not watched \
-                 (io_uring)"
+                "tracing saw no system call for {operations} requests: another process serves them \
+                 than the one that listens, or by calls that are not traced (io_uring)"
             );
             let remedy = "let one process listen and serve, without io_uring";
             no_calls = (LATENCY.to_owned(), Unavailable::new(reason, remedy));
@@ -372,7 +372,7 @@ impl ServersSummary {
             None => {
                 let why = Unavailable::new(
                     "no request was timed inside the server",
-                    "measure for longer, or over a protocol whose requests can be told apart",
+                    "measure for longer, or over a protocol whose requests can be distinguished",
                 );
                 (unavailable(&why), 0.0)
             }

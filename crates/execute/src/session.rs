@@ -145,7 +145,7 @@ impl Session<'_> {
             let load_step = LoadStep::of(&step)?;
             if load_step.load.workload.mix.contains(Op::Scan) && !store.capabilities().scan {
                 return Err(ExecuteError::Request(format!(
-                    "{}: the store cannot scan, and the workload does",
+                    "{}: the store cannot scan, but the workload does",
                     step.label
                 )));
             }

@@ -122,7 +122,7 @@ fn of_step(
     if step.phase() == Phase::Load || step.activity.trace().is_some() {
         return Err(Unavailable::new(
             "a load and a trace are not simulated: only their number of operations would change",
-            "take a workload with operations",
+            "choose a workload with operations",
         ));
     }
     let geometry = match simulation.caches {
@@ -132,8 +132,8 @@ fn of_step(
     let cachegrind = Cachegrind::find(&Root::live(), geometry)?;
     let folder = PassFolder::make(segment).map_err(|why| {
         Unavailable::new(
-            format!("no folder for cachegrind's files could be made: {why}"),
-            "make room, or let kvmeter write next to the store",
+            format!("cannot make a folder for cachegrind's files: {why}"),
+            "free some space, or let kvmeter write next to the store",
         )
     })?;
     match (&segment.server, segment.store.servers.is_empty()) {
@@ -188,7 +188,7 @@ fn embedded(
             serde_json::to_string(&pass).map_err(|error| error.to_string()).and_then(|text| {
                 std::fs::write(file(folder, operations), text).map_err(|error| error.to_string())
             });
-        written.map_err(|why| Unavailable::new(why, "make space next to the store"))?;
+        written.map_err(|why| Unavailable::new(why, "free some space next to the store"))?;
     }
     let command = |operations: u64| {
         let mut words = program.to_vec();

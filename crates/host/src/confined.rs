@@ -127,7 +127,7 @@ impl ConfinedDir {
         match metadata.is_file() {
             true => Ok((place, metadata)),
             false if metadata.is_dir() => Err(Errno::EISDIR.into()),
-            false => Err(io::Error::other("it is no plain file")),
+            false => Err(io::Error::other("it is not a regular file")),
         }
     }
 

@@ -31,7 +31,8 @@ pub fn machine_names(root: &Root) -> Vec<String> {
 #[derive(Debug, Error)]
 pub enum TreeError {
     #[error(
-        "{origin}:{line}: `{text}` is no entry of a recorded machine; take what `kvmeter doctor --record FILE` writes"
+        "{origin}:{line}: `{text}` is not an entry of a recorded machine; use a file that `kvmeter \
+         doctor --record FILE` wrote"
     )]
     NoEntry { origin: String, line: usize, text: String },
     #[error("{origin}:{line}: {what}; a recorded machine has no more than {limit}")]

@@ -1,4 +1,4 @@
-//! The only access to `/proc`, `/sys` and `/etc`: the machine's own, or a recorded tree.
+//! The only access to `/proc`, `/sys` and `/etc`: the machine's own, or a recorded machine.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use crate::confined::ConfinedDir;
 use crate::recording_notes::RecordingNotes;
 
 /// Errors of reading the machine. Paths are those of the machine, without the
-/// folder of a recorded tree.
+/// folder of a recorded machine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RootError {
     #[error("{path} does not exist")]
@@ -341,7 +341,7 @@ impl Root {
         answer.map_err(|error| RootError::io(path, &error))
     }
 
-    /// Makes a control group. The kernel fills its folder; in a recorded tree, which has no
+    /// Makes a control group. The kernel fills its folder; in a recorded machine, which has no
     /// kernel, it gets the files of the group above it.
     pub fn make_group(&self, path: &str) -> Result<(), RootError> {
         let make = |folder: &ConfinedDir| {

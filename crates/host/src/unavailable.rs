@@ -5,7 +5,7 @@ use crate::root::RootError;
 /// For calls that only the running kernel answers.
 pub(crate) fn live_only(call: &str) -> Unavailable {
     Unavailable::new(
-        format!("{call} answers for the running system, and this root is a recorded tree"),
+        format!("{call} answers for the running system, and this root is a recorded machine"),
         "read the machine itself, through the root `/`",
     )
 }

@@ -350,7 +350,7 @@ impl Traffic {
             "program" => {
                 let Some(program) = &mut self.workers.program else {
                     return Err(SimError::Value(format!(
-                        "{key}={text}: the workers of `{}` look nothing up; use traffic with \
+                        "{key}={text}: the workers of `{}` do no lookups; use traffic with \
                          `[workers.program]`, e.g. data-caching-bursts",
                         self.name
                     )));

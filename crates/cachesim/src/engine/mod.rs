@@ -154,7 +154,7 @@ impl Simulation {
         let measure = traffic.run.measure.map_or(packets(MEASURED.max(4.0 * round)), of_span);
         let caches = Caches::new(machine.shape(workers.len() + others as usize), traffic.seed);
         let latency = Histogram::new(3)
-            .map_err(|error| SimError::Value(format!("no histogram can be made: {error}")))?;
+            .map_err(|error| SimError::Value(format!("cannot make a histogram: {error}")))?;
         arrivals.ramp(rounds.min(warm_up) / 2);
         let next = arrivals.next();
         let usual = machine.choice();

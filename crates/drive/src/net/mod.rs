@@ -88,7 +88,7 @@ impl Network {
     pub fn flush(&self) -> Result<(), StoreError> {
         if !self.remote.may_flush {
             return Err(StoreError::Request(format!(
-                "emptying {} deletes all that it holds; allow it with `clear=flush`",
+                "emptying {} deletes all its data; allow it with `clear=flush`",
                 self.names()
             )));
         }
@@ -169,7 +169,7 @@ impl Network {
                 }
                 ParsedResponse::Whole { .. } => return Ok(()),
                 ParsedResponse::Incomplete { needs } if needs > MAX_MARKER_ANSWER => {
-                    return Err(self.failed(server, "answers more than a dataset marker can hold"));
+                    return Err(self.failed(server, "sent more than a dataset marker can hold"));
                 }
                 ParsedResponse::Incomplete { .. } => match stream.read(&mut chunk).map_err(io)? {
                     0 => return Err(self.failed(server, "closed the connection")),

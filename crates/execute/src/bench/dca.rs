@@ -67,7 +67,7 @@ fn figures(outcome: &SimOutcome) -> RunFigures {
         let answer = match value {
             Some(value) => ReadingValue::Value(value),
             None => ReadingValue::Unavailable {
-                reason: format!("nothing in the simulation of {about} has {}", signal.source),
+                reason: format!("the simulation of {about} has no {}", signal.source),
                 remedy: None,
             },
         };

@@ -38,7 +38,7 @@ pub(super) fn run(
     edge: &mut dyn FnMut(WindowEdge),
 ) -> Result<Option<String>, ExecuteError> {
     let failed = |why: String| ExecuteError::Failed(format!("micro {}: {why}", job.name()));
-    let program = program.ok_or_else(|| failed("kvmeter's own program is not known".into()))?;
+    let program = program.ok_or_else(|| failed("kvmeter cannot find its own executable".into()))?;
     let listener = WindowListener::new().map_err(|error| failed(error.to_string()))?;
     let mut child = Command::new(program)
         .args(["--quiet", "micro", job.name(), "--json", "--with-parent"])

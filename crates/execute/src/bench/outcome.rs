@@ -145,7 +145,7 @@ fn of_cell(cell: &Cell) -> Result<RunFigures, String> {
     let way = if pingpong { "payload of both ways" } else { "payload that arrived" };
     let throughput = known(cell.throughput_bytes_s, "nothing arrived");
     put(MICRO_THROUGHPUT, throughput, arrives, format!("{way} / seconds"));
-    let why = "the kernel tells no CPU time of single threads, or nothing arrived";
+    let why = "the kernel reports no CPU time of single threads, or nothing arrived";
     for (signal, ns, scope) in
         [(MICRO_CPU_PER_BYTE, arriving.1, arrives), (MICRO_SENDER_CPU_PER_BYTE, sending.1, sends)]
     {

@@ -75,7 +75,7 @@ impl AgentPhase {
     ) -> Result<AgentPhase, crate::ExecuteError> {
         let remote = assignment.store.remote()?.ok_or_else(|| {
             crate::ExecuteError::Request(format!(
-                "an agent loads servers only, and `{}` is none",
+                "an agent loads only servers, and `{}` is not one",
                 assignment.store.scheme
             ))
         })?;

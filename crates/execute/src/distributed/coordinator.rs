@@ -167,7 +167,7 @@ impl AgentPool {
                     threads: step.load.load_config.threads as usize,
                     seconds: began.elapsed().as_secs_f64(),
                     invalid_because: vec![format!(
-                        "{error}; the others were stopped, and what all had recorded is lost"
+                        "{error}; the other agents were stopped, and the results of all are lost"
                     )],
                     ..PhaseOutcome::default()
                 };

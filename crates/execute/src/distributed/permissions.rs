@@ -85,11 +85,11 @@ impl AgentPermissions {
         for server in &store.servers {
             let why = match server {
                 _ if self.servers.iter().any(|own| own.is(server)) => continue,
-                _ if !self.servers.is_empty() => "it may load only servers that it was given",
+                _ if !self.servers.is_empty() => "it may load only the servers that it allows",
                 _ if !named.is_empty() => {
-                    "its variables and files are only for servers that it was given"
+                    "its variables and files are only for servers that it allows"
                 }
-                Address::Unix(_) => "a socket of its machine is used only if it was given",
+                Address::Unix(_) => "a unix socket of its machine must be allowed",
                 Address::Tcp { .. } => continue,
             };
             return Err(PermissionDenied(format!(

@@ -94,7 +94,7 @@ fn rate(outcome: &PhaseOutcome) -> f64 {
 /// The agents' load where the coordinator measures, each signal under `load.`.
 pub(super) fn of_load(load: &PhaseOutcome) -> Vec<Reading> {
     let put = |name: &str, unit, what: &str, value: f64| {
-        let source = format!("all agents together, whose requests this run does not count: {what}");
+        let source = format!("all agents together; this run does not count their requests: {what}");
         reading(format!("load.{name}"), (unit, value), source, load.seconds)
     };
     vec![

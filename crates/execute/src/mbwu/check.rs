@@ -21,7 +21,7 @@ pub(super) fn devices(root: &Root, devices: &[PathBuf]) -> Result<(), ExecuteErr
     let mut known: BTreeMap<String, &PathBuf> = BTreeMap::new();
     for device in devices {
         if !device.is_dir() {
-            let words = "is no folder; name one on the device's file system";
+            let words = "is not a folder; name one on the device's file system";
             return Err(ExecuteError::Request(format!("--device {}: {words}", device.display())));
         }
         let volume = host::volume_of(root, device).map_err(|why| {
@@ -32,7 +32,7 @@ pub(super) fn devices(root: &Root, devices: &[PathBuf]) -> Result<(), ExecuteErr
         })?;
         if let Some(other) = known.insert(volume.clone(), device) {
             return Err(ExecuteError::Request(format!(
-                "--device {}: lies on {volume} as {} does; a unit is of one device",
+                "--device {}: lies on {volume}, as {} does; name one folder for each device",
                 device.display(),
                 other.display()
             )));

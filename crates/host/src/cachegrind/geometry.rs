@@ -66,8 +66,8 @@ impl CacheGeometry {
             cache.simulable().ok_or_else(|| {
                 Unavailable::new(
                     format!("{name} of {cache} cannot be simulated"),
-                    "give bytes, ways and bytes of a line, the line a power of two of 16 or more \
-                     and the bytes a multiple of line times ways",
+                    "give bytes, ways and line size; the line size is a power of two from 16 on, \
+                     the bytes a multiple of ways times line size",
                 )
             })
         };

@@ -31,11 +31,11 @@ pub use totals::EventTotals;
 /// Why a simulation gave no figures.
 #[derive(Debug, Error)]
 pub enum CachegrindError {
-    #[error("{program} could not be started: {why}; give the whole path of the program")]
+    #[error("{program} could not be started: {why}; give the full path of the program")]
     Start { program: String, why: io::Error },
     #[error(
         "`{command}` did not end within {limit:?} under cachegrind, which slows it 20 to 100 \
-         times; ask for fewer operations or allow more time"
+         times; run fewer operations or allow more time"
     )]
     TooLong { command: String, limit: Duration },
     #[error("`{command}` was stopped under cachegrind")]
@@ -56,8 +56,8 @@ pub enum CachegrindError {
     )]
     NotMore { few: u64, many: u64, what: &'static str },
     #[error(
-        "two runs of {few} operations differ by {share:.0} % of what {many} operations take \
-         more: start-up is not the same each time; run with more operations, and with a fixed seed"
+        "two runs of {few} operations differ by {share:.0} % of what {many} operations add: \
+         start-up varies; run more operations, with a fixed seed"
     )]
     Unsteady { few: u64, many: u64, share: f64 },
 }
@@ -100,7 +100,7 @@ impl SimulatedEvents {
             more(what, of).map_err(|_| {
                 Unavailable::new(
                     format!("{} operations took fewer {what} than {}", many.1, few.1),
-                    "there are too few to be told from start-up: take more operations, or more \
+                    "they are too few to separate from start-up: run more operations, or use more \
                      records than the simulated cache holds",
                 )
             })

@@ -33,7 +33,7 @@ pub(super) fn add(root: &Root, group: &mut CheckGroup) {
             "turbo",
             error,
             why,
-            "look into the firmware; the spread of repeats shows what it does",
+            "check the firmware's settings; the spread of repeats shows their effect",
         ),
     }
     smt(root, group);
@@ -57,13 +57,13 @@ fn smt(root: &Root, group: &mut CheckGroup) {
             "smt",
             error,
             why,
-            "compare one and two threads of the null store: less than 1.9 times hints at SMT",
+            "compare one and two threads of the null store: a speed-up below 1.9 hints at SMT",
         ),
     }
 }
 
 fn vulnerabilities(root: &Root, group: &mut CheckGroup) {
-    let why = "work-arounds for flaws of the CPU make system calls and context switches dearer";
+    let why = "work-arounds for flaws of the CPU make system calls and context switches slower";
     match mitigations::vulnerabilities(root) {
         Ok(flaws) => {
             let count = |start: &str| flaws.iter().filter(|f| f.state.starts_with(start)).count();
@@ -108,7 +108,8 @@ fn idle_states(root: &Root, group: &mut CheckGroup) {
 }
 
 fn clock_source(root: &Root, group: &mut CheckGroup) {
-    let why = "every latency is two readings of this clock; a slow one is a system call each";
+    let why =
+        "every latency takes two readings of this clock; a slow clock costs a system call for each";
     let expected = if cpu::is_arm(root) { "arch_sys_counter" } else { "tsc" };
     match root.value(clock::CURRENT) {
         Ok(found) => {

@@ -15,8 +15,8 @@ pub(super) fn add(root: &Root, group: &mut CheckGroup) {
 }
 
 fn energy(root: &Root, group: &mut CheckGroup) {
-    let why = "joules an operation come from the CPU's energy counters (RAPL), unless a meter \
-               is at hand";
+    let why = "joules an operation come from the CPU's energy counters (RAPL), unless a meter is \
+               available";
     let zones: Vec<String> = root
         .list(POWERCAP)
         .unwrap_or_default()
@@ -58,7 +58,7 @@ pub(super) fn add_probes(root: &Root, context: &Context, group: &mut CheckGroup)
                 let before = Instant::now();
                 probe.start();
                 let cost = before.elapsed();
-                let found = format!("{}; one look took {cost:.1?}", spec.reads);
+                let found = format!("{}; one reading took {cost:.1?}", spec.reads);
                 group.ok(spec.name, found, &why);
             }
             Err(no) => group.unavailable(spec.name, no.reason, &why, &no.remedy),

@@ -12,8 +12,8 @@ const MUCH_STEAL: f64 = 0.005;
 
 pub(super) fn add(root: &Root, group: &mut CheckGroup) {
     let virtual_machine = hypervisor(root);
-    let why = "a hypervisor decides when the CPUs run, hides counters and energy, and may say \
-               nothing true of caches and topology";
+    let why = "a hypervisor decides when the CPUs run, hides counters and energy, and may report \
+               wrong caches and topology";
     let remedy = "repeat at another hour and on another instance, watch steal, and prefer a \
                   dedicated or bare-metal instance for final numbers";
     let is_virtual = match &virtual_machine {
@@ -26,7 +26,7 @@ pub(super) fn add(root: &Root, group: &mut CheckGroup) {
             false
         }
         Virtualisation::Unknown(reason) => {
-            group.unavailable("virtual_machine", reason, why, "ask who runs the machine");
+            group.unavailable("virtual_machine", reason, why, "ask the operator of the machine");
             false
         }
     };
@@ -47,13 +47,14 @@ pub(super) fn add(root: &Root, group: &mut CheckGroup) {
 }
 
 fn steal(root: &Root, is_virtual: bool, group: &mut CheckGroup) {
-    let why = "while the hypervisor runs others, an operation waits and its latency is theirs";
+    let why = "while the hypervisor runs other machines, an operation waits, and its latency \
+               includes that";
     match cpu_ticks(root) {
         Ok(ticks) if ticks.total() > 0 => {
             let share = ticks.steal as f64 / ticks.total() as f64;
             let mut found = format!("{} of all CPU time since boot", format::percent(share));
             if is_virtual && ticks.steal == 0 {
-                found += "; some hypervisors take time and do not say so";
+                found += "; some hypervisors take time without reporting it";
             }
             let remedy = "use an instance with its own CPUs; each run states its own steal";
             group.judge("steal", share <= MUCH_STEAL, found, why, remedy);
@@ -64,8 +65,8 @@ fn steal(root: &Root, is_virtual: bool, group: &mut CheckGroup) {
 }
 
 fn limits(root: &Root, group: &mut CheckGroup) {
-    let why = "a process that has used its quota stands still until the next period, which \
-               looks like a slow store";
+    let why = "a process that has used its quota is stopped until the next period, which looks \
+               like a slow store";
     let remedy = "lift the limit of the control group, or use fewer threads than it allows";
     match cgroup::cpu_limit(root) {
         Ok(None) => group.ok("cpu_limit", "none", why),

@@ -6,8 +6,8 @@ use crate::format;
 use crate::root::Root;
 
 pub(super) fn add(root: &Root, group: &mut CheckGroup) {
-    let why = "with `always`, the kernel gathers huge pages while the store runs: pauses, and \
-               more memory than was asked for";
+    let why = "with `always`, the kernel gathers huge pages while the store runs: this causes \
+               pauses, and takes more memory than was allocated";
     match root.selected(memory::THP) {
         Ok(found) => {
             let remedy = format!("echo madvise > {}", memory::THP);
@@ -35,9 +35,9 @@ pub(super) fn add(root: &Root, group: &mut CheckGroup) {
 }
 
 fn free_page_reporting(root: &Root, group: &mut CheckGroup) {
-    let why = "a page that went back to the host costs a fault there at its next use (16 us for 4 KiB \
-               were measured), which counts as CPU time of whoever touches it: a store that fills \
-               the page cache pays for what another one freed";
+    let why = "the next use of a page that went back to the host costs a fault there (16 µs for 4 \
+               KiB were measured): a store that fills the page cache pays CPU time for pages that \
+               another one freed";
     match memory::free_page_reporting(root) {
         Ok(None) => group.ok("free_pages", "they stay: no virtio balloon gives them back", why),
         Ok(Some(device)) => group.note(
@@ -45,8 +45,9 @@ fn free_page_reporting(root: &Root, group: &mut CheckGroup) {
             format!("they go back to the host ({device})"),
             why,
             &format!(
-                "repeat in turns, compare cpu.system, and be wary of the first load; or keep them: \
-                 echo {device} > /sys/bus/virtio/drivers/virtio_balloon/unbind"
+                "alternate stores between repeats, compare cpu.system, and distrust the first \
+                 load; or keep the pages: echo {device} > \
+                 /sys/bus/virtio/drivers/virtio_balloon/unbind"
             ),
         ),
         Err(error) => group.unavailable("free_pages", error, why, "mount /sys"),

@@ -51,7 +51,7 @@ impl Knob for Aslr {
 fn prove(off: bool) -> Prove {
     Box::new(move |root| {
         if !root.is_live() {
-            return ProofOutcome::Unverified("a recorded tree starts no processes".to_owned());
+            return ProofOutcome::Unverified("a recorded machine starts no processes".to_owned());
         }
         let stacks: Result<Vec<String>, String> = (0..3).map(|_| stack()).collect();
         let stacks = match stacks {

@@ -62,7 +62,7 @@ impl Knob for Cpus {
                 cpus.ok_or_else(|| KnobRefusal::Level("there is no such node".to_owned()))?
             }
             list => cpu_list::parse(list)
-                .ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
+                .ok_or_else(|| KnobRefusal::Level("it is not a list of CPUs".to_owned()))?,
         };
         if cpus.is_empty() {
             return Err(KnobRefusal::Level("no CPU is left".to_owned()));

@@ -9,7 +9,7 @@ use crate::root::RootError;
 pub enum KnobError {
     #[error("there is no knob `{name}`; the knobs are {known}")]
     Unknown { name: String, known: String },
-    #[error("`{text}` is no KNOB=LEVEL; write for instance idle=none")]
+    #[error("`{text}` is not KNOB=LEVEL; write for example idle=none")]
     Form { text: String },
     #[error("the knob {name} is given twice; give it one level")]
     Twice { name: String },
@@ -23,21 +23,22 @@ pub enum KnobError {
     )]
     OtherModel { model: String, here: String },
     #[error(
-        "{first} and {second} both write {place}, and not the same ({a}, {b}); leave one of them out"
+        "{first} and {second} both write {place}, with different values ({a}, {b}); leave one of \
+         them out"
     )]
     Conflict { first: String, second: String, place: String, a: String, b: String },
     #[error("refused, and nothing was turned: {0}")]
     Refused(String),
-    #[error("{write}: {why}; what was turned before it is restored")]
+    #[error("{write}: {why}; knobs turned before it are restored")]
     Write { write: String, why: RootError },
     #[error(
-        "{place} took {new} and holds {found}: the kernel or the hardware does not accept this \
-         level; what was turned before it is restored"
+        "{place} reads {found} after {new} was written: the kernel or the hardware does not accept \
+         this level; knobs turned before it are restored"
     )]
     ReadBack { place: String, new: String, found: String },
     #[error(
-        "{knob}={level} ends with the process that holds it; give a command to run under it: \
-         kvmeter knob set {knob}={level} -- COMMAND"
+        "{knob}={level} ends with the process that set it; give a command to run under it: kvmeter \
+         knob set {knob}={level} -- COMMAND"
     )]
     CannotKeep { knob: String, level: String },
     #[error("knobs are being turned by {who} ({lock} is locked); wait until it has ended")]
@@ -45,21 +46,21 @@ pub enum KnobError {
     #[error("{path}: {why}; name a folder that can be written to in KVMETER_STATE_DIR")]
     Journal { path: String, why: String },
     #[error(
-        "what a journal of knobs says is done to this machine, so only this user's own is \
-         followed: {0}; or name a folder of your own in KVMETER_STATE_DIR"
+        "kvmeter replays a journal of knobs on this machine, so only this user may be able to \
+         write it: {0}; or name a folder of your own in KVMETER_STATE_DIR"
     )]
     ForeignJournal(String),
     #[error(
-        "neither HOME nor XDG_STATE_HOME says where the journal of knobs lies; name a folder of \
-         your own in KVMETER_STATE_DIR"
+        "neither HOME nor XDG_STATE_HOME is set, so the journal of knobs has no folder; name one \
+         of your own in KVMETER_STATE_DIR"
     )]
     NoFolder,
     #[error(
-        "{places} could not be restored; mend that and run `kvmeter knob restore`, or remove \
-         {journal} if those places are gone for good"
+        "{places} could not be restored; solve that and run `kvmeter knob restore`, or remove \
+         {journal} if those places no longer exist"
     )]
     NotRestored { places: String, journal: String },
-    #[error("{places} could not be put back for this process; it ends with it")]
+    #[error("{places} could not be restored for this process; the setting ends with it")]
     OwnNotRestored { places: String },
     #[error(
         "no process can watch over the knobs ({why}), so a kill would leave them turned; nothing \

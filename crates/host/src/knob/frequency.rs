@@ -66,7 +66,9 @@ impl Knob for Frequency {
             let (low, high) = match text {
                 "base" if !root.exists(&policy.file(BASE)) => {
                     let cpus = cpu_list::show(&policy.cpus);
-                    return Err(KnobRefusal::Level(format!("CPUs {cpus} tell no base frequency")));
+                    return Err(KnobRefusal::Level(format!(
+                        "CPUs {cpus} report no base frequency"
+                    )));
                 }
                 "base" => {
                     let base = root.number(&policy.file(BASE))?;

@@ -130,7 +130,7 @@ impl IdleLevel<'_> {
                 if states.first().is_some_and(deep) {
                     let least = states[0].latency_us;
                     return Err(KnobRefusal::Level(format!(
-                        "no state of CPU {cpu} is left in {least} us"
+                        "the shallowest state of CPU {cpu} already takes {least}us"
                     )));
                 }
                 states.iter().map(deep).collect()
@@ -323,7 +323,7 @@ fn prove(shut: Vec<WatchedState>, open: Vec<WatchedState>) -> Prove {
             cpus.iter().copied().filter(|cpu| !observed.contains(cpu)).collect();
         if cpus.is_empty() || !missing.is_empty() {
             return ProofOutcome::Unverified(format!(
-                "CPUs {} had no idle period to look at",
+                "CPUs {} had no idle period to observe",
                 cpu_list::show(&missing)
             ));
         }
@@ -346,7 +346,7 @@ fn since(before: &[u64], now: Vec<u64>) -> Vec<u64> {
     now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)).collect()
 }
 
-/// Lets a test change a recorded tree.
+/// Lets a test change a recorded machine.
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }

@@ -151,7 +151,7 @@ impl Journal {
         let mut text = String::new();
         for write in writes.iter().filter(|write| is_noted(write)) {
             if !write.place.belongs_to_knob() {
-                let why = "no knob writes there, so it would not be put back".to_owned();
+                let why = "no knob writes there, so it would not be restored".to_owned();
                 return Err(KnobError::Journal { path: write.place.to_string(), why });
             }
             let entry = JournalEntry {
@@ -231,8 +231,8 @@ impl Journal {
         let describe = |unread: &UnreadableLine| {
             let UnreadableLine { line, why } = unread;
             format!(
-                "line {line} of {name} {why} and was not followed: what it turned stays turned \
-                 until the next boot ({} has it)",
+                "line {line} of {name} {why} and was skipped: the knob that it turned stays turned \
+                 until the next boot ({} has the line)",
                 aside.display()
             )
         };
@@ -271,7 +271,7 @@ fn is_noted(write: &KnobWrite) -> bool {
 fn line(entry: &JournalEntry) -> Result<String, KnobError> {
     let text = serde_json::to_string(entry).map_err(|error| KnobError::Journal {
         path: entry.place.to_string(),
-        why: format!("it cannot be noted: {error}"),
+        why: format!("it cannot be written to the journal: {error}"),
     })?;
     Ok(text + "\n")
 }
@@ -393,7 +393,7 @@ fn remove(path: &Path) -> Result<(), KnobError> {
 fn boot_id(root: &Root) -> Result<String, KnobError> {
     root.value(BOOT).map_err(|error| KnobError::Journal {
         path: BOOT.to_owned(),
-        why: format!("a journal needs the boot that it is of: {error}"),
+        why: format!("a journal needs the ID of its boot: {error}"),
     })
 }
 

@@ -11,7 +11,7 @@ pub(super) fn scoped(level: &str) -> Result<(&str, Option<Vec<u32>>), KnobRefusa
     match cpu_list::parse(list).filter(|cpus| !cpus.is_empty()) {
         Some(cpus) => Ok((level, Some(cpus))),
         None => Err(KnobRefusal::Level(format!(
-            "`{list}` behind the @ is no list of CPUs such as 0-3,8"
+            "`{list}` after the @ is not a list of CPUs such as 0-3,8"
         ))),
     }
 }
@@ -35,8 +35,9 @@ pub(super) fn span(text: &str, least: u64, most: u64) -> Result<(u64, u64), Knob
     let one = |text: &str| match text {
         "min" => Ok(least),
         "max" => Ok(most),
-        text => frequency(text)
-            .ok_or_else(|| KnobRefusal::Level(format!("`{text}` is no frequency such as 1.5GHz"))),
+        text => frequency(text).ok_or_else(|| {
+            KnobRefusal::Level(format!("`{text}` is not a frequency such as 1.5GHz"))
+        }),
     };
     let (low, high) = match text.split_once("..") {
         Some((low, high)) => (one(low)?, one(high)?),
@@ -44,7 +45,7 @@ pub(super) fn span(text: &str, least: u64, most: u64) -> Result<(u64, u64), Knob
         None => (one(text)?, one(text)?),
     };
     if low > high {
-        return Err(KnobRefusal::Level("the lower frequency stands first".to_owned()));
+        return Err(KnobRefusal::Level("write the lower frequency first".to_owned()));
     }
     if low < least || high > most {
         let (least, most) = (format::kilohertz(least), format::kilohertz(most));

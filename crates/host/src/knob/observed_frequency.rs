@@ -18,7 +18,9 @@ const SAMPLE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) fn ratio(root: &Root, cpu: u32) -> Result<f64, String> {
     let flags = cpu::flags(root)?;
     if !flags.iter().any(|flag| flag == "aperfmperf") {
-        return Err("this CPU has no APERF and MPERF, so its true frequency is not seen".into());
+        return Err(
+            "this CPU has no APERF and MPERF, so its true frequency cannot be observed".into()
+        );
     }
     check_msr(root, cpu).map_err(|why| why.to_string())?;
     let path = msr(cpu);

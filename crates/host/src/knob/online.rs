@@ -60,7 +60,7 @@ impl Knob for Online {
             "all" => present.clone(),
             list => cpu_list::parse(list)
                 .filter(|cpus| !cpus.is_empty())
-                .ok_or_else(|| KnobRefusal::Level("it is no list of CPUs".to_owned()))?,
+                .ok_or_else(|| KnobRefusal::Level("it is not a list of CPUs".to_owned()))?,
         };
         if let Some(cpu) = online.iter().find(|cpu| !present.contains(cpu)) {
             return Err(KnobRefusal::Level(format!("there is no CPU {cpu}")));

@@ -39,7 +39,7 @@ impl std::fmt::Display for RestoreOutcome {
             }
             RestoreOutcome::Stale { entries, aside } => write!(
                 f,
-                "{} of a boot before this one, which has reset them: set aside as {}",
+                "{} of an earlier boot, which this boot has reset: moved to {}",
                 format::count(*entries, "write"),
                 aside.display()
             ),
@@ -62,7 +62,9 @@ pub(super) fn restore(
                 written += 1;
                 if replaced != entry.new {
                     let place = &entry.place;
-                    foreign.push(format!("{place} held {replaced}, which kvmeter had not written"));
+                    foreign.push(format!(
+                        "{place} had the value {replaced}, which kvmeter had not written"
+                    ));
                 }
             }
             Err(_) => failed.push(entry),
@@ -99,7 +101,7 @@ fn put_back(root: &Root, entry: &JournalEntry) -> Result<Option<String>, RootErr
     place.write(root, old)?;
     let now = place.read(root)?;
     if now != old {
-        let why = format!("it took {old} and holds {now}");
+        let why = format!("it reads {now} after {old} was written");
         return Err(RootError::Io { path: place.path.clone(), why });
     }
     Ok(Some(present))

@@ -47,7 +47,7 @@ impl KnobSupervisor {
             line.set_read_timeout(Some(START_TIMEOUT)).and_then(|()| line.read_exact(&mut ready));
         match answer {
             Ok(()) if ready == *READY => Ok(supervisor),
-            Ok(()) => Err(supervisor.failed("it answers something else")),
+            Ok(()) => Err(supervisor.failed("its answer is unexpected")),
             Err(error) => Err(supervisor.failed(&error.to_string())),
         }
     }

@@ -50,7 +50,9 @@ impl Knob for Thp {
 fn prove(level: String) -> Prove {
     Box::new(move |root| {
         if !root.is_live() {
-            return ProofOutcome::Unverified("a recorded tree has no memory to touch".to_owned());
+            return ProofOutcome::Unverified(
+                "a recorded machine has no memory to touch".to_owned(),
+            );
         }
         let (plain, advised) = match (huge(root, false), huge(root, true)) {
             (Ok(plain), Ok(advised)) => (plain, advised),

@@ -224,7 +224,7 @@ fn number(text: &str) -> Option<u64> {
 
 fn bad(pmu: &str, terms: &str, what: &str) -> Unavailable {
     Unavailable::new(
-        format!("the event {pmu}/{terms}/ holds {what}"),
+        format!("the event {pmu}/{terms}/ contains {what}"),
         format!("use the terms that {PMUS}/{pmu}/format lists"),
     )
 }

@@ -132,7 +132,7 @@ fn open_group(kernel: &mut dyn PerfKernel, group: &EventGroup) -> Result<Open, U
     }
     if rows.is_empty() && refused.iter().any(Option::is_none) {
         return Err(Unavailable::new(
-            "every thread that was to be counted has ended",
+            "every thread to be counted has ended",
             "measure while the process runs",
         ));
     }
@@ -242,7 +242,7 @@ fn scaled(event: &str, gains: &[PerfCount]) -> Result<CountedEvent, Unavailable>
     }
     if running == 0.0 {
         return Err(Unavailable::new(
-            format!("{event} never got a counter: others hold them"),
+            format!("{event} never got a counter: other events use them"),
             "stop other profilers, set kernel.nmi_watchdog to 0, or name fewer events",
         ));
     }
@@ -285,10 +285,12 @@ fn explain(errno: Errno, event: &str, group: usize) -> Unavailable {
             "set kernel.nmi_watchdog to 0 to free a counter, or name another event",
         ),
         E::ENODEV | E::EOPNOTSUPP => (
-            "its PMU is not there, or cannot do what the event asks".to_owned(),
+            "its PMU is missing, or cannot do what the event needs".to_owned(),
             "measure on bare metal, or on an instance type that passes the counters on",
         ),
-        E::EBUSY => ("another user holds the PMU for itself".to_owned(), "stop the other profiler"),
+        E::EBUSY => {
+            ("another user has exclusive use of the PMU".to_owned(), "stop the other profiler")
+        }
         E::EMFILE => (
             "there are no file descriptors left: each event of each thread takes one".to_owned(),
             "raise the limit (ulimit -n), or count CPUs in place of threads",
@@ -296,7 +298,7 @@ fn explain(errno: Errno, event: &str, group: usize) -> Unavailable {
         E::ENOSYS => {
             ("the kernel has no perf_event_open".to_owned(), "use a kernel with CONFIG_PERF_EVENTS")
         }
-        _ => ("the kernel gives no further reason".to_owned(), "look into the kernel's log"),
+        _ => ("the kernel gives no further reason".to_owned(), "check the kernel log"),
     };
     Unavailable::new(format!("{event} was refused with {errno}: {what}"), remedy)
 }

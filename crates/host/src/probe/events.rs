@@ -316,7 +316,7 @@ fn within(
 fn divide(part: f64, of: f64) -> Result<f64, Unavailable> {
     if of == 0.0 {
         return Err(Unavailable::new(
-            "what it is divided by was counted zero times in the window",
+            "its divisor was counted zero times in the window",
             "measure for longer, or count where the load runs",
         ));
     }

@@ -41,7 +41,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
         return Err(Unavailable::new(
             format!("{CPUS}/cpu*/cpuidle holds no states"),
             "the hypervisor or the firmware handles idle CPUs itself; a kernel with \
-             CONFIG_CPU_IDLE and an idle driver tells",
+             CONFIG_CPU_IDLE and an idle driver reports it",
         ));
     }
     let before = Err(Unavailable::new("the probe was not started", "start it first"));

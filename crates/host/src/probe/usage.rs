@@ -24,7 +24,7 @@ impl Usage {
     }
 }
 
-/// Only the running kernel knows it: a recorded tree does not.
+/// Only the running kernel knows it: a recorded machine does not.
 pub(super) fn usage(root: &Root) -> Result<Usage, Unavailable> {
     used_by(root, UsageWho::RUSAGE_SELF)
 }

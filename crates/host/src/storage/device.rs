@@ -46,7 +46,7 @@ fn below_mount(
     let kind = &mount.kind;
     match kind.as_str() {
         "tmpfs" | "ramfs" | "devtmpfs" => {
-            return Err(format!("{kind} lives in memory: there is no device"));
+            return Err(format!("{kind} is in memory: it has no device"));
         }
         "overlay" => {
             let upper = mount

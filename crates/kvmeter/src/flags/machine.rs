@@ -135,7 +135,7 @@ pub fn pass() -> anyhow::Result<Vec<std::ffi::OsString>> {
 }
 
 fn this_program() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("this program's own file is not known")
+    std::env::current_exe().context("kvmeter cannot find its own executable")
 }
 
 /// The command of the supervisor process for the knobs.

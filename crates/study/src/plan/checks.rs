@@ -62,7 +62,7 @@ pub(super) fn check_values(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), 
 /// Servers here have no order of keys.
 pub(super) fn check_scans(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
     match is_networked(store) && spec.mix.contains(Op::Scan) {
-        true => Err(format!("`{}` cannot scan, and the workload does", store.scheme)),
+        true => Err(format!("`{}` cannot scan, but the workload does", store.scheme)),
         false => Ok(()),
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn check(
     }
     if traffic.memory() > MAX_MEMORY {
         return Err(SimError::Value(format!(
-            "{}: more than 256 GiB of memory are described",
+            "{}: the description has more than 256 GiB of memory",
             source.origin
         )));
     }
@@ -108,7 +108,8 @@ impl TrafficCheck<'_> {
         let others: u32 = neighbours.iter().map(|n| *n.cores.get_ref()).sum();
         let cores = *machine.cores.get_ref();
         let words = format!(
-            "`workers.cores` and those of the neighbours must be 1 to {cores}, the cores of {}",
+            "`workers.cores` and the cores of the neighbours must add up to 1 to {cores}, the \
+             cores of {}",
             machine.name
         );
         self.require(own > 0 && own + others <= cores, workers.cores.span(), &words)?;

@@ -144,7 +144,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                 let timeout = model::Span(self.network.timeout());
                 let words = match self.reactor.incoming(number).len() {
                     0 => format!("no answer within {timeout}"),
-                    bytes => format!("no whole answer within {timeout}, only {bytes} bytes of it"),
+                    bytes => {
+                        format!("no complete answer within {timeout}, only {bytes} bytes of it")
+                    }
                 };
                 self.fail_connection(number, FailureKind::Timeout, &words, schedule);
             } else if !matches!(self.reactor.state(number), ConnectionState::Open) {

@@ -261,8 +261,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             self.stats.answer_counts.misses += if counts { missed as u64 } else { 0 };
         } else {
             let words = || match request.keys.len() {
-                1 => format!("{} is not there", shown(request.keys.get(0))),
-                all => format!("{missed} of {all} keys are not there"),
+                1 => format!("{} is missing", shown(request.keys.get(0))),
+                all => format!("{missed} of {all} keys are missing"),
             };
             self.stats.answer_counts.missing += if counts { missed as u64 } else { 0 };
             self.stats.answer_counts.fail(FailureKind::Missing, words);

@@ -67,7 +67,7 @@ fn read_watts(root: &Root, batteries: &[String]) -> Result<f64, Unavailable> {
     }
     if !feeding {
         return Err(Unavailable::new(
-            "the machine runs from the mains, which its battery does not see",
+            "the machine runs from the mains, which its battery does not measure",
             "unplug it while it is measured, or put a meter in front of it",
         ));
     }

@@ -91,7 +91,10 @@ fn read_value(settings: &CommandSettings) -> Result<f64, Unavailable> {
     number.ok_or_else(|| {
         let text: String = text.trim().chars().take(60).collect();
         Unavailable::new(
-            format!("`{}` printed `{text}`, which is no power or energy", settings.run.join(" ")),
+            format!(
+                "`{}` printed `{text}`, which is not a power or energy",
+                settings.run.join(" ")
+            ),
             "let it print one number and nothing else",
         )
     })

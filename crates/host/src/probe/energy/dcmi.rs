@@ -94,7 +94,7 @@ fn watts(text: &str) -> Result<f64, Unavailable> {
         // Controllers without a sensor answer 0.
         Some(watts) if watts > 0.0 => Ok(watts),
         _ => Err(Unavailable::new(
-            "the management controller told no power",
+            "the management controller reported no power",
             "see what `ipmitool dcmi power reading` prints; not every controller has the sensor",
         )),
     }

@@ -43,7 +43,7 @@ fn init(root: &Root, context: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let count =
         nvml.device_count().map_err(|error| failed("the GPUs could not be counted", &error))?;
     if count == 0 {
-        return Err(Unavailable::new("NVML sees no GPU", "pass the GPU on to this machine"));
+        return Err(Unavailable::new("NVML finds no GPU", "pass the GPU on to this machine"));
     }
     let every = context.every(EVERY);
     let mut sampled = Sampled::default();

@@ -52,12 +52,12 @@ impl SourceSettings for PlugSettings {
 
     fn check(&self) -> Result<(), SettingError> {
         let Some(address) = self.url.strip_prefix("http://") else {
-            let expected = "an http:// address (kvmeter asks plugs without TLS)";
+            let expected = "an http:// address (kvmeter reads plugs without TLS)";
             return Err(SettingError::new("plug.url", &self.url, expected));
         };
         if address.split('/').next().unwrap_or_default().contains('@') {
             // It is kept in results files and shown.
-            let expected = "an address without a user and a password: it is kept with the runs";
+            let expected = "an address without a user and a password: it is stored with the runs";
             return Err(SettingError::new("plug.url", model::masked(&self.url), expected));
         }
         if !self.watts.is_empty() && !self.watts.starts_with('/') {
@@ -113,7 +113,7 @@ fn read_watts(agent: &Agent, settings: &PlugSettings) -> Result<f64, Unavailable
         .ok_or_else(|| {
             let text: String = text.trim().chars().take(120).collect();
             Unavailable::new(
-                format!("{} answered no watts at `{}`: {text}", settings.url, settings.watts),
+                format!("{} returned no watts at `{}`: {text}", settings.url, settings.watts),
                 "give the JSON pointer to the watts, e.g. `/apower`, behind a `#`",
             )
         })

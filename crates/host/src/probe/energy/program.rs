@@ -39,16 +39,16 @@ pub(super) fn run(words: &[String], limit: Duration) -> Result<String, Unavailab
     let answer = RunningProgram { child }.finish(limit);
     let (status, out, err) = answer.map_err(|why| match why {
         ProgramFailure::Late => Unavailable::new(
-            format!("`{name}` was not done within {limit:?}"),
+            format!("`{name}` did not end within {limit:?}"),
             "make it faster, or raise its limit where it has one",
         ),
         ProgramFailure::Flood => Unavailable::new(
             format!("`{name}` printed more than {} KiB", MAX_OUTPUT >> 10),
-            "let it print the answer alone",
+            "let it print only the answer",
         ),
         ProgramFailure::Io(error) => Unavailable::new(
             format!("`{name}` could not be read: {error}"),
-            "run it by hand and see what it does",
+            "run it by hand to see what it does",
         ),
     })?;
     if !status.success() {
@@ -188,7 +188,7 @@ mod tests {
         let file = dir.path().join("pid");
         let script = format!("sleep 100 & echo $! > {}; wait", file.display());
         let why = shell(&script, Duration::from_millis(300)).unwrap_err();
-        assert!(why.reason.contains("not done within 300ms"), "{why}");
+        assert!(why.reason.contains("not end within 300ms"), "{why}");
         let child: i32 = std::fs::read_to_string(file).unwrap().trim().parse().unwrap();
         // Killed at once; who adopts it may take a moment to bury it.
         let has_ended = || match std::fs::read_to_string(format!("/proc/{child}/stat")) {

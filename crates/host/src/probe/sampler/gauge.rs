@@ -102,7 +102,7 @@ impl Track {
             true => Ok(value),
             false => Err(Unavailable::new(
                 format!("{} answered {value}, which is no number", self.source),
-                "find out what is wrong with the sensor",
+                "check the sensor",
             )),
         });
         match value {

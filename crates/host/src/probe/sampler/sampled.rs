@@ -130,9 +130,9 @@ fn nothing_drawn(
         _ => return None,
     };
     Some(Unavailable::new(
-        format!("{which} {what} for all of {window:.1?}, which is no machine's use"),
-        "see that it measures this machine, and measure for longer; or take another sensor (DCMI, \
-         hwmon, a meter), or a power model",
+        format!("{which} {what} for all of {window:.1?}, which no running machine does"),
+        "check that it measures this machine, and measure for longer; or take another sensor \
+         (DCMI, hwmon, a meter), or a power model",
     ))
 }
 

@@ -28,7 +28,7 @@ pub(super) enum BadReply {
     Damaged,
     #[error("its answer has a wrong checksum")]
     Checksum,
-    #[error("its answer begins with {0:#04x} and is none of an MCP39F511")]
+    #[error("its answer begins with {0:#04x}, so it is not from an MCP39F511")]
     Foreign(u8),
     #[error("its answer announces {0} bytes instead of {REPLY}")]
     Length(u8),

@@ -47,13 +47,11 @@ impl SerialLine {
         Err(Unavailable::new(
             format!("the meter on {} failed {ATTEMPTS} times: {last}", self.name),
             match last {
-                BadReply::Silent => {
-                    "switch it on, and see whether it is on this port and baud rate"
-                }
+                BadReply::Silent => "switch it on, and check its port and baud rate",
                 BadReply::Foreign(_) | BadReply::Length(_) => {
-                    "see whether this is the meter's port, and its baud rate the meter's"
+                    "check that this is the meter's port, and this its baud rate"
                 }
-                _ => "see to the cable: shorter, shielded, and away from the mains",
+                _ => "check the cable: shorter, shielded, and away from the mains",
             },
         ))
     }
@@ -113,7 +111,7 @@ fn refused(port: &str, error: &serialport::Error) -> Unavailable {
         Kind::Io(ErrorKind::NotFound) => missing(port),
         _ => Unavailable::new(
             format!("the meter's port {port} could not be opened: {error}"),
-            "see whether it is a serial port and takes the baud rate",
+            "check that it is a serial port and supports the baud rate",
         ),
     }
 }

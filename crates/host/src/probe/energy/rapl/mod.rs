@@ -225,7 +225,7 @@ fn lacking(parts: &[&str], packages: &[&str], sockets: &BTreeSet<String>) -> Vec
 fn counted_in_part(name: &str, parts: &[&str], lacks: &[String]) -> Unavailable {
     Unavailable::new(
         format!(
-            "RAPL counts the {name} domain of package {} only, and not of {}",
+            "RAPL counts the {name} domain of package {} only, not of {}",
             parts.join(", "),
             lacks.join(", ")
         ),

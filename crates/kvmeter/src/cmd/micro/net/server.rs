@@ -70,7 +70,7 @@ impl StartedServer {
         more: &[String],
         stop: &AtomicBool,
     ) -> anyhow::Result<StartedServer> {
-        let program = std::env::current_exe().context("kvmeter does not find itself")?;
+        let program = std::env::current_exe().context("kvmeter cannot find its own executable")?;
         let mut command = Command::new(program);
         command
             .args(["--quiet", "micro", verb(kind)])

@@ -87,7 +87,7 @@ struct DpdkChild {
 
 impl DpdkChild {
     fn start(more: &[String]) -> anyhow::Result<DpdkChild> {
-        let program = std::env::current_exe().context("kvmeter does not find itself")?;
+        let program = std::env::current_exe().context("kvmeter cannot find its own executable")?;
         let child = Command::new(program)
             .args(std::env::args_os().skip(1))
             .arg("--inner")
