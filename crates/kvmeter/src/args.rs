@@ -50,13 +50,14 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// Runs a study: a TOML file or a built-in name
     Run(RunArgs),
-    /// One measurement of one store, without a study file
+    /// Measures one store, without a study file
     Bench(Box<BenchArgs>),
     /// Issues load on behalf of `bench`, `search` and `run` on another machine
     Agent(AgentArgs),
     /// Finds the highest rate at which a store meets a latency objective
     Search(Box<SearchArgs>),
-    /// Shows the work units (MBWU) that a results file holds: the rounds, what limited each, the count
+    /// Shows the work units (MBWU) that a results file holds: the rounds, what limited each, the
+    /// count
     Mbwu(MbwuArgs),
     /// Brings a device or a file to a known state: everything on it is lost
     Precondition(PreconditionArgs),
@@ -79,7 +80,7 @@ pub enum Verb {
     /// Does one pass of a simulation
     #[command(hide = true)]
     SimulatedPass(SimulatedPassArgs),
-    /// Prints the completions for a shell
+    /// Prints completions for a shell
     Completions(CompletionsArgs),
     /// Writes the manual pages into a directory
     Man(ManArgs),

@@ -26,7 +26,7 @@ pub struct WorkloadFlags {
     /// Number of records
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub records: Option<Count>,
-    /// Multiplies the preset's records, as CloudSuite scales its data
+    /// Multiply the preset's records, as CloudSuite scales its data
     #[arg(long, value_name = "FACTOR", allow_hyphen_values = true, conflicts_with = "records")]
     pub scale: Option<f64>,
     /// Size of a key: 30, uniform:10..40, ...
@@ -38,13 +38,14 @@ pub struct WorkloadFlags {
     /// Share of a value that a compressor can remove, 0 to 1
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub compressibility: Option<f64>,
-    /// Weights instead of the preset's: read=0.9,update=0.1
+    /// Weights of operations instead of the preset's: read=0.9,update=0.1
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true)]
     pub mix: Option<String>,
-    /// uniform, sequential, zipfian[:0.99], scrambled_zipfian[:0.99], latest[:0.99], ...
+    /// Popularity of keys: uniform, sequential, zipfian[:0.99], scrambled_zipfian[:0.99],
+    /// latest[:0.99], ...
     #[arg(long, value_name = "NAME")]
     pub popularity: Option<String>,
-    /// Keys of a read
+    /// Number of keys of a read
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub multi_get: Option<u32>,
     /// Share of reads of loaded keys; the others miss

@@ -51,7 +51,8 @@ const COMMON: [OptionInfo; 11] = [
         .naming(MachineResource::File),
     OptionInfo::new("cert", "none", "PEM file of the client's certificate")
         .naming(MachineResource::File),
-    OptionInfo::new("key", "none", "PEM file of its key").naming(MachineResource::File),
+    OptionInfo::new("key", "none", "PEM file of the certificate's key")
+        .naming(MachineResource::File),
     OptionInfo::new("server_name", "the host", "name that the server's certificate must carry"),
     OptionInfo::new(ANY_CERTIFICATE, "off", "accept any certificate; for tests only"),
     OptionInfo::new("user", "none", "user to log in as"),

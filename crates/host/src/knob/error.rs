@@ -56,7 +56,7 @@ pub enum KnobError {
     )]
     NoFolder,
     #[error(
-        "{places} could not be restored; solve that and run `kvmeter knob restore`, or remove \
+        "{places} could not be restored; fix that and run `kvmeter knob restore`, or remove \
          {journal} if those places no longer exist"
     )]
     NotRestored { places: String, journal: String },

@@ -18,9 +18,9 @@ use crate::output::{Output, write_stderr};
     kvmeter agent --listen 0.0.0.0:9377 --agent-token-file agent.token\n  \
     kvmeter agent --listen 0.0.0.0 --agent-ca ca.pem --agent-cert host1.pem --agent-key host1.key\n\n\
     It serves one `kvmeter bench --agents`, `search --agents` or `run` at a time, until Ctrl-C.\n\
-    A token alone travels in plain text. What a store's URL names of this machine, a password's\n\
-    variable or file and the files of TLS, is used only where --allow-env or --allow-file names it\n\
-    too, and only towards servers that --allow-server names.")]
+    A token alone travels in plain text. A store's URL may name secrets of this machine: the\n\
+    variable or file of a password, and the files of TLS. The agent uses them only if --allow-env\n\
+    or --allow-file names them too, and only for servers that --allow-server names.")]
 pub struct AgentArgs {
     /// Address to listen on [default port: 9377]
     #[arg(long, value_name = "ADDRESS")]
@@ -30,14 +30,14 @@ pub struct AgentArgs {
     /// An environment variable that a store's URL may name as `password_env`; may be repeated
     #[arg(long, value_name = "NAME", help_heading = ALLOWED)]
     pub allow_env: Vec<String>,
-    /// A file that a store's URL may name, written just so; may be repeated
+    /// A file that a store's URL may name, written exactly so; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = ALLOWED)]
     pub allow_file: Vec<PathBuf>,
-    /// A server that may be loaded, at all its ports or one; may be repeated [default: any behind
-    /// TCP, and none that is sent a password or shown a certificate of this machine]
+    /// A server that may be loaded, at all its ports or one; may be repeated [default: any over
+    /// TCP, but none to which a URL sends a password or shows a certificate of this machine]
     #[arg(long, value_name = "ADDRESS", value_parser = AllowedServer::parse, help_heading = ALLOWED)]
     pub allow_server: Vec<AllowedServer>,
-    /// The most connections at once; new ones replace the oldest that have not authenticated
+    /// Maximum number of connections; new ones replace the oldest unauthenticated ones
     #[arg(long, value_name = "N", default_value_t = agents::DEFAULT_CONNECTIONS,
         value_parser = clap::value_parser!(u16).range(1..))]
     pub max_connections: u16,

@@ -13,7 +13,7 @@ use crate::output::Output;
 #[command(after_help = "Examples:\n  \
     kvmeter compare before.sqlite after.sqlite\n  \
     kvmeter compare 'results.sqlite?store=rocksdb' 'results.sqlite?store=lmdb'\n\n\
-    Where the 95 % interval of a difference covers zero, there is no difference.")]
+    Where the 95 % interval of a difference covers zero, no difference is shown.")]
 pub struct CompareArgs {
     /// The first side: FILE or FILE?key=value&...
     #[arg(value_hint = ValueHint::FilePath)]
@@ -24,7 +24,7 @@ pub struct CompareArgs {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -19,7 +19,7 @@ use crate::output::Output;
     kvmeter mbwu units.sqlite --platform name=box,price=2400,watts=180 \\\n               \
     --platform mbwu-embedded,mbwus=0.5\n  \
     kvmeter mbwu units.sqlite --json | jq '.units, .ended_by_resource'\n\n\
-    Exit code 1 where no unit was proven: `at least` is not a unit.")]
+    Exit code 1 if no unit was proven; `at least` proves none.")]
 pub struct MbwuArgs {
     /// A results file of a study with `[mbwu]`, or a part of it: FILE?key=value&key=value
     #[arg(value_hint = ValueHint::FilePath)]
@@ -28,7 +28,7 @@ pub struct MbwuArgs {
     /// watts, m2, amps, name; repeat for others, with their `mbwus`
     #[arg(long, value_name = "NAME|FILE[,KEY=VALUE...]")]
     pub platform: Vec<PlatformFlag>,
-    /// One JSON object; an array where the file holds several evaluations
+    /// Print one JSON object; an array if the file has several evaluations
     #[arg(long)]
     pub json: bool,
 }

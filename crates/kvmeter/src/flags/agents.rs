@@ -35,7 +35,7 @@ pub struct CredentialFlags {
     /// PEM file of this side's certificate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
     agent_cert: Option<PathBuf>,
-    /// PEM file of its key
+    /// PEM file of the certificate's key
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = AGENTS)]
     agent_key: Option<PathBuf>,
 }

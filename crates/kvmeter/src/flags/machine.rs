@@ -28,7 +28,7 @@ pub struct MachineFlags {
     /// Fail if this signal cannot be read: energy.total, ipc, ops_per_joule, ...
     #[arg(long, value_name = "SIGNAL", help_heading = MACHINE)]
     pub require: Vec<String>,
-    /// How long to measure the idle power before a run, if energy can be read; 0s to skip [default:
+    /// Measured time of the idle power before a run, if energy can be read; 0s skips it [default:
     /// 5s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = MACHINE)]
     pub idle_power: Option<Span>,

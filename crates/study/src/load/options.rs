@@ -95,8 +95,8 @@ load_options! {
         apply: |config, time| config.until.time = Some(time.0),
         recorded: |config| recorded(Span(config.until.time?)),
     }
-    /// Number of measured operations; in an open loop the time in which as many are due; of a trace
-    /// the first ones
+    /// Number of measured operations; an open loop measures the time in which so many are due, a
+    /// trace its first ones
     operations: Count {
         flag: Flag::new("ops", Quantity("N")).of(Window),
         measured_only: true,
@@ -183,7 +183,8 @@ load_options! {
         apply: |config, name| config.server_timing = server_timing(name).unwrap_or_default(),
         recorded: |config| recorded(config.server_timing),
     }
-    /// Expected hit ratio, else a run is invalid: `0.9..1`, `..0.5`, or the least
+    /// Expected hit ratio, outside of which a run is invalid: `0.9..1`, `..0.5`, or the least,
+    /// `0.9`
     expect_hit_ratio: ShareRange {
         flag: Flag::new("expect-hit-ratio", Quantity("SHARES")).follows("warm_up_rate"),
         measured_only: true,

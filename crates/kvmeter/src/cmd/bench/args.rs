@@ -28,7 +28,7 @@ use crate::flags::{LoadFlags, WorkloadFlags, store_forms};
     kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n  \
     kvmeter bench rocksdb:/tmp/db --probes auto --require energy.total --json\n  \
     kvmeter bench rocksdb:/tmp/db --knob idle=none --knob turbo=off\n\n\
-    Data is loaded first unless the directory holds it already. What the options of\n\
+    Data is loaded first unless the directory already has it. What the options of\n\
     a store's URL do:\n  \
     kvmeter doctor --options")]
 pub struct BenchArgs {
@@ -63,8 +63,8 @@ pub struct BenchArgs {
     pub slo: Option<Objective>,
     #[command(flatten)]
     pub closed_loop: OptionFlags<ClosedLoop>,
-    /// Measure from this machine while the agents load, at this rate over one connection: only its
-    /// latencies count
+    /// Measure latency only from this machine, at this rate over one connection, while the agents
+    /// issue the load
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = AGENTS,
         requires = "agents")]
     pub agents_measure_rate: Option<Rate>,
@@ -80,7 +80,7 @@ pub struct BenchArgs {
     /// Store the result in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// One JSON object; an array of them with --repeat or several rates
+    /// Print one JSON object; an array of them with --repeat or several rates
     #[arg(long)]
     pub json: bool,
 }

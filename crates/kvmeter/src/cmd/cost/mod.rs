@@ -34,15 +34,15 @@ use crate::output::Output;
     kvmeter cost --published mbwu                     the poster's tables\n  \
     kvmeter cost --platform mbwu-host,mbwus=6,watts=208 \\\n               \
     --platform mbwu-embedded,mbwus=0.5,watts=10.4\n\n\
-    Everything that it prints is modelled. The first machine is the one that others are set\n\
-    against. The formulas, and the form of a platform file, are in docs/cost.md.")]
+    Everything that it prints is modelled. All other machines are compared with the first one.\n\
+    The formulas, and the form of a platform file, are in docs/cost.md.")]
 pub struct CostArgs {
-    /// Results, or a part of them: FILE?key=value. Their runs' throughput and power are taken
+    /// Results files, or parts of them: FILE?key=value; their runs give throughput and power
     #[arg(value_hint = ValueHint::FilePath, conflicts_with = "published")]
     pub files: Vec<String>,
-    /// A machine: a built-in platform or a file, then numbers of your own over it: throughput, watts,
-    /// idle, price, rack_units, m2, mbwus, amps, name, workload; machine=ID for results of one
-    /// machine alone
+    /// A machine: a built-in platform or a file, then your own values: throughput, watts, idle,
+    /// price, rack_units, m2, mbwus, amps, name, workload; machine=ID applies it to the results of
+    /// that machine alone
     #[arg(long, value_name = "NAME|FILE[,KEY=VALUE...]", conflicts_with = "published")]
     pub platform: Vec<PlatformFlag>,
     /// Recompute a publication from its own inputs: arm-vs-x86 or mbwu
@@ -66,29 +66,28 @@ pub struct CostArgs {
     /// Rent of a rack unit, $ a month
     #[arg(long, value_name = "USD", allow_hyphen_values = true)]
     pub rack_rent: Option<f64>,
-    /// Share of its full load at which a server works on average; below 100 % its idle power
-    /// counts
+    /// Average load of a server as a share of its full load; below 100 % its idle power counts
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "100%", value_parser = share)]
     pub utilisation: f64,
-    /// Price of the other server for which break-even prices are shown, where it has none
+    /// Price of the other server in break-even prices, if it has none
     #[arg(long, value_name = "USD", allow_hyphen_values = true, default_value_t = 3000.0)]
     pub at_price: f64,
     /// Relative range of each assumption, up and down, for the sensitivity of the verdict
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "20%", value_parser = share)]
     pub spread: f64,
-    /// Leave prices of servers out: energy and break-even prices alone
+    /// Leave out prices of servers: show only energy and break-even prices
     #[arg(long)]
     pub energy_only: bool,
     /// Volts, for MBWUs whose power is given in amperes
     #[arg(long, value_name = "VOLTS", allow_hyphen_values = true)]
     pub volts: Option<f64>,
-    /// Write a page with the tables and with cost drawn against price
+    /// Write an HTML page with the tables and a figure of cost against price
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -29,7 +29,7 @@ pub struct DoctorArgs {
     /// Also check the file system and device of this store or path
     #[arg(long, value_name = "STORE|PATH")]
     pub store: Option<String>,
-    /// Say what the options of this store's URL do, or of all stores', and nothing else
+    /// Only list what the options of this store's URL do, or of all stores' URLs
     #[arg(long, value_name = "STORE", num_args = 0..=1,
         conflicts_with_all = ["store", "record", "root"])]
     pub options: Option<Option<String>>,
@@ -39,7 +39,7 @@ pub struct DoctorArgs {
     /// A recorded machine instead of this one: a file of `--record`, or a folder
     #[arg(long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub root: Option<PathBuf>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -24,7 +24,7 @@ use crate::output::{Output, write_stderr};
     kvmeter knob set idle=none turbo=off -- ./load --all   a command under knobs, then back\n  \
     kvmeter knob set governor=performance                  until `knob restore` or the next boot\n  \
     kvmeter knob restore\n\n\
-    Every write is journalled before it is done. However kvmeter ends, the old values return.")]
+    Every write is journalled before it is done. However kvmeter ends, the old values are restored.")]
 pub struct KnobArgs {
     #[command(subcommand)]
     pub verb: KnobVerb,
@@ -35,17 +35,17 @@ pub struct KnobArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum KnobVerb {
-    /// Every knob with its present level and the levels that it has here
+    /// Lists every knob with its current level and the levels that it has here
     List {
-        /// One JSON array
+        /// Print one JSON array
         #[arg(long)]
         json: bool,
     },
-    /// Everything about one knob
+    /// Shows scope, mechanism and proof of one knob
     Show {
-        /// Its name, as `kvmeter knob list` has it
+        /// Name of the knob, as in `kvmeter knob list`
         knob: String,
-        /// One JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },

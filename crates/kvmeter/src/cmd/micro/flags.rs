@@ -11,7 +11,7 @@ pub struct PlacementFlags {
     /// The CPUs, such as 0-3,8 [default: those that kvmeter may use, one thread of a core first]
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
     /// Ends when the process that started it ends
@@ -48,7 +48,7 @@ pub struct MemoryFlags {
 pub struct TimedArgs {
     #[command(flatten)]
     pub at: PlacementFlags,
-    /// How long each is measured
+    /// Length of each measurement
     #[arg(long, short, value_name = "TIME", default_value = "200ms")]
     pub time: Span,
 }

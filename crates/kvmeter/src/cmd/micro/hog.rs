@@ -25,7 +25,7 @@ pub struct HogArgs {
     /// Bytes a second of all CPUs together [default: unlimited]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<ByteRate>,
-    /// How long
+    /// Length of the traffic
     #[arg(long, short, value_name = "TIME", default_value = "10s")]
     pub time: Span,
     /// Traffic on the memory bus
@@ -34,7 +34,7 @@ pub struct HogArgs {
     /// Working set of each thread [default: four times the last-level caches]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// Until standard input ends; each line of it is answered with what was moved so far
+    /// Run until standard input ends; answer each line of it with the bytes moved so far
     #[arg(long, hide = true, conflicts_with = "json")]
     pub serve: bool,
     #[command(flatten)]

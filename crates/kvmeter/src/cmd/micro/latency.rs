@@ -26,10 +26,10 @@ pub struct LatencyArgs {
     /// last-level cache]
     #[arg(long, value_name = "SIZES")]
     pub size: Option<Sizes>,
-    /// Distance of loads in memory
+    /// Distance of two loads in memory
     #[arg(long, value_name = "SIZE", default_value = "64")]
     pub stride: Bytes,
-    /// How long each size is measured
+    /// Measured time of each size
     #[arg(long, short, value_name = "TIME", default_value = "50ms")]
     pub time: Span,
     /// Seed of the random order

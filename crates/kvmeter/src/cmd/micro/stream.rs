@@ -26,7 +26,7 @@ pub struct StreamArgs {
     /// [default: four times the last-level caches]
     #[arg(long, value_name = "SIZES")]
     pub size: Option<Sizes>,
-    /// The fewest rounds that count
+    /// Minimum number of rounds
     #[arg(long, value_name = "N", default_value_t = micro::stream::ROUNDS)]
     pub rounds: usize,
     /// Time of the rounds, for each number of threads and size

@@ -26,7 +26,7 @@ use crate::output::Output;
     kvmeter precondition /dev/nvme1n1 --lbas 75% --confirm S4EVNX0M123456\n  \
     kvmeter precondition /dev/nvme1n1 --random --limit 4h --confirm S4EVNX0M123456\n  \
     kvmeter precondition disk.img --size 1GiB --confirm disk.img\n\n\
-    Exit code 1 where it ended early or was not steady, or the device failed.")]
+    Exit code 1 if it ended early, was not steady, or the device failed.")]
 pub struct PreconditionArgs {
     /// A whole block device, or a file
     #[arg(value_hint = ValueHint::AnyPath)]
@@ -44,7 +44,7 @@ pub struct PreconditionArgs {
     /// Make or resize a file to this size
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// Share of the addresses that is written, from the first on
+    /// Share of the addresses to write, from the first on
     #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = share)]
     pub lbas: f64,
     /// Sequential passes over that share
@@ -56,7 +56,7 @@ pub struct PreconditionArgs {
     /// Length of a round of random writes
     #[arg(long, value_name = "TIME", default_value = "1m", requires = "random")]
     pub round: Span,
-    /// The most rounds of random writes
+    /// Maximum number of rounds of random writes
     #[arg(long, value_name = "N", default_value_t = 25, requires = "random")]
     pub rounds: u32,
     /// Writes in flight
@@ -80,10 +80,10 @@ pub struct PreconditionArgs {
     /// Continue an earlier invocation
     #[arg(long)]
     pub resume: bool,
-    /// File of the progress [default: next to a file; for a device in the state folder]
+    /// File that keeps the progress [default: next to a file; of a device in the state folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub state: Option<PathBuf>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -26,7 +26,7 @@ pub struct RunArgs {
     /// nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Run the smaller or larger version that the study calls by this name
+    /// Run the smaller or larger version of the study with this name
     #[arg(long, value_name = "NAME")]
     pub scale: Option<String>,
     /// Time limit from now on; repeats are dropped before cells
@@ -35,8 +35,8 @@ pub struct RunArgs {
     /// Resume a stopped or killed run of this study
     #[arg(long)]
     pub resume: bool,
-    /// Of a study with `[mbwu]`: a folder on the file system of a device that is measured, or a block
-    /// device, which loses what is on it; once for each device
+    /// For a study with `[mbwu]`: a folder on the file system of a device to measure, or a block
+    /// device, which loses its content; once for each device
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub device: Vec<PathBuf>,
     /// The serial number or model of each block device, to confirm that it may be overwritten
@@ -48,14 +48,14 @@ pub struct RunArgs {
     /// Change a value of the study
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub set: Vec<String>,
-    /// What this machine costs, a built-in platform or a file: prices what was served when the study
-    /// ends
+    /// Price and power of this machine, a built-in platform or a file: shows the cost of the load
+    /// when the study ends
     #[arg(long, value_name = "NAME|FILE")]
     pub platform: Option<String>,
-    /// Write the HTML report here (next to the results file unless given)
+    /// Write the HTML report here [default: next to the results file]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
-    /// One JSON object for each run, a line each, as it ends; with --dry-run one array
+    /// Print a line with one JSON object for each run as it ends; with --dry-run one array
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

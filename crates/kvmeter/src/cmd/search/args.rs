@@ -45,7 +45,7 @@ pub struct SearchArgs {
         default_value = "5s"
     )]
     pub time: Span,
-    /// The most trials
+    /// Maximum number of trials
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 40)]
     pub trials: usize,
     /// Time limit of all trials together, without loading
@@ -60,7 +60,7 @@ pub struct SearchArgs {
     /// Store the trials in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -28,19 +28,19 @@ pub struct DcaArgs {
     /// Policies that assign the ways
     #[arg(long, default_value = "on", value_delimiter = ',', value_name = "POLICY")]
     pub policy: Vec<String>,
-    /// One or more values for packet, descriptors, cores, ways, rate, burst, cycles, program, stride,
-    /// working-set or seed; every combination is simulated
+    /// One or more values for packet, descriptors, cores, ways, rate, burst, cycles, program,
+    /// stride, working-set or seed; every combination is simulated
     #[arg(long, value_name = "KEY=VALUE,...")]
     pub sweep: Vec<String>,
-    /// Packets as in this recorded run: `FILE` or `FILE?key=value`
+    /// Packets as they arrived in this run of a results file: `FILE` or `FILE?key=value`
     #[arg(long, value_name = "RESULTS", conflicts_with = "trace", value_hint = ValueHint::FilePath)]
     pub from_run: Option<String>,
-    /// A memory trace through the caches instead of traffic: a line an access,
-    /// `core0 read 0x1000 8` or `card write 0x1000 1500`
+    /// Simulate a memory trace instead of traffic: an access a line, `core0 read 0x1000 8` or
+    /// `card write 0x1000 1500`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["validate", "sweep"], value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
-    /// Simulate every published point, or those of the series named, and show its error; ends
-    /// with 1 where a limit is broken
+    /// Simulate every published point, or those of the named series, and show the error; exit code
+    /// 1 if a limit is exceeded
     #[arg(long, value_name = "SERIES", num_args = 0.., require_equals = true, value_delimiter = ',', conflicts_with_all = ["sweep", "from_run"])]
     pub validate: Option<Vec<String>>,
     /// Simulate figures 4.1 to 4.9 of Basavaraj 2017, on its machine unless --machine names another
@@ -49,7 +49,7 @@ pub struct DcaArgs {
     /// Draw the sweep into this HTML file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub figures: Option<PathBuf>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

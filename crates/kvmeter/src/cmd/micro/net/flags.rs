@@ -68,10 +68,10 @@ pub struct NetFlags {
     /// Threads of each end, which share the connections
     #[arg(long, short = 'j', value_name = "N", default_value_t = 1)]
     pub threads: u32,
-    /// How long each cell is measured [default: 1s; 1m with --messages]
+    /// Measured time of each cell [default: 1s; 1m with --messages]
     #[arg(long, short, value_name = "TIME", allow_hyphen_values = true)]
     pub time: Option<Span>,
-    /// The most messages of a cell
+    /// Maximum number of messages of a cell
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub messages: Option<Count>,
     /// Warm-up of each cell
@@ -89,23 +89,23 @@ pub struct NetFlags {
     /// Leave the threads to the scheduler
     #[arg(long)]
     pub no_pin: bool,
-    /// Serve clients on other machines: HOST, HOST:PORT or /PATH; port 9378 unless it says another,
-    /// 0 for any free one
+    /// Serve clients on other machines: HOST, HOST:PORT or /PATH; port 0 is any free one [default
+    /// port: 9378]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "connect", help_heading = ENDS)]
     pub listen: Option<String>,
-    /// With --listen: the longest message that a client may request
+    /// With --listen: maximum length of a message that a client may request
     #[arg(long, value_name = "SIZE", requires = "listen", default_value_t = Bytes(LIMITS.size),
         help_heading = ENDS)]
     pub max_size: Bytes,
-    /// With --listen: the most connections of a client
+    /// With --listen: maximum number of connections of a client
     #[arg(long, value_name = "N", requires = "listen", default_value_t = LIMITS.connections,
         help_heading = ENDS)]
     pub max_connections: u32,
-    /// With --listen: the most memory for all connections of a client
+    /// With --listen: maximum memory for all connections of a client
     #[arg(long, value_name = "SIZE", requires = "listen", default_value_t = Bytes(LIMITS.memory),
         help_heading = ENDS)]
     pub max_memory: Bytes,
-    /// The server, started with --listen [default: one of its own on this machine]
+    /// Address of a server that was started with --listen [default: start one on this machine]
     #[arg(long, value_name = "ADDRESS", help_heading = ENDS)]
     pub connect: Option<String>,
     /// The CPUs of the server that is started here [default: after those of the client]
@@ -116,8 +116,8 @@ pub struct NetFlags {
     /// rings in memory, where the server is started here]
     #[arg(long, value_name = "NAME", value_hint = ValueHint::Other, help_heading = DPDK)]
     pub port: Option<String>,
-    /// The server's port, where it is started here: in the same process, or with --server-eal
-    /// in one of its own
+    /// DPDK's port of a server that is started here: in this process, or with --server-eal in one
+    /// of its own
     #[arg(long, value_name = "NAME", requires = "port", help_heading = DPDK,
         conflicts_with_all = ["listen", "connect"])]
     pub server_port: Option<String>,
@@ -125,7 +125,7 @@ pub struct NetFlags {
     /// [default: no cards, ordinary memory]
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true, help_heading = DPDK)]
     pub eal: Option<String>,
-    /// The same for a server's process that is started here
+    /// Arguments of DPDK's environment in a server's process that is started here
     #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true, requires = "server_port",
         help_heading = DPDK)]
     pub server_eal: Option<String>,

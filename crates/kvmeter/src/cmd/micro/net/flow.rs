@@ -17,18 +17,18 @@ use crate::output::Output;
     kvmeter micro flow --listen 0.0.0.0                   on the other machine, then here:\n  \
     kvmeter micro flow --connect server --messages 1M --size 1KiB\n  \
     kvmeter micro flow --stack kernel,dpdk --size 1KiB --stride 64,4096\n\n\
-    The server receives, and touches each byte of the stream whose place is a multiple of the\n\
-    stride, when so many bytes as the reuse distance came after it. What it touches is checked.")]
+    The server touches each byte of the stream whose position is a multiple of the stride, as soon\n\
+    as the reuse distance has arrived after it. It checks what it touches.")]
 pub struct FlowArgs {
     #[command(flatten)]
     pub net: NetFlags,
-    /// Bytes from one touched place to the next; up to 8 all bytes are read, at 0 none
+    /// Distance of touched bytes; up to 8 all bytes are read, at 0 none
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "64")]
     pub stride: Vec<Bytes>,
-    /// Bytes that come on a connection before a byte is touched
+    /// Reuse distance: bytes that arrive on a connection after a byte, before it is touched
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "0")]
     pub reuse: Vec<Bytes>,
-    /// Messages a second over all connections [default: as fast as they go]
+    /// Messages a second over all connections [default: as fast as possible]
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
 }
