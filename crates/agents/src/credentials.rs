@@ -336,6 +336,6 @@ mod tests {
         let files = |key| TlsFiles { ca: cert.clone(), cert: cert.clone(), key };
         assert_eq!(Credentials::load(&files(right), None).unwrap().kind(), "mutual TLS");
         let error = Credentials::load(&files(wrong), None).unwrap_err().to_string();
-        assert!(error.contains("does not go with --agent-key"), "{error}");
+        assert!(error.contains("does not match --agent-key"), "{error}");
     }
 }

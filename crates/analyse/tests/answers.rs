@@ -328,7 +328,7 @@ fn one_configuration_is_nothing_to_choose_from() {
     let (design, mut runs) = by_rate();
     runs.retain(|run| run.settings["factor.idle"] == "all");
     let answer = &answered(&design, &runs)[0];
-    assert!(answer.verdict.contains("nothing to choose from"), "{}", answer.verdict);
+    assert!(answer.verdict.contains("only one configuration on one machine"), "{}", answer.verdict);
     assert_eq!(answer.confidence, Confidence::NoData);
 }
 
@@ -473,7 +473,7 @@ fn invalid_runs_and_two_boundaries_do_not_count() {
         }
     }
     let result = asked(question, &all);
-    assert!(result[0].verdict.contains("not of one kind"), "{}", result[0].verdict);
+    assert!(result[0].verdict.contains("differ in scope or origin"), "{}", result[0].verdict);
 }
 
 /// Repeats of 100 %, 50 % and 10 % of 100,000 ops/s on two stores; `redis` draws 100 W and 100 W

@@ -61,7 +61,7 @@ fn missing_values_are_unknown_unless_the_rest_decides() {
     assert!(holds("mpki.llc < 1 and ipc > 0").is_err());
     assert_eq!(holds("mpki.llc < 1 and ipc > 1"), Ok(false));
     assert_eq!(holds("ipc > 0 or mpki.llc < 1"), Ok(true));
-    assert!(holds("idle > 3").unwrap_err().contains("`c1` is no number"));
+    assert!(holds("idle > 3").unwrap_err().contains("`c1` is not a number"));
     assert!(holds("ipc / residency.C6 > 1").unwrap_err().contains("zero"));
 }
 
@@ -71,8 +71,8 @@ fn parse_errors_name_the_position() {
         ("", 1, "missing"),
         ("ipc", 1, "not a relation"),
         ("ipc >", 6, "missing at the end"),
-        ("ipc > 0.5 0.6", 11, "should have ended"),
-        ("ipc ~ 1", 5, "means nothing"),
+        ("ipc > 0.5 0.6", 11, "should end here"),
+        ("ipc ~ 1", 5, "is unexpected"),
         ("(ipc > 1", 9, "`)` is missing"),
         ("ipc > 'a'", 1, "no order"),
         ("1 < 2", 1, "two constants"),
@@ -80,17 +80,17 @@ fn parse_errors_name_the_position() {
         ("0 < ipc < 1", 9, "one comparison at a time"),
         ("ipc and ipc > 1", 1, "this is a value"),
         ("ipc > 1 or idle", 12, "this is a value"),
-        ("(ipc > 1) + 1 > 2", 1, "no number"),
-        ("(ipc > 1) == (ipc > 2)", 1, "no value"),
+        ("(ipc > 1) + 1 > 2", 1, "not a number"),
+        ("(ipc > 1) == (ipc > 2)", 1, "not a value"),
         ("'a' + 1 > ipc", 1, "a text is not a number"),
         ("sqrt(ipc) > 1", 1, "no function `sqrt`"),
         ("abs(ipc, 1) > 1", 1, "takes one value"),
         ("max(ipc) > 1", 1, "two values"),
         ("idle == 'c1", 9, "closing"),
-        ("rate > 5ms", 8, "`ms` behind a number"),
-        ("é > 1", 1, "means nothing"),
+        ("rate > 5ms", 8, "`ms` after a number"),
+        ("é > 1", 1, "is unexpected"),
         ("latency_us.reed.p99 > 1", 1, "did you mean `read`?"),
-        ("1.2.3 < ipc", 1, "no number"),
+        ("1.2.3 < ipc", 1, "not a number"),
     ] {
         let error = text.parse::<CheckExpression>().unwrap_err();
         assert_eq!(error.at, at, "{text}: {error}");

@@ -284,7 +284,7 @@ fn a_search_that_always_holds_ends_at_the_upper_bound() {
     };
     let bounded = ask(Some(77_000.0));
     assert_eq!((bounded.rate_ops_s, bounded.end), (Some(77_000.0), SearchEnd::UpperBound));
-    assert!(bounded.summary.contains("raise its upper bound"), "{}", bounded.summary);
+    assert!(bounded.summary.contains("ended at its upper bound"), "{}", bounded.summary);
     let unbounded = ask(None);
     assert_eq!(unbounded.end, SearchEnd::Trials);
     assert_eq!(unbounded.rate_ops_s, Some(1_000.0 * 2f64.powi(11)));

@@ -73,7 +73,10 @@ fn a_virtual_machine_without_counters() {
     assert!(free_pages.remedy.as_deref().unwrap().contains("echo virtio3"));
     let checks = look(&vm.root);
     let steal = check(&checks, "steal");
-    assert!(steal.state == DoctorState::Ok && steal.found.contains("do not say so"), "{steal:?}");
+    assert!(
+        steal.state == DoctorState::Ok && steal.found.contains("without reporting it"),
+        "{steal:?}"
+    );
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn a_domain_of_one_of_two_sockets_does_not_stand_for_both() {
         zone(&xeon, "intel-rapl:0:0", 1_000_000);
     });
     let (reason, remedy) = why(&observed, "energy.dram");
-    assert!(reason.contains("package 0 only, and not of 1"), "{reason}");
+    assert!(reason.contains("package 0 only, not of 1"), "{reason}");
     assert!(remedy.contains("meter"), "{remedy}");
     near(value(&observed, "energy.dram.0"), 1.000613);
     // The total is of the packages alone, and says so.
@@ -403,9 +403,9 @@ fn a_counter_that_stands_still_is_not_waited_for() {
 fn a_program_that_fails_is_no_sensor() {
     let machine = Recorded::empty();
     for (script, expected) in [
-        ("echo 75 W", "which is no power"),
-        ("echo nan", "which is no power"),
-        ("echo -3", "which is no power"),
+        ("echo 75 W", "which is not a power"),
+        ("echo nan", "which is not a power"),
+        ("echo -3", "which is not a power"),
         ("echo broken >&2; exit 4", "said: broken"),
         ("sleep 30", "not end within 1s"),
     ] {

@@ -114,7 +114,7 @@ fn a_failing_meter_reports_its_failure() {
         (Play::ChecksumFailed, "reached it damaged", "cable"),
         (Play::BadChecksum, "wrong checksum", "cable"),
         (Play::Short, "ended after 30 of 47 bytes", "cable"),
-        (Play::Noise, "none of an MCP39F511", "baud rate"),
+        (Play::Noise, "not from an MCP39F511", "baud rate"),
         (Play::Silence, "did not answer", "switch it on"),
     ] {
         let meter = simulated(&[flaw]);

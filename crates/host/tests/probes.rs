@@ -191,7 +191,7 @@ fn readings_are_the_gains_of_the_files() {
         assert_eq!((reading.unit, reading.scope), (unit, scope), "{signal}");
     }
     assert!(find(&readings, "device.read").source.ends_with("of vda"));
-    // A recorded tree cannot speak for getrusage.
+    // A recorded machine cannot speak for getrusage.
     assert!(why(find(&readings, "cpu.user")).0.contains("getrusage"));
     assert!(why(find(&readings, "machine.neighbours")).0.contains("getrusage"));
 }

@@ -33,7 +33,7 @@ fn a_plain_disk() {
     is(&facts, "store.device.size", "256 GiB");
     let reason = fact(&facts, "store.device.model").as_ref().unwrap_err();
     assert_eq!(reason, "/sys/block/vda/device/model does not exist");
-    assert!(fact(&facts, "store.free").as_ref().unwrap_err().contains("recorded tree"));
+    assert!(fact(&facts, "store.free").as_ref().unwrap_err().contains("recorded machine"));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_file_system_with_a_number_of_its_own() {
 fn no_disk_is_said_with_the_reason() {
     let (vm, xeon, arm) = (Recorded::named("vm"), Recorded::named("xeon"), Recorded::named("arm"));
     for (machine, path, reason) in [
-        (&vm, "/dev/shm/store", "tmpfs lives in memory"),
+        (&vm, "/dev/shm/store", "tmpfs is in memory"),
         (&xeon, "/remote/store", "nfs4 from `server:/export` is not on a block device"),
         (&arm, "/store", "upper folder /var/lib/x/d/diff is not visible"),
     ] {

@@ -7,7 +7,7 @@ use server::tap::Tap;
 use store::{ADAPTERS, Adapter, DataLocation};
 
 /// The remedy for a lack of kernel features.
-const ANOTHER_KERNEL: &str = "run on a Linux whose kernel and container allow it";
+const ANOTHER_KERNEL: &str = "run on a machine whose kernel and container allow it";
 
 /// Every check of the group `network`.
 pub fn network_checks() -> Vec<DoctorCheck> {
@@ -15,7 +15,7 @@ pub fn network_checks() -> Vec<DoctorCheck> {
     checks.extend(Engine::ALL.map(engine));
     checks.push(check(
         "receive-timestamps",
-        "the kernel timestamps answers, which separates the client's own wake-up",
+        "the kernel timestamps answers, which excludes the client's own wake-up",
         match reactor::stamps_available() {
             Ok(()) => Ok("SO_TIMESTAMPNS on TCP".to_owned()),
             Err(error) => Err(Unavailable::new(error.to_string(), ANOTHER_KERNEL)),
@@ -23,7 +23,7 @@ pub fn network_checks() -> Vec<DoctorCheck> {
     ));
     checks.push(check(
         "server-latency.tap",
-        "a library preloaded into a server that kvmeter starts times its requests inside",
+        "times requests inside a server that kvmeter starts, by a preloaded library",
         match Tap::prepare() {
             Ok(_) => Ok("can be preloaded".to_owned()),
             Err(error) => Err(Unavailable::new(error.to_string(), "set TMPDIR to another folder")),
@@ -31,7 +31,7 @@ pub fn network_checks() -> Vec<DoctorCheck> {
     ));
     checks.push(check(
         "server-latency.ebpf",
-        "programs on the system calls of a running server time its requests",
+        "times requests of a running server, by programs on its system calls",
         match syscall_trace::available() {
             Ok(()) => Ok("can be traced".to_owned()),
             Err(why) => Err(why.into()),

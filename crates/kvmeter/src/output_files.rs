@@ -35,7 +35,7 @@ pub fn check_output(flag: &str, path: &Path, inputs: &[&Path]) -> anyhow::Result
     safe_file::check_output(path).map_err(|error| request(format!("{flag} {error}")))?;
     let Ok(real) = path.canonicalize() else { return Ok(()) };
     if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == real)) {
-        return no("is what is read; name another file");
+        return no("is the input; name another file");
     }
     let mut head = [0; 16];
     let read = std::fs::File::open(&real).and_then(|mut file| file.read_exact(&mut head));

@@ -103,7 +103,7 @@ impl Bar {
         let stage = match progress.stage {
             PhaseStage::WarmUp => "warm-up  ".to_owned(),
             PhaseStage::Steadying { round, most } => {
-                format!("steadying {round} of at most {most}  ")
+                format!("steady-state round {round} of at most {most}  ")
             }
             PhaseStage::Measure => String::new(),
         };

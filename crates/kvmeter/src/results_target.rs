@@ -60,9 +60,9 @@ impl ResultsTarget {
                 *kept |= ended.is_ok();
                 ended.map_err(|error| {
                     ExecuteError::from(error).with_note(
-                        "The run that has just ended is shown on standard output and is not in \
-                         the file. Make room, or name a file on another disk with --out, and \
-                         measure it again",
+                        "The run that has just ended is on standard output, but not in the file. \
+                         Free some space, or name a file on another disk with --out, and measure \
+                         it again",
                     )
                 })
             }
@@ -130,8 +130,8 @@ pub fn keep_or_show(
     };
     kept.map_err(|error| {
         ExecuteError::from(error).with_note(
-            "The run that has just ended is shown on standard output and is not in the file: it \
-             is measured again when the study is resumed",
+            "The run that has just ended is on standard output, but not in the file: a resumed \
+             study measures it again",
         )
     })?;
     match more {

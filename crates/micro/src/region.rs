@@ -42,7 +42,7 @@ impl FromStr for PageSize {
             "huge" => Ok(PageSize::Huge),
             "small" => Ok(PageSize::Small),
             "reserved" => Ok(PageSize::Reserved),
-            _ => Err(format!("`{text}` is none of system, huge, small, reserved")),
+            _ => Err(format!("`{text}` is not one of system, huge, small, reserved")),
         }
     }
 }
@@ -80,7 +80,7 @@ impl FromStr for Placement {
                 .strip_prefix("node:")
                 .and_then(|number| number.parse().ok())
                 .map(Placement::Node)
-                .ok_or_else(|| format!("`{text}` is none of first-touch, interleave, node:N")),
+                .ok_or_else(|| format!("`{text}` is not one of first-touch, interleave, node:N")),
         }
     }
 }
@@ -139,8 +139,8 @@ impl Region {
                 return Err(MicroError::request(
                     "pages",
                     format!(
-                        "{} of reserved huge pages cannot be had ({why}); reserve {} of them in \
-                         /proc/sys/vm/nr_hugepages, or say `huge`",
+                        "{} of reserved huge pages are not available ({why}); reserve {} of them \
+                         in /proc/sys/vm/nr_hugepages, or use `huge`",
                         Bytes(bytes as u64),
                         whole / HUGE
                     ),
@@ -177,7 +177,7 @@ impl Region {
             _ => Err(MicroError::request(
                 "pages",
                 format!(
-                    "the kernel has no transparent huge pages ({}); say `system`",
+                    "the kernel has no transparent huge pages ({}); use `system`",
                     std::io::Error::last_os_error()
                 ),
             )),
@@ -330,7 +330,7 @@ fn allowed_nodes() -> Result<[u64; 16], MicroError> {
         _ => Err(MicroError::request(
             "place",
             format!(
-                "the kernel does not tell the NUMA nodes: {}; say `first-touch`",
+                "the kernel does not report the NUMA nodes: {}; use `first-touch`",
                 std::io::Error::last_os_error()
             ),
         )),

@@ -151,7 +151,7 @@ fn the_device_is_claimed_from_check_to_end() {
     let writer = OpenOptions::new().write(true).open(&disk.device).unwrap();
     writer.write_all_at(b"mine", 0).unwrap();
     let error = write(&target, &consent(&target, &[]), folder.path().join("state")).unwrap_err();
-    assert!(error.to_string().contains("written to by another program"), "{error}");
+    assert!(error.to_string().contains("another program wrote to it"), "{error}");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn new_content_on_a_blank_disk_needs_consent() {
     drop(writer);
     let consent = consent(&target, &[]);
     let error = MadeFileSystem::format(target, &consent).unwrap_err().to_string();
-    assert!(error.contains("by now holds data of no known kind"), "{error}");
+    assert!(error.contains("now holds data of no known kind"), "{error}");
     assert_eq!(fs::read(&disk.file).unwrap()[MIB as usize], 7);
 }
 
@@ -245,7 +245,7 @@ fn backing_files_of_one_name_are_named_by_path() {
     let target = first.look();
     let ambiguous = Consent { names: vec!["same.img".to_owned()], overwrite: Vec::new() };
     let error = target.confirm(&ambiguous).unwrap_err().to_string();
-    assert!(error.contains("is called `same.img`, too"), "{error}");
+    assert!(error.contains("is also called `same.img`"), "{error}");
     assert!(error.contains(&first.file.display().to_string()), "{error}");
     target.confirm(&consent(&target, &[])).unwrap();
 }
@@ -282,7 +282,7 @@ fn mounts_only_the_file_system_it_made() {
             assert!(error.contains(&uuid) && error.contains(other), "{error}");
             assert!(disk.run("mkfs.ext4", &["-q", "-F", "-L", "kvmeter-mbwu"]));
             let error = MadeFileSystem::reopen(disk.look(), &uuid).unwrap_err().to_string();
-            assert!(error.contains("not that which this evaluation made"), "{error}");
+            assert!(error.contains("not the file system of this evaluation"), "{error}");
             assert!(disk.run("mkfs.ext4", &["-q", "-F", "-L", "other", "-U", &uuid]));
             let error = MadeFileSystem::reopen(disk.look(), &uuid).unwrap_err().to_string();
             assert!(error.contains("`other`"), "{error}");

@@ -258,14 +258,14 @@ fn refuses_invalid_settings() {
         (PreconditionRequest { share: 0.0, ..PreconditionRequest::default() }, "share of 0"),
         (PreconditionRequest { share: 1.1, ..PreconditionRequest::default() }, "share of 1.1"),
         (PreconditionRequest { times: -1.0, ..PreconditionRequest::default() }, "-1 times"),
-        (PreconditionRequest { depth: 0, ..PreconditionRequest::default() }, "0 writes under way"),
+        (PreconditionRequest { depth: 0, ..PreconditionRequest::default() }, "0 writes in flight"),
         (PreconditionRequest { rate: Some(0.0), ..PreconditionRequest::default() }, "never ends"),
         (
             PreconditionRequest {
                 random: Some((Duration::ZERO, 25)),
                 ..PreconditionRequest::default()
             },
-            "of some length",
+            "more than 0 s",
         ),
         (
             PreconditionRequest { purge: Purge::Sanitize, ..PreconditionRequest::default() },
@@ -295,7 +295,7 @@ fn refuses_paths_that_are_no_target() {
     };
     assert!(refused("", None).contains("neither a block device nor a file"));
     assert!(refused("missing", None).contains("--size"));
-    assert!(refused("no/folder/x", None).contains("is not there"));
+    assert!(refused("no/folder/x", None).contains("does not exist"));
 }
 
 /// A recorded machine with one disk, `sda` (8:0), and what makes it one that must not be written.
@@ -343,7 +343,7 @@ fn a_device_in_use_is_refused() {
     assert!(one.why("8:0").contains("mounted at /btr"), "a number of its own");
     let one = Recorded::new();
     one.write("proc/swaps", "Filename Type Size Used Priority\n/dev/sda partition 1 0 -2\n");
-    assert!(one.why("8:0").contains("/dev/sda is swapped to"));
+    assert!(one.why("8:0").contains("/dev/sda is used as swap"));
     let one = Recorded::new();
     fs::create_dir_all(one.folder.path().join("sys/block/sda/holders/dm-3")).unwrap();
     assert!(one.why("8:0").contains("used by dm-3"));
@@ -433,7 +433,7 @@ fn in_a_full_file_system() {
     file.read_exact_at(&mut block, 0).unwrap();
     assert!(block.iter().any(|byte| *byte != 0));
     assert!((MIB / 512..5 * MIB / 512).contains(&sector), "{words}");
-    assert!(words.contains("further writes"), "{words}");
+    assert!(words.contains("other writes in flight"), "{words}");
     // How far it was stays noted, so that it can go on when there is room.
     assert!(target.path.with_extension("json").exists());
 }

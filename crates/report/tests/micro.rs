@@ -114,7 +114,7 @@ fn a_cell_without_latency_or_counters_says_why() {
         valid: true,
     };
     let none = NetCell {
-        latency: Err("this end takes no latency"),
+        latency: Err("this end measures no latency"),
         messages: 0,
         messages_s: None,
         bytes_s: None,

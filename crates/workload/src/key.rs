@@ -144,11 +144,12 @@ impl Keys {
                 size,
                 smallest: Bytes((prefix(self.form).len() + needed) as u64),
                 records: Count(records),
-                room_for: " with room for records that are not there (`hit_ratio` is below 1)",
+                room_for: " with room for absent records (`hit_ratio` is below 1)",
             }),
             _ => Err(SpecError::invalid(
                 "key.size",
-                "ordered keys of a drawn length leave no room for records that are not there                  (`hit_ratio` is below 1); use a fixed size, or `order = \"hashed\"`",
+                "ordered keys of a drawn length leave no room for absent records (`hit_ratio` is \
+                 below 1); use a fixed size, or `order = \"hashed\"`",
             )),
         }
     }

@@ -215,9 +215,9 @@ mod tests {
             ("p100<1ms", 1, "between p0 and p100"),
             ("max<1ms", 1, "p99.99"),
             ("reed.p99<1ms", 1, "did you mean `read`"),
-            ("read.q99<1ms", 6, "`q99` is no figure"),
-            ("p99≤1ms, p5x<1ms", 10, "`p5x` is no figure"),
-            ("µ<1ms", 1, "`µ` is no figure"),
+            ("read.q99<1ms", 6, "`q99` is not a figure"),
+            ("p99≤1ms, p5x<1ms", 10, "`p5x` is not a figure"),
+            ("µ<1ms", 1, "`µ` is not a figure"),
         ] {
             let error = text.parse::<Objective>().unwrap_err();
             assert_eq!(error.at, at, "{text}: {error}");

@@ -155,7 +155,7 @@ fn every_knob_passes_the_conformance_test() {
                 if levels.len() > 9 && (2..levels.len() - 1).contains(&at) {
                     continue;
                 }
-                // A recorded tree has no processes that could be in a group.
+                // A recorded machine has no processes that could be in a group.
                 let grouped = format!("{level}@0");
                 let level = if ["cat", "mba"].contains(&name) { &grouped } else { *level };
                 let before = snapshot(machine);

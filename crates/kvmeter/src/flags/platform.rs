@@ -75,7 +75,7 @@ impl FromStr for PlatformFlag {
                 "m2" => flag.m2 = Some(above_zero("m2", number("m2", value)?)?),
                 "mbwus" => flag.mbwus = Some(above_zero("mbwus", number("mbwus", value)?)?),
                 "amps" => flag.amps = Some(above_zero("amps", number("amps", value)?)?),
-                wrong => return Err(format!("`{wrong}` is no key; {}", hint(wrong, KEYS))),
+                wrong => return Err(format!("`{wrong}` is not a key; {}", hint(wrong, KEYS))),
             }
         }
         Ok(flag)
@@ -103,7 +103,7 @@ pub fn above_zero(key: &str, value: f64) -> Result<f64, String> {
 
 pub fn not_below_zero(key: &str, value: f64) -> Result<f64, String> {
     let fits = value.is_finite() && value >= 0.0;
-    fits.then_some(value).ok_or_else(|| format!("{key}: {value} is not a number from zero up"))
+    fits.then_some(value).ok_or_else(|| format!("{key}: {value} is not a number of 0 or more"))
 }
 
 #[cfg(test)]

@@ -280,7 +280,7 @@ fn mistakes_with_agents_are_refused_with_a_way_out() {
         words.iter().for_each(|word| assert!(result.err.contains(word), "{word}: {}", result.err));
     };
     let _server = net.memcached();
-    refused(&mut net.bench_command(&[]), &["agents need a secret", "--agent-token-file"]);
+    refused(&mut net.bench_command(&[]), &["agents need a shared secret", "--agent-token-file"]);
     let other = ["--agent-token-file", "other"];
     refused(&mut net.bench_command(&other), &["rejects this token"]);
     agents[0].until("it showed a wrong token");

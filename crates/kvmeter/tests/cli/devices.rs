@@ -118,7 +118,7 @@ fn a_resumed_evaluation_mounts_only_the_file_system_that_it_made() {
     let file = place.file("disk.img").display().to_string();
     let run = ["run", "study.toml", "--out", "units.sqlite", "--device", device];
     let resume = [&run[..], &["--resume"]].concat();
-    place.refused(&resume, &["units.sqlite", "no file system that this evaluation made"]);
+    place.refused(&resume, &["units.sqlite", "no file system of this evaluation"]);
     place.refused(&[&run[..], &["--confirm", &file]].concat(), &["--overwrite ext4:3f2a91c0"]);
     let words = ["--confirm", &file, "--overwrite", "ext4:3f2a91c0"];
     let done = place.run(&[&run[..], &words].concat());
@@ -131,6 +131,6 @@ fn a_resumed_evaluation_mounts_only_the_file_system_that_it_made() {
     // The device of another: neither mounted nor written to.
     assert!(disk.with_file_system(UUID));
     let before = std::fs::read(Path::new(&file)).unwrap();
-    place.refused(&resume, &["not that which this evaluation made", made.trim(), UUID]);
+    place.refused(&resume, &["not the file system of this evaluation", made.trim(), UUID]);
     assert!(std::fs::read(Path::new(&file)).unwrap() == before, "it was written to");
 }

@@ -261,7 +261,7 @@ fn spare_repeats_are_made_where_runs_are_invalid_and_nowhere_else() {
     assert_eq!(result.code, 1, "{}", result.err);
     let words = "3 spare repeats were made, of 1 cell";
     assert!(
-        result.err.contains(words) && result.err.contains("fewer than 2 valid"),
+        result.err.contains(words) && result.err.contains("lack some of the 2 valid"),
         "{}",
         result.err
     );

@@ -206,11 +206,7 @@ fn block_devices_are_overwritten_only_if_confirmed() {
     let run = ["run", "study.toml", "--out", "units.sqlite", "--set", "mbwu.threads=[32]"];
     let Some(done) = rig(&place, &flags, &run) else { return };
     assert_eq!(done.code, 2, "{done:#?}");
-    assert!(
-        done.err.contains("loses all that is on it; confirm it with --confirm"),
-        "{}",
-        done.err
-    );
+    assert!(done.err.contains("loses all its content; confirm it with --confirm"), "{}", done.err);
 
     let more = ["--dry-run", "--set", "mbwu.precondition={share=0.5}"];
     let dry = rig(&place, &flags, &[&run[..], &more[..]].concat()).unwrap();
@@ -277,7 +273,7 @@ fn what_makes_no_sense_is_refused_before_a_device_is_written_to() {
     let run = ["run", "study.toml", "--device", "disk"];
     place.refused(&["run", "study.toml"], &["no device is named", "--device PATH"]);
     place.refused(&["run", "study.toml", "--device", "none"], &["--device none"]);
-    place.refused(&["run", "study.toml", "--device", "study.toml"], &["is no folder"]);
+    place.refused(&["run", "study.toml", "--device", "study.toml"], &["is not a folder"]);
     place.refused(&["run", "quickstart", "--device", "disk"], &["a study with [mbwu]"]);
     let set = |assignment: &str, words: &[&str]| {
         place.refused(&[&run[..], &["--set", assignment][..]].concat(), words);

@@ -400,8 +400,7 @@ fn inserts_of_existing_keys_are_reported() {
             let json =
                 place.json(&bench(&store, &["--mix", "insert=1", "--ops", "1k", "--repeat", "3"]));
             let runs = json.as_array().unwrap();
-            let told =
-                |run: &Value| run["warnings"].to_string().contains("16 keys that are inserted");
+            let told = |run: &Value| run["warnings"].to_string().contains("16 keys to insert");
             runs.iter().map(told).collect()
         };
         assert_eq!(warned(""), [false, true, true], "{program}");

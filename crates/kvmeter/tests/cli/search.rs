@@ -154,7 +154,7 @@ fn refuses_invalid_searches() {
         (&["null"][..], &["--slo", "ycsb-c"][..]),
         (&["null", "--slo", "p99<1"], &["no unit"]),
         (&["null", "--slo", "update.p99<1ms"], &["has no `update`"]),
-        (&["null", "--slo", "p99<1ms", "--from", "2k", "--to", "1k"], &["exchange"]),
+        (&["null", "--slo", "p99<1ms", "--from", "2k", "--to", "1k"], &["swap"]),
         (&["null", "--slo", "p99<1ms", "--resolution", "0"], &["resolution"]),
         (&["null", "--slo", "p99<1ms", "--resolution", "x"], &["2%"]),
         (&["null", "--slo", "p99<1ms", "--trials", "1"], &["trials"]),

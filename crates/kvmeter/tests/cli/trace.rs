@@ -100,9 +100,7 @@ fn a_published_trace_is_replayed() {
     let result = place.run(&[&args[..], &["--speed", "20"]].concat());
     let run = result.json();
     assert_eq!(run["operations"], 2);
-    assert!(
-        result.err.contains(&format!("shared.csv:1: skipped, it names the fields: `{header}`"))
-    );
+    assert!(result.err.contains(&format!("shared.csv:1: skipped the header `{header}`")));
     assert_eq!(run["stream"]["trace"]["header_skipped"], header);
     // Two requests in a quarter of a second.
     let target = run["target_rate_ops_s"].as_f64().unwrap();

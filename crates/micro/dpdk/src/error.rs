@@ -7,14 +7,14 @@ use thiserror::Error;
 pub enum DpdkError {
     #[error("DPDK's environment does not start: {why}")]
     Start { why: String },
-    #[error("DPDK's environment was started in this process before, and can be once only")]
+    #[error("DPDK's environment was started in this process before, and can be started only once")]
     Again,
     #[error("--eal: `{0}` holds a NUL byte")]
     Argument(String),
     #[error(
-        "DPDK does not know the port `{name}`; {known}. A card is known by its PCI address once \
-         `dpdk-devbind.py --bind=vfio-pci ADDRESS` has given it to DPDK; a virtual device is made \
-         with --eal '--vdev=net_memif0,...'"
+        "DPDK does not know the port `{name}`; {known}. Bind a card with `dpdk-devbind.py \
+         --bind=vfio-pci ADDRESS` and name its PCI address, or make a virtual device with --eal \
+         '--vdev=net_memif0,...'"
     )]
     NoPort { name: String, known: String },
     #[error("--port {name}: {doing} failed: {why}")]
@@ -22,8 +22,8 @@ pub enum DpdkError {
     #[error("--mtu {mtu}: the port {name} takes {least} to {most}")]
     Mtu { mtu: u16, name: String, least: u16, most: u16 },
     #[error(
-        "--frames {frames}: the memory for {bytes} B of frames is not there ({why}); reserve more \
-         huge pages, raise -m in --eal, or take fewer frames"
+        "--frames {frames}: the memory for {bytes} B of frames is not available ({why}); reserve \
+         more huge pages, raise -m in --eal, or take fewer frames"
     )]
     Pool { frames: u32, bytes: u64, why: String },
     #[error("--frames {frames}: the ports' queues alone take {least}; take more")]

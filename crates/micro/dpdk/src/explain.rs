@@ -28,7 +28,8 @@ const MEANINGS: &[(&[&str], &str)] = &[
             "invalid parameters",
             "Usage: ",
         ],
-        "an argument in --eal is not one of DPDK's, or does not go with another; `--eal --help` lists them",
+        "an argument in --eal is not one of DPDK's, or conflicts with another; `--eal --help` \
+         lists them",
     ),
     (
         &["Cannot create lock", "Is another primary process running"],
@@ -52,7 +53,7 @@ const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (
         &["cannot reserve memory", "Cannot init memory", "not enough memory", "Not enough memory"],
-        "there is not the memory that was asked for; lower -m in --eal, or reserve more huge pages",
+        "there is too little memory; lower -m in --eal, or reserve more huge pages",
     ),
 ];
 
@@ -71,7 +72,7 @@ pub fn explain(log: &str) -> String {
     match (meaning, last.is_empty()) {
         (Some(meaning), _) => format!("{meaning}. DPDK says:\n  {last}"),
         (None, false) => format!("DPDK says:\n  {last}"),
-        (None, true) => "DPDK says nothing of the reason".to_owned(),
+        (None, true) => "DPDK gives no reason".to_owned(),
     }
 }
 
@@ -91,6 +92,6 @@ mod tests {
             let text = explain(log);
             assert!(text.contains(meaning) && text.contains(log.lines().last().unwrap()), "{text}");
         }
-        assert_eq!(explain("\n"), "DPDK says nothing of the reason");
+        assert_eq!(explain("\n"), "DPDK gives no reason");
     }
 }

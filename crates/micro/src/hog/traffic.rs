@@ -37,7 +37,7 @@ impl FromStr for Traffic {
             "update" => Ok(Traffic::Update),
             "write" if cfg!(target_arch = "x86_64") => Ok(Traffic::Write),
             "write" => Err("writes past the caches are built for x86-64 only".to_owned()),
-            _ => Err(format!("`{text}` is none of read, update, write")),
+            _ => Err(format!("`{text}` is not one of read, update, write")),
         }
     }
 }

@@ -92,7 +92,7 @@ pub fn run(
         ));
     }
     if most / spec.stride as u64 > u64::from(u32::MAX) {
-        return Err(MicroError::request("size", "has more than 2^32 places; take a longer stride"));
+        return Err(MicroError::request("size", "has more than 2^32 slots; use a longer stride"));
     }
     let (to_us, from_thread) = mpsc::channel();
     std::thread::scope(|scope| {

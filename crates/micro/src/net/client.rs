@@ -207,7 +207,7 @@ impl<'a, P: Port> Client<'a, P> {
         let most_s = config.time.as_secs_f64();
         self.control.send(&ToServer::Phase { number: self.phase, most_s })?;
         let ToClient::Going = self.receive("start", REPORT_TIMEOUT)? else {
-            return Err(NetError::Protocol("a start was due".to_owned()));
+            return Err(NetError::Protocol("a start was expected".to_owned()));
         };
         let phase = EndPhase::new(self.stop, self.phase);
         let share = |all: u64| all.div_ceil(u64::from(job.connections)).max(1);
@@ -243,7 +243,7 @@ impl<'a, P: Port> Client<'a, P> {
         };
         self.control.send(&ToServer::End(sent))?;
         let ToClient::Report(server) = self.receive("report", REPORT_TIMEOUT)? else {
-            return Err(NetError::Protocol("a report was due".to_owned()));
+            return Err(NetError::Protocol("a report was expected".to_owned()));
         };
         Ok((client, *server))
     }

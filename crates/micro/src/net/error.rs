@@ -13,10 +13,10 @@ pub enum NetError {
     Listen { place: String, source: io::Error },
     #[error(
         "nothing listens on {place}: {why}; start `kvmeter micro {kind} --listen {place}` there, \
-         and see that nothing on the way blocks it"
+         and check that no firewall blocks it"
     )]
     Connect { place: String, kind: String, why: String },
-    #[error("{place} answers, but it is no server of `kvmeter micro`: {why}")]
+    #[error("{place} answers, but it is not a server of `kvmeter micro`: {why}")]
     NotAServer { place: String, why: String },
     #[error("the server refuses: {0}")]
     Refused(String),
@@ -24,7 +24,7 @@ pub enum NetError {
     #[error("the server's end failed: {words}")]
     Remote { words: String, request: bool },
     #[error(
-        "no {what} from the other end within {seconds:.1} s; see whether it still runs and can be \
+        "no {what} from the other end within {seconds:.1} s; check that it still runs and can be \
          reached, or raise --timeout"
     )]
     Timeout { what: &'static str, seconds: f64 },
@@ -32,9 +32,7 @@ pub enum NetError {
     Closed { doing: &'static str },
     #[error("{doing} failed: {source}")]
     Io { doing: &'static str, source: io::Error },
-    #[error(
-        "the other end says what kvmeter does not understand ({0}); use the same version on both"
-    )]
+    #[error("the other end sent something unexpected ({0}); use the same version on both")]
     Protocol(String),
     #[error("{0}")]
     Port(String),

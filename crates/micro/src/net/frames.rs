@@ -34,7 +34,8 @@ pub fn check(job: &NetJob, port: &impl Port) -> Result<(), NetError> {
     Err(NetError::InvalidSetting {
         flag,
         why: format!(
-            "the server's port can hold back {spare} frames of {payload} B, and this takes              {bytes} B; give it a larger pool with --frames"
+            "the server's port can hold back {spare} frames of {payload} B, but this takes {bytes} \
+             B; give it a larger pool with --frames"
         ),
     })
 }

@@ -60,7 +60,7 @@ pub struct NetLatency(pub Result<Histogram<u64>, String>);
 
 impl Default for NetLatency {
     fn default() -> Self {
-        NetLatency(Err("this end takes no latency".to_owned()))
+        NetLatency(Err("this end measures no latency".to_owned()))
     }
 }
 

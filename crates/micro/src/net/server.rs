@@ -205,7 +205,9 @@ impl<'a, P: Port> Server<'a, P> {
                     let message =
                         control.receive("end of the phase", limit, &|| phase.check_running())?;
                     let ToServer::End(sent) = message else {
-                        return Err(NetError::Protocol("the end of a phase was due".to_owned()));
+                        return Err(NetError::Protocol(
+                            "the end of a phase was expected".to_owned(),
+                        ));
                     };
                     // Set once.
                     let _ = phase.sent.set(sent);
@@ -305,7 +307,7 @@ fn open<'l, P: Port>(
                 || if stop.load(Ordering::Relaxed) { Err(NetError::Stopped) } else { Ok(()) };
             let ToServer::Ports(ports) = control.receive("ports", RESPONSE_TIMEOUT, &goes_on)?
             else {
-                return Err(NetError::Protocol("the client's ports were due".to_owned()));
+                return Err(NetError::Protocol("the client's ports were expected".to_owned()));
             };
             for (socket, port) in sockets.iter().zip(ports) {
                 let place = SockAddr::from(SocketAddr::new(peer, port));
@@ -363,7 +365,7 @@ impl WaitingClients<'_> {
         if idle {
             self.next.replace(Some(other));
             return Err(NetError::Refused(format!(
-                "another client came, and this one had wanted nothing for {} s",
+                "another client came, and this one had sent no request for {} s",
                 RESPONSE_TIMEOUT.as_secs()
             )));
         }

@@ -97,17 +97,17 @@ impl DeviceSystem {
             return Err(format!("is mounted at {place}; unmount it if it may be overwritten"));
         }
         if let Some(swap) = self.swaps(&name, &parts)? {
-            return Err(format!("{swap} is swapped to; end that with swapoff"));
+            return Err(format!("{swap} is used as swap; end that with swapoff"));
         }
         if !parts.is_empty() {
             return Err(format!(
-                "has partitions ({}); take them away if they may be lost: wipefs --all",
+                "has partitions ({}); remove them if they may be lost: wipefs --all",
                 parts.join(", ")
             ));
         }
         let holders = self.list(&format!("{folder}/holders"));
         if !holders.is_empty() {
-            return Err(format!("is used by {}; take it out there first", holders.join(", ")));
+            return Err(format!("is used by {}; remove it there first", holders.join(", ")));
         }
         let own =
             LoopBacking { path: format!("/dev/{name}"), file: None, number: number_of(number) };
@@ -231,7 +231,7 @@ impl DeviceSystem {
             // A kernel that cannot swap has no such file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(format!("may be swapped to: /proc/swaps cannot be read: {error}"));
+                return Err(format!("may be used as swap: /proc/swaps cannot be read: {error}"));
             }
         };
         let paths = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());

@@ -29,7 +29,7 @@ impl PreconditionError {
 pub enum WriteError {
     #[error(
         "writing {length} B at sector {sector} (512 B each, byte {}) failed: {error}; {further} \
-         further writes that were under way failed, too",
+         other writes in flight failed too",
         sector * SECTOR
     )]
     Io { sector: u64, length: u32, error: io::Error, further: usize },

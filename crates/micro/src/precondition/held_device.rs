@@ -66,8 +66,7 @@ impl HeldDevice {
             .open(descriptor_path(&self.pin));
         let alone = open.map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY) => {
-                "is in use: a file system of another namespace, an array or a program has it"
-                    .to_owned()
+                "is in use by a file system of another namespace, an array or a program".to_owned()
             }
             _ => error.to_string(),
         })?;
@@ -107,7 +106,7 @@ impl HeldDevice {
         let number = file.metadata().map_err(|error| error.to_string())?.rdev();
         match number == self.number && sequence_of(file) == self.sequence {
             true => Ok(()),
-            false => Err("is another device than it was; nothing more was written".to_owned()),
+            false => Err("is no longer the same device; nothing more was written".to_owned()),
         }
     }
 

@@ -137,14 +137,15 @@ impl<'a> PreconditionJob<'a> {
                 Some(erasure) => erasure.describe(),
                 None => "no purge".to_owned(),
             },
-            Purge::Discard if target.kind == TargetKind::File => "make one hole of it".to_owned(),
+            Purge::Discard if target.kind == TargetKind::File => "make it one hole".to_owned(),
             Purge::Discard => "discard every block".to_owned(),
             Purge::None if order.purge == Purge::None => "no purge".to_owned(),
             Purge::None => "no purge: the device cannot discard".to_owned(),
         });
         let (range, total) = (range(target, order), total(target, order));
         lines.push(format!(
-            "write {} sequentially in blocks of 128 KiB, {} under way, within the first {} ({:.0} %)",
+            "write {} sequentially in blocks of 128 KiB, {} in flight, within the first {} ({:.0} \
+             %)",
             bytes(total),
             order.depth,
             bytes(range),
@@ -182,7 +183,7 @@ impl<'a> PreconditionJob<'a> {
         let file = self.target.writable().map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => PreconditionError::Refused {
                 path: path.clone(),
-                why: "was made by another program since it was looked at; nothing was written"
+                why: "another program created it since it was checked; nothing was written"
                     .to_owned(),
             },
             _ => failed(WriteError::Call { what: "opening it past the page cache", error }),
@@ -251,7 +252,7 @@ impl<'a> PreconditionJob<'a> {
                 }
                 if self.order.purge == Purge::Format { "formatted" } else { "sanitized" }
             }
-            Purge::None if self.order.purge == Purge::None => "not purged, as asked",
+            Purge::None if self.order.purge == Purge::None => "not purged, as requested",
             Purge::None => "not purged: the device cannot discard",
         };
         self.note.purged = true;
@@ -391,22 +392,22 @@ fn check(target: &Target, order: &PreconditionRequest) -> Result<(), Preconditio
         return no(format!("{} times the capacity is not from 0 to 100", order.times));
     }
     if !(1..=4096).contains(&order.depth) {
-        return no(format!("{} writes under way are not from 1 to 4096", order.depth));
+        return no(format!("{} writes in flight are not from 1 to 4096", order.depth));
     }
     if order.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
-        return no("a rate of nothing never ends".to_owned());
+        return no("a rate of 0 never ends".to_owned());
     }
     if let Some((round, most)) = order.random
         && (round.is_zero() || most == 0)
     {
-        return no("a steady state takes rounds of some length".to_owned());
+        return no("the steady state needs rounds of more than 0 s".to_owned());
     }
     if matches!(order.purge, Purge::Sanitize | Purge::Format) && target.kind == TargetKind::File {
         let words = "a file cannot be sanitized or formatted; leave out --sanitize or --format";
         return no(words.to_owned());
     }
     if target.logical_block > RANDOM_BLOCK as u64 {
-        return no(format!("has blocks of {} B; up to 4096 are known", target.logical_block));
+        return no(format!("has blocks of {} B; at most 4096 are supported", target.logical_block));
     }
     if range(target, order) < SEQUENTIAL_BLOCK as u64 {
         return no(format!(

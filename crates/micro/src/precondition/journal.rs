@@ -68,7 +68,7 @@ impl JournalNote {
                 Ok(())
             }
             _ => {
-                let why = format!("the note of how far a job is cannot be put there: {error}");
+                let why = format!("the progress of a job cannot be written there: {error}");
                 Err(PreconditionError::Refused { path: path.to_owned(), why })
             }
         }
@@ -86,20 +86,20 @@ impl JournalNote {
         let refused = |why: String| PreconditionError::Refused { path: path.to_owned(), why };
         if !path.exists() {
             return Err(refused(
-                "is not there: there is nothing to resume; leave out --resume".to_owned(),
+                "does not exist: there is nothing to resume; leave out --resume".to_owned(),
             ));
         }
         // It lists content whose loss is allowed, so no other user may have written it.
         let file = safe_file::open_private(path, File::options().read(true));
         let text = file.map_err(io::Error::from).and_then(io::read_to_string);
         let text = text.map_err(|error| {
-            refused(format!("{error}; mend that, or leave out --resume to begin anew"))
+            refused(format!("{error}; fix that, or leave out --resume to start again"))
         })?;
         let note: JournalNote = serde_json::from_str(&text)
-            .map_err(|error| refused(format!("{error}; leave out --resume to begin anew")))?;
+            .map_err(|error| refused(format!("{error}; leave out --resume to start again")))?;
         if !note.matches(target) {
             return Err(refused(format!(
-                "is of another device ({}); leave out --resume to begin anew",
+                "is of another device ({}); leave out --resume to start again",
                 note.names.join(", ")
             )));
         }
@@ -125,7 +125,10 @@ impl JournalNote {
     /// Replaces the record on disk.
     pub(super) fn write(&self, path: &Path) -> Result<(), WriteError> {
         self.replace(path).map_err(|error| {
-            WriteError::Other(format!("{}: the note cannot be written: {error}", path.display()))
+            WriteError::Other(format!(
+                "{}: the progress cannot be written: {error}",
+                path.display()
+            ))
         })
     }
 

@@ -131,7 +131,7 @@ impl<'a> WriteRing<'a> {
         let pushed = unsafe { self.ring.submission().push(&write) };
         if pushed.is_err() {
             self.idle.push(number);
-            return Err(WriteError::Other("the kernel takes no more writes".to_owned()));
+            return Err(WriteError::Other("the kernel accepts no more writes".to_owned()));
         }
         Ok(())
     }

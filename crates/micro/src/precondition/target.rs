@@ -66,13 +66,13 @@ impl Target {
             (Err(error), Some(size)) if error.kind() == io::ErrorKind::NotFound => {
                 // Through a dangling link the file would be created elsewhere.
                 if path.symlink_metadata().is_ok() {
-                    return Err(refused("is a link to nothing; name the file itself".to_owned()));
+                    return Err(refused("is a dangling link; name the file itself".to_owned()));
                 }
                 return Ok(Target::file(path, size, Vec::new(), OpenTarget::New));
             }
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(refused(
-                    "is not there; for a file say how large it shall be: --size".to_owned(),
+                    "does not exist; to make a file, give its size: --size".to_owned(),
                 ));
             }
             (Err(error), _) => return Err(refused(error.to_string())),
@@ -161,8 +161,8 @@ impl Target {
                 match nothing {
                     true => format!("{why}; {how}"),
                     false => format!(
-                        "{why}; it holds {descriptions}; if that may be lost, {how}, and with --overwrite \
-                         {words}"
+                        "{why}; it holds {descriptions}; if that may be lost, {how}, and \
+                         --overwrite {words}"
                     ),
                 }
             }
@@ -175,9 +175,9 @@ impl Target {
         let shared = self.shared.iter().find(|(name, _)| given.iter().any(|g| g.trim() == name));
         match (given.first(), shared) {
             (_, Some((name, other))) => {
-                format!("loses all that is on it, and {other} is called `{name}`, too")
+                format!("loses all its content, and {other} is also called `{name}`")
             }
-            (None, None) => "loses all that is on it".to_owned(),
+            (None, None) => "loses all its content".to_owned(),
             (Some(other), None) => format!("is not `{other}`"),
         }
     }
@@ -221,8 +221,7 @@ impl Target {
         match now == self.content {
             true => Ok(()),
             false => Err(refused(
-                "was written to by another program since it was looked at; nothing was written"
-                    .to_owned(),
+                "another program wrote to it since it was checked; nothing was written".to_owned(),
             )),
         }
     }
@@ -237,7 +236,7 @@ impl Target {
 }
 
 fn unread(path: &Path, error: &io::Error) -> PreconditionError {
-    let why = format!("cannot be read, so what is on it is not known: {error}");
+    let why = format!("cannot be read, so its content is unknown: {error}");
     PreconditionError::Refused { path: path.to_owned(), why }
 }
 
@@ -252,10 +251,10 @@ fn device(system: &DeviceSystem, path: &Path, place: &File) -> Result<Target, St
     // The device may have changed between the check of the kernel's files and the claim.
     let again = system.block(&number)?;
     if (&again.name, again.bytes) != (&block.name, block.bytes) {
-        return Err("changed while it was looked at; try again".to_owned());
+        return Err("changed while it was checked; try again".to_owned());
     }
     let content = content::inspect(held.pin(), block.bytes)
-        .map_err(|error| format!("cannot be read, so what is on it is not known: {error}"))?;
+        .map_err(|error| format!("cannot be read, so its content is unknown: {error}"))?;
     Ok(Target {
         path: path.to_owned(),
         kind: TargetKind::Device,
@@ -281,7 +280,7 @@ fn others_in_use(system: &DeviceSystem, name: &str) -> Option<String> {
                     let first = first.first()?;
                     Some(format!("{other} holds {}; empty that first", first.description))
                 }
-                Err(error) => Some(format!("what is on {other} is not known: {error}")),
+                Err(error) => Some(format!("the content of {other} is unknown: {error}")),
             }
         })
     })

@@ -66,7 +66,7 @@ impl MadeFileSystem {
         let agreed: Vec<String> = target.content.iter().map(|found| found.token.clone()).collect();
         let is_new = |found: &&content::FoundContent| !found.may_be_remainder_of(&agreed);
         if let Some(new) = looked.iter().find(is_new) {
-            return Err(refused(format!("by now holds {}, which was not named", new.description)));
+            return Err(refused(format!("now holds {}, which was not named", new.description)));
         }
         let uuid =
             new_uuid().map_err(|error| failed(WriteError::Call { what: "a UUID", error }))?;
@@ -134,7 +134,7 @@ impl MadeFileSystem {
             }
             false => Err(PreconditionError::Refused {
                 path,
-                why: "is another device than it was; nothing was written".to_owned(),
+                why: "is no longer the same device; nothing was written".to_owned(),
             }),
         }
     }
@@ -172,8 +172,8 @@ impl MadeFileSystem {
 
     fn not_ours(&self, other: &str) -> String {
         format!(
-            "holds {other}, not that which this evaluation made (`{OWN_LABEL}`, UUID {}); name the \
-             devices in the order in which they were named first",
+            "holds {other}, not the file system of this evaluation (`{OWN_LABEL}`, UUID {}); name \
+             the devices in their original order",
             self.uuid
         )
     }

@@ -71,9 +71,9 @@ impl FromStr for Stores {
             "plain" => Ok(Stores::Plain),
             "streaming" if cfg!(target_arch = "x86_64") => Ok(Stores::Streaming),
             "streaming" => {
-                Err("streaming stores are built for x86-64 only; say `plain`".to_owned())
+                Err("streaming stores are built for x86-64 only; use `plain`".to_owned())
             }
-            _ => Err(format!("`{text}` is none of plain, streaming")),
+            _ => Err(format!("`{text}` is not one of plain, streaming")),
         }
     }
 }

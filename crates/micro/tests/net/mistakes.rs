@@ -61,7 +61,7 @@ fn another_program_is_not_taken_for_a_server() {
     });
     let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
     let words = connect(&address, &stop).unwrap_err().to_string();
-    assert!(words.contains("no server of `kvmeter micro`") && words.contains("-ERR"), "{words}");
+    assert!(words.contains("not a server of `kvmeter micro`") && words.contains("-ERR"), "{words}");
     other_program.join().unwrap();
 }
 

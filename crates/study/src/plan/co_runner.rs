@@ -159,7 +159,7 @@ mod tests {
             ("rate = \"0GB/s\"\ncpus = \"0\"", "rate", "none"),
             ("rate = \"max\"\ncpus = \"x\"", "cpus", "not a list of CPUs"),
             ("rate = \"max\"\ncpus = \"60000\"", "cpus", "cannot be used"),
-            ("rate = \"max\"\ncpus = \"0\"\ntraffic = \"all\"", "traffic", "none of read"),
+            ("rate = \"max\"\ncpus = \"0\"\ntraffic = \"all\"", "traffic", "not one of read"),
             ("rate = \"max\"\ncpus = \"0\"\ncores = 1", "cores", "unknown"),
             ("rate = \"max\"\ncpus = \"0\"\nthreads = 1", "cpus", "exclude each other"),
             ("rate = \"max\"\nthreads = 0", "threads", "no thread"),

@@ -31,7 +31,8 @@ impl FromStr for RateSweep {
             return Ok(RateSweep(vec![rate(text)?]));
         };
         // A rate may contain a slash, so the count follows the last one.
-        let (to, count) = rest.rsplit_once('/').ok_or("say how many rates: `10k..200k/10`")?;
+        let (to, count) =
+            rest.rsplit_once('/').ok_or("write the number of rates too: `10k..200k/10`")?;
         let (Rate(from), Rate(to)) = (rate(from)?, rate(to)?);
         let count = count
             .parse::<usize>()
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn parse_errors_name_the_mistake() {
         for (text, why) in [
-            ("10k..20k", "say how many rates"),
+            ("10k..20k", "write the number of rates"),
             ("10k..20k/1", "from 2 to 1000"),
             ("20k..10k/3", "above the first"),
             ("0..10k/3", "above 0"),

@@ -32,7 +32,7 @@ pub fn describe(file: &Path, args: &BenchArgs, show: &Output) -> anyhow::Result<
 /// Notes that the header was skipped.
 pub fn note_header(file: &Path, header: Option<&str>, show: &Output) {
     if let Some(header) = header {
-        show.note(&format!("{}:1: skipped, it names the fields: `{header}`", file.display()));
+        show.note(&format!("{}:1: skipped the header `{header}`", file.display()));
     }
 }
 

@@ -64,7 +64,7 @@ pub fn gather(args: &CostArgs) -> anyhow::Result<Vec<SourcedCandidate>> {
         };
         if candidates[..at].iter().any(|other| twin(&other)) {
             return Err(request(format!(
-                "two machines are called `{}`; tell them apart with `name=` in --platform, or \
+                "two machines are called `{}`; distinguish them with `name=` in --platform, or \
                  narrow the results: FILE?key=value",
                 one.candidate.name
             )));
@@ -115,8 +115,8 @@ fn flag_for<'f>(id: &str, flags: &[&'f PlatformFlag]) -> anyhow::Result<Option<&
     let mut general = flags.iter().filter(|flag| flag.machine.is_none());
     match (general.next(), general.next()) {
         (Some(_), Some(second)) => Err(request(format!(
-            "--platform {}: a second one for the same results; say which machine each is with \
-             `machine=ID`, or add `throughput=` to one that stands alone",
+            "--platform {}: a second one for the same results; name the machine of each with \
+             `machine=ID`, or add `throughput=` to one without results",
             second.text
         ))),
         (first, _) => Ok(first.copied()),

@@ -34,8 +34,8 @@ pub fn clusters(args: &CostArgs, table: &Clusters, show: &Output) -> anyhow::Res
     }
     let mut notes = vec![
         format!("Source: {}.", table.source),
-        "Modelled from its numbers of servers and its costs at the higher price, from which the \
-         power of a server follows; the printed columns beside them are published."
+        "Modelled from the published numbers of servers and their costs at the higher price, which \
+         give the power of a server; the printed columns are published."
             .to_owned(),
     ];
     let mut terms = terms(args, &platforms.iter().collect::<Vec<_>>(), &mut notes)?;

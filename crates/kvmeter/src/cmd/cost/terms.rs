@@ -30,11 +30,14 @@ pub fn check(args: &CostArgs) -> anyhow::Result<()> {
     fits(above_zero("--volts", args.volts.unwrap_or(1.0)))?;
     fits(not_below_zero("--at-price", args.at_price))?;
     if !(args.pue.is_finite() && args.pue >= 1.0) {
-        return Err(request(format!("--pue: {} is below 1, what the servers draw", args.pue)));
+        return Err(request(format!(
+            "--pue: {} is below 1, the power of the servers alone",
+            args.pue
+        )));
     }
     for (name, share) in [("utilisation", args.utilisation), ("spread", args.spread)] {
         if !(0.0..=1.0).contains(&share) {
-            return Err(request(format!("--{name}: {share} is no share from 0 to 100 %")));
+            return Err(request(format!("--{name}: {share} is not a share from 0 to 100 %")));
         }
     }
     if args.spread == 0.0 || args.spread == 1.0 {

@@ -41,12 +41,12 @@ pub fn published(args: &CostArgs, table: &WorkUnits, show: &Output) -> anyhow::R
     }
     let mut notes = vec![format!("Published inputs: {}.", table.source)];
     notes.push(match args.volts {
-        Some(volts) => format!("W and kWh are at {volts} V, which is yours: none is printed."),
+        Some(volts) => format!("W and kWh are at your {volts} V: the publication prints none."),
         None => "The power is printed as a current: both platforms are taken to have one voltage, \
                  which cancels. --volts gives W and kWh."
             .to_owned(),
     });
-    notes.push("m2 for each MBWU cannot be told: no footprint is printed.".to_owned());
+    notes.push("m2 for each MBWU is unknown: no footprint is printed.".to_owned());
     show_costs(args, &rows, &notes, Some(&table.source), show)
 }
 
@@ -65,7 +65,7 @@ pub fn given(args: &CostArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     };
     if others.is_empty() {
         return Err(request(format!(
-            "one platform alone saves nothing: name another one beside {} with its `mbwus=`",
+            "a saving is between two platforms: name another one beside {} with its `mbwus=`",
             first.name
         )));
     }
@@ -93,8 +93,8 @@ fn unit(
     if price_usd.is_none() && !without_money {
         let why = platform.as_ref().map(|p| p.why_absent(PlatformValue::PriceUsd));
         return Err(request(format!(
-            "{name}: its price is not known{}; add `price=USD` to its --platform, or leave money \
-             out with --energy-only",
+            "{name}: its price is not known{}; add `price=USD` to its --platform, or leave out \
+             money with --energy-only",
             why.map_or(String::new(), |why| format!(" ({why})"))
         )));
     }

@@ -22,7 +22,7 @@ pub fn unpack(file: &Path) -> anyhow::Result<tempfile::TempDir> {
         .map_err(|error| request(format!("--root {origin}: {error}")))?;
     if text.len() as u64 > MAX_RECORDING_BYTES {
         let most = MAX_RECORDING_BYTES >> 20;
-        return Err(request(format!("--root {origin}: no recorded machine is above {most} MiB")));
+        return Err(request(format!("--root {origin}: a recorded machine has at most {most} MiB")));
     }
     let dir = tempfile::tempdir()?;
     host::recorded::unpack(&text, &origin, dir.path())
@@ -39,8 +39,8 @@ pub fn write(
 ) -> anyhow::Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let mut title = format!(
-        "A machine as kvmeter {version} saw it, written by `kvmeter doctor --record`.\n\
-         `kvmeter doctor --root FILE` reads it. Identifying data is left out."
+        "A machine as kvmeter {version} read it, written by `kvmeter doctor --record`.\n`kvmeter \
+         doctor --root FILE` reads it. Identifying data is left out."
     );
     for fact in &machine.facts {
         if let Ok(value) = &fact.value {

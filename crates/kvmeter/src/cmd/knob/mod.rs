@@ -24,7 +24,7 @@ use crate::output::{Output, write_stderr};
     kvmeter knob set idle=none turbo=off -- ./load --all   a command under knobs, then back\n  \
     kvmeter knob set governor=performance                  until `knob restore` or the next boot\n  \
     kvmeter knob restore\n\n\
-    Every write is journalled before it is done. However kvmeter ends, the old values are restored.")]
+    Every write is journalled first. However kvmeter ends, the old values are restored.")]
 pub struct KnobArgs {
     #[command(subcommand)]
     pub verb: KnobVerb,

@@ -63,14 +63,13 @@ pub fn run(args: &HogArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let mut warnings = Vec::new();
     if buffer < session.last_level_bytes() * 2 {
         warnings.push(format!(
-            "buffers of {} lie in the caches for a part: not all of this is memory traffic",
+            "buffers of {} partly fit into the caches: not all of this is memory traffic",
             size(buffer)
         ));
     }
     if let (false, Some(target)) = (whole.reached_target, whole.target_gb_s) {
         warnings.push(format!(
-            "{} GB/s were asked for: these CPUs could not move so much meanwhile; name more with \
-             --cpus",
+            "{} GB/s were requested, more than these CPUs could move; name more with --cpus",
             significant(target, 3)
         ));
     }

@@ -47,7 +47,7 @@ pub fn run(args: &LatencyArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let usual = || sizes(LEAST, last * BEYOND_CACHES);
     let requested = args.size.as_ref().map_or_else(usual, |requested| requested.all(sizes));
     let Some(most) = requested.last().copied() else {
-        return Err(request("--size: there is no size of four an octave in that range"));
+        return Err(request("--size: none of the four sizes per octave lies in that range"));
     };
     session.check_memory(most)?;
     let bar = show.parts(requested.len() as u64);

@@ -119,7 +119,7 @@ impl<'a> MicroRun<'a> {
         let quiet = self.quiet.end();
         warnings.extend(quiet.doubts);
         if stopped {
-            warnings.push("stopped before its end; this is what there was".to_owned());
+            warnings.push("stopped early; these are the results so far".to_owned());
         }
         if self.json {
             let share = |signal: &str| {

@@ -27,7 +27,7 @@ pub fn how_to_confirm(target: &Target) -> String {
         target.content.iter().map(|found| found.description.as_str()).collect();
     let words: Vec<&str> = target.content.iter().map(|found| found.token.as_str()).collect();
     let (contents, words) = (contents.join("; "), words.join(","));
-    format!("it holds {contents}\n{how}, and if that may be lost with --overwrite {words}")
+    format!("it holds {contents}\n{how}, and, if that may be lost, with --overwrite {words}")
 }
 
 /// The file of a target's progress: next to a file, else in the state folder.

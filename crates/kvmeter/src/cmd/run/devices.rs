@@ -183,7 +183,9 @@ impl NamedDevices {
                         Some(Ok(steps)) => lines.extend(steps),
                         _ => lines.push(format!("{path}: not preconditioned")),
                     }
-                    lines.push(format!("{path}: gets an ext4 file system, and loses all on it"));
+                    lines.push(format!(
+                        "{path}: gets an ext4 file system, and loses all its content"
+                    ));
                     let how = how_to_confirm(target);
                     lines.extend(how.lines().map(|line| format!("{path}: {line}")));
                 }
@@ -243,9 +245,8 @@ fn uuid_made_before(out: &Path, device: &Path, number: usize) -> anyhow::Result<
     let uuid = execution.as_ref().and_then(|execution| execution.machine.fact(&uuid_fact(number)));
     uuid.map(str::to_owned).ok_or_else(|| {
         request(format!(
-            "--device {}: {} knows of no file system that this evaluation made on it, so none is \
-             mounted; name the devices in their original order, or begin again \
-             without --resume",
+            "--device {}: {} records no file system of this evaluation on it, so none was mounted; \
+             name the devices in their original order, or start again without --resume",
             device.display(),
             out.display()
         ))

@@ -21,7 +21,7 @@ pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
     let run = match &runs[..] {
         [run] => run,
         [] => {
-            return Err(request(format!("--from-run {text}: no run with a time series is in it")));
+            return Err(request(format!("--from-run {text}: it has no run with a time series")));
         }
         [first, ..] => {
             let file = text.split('?').next().unwrap_or(text);
@@ -30,7 +30,7 @@ pub fn take(text: &str, traffic: &mut Traffic) -> anyhow::Result<()> {
             let filter: Vec<String> =
                 settings.map(|(key, value)| format!("{key}={value}")).collect();
             return Err(request(format!(
-                "--from-run {text}: {} runs are in it; narrow it to one, e.g. `{file}?{}`",
+                "--from-run {text}: it has {} runs; select one, e.g. `{file}?{}`",
                 runs.len(),
                 filter.join("&")
             )));

@@ -96,7 +96,7 @@ impl Erasure {
     /// The erasure by `--sanitize`; nothing is changed.
     ///
     /// # Errors
-    /// In words: it is no NVMe device, or declares no sanitize.
+    /// In words: it is not an NVMe device, or declares no sanitize.
     pub(super) fn sanitize(device: &File) -> Result<Erasure, String> {
         sanitize::plan(device)
     }
@@ -104,7 +104,7 @@ impl Erasure {
     /// The erasure by `--format`; nothing is changed.
     ///
     /// # Errors
-    /// In words: it is no NVMe device, or declares no format.
+    /// In words: it is not an NVMe device, or declares no format.
     pub(super) fn format(device: &File) -> Result<Erasure, String> {
         format::plan(device)
     }
@@ -157,7 +157,7 @@ fn identify(admin: &dyn NvmeAdmin, of: u32, namespace: u32) -> Result<Vec<u8>, S
     let mut page = vec![0; PAGE];
     let command = NvmeCommand { opcode: IDENTIFY, namespace, cdw10: of, ..NvmeCommand::default() };
     admin.submit(command, &mut page).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENOTTY | libc::EINVAL) => "is no NVMe device".to_owned(),
+        Some(libc::ENOTTY | libc::EINVAL) => "is not an NVMe device".to_owned(),
         _ => format!("does not identify itself as an NVMe device: {error}"),
     })?;
     Ok(page)

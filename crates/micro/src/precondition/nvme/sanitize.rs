@@ -63,10 +63,8 @@ pub(super) fn state(page: &[u8]) -> SanitizeState {
         1 | 4 => SanitizeState::Done,
         2 => SanitizeState::Running(f64::from(word(0)) / 65536.0),
         3 => SanitizeState::Failed("the device says that its sanitize failed"),
-        0 => SanitizeState::Failed("the device took the sanitize and knows of none"),
-        _ => {
-            SanitizeState::Failed("the device tells a state of its sanitize that is not specified")
-        }
+        0 => SanitizeState::Failed("the device accepted the sanitize, but reports none"),
+        _ => SanitizeState::Failed("the device reports an unspecified state of its sanitize"),
     }
 }
 
@@ -105,7 +103,8 @@ pub(super) fn run(
         }
         if stop.load(Ordering::Relaxed) || Instant::now() > limit {
             return Err(WriteError::Other(
-                "the sanitize goes on inside the device; wait for it and begin anew".to_owned(),
+                "the sanitize continues inside the device; wait for its end and start again"
+                    .to_owned(),
             ));
         }
     }

@@ -74,7 +74,7 @@ fn the_sanitize_is_one_that_the_controller_declares() {
         assert!(plan(none).unwrap_err().contains("declares no sanitize"));
     }
     let other = Fake { fails: Some(libc::ENOTTY), ..Fake::default() };
-    assert_eq!(sanitize::plan(&other).unwrap_err(), "is no NVMe device");
+    assert_eq!(sanitize::plan(&other).unwrap_err(), "is not an NVMe device");
     assert_eq!(other.commands.borrow().len(), 1, "nothing but the question was sent");
 }
 
@@ -97,7 +97,7 @@ fn a_sanitize_is_started_once_and_awaited() {
 
 #[test]
 fn a_failed_sanitize_is_reported() {
-    for (status, words) in [(3, "failed"), (0, "knows of none"), (5, "not specified")] {
+    for (status, words) in [(3, "failed"), (0, "but reports none"), (5, "unspecified state")] {
         let fake = Fake { states: RefCell::new([(0, status)].into()), ..Fake::default() };
         assert!(sanitized(&fake, 2, false).0.unwrap_err().contains(words));
     }
@@ -105,7 +105,7 @@ fn a_failed_sanitize_is_reported() {
     let fake = Fake { states: RefCell::new([(0, 0x0104)].into()), ..Fake::default() };
     sanitized(&fake, 4, false).0.unwrap();
     let fake = Fake { states: RefCell::new([(9, 2)].into()), ..Fake::default() };
-    assert!(sanitized(&fake, 4, true).0.unwrap_err().contains("goes on inside the device"));
+    assert!(sanitized(&fake, 4, true).0.unwrap_err().contains("continues inside the device"));
     let refuses = Fake { fails: Some(libc::EIO), ..Fake::default() };
     assert!(sanitized(&refuses, 4, false).0.unwrap_err().contains("starting the sanitize"));
     assert_eq!(refuses.commands.borrow().len(), 1, "it is not tried again");

@@ -111,7 +111,7 @@ fn cell_config(flags: &NetFlags, cpus: Vec<u32>) -> anyhow::Result<CellConfig> {
     let usual = if messages.is_some() { 60 } else { 1 };
     let time = flags.time.map_or(Duration::from_secs(usual), |time| time.0);
     if time.is_zero() {
-        return Err(request("--time: more than 0 s"));
+        return Err(request("--time: must be more than zero"));
     }
     Ok(CellConfig { warm_up: flags.warm_up.0, time, messages, cpus })
 }

@@ -103,7 +103,7 @@ impl StartedServer {
                 return Err(NetError::Stopped.into());
             }
             if Instant::now() > until {
-                bail!("the server's end does not listen within {} s", START.as_secs());
+                bail!("the server's end did not listen within {} s", START.as_secs());
             }
         }
         let code = started.child.wait().ok().and_then(|status| status.code());
