@@ -306,8 +306,8 @@ impl RepeatPolicy {
         let short = cells.iter().filter(|unit| !self.has_enough(**unit, u32::MAX)).count();
         if short > 0 {
             words += &format!(
-                "; {short} of them still lack some of the {} valid runs: quieten the machine, or \
-                 raise `spare_repeats` of [design]",
+                "; {short} of them still without {} valid runs: quieten the machine, or raise \
+                 `spare_repeats` of [design]",
                 self.least
             );
         }

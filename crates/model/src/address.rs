@@ -14,7 +14,7 @@ pub enum Address {
 
 /// An invalid server address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is no address: {why}; write `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `/PATH`")]
+#[error("`{text}` is not an address: {why}; write `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `/PATH`")]
 pub struct AddressError {
     text: String,
     why: String,

@@ -354,7 +354,7 @@ fn counts(bytes: &mut &[u8]) -> Result<Distribution, String> {
         return Err("it is shifted or scaled, which no histogram of kvmeter is".to_owned());
     }
     if digits > 5 || unit == 0 {
-        return Err(format!("{digits} significant digits in units of {unit} are none"));
+        return Err(format!("{digits} significant digits in units of {unit} are not possible"));
     }
     let half = (2 * 10_u64.pow(digits)).next_power_of_two() / 2;
     let magnitude = u64::from(unit.ilog2());
@@ -377,7 +377,7 @@ fn counts(bytes: &mut &[u8]) -> Result<Distribution, String> {
         }
         if count > 0 {
             if builder.samples.checked_add(count).is_none() {
-                return Err("it counts more samples than a number holds".to_owned());
+                return Err("it counts more samples than 64 bits hold".to_owned());
             }
             builder.push(index_of(sub << shift), count);
         }

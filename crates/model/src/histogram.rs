@@ -46,7 +46,7 @@ pub fn decode(bytes: &[u8]) -> Result<Histogram<u64>, String> {
     let field = |at: usize| plain[at..].first_chunk().map_or(0, |field| u32::from_be_bytes(*field));
     match plain.len() {
         0..HEADER => return Err(wrong("it is cut short")),
-        _ if field(0) != PLAIN => return Err(wrong("its content is no histogram")),
+        _ if field(0) != PLAIN => return Err(wrong("its content is not a histogram")),
         length if length > HEADER + LONGEST_PAYLOAD => {
             return Err(wrong("it is larger than any histogram of kvmeter"));
         }

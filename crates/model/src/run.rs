@@ -282,11 +282,11 @@ impl Run {
     pub fn unexpected_hit_ratio(&self) -> Option<String> {
         let expected = self.settings.get(EXPECTED_HIT_RATIO)?;
         let Some(ratio) = self.hit_ratio() else {
-            let none = format!("there was no read, and a hit ratio of {expected} was expected");
+            let none = format!("there was no read, but a hit ratio of {expected} was expected");
             return (self.phase == Phase::Measure).then_some(none);
         };
         let holds = expected.parse().is_ok_and(|shares: ShareRange| shares.contains(ratio));
-        (!holds).then(|| format!("the hit ratio is {ratio:.4}, and {expected} was expected"))
+        (!holds).then(|| format!("the hit ratio is {ratio:.4}, but {expected} was expected"))
     }
 
     /// Joules of an operation with their boundary and origin, where energy was read.

@@ -121,7 +121,7 @@ fn resolve(
         Ok(Err(error)) => Err(ConnectError::NoSuchHost { address, why: error.to_string() }),
         Err(_) => Err(ConnectError::TimedOut {
             address,
-            step: "looking the host's name up",
+            step: "looking up the host's name",
             limit,
             hint: "does the name server answer?",
         }),
@@ -145,7 +145,7 @@ fn connect_unix(address: &Address, path: &Path, limit: Duration) -> Result<Socke
         Ok(Err(source)) => Err(match source.kind() {
             io::ErrorKind::NotFound => ConnectError::NoSuchSocket { path: path.into() },
             io::ErrorKind::ConnectionRefused => ConnectError::Refused {
-                tried: "the socket is there, its server is not".to_owned(),
+                tried: "the socket exists, but no server listens on it".to_owned(),
                 address,
             },
             io::ErrorKind::PermissionDenied => ConnectError::Forbidden { address },

@@ -24,8 +24,8 @@ pub enum ConnectionState {
 pub enum ConnectionFailure {
     /// More unconsumed bytes than the limit.
     #[error(
-        "an answer is larger than {limit} bytes, the largest that is expected; \
-         ask for smaller values or raise the limit"
+        "an answer is larger than {limit} bytes, the largest that is expected; use smaller values \
+         or raise the limit"
     )]
     AnswerTooLarge { limit: usize },
     /// A TLS error.

@@ -45,9 +45,9 @@ pub enum TlsError {
     Unreadable { what: &'static str, path: PathBuf, source: io::Error },
     #[error("everyone can read the key {}; run `chmod go= {}`", path.display(), path.display())]
     Exposed { path: PathBuf },
-    #[error("the {what} {} is no PEM file: {why}", path.display())]
+    #[error("the {what} {} is not a PEM file: {why}", path.display())]
     NotPem { what: &'static str, path: PathBuf, why: String },
-    #[error("the {what} {} holds no {expected}", path.display())]
+    #[error("the {what} {} contains no {expected}", path.display())]
     Empty { what: &'static str, path: PathBuf, expected: &'static str },
     #[error("the {what} {} is not usable: {why}", path.display())]
     Unusable { what: &'static str, path: PathBuf, why: String },
@@ -60,7 +60,7 @@ pub enum TlsError {
     OtherKey { cert: PathBuf, key: PathBuf },
     #[error("the system has no trusted certificates ({why}); name a `ca` file")]
     NoRoots { why: String },
-    #[error("`{name}` is no server name: write a host name or an IP address")]
+    #[error("`{name}` is not a server name: write a host name or an IP address")]
     NoName { name: String },
     #[error("TLS cannot be set up: {0}")]
     Other(String),
@@ -85,7 +85,7 @@ pub enum TlsFailure {
     Revoked,
     #[error("the server's certificate is not acceptable: {0}")]
     BadCertificate(String),
-    #[error("the server does not speak TLS ({0}); use the port on which it does, or leave TLS out")]
+    #[error("the server does not speak TLS ({0}); use the port on which it does, or leave out TLS")]
     NotTls(String),
     #[error("the server requires a client certificate; give `cert` and `key`")]
     ClientCertificateRequired,
@@ -93,7 +93,7 @@ pub enum TlsFailure {
     ClientCertificateRefused(String),
     #[error("a unix socket has no host name to check; give the `server_name`")]
     NoServerName,
-    #[error("`{0}` is no name that a certificate could be for; give the `server_name`")]
+    #[error("`{0}` is not a name that a certificate can have; give the `server_name`")]
     BadServerName(String),
     #[error("{0}")]
     Other(String),

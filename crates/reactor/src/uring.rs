@@ -249,7 +249,7 @@ impl Uring {
     }
 
     fn stuck(&self) -> io::Error {
-        io::Error::other("the kernel takes no more io_uring submissions; use the epoll engine")
+        io::Error::other("the kernel accepts no more io_uring submissions; use the epoll engine")
     }
 
     /// Handles all completions, and finishes sends, which complete without one.

@@ -8,7 +8,7 @@ use thiserror::Error;
 pub enum RecordError {
     #[error("there is no results file {}", .0.display())]
     Missing(PathBuf),
-    #[error("there is no folder {}; make it first", .0.display())]
+    #[error("there is no folder {}; create it first", .0.display())]
     NoFolder(PathBuf),
     #[error("{} exists already; name another file", .0.display())]
     Exists(PathBuf),
@@ -31,7 +31,8 @@ pub enum RecordError {
     )]
     Damaged { path: PathBuf, detail: String },
     #[error(
-        "{} says {found:?} for a {what}, which this kvmeter does not know: it was written by a newer one, or changed by hand",
+        "{} has {found:?} for a {what}, which this kvmeter does not know: a newer one wrote it, or \
+         it was changed by hand",
         path.display()
     )]
     UnknownName { path: PathBuf, what: &'static str, found: String },
@@ -39,7 +40,7 @@ pub enum RecordError {
     Locked { path: PathBuf, holder: String },
     #[error(transparent)]
     UnsafeFile(safe_file::FileError),
-    #[error("another program keeps {} busy; close it and try again", .0.display())]
+    #[error("another program is using {}; close it and try again", .0.display())]
     Busy(PathBuf),
     #[error("no space is left on the disk of {}; all runs stored before are safe", .0.display())]
     Full(PathBuf),
@@ -57,7 +58,8 @@ pub enum RecordError {
     )]
     Unreadable(PathBuf),
     #[error(
-        "the last writer of {} was killed while it wrote a run; open the file once where it can be written, together with its `-journal`, to roll the incomplete run back",
+        "the last writer of {} was killed while it wrote a run; open the file once where it is \
+         writable, with its `-journal` beside it, to roll back the incomplete run",
         .0.display()
     )]
     Interrupted(PathBuf),
@@ -107,7 +109,7 @@ impl RecordError {
             }
             Some(ErrorCode::TooBig) => RecordError::Damaged {
                 path,
-                detail: "a value in it is longer than kvmeter writes any".to_owned(),
+                detail: "a value in it is longer than any that kvmeter writes".to_owned(),
             },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RecordError::Busy(path),
             Some(ErrorCode::DiskFull) => RecordError::Full(path),

@@ -96,7 +96,7 @@ fn of_throughput(cells: &[&ReportCell]) -> String {
     let once = if once { ", each in one run" } else { "" };
     if let [only] = &leads[..] {
         return format!(
-            "Under {} {} serves most, {}: {} as much as {}{once}.",
+            "Under {}, {} has the highest throughput, {}: {} as much as {}{once}.",
             only.workload,
             only.first.series,
             format::rate(throughput(only.first)),
@@ -128,7 +128,8 @@ fn of_throughput(cells: &[&ReportCell]) -> String {
         .collect();
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join("; ")) };
     format!(
-        "{name} serves most under {of}, {} to {} as much as the next one{others}{once}.",
+        "{name} has the highest throughput under {of}, {} to {} as much as the next \
+         one{others}{once}.",
         format::ratio(least),
         format::ratio(most)
     )
@@ -151,7 +152,7 @@ fn of_one_store(cells: &[&ReportCell]) -> String {
     };
     match std::ptr::eq(*least, *most) {
         true => format!(
-            "{} serves {} under {}{}.",
+            "{} reaches {} under {}{}.",
             most.series,
             format::rate(throughput(most)),
             most.category,
@@ -159,7 +160,8 @@ fn of_one_store(cells: &[&ReportCell]) -> String {
                 .map_or(String::new(), |(op, p99)| format!(", 99 % of each {op} within {p99}"))
         ),
         false => format!(
-            "{} serves {} under {} and {} under {}, the least and the most of {} configurations.",
+            "{} reaches {} under {} and {} under {}, the lowest and the highest of {} \
+             configurations.",
             least.series,
             format::rate(throughput(least)),
             least.category,

@@ -105,19 +105,19 @@ fn at_a_glance_begins_with_the_answer_in_a_sentence() {
     let study = sample::study();
     assert_eq!(
         glance(&study),
-        "lmdb, closed serves most under all 3 workloads, 1.18× to 2.28× as much as the next one, \
-         each in one run."
+        "lmdb, closed has the highest throughput under all 3 workloads, 1.18× to 2.28× as much as \
+         the next one, each in one run."
     );
     assert_eq!(
         glance(&study[1..]),
-        "lmdb serves 203.3 kops/s under ycsb-a and 684.0 kops/s under ycsb-c, the least and the most \
-         of 3 configurations."
+        "lmdb reaches 203.3 kops/s under ycsb-a and 684.0 kops/s under ycsb-c, the lowest and the \
+         highest of 3 configurations."
     );
     let mut one = study[1..].to_vec();
     one[0].1.retain(|run| run.label == "lmdb ycsb-c");
     assert_eq!(
         glance(&one),
-        "lmdb serves 684.0 kops/s under ycsb-c, 99 % of each read within 13.6 µs."
+        "lmdb reaches 684.0 kops/s under ycsb-c, 99 % of each read within 13.6 µs."
     );
     one[0].1[0].invalid_because.push("the client was busy".to_owned());
     assert_eq!(glance(&one), "No run is valid: nothing can be concluded.");

@@ -84,7 +84,7 @@ impl Lock {
                 }
                 Ok(()) if removed < ATTEMPTS => removed += 1,
                 Ok(()) => {
-                    let why = "is made and removed by another program again and again";
+                    let why = "is created and removed repeatedly by another program";
                     return Err(FileError::refused(path, why).into());
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error).into()),

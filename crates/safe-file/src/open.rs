@@ -64,7 +64,7 @@ pub(crate) fn open(path: &Path, mode: u32, rule: OwnershipRule) -> Result<File, 
             Err(error) => return Err(not_opened(path, error)),
         }
     }
-    Err(FileError::refused(path, "is made and removed by another program again and again"))
+    Err(FileError::refused(path, "is created and removed repeatedly by another program"))
 }
 
 /// Follows no link, does not block, and closes on exec.
@@ -92,8 +92,8 @@ fn checked(file: File, path: &Path, rule: OwnershipRule) -> Result<File, FileErr
         return Err(foreign_owner(path, metadata.uid()));
     }
     if metadata.mode() & 0o002 != 0 {
-        let why = "can be written by every user of this machine: take that away (chmod o-w) or \
-                   remove it";
+        let why =
+            "can be written by every user of this machine: forbid that (chmod o-w) or remove it";
         return Err(FileError::refused(path, why));
     }
     Ok(file)
@@ -103,7 +103,9 @@ fn checked(file: File, path: &Path, rule: OwnershipRule) -> Result<File, FileErr
 pub(crate) fn plain(metadata: &Metadata, path: &Path) -> Result<(), FileError> {
     let owner = user_name(metadata.uid());
     if !metadata.is_file() {
-        let why = format!("is no plain file (it is of {owner}); remove it or name another place");
+        let why = format!(
+            "is not a regular file (its owner is {owner}); remove it or name another place"
+        );
         return Err(FileError::refused(path, why));
     }
     if metadata.nlink() > 1 {
@@ -152,7 +154,10 @@ pub(crate) fn not_opened(path: &Path, error: std::io::Error) -> FileError {
         ),
         Some(Errno::ENXIO | Errno::EISDIR) => FileError::refused(
             path,
-            format!("is no plain file (it is of {}); remove it or name another place", owner()),
+            format!(
+                "is not a regular file (its owner is {}); remove it or name another place",
+                owner()
+            ),
         ),
         // Not even readable, which the lock needs.
         Some(Errno::EACCES) if there.as_ref().is_some_and(|there| there.is_file()) => {

@@ -52,8 +52,8 @@ fn is_own(uid: u32, mode: u32, path: &Path) -> Result<(), FileError> {
     if mode & 0o022 != 0 {
         let me = user_name(uid);
         let why = format!(
-            "can be written by others than {me} (mode {:03o}): see what is in it, then take that \
-             away (chmod go-w)",
+            "can be written by others than {me} (mode {:03o}): check its content, then forbid that \
+             (chmod go-w)",
             mode & 0o777
         );
         return Err(FileError::refused(path, why));

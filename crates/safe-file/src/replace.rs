@@ -173,7 +173,7 @@ fn destination(path: &Path) -> Result<Destination, FileError> {
                 true => FileError::refused(
                     &to,
                     format!(
-                        "is a symbolic link of {} in a folder that everybody can write to; name \
+                        "is a symbolic link of {} in a folder that every user can write to; name \
                          another place",
                         user_name(owner)
                     ),

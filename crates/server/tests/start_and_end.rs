@@ -244,7 +244,7 @@ fn quotes_a_failed_server_with_a_remedy() {
     assert!(error.to_string().contains("no-such-option"), "{error}");
     let error = start("redis", none().with("arguments", ["--no-such-option", "1"])).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("no-such-option") && text.contains("look at `arguments`"), "{text}");
+    assert!(text.contains("no-such-option") && text.contains("check `arguments`"), "{text}");
     // Only root can change the user; for others memcached ignores the setting.
     if common::is_root() {
         let error = start("memcached", none().with("user", "no-such-user")).unwrap_err();
@@ -312,7 +312,9 @@ fn finds_and_ends_a_server_behind_a_script() {
     server.still_running().unwrap();
     kill("-KILL", server.pid);
     eventually("the end is seen", || server.still_running().is_err());
-    assert!(server.still_running().unwrap_err().to_string().contains("known only to the script"));
+    assert!(
+        server.still_running().unwrap_err().to_string().contains("only the script that started it")
+    );
     assert!(server.end(SOON).unwrap().by_itself);
 }
 

@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// There is no store, and [`Options::create`](crate::Options::create) is false or
     /// [`Options::read_only`](crate::Options::read_only) is true.
-    #[error("{path}: no store here, and the options do not allow to create one")]
+    #[error("{path}: no store here, and the options do not allow creating one")]
     NoStore {
         /// The directory.
         path: PathBuf,
@@ -148,7 +148,8 @@ pub enum Error {
     },
     /// The store has used up its table numbers.
     #[error(
-        "a store has {limit} table numbers, and dropped tables keep theirs: copy the data to a new store"
+        "all {limit} table numbers of the store are used, also by dropped tables: copy the data to \
+         a new store"
     )]
     TooManyTables {
         /// The number of tables a store can create, including dropped ones.
@@ -156,7 +157,8 @@ pub enum Error {
     },
     /// The store has used up its segment numbers.
     #[error(
-        "a store has {limit} segment numbers: copy the data to a new store with larger segments"
+        "all {limit} segment numbers of the store are used: copy the data to a new store with \
+         larger segments"
     )]
     TooManySegments {
         /// The number of segments a store can create, including deleted ones.

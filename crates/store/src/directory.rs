@@ -299,7 +299,11 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
     })?;
     if path.is_symlink() && !path.exists() {
         let reason = "is a dangling link";
-        return Err(refuse(path, reason, "make the directory that it names, or name another one"));
+        return Err(refuse(
+            path,
+            reason,
+            "create the directory that it names, or name another one",
+        ));
     }
     let standing = nearest_existing(path);
     if let Err(error) = access(standing, Access::WRITE_OK | Access::EXEC_OK) {
@@ -318,7 +322,7 @@ fn admit(path: &Path, needed: u64) -> Result<Option<Lock>, StoreError> {
     let available = available_bytes(standing)?;
     if needed > available.saturating_add(there) {
         let reason = format!(
-            "{} are needed and {} are there",
+            "{} are needed and {} are available",
             rounded(needed),
             rounded(available.saturating_add(there))
         );

@@ -56,9 +56,9 @@ fn secret(text: &str, what: &str) -> StoreError {
     let known = ADAPTERS.iter().filter(networked).find(|adapter| adapter.scheme == ours);
     let scheme = known.map_or("redis", |adapter| adapter.scheme);
     StoreError::Request(format!(
-        "the URL of the store has {what} in it (it is not shown), and others see command lines; \
-         write `{scheme}://HOST:PORT?user=NAME&password_env=VARIABLE`, or \
-         `password_file=FILE` instead of the variable"
+        "the URL of the store contains {what} (not shown), and other users see command lines; \
+         write `{scheme}://HOST:PORT?user=NAME&password_env=VARIABLE`, or `password_file=FILE` \
+         instead of the variable"
     ))
 }
 
@@ -86,7 +86,8 @@ pub(crate) fn normalised(text: &str) -> Result<String, StoreError> {
             Some("tls=on" | "tls=true") => {}
             Some(other) => {
                 return Err(StoreError::Request(format!(
-                    "`{theirs}://` means TLS, and `{other}` is given; write `{scheme}://` without it"
+                    "`{theirs}://` means TLS, but `{other}` is given; write `{scheme}://` without \
+                     it"
                 )));
             }
         }

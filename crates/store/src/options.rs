@@ -65,7 +65,7 @@ impl<'a> StoreOptions<'a> {
             if !known.iter().any(|option| option.name == name) {
                 let scheme = &url.scheme;
                 return Err(StoreError::Request(if known.is_empty() {
-                    format!("`{scheme}` takes no options, and `{name}` was given")
+                    format!("`{scheme}` takes no options, but `{name}` was given")
                 } else {
                     let hint = hint(name, known.iter().map(|option| option.name));
                     format!("`{scheme}` has no option `{name}`; {hint}")
@@ -278,6 +278,6 @@ mod tests {
     #[test]
     fn store_without_options_refuses_them() {
         let error = StoreOptions::new(&given("sync=on"), &[]).unwrap_err().to_string();
-        assert_eq!(error, "`any` takes no options, and `sync` was given");
+        assert_eq!(error, "`any` takes no options, but `sync` was given");
     }
 }

@@ -61,11 +61,7 @@ const COMMON: [OptionInfo; 11] = [
     OptionInfo::new("password_file", "none", "file that holds the password")
         .naming(MachineResource::File),
     OptionInfo::new("timeout", "5s", "longest wait for a connection or an answer"),
-    OptionInfo::new(
-        "clear",
-        "refuse",
-        "`flush` lets a study empty the server of all that it holds",
-    ),
+    OptionInfo::new("clear", "refuse", "`flush` lets a study delete all data of the server"),
 ];
 
 /// A store's own options followed by those of all networked stores. `ALL` must be the sum of both

@@ -28,8 +28,8 @@ impl FromStr for ReplaySpeed {
         let times = text.parse().ok().filter(|times| *times > 0.0 && *times <= MAX_SPEED);
         times.map(ReplaySpeed::Times).ok_or_else(|| {
             format!(
-                "`{text}` is no speed; write how many times as fast as recorded, from above 0 to a \
-                 million, or `max`"
+                "`{text}` is not a speed; write a factor of the recorded speed, above 0 and up to \
+                 a million, or `max`"
             )
         })
     }

@@ -250,7 +250,7 @@ fn refuses_files_that_are_no_trace() {
     assert!(problem.to_string().contains("the timestamp is not a whole number"), "{problem}");
     assert!(open(b"\n").to_string().contains("0 of the 7 fields"));
     assert!(open(&[0xfd, b'7', b'z', b'X', b'Z', 0]).to_string().contains("compressed with xz"));
-    assert!(open(b"BZh91AY").to_string().contains("bzip2, which is not read"));
+    assert!(open(b"BZh91AY").to_string().contains("bzip2, which is not supported"));
     let missing = TraceReader::open(files.0.path().join("missing")).unwrap_err();
     assert!(matches!(missing, TraceError::Open { .. }), "{missing}");
     assert!(matches!(TraceReader::open(files.0.path()), Err(TraceError::Open { .. })));

@@ -49,8 +49,8 @@ fn reading(signal: String, (unit, value): (Unit, f64), source: String, window_s:
 pub(super) fn of_each(agents: &[AgentReadings], bound: Option<Duration>) -> Vec<Reading> {
     let mut all = Vec::new();
     if let Some(bound) = bound {
-        let what = "half of the longest of the agents' shortest round trips: none began further \
-                    from the common instant by its clock";
+        let what = "half of the longest of the agents' shortest round trips: no agent started \
+                    further from the common instant";
         let value = (Unit::Seconds, bound.as_secs_f64());
         all.push(reading("agents.clock_bound".to_owned(), value, what.to_owned(), 0.0));
     }

@@ -188,7 +188,7 @@ fn spare_repeats_replace_invalid_runs_of_their_cell() {
     assert_eq!(repeats(&resumed), [4, 4, 2, 1, 1]);
     let notes = policy.notes().join("\n");
     assert!(notes.contains("4 spare repeats were made, of 2 cells"), "{notes}");
-    assert!(notes.contains("1 of them still lack some of the 2 valid runs"), "{notes}");
+    assert!(notes.contains("1 of them still without 2 valid runs"), "{notes}");
 }
 
 #[test]

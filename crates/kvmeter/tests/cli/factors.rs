@@ -261,7 +261,7 @@ fn spare_repeats_are_made_where_runs_are_invalid_and_nowhere_else() {
     assert_eq!(result.code, 1, "{}", result.err);
     let words = "3 spare repeats were made, of 1 cell";
     assert!(
-        result.err.contains(words) && result.err.contains("lack some of the 2 valid"),
+        result.err.contains(words) && result.err.contains("still without 2 valid"),
         "{}",
         result.err
     );
@@ -374,7 +374,7 @@ fn the_load_can_be_placed_on_cpus() {
     // A thread on CPU 0 would run there against the knob.
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
         study(&place, &text.replace("[measure]", "[knobs]\ncpus = \"1\"\n\n[measure]"));
-        let words = ["CPU 0 is none of those that the knob `cpus` leaves: [1]", "f.toml:24:"];
+        let words = ["CPU 0 is not one of those that the knob `cpus` leaves: [1]", "f.toml:24:"];
         place.refused(&["run", "f.toml", "--dry-run"], &words);
     }
 }
@@ -392,13 +392,13 @@ fn refuses_invalid_designs_at_their_place() {
     refused("[scale.small]", spare, &["at most 100"]);
     let both = "[design]\nspare_repeats = 1\nadaptive = { metric = \"throughput_ops_s\", \
                 width = 0.1, most = 9 }\n[scale.small]";
-    refused("[scale.small]", both, &["adaptive repeats go on after invalid runs"]);
+    refused("[scale.small]", both, &["adaptive repeats already continue after invalid runs"]);
     // A factor that names no setting.
     refused("measure.threads", "measure.thread", &["did you mean `threads`?", "f.toml:20:"]);
     refused("measure.threads", "mesure.threads", &["did you mean `measure`?", "f.toml:20:"]);
     refused("measure.threads", "probes.every", &["are not compared", "f.toml:20:"]);
     refused("measure.threads", "agents.hosts", &["a study for each set", "f.toml:20:"]);
-    refused("measure.threads", "question", &["no setting of store", "f.toml:20:"]);
+    refused("measure.threads", "question", &["not a setting of store", "f.toml:20:"]);
     refused("store.spill.verify", "store.spil.verify", &["[store.spil]", "did you mean `spill`?"]);
     refused("store.spill.verify", "store.spill.verfy", &["verfy", "f.toml:25:"]);
     refused(
@@ -406,8 +406,8 @@ fn refuses_invalid_designs_at_their_place() {
         "set = \"measure.threads\"\nlevels = [4]",
         &["the factor `threads` sets"],
     );
-    refused("set = \"measure.threads\"\n", "", &["which key"]);
-    refused("[factors.threads]", "[factors.store]", &["a name of kvmeter's own"]);
+    refused("set = \"measure.threads\"\n", "", &["key that the levels set"]);
+    refused("[factors.threads]", "[factors.store]", &["kvmeter uses the name"]);
     // A level that is none.
     refused("levels = [1, 2]", "levels = [1, \"two\"]", &["f.toml:21:"]);
     refused("[\"on\", \"off\"]", "[\"on\", \"maybe\"]", &["maybe", "f.toml:25:"]);

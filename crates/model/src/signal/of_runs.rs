@@ -22,17 +22,19 @@ signals! {
     CPU_PACER_SPIN: "cpu.pacer_spin", Seconds, Harness,
         "time that the pacer spun until a request was due, part of cpu.user";
     CLIENT_DUE: "client.due", Count, Harness, "requests that were due in the window";
-    CLIENT_ANSWERED_IN_TIME: "client.answered_in_time", Count, Harness, "those answered in it";
-    CLIENT_NEVER_SENT: "client.never_sent", Count, Harness, "those that never went out";
+    CLIENT_ANSWERED_IN_TIME: "client.answered_in_time", Count, Harness,
+        "requests that were due and answered in the window";
+    CLIENT_NEVER_SENT: "client.never_sent", Count, Harness,
+        "requests that were due in the window and never sent";
     CLIENT_LATENESS: "client.lateness", Seconds, Harness,
-        "mean of response time less what a client without cost or lateness would have seen";
+        "mean of response time less that of a client without cost or lateness";
     CLIENT_BUSY: "client.busy", Ratio, Harness,
         "share of the threads' time not spent waiting for a request to be due";
     CLIENT_ACHIEVED_RATE: "client.achieved_rate", OpsPerSecond, Harness,
         "requests answered in the window / its length";
     CLIENT_QUEUED: "client.queued", Count, Client, "requests that waited for a connection";
     CLIENT_QUEUE_WAIT: "client.queue_wait", Seconds, Client,
-        "mean wait of those for a connection that was not full";
+        "mean wait of those requests for a connection with room";
     CLIENT_QUEUE_LONGEST: "client.queue_longest", Count, Client,
         "the most requests that waited at once, summed over the threads";
     CLIENT_DROPPED: "client.dropped", Count, Client,
@@ -40,7 +42,7 @@ signals! {
     CLIENT_WAKE_UP: "client.wake_up", Seconds, Client,
         "mean from the answer's arrival in the kernel (SO_TIMESTAMPNS) to its thread";
     CLIENT_RECONNECTED: "client.reconnected", Count, Client,
-        "connections that were lost and made again";
+        "connections that were lost and opened again";
     CALIBRATED_MAXIMUM: "calibrated.maximum", OpsPerSecond, Client, "the highest rate that held";
     TRACE_RATE: "trace.rate", OpsPerSecond, Harness,
         "requests of the trace that were due / seconds of the window with the last of them";
@@ -51,8 +53,8 @@ signals! {
 
     // Several client machines.
     AGENTS_CLOCK_BOUND: "agents.clock_bound", Seconds, Client,
-        "half of the longest of the agents' shortest round trips: none began further from the \
-         common instant by its clock";
+        "half of the longest of the agents' shortest round trips: no agent started further from \
+         the common instant";
     AGENT: "agent.N.SIGNAL", Count, Client, "one client machine, by its number";
     AGENTS_LOAD: "load.SIGNAL", Count, Client, "the agents' load where the coordinator measures";
 
@@ -61,7 +63,7 @@ signals! {
     CACHE_REFILLS: "cache.refills", Count, Harness,
         "misses that were set again, besides the operations";
     WORKLOAD_WRITTEN: "workload.written", Bytes, Harness, "keys and values given to the store";
-    WORKLOAD_READ: "workload.read", Bytes, Harness, "keys and values that the store gave back";
+    WORKLOAD_READ: "workload.read", Bytes, Harness, "keys and values that the store returned";
     SETTLING: "settle.SIGNAL", Count, Process, "while the store settled after the window";
     DISK_BYTES: "disk.bytes", Bytes, Store,
         "blocks allocated to the store's files after the run";
@@ -84,7 +86,7 @@ signals! {
     SERVER_RESIDENT: "server.memory.resident", Bytes, Server, "/proc/PID/status: VmRSS", at_end;
     SERVER_THREADS: "server.threads", Count, Server, "/proc/PID/stat: num_threads", at_end;
     SERVER_CONTEXT_SWITCHES: "server.context_switches", Count, Server,
-        "voluntary and involuntary ones together";
+        "voluntary and involuntary switches together";
     SERVER_SYSCALLS: "server.syscalls", Count, Server, "system calls of the process";
     SERVER_LATENCY: "server.latency", Seconds, Server,
         "mean of the requests that were timed inside the server";
@@ -97,7 +99,7 @@ signals! {
     BESIDE_CPU: "beside.cpu", Seconds, Cpus, "CPU time of its process";
     BESIDE_HELD: "beside.hog.held", Ratio, Cpus, "bytes that it moved / bytes requested";
     PROBE_COST: "probe.NAME.cost", Nanoseconds, Harness,
-        "the clock around the probe's two looks", at_end;
+        "time of the probe's two readings", at_end;
     IDLE_POWER: "power.idle.NAME", Watts, Node, "the same sensor before the first run";
     IDLE_BUSY: "idle.machine.busy", Ratio, Machine, "/proc/stat before the first run";
 
@@ -107,9 +109,9 @@ signals! {
         "CPU time of the end where the payload arrives / payload";
     MICRO_SENDER_CPU_PER_BYTE: "micro.sender.cpu_per_byte", Nanoseconds, Server,
         "CPU time of the sending end / payload";
-    MICRO_SENDER: "micro.sender.SIGNAL", Count, Server, "the same of the sending end";
+    MICRO_SENDER: "micro.sender.SIGNAL", Count, Server, "the same signal of the sending end";
     MICRO_LOST: "micro.lost", Ratio, Client,
-        "messages that never came whole / messages that were sent";
+        "messages that never arrived completely / messages that were sent";
     MICRO_LATE: "micro.late", Count, Client, "messages that came late, twice or out of order";
     MICRO_COPY: "micro.copy", BytesPerSecond, Cpus, "STREAM: copy";
     MICRO_SCALE: "micro.scale", BytesPerSecond, Cpus, "STREAM: scale";
@@ -133,7 +135,7 @@ signals! {
     SIMULATED_OFFERED: "simulated.offered", OpsPerSecond, Component,
         "packets that arrived", simulated;
     SIMULATED_DROPPED: "simulated.dropped", Ratio, Component,
-        "packets that found no room", simulated;
+        "packets dropped for lack of room", simulated;
     SIMULATED_LLC_MISS_RATIO: "simulated.llc.miss_ratio", Ratio, Component,
         "accesses of the workers to the last-level cache", simulated;
     SIMULATED_WRITE_HIT_RATIO: "simulated.pcie.write_hit_ratio", Ratio, Component,

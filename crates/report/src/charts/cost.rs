@@ -113,8 +113,8 @@ pub fn amplification(cells: &[&ReportCell], series: &CellSeries) -> Option<Shown
             id: "amplification",
             title: "I/O amplification",
             alt: "Bars: bytes written and read for each byte of the workload",
-            caption: "Bytes really moved for each byte of the workload's own keys and values; the \
-                      readings of each run say at which boundary the bytes were counted.",
+            caption: "Bytes moved for each byte of the workload's keys and values; the readings of \
+                      each run say at which boundary the bytes were counted.",
             axis: "amplification",
             tick: format::ratio_tick,
         },

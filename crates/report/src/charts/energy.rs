@@ -54,8 +54,8 @@ pub fn energy(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFigure>
             title: "Energy per operation",
             alt: "Bars: joules of an operation",
             caption: "Gross joules over exactly the measured window, by the boundary beside each \
-                      bar; bars of different boundaries or kinds are not to be compared. Medians \
-                      over valid runs.",
+                      bar; do not compare bars of different boundaries or kinds. Medians over \
+                      valid runs.",
             axis: "joules of an operation",
             tick: |value| format::value(value, Unit::JoulesPerOp),
         },

@@ -48,8 +48,8 @@ pub fn throughput(cells: &[&ReportCell], series: &CellSeries) -> Option<ShownFig
         .into_iter()
         .chain(cells.iter().any(|cell| cell.runs.len() > REPEATS).then(|| {
             format!(
-                "Where there are more than {REPEATS} runs, a line from the least to the greatest \
-                 valid one stands for them."
+                "More than {REPEATS} runs are drawn as a line from the least to the greatest valid \
+                 one."
             )
         }))
         .collect(),

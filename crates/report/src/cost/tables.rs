@@ -148,7 +148,7 @@ fn verdict(group: &WorkloadCosts, pair: &CandidatePair) -> Option<String> {
     let whose = match (most < 1.0, least > 1.0) {
         (true, _) => format!("{} is the cheaper in every case", name(pair.own)),
         (_, true) => format!("{} is the cheaper in every case", name(pair.other)),
-        _ => "which is the cheaper depends on lifetime and electricity".to_owned(),
+        _ => "which one is cheaper depends on lifetime and electricity".to_owned(),
     };
     let flips: Vec<&str> = pair
         .swings
@@ -157,8 +157,8 @@ fn verdict(group: &WorkloadCosts, pair: &CandidatePair) -> Option<String> {
         .map(|(assumption, _)| assumption.name.as_str())
         .collect();
     let sensitivity = match flips.is_empty() {
-        true => "no assumption on its own changes that within its range".to_owned(),
-        false => format!("these alone could change that: {}", flips.join("; ")),
+        true => "no single assumption changes that within its range".to_owned(),
+        false => format!("each of these alone could change that: {}", flips.join("; ")),
     };
     let of = match group.workload.is_empty() {
         true => String::new(),

@@ -21,19 +21,22 @@ use crate::tables;
 const SWEPT: &str = "Every run is a point of a curve: see \
     <a href=\"#rates-section\">latency against rate</a>.";
 /// The method of a study's answers, and its limits.
-const METHOD_OF_STUDIES: &str = "<div><dt>Effects</dt><dd>Cells that differ in one factor alone are compared, and the \
-     differences averaged over the combinations of the others: contrasts of 20 % trimmed means \
-     of logarithms (plain means below 5 repeats), Welch's t without pooling the cells' \
-     variances. So neither one disturbed repeat nor a setting that varies more than another \
-     decides.</dd></div>\
-     <div><dt>Verdicts</dt><dd>A difference is called where p is below 0.05 after Holm's \
-     correction for all comparisons of the study. “Not shown” is not “equal”: the interval says \
-     how large a difference could hide.</dd></div>\
-     <div><dt>Outliers</dt><dd>Repeats with a modified z-score above 3.5 are pointed at and \
-     left in.</dd></div>\
-     <div><dt>Limits</dt><dd>An effect is of these levels, on this machine, with these \
-     versions. Averages over combinations weigh each the same, however often it occurs in \
-     practice.</dd></div>";
+const METHOD_OF_STUDIES: &str = "<div><dt>Effects</dt><dd>Cells that differ in one factor alone \
+                                 are compared, and the differences averaged over the combinations \
+                                 of the others: contrasts of 20 % trimmed means of logarithms \
+                                 (plain means below 5 repeats), Welch's t without pooling the \
+                                 cells' variances. So neither one disturbed repeat nor a setting \
+                                 that varies more than another \
+                                 decides.</dd></div><div><dt>Verdicts</dt><dd>A difference is \
+                                 significant where p is below 0.05 after Holm's correction for all \
+                                 comparisons of the study. “Not shown” is not “equal”: the \
+                                 interval says how large a difference could \
+                                 hide.</dd></div><div><dt>Outliers</dt><dd>Repeats with a modified \
+                                 z-score above 3.5 are marked, and still \
+                                 counted.</dd></div><div><dt>Limits</dt><dd>An effect is of these \
+                                 levels, on this machine, with these versions. Averages over \
+                                 combinations weigh each the same, however often it occurs in \
+                                 practice.</dd></div>";
 
 /// What the sections show.
 pub(super) struct Body<'a> {
@@ -249,15 +252,14 @@ fn method(out: &mut Markup, runs: &Runs, studies: &[StudyReport]) {
     let of_studies = if studies.is_empty() { "" } else { METHOD_OF_STUDIES };
     out.raw(
         "<dl class=\"terms\"><div><dt>Percentiles</dt><dd>From histograms that keep three \
-         significant digits of every latency; repeats are added up, never averaged.</dd></div>\
-         <div><dt>Harness a op</dt><dd>The same workload against a store that answers at once, \
-         in the same process. It is part of the throughput, and of CPU time.</dd></div>\
-         <div><dt>Harness busy</dt><dd>Share of the window in which the harness was neither \
-         waiting for the store nor idle until the next request was due.</dd></div>\
-         <div><dt>Answers checked</dt><dd>Answers compared with what must have been written; a \
-         wrong one marks the run.</dd></div>\
-         <div><dt>Unavailable</dt><dd>Could not be measured here, for the reason given; never \
-         zero.</dd></div>",
+         significant digits of every latency; repeats are added up, never \
+         averaged.</dd></div><div><dt>Harness/op</dt><dd>The same workload against a store that \
+         answers at once, in the same process. It is part of the throughput, and of CPU \
+         time.</dd></div><div><dt>Harness busy</dt><dd>Share of the window in which the harness \
+         was neither waiting for the store nor idle until the next request was \
+         due.</dd></div><div><dt>Answers checked</dt><dd>Answers compared with what must have been \
+         written; a wrong one marks the run.</dd></div><div><dt>Unavailable</dt><dd>Could not be \
+         measured here, for the reason given; never zero.</dd></div>",
     );
     out.raw(of_studies).raw("</dl>");
 }

@@ -64,7 +64,8 @@ pub fn clocks(clocks: &[ClockCost<'_>]) -> Table {
         ]);
     }
     table.note(
-        "The smallest step between two answers that differ is no finer than two reads lie apart.",
+        "The smallest step between two different readings cannot be finer than the time between \
+         two reads.",
     );
     table
 }
@@ -111,8 +112,8 @@ pub fn switches(switches: &[SwitchCost]) -> Table {
         ]);
     }
     table.note(
-        "A hand-over is half of there and back: one context switch on one CPU, one wake-up of the \
-         other between two. Switches are the first thread's for each turn there and back.",
+        "A hand-over is half of a round trip: one context switch on one CPU, one wake-up of the \
+         other thread between two. Switches are those of the first thread in each round trip.",
     );
     table
 }

@@ -46,7 +46,7 @@ pub fn latency(curve: &LatencyCurve<'_>) -> Table {
     }
     let largest = curve.points.last().map_or(0, |(bytes, _)| *bytes);
     table.note(format!(
-        "CPU {}; a random ring with a place each {} B; {} pages: {}.",
+        "CPU {}; a random ring with a slot every {} B; {} pages: {}.",
         curve.cpu,
         curve.stride_bytes,
         curve.pages,

@@ -112,7 +112,8 @@ pub fn thesis(plans: &[ThesisFigure], outcomes: &[SimOutcome]) -> Vec<ShownFigur
         let id = format!("figure-{}", plan.id.replace('.', "-"));
         let title = format!("Figure {}: {}", plan.id, plan.title);
         let caption = vec![
-            "The thesis prints its figures without numbers: nothing stands beside these."
+            "The thesis prints its figures without numbers, so these have nothing to be compared \
+             with."
                 .to_owned(),
         ];
         figures.push(draw(&id, &title, plan.key, &measures, &all, caption));

@@ -48,7 +48,7 @@ pub fn table(validation: &Validation) -> Table {
             series.points,
             series.mean_error_points,
             series.max_error_points,
-            if series.seen { ", seen while the model was made" } else { "" }
+            if series.seen { ", known while the model was made" } else { "" }
         ));
     }
     table.note(format!(

@@ -49,8 +49,8 @@ pub fn table(study: &StudyReport) -> Option<Table> {
         table.note(published.source.clone());
     }
     table.note(
-        "a quotient of the metric at two levels; reproduced: the 95 % interval meets the \
-         published range, and excludes that there is no difference where the range does",
+        "a quotient of the metric at two levels; reproduced: the 95 % interval meets the published \
+         range, and excludes 1 where the range does",
     );
     Some(table.without_empty_columns())
 }

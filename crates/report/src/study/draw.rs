@@ -57,7 +57,7 @@ pub(super) fn shown(plotted: &Plot) -> ShownFigure {
             .insert(0, format!("All of this is {}, not measured.", origin_name(plotted.origin)));
     }
     if odd {
-        captions.push("Hollow circles: runs that stand apart; they count all the same.".to_owned());
+        captions.push("Hollow circles: outliers, which still count.".to_owned());
     }
     if let Some(source) = &plotted.source {
         captions.push(format!("Hollow diamonds: published, not measured here; {source}."));
@@ -304,7 +304,7 @@ fn apart(plotted: &Plot, own: &[&PlotPoint], places: &[f64]) -> Option<Line> {
 }
 
 fn run_apart(value: f64, plotted: &Plot) -> String {
-    format!("a run that stands apart: {}", written(value, &plotted.unit))
+    format!("an outlier: {}", written(value, &plotted.unit))
 }
 
 fn x_scale(places: &[f64]) -> Scale {

@@ -55,7 +55,7 @@ pub fn plot(study: &StudyReport, spec: &FigureSpec) -> Result<Plot, String> {
         notes: gathered
             .missing
             .iter()
-            .map(|(why, count)| format!("{count} runs are not in it: {why}"))
+            .map(|(why, count)| format!("{count} runs are not drawn: {why}"))
             .collect(),
     };
     let measured = plotted.xs.len();

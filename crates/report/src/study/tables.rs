@@ -67,12 +67,12 @@ pub fn effects(study: &StudyReport) -> Option<Table> {
         table.note(method);
     }
     table.note(
-        "effect: the level against the first, averaged over the combinations of the other \
-         factors; from … to: the same in single combinations; of an interaction, how many times \
-         the effect it is",
+        "effect: the level against the first, averaged over the combinations of the other factors; \
+         from … to: the same in single combinations; of an interaction, the factor by which it \
+         changes the effect",
     );
     table.note(
-        "p, Holm: corrected for all comparisons of the study; the verdict goes by it. in sd: the \
+        "p, Holm: corrected for all comparisons of the study; the verdict uses it. in sd: the \
          effect in standard deviations of repeats. explains: share of all that varies",
     );
     Some(table.without_empty_columns())
@@ -452,7 +452,7 @@ fn cells_of(MetricCells { metric, cells }: &MetricCells) -> Table {
     }
     table.note(
         "95 %: of the median from 6 runs on, of the mean below, of a single run from within it; \
-         apart: runs that stand apart from the others, which count all the same",
+         outliers still count",
     );
     table.without_empty_columns()
 }
@@ -504,8 +504,8 @@ pub fn published(study: &StudyReport) -> Vec<Table> {
     if !numbers.rows.is_empty() {
         numbers.note(format!("published, not measured here: {}", published.source));
         numbers.note(
-            "another machine, store version and scale: what is compared is the direction and \
-             the size of effects, not these numbers one by one",
+            "another machine, store version and scale: compare the direction and the size of \
+             effects, not single numbers",
         );
         tables.push(numbers.without_empty_columns());
     }
@@ -554,8 +554,8 @@ pub fn gaps(study: &StudyReport) -> Option<Table> {
             let design = &study.design;
             let may_not_need = design.adaptive.is_some() || design.spare_repeats > 0;
             let (why, remedy) = match (&execution.finished_at, may_not_need) {
-                (None, _) => ("the study was not finished", "go on with `run --resume`"),
-                (Some(_), false) => ("they were dropped", "go on with `run --resume`"),
+                (None, _) => ("the study was not finished", "resume it with `run --resume`"),
+                (Some(_), false) => ("they were dropped", "resume it with `run --resume`"),
                 (Some(_), true) => ("they were dropped, or not needed any more", ""),
             };
             table.row(vec![what.into(), why.into(), remedy.into()]);

@@ -35,8 +35,8 @@ pub fn cells(runs: &[(&Execution, &Run)]) -> Table {
         table.note(format!("the first {MAX_ROWS} of {} configurations", all.len()));
     }
     table.note(format!(
-        "{} runs are too many for a row each: their page has them to search, `kvmeter export` \
-         whole, and `FILE?key=value` selects fewer; 95 %: interval of the median; variation: \
+        "{} runs are too many for a row each: the HTML page can search them, `kvmeter export` has \
+         all, and `FILE?key=value` selects fewer; 95 %: interval of the median; variation: \
          coefficient of it",
         format::count(runs.len() as u64)
     ));

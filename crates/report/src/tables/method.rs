@@ -18,7 +18,7 @@ pub fn method(runs: &[(&Execution, &Run)]) -> Table {
         .column("loop", Align::Left, ALWAYS)
         .column("latency counts from", Align::Left, ALWAYS)
         .column("answers checked", Align::Left, 60)
-        .column("harness a op", Align::Right, 60)
+        .column("harness/op", Align::Right, 60)
         .column("clock", Align::Right, 30)
         .column("check a value", Align::Right, 30)
         .column("harness busy", Align::Right, 60);

@@ -92,7 +92,7 @@ pub fn plan(rows: &[PlanRow]) -> Table {
     if most.is_some_and(|bytes| bytes > 0) {
         table.note(
             "on disk a store takes more: a log-structured one two to three times as much while it \
-             merges, and its logs beside that",
+             merges, plus its logs",
         );
     }
     if let (Some(first), false) = (rows.first(), common.is_empty()) {

@@ -117,10 +117,10 @@ fn refuses_links_and_hard_links() {
         assert!(words(&path, &options).contains("is a second name (hard link)"));
         fs::remove_file(&path).unwrap();
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(words(&path, &options).contains("is no plain file"));
+        assert!(words(&path, &options).contains("is not a regular file"));
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert!(words(&path, &options).contains("is no plain file"));
+        assert!(words(&path, &options).contains("is not a regular file"));
         fs::remove_dir(&path).unwrap();
     }
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");

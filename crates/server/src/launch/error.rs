@@ -61,7 +61,7 @@ pub enum LaunchError {
         by: String,
         otherwise: &'static str,
     },
-    #[error("{address} cannot be listened at: {why}; change `{key}` of `server.{program}`")]
+    #[error("cannot listen at {address}: {why}; change `{key}` of `server.{program}`")]
     CannotListen { program: &'static str, address: Address, key: &'static str, why: String },
     #[error("the server cannot be pinned: {why}; change `cpus` of `server.{program}`")]
     Cpus { program: &'static str, why: String },
@@ -74,8 +74,8 @@ pub enum LaunchError {
     #[error("{program} ended ({status}) before it answered{remedy}{words}")]
     EndedEarly { program: &'static str, status: ExitStatus, remedy: String, words: String },
     #[error(
-        "{program} went into the background, where kvmeter could not keep hold of it; it was \
-         ended. Take what makes it a daemon out of `arguments` or of `binary`{words}"
+        "{program} went into the background, where kvmeter cannot control it, and was ended; \
+         remove what makes it a daemon from `arguments` or `binary`{words}"
     )]
     Background { program: &'static str, words: String },
     #[error(
@@ -91,7 +91,7 @@ pub enum LaunchError {
     },
     #[error(
         "pid {pid} ({name}) answers at {address}, and kvmeter did not start it; leave out `port` \
-         of `server.{program}`, then kvmeter takes one that is free"
+         of `server.{program}`, and kvmeter takes a free one"
     )]
     OtherListener { program: &'static str, address: Address, pid: u32, name: String },
     #[error("{program} runs, but not with `{key}` as it was given; change it{words}")]

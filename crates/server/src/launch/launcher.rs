@@ -112,7 +112,7 @@ impl Launched {
         let how = match self.handle.state() {
             ServerState::Runs => return Ok(()),
             ServerState::Ended(status) => status.to_string(),
-            ServerState::Lost => "how is known only to the script that started it".to_owned(),
+            ServerState::Lost => "only the script that started it knows how".to_owned(),
         };
         Err(LaunchError::Died {
             program: self.program,

@@ -107,7 +107,7 @@ impl Program for Memcached {
             Some(argument) => Err(SettingError::Argument {
                 program: NAME,
                 argument: argument.clone(),
-                instead: "kvmeter keeps it in the foreground to end it; take it out".to_owned(),
+                instead: "kvmeter runs it in the foreground to end it; leave this out".to_owned(),
             }),
         }
     }
@@ -132,7 +132,7 @@ impl Program for Memcached {
             ("can't find the user", "set `user` to a user of this machine"),
             (
                 "failed to set rlimit for open files",
-                "ask for fewer `connections`, or raise `ulimit -n`",
+                "give fewer `connections`, or raise `ulimit -n`",
             ),
         ];
         let way = known.iter().find(|(sign, _)| words.contains(sign)).map(|(_, way)| *way);

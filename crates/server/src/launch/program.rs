@@ -63,7 +63,7 @@ pub trait Program: Sync + std::fmt::Debug {
 /// Remedies that all programs share.
 pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
     let known = [
-        ("ddress already in use", "leave out `port`, then kvmeter takes one that is free"),
+        ("ddress already in use", "leave out `port`, and kvmeter takes a free one"),
         ("ermission denied", "choose a `port` above 1023, or a `socket` in a folder of this user"),
         ("annot allocate memory", "give it less `memory`"),
     ];

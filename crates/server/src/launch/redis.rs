@@ -136,7 +136,7 @@ impl Program for Redis {
             instead: instead.to_owned(),
         };
         if arguments.iter().any(|argument| argument == "--daemonize") {
-            let why = "kvmeter keeps it in the foreground to end it; take it out";
+            let why = "kvmeter runs it in the foreground to end it; leave this out";
             return Err(refuse("--daemonize", why));
         }
         if arguments.iter().any(|argument| argument == "--dir") {
@@ -144,8 +144,8 @@ impl Program for Redis {
         }
         let secret = |argument: &&String| SECRETS.contains(&argument.as_str());
         if let Some(argument) = arguments.iter().find(secret) {
-            let why = "others would see it in the list of processes, and results files keep it; \
-                       write it into a file of your own and give `\"--include\", \"FILE\"`";
+            let why = "other users would see it in the list of processes, and results files record \
+                       it; write it into a file and give `\"--include\", \"FILE\"`";
             return Err(refuse(argument, why));
         }
         // A configuration file is accepted only as the first argument, which is not the user's.
@@ -173,7 +173,7 @@ impl Program for Redis {
 
     fn remedy(&self, words: &str) -> Option<&'static str> {
         let known =
-            [("FATAL CONFIG FILE ERROR", "look at `arguments`: it does not take one of them")];
+            [("FATAL CONFIG FILE ERROR", "check `arguments`: the server rejects one of them")];
         let way = known.iter().find(|(sign, _)| words.contains(sign)).map(|(_, way)| *way);
         way.or_else(|| common_remedy(words))
     }

@@ -125,13 +125,13 @@ fn hidden(address: &Address, sockets: &[Socket], holders: &Holders) -> Unavailab
     };
     match holders.unseen {
         0 => Unavailable::new(
-            format!("the socket at {address}{user} is held in another pid namespace"),
+            format!("the socket at {address}{user} belongs to another pid namespace"),
             "run kvmeter in the server's pid namespace, such as in its container",
         ),
         unseen => Unavailable::new(
             format!(
-                "whose socket listens at {address}{user} cannot be seen: {unseen} processes \
-                 do not show their files to this user"
+                "which process listens at {address}{user} is unknown: {unseen} processes hide \
+                 their files from this user"
             ),
             "run kvmeter as the server's user or as root (CAP_SYS_PTRACE)",
         ),

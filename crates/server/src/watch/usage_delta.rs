@@ -48,7 +48,7 @@ impl Usage {
         if (self.pid, self.started) != (earlier.pid, earlier.started) || self.at < earlier.at {
             return Err(Unavailable::new(
                 "two snapshots of different processes, or in the wrong order, have no difference",
-                "look at one process twice",
+                "take two snapshots of one process",
             ));
         }
         let threads = Threads::between(earlier, self);

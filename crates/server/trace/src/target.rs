@@ -48,7 +48,7 @@ impl Target {
         let pid = process.unwrap_or(pid);
         let handle = sys::open_process(pid).map_err(no_process)?;
         let folder = PathBuf::from(format!("/proc/{pid}"));
-        let action = "look into a process of another user";
+        let action = "inspect a process of another user";
         let class = elf_class(&folder).map_err(|error| denied_or(pid, action, &error))?;
         if class == ELF_CLASS_32 {
             return Err(UnavailableReason::ThirtyTwoBit(pid));
@@ -113,7 +113,7 @@ fn elf_class(folder: &Path) -> io::Result<u8> {
 /// How the programs recognise process `pid` of the namespace that this process is in.
 pub(crate) fn identity(pid: u32) -> Result<Identity, UnavailableReason> {
     let failed = |error: io::Error| UnavailableReason::Kernel {
-        step: "looking at the process namespace",
+        step: "reading the process namespace",
         error: error.to_string(),
     };
     let (device, inode) =

@@ -102,7 +102,7 @@ impl Store for RawStore {
             .open(&path)
             .map_err(|error| match error.kind() {
                 io::ErrorKind::InvalidInput => StoreError::Request(format!(
-                    "{}: the file system has no direct I/O; name another directory, or say \
+                    "{}: the file system has no direct I/O; name another directory, or use \
                      direct_io=off",
                     path.display()
                 )),

@@ -22,7 +22,7 @@ const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new(
         "throttle",
         "1ms",
-        "the most that a write of up to 4KiB is slowed down: off, or a time up to 100ms",
+        "maximum delay of a write of up to 4KiB: off, or a time up to 100ms",
     ),
     OptionInfo::new(
         "segment",

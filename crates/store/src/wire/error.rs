@@ -11,7 +11,7 @@ pub enum WireError {
     #[error("the server answered for the key `{got}` where `{expected}` was requested")]
     OtherKey { expected: String, got: String },
     /// An answer of this protocol, but to another request.
-    #[error("the server's answer is out of step: {got} where {expected} was expected")]
+    #[error("the server's answer is out of sequence: {got} where {expected} was expected")]
     OutOfStep { expected: String, got: String },
     /// A length or a line beyond the limit.
     #[error("the server announced {what} of {bytes} bytes or more; the limit is {limit}")]

@@ -80,7 +80,7 @@ impl Secret {
             "" => Err(fault("is empty")),
             long if long.len() as u64 > LONGEST => Err(fault("is longer than 4096 bytes")),
             lines if lines.contains(|c: char| c.is_control()) => {
-                Err(fault("holds line ends or other control characters"))
+                Err(fault("contains line ends or other control characters"))
             }
             _ => Ok(Secret(text)),
         }

@@ -20,8 +20,7 @@ impl LoadOptions {
         self.check_values()?;
         let is_share = matches!(self.given_rate(), Some(RateSpec::Share(_)));
         if is_share && self.operations.is_some() {
-            let why =
-                "take a time that is not known beforehand at a share of a maximum; give a time";
+            let why = "take an unknown time at a share of a maximum; give a time";
             return no("operations", why);
         }
         let pacing = match (self.given_rate(), self.think(), self.given_arrivals()) {
@@ -39,7 +38,7 @@ impl LoadOptions {
             (Pacing::Closed { .. }, Some(_), _) => {
                 no("warm_up_rate", "is for an open loop: give a rate too")
             }
-            (_, Some(_), None) => no("warm_up_rate", "needs a warm-up: say how long it takes"),
+            (_, Some(_), None) => no("warm_up_rate", "needs a warm-up: give its length"),
             _ => Ok(LoadConfig { of_maximum: is_share, ..self.with_pacing(pacing, cpus)? }),
         }
     }
@@ -53,7 +52,7 @@ impl LoadOptions {
         self.check_values()?;
         let rate = match self.given_rate() {
             Some(RateSpec::Share(_)) => {
-                return no("rate", "of a trace is a number; it is not calibrated");
+                return no("rate", "of a trace is a number, not a share of a maximum");
             }
             Some(RateSpec::Rate(Rate(rate))) => Some(rate),
             None => None,
@@ -98,8 +97,7 @@ impl LoadOptions {
     /// The configuration with this pacing, where each value by itself is valid.
     fn with_pacing(&self, pacing: Pacing, cpus: u32) -> Result<LoadConfig, InvalidOption> {
         if self.steady.is_some() && pacing.is_open() {
-            let why =
-                "looks at the throughput, and in an open loop that is the rate; warm up instead";
+            let why = "judges the throughput, which in an open loop is the rate; warm up instead";
             return no("steady", why);
         }
         let mut config = LoadConfig {
@@ -111,7 +109,7 @@ impl LoadOptions {
         self.apply(&mut config);
         let named = config.cpus.len() as u32;
         if named > 0 && !config.pin {
-            return no("cpus", "are what threads are pinned to; leave out `pin = false`");
+            return no("cpus", "are for pinned threads; leave out `pin = false`");
         }
         if named > 0 && self.threads.is_none() {
             config.threads = named;

@@ -77,6 +77,6 @@ pub(super) fn engine(name: &str) -> Result<Engine, String> {
 pub(super) fn server_timing(name: &str) -> Result<ServerTiming, String> {
     ServerTiming::from_name(name).ok_or_else(|| {
         let hint = hint(name, ServerTiming::ALL.iter().map(|timing| timing.name()));
-        format!("cannot be had by `{name}`; {hint}")
+        format!("cannot be measured by `{name}`; {hint}")
     })
 }

@@ -66,7 +66,7 @@ pub(super) fn units(
     // Levels that a smaller size or this machine does not have cannot be excluded either.
     let whole = source.scale.is_none() && varying.skipped.is_empty();
     if let Some((_, (place, _))) = idle.filter(|_| whole) {
-        let words = "this excludes no cell; mend it or leave it out";
+        let words = "this excludes no cell; correct it or leave it out";
         return Err(source.at(place.clone(), words));
     }
     match first {

@@ -33,7 +33,7 @@ pub(super) fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), St
         }
         if key.len() > most {
             return Err(format!(
-                "`{}` takes keys of at most {most} bytes, and this workload has one of {}",
+                "`{}` takes keys of at most {most} bytes, but this workload has one of {}",
                 store.scheme,
                 key.len()
             ));
@@ -51,8 +51,8 @@ pub(super) fn check_values(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), 
     let longest = workload.longest_value();
     match longest > most.bytes {
         true => Err(format!(
-            "`{}` takes values of at most {} bytes with this `{}`, and this workload has them up \
-             to {longest}; raise `{}`, or make values shorter",
+            "`{}` takes values of at most {} bytes with this `{}`, but this workload has values of \
+             up to {longest}; raise `{}`, or make values shorter",
             store.scheme, most.bytes, most.raised_by, most.raised_by
         )),
         false => Ok(()),
@@ -96,7 +96,7 @@ pub(crate) fn check_needs_servers(
 ) -> Result<(), StudyError> {
     match load_config.needs_servers {
         Some(key) if !is_networked(store) => Err(StudyError::Request(format!(
-            "`{key}` is for stores behind a network, and `{}` is none; leave it out",
+            "`{key}` is for stores behind a network, and `{}` is not one; leave it out",
             store.scheme
         ))),
         _ => Ok(()),

@@ -49,7 +49,7 @@ pub(crate) fn of_study(
         "max" => HogDemand::Max,
         text => match text.parse::<ByteRate>() {
             Ok(rate) if rate.0 >= 1.0 => HogDemand::Rate(rate),
-            Ok(_) => return Err(source.at(hog.rate.span(), "a hog of nothing is `none`")),
+            Ok(_) => return Err(source.at(hog.rate.span(), "write `none` for a rate of 0")),
             Err(error) => {
                 return Err(source.at(hog.rate.span(), &format!("{error}, `max` or `none`")));
             }
@@ -75,7 +75,8 @@ fn cpus(source: &StudyText, hog: &HogTable) -> Result<String, StudyError> {
             Ok(list.get_ref().clone())
         }
         (None, Some(threads)) if *threads.get_ref() == 0 => {
-            Err(source.at(threads.span(), "a hog of no thread is `rate = \"none\"`"))
+            Err(source
+                .at(threads.span(), "a hog needs a thread; write `rate = \"none\"` for no hog"))
         }
         // One thread a CPU; where there are fewer, the run's settings say which they are.
         (None, Some(threads)) => {
@@ -162,7 +163,7 @@ mod tests {
             ("rate = \"max\"\ncpus = \"0\"\ntraffic = \"all\"", "traffic", "not one of read"),
             ("rate = \"max\"\ncpus = \"0\"\ncores = 1", "cores", "unknown"),
             ("rate = \"max\"\ncpus = \"0\"\nthreads = 1", "cpus", "exclude each other"),
-            ("rate = \"max\"\nthreads = 0", "threads", "no thread"),
+            ("rate = \"max\"\nthreads = 0", "threads", "needs a thread"),
             ("rate = \"max\"", "rate", "threads = 4"),
         ] {
             let error = parsed(hog).unwrap_err();

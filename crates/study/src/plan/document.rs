@@ -43,8 +43,8 @@ pub(super) fn of(
     let levels = knobs::of_study(source, &spec, root)?;
     let has_benches = bench::places(&spec).next().is_some();
     if let Some(step) = spec.sequence.first().filter(|_| has_benches && spec.store.is_empty()) {
-        let words = "no store runs this; add a table such as [store.memcached], or leave \
-                     `sequence` out";
+        let words =
+            "no store runs this; add a table such as [store.memcached], or leave out `sequence`";
         return Err(source.at(step.span(), words));
     }
     let mut stores = spec.store.keys();

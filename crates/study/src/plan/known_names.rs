@@ -122,7 +122,7 @@ impl KnownNames<'_> {
         if let Some(best) = &question.best {
             let metric = Metric::parse(best).map_err(|error| error.to_string())?;
             if metric.direction() == BetterDirection::Neither {
-                let words = "neither more nor less of it is better, so nothing is the best in it";
+                let words = "neither more nor less of it is better, so it has no best value";
                 return Err(format!("`{best}`: {words}"));
             }
         }
@@ -139,7 +139,7 @@ impl KnownNames<'_> {
                              metric, or over what the load is `graduated`?";
                 return Err(words.to_owned());
             }
-            _ => return Err("one question asks one thing; make several of it".to_owned()),
+            _ => return Err("one question asks one thing; split it into several".to_owned()),
         }
         self.conditions(&question.within)
     }

@@ -26,7 +26,7 @@ pub(super) fn measure_config(
     if let Some(left) = levels.cpus()
         && let Some(cpu) = config.cpus.iter().find(|cpu| !left.contains(cpu))
     {
-        let why = format!("CPU {cpu} is none of those that the knob `cpus` leaves: {left:?}");
+        let why = format!("CPU {cpu} is not one of those that the knob `cpus` leaves: {left:?}");
         return Err(refuse(InvalidOption { key: "cpus", why }));
     }
     Ok(config)
@@ -56,7 +56,7 @@ pub(super) fn load_phase_config(
 ) -> Result<LoadConfig, StudyError> {
     let not_of_load = LOAD_OPTIONS.iter().filter(|option| option.measured_only);
     if let Some(option) = { not_of_load }.find(|option| (option.span)(table).is_some()) {
-        let why = "a load begins with nothing and ends when all is there".to_owned();
+        let why = "a load begins without data and ends when all records are there".to_owned();
         return Err(misplaced(source, table, InvalidOption { key: option.key, why }));
     }
     let config = measure_config(source, table, levels, cpus)?;

@@ -117,12 +117,12 @@ pub fn single_step<'a>(
         return no("with [mbwu] the store's `path` is on the devices (--device); leave it out");
     }
     let Activity::Measure(load) = &step.activity else {
-        return no("with [mbwu] the workload is no trace");
+        return no("with [mbwu] the workload cannot be a trace");
     };
     if load.changes_records() {
         return no(
-            "with [mbwu] the workload reads, updates, scans and modifies: with inserts or deletes \
-             the data of one round would not be that of the next",
+            "with [mbwu] the workload only reads, updates, scans and modifies: inserts or deletes \
+             would change the data from round to round",
         );
     }
     Ok((segment, step))

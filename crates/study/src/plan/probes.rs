@@ -53,7 +53,7 @@ fn simulation(table: &SimulationTable) -> Result<Simulation, String> {
     if operations.0 == 0 || operations.1 <= operations.0 {
         let (few, many) = operations;
         return Err(format!(
-            "`operations` are of the short pass and of the long one, and {many} are not more \
+            "`operations` are those of the short pass and of the long one, but {many} are not more \
              than {few}"
         ));
     }

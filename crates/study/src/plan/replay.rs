@@ -67,8 +67,8 @@ pub(crate) fn check_stdin(plan: &Plan) -> Result<(), StudyError> {
     let readers = plan.steps().filter(|(_, step)| step.activity.trace().is_some_and(reads)).count();
     if readers > 1 {
         return Err(StudyError::Request(format!(
-            "the trace comes from standard input, which can be read once, and {readers} runs are \
-             to replay it; name a file"
+            "the trace comes from standard input, which can be read only once, but {readers} runs \
+             replay it; name a file"
         )));
     }
     Ok(())

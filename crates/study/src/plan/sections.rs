@@ -15,7 +15,7 @@ pub(super) fn check_variants(source: &StudyText, spec: &StudySpec) -> Result<(),
         let taken = ["load", "clear"].into_iter().chain(WorkloadSpec::preset_names());
         if taken.into_iter().any(|taken| taken == name.get_ref()) {
             let words = format!(
-                "`{name}` is a name of kvmeter's own; give it another",
+                "kvmeter uses the name `{name}` itself; give it another one",
                 name = name.get_ref()
             );
             return Err(source.at(name.span(), &words));

@@ -93,8 +93,8 @@ impl<'a> Sequence<'a> {
         let flushes = matches!(url.remote(), Ok(Some(remote)) if remote.may_flush);
         if sections.len() > 1 && !url.servers.is_empty() && !flushes {
             return Err(StudyError::Request(format!(
-                "{}: \"clear\" empties the servers of `{}` of all that they hold; allow it with \
-                 `clear = \"flush\"` in [store.{}]",
+                "{}: \"clear\" deletes all data of the servers of `{}`; allow it with `clear = \
+                 \"flush\"` in [store.{}]",
                 source.origin, url.scheme, url.scheme
             )));
         }

@@ -126,7 +126,7 @@ pub(crate) fn of_study(
             continue;
         };
         if let Some((key, span)) = variant.of_a_workload() {
-            let words = format!("{key}: belongs to a workload, and `trace` stands instead of one");
+            let words = format!("{key}: belongs to a workload, and `trace` replaces that");
             return Err(source.at(span, &words));
         }
         let value = spec.data.value.as_ref();

@@ -61,7 +61,7 @@ impl ProbesConfig {
                     let sources = EnergySettings::KEYS.iter().filter(|key| key.has_flag);
                     let known: Vec<&str> = sources.map(|key| key.name).chain(OWN_KEYS).collect();
                     return Err(format!(
-                        "there is no setting `{key}`; those are {}",
+                        "there is no setting `{key}`; the settings are {}",
                         known.join(", ")
                     ));
                 }

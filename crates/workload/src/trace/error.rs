@@ -13,8 +13,8 @@ pub enum TraceError {
     Open { file: Arc<str>, source: Arc<io::Error> },
 
     #[error(
-        "the trace {file} is compressed with {format}, which is not read; decompress it first, or \
-         compress it with zstd or gzip"
+        "the trace {file} is compressed with {format}, which is not supported; decompress it \
+         first, or compress it with zstd or gzip"
     )]
     Compression { file: Arc<str>, format: &'static str },
 
@@ -45,7 +45,7 @@ pub enum TraceError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LineProblem {
     #[error(
-        "{count} of the 7 fields `timestamp,key,key size,value size,client,operation,TTL` are there"
+        "it has {count} of the 7 fields `timestamp,key,key size,value size,client,operation,TTL`"
     )]
     Fields { count: usize },
 
@@ -55,7 +55,7 @@ pub enum LineProblem {
     #[error("the {field} is not a whole number: `{text}`")]
     Number { field: &'static str, text: String },
 
-    #[error("the {field} is {number}, above the most that is replayed, {most}")]
+    #[error("the {field} is {number}, above the limit of a replay, {most}")]
     TooLarge { field: &'static str, number: u64, most: u64 },
 
     #[error("no operation is called `{text}`; {hint}")]

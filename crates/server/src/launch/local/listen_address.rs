@@ -96,7 +96,7 @@ fn in_use(program: &dyn Program, address: &Address, key: &'static str) -> Launch
         otherwise: match (key, by.is_ok()) {
             ("socket", false) => "; if nothing listens there any more, remove the file",
             ("socket", true) => "",
-            _ => ", then kvmeter takes a port that is free",
+            _ => ", and kvmeter takes a free port",
         },
         by: by.unwrap_or_default(),
     }

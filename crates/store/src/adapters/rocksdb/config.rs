@@ -31,7 +31,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     option("options_file", "none", "RocksDB OPTIONS file that is read before these options")
         .shaping(),
     option("statistics", "off", "RocksDB's tickers; costs some CPU an operation"),
-    option("library", "auto", "path of the shared library, bundled, or auto: what is here"),
+    option("library", "auto", "path of the shared library, bundled, or auto: what is found"),
 ];
 
 /// RocksDB's own default from version 11 on, and that of kvmeter with every version, so that
@@ -216,7 +216,7 @@ fn read_options_file(path: &Path) -> Result<OptionsFile, StoreError> {
     let file = OptionsFile::parse(&text).map_err(wrong)?;
     match file.leads_elsewhere() {
         Some(name) => {
-            Err(wrong(format!("`{name}` puts files outside the store's directory; take it out")))
+            Err(wrong(format!("`{name}` puts files outside the store's directory; leave it out")))
         }
         None => Ok(file),
     }

@@ -110,7 +110,7 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
         } else if is_redis && begins(&["ERROR", "CLIENT_ERROR", "SERVER_ERROR"]) {
             "that is memcached; name it with memcached:// or check the port"
         } else if !is_redis && begins(&["-"]) {
-            "that is Redis or its like; name it with redis:// or check the port"
+            "that is Redis or a fork of it; name it with redis:// or check the port"
         } else if !is_redis && !lines && begins(&["ERROR", "CLIENT_ERROR", "SERVER_ERROR"]) {
             "that is a memcached that speaks no binary (-B ascii or -Y), or has no connection left; \
              use its text or meta protocol"
@@ -157,7 +157,9 @@ impl<'s, S: Read + Write> Handshake<'s, S> {
             Protocol::MemcachedText | Protocol::MemcachedMeta => {
                 "; a memcached with SASL (-S) speaks only the binary protocol"
             }
-            Protocol::MemcachedBinary => "; Redis and its like wait for more, name them redis://",
+            Protocol::MemcachedBinary => {
+                "; Redis and its forks wait for more: name them with redis://"
+            }
             Protocol::Resp2 | Protocol::Resp3 => "",
         }
     }

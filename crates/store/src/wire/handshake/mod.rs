@@ -31,7 +31,7 @@ pub enum HandshakeError {
     #[error("the server closed the connection while {step}{hint}")]
     Closed { step: &'static str, hint: &'static str },
     /// A server answers, but in another protocol.
-    #[error("this is no server for {protocol}: {received_text}; {way_out}")]
+    #[error("this is not a server for {protocol}: {received_text}; {way_out}")]
     WrongServer { protocol: &'static str, received_text: String, way_out: &'static str },
     #[error(
         "the server requires a login ({words}); give the password with `password_env` or \
@@ -41,10 +41,9 @@ pub enum HandshakeError {
     /// Redis without a password takes only connections from its own machine; giving one does not
     /// help.
     #[error(
-        "the server is in protected mode: it has no password and refuses other machines; reach it \
-         from its own (127.0.0.1 or a unix socket), or set there `requirepass` and give that \
-         password here with `password_env` or `password_file`, or, in a network of your own, set \
-         `protected-mode no` there"
+        "the server is in protected mode: without a password it refuses other machines; set \
+         `requirepass` there and give that password here with `password_env` or `password_file`, \
+         connect from its own machine, or set `protected-mode no` in a private network"
     )]
     ProtectedMode,
     #[error("the server refused the login: {words}")]

@@ -175,13 +175,13 @@ impl BenchDeclaration {
                 StackScope::Kernel => {
                     "this is a setting of the kernel's stack, and `stack` is \"dpdk\""
                 }
-                _ => "this is a setting of DPDK; say `stack = \"dpdk\"`, or leave it out",
+                _ => "this is a setting of DPDK; set `stack = \"dpdk\"`, or leave it out",
             };
             return Err(source.at(place.map_or(name.span(), Spanned::span), words));
         }
         if let Some(needed) = self.needs.iter().find(|needed| text_of(&chosen, needed).is_none()) {
             let words = format!(
-                "`{needed}` is missing: a run is of one; give it here, or let a factor set \
+                "`{needed}` is missing: a run needs one; give it here, or let a factor set \
                  `micro.{}.{needed}`",
                 self.name
             );
@@ -232,7 +232,7 @@ impl SettingType {
                 Err(format!("`{text}`: {}", hint(text, words.iter().copied())))
             }
             SettingType::Switch(..) if ["on", "off"].contains(&text) => Ok(text.to_owned()),
-            SettingType::Switch(..) => Err("this is true or false".to_owned()),
+            SettingType::Switch(..) => Err("write true or false".to_owned()),
             SettingType::Text => Ok(text.to_owned()),
         }
     }

@@ -89,7 +89,7 @@ impl FactorDesign {
         if kind == DesignKind::List && list.is_empty() {
             let why: Vec<String> = skipped.iter().map(|skipped| skipped.why.clone()).collect();
             return Err(StudyError::Request(format!(
-                "{}: none of its cells can be had on this machine: {}",
+                "{}: none of its cells can be measured on this machine: {}",
                 source.origin,
                 why.join("; ")
             )));
@@ -207,11 +207,11 @@ fn check_design(
         return Err(source.at(place, words));
     }
     if let Some(entry) = design.list.first().filter(|_| kind != DesignKind::List) {
-        let words = "a list is of `kind = \"list\"`; add that, or leave the list out";
+        let words = "a list belongs to `kind = \"list\"`; add that, or leave out the list";
         return Err(source.at(entry.span(), words));
     }
     if let Some(name) = design.baseline.keys().next().filter(|_| kind != DesignKind::OneAtATime) {
-        let words = "a baseline is of `kind = \"one-at-a-time\"`; add that, or leave it out";
+        let words = "a baseline belongs to `kind = \"one-at-a-time\"`; add that, or leave it out";
         return Err(source.at(name.span(), words));
     }
     match (&design.kind, varied.is_empty()) {
@@ -225,7 +225,8 @@ fn check_design(
 fn spare_repeats(source: &StudyText, spec: &StudySpec) -> Result<u32, StudyError> {
     let Some(spare) = &spec.design.spare_repeats else { return Ok(0) };
     if spec.design.adaptive.is_some() {
-        let words = "adaptive repeats go on after invalid runs as it is, up to `most`";
+        let words =
+            "adaptive repeats already continue after invalid runs, up to `most`; leave this out";
         return Err(source.at(spare.span(), words));
     }
     if *spare.get_ref() > MAX_SPARE {

@@ -81,8 +81,8 @@ fn factor(
         }
         (LevelsTable::Tables(tables), None) => tables_of(source, spec, tables)?,
         (LevelsTable::Values(_), None) => {
-            let words = "which key the levels are values of is missing; say it as \
-                         `set = \"measure.rate\"`";
+            let words =
+                "the key that the levels set is missing; write it as `set = \"measure.rate\"`";
             return Err(source.at(name.span(), words));
         }
         (LevelsTable::Tables(_), Some(set)) => {
@@ -148,7 +148,7 @@ fn tables_of(
 fn check_name(source: &StudyText, name: &Spanned<String>) -> Result<(), StudyError> {
     let text = name.get_ref();
     if TAKEN.contains(&text.as_str()) {
-        let words = format!("`{text}` is a name of kvmeter's own; give the factor another");
+        let words = format!("kvmeter uses the name `{text}` itself; give the factor another one");
         return Err(source.at(name.span(), &words));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -171,7 +171,7 @@ fn check_key(
     let first = parts.first().copied().unwrap_or_default();
     let refuse = |words: String| Err(source.at(place.clone(), &words));
     if parts.iter().any(|part| part.is_empty()) {
-        return refuse(format!("`{key}` is no key; write it as `measure.rate`"));
+        return refuse(format!("`{key}` is not a key; write it as `measure.rate`"));
     }
     if NAMED_SECTIONS.contains(&first) {
         let names: Vec<&str> = match first {
@@ -202,8 +202,8 @@ fn check_key(
     if !SECTIONS.contains(&first) {
         let known = SECTIONS.iter().chain(&NAMED_SECTIONS).copied();
         return refuse(format!(
-            "`{key}` is no setting of store, server, workload, load, measure, data, knobs, beside, \
-             calibrate, micro or simulate; {}",
+            "`{key}` is not a setting of store, server, workload, load, measure, data, knobs, \
+             beside, calibrate, micro or simulate; {}",
             hint(first, known.collect::<Vec<_>>().iter().copied())
         ));
     }
