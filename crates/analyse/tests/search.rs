@@ -350,7 +350,7 @@ fn foreign_load_ends_a_search_early() {
     assert_eq!((late.end, late.rate_ops_s), (SearchEnd::Disturbed, None), "{}", late.summary);
     assert!(trials.len() <= 6, "{} trials", trials.len());
     assert!(late.summary.contains("the client was late: 90 %"), "{}", late.summary);
-    let quiet = "of the quiet ones, at 100,000 ops/s `p99<1ms` broke with 3.00 ms";
+    let quiet = "of the undisturbed trials, at 100,000 ops/s `p99<1ms` broke with 3.00 ms";
     assert!(late.summary.contains(quiet), "{}", late.summary);
 }
 

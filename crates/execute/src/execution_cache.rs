@@ -26,7 +26,7 @@ impl ExecutionCache {
     pub(crate) fn platform(&self, design: &Design) -> Result<&Platform, &Unavailable> {
         let opened = self.platform.get_or_init(|| match &design.platform {
             None => Err(Unavailable::new(
-                "no platform says what this machine costs",
+                "no platform states the cost of this machine",
                 "name one: `run --platform NAME|FILE`, or `platform = \"NAME\"` in the study",
             )),
             Some(name) => study::open_platform(name).map_err(|error| {

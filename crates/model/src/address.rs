@@ -64,7 +64,7 @@ impl Address {
             }
             None => match text.split_once(':') {
                 Some((_, port)) if port.contains(':') => {
-                    return Err(wrong("an IPv6 address stands in brackets"));
+                    return Err(wrong("an IPv6 address needs brackets"));
                 }
                 Some((host, port)) => (host, Some(port)),
                 None => (text, None),
@@ -121,7 +121,7 @@ mod tests {
         for (text, why) in [
             ("", "the host is missing"),
             (":11211", "the host is missing"),
-            ("::1", "in brackets"),
+            ("::1", "needs brackets"),
             ("[::1", "not closed"),
             ("[::1]11211", "follow the bracket"),
             ("host:", "a number"),

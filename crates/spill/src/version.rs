@@ -137,7 +137,7 @@ impl Version {
             // It is in the file, maybe since it left its slot a moment ago.
             segment.record(offset, self.cold_read_mode, scratch)?
         } else {
-            return Err(segment.damaged(offset, "the pointer is behind the end of the log"));
+            return Err(segment.damaged(offset, "the pointer is beyond the end of the log"));
         };
         let record = record
             .filter(|record| matches!(record.header.kind, RecordKind::Put | RecordKind::Delete))

@@ -203,7 +203,7 @@ fn discrete(text: &str) -> Result<LengthSpec, String> {
         Some((list, tail)) => (list, Some(Box::new(LengthSpec::read(tail.trim())?))),
         None => (text, None),
     };
-    let form = "write it as `discrete:100=0.5,1KiB=0.5` or with `,tail=pareto:...` behind";
+    let form = "write it as `discrete:100=0.5,1KiB=0.5` or with `,tail=pareto:...` at the end";
     let mut values = Vec::new();
     for pair in list.split(',').filter(|pair| !pair.trim().is_empty()) {
         let (size, weight) = pair.split_once('=').ok_or(form)?;

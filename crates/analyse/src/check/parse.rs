@@ -221,7 +221,7 @@ impl ExpressionParser<'_> {
             }
             Token::End => Err(wrong("something is missing at the end".to_owned())),
             Token::Sign(sign) => {
-                Err(wrong(format!("a figure, a number or a text should stand here, not `{sign}`")))
+                Err(wrong(format!("a figure, a number or a text is expected here, not `{sign}`")))
             }
         }
     }

@@ -52,7 +52,7 @@ pub(super) fn conclude(
         SearchEnd::Client => sentences
             .push("the server may hold more: add load threads, connections or agents".to_owned()),
         SearchEnd::Disturbed => sentences.push(
-            "quieten the machine: end what else runs on it, or let the client have CPUs of its own"
+            "quieten the machine: stop other programs, or give the client CPUs of its own"
                 .to_owned(),
         ),
         SearchEnd::Objective | SearchEnd::AchievedRate | SearchEnd::Failures => {}
@@ -147,7 +147,11 @@ fn disturbed(trials: &[RateTrial]) -> Vec<String> {
         None => "every trial was disturbed".to_owned(),
         Some(trial) => {
             let standing = RateStanding { rate: trial.rate_ops_s, trials: vec![trial] };
-            format!("of the quiet ones, at {} {}", rate(standing.rate), failure_reason(&standing))
+            format!(
+                "of the undisturbed trials, at {} {}",
+                rate(standing.rate),
+                failure_reason(&standing)
+            )
         }
     });
     sentences

@@ -32,7 +32,7 @@ impl Knob for Cpus {
             what: "the CPUs of this process and of what it starts: load, server, command",
             mechanism: "sched_setaffinity(2)",
             scope: "this process and its children",
-            proof: "a busy thread is seen on these CPUs only (getcpu(2))",
+            proof: "a busy thread runs on these CPUs only (getcpu(2))",
         }
     }
 

@@ -142,8 +142,8 @@ pub fn user_event(
     let form = |what: &str| {
         Unavailable::new(
             format!("`{text}` is not an event: {what}"),
-            "write it as perf does: `cpu/event=0x2e,umask=0x41/`, with `u` or `k` behind it for \
-             one mode, or `r412e`",
+            "write it as perf does: `cpu/event=0x2e,umask=0x41/`, with `u` or `k` after it for one \
+             mode, or `r412e`",
         )
     };
     let Some((pmu, rest)) = text.split_once('/') else {

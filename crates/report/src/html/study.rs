@@ -12,7 +12,7 @@ pub const SECTIONS: [(&str, &str); 6] = [
     ("answers", "Answers"),
     ("study-figures", "Figures of the study"),
     ("checks", "Checks"),
-    ("published", "Beside what was published"),
+    ("published", "Compared with published values"),
     ("missing", "What is missing here"),
     ("cells", "Every cell"),
 ];

@@ -14,7 +14,7 @@ const READ_HITS: &str = "lines that the card read and the cache had, %";
 
 /// A row a published point.
 pub fn table(validation: &Validation) -> Table {
-    let mut table = Table::new("PCIe hits, simulated beside published")
+    let mut table = Table::new("PCIe hits, simulated and published")
         .column("series", Align::Left, ALWAYS)
         .column("packet B", Align::Right, ALWAYS)
         .column("cores", Align::Right, ALWAYS)

@@ -572,7 +572,7 @@ pub fn gaps(study: &StudyReport) -> Option<Table> {
     }
     for ((signals, reason, remedy), runs) in unavailable(study) {
         let what = match is_many(&study.runs) {
-            true => format!("{signals} (the first run of each label was looked at)"),
+            true => format!("{signals} (in the first run of each label)"),
             false => format!("{signals} ({runs} runs)"),
         };
         table.row(vec![what.into(), reason.into(), remedy.into()]);

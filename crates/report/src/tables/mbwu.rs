@@ -115,7 +115,7 @@ pub fn growth(evaluation: &UnitEvaluation) -> Table {
 /// The measured units compared with published ones; None without published units.
 pub fn published(evaluation: &UnitEvaluation, execution: &Execution) -> Option<Table> {
     let published = execution.design.published.as_ref()?;
-    let mut table = Table::new("Work units beside published ones")
+    let mut table = Table::new("Work units and published ones")
         .column("platform", Align::Wrap, ALWAYS)
         .column("MBWU", Align::Decimal, ALWAYS)
         .column("95 %", Align::Left, 60)
@@ -147,8 +147,8 @@ pub fn published(evaluation: &UnitEvaluation, execution: &Execution) -> Option<T
         }
     }
     table.note(format!(
-        "published, not measured here: {}. Its units are of another device: what compares is the \
-         number, not the throughput behind it. kvmeter cost --published mbwu: what its units cost",
+        "published, not measured here: {}. Its units are of another device: compare their number, \
+         not their throughput. Their cost: kvmeter cost --published mbwu",
         published.source
     ));
     (table.rows.len() > measured).then_some(table)

@@ -76,7 +76,7 @@ fn table(workload: &str, curves: &[&RateCurve]) -> Table {
     }
     if !objectives.is_empty() {
         table.note(
-            "an objective holds or breaks where the 95 % interval of the latency lies wholly on \
+            "an objective holds or breaks where the 95 % interval of the latency lies entirely on \
              one side of its limit",
         );
     }

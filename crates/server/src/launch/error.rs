@@ -15,7 +15,7 @@ pub enum SettingError {
     Wrong { program: &'static str, key: &'static str, takes: String, given: String },
     #[error("`{key}` and `{other}` of `server.{program}` exclude each other; give one of them")]
     Together { program: &'static str, key: &'static str, other: &'static str },
-    #[error("`arguments` of `server.{program}` holds `{argument}`; {instead}")]
+    #[error("`arguments` of `server.{program}` contains `{argument}`; {instead}")]
     Argument { program: &'static str, argument: String, instead: String },
 }
 

@@ -111,7 +111,7 @@ impl<'de> Deserialize<'de> for Value {
                 let mut list = Vec::new();
                 while let Some(item) = items.next_element::<Value>()? {
                     if matches!(item, Value::List(_)) {
-                        return Err(de::Error::custom("a list within a list is not taken"));
+                        return Err(de::Error::custom("a list within a list is not supported"));
                     }
                     list.push(item.to_string());
                 }

@@ -43,7 +43,7 @@ const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("verify", "on", "the checksum of each record that is read"),
     OptionInfo::new("space_amplification", "1.5", "limit of log bytes over live bytes"),
     OptionInfo::new("growth", "8", "how many times larger each level may be than the one above"),
-    OptionInfo::new("bloom_bits", "0", "bits a key of the filters of all levels but the last")
+    OptionInfo::new("bloom_bits", "0", "bits per key of the filters of all levels but the last")
         .shaping(),
     OptionInfo::new("tables", "1", "tables that the keys are spread over by hash").shaping(),
 ];

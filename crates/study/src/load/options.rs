@@ -109,7 +109,7 @@ load_options! {
         flag: Flag::new("steady", Optional("TIME", "1s")).of(ClosedLoop),
         measured_only: true,
         check: |steady| match steady.round.0.is_zero() || (steady.most_rounds as usize) < STEADY_ROUNDS {
-            true => Err(format!("takes at least {STEADY_ROUNDS} rounds of some length")),
+            true => Err(format!("takes at least {STEADY_ROUNDS} rounds of more than 0 s")),
             false => Ok(()),
         },
         apply: |config, steady| config.steady = Some((steady.round.0, steady.most_rounds)),

@@ -111,7 +111,7 @@ pub fn single_step<'a>(
         );
     };
     if !segment.store.adapter()?.on_disk() {
-        return no("with [mbwu] the store is one that lies in a folder on the device");
+        return no("with [mbwu] the store must be in a folder on the device");
     }
     if !segment.temporary {
         return no("with [mbwu] the store's `path` is on the devices (--device); leave it out");

@@ -19,7 +19,7 @@ pub enum TraceError {
     Compression { file: Arc<str>, format: &'static str },
 
     /// Also a compressed file that is damaged or truncated.
-    #[error("the trace {file} cannot be read behind line {line}: {source}")]
+    #[error("the trace {file} cannot be read after line {line}: {source}")]
     Read { file: Arc<str>, line: u64, source: Arc<io::Error> },
 
     #[error("the trace {file} holds no request")]

@@ -95,6 +95,6 @@ fn add(
 fn failed(what: &str, error: &NvmlError) -> Unavailable {
     Unavailable::new(
         format!("NVML, {what}: {error}"),
-        "see what `nvidia-smi -q -d POWER` says of the GPU",
+        "check what `nvidia-smi -q -d POWER` reports of the GPU",
     )
 }

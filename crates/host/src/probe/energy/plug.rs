@@ -114,7 +114,7 @@ fn read_watts(agent: &Agent, settings: &PlugSettings) -> Result<f64, Unavailable
             let text: String = text.trim().chars().take(120).collect();
             Unavailable::new(
                 format!("{} returned no watts at `{}`: {text}", settings.url, settings.watts),
-                "give the JSON pointer to the watts, e.g. `/apower`, behind a `#`",
+                "give the JSON pointer to the watts, e.g. `/apower`, after a `#`",
             )
         })
 }

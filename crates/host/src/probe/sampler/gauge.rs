@@ -101,7 +101,7 @@ impl Track {
         let value = self.gauge.read().and_then(|value| match value.is_finite() {
             true => Ok(value),
             false => Err(Unavailable::new(
-                format!("{} answered {value}, which is no number", self.source),
+                format!("{} answered {value}, which is not a number", self.source),
                 "check the sensor",
             )),
         });
@@ -307,6 +307,6 @@ mod tests {
         let mut track = track(Duration::from_secs(1), vec![Ok(f64::NAN), Ok(f64::INFINITY)]);
         track.open();
         track.close();
-        assert!(track.summary().unwrap_err().reason.contains("no number"));
+        assert!(track.summary().unwrap_err().reason.contains("not a number"));
     }
 }

@@ -104,6 +104,6 @@ fn levels<'p>(
             Ok(thesis.to_vec())
         }
         [only] => Ok(only.to_vec()),
-        _ => Err(request(format!("the platforms give different {what}; say which with {flag}"))),
+        _ => Err(request(format!("the platforms give different {what}; choose with {flag}"))),
     }
 }

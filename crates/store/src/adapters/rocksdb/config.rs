@@ -26,7 +26,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     option("memtable", "64MiB", "size of a memtable"),
     option("memtables", "2", "memtables in memory before writes stall"),
     option("background_jobs", "2", "concurrent flushes and compactions of a database"),
-    option("bloom_bits", "0", "bits a key of the bloom filters; 0 is no filter").shaping(),
+    option("bloom_bits", "0", "bits per key of the Bloom filters; 0 is no filter").shaping(),
     option("databases", "1", "databases that the keys are spread over by hash").shaping(),
     option("options_file", "none", "RocksDB OPTIONS file that is read before these options")
         .shaping(),

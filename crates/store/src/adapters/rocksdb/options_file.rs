@@ -48,7 +48,7 @@ impl OptionsFile {
                 }
                 r#"CFOptions "default""# => file.set(name, &value),
                 r#"TableOptions/BlockBasedTable "default""# => file.set_table(name, &value),
-                "" => return Err(format!("{here}: `{line}` stands before the first [section]")),
+                "" => return Err(format!("{here}: `{line}` is before the first [section]")),
                 other => return Err(format!("{here}: section [{other}] is not supported")),
             }
         }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         for (text, why) in [
-            ("a=1", "line 1: `a=1` stands before the first [section]"),
+            ("a=1", "line 1: `a=1` is before the first [section]"),
             ("[DBOptions]\nnonsense", "line 2: `nonsense` is not `option=value`"),
             ("[DBOptions", "line 1: `]` is missing"),
             ("[CFOptions \"x\"]\na=1", "line 2: section [CFOptions \"x\"] is not supported"),
