@@ -18,8 +18,8 @@ pub enum KnobError {
     #[error("{knob} cannot be turned here: {why}")]
     NotHere { knob: String, why: Unavailable },
     #[error(
-        "--trust-register {model:?}: this machine's CPU is {here:?}, and its name alone says that you \
-         answer for its registers"
+        "--trust-register {model:?}: this machine's CPU is {here:?}; give exactly that name to \
+         accept the risk"
     )]
     OtherModel { model: String, here: String },
     #[error(

@@ -74,7 +74,7 @@ impl Register {
             };
             let register = self.name;
             let remedy = match intel {
-                true => format!("{machines}, or answer for it: --trust-register {name:?}"),
+                true => format!("{machines}, or accept the risk with --trust-register {name:?}"),
                 false => machines,
             };
             return Err(Unavailable::new(

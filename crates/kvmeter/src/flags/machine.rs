@@ -52,8 +52,8 @@ pub struct MachineRoot {
 
 #[derive(Debug, Args)]
 pub struct TrustFlag {
-    /// Let knobs write registers that are not documented for this CPU: its model's name, as
-    /// /proc/cpuinfo has it, by which you answer for the outcome
+    /// Let knobs write registers that are not documented for this CPU, at your own risk: its model
+    /// name as in /proc/cpuinfo
     #[arg(long, value_name = "MODEL", help_heading = MACHINE)]
     pub trust_register: Option<String>,
 }

@@ -19,6 +19,9 @@ const OUTSIDE_CACHES: u64 = 4;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter micro hog --rate 10GB/s --cpus 2,3 --time 1m\n  \
+    kvmeter micro hog --traffic read --json               the highest rate of all CPUs")]
 pub struct HogArgs {
     #[command(flatten)]
     pub at: PlacementFlags,

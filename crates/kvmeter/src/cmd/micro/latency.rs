@@ -19,6 +19,9 @@ const LEAST: u64 = 4 << 10;
 const BEYOND_CACHES: u64 = 8;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter micro latency --cpus 3 --pages huge           caches and memory\n  \
+    kvmeter micro latency --size 32KiB..1GiB --place node:0")]
 pub struct LatencyArgs {
     #[command(flatten)]
     pub at: PlacementFlags,
