@@ -42,7 +42,7 @@ pub(crate) fn doubt(step: LoadStep<'_>, outcome: &PhaseOutcome) -> Option<String
             "{:.1} % of the keys read were missing (hit ratio {ratio:.3}{of_expected}), so \
              throughput and latency are largely those of misses; give the store more memory, warm \
              it up or refill it, or state the expected hit ratio with --expect-hit-ratio \
-             (`measure.expect_hit_ratio`)",
+             (`measure.expect_hit_ratio` of a study)",
             (1.0 - ratio) * 100.0
         )
     })

@@ -43,6 +43,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("host/src/cachegrind", Foreign),
     ("host/src/doctor/cpu.rs", Foreign),
     ("host/src/doctor/memory.rs", Foreign),
+    ("host/src/knob", By(&["bench", "search", "run", "knob"])),
     ("host/src/probe", LOADS),
     ("kvmeter/src", Somewhere),
     ("kvmeter/src/cmd/bench", By(&["bench"])),
