@@ -429,7 +429,7 @@ fn raw_events_in_perf_s_syntax() {
         ("gpu/event=1/", "gpu/type does not exist"),
         ("r41/x", "closing"),
         ("r41:z", "only `u` and `k`"),
-        ("../event=1/", "the PMU or its terms lack"),
+        ("../event=1/", "the PMU or its terms are missing"),
         ("cpu/../", "holds `..`"),
         ("", "neither"),
     ] {

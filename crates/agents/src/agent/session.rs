@@ -95,7 +95,7 @@ impl Session {
                         }
                         // A message of a later minor version is ignored.
                         Ok(Some(ToAgent { what: None })) => {}
-                        Ok(None) => return "it hung up".to_owned(),
+                        Ok(None) => return "it closed the connection".to_owned(),
                         Err(status) => {
                             return format!("the connection broke: {}", status.message());
                         }

@@ -65,7 +65,7 @@ impl AgentGroup {
             _ => Ok(None),
         };
         let limit = self.options.timing.silence;
-        let margins = self.collect("take the start", limit, stop, accepted).await?;
+        let margins = self.collect("accept the start", limit, stop, accepted).await?;
         self.stage = AgentStage::Started;
         let agents = addresses
             .iter()

@@ -92,7 +92,7 @@ fn number(rest: &str) -> Lexed {
     let digits = |c: char| c.is_ascii_digit() || c == '.' || c == '_';
     let end = rest.find(|c| !digits(c)).unwrap_or(rest.len());
     let whole: String = rest[..end].chars().filter(|c| *c != '_').collect();
-    let value: f64 = whole.parse().map_err(|_| format!("`{}` is no number", &rest[..end]))?;
+    let value: f64 = whole.parse().map_err(|_| format!("`{}` is not a number", &rest[..end]))?;
     let behind = &rest[end..];
     let suffix = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '%');
     let suffix = &behind[..suffix.unwrap_or(behind.len())];

@@ -154,9 +154,10 @@ pub fn user_event(
         let event = modify(event, modifiers).ok_or_else(|| form("only `u` and `k` may follow"))?;
         return Ok((text.to_owned(), event));
     };
-    let (terms, modifiers) = rest.split_once('/').ok_or_else(|| form("the closing `/` lacks"))?;
+    let (terms, modifiers) =
+        rest.split_once('/').ok_or_else(|| form("the closing `/` is missing"))?;
     if pmu.is_empty() || pmu.contains("..") || terms.trim().is_empty() {
-        return Err(form("the PMU or its terms lack"));
+        return Err(form("the PMU or its terms are missing"));
     }
     let is_name = |term: &&str| term.starts_with("name=");
     let name = terms.split(',').find(is_name).and_then(|term| term.strip_prefix("name="));

@@ -125,7 +125,7 @@ impl<'a, P: Port> Client<'a, P> {
         self.control.send(&ToServer::Job { job: job.clone(), boot_id: boot_id() })?;
         let limit = RESPONSE_TIMEOUT + Duration::from_millis(u64::from(job.connections));
         let ToClient::Ready(ready) = self.receive("readiness", limit)? else {
-            return Err(NetError::Protocol("readiness was due".to_owned()));
+            return Err(NetError::Protocol("readiness was expected".to_owned()));
         };
         let links = self.open(job, &ready)?;
         let mut numbers = vec![0; job.connections as usize];

@@ -150,7 +150,7 @@ impl MadeFileSystem {
         let Target { path, bytes, open, .. } = &self.target;
         let refused = |why: String| PreconditionError::Refused { path: path.clone(), why };
         let OpenTarget::Device(held) = open else {
-            return Err(refused("is no device".to_owned()));
+            return Err(refused("is not a device".to_owned()));
         };
         held.check().map_err(refused)?;
         let superblock = Ext4::read(held.pin(), *bytes)
