@@ -265,7 +265,7 @@ fn refuses_invalid_settings() {
                 random: Some((Duration::ZERO, 25)),
                 ..PreconditionRequest::default()
             },
-            "more than 0 s",
+            "longer than 0 s",
         ),
         (
             PreconditionRequest { purge: Purge::Sanitize, ..PreconditionRequest::default() },

@@ -400,7 +400,7 @@ fn check(target: &Target, order: &PreconditionRequest) -> Result<(), Preconditio
     if let Some((round, most)) = order.random
         && (round.is_zero() || most == 0)
     {
-        return no("the steady state needs rounds of more than 0 s".to_owned());
+        return no("the steady state needs one round or more, each longer than 0 s".to_owned());
     }
     if matches!(order.purge, Purge::Sanitize | Purge::Format) && target.kind == TargetKind::File {
         let words = "a file cannot be sanitized or formatted; leave out --sanitize or --format";
