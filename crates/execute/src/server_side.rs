@@ -345,8 +345,8 @@ impl ServersSummary {
         let no_calls;
         if why.is_none() && operations > 0 && self.calls.is_none_or(|(calls, _)| calls == 0.0) {
             let reason = format!(
-                "tracing saw no system call for {operations} requests: another process serves them \
-                 than the one that listens, or by calls that are not traced (io_uring)"
+                "tracing saw no system call for {operations} requests: another process than the \
+                 one that listens serves them, or it uses calls that are not traced (io_uring)"
             );
             let remedy = "let one process listen and serve, without io_uring";
             no_calls = (LATENCY.to_owned(), Unavailable::new(reason, remedy));

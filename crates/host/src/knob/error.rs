@@ -46,8 +46,8 @@ pub enum KnobError {
     #[error("{path}: {why}; name a folder that can be written to in KVMETER_STATE_DIR")]
     Journal { path: String, why: String },
     #[error(
-        "kvmeter replays a journal of knobs on this machine, so only this user may be able to \
-         write it: {0}; or name a folder of your own in KVMETER_STATE_DIR"
+        "kvmeter restores what a journal of knobs says, so only this user may be able to write it: \
+         {0}; or name a folder of your own in KVMETER_STATE_DIR"
     )]
     ForeignJournal(String),
     #[error(
