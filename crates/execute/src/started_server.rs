@@ -46,7 +46,7 @@ pub(crate) fn start_behind(
         prefix,
         stop: Arc::clone(stop),
         start_timeout: limit.min(SLOW_START),
-        ..LaunchRequest::new(server.program, server.settings.clone())
+        ..LaunchRequest::new(server.program, server.settings_of(0))
     };
     let first =
         StartedProcess { launched: LocalLauncher.start(&request).map_err(of_launch)?, tap: None };
@@ -54,15 +54,19 @@ pub(crate) fn start_behind(
 }
 
 pub(crate) fn start(server: &ServerSpec, preload: bool) -> Result<StartedServer, ExecuteError> {
-    let first = start_one(server, preload)?;
-    let others =
-        (1..server.processes).map(|_| start_one(server, preload)).collect::<Result<_, _>>()?;
-    let port_given = server.settings.0.iter().any(|(key, _)| key == "port");
-    Ok(StartedServer { first, others, port_given })
+    let first = start_one(server, 0, preload)?;
+    let others = (1..server.processes as usize)
+        .map(|process| start_one(server, process, preload))
+        .collect::<Result<_, _>>()?;
+    Ok(StartedServer { first, others, port_given: server.has_port() })
 }
 
-fn start_one(server: &ServerSpec, preload: bool) -> Result<StartedProcess, ExecuteError> {
-    let mut request = LaunchRequest::new(server.program, server.settings.clone());
+fn start_one(
+    server: &ServerSpec,
+    process: usize,
+    preload: bool,
+) -> Result<StartedProcess, ExecuteError> {
+    let mut request = LaunchRequest::new(server.program, server.settings_of(process));
     let tap = match preload {
         true => Some(Tap::prepare().map_err(|error| ExecuteError::Failed(error.to_string()))?),
         false => None,

@@ -3,10 +3,12 @@
 use std::net::IpAddr;
 
 use model::RunSettings;
-use server::launch::{LaunchError, Program, ServerSettings, SettingError};
+use server::launch::{LaunchError, Program, ServerSettings, SettingError, Value};
 
 /// How many processes of a server are started: the one setting that is no program's own.
 const PROCESSES: &str = "processes";
+/// The address of each process; a list of them is shared out among the processes.
+const LISTEN: &str = "listen";
 /// Maximum number of processes.
 const MAX_PROCESSES: u32 = 1024;
 
@@ -14,7 +16,7 @@ const MAX_PROCESSES: u32 = 1024;
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
     pub program: &'static dyn Program,
-    pub settings: ServerSettings,
+    settings: ServerSettings,
     /// All alike, each at a port of its own.
     pub processes: u32,
 }
@@ -72,16 +74,52 @@ impl ServerSpec {
             let (program, key) = (program.name(), PROCESSES);
             return Err(SettingError::Together { program, key, other }.into());
         }
-        server::launch::check(program, &settings)?;
-        Ok(ServerSpec { program, settings, processes })
+        let spec = ServerSpec { program, settings, processes };
+        let addresses = spec.addresses().count();
+        for process in 0..addresses.max(1) {
+            server::launch::check(program, &spec.settings_of(process))?;
+        }
+        Ok(spec)
+    }
+
+    fn given(&self, name: &str) -> Option<&Value> {
+        self.settings.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// The listed addresses; none where one is given as a text.
+    fn addresses(&self) -> impl Iterator<Item = &str> {
+        let list = match self.given(LISTEN) {
+            Some(Value::List(list)) => list.as_slice(),
+            _ => &[],
+        };
+        list.iter().map(String::as_str)
+    }
+
+    /// The settings of one process, counted from 0: processes take the addresses in turn.
+    pub fn settings_of(&self, process: usize) -> ServerSettings {
+        let mut settings = self.settings.clone();
+        let addresses: Vec<&str> = self.addresses().collect();
+        let listen = settings.0.iter_mut().find(|(key, _)| key == LISTEN);
+        if let (Some((_, value)), false) = (listen, addresses.is_empty()) {
+            *value = Value::from(addresses[process % addresses.len()]);
+        }
+        settings
+    }
+
+    /// Whether its port is given, and not chosen at the start.
+    pub fn has_port(&self) -> bool {
+        self.given("port").is_some()
     }
 
     /// Whether it will listen at an address that other machines can reach.
     pub(crate) fn is_reachable(&self) -> bool {
-        let given = |name: &str| self.settings.0.iter().find(|(key, _)| key == name);
-        let listen = given("listen").and_then(|(_, at)| at.to_string().parse::<IpAddr>().ok());
-        given("socket").is_none()
-            && listen.is_some_and(|at| !at.is_loopback() && !at.is_unspecified())
+        let reachable = |process: usize| {
+            let settings = self.settings_of(process);
+            let listen = settings.0.iter().find(|(key, _)| key == LISTEN);
+            let listen = listen.and_then(|(_, at)| at.to_string().parse::<IpAddr>().ok());
+            listen.is_some_and(|at| !at.is_loopback() && !at.is_unspecified())
+        };
+        self.given("socket").is_none() && (0..self.processes as usize).all(reachable)
     }
 
     pub fn settings(&self, settings: &mut RunSettings) {
@@ -91,6 +129,31 @@ impl ServerSpec {
         }
         for (key, value) in &self.settings.0 {
             settings.insert(format!("server.{key}"), value.to_string());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_take_the_listed_addresses_in_turn() {
+        let of = |words: &str| ServerSpec::parse("memcached", words);
+        let spec = of(r#"processes=3,listen=["10.0.0.2", "10.0.1.2"]"#).unwrap();
+        let listens = |process| match spec.settings_of(process).0.as_slice() {
+            [(_, listen)] => listen.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([0, 1, 2].map(listens), ["10.0.0.2", "10.0.1.2", "10.0.0.2"]);
+        assert!(spec.is_reachable());
+        assert!(!of(r#"processes=2,listen=["10.0.0.2", "127.0.0.1"]"#).unwrap().is_reachable());
+        for (words, why) in [
+            (r#"processes=2,listen=["10.0.0.2", "card"]"#, "an IP address"),
+            ("listen=[]", "takes a text"),
+        ] {
+            let error = of(words).unwrap_err();
+            assert!(error.contains(why), "{words}: {error}");
         }
     }
 }

@@ -126,11 +126,16 @@ fn direct_cache_access_is_complete_at_every_scale() {
         let workloads = texts(["data-caching", "dca", "flow", "pingpong"]);
         assert_eq!(values(&plan, "workload"), workloads);
         assert_eq!(values(&plan, "factor.ddio"), texts(["as found"]));
+        assert_eq!(values(&plan, "factor.ddio_ways"), texts(["as found"]));
         // A factor is in the cells of what it sets, and in no others.
         for (_, step) in plan.steps() {
             let has = |factor: &str| step.settings.contains_key(&format!("factor.{factor}"));
             let of = |workload: &str| step.settings["workload"] == workload;
             assert_eq!((has("payload"), has("stride")), (of("pingpong"), of("flow")));
+            assert_eq!(
+                (has("size"), has("ddio_ways")),
+                (of("data-caching"), !of("dca") && !of("pingpong"))
+            );
             assert_eq!((has("rate"), has("policy")), (of("data-caching"), of("dca")));
             assert_eq!(has("ddio"), !of("dca"));
         }
@@ -157,6 +162,38 @@ fn direct_cache_access_is_complete_at_every_scale() {
         (of("memcached"), of("simulate")),
         (3 * 2 * 4, 3 * (2 * (3 + 3 + 3) + 2 * 3 + 2 * 4 + 2 * 7))
     );
+}
+
+#[test]
+fn direct_cache_access_varies_ways_and_the_size_of_the_data() {
+    let machine = Recorded::named("xeon-4114").and("xeon-4114.knobs");
+    for cpu in [0, 1] {
+        machine.write(&format!("/dev/cpu/{cpu}/msr"), "");
+        std::fs::write(machine.path(&format!("/dev/cpu/{cpu}/msr")), [0; 0x1000]).unwrap();
+    }
+    for port in ["0000:17:00.0", "0000:85:02.0"] {
+        machine.write(&format!("/sys/bus/pci/devices/{port}/config"), "");
+        let config = machine.path(&format!("/sys/bus/pci/devices/{port}/config"));
+        std::fs::write(config, [0; 0x1000]).unwrap();
+    }
+    let plan = plan(&StudyText::open("direct-cache-access").unwrap(), &machine);
+    assert_eq!(values(&plan, "factor.size"), texts(["1GB", "10GB", "30GB"]));
+    assert_eq!(values(&plan, "knob.ddio_ways"), texts(["2", "4", "8"]));
+    let cells = |of: &[(&str, &str)]| -> usize {
+        let holds = |settings: &model::RunSettings| {
+            of.iter().all(|(name, level)| settings.get(*name).is_some_and(|own| own == level))
+        };
+        let steps = plan.steps().filter(|(_, step)| !plan.is_spare(step) && holds(&step.settings));
+        steps.count() / 9
+    };
+    let caching = ("workload", "data-caching");
+    // Seven rates for one pair and four, with it and without; two more numbers of ways and two
+    // more sizes at three rates.
+    assert_eq!(cells(&[caching, ("factor.ddio_ways", "2"), ("factor.size", "10GB")]), 7 * 2 * 2);
+    assert_eq!(cells(&[caching, ("factor.ddio_ways", "8"), ("factor.ddio", "on")]), 7);
+    assert_eq!(cells(&[caching, ("factor.ddio_ways", "8"), ("factor.ddio", "off")]), 0);
+    assert_eq!(cells(&[caching, ("factor.size", "30GB")]), 3 * 2);
+    assert_eq!(cells(&[("workload", "pingpong"), ("factor.ddio_ways", "8")]), 0);
 }
 
 #[test]
