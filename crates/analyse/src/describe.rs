@@ -36,8 +36,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// The interval to print beside the median: the median's own from 6 values on, otherwise the
-    /// mean's. [`IntervalMethod`] says which it is.
+    /// The interval to print beside the median: the median's own; of a single run that of the
+    /// variation within it, where that is known. [`IntervalMethod`] says which it is.
     pub fn interval(&self) -> Result<Interval, NoInterval> {
         self.median_interval.clone().or_else(|_| self.mean_interval.clone())
     }
@@ -48,9 +48,11 @@ impl Description {
 /// - mean: `mean +- t(0.975, n - 1) sd / sqrt(n)` for 2 to 5 values (Student, Biometrika 6,
 ///   1908), from 6 on the bootstrap-t (Efron and Tibshirani 1993, ch. 12.5) with a fixed seed, or
 ///   still Student's where the values hardly differ;
-/// - median: the order statistics of ranks `l` and `n + 1 - l` with
+/// - median: from 6 values on the order statistics of ranks `l` and `n + 1 - l` with
 ///   `P(Binomial(n, 1/2) < l) <= 0.025` (Hahn and Meeker, "Statistical Intervals", 1991, ch.
-///   5.2); 6 values are the fewest that have them;
+///   5.2); of 2 to 5 positive values Student's on their logarithms, `exp(m +- t s / sqrt(n))`, which
+///   is about the median where they are log-normal (ch. 4.4) and never reaches 0; of 2 to 5 others
+///   Student's;
 /// - a single value has neither.
 ///
 /// Errors: no values; a value that is NaN or infinite.
@@ -89,7 +91,7 @@ fn describe_with(
         min,
         max,
         mean_interval: mean_interval(values, mean, sd),
-        median_interval: median_interval(&sorted),
+        median_interval: median_interval(&sorted, mean, sd),
     })
 }
 
@@ -125,14 +127,18 @@ fn students_interval(n: usize, mean: f64, sd: Option<f64>) -> Result<Interval, N
     Ok(Interval { low: mean - half, high: mean + half, method: IntervalMethod::StudentT { df } })
 }
 
-fn median_interval(sorted: &[f64]) -> Result<Interval, NoInterval> {
+fn median_interval(sorted: &[f64], mean: f64, sd: Option<f64>) -> Result<Interval, NoInterval> {
     /// 2 (1/2)^n <= 0.05 from here on.
     const NEEDED: u64 = 6;
     let n = sorted.len() as u64;
-    match n {
-        0 | 1 => return Err(NoInterval::OneValue),
-        2..NEEDED => return Err(NoInterval::TooFewValues { got: n, needed: NEEDED }),
-        _ => {}
+    if n < NEEDED {
+        let of = match sorted.first() {
+            Some(least) if *least > 0.0 => logarithmic_interval(sorted),
+            _ => students_interval(sorted.len(), mean, sd),
+        }?;
+        // Equal values have no width, and the median is beside them by rounding.
+        let median = median_of_sorted(sorted);
+        return Ok(Interval { low: of.low.min(median), high: of.high.max(median), ..of });
     }
     let low_rank = rank_with_tail_below(n);
     let high_rank = n + 1 - low_rank;
@@ -140,6 +146,18 @@ fn median_interval(sorted: &[f64]) -> Result<Interval, NoInterval> {
         low: sorted[low_rank as usize - 1],
         high: sorted[high_rank as usize - 1],
         method: IntervalMethod::OrderStatistics { low_rank, high_rank },
+    })
+}
+
+/// Student's interval of the logarithms of positive values.
+fn logarithmic_interval(values: &[f64]) -> Result<Interval, NoInterval> {
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let Moments { mean, sd } = moments(&logarithms);
+    let of_logarithms = students_interval(values.len(), mean, sd)?;
+    Ok(Interval {
+        low: of_logarithms.low.exp(),
+        high: of_logarithms.high.exp(),
+        method: IntervalMethod::LogarithmicT { df: values.len() as f64 - 1.0 },
     })
 }
 
@@ -199,15 +217,28 @@ mod tests {
         let one = describe(&[7.0]).unwrap();
         assert_eq!((one.median, one.sd, one.cv), (7.0, None, None));
         assert_eq!(one.interval(), Err(NoInterval::OneValue));
-        let three = describe(&[1.0, 2.0, 3.0]).unwrap();
-        assert_eq!(three.median_interval, Err(NoInterval::TooFewValues { got: 3, needed: 6 }));
-        assert_eq!(three.interval(), three.mean_interval);
         assert_eq!(describe(&[]), Err(DescribeError::Empty));
         assert!(matches!(
             describe(&[1.0, f64::NAN]),
             Err(DescribeError::NotFinite { index: 1, .. })
         ));
         assert_eq!(describe(&[-1.0, 1.0]).unwrap().cv, None);
+    }
+
+    /// By hand: the logarithms of 1, 2 and 4 have the mean ln 2 and the sd ln 2; t(0.975, 2) is
+    /// 4.302653.
+    #[test]
+    fn few_values_have_an_interval_of_their_median_above_zero() {
+        let of = describe(&[4.0, 1.0, 2.0]).unwrap();
+        let interval = of.interval().unwrap();
+        let factor = (4.302_653 * 2.0_f64.ln() / 3.0_f64.sqrt()).exp();
+        close(interval.low, 2.0 / factor, 1e-6);
+        close(interval.high, 2.0 * factor, 1e-5);
+        assert_eq!(interval.method, IntervalMethod::LogarithmicT { df: 2.0 });
+        assert!(of.mean_interval.unwrap().low < 0.0);
+        // Values on both sides of 0 have no logarithms.
+        let of = describe(&[-1.0, 1.0, 2.0]).unwrap();
+        assert_eq!(of.median_interval, of.mean_interval);
     }
 
     #[test]

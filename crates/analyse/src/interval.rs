@@ -26,6 +26,9 @@ impl Interval {
 pub enum IntervalMethod {
     /// Student's t around the mean of independent values.
     StudentT { df: f64 },
+    /// Student's t around the mean of the logarithms, and so around the median of values whose
+    /// logarithms are about normal.
+    LogarithmicT { df: f64 },
     /// Bootstrap-t around the mean: t with the values' own distribution.
     BootstrapT { resamples: u32, seed: u64 },
     /// Order statistics of these ranks, counted from 1: no distribution is assumed.
@@ -48,6 +51,9 @@ impl fmt::Display for IntervalMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             IntervalMethod::StudentT { df } => write!(f, "Student's t, {df} degrees of freedom"),
+            IntervalMethod::LogarithmicT { df } => {
+                write!(f, "Student's t on logarithms, {df} degrees of freedom")
+            }
             IntervalMethod::BootstrapT { resamples, seed } => {
                 write!(f, "bootstrap-t of the mean, {resamples} resamples, seed {seed}")
             }

@@ -3,7 +3,7 @@
 use model::Run;
 
 use crate::compare::{ComparedMetric, Statistic, within_run};
-use crate::describe::{DescribeError, Description, describe, describe_by_median};
+use crate::describe::{BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median};
 use crate::interval::{Interval, IntervalMethod, NoInterval, TAIL};
 use crate::metric::{DistributionPoint, Metric, RunField};
 use crate::quantile::student;
@@ -27,7 +27,7 @@ impl CellRuns {
     ///   by its batches (sectioning: Asmussen and Glynn, "Stochastic Simulation", 2007, III.5),
     ///   `df` their effective number less one. It covers variation within this run, and not from
     ///   run to run;
-    /// - 2 to 5 runs: Student's t between them, unless they vary more within themselves: `m exp(+-
+    /// - 2 to 5 runs: Student's t between them (on logarithms of positive values), unless they vary more within themselves: `m exp(+-
     ///   t(0.975, df) sqrt(sum v_i) / n)`, `df = (sum v_i)^2 / sum (v_i^2 / df_i)` (Welch and
     ///   Satterthwaite). Two or three runs may agree by luck, and then t between them is narrower
     ///   than either of them can be known.
@@ -52,12 +52,13 @@ impl CellRuns {
         &self,
         mut described: Description,
     ) -> Result<Description, DescribeError> {
-        let within = self.within_run_interval(described.mean);
-        described.mean_interval = match (described.mean_interval, within) {
-            (Err(NoInterval::OneValue), within) => within,
-            (Ok(between), Ok(within)) if width(&within) > width(&between) => Ok(within),
-            (between, _) => between,
-        };
+        let of_mean = self.within_run_interval(described.mean);
+        described.mean_interval = wider(described.mean_interval, of_mean);
+        // From there on order statistics tell enough.
+        if described.n < BOOTSTRAP_FROM {
+            let of_median = self.within_run_interval(described.median);
+            described.median_interval = wider(described.median_interval, of_median);
+        }
         Ok(described)
     }
 
@@ -76,6 +77,18 @@ impl CellRuns {
         };
         let method = IntervalMethod::Batches { df, runs: runs as u64 };
         Ok(Interval { low: mean * (-half).exp(), high: mean * half.exp(), method })
+    }
+}
+
+/// The wider of the intervals between runs and within them; within a single one, that alone.
+fn wider(
+    between: Result<Interval, NoInterval>,
+    within: Result<Interval, NoInterval>,
+) -> Result<Interval, NoInterval> {
+    match (between, within) {
+        (Err(NoInterval::OneValue), within) => within,
+        (Ok(between), Ok(within)) if width(&within) > width(&between) => Ok(within),
+        (between, _) => between,
     }
 }
 
@@ -140,14 +153,14 @@ mod tests {
         // And two that do not.
         let apart = CellRuns { values: vec![90.0, 110.0], within };
         let interval = apart.describe().unwrap().interval().unwrap();
-        assert_eq!(interval.method, IntervalMethod::StudentT { df: 1.0 });
+        assert_eq!(interval.method, IntervalMethod::LogarithmicT { df: 1.0 });
         // One run without a series: between them, as before.
         let mixed = CellRuns {
             values: vec![100.0, 100.001],
             within: vec![known(1e-4, 10.0), Err(NoInterval::NoSeries)],
         };
         let interval = mixed.describe().unwrap().interval().unwrap();
-        assert_eq!(interval.method, IntervalMethod::StudentT { df: 1.0 });
+        assert_eq!(interval.method, IntervalMethod::LogarithmicT { df: 1.0 });
     }
 
     #[test]

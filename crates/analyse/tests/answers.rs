@@ -150,7 +150,7 @@ fn a_front_names_its_cells() {
         cells.iter().filter(|c| c.standing.on_front()).map(|c| c.title.as_str()).collect();
     assert_eq!(on, ["smt=off, idle=none", "smt=on, idle=none"]);
     let beaten = cells.iter().find(|cell| cell.title == "smt=on, idle=all").unwrap();
-    assert_eq!(beaten.beaten_by.as_deref(), Some("smt=on, idle=none"));
+    assert_eq!(cells[beaten.beaten_by.unwrap()].title, "smt=on, idle=none");
     assert!(
         result[0].verdict.starts_with(
             "No other configuration beats these 2 of 4 in all of throughput and the 99th percentile"
@@ -629,4 +629,49 @@ fn an_answer_says_that_the_work_differed() {
     for result in asked(questions, &runs) {
         assert!(result.verdict.contains("; the work differed: hit ratio "), "{}", result.verdict);
     }
+}
+
+/// Two levels that are not shown to differ have a line each; what is shown stays in the sentence.
+#[test]
+fn several_open_levels_have_their_own_lines() {
+    let all = runs(&["off", "on", "half", "same"], &["all"]);
+    let mut design = design(json!([
+        { "ask": "a", "metric": "throughput_ops_s", "factor": "smt" }
+    ]));
+    design.factors[0].levels.extend(["half".to_owned(), "same".to_owned()]);
+    let execution = execution("m");
+    let situated: Vec<RunWithSettings> =
+        all.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
+    let answer = &answers(&design, &situated)[0];
+    assert!(answer.verdict.contains("20 % higher with SMT on"), "{}", answer.verdict);
+    assert!(answer.verdict.contains("not shown to differ with the other 2 levels"));
+    assert_eq!(answer.details.len(), 2, "{:?}", answer.details);
+    for (detail, level) in answer.details.iter().zip(["SMT half", "SMT same"]) {
+        assert!(detail.contains(level) && detail.contains("95 %"), "{detail}");
+    }
+}
+
+/// A factor that is given and applies to one store alone does not part the stores.
+#[test]
+fn what_one_choice_alone_has_parts_nothing() {
+    let mut all = runs(&["off"], &["all", "none"]);
+    for run in &mut all {
+        let lmdb = run.settings["factor.idle"] == "all";
+        let store = if lmdb { "lmdb" } else { "rocksdb" };
+        run.settings.insert("store".to_owned(), store.to_owned());
+        run.settings.remove("factor.idle");
+        if !lmdb {
+            run.settings.insert("factor.rocksdb_data".to_owned(), "2M".to_owned());
+        }
+    }
+    let mut design = design(json!([{ "ask": "Which?", "best": "throughput_ops_s" }]));
+    let data = json!({ "name": "rocksdb_data", "sets": ["data.records"], "levels": ["2M"] });
+    design.factors.push(serde_json::from_value(data).unwrap());
+    let execution = execution("m");
+    let situated: Vec<RunWithSettings> =
+        all.iter().map(|run| RunWithSettings::new(&execution, run)).collect();
+    let answer = &answers(&design, &situated)[0];
+    let AnswerKind::Best { choices, .. } = &answer.kind else { panic!("{answer:?}") };
+    assert_eq!(choices.len(), 1, "{answer:?}");
+    assert!(answer.verdict.contains("than with LMDB"), "{}", answer.verdict);
 }

@@ -232,7 +232,7 @@ fn clocks_and_rates_are_not_mixed() {
     let result = compare(&of(&slow), &of(&fast)).unwrap();
     assert!(result.differences.iter().any(|d| d.setting == "pacing" && d.caution.is_some()));
     let cell = &result.cells[0];
-    assert!(withheld(cell, "throughput").contains("offered"));
+    assert!(withheld(cell, "throughput").contains("target rate"));
     let analyse::ComparedMetric::Latency { clock, .. } = contrast(cell, "latency.read.p99").metric
     else {
         panic!()

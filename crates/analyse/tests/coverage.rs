@@ -63,3 +63,23 @@ fn skewed_values_are_covered_less_but_more_than_by_students_t() {
         assert!((least..0.97).contains(&share), "{n}: {share}");
     }
 }
+
+/// Of few values: exactly on log-normal ones, and hardly less on normal ones of a tenth's spread.
+#[test]
+fn medians_of_few_values_are_covered() {
+    let share = |n: usize, median: f64, draw: &dyn Fn(&mut Random) -> f64| {
+        let mut random = Random::new(n as u64 + 9);
+        let mut one = || {
+            let values: Vec<f64> = (0..n).map(|_| draw(&mut random)).collect();
+            describe(&values).unwrap().median_interval.unwrap().covers(median)
+        };
+        (0..DRAWS).filter(|_| one()).count() as f64 / DRAWS as f64
+    };
+    for n in 2..=5 {
+        let skewed = share(n, 1.0, &|random| (0.5 * random.normal()).exp());
+        let normal = share(n, 100.0, &|random| 100.0 + 10.0 * random.normal());
+        for share in [skewed, normal] {
+            assert!((share - 0.95).abs() < 0.02, "{n}: {share}");
+        }
+    }
+}

@@ -15,7 +15,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_description_is_within_its_values(values in vec(-1e6..1e6_f64, 1..60)) {
+    fn a_description_is_within_its_values(
+        values in prop_oneof![vec(-1e6..1e6_f64, 1..60), vec(1e-6..1e6_f64, 1..7)],
+    ) {
         let d = describe(&values).unwrap();
         let slack = 1e-9 * d.max.abs().max(d.min.abs());
         prop_assert!(d.min <= d.median && d.median <= d.max);
@@ -27,7 +29,7 @@ proptest! {
             prop_assert!(interval.low <= d.mean + slack && d.mean <= interval.high + slack);
         }
         prop_assert_eq!(d.mean_interval.is_ok(), values.len() > 1);
-        prop_assert_eq!(d.median_interval.is_ok(), values.len() > 5);
+        prop_assert_eq!(d.median_interval.is_ok(), values.len() > 1);
     }
 
     #[test]

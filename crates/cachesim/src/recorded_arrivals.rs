@@ -135,7 +135,7 @@ mod tests {
             ("1,64\n2,0\n", "a.csv:2: `bytes` must be 1 to 2048"),
             ("1,64\n2,4096\n", "a.csv:2: `bytes` must be"),
             ("2,64\n1,64\n", "a.csv:2: `seconds` goes back"),
-            ("", "a.csv: no arrival"),
+            ("", "a.csv: it has no arrival"),
             ("1,64\n", "a.csv: at least two"),
         ] {
             let error = parse(text).unwrap_err().to_string();

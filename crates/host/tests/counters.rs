@@ -254,6 +254,12 @@ fn scopes_are_servers_cpus_or_the_machine() {
     let readings = window("counters", &xeon.root, &cpus, &fake).unwrap();
     assert_eq!(find(&readings, "ipc").scope, Scope::Cpus);
     near(value(&readings, "ipc.cpu3"), 2.0);
+    // Each CPU has a core of its own; then 1 and 5 share one, and 3 has its own.
+    near(value(&readings, "ipc.core"), 2.0);
+    let cpus = Context { cpus: vec![1, 3, 5], ..counting(CounterScope::Cpus, &[]) };
+    let readings = window("counters", &xeon.root, &cpus, &Fake::new(skylake())).unwrap();
+    near(value(&readings, "ipc"), 2.0);
+    near(value(&readings, "ipc.core"), 3.0);
     assert!(fake.0.lock().unwrap().opened.iter().all(|(event, ..)| !event.inherit));
     let counter_plan = plan(&xeon.root, &counting(CounterScope::Machine, &[])).unwrap();
     assert_eq!(
@@ -430,7 +436,7 @@ fn raw_events_in_perf_s_syntax() {
         ("r41/x", "closing"),
         ("r41:z", "only `u` and `k`"),
         ("../event=1/", "the PMU or its terms are missing"),
-        ("cpu/../", "holds `..`"),
+        ("cpu/../", "contains `..`"),
         ("", "neither"),
     ] {
         let counter_plan = plan(&xeon.root, &counting(CounterScope::Auto, &[text])).unwrap();

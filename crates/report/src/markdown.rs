@@ -3,7 +3,7 @@
 use model::{Execution, Run};
 
 use crate::curves;
-use crate::study::{StudyReport, beside, counted};
+use crate::study::{StudyReport, UnansweredQuestions, answered, beside, counted, unanswered};
 use crate::table::{Align, Table, Tone};
 use crate::tables::{self, CheckRow, DifferenceRow, PlanRow};
 
@@ -36,7 +36,10 @@ pub fn study(study: &StudyReport, figures: Option<&str>) -> String {
     if let Some(note) = study.scale_note() {
         out += &format!("> {}\n\n", escaped(&note));
     }
-    for (answer, question) in study.answers.iter().zip(&study.design.questions) {
+    if let Some(note) = study.unasked_note() {
+        out += &format!("{}\n\n", escaped(&note));
+    }
+    for (answer, question) in answered(study) {
         out += &format!(
             "**{}** {} Confidence: **{}**{}.\n\n",
             escaped(&answer.ask),
@@ -56,6 +59,11 @@ pub fn study(study: &StudyReport, figures: Option<&str>) -> String {
     }
     if let Some(note) = study.correction_note() {
         out += &format!("{}\n\n", escaped(&note));
+    }
+    for UnansweredQuestions { heading, why, asks } in unanswered(study) {
+        out += &format!("**{heading}**: {}\n\n", escaped(why));
+        asks.iter().for_each(|ask| out += &format!("- {}\n", escaped(ask)));
+        out.push('\n');
     }
     for shown in study.figures() {
         out += &format!("### {}\n\n", escaped(&shown.title));

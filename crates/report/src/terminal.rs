@@ -7,9 +7,9 @@ use model::{Execution, Run};
 use unicode_width::UnicodeWidthStr;
 
 use crate::curves;
-use crate::study::{StudyReport, beside, counted};
+use crate::study::{StudyReport, UnansweredQuestions, answered, beside, counted, unanswered};
 use crate::table::{ALWAYS, Align, Table, Tone};
-use crate::tables::{self, CheckRow, DifferenceRow, Note, PlanRow};
+use crate::tables::{self, CheckRow, DifferenceRow, Note, NoteWeight, PlanRow};
 
 /// How to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,25 +41,55 @@ pub fn runs(runs: &[(&Execution, &Run)], style: &Style) -> String {
     let runs = &curves::curves_together(runs);
     let shown = tables::of_runs(runs);
     let mut out = shown.iter().map(|t| table(t, style)).collect::<Vec<_>>().join("\n");
-    let notes = tables::notes(runs);
+    let notes = notes_text(&tables::notes(runs), style);
     if !notes.is_empty() {
         out.push('\n');
     }
-    for note in &notes {
-        out += &note_text(note, style);
+    out + &notes
+}
+
+/// Why runs are invalid or contradict themselves, and how many warnings there are besides.
+pub fn problems(runs: &[(&Execution, &Run)], style: &Style) -> String {
+    let (warnings, problems): (Vec<Note>, Vec<Note>) =
+        tables::notes(runs).into_iter().partition(|note| note.weight == NoteWeight::Warning);
+    let mut out = notes_text(&problems, style);
+    if !warnings.is_empty() {
+        let count = match warnings.len() {
+            1 => "1 warning".to_owned(),
+            more => format!("{more} warnings"),
+        };
+        let text = format!("{count} on valid runs: see the tables");
+        out += &wrap(&text, "", "  ", style, Tone::Warning);
     }
     out
 }
 
+fn notes_text(notes: &[Note], style: &Style) -> String {
+    notes.iter().map(|note| note_text(note, style)).collect()
+}
+
 /// A study with a design: its answers, then the tables behind them.
 pub fn study(study: &StudyReport, style: &Style) -> String {
+    let mut out = answers(study, style);
+    for own in study.tables() {
+        out.push('\n');
+        out += &table(&own, style);
+    }
+    out
+}
+
+/// The answers of a study with a design, and the checks that are broken.
+pub fn answers(study: &StudyReport, style: &Style) -> String {
     let mut out = String::new();
     let mut say = |text: &str, tone| out += &wrap(&style.text(text), "", "", style, tone);
     say(study.question.unwrap_or(study.name), Tone::Strong);
     if let Some(note) = study.scale_note() {
         say(&note, Tone::Warning);
     }
-    for (answer, question) in study.answers.iter().zip(&study.design.questions) {
+    if let Some(note) = study.unasked_note() {
+        say(&note, Tone::Muted);
+    }
+    for (answer, question) in answered(study) {
         say("", Tone::Plain);
         say(&answer.ask, Tone::Strong);
         say(&answer.verdict, Tone::Plain);
@@ -76,9 +106,18 @@ pub fn study(study: &StudyReport, style: &Style) -> String {
         say("", Tone::Plain);
         say(&note, Tone::Muted);
     }
-    for own in study.tables() {
-        out.push('\n');
-        out += &table(&own, style);
+    for UnansweredQuestions { heading, why, asks } in unanswered(study) {
+        say("", Tone::Plain);
+        say(&format!("{heading}: {why}"), Tone::Warning);
+        asks.iter().for_each(|ask| say(&format!("- {ask}"), Tone::Plain));
+    }
+    let broken = study.broken_checks();
+    if !broken.is_empty() {
+        say("", Tone::Plain);
+        say("Checks", Tone::Strong);
+    }
+    for sentence in &broken {
+        say(&format!("- {sentence}"), Tone::Bad);
     }
     out
 }

@@ -179,8 +179,10 @@ fn a_page_grows_with_cells_and_opens_at_once() {
     assert!(text.len() < 200_000, "{} bytes of text", text.len());
     assert!(text.contains("Throughput by configuration"), "{text}");
     let unavailable = studies[0].answers.iter().find(|a| a.verdict.contains("residency.C6"));
-    let of_all = format!("(in all {} runs)", studies[0].answers[0].runs - invalid(&pairs));
-    assert!(unavailable.is_some_and(|answer| answer.verdict.contains(&of_all)), "{unavailable:?}");
+    assert!(
+        unavailable.is_some_and(|answer| answer.verdict.contains("a guest")),
+        "{unavailable:?}"
+    );
     if !cfg!(debug_assertions) {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -244,10 +246,6 @@ fn in_a_browser(page: &str, folder: &Path) {
     let failed: Vec<&str> = result.lines().filter(|line| !line.starts_with("ok ")).collect();
     assert!(failed.is_empty(), "{failed:#?}");
     assert!(result.ends_with("ok all checks ended"), "only these checks ran:\n{result}");
-}
-
-fn invalid(pairs: &[(&model::Execution, &model::Run)]) -> usize {
-    pairs.iter().filter(|(_, run)| !run.valid()).count()
 }
 
 /// How many runs the page says that it has.

@@ -253,3 +253,28 @@ fn a_study_in_the_terminal_and_in_markdown() {
         assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
     }
 }
+
+/// Cells of many factors are wrapped at 80 columns, not left out.
+#[test]
+fn a_plan_tells_its_cells_apart_on_a_narrow_terminal() {
+    let row = |ordinal, block_cache: &str| PlanRow {
+        ordinal,
+        label: "rocksdb kreon-c".to_owned(),
+        phase: model::Phase::Measure,
+        repeat: 1,
+        settings: [
+            ("factor.experiment", "block-cache"),
+            ("factor.block_cache", block_cache),
+            ("factor.rocksdb_data", "100M per cpu"),
+            ("factor.rocksdb_records", "100M per cpu"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into(),
+        seconds: Some(300.0),
+        guessed: false,
+        bytes: Some(1 << 30),
+    };
+    let text = terminal::plan(&[row(1, "0"), row(2, "20MiB")], &Style::default());
+    assert!(text.contains("block_cache=0") && text.contains("block_cache=20MiB"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}

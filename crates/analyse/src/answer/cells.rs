@@ -8,7 +8,7 @@ use model::{Design, Execution, Origin, Phase, Run, Scope};
 
 use super::MetricInfo;
 use super::unanswered::{AnswerResult, Unanswered};
-use super::words::levels_words;
+use super::words::{ELSEWHERE, levels_words};
 use crate::compare::{RunWork, WorkDifference, largest_differences, work_differences};
 use crate::effect::CellObservations;
 use crate::efficiency::widest_first;
@@ -206,9 +206,7 @@ impl<'a> CellGatherer<'a> {
     fn finish(self, design: &Design) -> AnswerResult<CellValues> {
         let Some(first) = self.first else {
             return Err(match self.missing.first() {
-                Some((why, count)) => {
-                    Unanswered::NotMeasurable(format!("{why} (in all {count} runs)"))
-                }
+                Some((why, _)) => Unanswered::NotMeasurable(why.clone()),
                 None => Unanswered::NotEnough("no valid run counts here".to_owned()),
             });
         };
@@ -356,16 +354,26 @@ impl CellValues {
     }
 
     /// Every combination of what is given and varies, in the order of the cells; one of all cells
-    /// where nothing given varies.
+    /// where nothing given varies. What has one level in some cells and none in the others does not
+    /// vary: it belongs to one of the choices.
     pub(super) fn given(&self, given: &[&str]) -> Vec<GivenLevels> {
-        let names = self.distinguishing().into_iter().map(String::as_str);
-        let names: Vec<&str> = names.filter(|name| given.contains(name)).collect();
+        let varies = |name: &str| {
+            let levels: BTreeSet<_> =
+                self.cells.iter().filter_map(|cell| cell.at.get(name)).collect();
+            levels.len() > 1
+        };
+        let names = self.names.iter().map(String::as_str);
+        let names: Vec<&str> = names.filter(|name| given.contains(name) && varies(name)).collect();
+        let some = |words: String| if words.is_empty() { ELSEWHERE.to_owned() } else { words };
         let mut all: Vec<GivenLevels> = Vec::new();
         let mut places: HashMap<Vec<Option<&str>>, usize> = HashMap::new();
         for (position, cell) in self.cells.iter().enumerate() {
             let levels = names.iter().map(|name| cell.at.get(*name).map(String::as_str));
             let place = *places.entry(levels.collect()).or_insert_with(|| {
-                let words = levels_words(names.iter().copied(), &cell.at);
+                let words = match names.as_slice() {
+                    [] => String::new(),
+                    names => some(levels_words(names.iter().copied(), &cell.at)),
+                };
                 let level = |name: &&str| Some(((*name).to_owned(), cell.at.get(*name)?.clone()));
                 let at = names.iter().filter_map(level).collect();
                 all.push(GivenLevels { words, at, cells: Vec::new() });

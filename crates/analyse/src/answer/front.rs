@@ -27,8 +27,8 @@ pub struct FrontCell {
     pub words: String,
     pub runs: usize,
     pub standing: ParetoStanding,
-    /// The title of a cell that dominates it.
-    pub beaten_by: Option<String>,
+    /// The position of a cell that dominates it.
+    pub beaten_by: Option<usize>,
 }
 
 /// A front for each combination of what is given. What is given is not chosen: the lowest rate
@@ -73,7 +73,7 @@ fn of_part(given: String, part: &CellValues, metrics: &[String]) -> AnswerResult
             title: titles[at].clone(),
             words: words[at].clone(),
             runs: cell.values.len(),
-            beaten_by: standing.dominated_by.map(|by| titles[by].clone()),
+            beaten_by: standing.dominated_by,
             standing,
         }
     });

@@ -7,6 +7,7 @@ mod confidence;
 mod front;
 mod graduated;
 mod machine_names;
+mod scale;
 mod sentence;
 mod size_text;
 mod unanswered;
@@ -22,6 +23,7 @@ pub use confidence::{Confidence, Judgeable, JudgedSize};
 pub use front::{Front, FrontCell};
 pub use graduated::GraduatedLoad;
 pub use machine_names::machine_names;
+pub use scale::take_unscaled;
 pub use unanswered::Unanswered;
 pub use words::{factor_words, level_words, metric_words};
 
@@ -45,7 +47,8 @@ pub struct Answer {
     pub ask: String,
     /// The verdict, in one sentence.
     pub verdict: String,
-    /// Sentences on each combination of what is given, where there are several.
+    /// Sentences on each of several levels that are not shown to differ, and on each of several
+    /// combinations of what is given.
     pub details: Vec<String>,
     pub confidence: Confidence,
     pub kind: AnswerKind,

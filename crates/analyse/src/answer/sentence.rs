@@ -6,7 +6,7 @@ use super::size_text::{
     SizeFormat, amount, between, change, end, listed, number, percent, probability, repeats_needed,
     size_format,
 };
-use super::words::{factor_words, level_words, metric_words};
+use super::words::{ELSEWHERE, factor_words, level_words, metric_words};
 use super::{
     Answer, AnswerKind, BestChoice, Confidence, FactorEffects, Front, FrontCell, GraduatedLoad,
     JudgedSize, MetricInfo, Unanswered,
@@ -31,7 +31,8 @@ pub(super) fn write_verdict(answer: &mut Answer, family: usize) {
                 .map(|pair| interaction_sentence(&pair, unit_of(of)));
             let parts: Vec<String> = of.iter().map(|of| effects(of, family)).chain(both).collect();
             let yes = yes_if.map_or("", |yes_if| yes_or_no(yes_if, of, interactions));
-            let details = of.iter().flat_map(at_given).collect();
+            let open = of.iter().flat_map(|of| open_levels(of, family));
+            let details = open.chain(of.iter().flat_map(at_given)).collect();
             (format!("{yes}{}", parts.join("; ")), details, of_comparisons(answer))
         }
         AnswerKind::Best { metric, choices } => {
@@ -127,17 +128,40 @@ fn effects(effects: &FactorEffects, family: usize) -> String {
     let unit = &metric.unit;
     let name = format!("{}{}", metric_words(&metric.name), kind(metric));
     let text = |level| level_text(factor, level, unit, family);
-    let parts: Vec<String> = levels.iter().take(MOST_LEVELS).map(text).collect();
-    let more = match levels.len() {
-        n if n > MOST_LEVELS => format!(", and {} more levels", n - MOST_LEVELS),
-        _ => String::new(),
-    };
+    let (shown, open): (Vec<_>, Vec<_>) = levels.iter().partition(|level| is_shown(level));
+    // Several levels that are not shown to differ have a line each.
+    let own_lines = open.len() > 1;
+    let told: Vec<_> = if own_lines { shown.clone() } else { levels.iter().collect() };
+    let mut parts: Vec<String> = told.iter().copied().take(MOST_LEVELS).map(text).collect();
+    if told.len() > MOST_LEVELS {
+        parts.push(format!("and so on with {} more levels", told.len() - MOST_LEVELS));
+    }
+    if own_lines {
+        let of = if shown.is_empty() { "any of the" } else { "the other" };
+        parts.push(format!("not shown to differ with {of} {} levels", open.len()));
+    }
     format!(
-        "against {from}, {name} is {}{more}{}{}",
+        "against {from}, {name} is {}{}{}",
         parts.join(", "),
         averaged_over(&first.of),
         work_note(&effects.other_work)
     )
+}
+
+fn is_shown(level: &JudgedSize<MainEffect>) -> bool {
+    !matches!(level.verdict, Verdict::NoDifference | Verdict::NotEnoughData)
+}
+
+/// A line for each of several levels that are not shown to differ.
+fn open_levels(effects: &FactorEffects, family: usize) -> Vec<String> {
+    let open: Vec<_> = effects.levels.iter().filter(|level| !is_shown(level)).collect();
+    match open.as_slice() {
+        [_, _, ..] => {
+            let text = |level| level_text(&effects.factor, level, &effects.metric.unit, family);
+            open.into_iter().map(text).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// `at rate 1k 3.1 times as high with SMT off (95 % 2.9 to 3.3)`: of the last level at each
@@ -150,10 +174,19 @@ fn at_given(effects: &FactorEffects) -> Vec<String> {
         let end = |value: f64| end(size_format(&last.size), value, &metric.unit);
         let (low, high) = (end(interval.low), end(interval.high));
         let (size, to) = (change(&last.size, &metric.unit), level_words(factor, &last.to));
-        Some(format!("at {given} {size} with {to} (95 % {low} to {high})"))
+        Some(format!("{}{size} with {to} (95 % {low} to {high})", place(given)))
     };
     let parts: Vec<String> = at_given.iter().filter_map(part).take(MOST_GIVEN).collect();
     if parts.len() > 1 { parts } else { Vec::new() }
+}
+
+/// `at rate 10k `: where something holds; empty where nothing given varies.
+fn place(given: &str) -> String {
+    match given {
+        "" => String::new(),
+        ELSEWHERE => format!("{ELSEWHERE} "),
+        given => format!("at {given} "),
+    }
 }
 
 /// Notes that the compared cells did different work.
@@ -208,7 +241,7 @@ fn best(metric: &MetricInfo, choices: &[BestChoice]) -> (String, Vec<String>) {
     let unit = &metric.unit;
     let one = |choice: &BestChoice| {
         let BestChoice { given, winner, next, .. } = choice;
-        let place = if given.is_empty() { String::new() } else { format!("at {given} ") };
+        let place = place(given);
         let value = amount(winner.value.median, unit);
         let sure = between(&winner.value.interval());
         let than = match next {
@@ -264,7 +297,10 @@ fn winners(choices: &[BestChoice]) -> String {
         let cases = if at.len() == 2 { "both".to_owned() } else { format!("all {}", at.len()) };
         return format!("{winner} in {cases} cases{but}");
     }
-    let one = |(winner, at): &(&str, Vec<&str>)| format!("{winner} at {}", listed(at));
+    let one = |(winner, at): &(&str, Vec<&str>)| match at.as_slice() {
+        [ELSEWHERE] => format!("{winner} {ELSEWHERE}"),
+        at => format!("{winner} at {}", listed(at)),
+    };
     format!("{}{but}", won.iter().map(one).collect::<Vec<_>>().join("; "))
 }
 
@@ -398,12 +434,9 @@ fn one_front(front: &Front, metrics: &str) -> (String, Confidence) {
     if on.len() > MOST_CELLS {
         titles.push(format!("{} more", on.len() - MOST_CELLS));
     }
-    let place = match front.given.as_str() {
-        "" => String::new(),
-        given => format!("at {given} "),
-    };
     let sentence = format!(
-        "{place}no other configuration beats {} of {} in all of {metrics} at once: {}{}",
+        "{}no other configuration beats {} of {} in all of {metrics} at once: {}{}",
+        place(&front.given),
         if on.len() == 1 { "this one".to_owned() } else { format!("these {}", on.len()) },
         front.cells.len(),
         titles.join("; "),

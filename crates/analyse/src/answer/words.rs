@@ -5,11 +5,15 @@ use model::{LatencyClock, Op};
 
 use crate::metric::{DistributionPoint, Metric, RunField};
 
+/// A combination of what is given in which none of it varies, beside others.
+pub(super) const ELSEWHERE: &str = "elsewhere";
+
 /// Signals that answers often name.
-const SIGNALS: [(&str, &str); 24] = [
+const SIGNALS: [(&str, &str); 25] = [
     ("branch_miss_ratio", "the share of mispredicted branches"),
     ("cpu_s_per_mop", "CPU time per million operations"),
     ("ipc", "instructions per cycle"),
+    ("ipc.core", "instructions per cycle of a core"),
     ("joules_per_op", "energy per operation"),
     ("limit.cpu", "the share of the CPUs in use"),
     ("limit.memory", "the share of memory in use"),

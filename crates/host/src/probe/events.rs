@@ -1,10 +1,12 @@
 //! The CPU's event counters: instructions, cycles, branches, caches and TLBs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::{Reading, Scope, Unavailable, Unit};
 
 use super::{Context, Probe, ProbeSpec, Signal, units};
+use crate::facts::topology::{self, HardwareThread};
 use crate::perf::{
     CountedEvent, CounterPlan, EventRole, GroupCounts, PerfQuantity, PerfSession, PerfTarget,
     PlannedGroup, UserEvent, plan,
@@ -12,7 +14,7 @@ use crate::perf::{
 use crate::root::Root;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec::new("counters", SIGNALS, CALL, init).with_parts(&[IPC_OF_CPU, EVENT]);
+    ProbeSpec::new("counters", SIGNALS, CALL, init).with_parts(&[IPC_OF_CPU, IPC_OF_CORES, EVENT]);
 
 const CALL: &str = "perf_event_open";
 
@@ -42,6 +44,7 @@ const SIGNALS: &[Signal] = &[
     ratio("counters.running_ratio"),
 ];
 const IPC_OF_CPU: Signal = Signal::new("ipc.cpuN", Unit::Ratio, Scope::Cpus, CALL);
+const IPC_OF_CORES: Signal = Signal::new("ipc.core", Unit::Ratio, Scope::Cpus, CALL);
 const EVENT: Signal = count("event.NAME");
 
 /// The process is the scope where nothing else was chosen.
@@ -70,11 +73,14 @@ pub(super) fn over(
     let plan = plan(root, context)?;
     let groups: Vec<_> = plan.groups.iter().map(|planned| planned.group.clone()).collect();
     let session = PerfSession::open(kernel()?, &groups)?;
-    Ok(Box::new(Events { plan, session }))
+    let siblings = topology::threads(root).unwrap_or_default();
+    Ok(Box::new(Events { plan, siblings, session }))
 }
 
 struct Events {
     plan: CounterPlan,
+    /// Nothing where the kernel does not tell them.
+    siblings: Vec<HardwareThread>,
     session: PerfSession,
 }
 
@@ -88,7 +94,15 @@ impl Probe for Events {
         let found = FoundEvents { plan: &self.plan, tallies };
         let mut readings: Vec<Reading> =
             SIGNALS.iter().map(|signal| found.reading(signal, window)).collect();
-        readings.extend(found.of_each_cpu(window));
+        let cpus = found.of_each_cpu();
+        readings.extend(cpus.iter().map(|cpu| cpu.reading(window)));
+        readings.extend(of_cores(&cpus, &self.siblings).map(|value| {
+            let mut reading = IPC_OF_CORES.reading(value, window);
+            reading.scope = self.plan.scope;
+            reading.source =
+                format!("{CALL}: instructions of a core's threads / cycles of the busiest");
+            reading
+        }));
         readings.extend(found.extras(window));
         readings
     }
@@ -245,8 +259,8 @@ impl FoundEvents<'_> {
         }
     }
 
-    /// Where CPUs are counted: instructions a cycle of each of them.
-    fn of_each_cpu(&self, window: Duration) -> Vec<Reading> {
+    /// What each CPU counted, where CPUs are counted.
+    fn of_each_cpu(&self) -> Vec<CpuCounts> {
         let cycles = EventRole::Of(PerfQuantity::Cycles);
         let Some((planned, tally)) = self.groups(cycles).find(|(planned, _)| !planned.uncore)
         else {
@@ -262,12 +276,9 @@ impl FoundEvents<'_> {
             };
         let cpu = |(target, counted): &(PerfTarget, Vec<Result<CountedEvent, Unavailable>>)| {
             let PerfTarget::Cpu(cpu) = target else { return None };
-            let value = of(counted, &[EventRole::UserInstructions, EventRole::KernelInstructions])
-                .and_then(|instructions| divide(instructions, of(counted, &[cycles])?));
-            let mut reading = IPC_OF_CPU.reading(value, window);
-            reading.signal = IPC_OF_CPU.name_of(&cpu.to_string());
-            reading.source = format!("{CALL}: instructions / cycles of CPU {cpu}");
-            Some(reading)
+            let roles = [EventRole::UserInstructions, EventRole::KernelInstructions];
+            let counts = of(counted, &roles).and_then(|all| Ok((all, of(counted, &[cycles])?)));
+            Some(CpuCounts { cpu: *cpu, counts })
         };
         tally.by_target.iter().filter_map(cpu).collect()
     }
@@ -293,6 +304,45 @@ impl FoundEvents<'_> {
         };
         self.plan.user_events.iter().enumerate().map(extra).collect()
     }
+}
+
+/// Instructions and cycles of one CPU.
+struct CpuCounts {
+    cpu: u32,
+    counts: Result<(f64, f64), Unavailable>,
+}
+
+impl CpuCounts {
+    fn reading(&self, window: Duration) -> Reading {
+        let counts = self.counts.clone();
+        let value = counts.and_then(|(instructions, cycles)| divide(instructions, cycles));
+        let mut reading = IPC_OF_CPU.reading(value, window);
+        reading.signal = IPC_OF_CPU.name_of(&self.cpu.to_string());
+        reading.source = format!("{CALL}: instructions / cycles of CPU {}", self.cpu);
+        reading
+    }
+}
+
+/// Instructions a cycle of the counted cores: those of all threads of a core over the cycles in
+/// which it ran, for which those of its busiest thread stand. None where no CPU is counted, or the
+/// kernel does not tell which threads share a core.
+fn of_cores(cpus: &[CpuCounts], siblings: &[HardwareThread]) -> Option<Result<f64, Unavailable>> {
+    let core_of = |cpu: u32| {
+        let of = siblings.iter().find(|thread| thread.cpu == cpu)?;
+        of.siblings.iter().min().copied()
+    };
+    let mut cores: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for CpuCounts { cpu, counts } in cpus {
+        let core = core_of(*cpu)?;
+        let (instructions, cycles) = match counts {
+            Ok(counts) => *counts,
+            Err(why) => return Some(Err(why.clone())),
+        };
+        let of = cores.entry(core).or_default();
+        *of = (of.0 + instructions, of.1.max(cycles));
+    }
+    let all = cores.into_values().reduce(|a, b| (a.0 + b.0, a.1 + b.1))?;
+    Some(divide(all.0, all.1))
 }
 
 /// The events of a slot in a group, as they are shown.

@@ -254,7 +254,10 @@ fn a_foreign_value_is_replaced_and_reported() {
     machine.write("/proc/sys/kernel/randomize_va_space", "1\n");
     match turned.restore().unwrap() {
         RestoreOutcome::Done { written: 1, foreign, .. } => {
-            assert!(foreign[0].contains("held 1, which kvmeter had not written"), "{foreign:?}");
+            assert!(
+                foreign[0].contains("had the value 1, which kvmeter had not written"),
+                "{foreign:?}"
+            );
         }
         other => panic!("{other:?}"),
     }

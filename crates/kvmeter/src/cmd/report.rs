@@ -70,8 +70,12 @@ pub fn run(args: &ReportArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
             show.print(&report::markdown::runs(&pairs))?;
         }
     } else {
+        let of_study = match args.answers {
+            true => report::terminal::answers,
+            false => report::terminal::study,
+        };
         for study in &studies {
-            show.print_styled(&report::terminal::study(study, show.style()))?;
+            show.print_styled(&of_study(study, show.style()))?;
         }
         if !args.answers {
             show.print_styled(&report::terminal::runs(&pairs, show.style()))?;

@@ -108,7 +108,11 @@ fn mistakes_in_a_study_are_shown_in_their_place() {
             &["`spill`", "at most 64342 bytes", "up to 100000", "study.toml:8:9"],
         ),
         ("records = 100", "records = 0", &["`records`", "study.toml:7:11"]),
-        ("records = 100", "records = 100\n[workloads.load]", &["kvmeter's own", "study.toml:8:12"]),
+        (
+            "records = 100",
+            "records = 100\n[workloads.load]",
+            &["kvmeter uses the name", "study.toml:8:12"],
+        ),
         ("[\"load\", \"ycsb-a\"]", "[\"clear\"]", &["measures nothing"]),
         (
             "\"x\"",

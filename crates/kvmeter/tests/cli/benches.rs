@@ -279,7 +279,9 @@ fn a_study_of_microbenchmarks_resumes_after_kill_9() {
 fn simulations_are_marked_everywhere() {
     let place = Place::new();
     place.write("s.toml", SIMULATION);
-    let text = place.ok(&["run", "s.toml", "--out", "out.sqlite"]);
+    let answers = place.ok(&["run", "s.toml", "--out", "out.sqlite"]);
+    assert!(answers.contains("(simulated)"), "{answers}");
+    let text = place.ok(&["report", "out.sqlite"]);
     assert!(text.contains("Simulated, not measured"), "{text}");
     assert!(!text.contains("kops/s"), "nothing of it was a throughput: {text}");
     let runs = runs(&place);

@@ -380,7 +380,7 @@ fn a_cache_that_evicted_most_of_its_data_is_noticed() {
     // What is expected is required.
     let result = measured(&small, "required.sqlite", &["--expect-hit-ratio", "90%"]);
     assert_eq!(result.code, 1, "{result:?}");
-    assert!(result.out.contains("and 0.9..1 was expected"), "{result:?}");
+    assert!(result.out.contains("but 0.9..1 was expected"), "{result:?}");
     let result = place.run(&["bench", "null", "--expect-hit-ratio", "90"]);
     assert_eq!(result.code, 2, "{result:?}");
     assert!(

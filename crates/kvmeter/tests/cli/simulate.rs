@@ -218,7 +218,7 @@ fn a_mistake_in_a_description_is_shown_in_its_place() {
         (machine("cores = 18", "cores = 0"), "`cores` must be 1 to 64"),
         (traffic("receive = 128", "recieve = 128"), "did you mean `receive`?"),
         (traffic("packet = 1500", "packet = 4000"), "`port.packet` must be 1 to 2048 B"),
-        (traffic("cores = 1", "cores = 19"), "must be 1 to 18, the cores of Xeon Gold 6140"),
+        (traffic("cores = 1", "cores = 19"), "must add up to 1 to 18, the cores of Xeon Gold 6140"),
         (traffic("cores = 1", "cores = 1\nways = 0x800"), "a mask of 0x1 to 0x7ff"),
         (traffic("\"500us\"", "\"500 parsecs\""), "500 parsecs"),
     ] {

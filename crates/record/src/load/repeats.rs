@@ -8,10 +8,13 @@ use model::{BucketSum, LatencyClock, LatencyScope, Run};
 /// A distribution: its run, and its position among those of the run.
 type Place = (usize, usize);
 
+/// The sums of one cell, and the places that they are given to.
+type CellSums = HashMap<(LatencyScope, LatencyClock), (Place, BucketSum)>;
+
 /// The sums of buckets of each kind of operation and clock of repeats.
 #[derive(Default)]
 pub(super) struct RepeatedLatencies {
-    cells: HashMap<String, HashMap<(LatencyScope, LatencyClock), (Place, BucketSum)>>,
+    cells: HashMap<String, CellSums>,
 }
 
 impl RepeatedLatencies {

@@ -4,7 +4,7 @@ use analyse::answer::Confidence;
 
 use super::markup::Markup;
 use super::{figures, table};
-use crate::study::{self, StudyReport};
+use crate::study::{self, StudyReport, UnansweredQuestions};
 use crate::table::Table;
 
 /// The sections of a study with a design, before all others.
@@ -55,8 +55,19 @@ pub fn section(out: &mut Markup, id: &str, studies: &[StudyReport]) {
 fn answers(out: &mut Markup, study: &StudyReport) {
     if let Some(note) = study.scale_note() {
         out.raw("<p class=\"banner scale\">").text(note).raw("</p>");
+        let settings = study.scale_settings();
+        if !settings.is_empty() {
+            out.raw("<details><summary>What this scale sets</summary><ul>");
+            for setting in &settings {
+                out.raw("<li><code>").text(setting).raw("</code></li>");
+            }
+            out.raw("</ul></details>");
+        }
     }
-    for (answer, question) in study.answers.iter().zip(&study.design.questions) {
+    if let Some(note) = study.unasked_note() {
+        out.raw("<p class=\"muted\">").text(note).raw("</p>");
+    }
+    for (answer, question) in study::answered(study) {
         let tone = match answer.confidence {
             Confidence::High | Confidence::Good => "good",
             Confidence::Fair => "strong",
@@ -81,6 +92,14 @@ fn answers(out: &mut Markup, study: &StudyReport) {
     }
     if let Some(note) = study.correction_note() {
         out.raw("<p class=\"note\">").text(note).raw("</p>");
+    }
+    for UnansweredQuestions { heading, why, asks } in study::unanswered(study) {
+        out.raw("<article class=\"answer\"><h3 class=\"warn\">").text(heading).raw("</h3><p>");
+        out.text(why).raw("</p><ul>");
+        for ask in asks {
+            out.raw("<li>").text(ask).raw("</li>");
+        }
+        out.raw("</ul></article>");
     }
     let best = study::best_choices(study);
     if !best.is_empty() {

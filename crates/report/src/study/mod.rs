@@ -11,13 +11,16 @@ mod plot;
 mod plotting;
 mod published;
 mod tables;
+mod unanswered;
 mod units;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use analyse::answer::{Answer, RunWithSettings, TestedClaim, answers, machine_names, test_claim};
+use analyse::answer::{
+    Answer, RunWithSettings, TestedClaim, answers, machine_names, take_unscaled, test_claim,
+};
 use model::design::PublishedFinding;
 use model::{Design, Execution, Run};
 
@@ -29,6 +32,7 @@ pub use object::object;
 pub use plot::{Plot, PlotPoint};
 pub use plotting::plot;
 pub use tables::{MetricCells, best_choices, cells, effects, fronts, gaps, measured, published};
+pub use unanswered::{UnansweredQuestions, answered, unanswered};
 
 use crate::charts::{ShownFigure, slug};
 use crate::table::Table;
@@ -45,6 +49,8 @@ pub struct StudyReport<'a> {
     pub runs: Vec<(&'a Execution, &'a Run)>,
     pub runs_with_settings: Vec<RunWithSettings<'a>>,
     pub answers: Vec<Answer>,
+    /// Questions that this scale leaves nothing to answer from.
+    pub unasked: Vec<String>,
     /// By the ids of machines.
     machine_names: BTreeMap<String, Arc<str>>,
     /// Shared by several parts of a report, computed on first use.
@@ -84,6 +90,7 @@ pub fn studies<'a>(
                 runs: own,
                 runs_with_settings: Vec::new(),
                 answers: Vec::new(),
+                unasked: Vec::new(),
                 machine_names: BTreeMap::new(),
                 plots: OnceCell::new(),
                 check_summaries: OnceCell::new(),
@@ -106,6 +113,8 @@ pub fn studies<'a>(
             None => RunWithSettings::new(execution, run),
         };
         study.runs_with_settings = study.runs.iter().map(with_settings).collect();
+        let left = take_unscaled(&mut study.design);
+        study.unasked = left.into_iter().map(|question| question.ask).collect();
         study.answers = answers(&study.design, &study.runs_with_settings);
     }
     studies
@@ -212,10 +221,30 @@ impl StudyReport<'_> {
     /// The note of the scale at which it was run.
     pub fn scale_note(&self) -> Option<String> {
         let scale = self.design.scale.as_ref()?;
-        let set: Vec<String> =
-            scale.set.iter().map(|(key, value)| format!("{key} = {value}")).collect();
-        let set = if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) };
-        Some(format!("Run at the scale `{}`: {}{set}", scale.name, scale.note))
+        Some(format!("Run at the scale `{}`: {}", scale.name, scale.note))
+    }
+
+    /// The questions that wait for another scale; None without one.
+    pub fn unasked_note(&self) -> Option<String> {
+        let asks = self.unasked.join(" ");
+        (!asks.is_empty()).then(|| format!("Not asked at this scale, for want of levels: {asks}"))
+    }
+
+    /// What the scale sets, as a study file has it.
+    pub fn scale_settings(&self) -> Vec<String> {
+        let set = self.design.scale.iter().flat_map(|scale| &scale.set);
+        set.map(|(key, value)| format!("{key} = {value}")).collect()
+    }
+
+    /// One sentence for each check that is broken in some run.
+    pub fn broken_checks(&self) -> Vec<String> {
+        let broken = check_summaries(self).iter().filter(|summary| !summary.broken.is_empty());
+        let sentence = |summary: &CheckSummary| {
+            let (broken, all) = (summary.broken.len(), summary.broken.len() + summary.holds);
+            let why = summary.check.why.iter().map(|why| format!(" ({why})")).collect::<String>();
+            format!("Broken in {broken} of {all} runs: {}{why}", summary.check.that)
+        };
+        broken.map(sentence).collect()
     }
 }
 

@@ -36,6 +36,7 @@ pub fn object(study: &StudyReport) -> Value {
         "scale": study.design.scale,
         "machines": study.executions.iter().map(|e| e.machine.id.as_str())
             .collect::<std::collections::BTreeSet<_>>(),
+        "unasked": study.unasked,
         "runs": study.runs.len(),
         "level": analyse::LEVEL,
         "answers": answers,
@@ -119,7 +120,7 @@ fn answer(answer: &Answer) -> Value {
                         "medians": cell.standing.medians,
                         "on_front": cell.standing.on_front(),
                         "share_of_resamples": cell.standing.share,
-                        "beaten_by": cell.beaten_by,
+                        "beaten_by": cell.beaten_by.map(|by| front.cells[by].title.as_str()),
                     })
                 })
                 .collect();

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use analyse::answer::{
-    Answer, AnswerKind, FactorEffects, MetricInfo, RunWithSettings, gather, metric_words,
-    provenance,
+    Answer, AnswerKind, FactorEffects, FrontCell, MetricInfo, RunWithSettings, gather,
+    metric_words, provenance,
 };
 use analyse::effect::{EffectScale, EffectSize};
 use analyse::{CellRuns, Description, Metric, Verdict, outliers};
@@ -203,10 +203,11 @@ pub fn fronts(study: &StudyReport) -> Vec<Table> {
 
 fn front(study: &StudyReport, answer: &Answer) -> Option<Table> {
     let AnswerKind::Front { metrics, fronts } = &answer.kind else { return None };
-    let mut table = Table::new(format!("Front of {}", metrics.join(", ")))
+    let words: Vec<String> = metrics.iter().map(|metric| metric_words(metric)).collect();
+    let mut table = Table::new(format!("Front of {}", words.join(", ")))
         .column("at", Align::Wrap, ALWAYS)
         .column("cell", Align::Wrap, ALWAYS);
-    for metric in metrics {
+    for metric in words {
         table = table.column(metric, Align::Right, ALWAYS);
     }
     table = table
@@ -217,7 +218,11 @@ fn front(study: &StudyReport, answer: &Answer) -> Option<Table> {
     let units: Vec<String> = metrics.iter().map(|metric| unit_of(study, metric)).collect();
     let cells = fronts.iter().flat_map(|front| front.cells.iter().map(move |cell| (front, cell)));
     for (front, cell) in cells {
-        let mut row: Vec<Cell> = vec![front.given.clone().into(), cell.title.clone().into()];
+        let words = |cell: &FrontCell| match cell.words.as_str() {
+            "" => cell.title.clone(),
+            words => words.to_owned(),
+        };
+        let mut row: Vec<Cell> = vec![front.given.clone().into(), words(cell).into()];
         row.extend(
             cell.standing.medians.iter().zip(&units).map(|(v, unit)| written(*v, unit).into()),
         );
@@ -227,7 +232,7 @@ fn front(study: &StudyReport, answer: &Answer) -> Option<Table> {
             false => Cell::new("no", Tone::Muted),
         });
         row.push(cell.standing.share.map_or("".into(), |s| format!("{:.0} %", s * 100.0).into()));
-        row.push(cell.beaten_by.clone().unwrap_or_default().into());
+        row.push(cell.beaten_by.map_or_else(String::new, |by| words(&front.cells[by])).into());
         table.row(row);
     }
     let draws = if study.runs.len() > 20_000 { "100 or more" } else { "1,000" };
@@ -451,7 +456,7 @@ fn cells_of(MetricCells { metric, cells }: &MetricCells) -> Table {
         table.note(format!("95 %: {method}"));
     }
     table.note(
-        "95 %: of the median from 6 runs on, of the mean below, of a single run from within it; \
+        "95 %: of the median, or of a single run from within it; \
          outliers still count",
     );
     table.without_empty_columns()

@@ -52,7 +52,7 @@ pub fn plan(rows: &[PlanRow]) -> Table {
         .column("phase", Align::Left, 40)
         .column("time", Align::Right, ALWAYS)
         .column("data", Align::Right, 60)
-        .column("cell", Align::Left, 80)
+        .column("cell", Align::Wrap, ALWAYS)
         .column("settings", Align::Left, 20);
     let keys: BTreeSet<&String> = rows.iter().flat_map(|row| row.settings.keys()).collect();
     let (levels, keys): (Vec<&String>, Vec<&String>) =

@@ -11,8 +11,8 @@ use crate::cmd::cost;
 use crate::output::Output;
 use crate::output_files;
 
-/// Prints the results of a finished study: its runs as `shown`, then its answers; and writes its
-/// page.
+/// Prints the results of a finished study and writes its page: the answers of one with questions,
+/// and what is wrong with its runs; else its runs as `shown`.
 pub fn print_results(
     args: &RunArgs,
     execution: Execution,
@@ -23,12 +23,24 @@ pub fn print_results(
 ) -> anyhow::Result<()> {
     if !args.json {
         let pairs: Vec<_> = runs.iter().map(|run| (&execution, run)).collect();
-        show.print_styled(&shown(&pairs, show.style()))?;
-        for study in studies([&execution], &pairs) {
+        let studies = studies([&execution], &pairs);
+        let (out, html) = (out.display(), html.display());
+        if execution.design.questions.is_empty() {
+            show.print_styled(&shown(&pairs, show.style()))?;
+            for study in &studies {
+                show.print("")?;
+                show.print_styled(&report::terminal::study(study, show.style()))?;
+            }
             show.print("")?;
-            show.print_styled(&report::terminal::study(&study, show.style()))?;
+        } else {
+            for study in &studies {
+                show.print_styled(&report::terminal::answers(study, show.style()))?;
+                show.print("")?;
+            }
+            show.print_styled(&report::terminal::problems(&pairs, show.style()))?;
+            show.print(&format!("tables   kvmeter report {}", quoted(&out.to_string())))?;
         }
-        show.print(&format!("\nresults  {}\nreport   {}", out.display(), html.display()))?;
+        show.print(&format!("results  {out}\nreport   {html}"))?;
     }
     output_files::write(html, report::html::page(&[(execution, runs)]).as_bytes())
 }
