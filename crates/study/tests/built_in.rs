@@ -123,7 +123,7 @@ fn direct_cache_access_is_complete_at_every_scale() {
     for source in scaled("direct-cache-access") {
         let plan = plan(&source, &machine);
         assert_eq!(values(&plan, "store"), texts(["memcached", "micro", "simulate"]));
-        let workloads = texts(["data-caching", "dca", "flow", "pingpong"]);
+        let workloads = texts(["data-caching", "dca", "flow", "latency", "pingpong", "stream"]);
         assert_eq!(values(&plan, "workload"), workloads);
         assert_eq!(values(&plan, "factor.ddio"), texts(["as found"]));
         assert_eq!(values(&plan, "factor.ddio_ways"), texts(["as found"]));
@@ -134,10 +134,11 @@ fn direct_cache_access_is_complete_at_every_scale() {
             assert_eq!((has("payload"), has("stride")), (of("pingpong"), of("flow")));
             assert_eq!(
                 (has("size"), has("ddio_ways")),
-                (of("data-caching"), !of("dca") && !of("pingpong"))
+                (of("data-caching"), of("data-caching") || of("flow"))
             );
             assert_eq!((has("rate"), has("policy")), (of("data-caching"), of("dca")));
-            assert_eq!(has("ddio"), !of("dca"));
+            let moves_data = of("data-caching") || of("flow") || of("pingpong");
+            assert_eq!((has("ddio"), has("working_set")), (moves_data, of("latency")));
         }
         // Policies that control are simulated where something changes, ways where they matter.
         let traffic_under = |policy: &str| -> BTreeSet<String> {
@@ -150,14 +151,14 @@ fn direct_cache_access_is_complete_at_every_scale() {
         assert_eq!(traffic_under("ways:4"), texts(["co-run", "flow", "phases"]));
         assert_eq!(traffic_under("ways:8"), texts(["caching-bursts", "co-run", "flow", "phases"]));
     }
-    // Payloads, strides, reuse distances; pairs and rates; and what is simulated; three times.
+    // Payloads, strides, reuse distances, validation; pairs and rates; and what is simulated; three times.
     let mut small = StudyText::open("direct-cache-access").unwrap();
     small.scale("small").unwrap();
     let plan = plan(&small, &machine);
     let usual = || plan.steps().filter(|(_, step)| !plan.is_spare(step));
     let of = |store: &str| usual().filter(|(_, s)| s.settings["store"] == store).count();
     let stacks = values(&plan, "factor.stack").len();
-    assert_eq!(of("micro"), 3 * stacks * (4 + 3 * 2));
+    assert_eq!(of("micro"), 3 * (stacks * (4 + 3 * 2) + 3 + 1));
     assert_eq!(
         (of("memcached"), of("simulate")),
         (3 * 2 * 4, 3 * (2 * (3 + 3 + 3) + 2 * 3 + 2 * 4 + 2 * 7))
