@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use drive::{LoadPlan, MeasuredTax, PhaseKind, PhaseOutcome};
-use model::Reading;
+use model::{Reading, RunSettings};
 use serde::{Deserialize, Serialize};
 use store::StoreUrl;
 use study::LoadConfig;
 
 use crate::load_plan::{init_thread, load_plan};
 
-pub use agent::AgentWork;
+pub use agent::{AgentMachine, AgentWork};
 pub(crate) use coordinator::{AgentPool, AgentRun, AgentRunResult};
-pub use permissions::{AgentPermissions, AllowedServer};
+pub use permissions::{AgentPermissions, AllowedKnob, AllowedProbe, AllowedServer};
 
 /// The assignment of one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,17 @@ struct Assignment {
     agents: usize,
     /// Another client, the coordinator, takes its part of the stream too.
     measured: bool,
+    machine: MachineAssignment,
+}
+
+/// What is done to an agent's own machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MachineAssignment {
+    /// Knobs and the levels at which they stand during the run.
+    knobs: Vec<(String, String)>,
+    /// Probes that are read besides those that always run.
+    probes: Vec<String>,
 }
 
 impl Assignment {
@@ -70,6 +81,8 @@ struct AgentReport {
     tax: MeasuredTax,
     /// Readings of its machine and process, over its window.
     readings: Vec<Reading>,
+    /// The levels of its knobs and their effects, as settings.
+    knobs: RunSettings,
 }
 
 /// Length of the report, the report, and the outcome's bytes.
@@ -126,6 +139,10 @@ mod tests {
             agent: 1,
             agents: 2,
             measured: true,
+            machine: MachineAssignment {
+                knobs: vec![("ddio".to_owned(), "off".to_owned())],
+                probes: vec!["counters".to_owned()],
+            },
         }
     }
 
@@ -157,6 +174,7 @@ mod tests {
         let report = AgentReport {
             tax: MeasuredTax { ns_per_op: 0.1 + 0.2, clock_ns: 3.0, verify_ns: 1e-9 },
             readings: Vec::new(),
+            knobs: RunSettings::from([("knob.ddio".to_owned(), "off".to_owned())]),
         };
         let outcome = PhaseOutcome { operations: 7, seconds: 1.0 / 3.0, ..PhaseOutcome::default() };
         let bytes = pack(&report, &outcome).unwrap();

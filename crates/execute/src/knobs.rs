@@ -5,7 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use host::Root;
-use host::knob::{Journal, KnobError, Proof, ProofOutcome, RestoreOutcome, state_folder};
+use host::knob::{
+    Journal, KnobError, Proof, ProofOutcome, RestoreOutcome, TurnedKnobs, state_folder,
+};
 use model::{Fact, RunSettings};
 use study::KnobLevels;
 
@@ -66,17 +68,30 @@ pub fn with_levels<T, E: From<KnobError>>(
     if levels.is_empty() {
         return Ok((work(&KnobEffects::default())?, None));
     }
+    let (turned, effects) = turned(root, levels, supervisor)?;
+    let done = work(&effects);
+    let restored = turned.restore();
+    // The error of the work comes first; the journal still has the rest.
+    let done = done?;
+    Ok((done, Some(restored?)))
+}
+
+/// The knobs of the machine at `levels`, until the guard is dropped.
+///
+/// # Errors
+/// An unavailable level, a refused write or a knob without effect.
+pub(crate) fn turned(
+    root: &Root,
+    levels: &KnobLevels,
+    supervisor: &Supervisor,
+) -> Result<(TurnedKnobs, KnobEffects), KnobError> {
     let plan = levels.plan(root)?;
     let journal = Journal::open(root, &state_folder()?)?.supervised_by(supervisor());
     let mut turned = plan.apply(journal)?;
     turned.check_effect()?;
     let trusted_model = root.trusted_model().map(str::to_owned);
     let effects = KnobEffects { proofs: turned.proofs().to_vec(), trusted_model };
-    let done = work(&effects);
-    let restored = turned.restore();
-    // The error of the work comes first; the journal still has the rest.
-    let done = done?;
-    Ok((done, Some(restored?)))
+    Ok((turned, effects))
 }
 
 /// Turns the knobs for runs.

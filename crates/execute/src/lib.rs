@@ -40,7 +40,9 @@ mod started_server;
 
 pub use calibration_agenda::KnownMaxima;
 pub use directories::check_directories;
-pub use distributed::{AgentPermissions, AgentWork, AllowedServer};
+pub use distributed::{
+    AgentMachine, AgentPermissions, AgentWork, AllowedKnob, AllowedProbe, AllowedServer,
+};
 pub use error::ExecuteError;
 pub use event::{Event, Listener};
 pub use execute::{ExecuteArgs, execute};

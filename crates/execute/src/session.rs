@@ -15,7 +15,7 @@ use workload::{Workload, WorkloadSpec};
 use crate::check_findings::findings;
 use crate::co_runner;
 use crate::dataset_marker::{DatasetName, MarkerLocation};
-use crate::distributed::{AgentPool, AgentRun};
+use crate::distributed::{AgentPool, AgentRun, AgentRunResult};
 use crate::driven_phase::{DrivenPhase, LocalDriver, on_agents};
 use crate::error::ExecuteError;
 use crate::event::{Event, Listener};
@@ -309,6 +309,7 @@ impl Session<'_> {
                     store: &self.store_url,
                     workload,
                     step,
+                    knobs,
                     stop: self.stop,
                 };
                 on_agents(agent_pool, &task, &mut observer)?
@@ -338,7 +339,9 @@ impl Session<'_> {
         settling: Option<Vec<Reading>>,
     ) -> Result<Run, ExecuteError> {
         let MeasuredWindow { started_at, driven, readings, series, statistics, servers } = window;
-        let DrivenPhase { outcome, load_config, tax, .. } = driven;
+        let DrivenPhase { outcome, load_config, tax, agent_run } = driven;
+        let mut facts = self.facts.clone();
+        facts.extend(agent_run.iter().flat_map(AgentRunResult::settings));
         let (before, after) = statistics;
         let skew = match step.phase() {
             Phase::Measure if step.activity.trace().is_none() => workload.skew(outcome.drawn),
@@ -365,7 +368,7 @@ impl Session<'_> {
             disk_bytes: self.marker.disk_bytes()?,
             networked: !self.servers.is_empty(),
             servers,
-            facts: &self.facts,
+            facts: &facts,
             records: self.records * (1 + self.other_stores.len() as u64),
         }))
     }

@@ -43,7 +43,7 @@ pub use probe::quiet::{
 };
 pub use probe::{
     Context, CounterChoice, CounterScope, Gauge, PROBES, PreparedWatch, Probe, ProbeChoice,
-    ProbeSpec, RunWatch, SamplerTask, Signal, WatchReadings,
+    ProbeSpec, RunWatch, SamplerTask, Signal, UnknownProbe, WatchReadings,
 };
 pub use root::{Root, RootError};
 pub use storage::{free_bytes, storage, volume_of};

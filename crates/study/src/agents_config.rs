@@ -6,6 +6,7 @@ use agents::{AgentError, Credentials, TlsFiles, Token};
 use model::{Address, Rate, RunSettings};
 
 use crate::error::StudyError;
+use crate::load::InvalidOption;
 
 /// The machines that generate the load instead of this one.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +16,10 @@ pub struct AgentsConfig {
     /// Operations per second that this machine issues itself over one connection. Latencies are then
     /// its own, and the agents are background load.
     pub measure: Option<f64>,
+    /// The knobs that the agents' machines turn, too, to the levels of this one.
+    pub knobs: Vec<String>,
+    /// The probes that are read on the agents' machines, by name.
+    pub probes: Vec<String>,
 }
 
 /// Where the credentials are; they are read when the agents are called.
@@ -61,6 +66,21 @@ impl AgentsConfig {
         }
     }
 
+    /// Checks the names of knobs and probes.
+    ///
+    /// # Errors
+    /// The key with the first unknown name, and what there is.
+    pub(crate) fn check_names(&self) -> Result<(), InvalidOption> {
+        for knob in &self.knobs {
+            host::knob::Knobs::find(knob)
+                .map_err(|error| InvalidOption { key: "agents-knobs", why: error.to_string() })?;
+        }
+        self.probes.iter().try_for_each(|probe| {
+            let known = host::ProbeChoice::Off.take(probe);
+            known.map_err(|error| InvalidOption { key: "agents-probes", why: error.to_string() })
+        })
+    }
+
     pub fn settings(&self, settings: &mut RunSettings) {
         let hosts: Vec<String> = self.hosts.iter().map(Address::to_string).collect();
         settings.insert("agents".to_owned(), hosts.join(","));
@@ -68,6 +88,9 @@ impl AgentsConfig {
         if let Some(rate) = self.measure {
             settings.insert("agents.measure_rate".to_owned(), Rate(rate).to_string());
             settings.insert("measured_by".to_owned(), "coordinator".to_owned());
+        }
+        if !self.probes.is_empty() {
+            settings.insert("agents.probes".to_owned(), self.probes.join(","));
         }
     }
 }

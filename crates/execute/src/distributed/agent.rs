@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use agents::{AgentTask, PreparedTask, TaskProgress};
 use drive::{Network, Observer, PhaseOutcome, PhaseStage, Ticks};
-use host::{Context, ProbeChoice, Root, RunWatch};
-use model::Reading;
+use host::knob::TurnedKnobs;
+use host::{Context, PreparedWatch, ProbeChoice, Root, RunWatch};
+use model::{Reading, RunSettings};
+use study::KnobLevels;
 use workload::Workload;
 
 use super::{AgentPermissions, AgentReport, Assignment, pack};
+use crate::knobs::{Supervisor, turned};
 
 /// How often flags are checked during waits.
 const LOOK: Duration = Duration::from_millis(20);
@@ -19,16 +22,23 @@ const LOOK: Duration = Duration::from_millis(20);
 const WIND_DOWN: Duration = Duration::from_secs(10);
 
 /// The task of an agent: load on a networked store.
-#[derive(Debug, Default)]
 pub struct AgentWork {
     permissions: AgentPermissions,
+    machine: AgentMachine,
     last: Mutex<String>,
+}
+
+/// The machine of an agent.
+pub struct AgentMachine {
+    pub root: Root,
+    /// Puts the knobs back if the agent is killed.
+    pub supervisor: Supervisor,
 }
 
 impl AgentWork {
     /// With the permissions of coordinators on this machine.
-    pub fn new(permissions: AgentPermissions) -> AgentWork {
-        AgentWork { permissions, last: Mutex::default() }
+    pub fn new(permissions: AgentPermissions, machine: AgentMachine) -> AgentWork {
+        AgentWork { permissions, machine, last: Mutex::default() }
     }
 
     /// The latest assignment, in one line.
@@ -47,9 +57,36 @@ impl AgentTask for AgentWork {
             .map_err(|error| format!("the assignment cannot be read: {error}"))?;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = assignment.describe();
         self.permissions.check(&assignment.store).map_err(|refused| refused.to_string())?;
-        let phase = AgentPhase::prepare(&assignment, stop).map_err(|error| error.to_string())?;
+        self.permissions.check_machine(&assignment.machine).map_err(|no| no.to_string())?;
+        let watch = probes(&assignment.machine.probes).map_err(|error| error.to_string())?;
+        // Threads of the load inherit what a knob does to this one.
+        let turned = self.turn(&assignment.machine.knobs).map_err(|error| error.to_string())?;
+        let watch = (self.machine.root.clone(), watch);
+        let mut phase =
+            AgentPhase::prepare(&assignment, watch, stop).map_err(|error| error.to_string())?;
+        if let Some((turned, settings)) = turned {
+            (phase.turned, phase.report.knobs) = (Some(turned), settings);
+        }
         phase.wait_until_ready()?;
         Ok(Box::new(phase))
+    }
+}
+
+impl AgentWork {
+    /// Turns the knobs of this machine, with their levels and effects as settings.
+    fn turn(
+        &self,
+        knobs: &[(String, String)],
+    ) -> Result<Option<(TurnedKnobs, RunSettings)>, host::knob::KnobError> {
+        let levels = KnobLevels(knobs.to_vec());
+        if levels.is_empty() {
+            return Ok(None);
+        }
+        let (turned, effects) = turned(&self.machine.root, &levels, &self.machine.supervisor)?;
+        let mut settings = RunSettings::new();
+        levels.settings(&mut settings);
+        effects.settings(&mut settings);
+        Ok(Some((turned, settings)))
     }
 }
 
@@ -60,6 +97,8 @@ struct AgentPhase {
     news: Receiver<AgentNews>,
     report: AgentReport,
     stop: Arc<AtomicBool>,
+    /// Put back at the latest when this is dropped, however the session ends.
+    turned: Option<TurnedKnobs>,
 }
 
 enum AgentNews {
@@ -71,6 +110,7 @@ enum AgentNews {
 impl AgentPhase {
     fn prepare(
         assignment: &Assignment,
+        (root, context): (Root, Context),
         stop: &Arc<AtomicBool>,
     ) -> Result<AgentPhase, crate::ExecuteError> {
         let remote = assignment.store.remote()?.ok_or_else(|| {
@@ -93,6 +133,7 @@ impl AgentPhase {
                 sender: &sender,
                 begins,
                 stop: stopping,
+                prepared: Some(RunWatch::prepare(&root, &context)),
                 watch: None,
                 readings: Vec::new(),
             };
@@ -107,8 +148,8 @@ impl AgentPhase {
             .name("agent-phase".to_owned())
             .spawn(body)
             .map_err(|error| crate::ExecuteError::Failed(format!("no thread: {error}")))?;
-        let report = AgentReport { tax, readings: Vec::new() };
-        Ok(AgentPhase { begin: Some(begin), news, report, stop: Arc::clone(stop) })
+        let report = AgentReport { tax, readings: Vec::new(), knobs: RunSettings::new() };
+        Ok(AgentPhase { begin: Some(begin), news, report, stop: Arc::clone(stop), turned: None })
     }
 
     fn wait_until_ready(&self) -> Result<(), String> {
@@ -148,6 +189,9 @@ impl PreparedTask for AgentPhase {
                 Ok(AgentNews::Ended(ended)) => {
                     let (outcome, readings) = (*ended)?;
                     self.report.readings = readings;
+                    if let Some(turned) = self.turned.take() {
+                        turned.restore().map_err(|error| error.to_string())?;
+                    }
                     return pack(&self.report, &outcome);
                 }
                 Err(_) => return Err("the phase ended without a result".to_owned()),
@@ -176,6 +220,7 @@ struct ProgressReporter<'a> {
     sender: &'a Sender<AgentNews>,
     begins: Receiver<Instant>,
     stop: Arc<AtomicBool>,
+    prepared: Option<PreparedWatch>,
     watch: Option<RunWatch>,
     readings: Vec<Reading>,
 }
@@ -196,7 +241,7 @@ impl Observer for ProgressReporter<'_> {
     }
 
     fn window_opens(&mut self) {
-        self.watch = Some(RunWatch::begin(&Root::live(), &own_use()));
+        self.watch = self.prepared.take().map(PreparedWatch::begin);
     }
 
     fn window_closes(&mut self) {
@@ -222,9 +267,12 @@ impl Observer for ProgressReporter<'_> {
     }
 }
 
-/// Only CPU time and the like: the energy of an agent's machine is not the store's.
-fn own_use() -> Context {
-    Context { choice: ProbeChoice::Off, ..Context::default() }
+/// CPU time and the like, and the requested probes: without them the energy of an agent's
+/// machine is not the store's.
+fn probes(names: &[String]) -> Result<Context, host::UnknownProbe> {
+    let mut choice = ProbeChoice::Off;
+    names.iter().try_for_each(|name| choice.take(name))?;
+    Ok(Context { choice, ..Context::default() })
 }
 
 /// Returns false after a stop.

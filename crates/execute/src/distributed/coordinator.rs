@@ -9,14 +9,17 @@ use agents::{AgentError, AgentGroup, PeerOptions, Started, TaskProgress};
 use drive::{
     LiveInterval, LoadShare, MeasuredTax, Observer, PhaseOutcome, PhaseStage, Target, Ticks,
 };
-use model::{Arrivals, Pacing, Phase, Reading, Scope};
+use host::ProbeChoice;
+use model::{Arrivals, Pacing, Phase, Reading, RunSettings, Scope};
 use store::StoreUrl;
-use study::{AgentsConfig, LoadConfig, StoreLoad};
+use study::{AgentsConfig, KnobLevels, LoadConfig, StoreLoad};
 use workload::Workload;
 
 use super::agent::sleep_until;
-use super::readings::{AgentReadings, of_each, of_load, sum_of_agents};
-use super::{Assignment, unpack};
+use super::readings::{
+    AgentReadings, knobs_of_agents, of_clients, of_each, of_load, sum_of_agents,
+};
+use super::{Assignment, MachineAssignment, unpack};
 use crate::error::ExecuteError;
 use crate::load_plan::load_plan;
 use crate::load_step::LoadStep;
@@ -47,6 +50,8 @@ pub(crate) struct AgentRun<'a, T> {
     pub(crate) store: &'a StoreUrl,
     pub(crate) workload: &'a Arc<Workload>,
     pub(crate) step: LoadStep<'a>,
+    /// The levels of this machine's knobs.
+    pub(crate) knobs: &'a KnobLevels,
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
@@ -62,16 +67,24 @@ pub(crate) struct AgentRunResult {
     bound: Option<Duration>,
     /// The joined outcome of the agents where the coordinator measured.
     load: Option<PhaseOutcome>,
+    /// The probes that were read on the agents' machines.
+    probes: ProbeChoice,
 }
 
 impl AgentRunResult {
+    /// The levels and effects of the agents' knobs: `agents.knob.NAME`.
+    pub(crate) fn settings(&self) -> RunSettings {
+        knobs_of_agents(&self.agents)
+    }
+
     /// The readings of the run: those of the client machines instead of this one's.
     pub(crate) fn readings(&self, own: Vec<Reading>) -> Vec<Reading> {
         let mut all = own;
         match &self.load {
             Some(load) => {
                 all.extend(of_load(load));
-                all.extend(sum_of_agents(&self.agents).into_iter().map(|reading| Reading {
+                let sums = sum_of_agents(&self.agents, &self.probes);
+                all.extend(sums.into_iter().map(|reading| Reading {
                     signal: format!("load.{}", reading.signal),
                     ..reading
                 }));
@@ -80,10 +93,11 @@ impl AgentRunResult {
                 all.retain(|reading| {
                     matches!(reading.scope, Scope::Server | Scope::Store | Scope::Device)
                 });
-                all.extend(sum_of_agents(&self.agents));
+                all.extend(sum_of_agents(&self.agents, &self.probes));
             }
         }
-        all.extend(of_each(&self.agents, self.bound));
+        all.extend(of_clients(&self.agents, &self.probes));
+        all.extend(of_each(&self.agents, self.bound, &self.probes));
         all
     }
 }
@@ -117,6 +131,16 @@ impl AgentPool {
         self.group.as_mut().ok_or_else(|| ExecuteError::Failed("the agents are gone".to_owned()))
     }
 
+    /// What the agents' machines do besides, while something is measured.
+    fn machine<T>(&self, task: &AgentRun<'_, T>) -> MachineAssignment {
+        if task.step.phase() != Phase::Measure {
+            return MachineAssignment::default();
+        }
+        let AgentsConfig { knobs, probes, .. } = &self.agents;
+        let levels = task.knobs.0.iter().filter(|(knob, _)| knobs.contains(knob));
+        MachineAssignment { knobs: levels.cloned().collect(), probes: probes.clone() }
+    }
+
     /// Runs a step on the agents; with a measure rate, this machine measures at the same time.
     pub(crate) fn run<T: Target>(
         &mut self,
@@ -126,8 +150,16 @@ impl AgentPool {
         let AgentRun { step, stop, .. } = *task;
         let measure = self.agents.measure.filter(|_| step.phase() == Phase::Measure);
         let count = self.agents.hosts.len();
+        let machine = self.machine(task);
+        let mut probes = ProbeChoice::Off;
+        let known = machine.probes.iter().try_for_each(|name| probes.take(name));
+        known.map_err(|error| ExecuteError::Request(error.to_string()))?;
+        let assignment = |agent| Assignment {
+            machine: machine.clone(),
+            ..task.assignment(agent, count, measure.is_some())
+        };
         let assignments = (0..count)
-            .map(|agent| serde_json::to_vec(&task.assignment(agent, count, measure.is_some())))
+            .map(|agent| serde_json::to_vec(&assignment(agent)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| ExecuteError::Failed(error.to_string()))?;
         let group = self.reach()?;
@@ -138,6 +170,7 @@ impl AgentPool {
             agents: group.infos().iter().map(AgentReadings::of).collect(),
             bound: None,
             load: None,
+            probes,
         };
         match group.prepare(assignments, PREPARE, stop) {
             Ok(()) => {}
@@ -200,6 +233,7 @@ impl<T: Target> AgentRun<'_, T> {
             agent,
             agents,
             measured,
+            machine: MachineAssignment::default(),
         }
     }
 

@@ -4,8 +4,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use host::ProbeChoice;
+use host::knob::Knobs;
 use model::Address;
 use store::{MachineResource, StoreUrl};
+
+use super::MachineAssignment;
 
 /// The environment variables, files and servers that an agent's command line allows. Coordinators
 /// name them in store URLs; without this check they could have any secret of the agent's machine
@@ -16,6 +20,43 @@ pub struct AgentPermissions {
     pub files: Vec<PathBuf>,
     /// Without any, all servers behind TCP may be loaded, but nothing of the agent's is sent there.
     pub servers: Vec<AllowedServer>,
+    pub knobs: Vec<AllowedKnob>,
+    pub probes: Vec<AllowedProbe>,
+}
+
+/// A knob that may be turned, to one level or to any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedKnob {
+    knob: String,
+    level: Option<String>,
+}
+
+impl AllowedKnob {
+    /// Reads `KNOB` or `KNOB=LEVEL`.
+    ///
+    /// # Errors
+    /// There is no such knob.
+    pub fn parse(text: &str) -> Result<AllowedKnob, String> {
+        let (knob, level) = match text.split_once('=') {
+            Some((knob, level)) => (knob, Some(level.to_owned())),
+            None => (text, None),
+        };
+        Knobs::find(knob).map_err(|error| error.to_string())?;
+        Ok(AllowedKnob { knob: knob.to_owned(), level })
+    }
+}
+
+/// A probe that may be read, by its name; `energy` stands for all its sources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedProbe(String);
+
+impl AllowedProbe {
+    /// # Errors
+    /// There is no such probe.
+    pub fn parse(text: &str) -> Result<AllowedProbe, String> {
+        ProbeChoice::Off.take(text).map_err(|error| error.to_string())?;
+        Ok(AllowedProbe(text.to_owned()))
+    }
 }
 
 /// A server that may be loaded, at one port of it or at all of them.
@@ -29,6 +70,8 @@ const ANY_PORT: u16 = 0;
 const ALLOW_VARIABLE: &str = "--allow-env";
 const ALLOW_FILE: &str = "--allow-file";
 const ALLOW_SERVER: &str = "--allow-server";
+const ALLOW_KNOB: &str = "--allow-knob";
+const ALLOW_PROBE: &str = "--allow-probe";
 
 impl AllowedServer {
     /// Reads `HOST`, `HOST:PORT` or the path of a unix socket.
@@ -101,6 +144,30 @@ impl AgentPermissions {
     }
 }
 
+impl AgentPermissions {
+    /// # Errors
+    /// A knob or probe that is not allowed, and the flag of the agent that would allow it.
+    pub(super) fn check_machine(&self, wanted: &MachineAssignment) -> Result<(), PermissionDenied> {
+        for (knob, level) in &wanted.knobs {
+            let allows = |own: &AllowedKnob| {
+                own.knob == *knob && own.level.as_ref().is_none_or(|own| own == level)
+            };
+            if !self.knobs.iter().any(allows) {
+                return Err(PermissionDenied(format!(
+                    "this agent may not turn `{knob}={level}`; start it with `{ALLOW_KNOB} \
+                     {knob}={level}`, or `{ALLOW_KNOB} {knob}` for every level"
+                )));
+            }
+        }
+        match wanted.probes.iter().find(|probe| !self.probes.iter().any(|own| own.0 == **probe)) {
+            None => Ok(()),
+            Some(probe) => Err(PermissionDenied(format!(
+                "this agent may not read the probe `{probe}`; start it with `{ALLOW_PROBE} {probe}`"
+            ))),
+        }
+    }
+}
+
 /// A message for the coordinator's user.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PermissionDenied(String);
@@ -142,6 +209,7 @@ mod tests {
             variables: vec!["ONE".to_owned()],
             files: vec!["/etc/one".into()],
             servers: servers(&["h"]),
+            ..AgentPermissions::default()
         };
         assert_eq!(check(&some, "redis://h?password_env=ONE"), Ok(()));
         assert_eq!(check(&some, "redis://h:1?password_file=/etc/one&tls=on"), Ok(()));
@@ -181,6 +249,37 @@ mod tests {
                 assert_eq!(check(&allowed, &url).is_ok(), good, "{url}");
             }
         }
+    }
+
+    #[test]
+    fn knobs_and_probes_need_permission() {
+        let wanted = |knob: (&str, &str), probe: &str| MachineAssignment {
+            knobs: vec![(knob.0.to_owned(), knob.1.to_owned())],
+            probes: vec![probe.to_owned()],
+        };
+        let check = |allowed: &AgentPermissions, wanted: &MachineAssignment| {
+            allowed.check_machine(wanted).map_err(|denied| denied.to_string())
+        };
+        let mut allowed = AgentPermissions::default();
+        assert_eq!(check(&allowed, &MachineAssignment::default()), Ok(()));
+        let off = wanted(("ddio", "off"), "counters");
+        assert!(check(&allowed, &off).unwrap_err().contains("--allow-knob ddio=off"));
+        allowed.knobs = vec![AllowedKnob::parse("ddio=off").unwrap()];
+        assert!(check(&allowed, &off).unwrap_err().contains("--allow-probe counters"));
+        allowed.probes = vec![AllowedProbe::parse("counters").unwrap()];
+        assert_eq!(check(&allowed, &off), Ok(()));
+        for (knob, probe) in [
+            (("ddio", "on"), "counters"),
+            (("turbo", "off"), "counters"),
+            (("ddio", "off"), "rapl"),
+        ] {
+            assert!(check(&allowed, &wanted(knob, probe)).is_err(), "{knob:?} {probe}");
+        }
+        allowed.knobs.push(AllowedKnob::parse("ddio").unwrap());
+        assert_eq!(check(&allowed, &wanted(("ddio", "on"), "counters")), Ok(()));
+        assert!(AllowedKnob::parse("volume=11").unwrap_err().contains("no knob `volume`"));
+        // Settings of probes could name programs and devices.
+        assert!(AllowedProbe::parse("command=sh").unwrap_err().contains("no probe"));
     }
 
     #[test]

@@ -59,6 +59,16 @@ impl ProbeChoice {
         Ok(())
     }
 
+    /// Whether a signal is of a probe that is chosen by its name, beyond those that always run.
+    pub fn names(&self, signal: &str) -> bool {
+        let ProbeChoice::Only(names) = self else { return false };
+        let named = PROBES.iter().filter(|spec| {
+            !ALWAYS.contains(&spec.name) && names.iter().any(|name| name == spec.name)
+        });
+        let mut signals = named.flat_map(|spec| spec.signals.iter().chain(spec.parts));
+        signals.any(|known| known.is_named(signal))
+    }
+
     /// Whether a probe is chosen; `configured`: it was given settings of its own.
     pub(super) fn takes(&self, spec: &ProbeSpec, configured: bool) -> Result<(), Unavailable> {
         let name = spec.name;

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use agents::{AgentError, AgentLogEvent, PeerOptions, flags};
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use execute::{AgentPermissions, AgentWork, AllowedServer};
+use execute::{
+    AgentMachine, AgentPermissions, AgentWork, AllowedKnob, AllowedProbe, AllowedServer,
+};
 use model::Address;
 
 use crate::exit::{ExitOutcome, request};
 use crate::flags::agents::CredentialFlags;
+use crate::flags::machine::MachineRoot;
 use crate::interrupt::stop_flag;
 use crate::output::{Output, write_stderr};
 
@@ -20,7 +23,8 @@ use crate::output::{Output, write_stderr};
     It serves one `kvmeter bench --agents`, `search --agents` or `run` at a time, until Ctrl-C.\n\
     A token alone travels in plain text. A store's URL may name secrets of this machine: the\n\
     variable or file of a password, and the files of TLS. The agent uses them only if --allow-env\n\
-    or --allow-file names them too, and only for servers that --allow-server names.")]
+    or --allow-file names them too, and only for servers that --allow-server names. It turns a knob\n\
+    or reads a probe only if --allow-knob or --allow-probe names it; knobs return when a run ends.")]
 pub struct AgentArgs {
     /// Address to listen on [default port: 9377]
     #[arg(long, value_name = "ADDRESS")]
@@ -37,6 +41,15 @@ pub struct AgentArgs {
     /// TCP, but none to which a URL sends a password or shows a certificate of this machine]
     #[arg(long, value_name = "ADDRESS", value_parser = AllowedServer::parse, help_heading = ALLOWED)]
     pub allow_server: Vec<AllowedServer>,
+    /// A knob that a run may turn, to any level or to one (ddio, ddio=off); may be repeated
+    #[arg(long, value_name = "KNOB[=LEVEL]", value_parser = AllowedKnob::parse,
+        help_heading = ALLOWED)]
+    pub allow_knob: Vec<AllowedKnob>,
+    /// A probe that a run may read, such as counters or rapl; may be repeated
+    #[arg(long, value_name = "PROBE", value_parser = AllowedProbe::parse, help_heading = ALLOWED)]
+    pub allow_probe: Vec<AllowedProbe>,
+    #[command(flatten)]
+    pub host: MachineRoot,
     /// Maximum number of connections; new ones replace the oldest unauthenticated ones
     #[arg(long, value_name = "N", default_value_t = agents::DEFAULT_CONNECTIONS,
         value_parser = clap::value_parser!(u16).range(1..))]
@@ -49,6 +62,8 @@ impl AgentArgs {
             variables: self.allow_env.clone(),
             files: self.allow_file.clone(),
             servers: self.allow_server.clone(),
+            knobs: self.allow_knob.clone(),
+            probes: self.allow_probe.clone(),
         }
     }
 }
@@ -61,7 +76,8 @@ pub fn run(args: &AgentArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let wrong = |error: AgentError| request(error.to_string());
     let credentials = args.credentials.files().load().map_err(wrong)?;
     let stop = stop_flag()?;
-    let work = Arc::new(AgentWork::new(args.allowed()));
+    let machine = AgentMachine { root: args.host.root()?, supervisor: args.host.supervisor()? };
+    let work = Arc::new(AgentWork::new(args.allowed(), machine));
     let options = PeerOptions { connections: args.max_connections, ..PeerOptions::default() };
     let (logged, quiet) = (Arc::clone(&work), show.is_quiet());
     let say = move |event: AgentLogEvent| {

@@ -19,6 +19,15 @@ pub struct AgentFlags {
     /// Threads and rate are divided among them
     #[arg(long, value_name = "HOST[:PORT],...", value_delimiter = ',', help_heading = AGENTS)]
     pub agents: Vec<String>,
+    /// Knobs of --knob that the agents' machines turn, too; each has to allow it (--allow-knob)
+    #[arg(long, value_name = "KNOB,...", value_delimiter = ',', help_heading = AGENTS,
+        requires = "agents")]
+    pub agents_knobs: Vec<String>,
+    /// Probes to read on the agents' machines, such as counters; each has to allow it
+    /// (--allow-probe)
+    #[arg(long, value_name = "PROBE,...", value_delimiter = ',', help_heading = AGENTS,
+        requires = "agents")]
+    pub agents_probes: Vec<String>,
     #[command(flatten)]
     pub credentials: CredentialFlags,
 }
@@ -54,7 +63,8 @@ impl AgentFlags {
         let hosts = AgentsConfig::hosts(self.agents.iter().map(String::as_str))
             .map_err(|error| request(format!("{}: {error}", flags::AGENTS)))?;
         let (secrets, measure) = (self.credentials.files(), measure.map(|rate| rate.0));
-        Ok(Some(AgentsConfig { hosts, secrets, measure }))
+        let (knobs, probes) = (self.agents_knobs.clone(), self.agents_probes.clone());
+        Ok(Some(AgentsConfig { hosts, secrets, measure, knobs, probes }))
     }
 }
 

@@ -84,7 +84,7 @@ impl Net {
             .args(args)
             .current_dir(self.place.path())
             .env("HOME", self.place.path())
-            .env("XDG_STATE_HOME", self.place.file("state"))
+            .env("KVMETER_STATE_DIR", self.place.file(&format!("state{who}")))
             .env_remove("KVMETER_AGENT_TOKEN")
             .stdin(Stdio::null());
         command
@@ -105,10 +105,20 @@ impl Net {
         self.agents_that_allow(&[])
     }
 
+    /// Each machine's recorded one has this setting, which a knob turns.
+    fn aslr(&self, who: usize) -> String {
+        let path = format!("machine{who}/proc/sys/kernel/randomize_va_space");
+        std::fs::read_to_string(self.place.file(&path)).unwrap().trim().to_owned()
+    }
+
+    /// `{who}` stands for the number of the agent.
     fn agents_that_allow(&self, more: &[&str]) -> [Process; 2] {
         [0, 1].map(|who| {
             let args = ["agent", "--listen", "0.0.0.0", "--agent-token-file", "token"];
-            let args = [&args, more].concat();
+            let more: Vec<String> =
+                more.iter().map(|word| word.replace("{who}", &who.to_string())).collect();
+            let more: Vec<&str> = more.iter().map(String::as_str).collect();
+            let args = [&args[..], &more].concat();
             let mut command = self.on(who, env!("CARGO_BIN_EXE_kvmeter"), &args);
             let agent = Process::of(command.env(SECRET, PASSWORD));
             agent.until("listening on 0.0.0.0:9377 (a token over plain text)");
@@ -364,6 +374,67 @@ fn a_study_runs_on_agents() {
         assert_eq!(run["errors"], 0, "{}", run["failures"]);
         assert!(value(run, "agent.2.operations") > 0.0);
     }
+}
+
+#[test]
+fn agents_turn_knobs_and_read_probes_that_they_allow() {
+    let Some(net) = Net::new() else { return };
+    for who in 0..3 {
+        for (path, text) in [
+            ("proc/sys/kernel/random/boot_id", "boot-one"),
+            ("proc/sys/kernel/randomize_va_space", "2"),
+        ] {
+            let file = net.place.file(&format!("machine{who}")).join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, format!("{text}\n")).unwrap();
+        }
+    }
+    let _server = net.memcached();
+    let wanted = ["--threads", "2", "--root", "machine2", "--knob", "aslr=off"];
+    let wanted =
+        [&wanted[..], &["--agents-knobs", "aslr", "--agents-probes", "counters,rapl"]].concat();
+    let refused = |words: &str| {
+        let result = net.bench(&wanted);
+        assert!(result.code != 0 && result.err.contains(words), "{words}: {result:#?}");
+        assert_eq!([0, 1, 2].map(|who| net.aslr(who)), ["2", "2", "2"]);
+    };
+    let root = ["--root", "machine{who}"];
+    let agents = net.agents_that_allow(&root);
+    refused("--allow-knob aslr=off");
+    drop(agents);
+    let more = [&root[..], &["--allow-knob", "aslr=off"]].concat();
+    let agents = net.agents_that_allow(&more);
+    refused("--allow-probe counters");
+    drop(agents);
+    let more = [&more[..], &["--allow-probe", "counters", "--allow-probe", "rapl"]].concat();
+    let [_first, mut second] = net.agents_that_allow(&more);
+    let result = net.bench(&[&wanted[..], &["--time", "1s"]].concat());
+    assert_eq!(result.code, 0, "{result:#?}");
+    let run = result.json();
+    assert_eq!(run["settings"]["agents.knob.aslr"], "off");
+    assert!(run["settings"]["agents.knob.aslr.effect"].is_string(), "{}", run["settings"]);
+    assert_eq!(run["settings"]["agents.probes"], "counters,rapl");
+    let readings = run["readings"].as_array().unwrap();
+    for signal in ["client.llc.miss_ratio", "agent.1.llc.misses", "agent.2.energy.package"] {
+        assert!(readings.iter().any(|reading| reading["signal"] == signal), "{signal}");
+    }
+    assert_eq!([0, 1, 2].map(|who| net.aslr(who)), ["2", "2", "2"]);
+    // However coordinator and agent end, the knobs return.
+    let begin = || {
+        let args = [&wanted[..], &["--agent-token-file", "token", "--time", "60s"]].concat();
+        let bench = net.bench_command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        crate::tool::until("turned knobs", || [0, 1].iter().all(|who| net.aslr(*who) == "0"));
+        bench.unwrap()
+    };
+    let mut bench = begin();
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    let returned = || [0, 1, 2].iter().all(|who| net.aslr(*who) == "2");
+    crate::tool::until("knobs without their coordinator", returned);
+    let mut bench = begin();
+    second.kill();
+    crate::tool::until("knobs of a killed agent", returned);
+    assert!(!bench.wait().unwrap().success());
 }
 
 #[test]

@@ -55,6 +55,11 @@ signals! {
     AGENTS_CLOCK_BOUND: "agents.clock_bound", Seconds, Client,
         "half of the longest of the agents' shortest round trips: no agent started further from \
          the common instant";
+    CLIENT_LLC_REFERENCES: "client.llc.references", Count, Client,
+        "sum of the agents' llc.references";
+    CLIENT_LLC_MISSES: "client.llc.misses", Count, Client, "sum of the agents' llc.misses";
+    CLIENT_LLC_MISS_RATIO: "client.llc.miss_ratio", Ratio, Client,
+        "the agents' llc.misses / their llc.references";
     AGENT: "agent.N.SIGNAL", Count, Client, "one client machine, by its number";
     AGENTS_LOAD: "load.SIGNAL", Count, Client, "the agents' load where the coordinator measures";
 

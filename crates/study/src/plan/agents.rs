@@ -86,6 +86,7 @@ impl Plan {
             let why = "is replayed by this machine alone; leave out the agents".to_owned();
             return Err(InvalidOption { key: "trace", why });
         }
+        agents.check_names()?;
         // Runs without a store still happen on this machine.
         let loads_store = |segment: &&mut Segment| {
             segment.steps.iter().all(|step| step.activity.load().is_some())
@@ -123,10 +124,21 @@ pub(crate) fn with_agents_table(
             .unwrap_or_else(|| agents::flags::TOKEN_VARIABLE.to_owned()),
     };
     let measure = table.measure_rate.as_ref();
-    let agents = AgentsConfig { hosts, secrets, measure: measure.map(|rate| rate.get_ref().0) };
+    let list = |names: &Option<Spanned<Vec<String>>>| {
+        names.as_ref().map(|names| names.get_ref().clone()).unwrap_or_default()
+    };
+    let agents = AgentsConfig {
+        hosts,
+        secrets,
+        measure: measure.map(|rate| rate.get_ref().0),
+        knobs: list(&table.knobs),
+        probes: list(&table.probes),
+    };
     plan.with_agents(agents).map_err(|InvalidOption { key, why }| {
         let place = match key {
             "measure_rate" => measure.map(Spanned::span),
+            "agents-knobs" => table.knobs.as_ref().map(Spanned::span),
+            "agents-probes" => table.probes.as_ref().map(Spanned::span),
             _ => spec.measure.span_of(key).or_else(|| spec.load.span_of(key)),
         };
         source.at(place.unwrap_or_else(|| machines.span()), &format!("{key}: {why}"))
@@ -154,6 +166,8 @@ mod tests {
                 token_variable: String::new(),
             },
             measure: None,
+            knobs: Vec::new(),
+            probes: Vec::new(),
         };
         let plan = |store: &str, load_config: LoadConfig| {
             let spec = WorkloadSpec::preset("ycsb-c").unwrap();
@@ -201,6 +215,11 @@ mod tests {
         assert_eq!(refused(server, counted.clone(), agents(2)), "operations");
         let measuring = AgentsConfig { measure: Some(100.0), ..agents(1) };
         assert_eq!(refused(server, counted, measuring), "measure_rate");
+        let knobs = AgentsConfig { knobs: vec!["volume".to_owned()], ..agents(1) };
+        assert_eq!(refused(server, LoadConfig::closed(1), knobs), "agents-knobs");
+        // Settings of probes could name programs.
+        let probes = AgentsConfig { probes: vec!["command=sh".to_owned()], ..agents(1) };
+        assert_eq!(refused(server, LoadConfig::closed(1), probes), "agents-probes");
         let plan = plan(server, LoadConfig::closed(3)).with_agents(agents(2)).unwrap();
         let settings = &plan.segments[0].steps[0].settings;
         assert_eq!(settings["agents"], "h0:9377,h1:9377");

@@ -155,6 +155,10 @@ pub struct AgentsTable {
     pub key: Option<PathBuf>,
     /// This machine measures at this rate over one connection, while the agents generate load.
     pub measure_rate: Option<Spanned<Rate>>,
+    /// The knobs that the agents' machines turn, too, to the levels of this one.
+    pub knobs: Option<Spanned<Vec<String>>>,
+    /// The probes that are read on the agents' machines.
+    pub probes: Option<Spanned<Vec<String>>>,
 }
 
 impl WorkloadTable {
