@@ -9,8 +9,9 @@ use crate::metric::{DistributionPoint, Metric, RunField};
 pub(super) const ELSEWHERE: &str = "elsewhere";
 
 /// Signals that answers often name.
-const SIGNALS: [(&str, &str); 25] = [
+const SIGNALS: [(&str, &str); 27] = [
     ("branch_miss_ratio", "the share of mispredicted branches"),
+    ("client.llc.miss_ratio", "the miss ratio of the clients' last-level cache"),
     ("cpu_s_per_mop", "CPU time per million operations"),
     ("ipc", "instructions per cycle"),
     ("ipc.core", "instructions per cycle of a core"),
@@ -20,6 +21,7 @@ const SIGNALS: [(&str, &str); 25] = [
     ("llc.miss_ratio", "the miss ratio of the last-level cache"),
     ("machine.busy", "CPU utilisation"),
     ("mbwu.units", "the number of work units"),
+    ("micro.load_median", "the latency of a load from memory"),
     ("micro.triad", "memory bandwidth"),
     ("mpki.branch", "mispredicted branches per thousand instructions"),
     ("mpki.dtlb", "misses of the data TLB per thousand instructions"),
