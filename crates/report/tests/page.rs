@@ -269,7 +269,7 @@ fn a_study_page_answers_questions_without_nan() {
     for text in [
         "What does SMT cost in watts?",
         "Against SMT on, power is 4.8 % lower with SMT off",
-        "Not measurable here: ",
+        "Not measurable here",
         "no difference shown",
         "Run at the scale `small`",
         "published, text of 4.3",

@@ -40,8 +40,7 @@ pub(super) const IIO_LLC_WAYS: Register = Register {
 pub(super) const PERFCTRLSTS_0: Register = Register {
     name: "perfctrlsts_0 (+0x180)",
     models: &[IVY_BRIDGE_EP, HASWELL_EP, BROADWELL_EP, SKYLAKE_SP],
-    document: "volume 2 of Intel's datasheets, perfctrlsts_0: Xeon E5 v2 (329188), v3 (330784), v4 \
-               (333810), Scalable",
+    document: "volume 2 of Intel's datasheets of Xeon E5 v2, v3, v4 and Scalable, perfctrlsts_0",
 };
 
 /// Why a register may be written.
