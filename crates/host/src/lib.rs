@@ -36,6 +36,7 @@ pub use facts::cache::{CpuCache, caches};
 pub use facts::facts;
 pub use facts::memory::available_bytes as memory_available_bytes;
 pub use facts::memory::total_bytes as memory_total_bytes;
+pub use facts::numa::node_cpus;
 pub use kernel_log::KernelLog;
 pub use probe::energy::{EnergySettings, IdlePower, idle_power};
 pub use probe::quiet::{

@@ -95,6 +95,7 @@ fn a_xeon_counts_its_threads_in_five_groups() {
     // Two threads, each with the gains above.
     near(value(&readings, "instructions.user"), 6e6);
     near(value(&readings, "instructions.kernel"), 2e6);
+    near(value(&readings, "instructions"), 8e6);
     near(value(&readings, "ipc"), 2.0);
     near(value(&readings, "branch_miss_ratio"), 0.01);
     near(value(&readings, "llc.miss_ratio"), 0.5);
@@ -291,6 +292,7 @@ fn paranoid_levels_bound_what_is_counted() {
     let readings =
         window("counters", &xeon.root, &Context::default(), &Fake::new(skylake())).unwrap();
     assert!(why(&readings, "instructions.kernel").1.contains("perf_event_paranoid=1"));
+    assert!(why(&readings, "instructions").1.contains("perf_event_paranoid=1"));
     near(value(&readings, "instructions.user"), 6e6);
     near(value(&readings, "ipc"), 1.5);
     assert!(find(&readings, "cycles").source.contains("cpu/event=0x3c/u"));

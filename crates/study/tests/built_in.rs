@@ -95,14 +95,24 @@ fn memcached_power_has_every_combination_of_the_thesis() {
     assert_eq!(values(&plan, "factor.smt"), texts(["on", "off"]));
     assert_eq!(values(&plan, "factor.idle"), texts(["all", "C1E", "C1", "none"]));
     assert_eq!(values(&plan, "factor.rate"), texts(["10k", "100k", "200k"]));
-    // Two by four by three, nine times.
-    assert_eq!(plan.steps().filter(|(_, step)| !plan.is_spare(step)).count(), 216);
-    // Half of the hardware threads, of which there are half without SMT.
-    let workers = |smt: &str| -> BTreeSet<String> {
-        let steps = plan.steps().filter(|(_, step)| step.settings["factor.smt"] == smt);
-        steps.map(|(_, step)| step.settings["server.threads"].clone()).collect()
+    let of = |experiment: &str| {
+        let usual = plan.steps().filter(|(_, step)| !plan.is_spare(step));
+        usual.filter(|(_, step)| step.settings["factor.experiment"] == experiment).count()
     };
-    assert_eq!((workers("on"), workers("off")), (texts(["4"]), texts(["2"])));
+    // Two by four by three, nine times; with timing in the server and without, nine times.
+    assert_eq!((of("graphs"), of("timing")), (216, 18));
+    // Half of the hardware threads, of which there are half without SMT, on one of two sockets.
+    let at = |smt: &str, setting: &str| -> BTreeSet<String> {
+        let settings = plan.steps().map(|(_, step)| &step.settings);
+        let at = settings.filter(|of| of.get("factor.smt").is_some_and(|own| own == smt));
+        at.map(|of| of[setting].clone()).collect()
+    };
+    for (smt, threads, cpus) in [("on", "4", "0,2,4,6"), ("off", "2", "0,2")] {
+        assert_eq!(at(smt, "server.threads"), texts([threads]));
+        assert_eq!(at(smt, "server.cpus"), texts([cpus]));
+    }
+    assert_eq!(values(&plan, "server.arguments"), texts([r#"["-o", "hash_algorithm=jenkins"]"#]));
+    assert_eq!(values(&plan, "factor.timing"), texts(["off", "tap"]));
 }
 
 #[test]
@@ -219,6 +229,16 @@ fn arm_vs_x86_follows_the_machine() {
     let workloads = ["load", "kreon-a", "kreon-b", "kreon-c", "kreon-d", "kreon-e", "kreon-f"];
     assert_eq!(spill("full-load", "workload"), texts(workloads));
     assert_eq!(spill("tail", "workload"), texts(["load", "kreon-c"]));
+    assert_eq!(values(&plan, "micro.threads"), texts(["1", "4", "64"]));
+    // Load A and Load E are runs of their own.
+    let loads = |part: &str| {
+        let steps = plan.steps().filter(|(_, step)| !plan.is_spare(step));
+        let settings = steps.map(|(_, step)| &step.settings);
+        let of_part = settings.filter(|of| of.get("factor.part").is_some_and(|own| own == part));
+        of_part.filter(|of| of["store"] == "spill" && of["workload"] == "load").count()
+    };
+    // With one thread, and under full load with SMT and without; five times.
+    assert_eq!((loads("A-D"), loads("E")), (15, 15));
 }
 
 fn has_rocksdb() -> bool {

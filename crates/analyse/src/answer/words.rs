@@ -36,6 +36,7 @@ const SIGNALS: [(&str, &str); 27] = [
     ("server.cpu_s_per_mop", "the server's CPU time per million requests"),
     ("usd_per_gop", "the cost of a billion operations"),
     ("volume.busy", "how busy the device is"),
+    ("volume.queue", "the number of requests at the device"),
     ("write_amplification", "write amplification"),
 ];
 

@@ -1,6 +1,7 @@
 use model::cpu_list;
 
 use super::Facts;
+use super::topology::online;
 use crate::format;
 use crate::parse::kilobytes;
 use crate::root::{Root, RootError};
@@ -21,6 +22,20 @@ pub(crate) fn nodes(root: &Root) -> Result<Vec<NumaNode>, RootError> {
         return Err(RootError::Missing { path: format!("{NODES}/node0") });
     }
     numbers.into_iter().map(|number| node(root, number)).collect()
+}
+
+/// The CPUs of a NUMA node such as `node0`; `None` without such a node. A kernel without nodes is
+/// one.
+///
+/// # Errors
+/// The CPUs of the machine or its nodes cannot be read.
+pub fn node_cpus(root: &Root, name: &str) -> Result<Option<Vec<u32>>, RootError> {
+    let nodes = match nodes(root) {
+        Err(RootError::Missing { .. }) if name == "node0" => return online(root).map(Some),
+        nodes => nodes?,
+    };
+    let node = nodes.into_iter().find(|node| name == format!("node{}", node.number));
+    Ok(node.and_then(|node| cpu_list::parse(&node.cpu_list)).filter(|cpus| !cpus.is_empty()))
 }
 
 fn node(root: &Root, number: u32) -> Result<NumaNode, RootError> {

@@ -19,6 +19,7 @@ pub(super) const SPEC: ProbeSpec =
 const CALL: &str = "perf_event_open";
 
 const SIGNALS: &[Signal] = &[
+    count("instructions"),
     count("instructions.user"),
     count("instructions.kernel"),
     count("cycles"),
@@ -127,6 +128,7 @@ impl FoundEvents<'_> {
             LlcMisses, LlcReferences,
         };
         let figure = match signal.name {
+            "instructions" => self.of_both_modes(),
             "instructions.user" => self.sum(EventRole::UserInstructions),
             "instructions.kernel" => self.sum(EventRole::KernelInstructions),
             "cycles" => self.sum(EventRole::Of(Cycles)),
@@ -194,6 +196,18 @@ impl FoundEvents<'_> {
         let source = source(first, slot);
         let value = groups.iter().map(|(planned, tally)| within(planned, tally, slot)).sum();
         EventFigure { value, source, uncore: apart }
+    }
+
+    /// Instructions of user mode and of the kernel, added.
+    fn of_both_modes(&self) -> EventFigure {
+        let user = self.sum(EventRole::UserInstructions);
+        let kernel = self.sum(EventRole::KernelInstructions);
+        let source = match (&user.value, &kernel.value) {
+            (Ok(_), Ok(_)) => format!("{} + {}", user.source, kernel.source),
+            _ => String::new(),
+        };
+        let value = user.value.and_then(|user| Ok(user + kernel.value?));
+        EventFigure { value, source, uncore: false }
     }
 
     /// A quotient of two quantities of one group.

@@ -7,6 +7,7 @@ use micro::hog::Traffic;
 use model::{ByteRate, Bytes, RunSettings};
 
 use crate::error::StudyError;
+use crate::knobs::KnobLevels;
 use crate::text::{HogTable, StudySpec, StudyText};
 
 /// The bandwidth that a hog is to take.
@@ -34,9 +35,10 @@ pub struct CoRunner {
 pub(crate) fn of_study(
     source: &StudyText,
     spec: &StudySpec,
+    levels: &KnobLevels,
 ) -> Result<Option<CoRunner>, StudyError> {
     let Some(hog) = spec.co_runner.hog.as_ref() else { return Ok(None) };
-    let cpus = cpus(source, hog)?;
+    let cpus = cpus(source, hog, &levels.cpus_left(source.root()))?;
     let traffic = match &hog.traffic {
         None => Traffic::default(),
         Some(word) => {
@@ -59,8 +61,7 @@ pub(crate) fn of_study(
 }
 
 /// The CPUs of a hog's threads, as a list.
-fn cpus(source: &StudyText, hog: &HogTable) -> Result<String, StudyError> {
-    let allowed = host::cpus(source.root()).map(|order| order.cpus).unwrap_or_default();
+fn cpus(source: &StudyText, hog: &HogTable, allowed: &[u32]) -> Result<String, StudyError> {
     match (&hog.cpus, &hog.threads) {
         (Some(list), None) => {
             let cpus = model::cpu_list::parse(list.get_ref()).filter(|cpus| !cpus.is_empty());
@@ -115,11 +116,15 @@ mod tests {
     use super::*;
 
     fn parsed(hog: &str) -> Result<Option<CoRunner>, String> {
+        parsed_under(hog, &KnobLevels::default())
+    }
+
+    fn parsed_under(hog: &str, levels: &KnobLevels) -> Result<Option<CoRunner>, String> {
         let text =
             format!("name = \"s\"\nsequence = [\"ycsb-c\"]\n[store.null]\n[beside.hog]\n{hog}\n");
         let source = StudyText::new("s.toml", &text);
         let spec = source.spec().map_err(|error| error.to_string())?;
-        of_study(&source, &spec).map_err(|error| error.to_string())
+        of_study(&source, &spec, levels).map_err(|error| error.to_string())
     }
 
     fn cpu() -> u32 {
@@ -151,6 +156,10 @@ mod tests {
         // Where there are fewer CPUs, as many threads as CPUs.
         let many = parsed("rate = \"1GB/s\"\nthreads = 100000").unwrap().unwrap();
         assert_eq!(many.cpus.split(',').count(), order.len());
+        // It stays with the load, wherever a knob places that.
+        let levels = KnobLevels(vec![("cpus".to_owned(), order[0].to_string())]);
+        let beside = parsed_under("rate = \"1GB/s\"\nthreads = 4", &levels).unwrap().unwrap();
+        assert_eq!(beside.cpus, order[0].to_string());
     }
 
     #[test]

@@ -23,10 +23,10 @@ pub(super) fn measure_config(
         return Err(refuse(InvalidOption { key: "cpus", why }));
     }
     // Pinning a thread overrides the knob.
-    if let Some(left) = levels.cpus()
-        && let Some(cpu) = config.cpus.iter().find(|cpu| !left.contains(cpu))
-    {
-        let why = format!("CPU {cpu} is not one of those that the knob `cpus` leaves: {left:?}");
+    let left = levels.cpus_left(source.root());
+    if let Some(cpu) = config.cpus.iter().find(|cpu| !left.contains(cpu)) {
+        let knob = if levels.level("cpus").is_some() { "cpus" } else { "smt" };
+        let why = format!("CPU {cpu} is not one of those that the knob `{knob}` leaves: {left:?}");
         return Err(refuse(InvalidOption { key: "cpus", why }));
     }
     Ok(config)

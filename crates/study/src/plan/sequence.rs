@@ -31,7 +31,7 @@ pub(super) fn of_stores(
     root: &Root,
     levels: &KnobLevels,
 ) -> Result<Vec<Segment>, StudyError> {
-    let stores = stores(source, spec, data)?;
+    let stores = stores(source, spec, data, levels)?;
     let sequence = Sequence::of(source, spec, root, levels)?;
     stores.iter().try_for_each(|store| sequence.check(store))?;
     let mut segments = Vec::new();
@@ -81,7 +81,7 @@ impl<'a> Sequence<'a> {
             measure,
             traces,
             sections,
-            co_runner: co_runner::of_study(source, spec)?,
+            co_runner: co_runner::of_study(source, spec, levels)?,
             calibration: calibrate::of_study(source, spec)?,
         })
     }

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use host::Root;
 use model::Address;
+use server::launch::{ServerSettings, Value};
 use store::{ADAPTERS, DataLocation, StoreUrl};
 use toml::Spanned;
 
 use super::settings::is_networked;
 use crate::error::StudyError;
+use crate::knobs::KnobLevels;
 use crate::server_spec::ServerSpec;
 use crate::text::{StudySpec, StudyText, option_text};
 
@@ -23,6 +26,7 @@ pub(super) fn stores(
     source: &StudyText,
     spec: &StudySpec,
     data: &Path,
+    levels: &KnobLevels,
 ) -> Result<Vec<StudyStore>, StudyError> {
     check_servers(source, spec)?;
     let missing = unavailable(spec);
@@ -74,7 +78,7 @@ pub(super) fn stores(
             let words = format!("`{scheme}` has this directory already; give each its own");
             return Err(source.at(place, &words));
         }
-        let server = server_of(source, spec, scheme, &url)?;
+        let server = server_of(source, spec, (scheme, &url), levels)?;
         stores.push(StudyStore { url, temporary, server });
     }
     if stores.is_empty() {
@@ -115,12 +119,20 @@ pub(super) fn check_servers(source: &StudyText, spec: &StudySpec) -> Result<(), 
     Ok(())
 }
 
+/// The list of CPUs that a server on a NUMA node has under these levels; none if it is no node.
+fn cpus_of_node(root: &Root, node: &str, levels: &KnobLevels) -> Option<Value> {
+    let mut cpus = host::node_cpus(root, node).ok()??;
+    let left = levels.cpus_left(root);
+    cpus.retain(|cpu| left.contains(cpu));
+    Some(Value::Text(model::cpu_list::show(&cpus))).filter(|_| !cpus.is_empty())
+}
+
 /// The server that is to be started for a networked store that names none of its own.
 pub(super) fn server_of(
     source: &StudyText,
     spec: &StudySpec,
-    scheme: &Spanned<String>,
-    url: &StoreUrl,
+    (scheme, url): (&Spanned<String>, &StoreUrl),
+    levels: &KnobLevels,
 ) -> Result<Option<ServerSpec>, StudyError> {
     let table = spec.server.iter().find(|(name, _)| name.get_ref() == scheme.get_ref());
     let name = scheme.get_ref();
@@ -142,11 +154,14 @@ pub(super) fn server_of(
             Err(source.at(table.span(), words))
         }
         (Some((table, settings)), true, true) => {
-            let pair = |(key, value): (&Spanned<String>, &Spanned<server::launch::Value>)| {
-                (key.get_ref().clone(), value.get_ref().clone())
+            let pair = |(key, value): (&Spanned<String>, &Spanned<Value>)| {
+                let of_node = match (key.get_ref().as_str(), value.get_ref()) {
+                    ("cpus", Value::Text(node)) => cpus_of_node(source.root(), node, levels),
+                    _ => None,
+                };
+                (key.get_ref().clone(), of_node.unwrap_or_else(|| value.get_ref().clone()))
             };
-            let server_settings =
-                server::launch::ServerSettings(settings.iter().map(pair).collect());
+            let server_settings = ServerSettings(settings.iter().map(pair).collect());
             ServerSpec::new(name, server_settings).map(Some).map_err(|error| {
                 let about = settings.keys().find(|key| error.key() == Some(key.get_ref()));
                 source.at(about.map_or(table.span(), Spanned::span), &error.to_string())
