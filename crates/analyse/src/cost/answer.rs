@@ -207,6 +207,7 @@ mod tests {
             workload: workload.to_owned(),
             price_usd,
             throughput_ops_s: watts * 1e4,
+            utilisation: None,
             active_w: watts,
             curve: PowerCurve::line(watts / 2.0, watts).ok(),
             rack_units: Some(1.0),

@@ -14,6 +14,8 @@ pub struct ServerCandidate {
     pub throughput_ops_s: f64,
     /// Power P_a while it serves that, in watts.
     pub active_w: f64,
+    /// U of its own, where that was measured; else that of the terms.
+    pub utilisation: Option<f64>,
     /// Power over utilisation, up to `active_w`; None where the idle power is not known.
     pub curve: Option<PowerCurve>,
     pub rack_units: Option<f64>,
@@ -43,11 +45,11 @@ pub struct CostTerms {
 }
 
 impl ServerCandidate {
-    /// Its average power at a utilisation, in watts.
+    /// Its average power at its own utilisation, else at this one, in watts.
     ///
     /// Errors: a utilisation outside 0 to 1, or below 1 where the curve is not known.
     pub fn watts(&self, utilisation: f64) -> Result<f64, CostError> {
-        let u = share("utilisation", utilisation)?;
+        let u = share("utilisation", self.utilisation.unwrap_or(utilisation))?;
         match &self.curve {
             Some(curve) => curve.at(u),
             None if u == 1.0 => Ok(self.active_w),

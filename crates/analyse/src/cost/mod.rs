@@ -37,7 +37,7 @@ pub use platform::{
 };
 pub use power::{PowerCurve, average_power_w};
 pub use sensitivity::{Assumption, SensitivityRange, tornado};
-pub use sourced::{GivenNumbers, RequiredNumbers, SourcedCandidate, note_other_work};
+pub use sourced::{AVERAGE, GivenNumbers, RequiredNumbers, SourcedCandidate, note_other_work};
 pub use unit_cost::{PlatformUnits, UnitComparison, UnitCost, UnitSaving};
 pub use usd_per_gop::usd_per_gop;
 pub use work_unit::{equivalent, kwh_per_mbwu, m2_per_mbwu, saving, usd_per_mbwu, watts_per_mbwu};

@@ -4,7 +4,11 @@ use super::candidate::ServerCandidate;
 use super::error::CandidateError;
 use super::load_power::{LoadPower, absence_note, curve_of};
 use super::platform::{GivenValue, Platform, PlatformValue};
+use super::power::PowerCurve;
 use crate::compare::{RunWork, WorkDifference, work_differences};
+
+/// The workload of a row that is the mean of a machine's others.
+pub const AVERAGE: &str = "average";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourcedCandidate {
@@ -85,12 +89,53 @@ impl SourcedCandidate {
             price_usd: price_usd.filter(|_| required.price),
             throughput_ops_s,
             active_w: power.watts,
+            utilisation: None,
             curve,
             rack_units,
             footprint_m2: given.footprint_m2.or_else(|| from_platform(|p| &p.footprint_m2)),
         };
         let (work, notes) = (Vec::new(), Vec::new());
         Ok(SourcedCandidate { candidate, platform, throughput_from, power, work, notes })
+    }
+
+    /// The mean of a machine's rows, which serves all of their loads in equal parts. As in the
+    /// thesis throughput, U and P_a are averaged each on its own. None without a row.
+    ///
+    /// # Errors
+    /// A required number is not known.
+    pub fn average(
+        name: String,
+        rows: &[&SourcedCandidate],
+        required: RequiredNumbers,
+    ) -> Result<Option<SourcedCandidate>, CandidateError> {
+        let Some(first) = rows.first() else { return Ok(None) };
+        let mean = |of: &dyn Fn(&SourcedCandidate) -> Option<f64>| {
+            let values: Option<Vec<f64>> = rows.iter().map(|row| of(row)).collect();
+            values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let watts = mean(&|row| Some(row.candidate.active_w)).unwrap_or_default();
+        let throughput = mean(&|row| Some(row.candidate.throughput_ops_s)).unwrap_or_default();
+        let from = "mean of the machine's other rows".to_owned();
+        let same = rows.iter().all(|row| row.power.boundary == first.power.boundary);
+        let power = LoadPower {
+            watts,
+            idle_w: None,
+            from: from.clone(),
+            origin: first.power.origin,
+            boundary: first.power.boundary.filter(|_| same),
+            curve: None,
+        };
+        let given = GivenNumbers {
+            idle_w: mean(&|row| row.candidate.curve.as_ref().map(PowerCurve::idle_w)),
+            price_usd: first.candidate.price_usd,
+            rack_units: first.candidate.rack_units,
+            footprint_m2: first.candidate.footprint_m2,
+        };
+        let (name, platform) = ((name, AVERAGE.to_owned()), first.platform.clone());
+        let mut all =
+            SourcedCandidate::new(name, (throughput, from), power, platform, &given, required)?;
+        all.candidate.utilisation = mean(&|row| row.candidate.utilisation);
+        Ok(Some(all))
     }
 }
 

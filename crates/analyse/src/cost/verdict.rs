@@ -29,7 +29,7 @@ type VerdictChange = (Assumption, fn(&mut CostCase, f64));
 /// Cost of `a` over that of `b`, each assumption on its own, the widest swing first.
 ///
 /// Lifetimes and prices of electricity range over those of the terms where there are several;
-/// utilisation, where both have a curve, from 10 % (or less) to 100 %; all else by the terms'
+/// utilisation, where both have a curve and none of their own, from 10 % (or less) to 100 %; all else by the terms'
 /// spread. Errors: those of [`tornado`].
 pub(super) fn swings(
     a: &ServerCandidate,
@@ -117,7 +117,8 @@ fn changes(case: &CostCase, terms: &CostTerms) -> Vec<VerdictChange> {
         let rent = spread("rent of a rack unit, $ a month".to_owned(), rent);
         changes.push((rent, |case, value| case.assumed.usd_per_rack_unit_month = value));
     }
-    if case.sides.iter().all(|side| side.candidate.curve.is_some()) {
+    let varies = |server: &ServerCandidate| server.curve.is_some() && server.utilisation.is_none();
+    if case.sides.iter().all(|side| varies(&side.candidate)) {
         let base = case.utilisation;
         let low = base.min(MIN_UTILISATION);
         let utilisation = Assumption { name: "utilisation".to_owned(), low, base, high: 1.0 };

@@ -156,6 +156,25 @@ fn runs_are_costed_with_the_power_that_was_modelled_or_given() {
     let json = place.json(&["cost", "r.sqlite", "--platform", "price=1,watts=70", "--json"]);
     near(&json["workloads"][0]["servers"][0]["power_under_load_w"], 70.0, 0.0);
     place.refused(&["cost", "r.sqlite"], &["price is not known", "--energy-only"]);
+
+    // U of its own, and the average of all rows, which is that of one.
+    let measured =
+        ["cost", "r.sqlite", "--platform", "watts=100,idle=40", "--energy-only", "--json"];
+    let own = ["--utilisation", "measured", "--average"];
+    let json = place.json(&[&measured[..], &own[..]].concat());
+    let row = |workload: &str| find(&json["workloads"], "workload", workload)["servers"][0].clone();
+    let (one, all) = (row("ycsb-c"), row("average"));
+    let busy = one["utilisation"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&busy), "{busy}");
+    near(&one["power_average_w"], busy * 100.0 + (1.0 - busy) * 40.0, 1e-6);
+    near(&all["power_average_w"], one["power_average_w"].as_f64().unwrap(), 1e-6);
+    assert_eq!(all["throughput_ops_s"], one["throughput_ops_s"]);
+    assert_eq!(all["throughput_from"], "mean of the machine's other rows");
+    let given = ["cost", "--platform", "s1,throughput=1k,watts=50,price=1"];
+    place.refused(
+        &[&given[..], &own[..1], &["measured"]].concat(),
+        &["how busy the CPUs of s1 were", "give a share"],
+    );
     place.refused(
         &["cost", "r.sqlite", "--platform", "s1,throughput=1k,watts=50", "--platform", "price=1"],
         &["s1: its price is not known", "the thesis gives none"],

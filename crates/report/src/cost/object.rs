@@ -59,6 +59,7 @@ fn server(view: &CostView<'_>, candidates: &[SourcedCandidate], row: &CandidateC
         "power_origin": sourced.map(|one| one.power.origin),
         "power_boundary": sourced.and_then(|one| one.power.boundary),
         "power_average_w": row.average_w,
+        "utilisation": candidate.utilisation,
         "servers": row.servers,
         "all_servers_w": row.power_w,
         "normalised_energy_cost": row.normalised,

@@ -26,6 +26,7 @@ fn energy(view: &CostView<'_>) -> Table {
         .column("workload", Align::Left, 9)
         .column("server", Align::Left, ALWAYS)
         .column("servers", Align::Right, ALWAYS)
+        .column("U", Align::Right, 7)
         .column("W each", Align::Decimal, 8)
         .column("kW", Align::Decimal, 6);
     for price in prices {
@@ -48,6 +49,7 @@ fn energy(view: &CostView<'_>) -> Table {
             candidate.workload.clone().into(),
             candidate.name.clone().into(),
             format::count(row.servers).into(),
+            optional(candidate.utilisation.map(format::percent)),
             format::significant(row.average_w, 3).into(),
             format::significant(row.power_w / 1e3, 3).into(),
         ];

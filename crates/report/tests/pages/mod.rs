@@ -107,6 +107,7 @@ pub fn costs() -> String {
         price_usd: Some(price_usd),
         throughput_ops_s,
         active_w,
+        utilisation: None,
         curve: None,
         rack_units: Some(1.0),
         footprint_m2: Some(0.5),

@@ -9,6 +9,7 @@ use model::Execution;
 use record::RunSelection;
 use report::cells::{ReportCell, cells};
 
+use super::terms::Utilisation;
 use super::{CostArgs, graduated};
 use crate::exit::request;
 use crate::flags::platform::PlatformFlag;
@@ -22,9 +23,11 @@ const SHORT_ID: usize = 8;
 pub fn gather(args: &CostArgs) -> anyhow::Result<Vec<SourcedCandidate>> {
     let (alone, over): (Vec<&PlatformFlag>, Vec<&PlatformFlag>) =
         args.platform.iter().partition(|flag| flag.throughput.is_some());
-    let mut candidates = Vec::new();
+    let (mut candidates, mut machines) = (Vec::new(), Vec::new());
     for flag in &alone {
-        candidates.push(from_flags(args, flag)?);
+        let one = from_flags(args, flag)?;
+        machines.push(one.candidate.name.clone());
+        candidates.push(one);
     }
     for file in &args.files {
         let selection = RunSelection::open(file)?;
@@ -35,10 +38,12 @@ pub fn gather(args: &CostArgs) -> anyhow::Result<Vec<SourcedCandidate>> {
         let (loads, rest) = graduated::loads(&pairs);
         for load in &loads {
             let flag = flag_for(load.machine(), &over)?;
+            machines.push(platform_and_name(flag, load.execution())?.1);
             candidates.push(graduated::candidate(args, load, flag)?);
         }
         for cell in &cells(&rest) {
             let flag = flag_for(&cell.execution.machine.id, &over)?;
+            machines.push(platform_and_name(flag, cell.execution)?.1);
             candidates.push(from_runs(args, cell, flag)?);
         }
     }
@@ -71,6 +76,17 @@ pub fn gather(args: &CostArgs) -> anyhow::Result<Vec<SourcedCandidate>> {
         }
     }
     note_other_work(&mut candidates);
+    let unknown = candidates.iter().find(|one| one.candidate.utilisation.is_none());
+    if let (Utilisation::Measured, Some(one)) = (args.utilisation, unknown) {
+        return Err(request(format!(
+            "--utilisation: how busy the CPUs of {} were (machine.busy) was not measured; give a \
+             share",
+            one.candidate.name
+        )));
+    }
+    if args.average {
+        candidates.extend(averages(args, &machines, &candidates)?);
+    }
     Ok(candidates)
 }
 
@@ -178,6 +194,10 @@ fn from_runs(
     let workload = cell.category.clone();
     let mut one = sourced(args, flag, platform, (label, workload), (throughput, from), power)?;
     one.notes.extend(notes);
+    if args.utilisation == Utilisation::Measured {
+        one.candidate.utilisation = cell.median(|run| run.value("machine.busy"));
+        one.notes.push("U: how busy the machine's CPUs were (machine.busy).".to_owned());
+    }
     one.work = runs.iter().map(|run| RunWork::of(run)).collect();
     Ok(one)
 }
@@ -197,12 +217,34 @@ pub fn sourced(
         rack_units: flag.rack_units,
         footprint_m2: flag.m2,
     });
-    let required = RequiredNumbers {
+    SourcedCandidate::new(name, throughput, power, platform, &given, required(args)).map_err(wrong)
+}
+
+fn required(args: &CostArgs) -> RequiredNumbers {
+    RequiredNumbers {
         price: !args.energy_only,
-        idle_power: args.utilisation < 1.0,
+        idle_power: args.utilisation.is_partial(),
         rack_units: args.rack_rent.is_some_and(|rent| rent > 0.0),
-    };
-    SourcedCandidate::new(name, throughput, power, platform, &given, required).map_err(wrong)
+    }
+}
+
+/// The mean of each machine's candidates. `machines` are their names, in the same order.
+fn averages(
+    args: &CostArgs,
+    machines: &[String],
+    candidates: &[SourcedCandidate],
+) -> anyhow::Result<Vec<SourcedCandidate>> {
+    let mut averages = Vec::new();
+    for (at, machine) in machines.iter().enumerate() {
+        if machines[..at].contains(machine) {
+            continue;
+        }
+        let own = machines.iter().zip(candidates).filter(|(of, _)| *of == machine);
+        let own: Vec<&SourcedCandidate> = own.map(|(_, one)| one).collect();
+        let average = SourcedCandidate::average(machine.clone(), &own, required(args));
+        averages.extend(average.map_err(wrong)?);
+    }
+    Ok(averages)
 }
 
 fn wrong(error: CandidateError) -> anyhow::Error {

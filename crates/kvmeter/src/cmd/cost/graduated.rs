@@ -22,6 +22,10 @@ pub struct MachineLoad<'a> {
 }
 
 impl MachineLoad<'_> {
+    pub fn execution(&self) -> &Execution {
+        self.execution
+    }
+
     /// The id of its machine.
     pub fn machine(&self) -> &str {
         &self.execution.machine.id

@@ -17,7 +17,7 @@ use clap::{Args, FromArgMatches, ValueHint};
 use model::Rate;
 
 use self::output::CostOutput;
-use self::terms::{check, terms};
+use self::terms::{Utilisation, check, terms, utilisation};
 use crate::exit::ExitOutcome;
 use crate::flags::platform::PlatformFlag;
 use crate::flags::share;
@@ -30,6 +30,8 @@ use crate::output::Output;
     kvmeter cost --platform s1,throughput=337k,watts=52,price=900 \\\n               \
     --platform s4,throughput=1.19M,watts=203,price=3000\n  \
     kvmeter cost --platform name=box,throughput=2M,watts=180 --energy-only --carbon 300\n  \
+    kvmeter cost both.sqlite --energy-only --utilisation measured --average
+  \
     kvmeter cost --published arm-vs-x86               the thesis's table 5.2 and its break-evens\n  \
     kvmeter cost --published mbwu                     the poster's tables\n  \
     kvmeter cost --platform mbwu-host,mbwus=6,watts=208 \\\n               \
@@ -66,9 +68,13 @@ pub struct CostArgs {
     /// Rent of a rack unit, $ a month
     #[arg(long, value_name = "USD", allow_hyphen_values = true)]
     pub rack_rent: Option<f64>,
-    /// Average load of a server as a share of its full load; below 100 % its idle power counts
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "100%", value_parser = share)]
-    pub utilisation: f64,
+    /// Average load of a server as a share of its full load, or `measured`: how busy its CPUs were;
+    /// below 100 % its idle power counts
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true, default_value = "100%", value_parser = utilisation)]
+    pub utilisation: Utilisation,
+    /// Add a row for each machine: the mean of all its others, as in the thesis's table 5.2
+    #[arg(long, conflicts_with = "published")]
+    pub average: bool,
     /// Price of the other server in break-even prices, if it has none
     #[arg(long, value_name = "USD", allow_hyphen_values = true, default_value_t = 3000.0)]
     pub at_price: f64,

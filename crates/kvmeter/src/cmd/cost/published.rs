@@ -81,6 +81,7 @@ fn server(
             price_usd: None,
             throughput_ops_s: table.target_ops_s.0 / row.servers[at] as f64,
             active_w: watts,
+            utilisation: None,
             curve,
             rack_units: platform.rack_units.as_ref().map(|given| given.value),
             footprint_m2: platform.footprint_m2.as_ref().map(|given| given.value),

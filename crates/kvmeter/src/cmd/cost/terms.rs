@@ -5,12 +5,47 @@ use analyse::cost::{CostTerms, Platform};
 use super::CostArgs;
 use crate::exit::request;
 use crate::flags::platform::{above_zero, not_below_zero};
+use crate::flags::share;
 use crate::output_files;
 
 /// Defaults: the values of the thesis (chapter 5).
 const TARGET_OPS_S: f64 = 1e8;
 const YEARS: [f64; 2] = [3.0, 5.0];
 const USD_PER_KWH: [f64; 2] = [0.07, 0.25];
+
+/// U of the servers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Utilisation {
+    Share(f64),
+    /// Of each its own: how busy its CPUs were.
+    Measured,
+}
+
+impl Utilisation {
+    /// Whether power between that under load and that of the idle server counts.
+    pub fn is_partial(self) -> bool {
+        match self {
+            Utilisation::Share(share) => share < 1.0,
+            Utilisation::Measured => true,
+        }
+    }
+
+    /// That of servers without one of their own.
+    fn share(self) -> f64 {
+        match self {
+            Utilisation::Share(share) => share,
+            Utilisation::Measured => 1.0,
+        }
+    }
+}
+
+/// `40%`, `0.4` or `measured`.
+pub fn utilisation(text: &str) -> Result<Utilisation, String> {
+    match text.trim() {
+        "measured" => Ok(Utilisation::Measured),
+        text => share(text).map(Utilisation::Share).map_err(|why| format!("{why}, or `measured`")),
+    }
+}
 
 /// Refuses impossible numbers; the messages name the flag.
 pub fn check(args: &CostArgs) -> anyhow::Result<()> {
@@ -35,7 +70,7 @@ pub fn check(args: &CostArgs) -> anyhow::Result<()> {
             args.pue
         )));
     }
-    for (name, share) in [("utilisation", args.utilisation), ("spread", args.spread)] {
+    for (name, share) in [("utilisation", args.utilisation.share()), ("spread", args.spread)] {
         if !(0.0..=1.0).contains(&share) {
             return Err(request(format!("--{name}: {share} is not a share from 0 to 100 %")));
         }
@@ -78,7 +113,7 @@ pub fn terms(
         pue: args.pue,
         usd_per_rack_unit_month: args.rack_rent.unwrap_or(0.0),
         carbon_g_per_kwh: args.carbon,
-        utilisation: args.utilisation,
+        utilisation: args.utilisation.share(),
         at_price_usd: args.at_price,
         spread: args.spread,
     })
