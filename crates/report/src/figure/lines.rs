@@ -53,6 +53,10 @@ pub struct LineChart {
 
 const HEAD: f64 = 22.0;
 const RIGHT: f64 = 18.0;
+/// How far a mark reaches from its centre.
+const MARK: f64 = 4.0;
+/// Places along a level at which its name is tried.
+const PLACES: f64 = 24.0;
 
 impl LineChart {
     pub fn draw(&self, width: f64, alt: &str) -> String {
@@ -105,7 +109,15 @@ impl LineChart {
             let points: Vec<(f64, f64)> = line.points.iter().map(place).collect();
             svg.polyline(&format!("line {}{dash}", legend::color(line.color)), &points);
         }
-        panel.labels(svg, (left, right), top);
+        let mut drawn: Vec<Vec<(f64, f64)>> = Vec::new();
+        for line in &panel.lines {
+            let points = || line.points.iter();
+            drawn.extend(line.joined.then(|| points().map(place).collect()));
+            // A mark is as wide as its shape.
+            let shown = points().filter(|point| point.shown).map(place);
+            drawn.extend(shown.map(|(x, y)| vec![(x - MARK, y - MARK), (x + MARK, y + MARK)]));
+        }
+        panel.labels(svg, (left, right), top, &drawn);
         for line in &panel.lines {
             for point in &line.points {
                 let (x, y) = place(point);
@@ -126,14 +138,23 @@ impl LineChart {
 }
 
 impl Panel {
-    /// The names of its levels: each above its line or below it, at the left or the right, where no
-    /// other one is.
-    fn labels(&self, svg: &mut Svg, (left, right): (f64, f64), top: f64) {
+    /// The names of its levels: each above its line or below it, where no other one is and where
+    /// it hides least of what is `drawn`.
+    fn labels(
+        &self,
+        svg: &mut Svg,
+        (left, right): (f64, f64),
+        top: f64,
+        drawn: &[Vec<(f64, f64)>],
+    ) {
         let bottom = top + self.height;
         let room = right - left - 8.0;
+        let at = |level: &LimitLine| bottom - self.axis.scale.at(level.y) * self.height;
+        let levels = self.levels.iter().map(|level| vec![(left, at(level)), (right, at(level))]);
+        let drawn: Vec<Vec<(f64, f64)>> = drawn.iter().cloned().chain(levels).collect();
         let mut taken: Vec<(f64, f64, f64)> = Vec::new();
         for level in &self.levels {
-            let line = bottom - self.axis.scale.at(level.y) * self.height;
+            let line = at(level);
             let text = fitted(&level.label, SMALL, room);
             let width = text_width(&text, SMALL);
             let (above, below) = (line - 4.0, line + SMALL + 2.0);
@@ -147,17 +168,35 @@ impl Panel {
                 };
                 within && !taken.iter().any(meets)
             };
+            let hidden = |(x, y): &(f64, f64)| {
+                let label = ((*x, x + width), (y - SMALL, *y));
+                drawn.iter().filter(|path| path.windows(2).any(|part| meets(part, label))).count()
+            };
+            let step = (end - start).max(0.0) / PLACES;
+            let along = (0..=PLACES as u32).map(|nth| start + step * f64::from(nth));
+            let near = along.flat_map(|x| [(x, above), (x, below)]).filter(free);
             // Beyond the nearest places, line by line through the panel.
             let lines = (1..).map(|nth| top + LINE_OF_LABEL * f64::from(nth));
-            let others = lines.take_while(|y| *y < bottom);
-            let nearest = [(start, above), (start, below), (end, above), (end, below)];
-            let others = others.map(|y| (start, y));
-            let mut places = nearest.into_iter().chain(others).filter(free);
-            let (x, y) = places.next().unwrap_or((start, above));
+            let mut others = lines.take_while(|y| *y < bottom).map(|y| (start, y)).filter(free);
+            let place = near.min_by_key(hidden).or_else(|| others.next());
+            let (x, y) = place.unwrap_or((start, above));
             svg.text("tick level", Anchor::Start, x, y, &text);
             taken.push((x, y, width));
         }
     }
+}
+
+/// Whether a straight part of a line runs through a box, given by its ends in x and in y.
+fn meets(part: &[(f64, f64)], (across, down): ((f64, f64), (f64, f64))) -> bool {
+    let &[from, to] = part else { return false };
+    let ((x0, y0), (x1, y1)) = if from.0 <= to.0 { (from, to) } else { (to, from) };
+    let (first, last) = (x0.max(across.0), x1.min(across.1));
+    if first > last {
+        return false;
+    }
+    let at = |x: f64| if x1 > x0 { y0 + (y1 - y0) * (x - x0) / (x1 - x0) } else { y0 };
+    let (low, high) = (at(first).min(at(last)), at(first).max(at(last)));
+    low <= down.1 && high >= down.0
 }
 
 #[cfg(test)]
@@ -206,5 +245,44 @@ mod tests {
         assert_eq!(text.matches("class=\"whisker\"").count(), 9, "a line and two caps each");
         assert_eq!(text.matches("<title>").count(), 6);
         assert_eq!(text.matches(" q\"").count(), 3);
+    }
+
+    #[test]
+    fn a_name_keeps_clear_of_lines() {
+        let point =
+            |x: f64, y: f64| LinePoint { x, y, tip: String::new(), shown: false, whisker: None };
+        let line = Line {
+            color: 0,
+            dashed: false,
+            hollow: false,
+            shape: Shape::nth(0),
+            joined: true,
+            points: vec![point(0.0, 5.1), point(0.3, 6.0), point(1.0, 9.5)],
+        };
+        let panel = Panel {
+            axis: Axis::new(Scale::from_zero([10.0]), 4, "cost", format::plain),
+            height: 200.0,
+            lines: vec![line],
+            levels: vec![LimitLine { y: 5.0, label: "a limit".to_owned() }],
+        };
+        let axis = Axis::new(Scale::from_zero([1.0]), 4, "price", format::plain);
+        let chart = LineChart { axis, panels: vec![panel], legend: Vec::new() };
+        for width in [340.0, 900.0] {
+            let text = chart.draw(width, "a line");
+            let name = text.split("<text class=\"tick level\"").nth(1).unwrap();
+            let number = |key: &str| -> f64 {
+                name.split(key).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+            };
+            let path = text.split("class=\"line c0\"").nth(1).unwrap();
+            let path = path.split("d=\"M").nth(1).unwrap().split('"').next().unwrap();
+            let points: Vec<(f64, f64)> = path
+                .split('L')
+                .map(|pair| pair.split_once(' ').unwrap())
+                .map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap()))
+                .collect();
+            let (x, y) = (number(" x=\""), number(" y=\""));
+            let label = ((x, x + text_width("a limit", SMALL)), (y - SMALL, y));
+            assert!(!points.windows(2).any(|part| meets(part, label)), "{width}: {text}");
+        }
     }
 }

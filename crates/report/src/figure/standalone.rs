@@ -10,6 +10,7 @@ const NEUTRAL: &str = "#4d5560";
 const STYLE: &str = "\
 text{font:12px system-ui,'Liberation Sans',Arial,sans-serif;fill:#4d5560}\
 .tick,.axis-label,.panel{fill:#626b76}.group{font-size:13px;font-weight:600;fill:#1a1d21}\
+.level{paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-linejoin:round}\
 .label,.key{fill:#1a1d21}.grid{stroke:#e9ebed;stroke-width:1}.axis{stroke:#626b76;stroke-width:1}\
 .line{stroke-width:1.75;fill:none;stroke-linejoin:round}.dash{stroke-dasharray:5 4}\
 .whisker{stroke:#1a1d21;stroke-width:1.25}.span{stroke:#626b76;stroke-width:1.5;opacity:.55}\
