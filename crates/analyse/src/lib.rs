@@ -45,7 +45,9 @@ pub use interval::{Interval, IntervalMethod, LEVEL, NoInterval};
 pub use metric::{DistributionPoint, Metric, MetricError, RunField, metric_value};
 pub use outliers::{OUTLIERS_FROM, outliers};
 pub use pareto::{ParetoError, ParetoStanding, pareto};
-pub use per_operation::{cpu_s_per_mop, per_mop, read_amplification, write_amplification};
+pub use per_operation::{
+    cpu_s_per_mop, management_traffic, per_mop, read_amplification, write_amplification,
+};
 pub use percentile::{percentile_interval, samples_needed};
 pub use proportionality::{
     MeasuredLevel, PowerLevel, Proportionality, ProportionalityError, proportionality,

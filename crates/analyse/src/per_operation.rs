@@ -1,6 +1,8 @@
 //! Readings that are quotients of other readings: the cost of an operation.
 
-use model::signal::{CPU_S_PER_MOP, READ_AMPLIFICATION, WRITE_AMPLIFICATION};
+use model::signal::{
+    CPU_S_PER_MOP, MANAGEMENT_TRAFFIC_DEVICE, READ_AMPLIFICATION, WRITE_AMPLIFICATION,
+};
 use model::{Reading, ReadingValue, Scope, Unit};
 
 const OPS_PER_MOP: f64 = 1e6;
@@ -53,6 +55,23 @@ pub fn write_amplification(written: &Reading, user_bytes: u64) -> Reading {
 pub fn read_amplification(read: &Reading, user_bytes: u64) -> Reading {
     let name = scoped(READ_AMPLIFICATION.name, read.scope);
     quotient(name, &[read], Unit::Bytes, user_bytes as f64, "bytes the workload read")
+}
+
+/// `1 - user / (read + written)`, a ratio: the share of the traffic between host and device that
+/// manages data. Below 0 where caches answer more than that. Errors as for
+/// [`write_amplification`].
+pub fn management_traffic(read: &Reading, written: &Reading, user_bytes: u64) -> Reading {
+    let user = "bytes the workload read and wrote";
+    let name = MANAGEMENT_TRAFFIC_DEVICE.name.to_owned();
+    let mut reading = quotient(name, &[read, written], Unit::Bytes, user_bytes as f64, user);
+    if let ReadingValue::Value(times) = reading.answer {
+        reading.answer = match times > 0.0 {
+            true => ReadingValue::Value(1.0 - 1.0 / times),
+            false => unavailable("nothing went to the device or came from it".to_owned()),
+        };
+    }
+    reading.source = format!("1 - {user} / ({} + {})", read.signal, written.signal);
+    reading
 }
 
 fn scoped(name: &str, scope: Scope) -> String {
@@ -170,6 +189,23 @@ mod tests {
         );
         assert_eq!(result.scope, Scope::Device);
         assert_eq!(read_amplification(&process, 820).value(), Some(0.5));
+    }
+
+    #[test]
+    fn what_manages_data_is_the_traffic_that_nobody_requested() {
+        let device = |signal, bytes| reading(signal, bytes, Unit::Bytes, Scope::Device);
+        let (read, written) = (device("device.read", 300.0), device("device.written", 500.0));
+        let result = management_traffic(&read, &written, 200);
+        assert_eq!(
+            (result.signal.as_str(), result.scope),
+            ("management_traffic.device", Scope::Device)
+        );
+        assert_eq!(result.value(), Some(0.75));
+        // Caches answered half of it.
+        assert_eq!(management_traffic(&read, &written, 1600).value(), Some(-1.0));
+        let nothing = device("device.read", 0.0);
+        assert_eq!(management_traffic(&nothing, &nothing, 200).value(), None);
+        assert_eq!(management_traffic(&read, &written, 0).value(), None);
     }
 
     #[test]

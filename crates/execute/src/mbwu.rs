@@ -48,13 +48,14 @@ pub struct MbwuEvaluation {
 
 impl MbwuEvaluation {
     /// The evaluation that a study with `[mbwu]` asks for. Each of `devices` is a folder on a
-    /// file system of its own device.
+    /// file system of its own device, of whose addresses `preconditioned` is the share.
     ///
     /// # Errors
     /// What in the study, or which device, cannot be used.
     pub fn of(
         source: &StudyText,
         devices: &[PathBuf],
+        preconditioned: Option<f64>,
         root: &Root,
     ) -> Result<MbwuEvaluation, ExecuteError> {
         let table = mbwu::of_study(source)?.unwrap_or_default();
@@ -72,6 +73,7 @@ impl MbwuEvaluation {
         let mut template = template.clone();
         let load = LoadStep::of(&template)?.load.clone();
         request.settings(&mut template.settings);
+        mbwu::precondition_setting(preconditioned, &mut template.settings);
         if let Some(most) = table.memory_bandwidth {
             let most = most.get_ref().0.to_string();
             template.settings.insert(keys::MEMORY_BANDWIDTH.to_owned(), most);

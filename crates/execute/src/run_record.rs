@@ -245,6 +245,8 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     put(analyse::read_amplification(&window("io.read"), outcome.bytes_read));
     put(analyse::write_amplification(&window("device.written"), outcome.bytes_written));
     put(analyse::read_amplification(&window("device.read"), outcome.bytes_read));
+    let user_bytes = outcome.bytes_read + outcome.bytes_written;
+    put(analyse::management_traffic(&window("device.read"), &window("device.written"), user_bytes));
     if let Some(settling) = &measured.settling {
         for signal in ["cpu.user", "cpu.system", "io.read", "io.written"] {
             let reading = read(settling, signal);

@@ -9,7 +9,7 @@ use crate::metric::{DistributionPoint, Metric, RunField};
 pub(super) const ELSEWHERE: &str = "elsewhere";
 
 /// Signals that answers often name.
-const SIGNALS: [(&str, &str); 27] = [
+const SIGNALS: [(&str, &str); 29] = [
     ("branch_miss_ratio", "the share of mispredicted branches"),
     ("client.llc.miss_ratio", "the miss ratio of the clients' last-level cache"),
     ("cpu_s_per_mop", "CPU time per million operations"),
@@ -22,6 +22,7 @@ const SIGNALS: [(&str, &str); 27] = [
     ("machine.busy", "CPU utilisation"),
     ("mbwu.units", "the number of work units"),
     ("micro.load_median", "the latency of a load from memory"),
+    ("management_traffic.device", "the share of the device's traffic that manages data"),
     ("micro.triad", "memory bandwidth"),
     ("mpki.branch", "mispredicted branches per thousand instructions"),
     ("mpki.dtlb", "misses of the data TLB per thousand instructions"),

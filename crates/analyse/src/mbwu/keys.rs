@@ -19,5 +19,7 @@ pub const GIVEN_UNIT: &str = "mbwu.unit";
 pub const DATA_OVER_MEMORY: &str = "mbwu.data_over_memory";
 /// Bytes per second that the platform's memory moves at most.
 pub const MEMORY_BANDWIDTH: &str = "mbwu.memory_bandwidth";
+/// The share of the devices' addresses that was preconditioned, or `none`.
+pub const PRECONDITION: &str = "mbwu.precondition";
 /// A reading: the throughput of a round in units.
 pub const UNITS: &str = model::signal::MBWU_UNITS.name;

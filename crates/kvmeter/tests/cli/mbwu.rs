@@ -109,6 +109,26 @@ fn nothing_stays(place: &Place) {
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("mbwu-rig")), "{left:?}");
 }
 
+/// Folders are used as they are, whatever the study would do to block devices.
+#[test]
+fn runs_say_which_share_was_preconditioned() {
+    let place = Place::new();
+    std::fs::create_dir(place.file("one")).unwrap();
+    let study = STUDY
+        .replace("threads = [1, 8]", "threads = [1]\nrounds = 5\nprecondition = { share = 0.75 }");
+    place.write("study.toml", &study.replace("time = \"1s\"", "time = \"200ms\""));
+    place.run(&["run", "study.toml", "--out", "units.sqlite", "--device", "one"]);
+    let runs = place.ok(&["export", "units.sqlite", "--format", "csv", "--table", "runs"]);
+    let (head, rows) = runs.split_once('\n').unwrap();
+    let at = head.split(',').position(|name| name == "setting.mbwu.precondition").unwrap();
+    assert!(rows.lines().count() >= 5, "{runs}");
+    for row in rows.lines() {
+        assert_eq!(row.split(',').nth(at), Some("none"), "{row}");
+    }
+    let readings = place.ok(&["export", "units.sqlite", "--format", "csv", "--table", "readings"]);
+    assert!(readings.contains(",management_traffic.device,"), "{readings}");
+}
+
 fn units(place: &Place) -> Value {
     let done = place.run(&["mbwu", "units.sqlite", "--json"]);
     done.json()

@@ -184,6 +184,8 @@ signals! {
         "io.read / bytes the workload read", derived;
     READ_AMPLIFICATION_DEVICE: "read_amplification.device", Ratio, Device,
         "device.read / bytes the workload read", derived;
+    MANAGEMENT_TRAFFIC_DEVICE: "management_traffic.device", Ratio, Device,
+        "1 - bytes the workload read and wrote / (device.read + device.written)", derived;
     SPACE_AMPLIFICATION: "space_amplification", Ratio, Store,
         "disk.bytes / keys and values of the records that were inserted", derived;
     OPS_PER_JOULE: "ops_per_joule", OpsPerJoule, Node, "operations / energy.NAME", derived;

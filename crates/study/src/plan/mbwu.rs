@@ -131,9 +131,16 @@ pub fn single_step<'a>(
 /// Adds the settings of the first round.
 pub(super) fn first_round(table: &MbwuTable, settings: &mut RunSettings) {
     round_settings(RoundPurpose::Raise, 1, 1, settings);
+    precondition_setting(table.precondition.map(|table| table.share), settings);
     if let Some(load) = table.loads().first() {
         load.settings(settings);
     }
+}
+
+/// Adds the share of the devices' addresses that was preconditioned.
+pub fn precondition_setting(share: Option<f64>, settings: &mut RunSettings) {
+    let words = share.map_or("none".to_owned(), |share| format!("{}%", 100.0 * share));
+    settings.insert(keys::PRECONDITION.to_owned(), words);
 }
 
 /// Adds the settings of a round besides its load.

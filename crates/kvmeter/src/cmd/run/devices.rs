@@ -164,6 +164,12 @@ impl NamedDevices {
         Ok(DeviceFolders { paths, volumes, _folder: folder })
     }
 
+    /// The share of their addresses that is preconditioned; none where a folder is used as it is.
+    pub fn preconditioned(&self) -> Option<f64> {
+        let whole = !self.named.iter().any(|named| matches!(named, DeviceKind::Folder(_)));
+        self.order.as_ref().filter(|_| whole).map(|order| order.share)
+    }
+
     /// One line for each step that would be done.
     pub fn describe(&self) -> Vec<String> {
         let mut lines = Vec::new();

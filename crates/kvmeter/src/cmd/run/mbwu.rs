@@ -41,8 +41,9 @@ pub fn measure(
     }
     // Only one study may measure at a time.
     let _alone = MachineLock::take()?;
+    let share = devices.preconditioned();
     let folders = devices.prepare_all(&stop, show)?;
-    let mbwu = MbwuEvaluation::of(source, folders.paths(), &args.host.root()?)?;
+    let mbwu = MbwuEvaluation::of(source, folders.paths(), share, &args.host.root()?)?;
     let Some(knobs) = mbwu.plan().common_knobs() else {
         return Err(request("the knobs of a study with [mbwu] cannot be factors".to_owned()));
     };
@@ -112,7 +113,8 @@ fn describe(
     }
     // Errors of the study are reported before devices are prepared.
     if let Some(folders) = devices.folders() {
-        let mbwu = MbwuEvaluation::of(source, &folders, &args.host.root()?)?;
+        let mbwu =
+            MbwuEvaluation::of(source, &folders, devices.preconditioned(), &args.host.root()?)?;
         let request = &mbwu.request;
         let loads: Vec<String> = request.loads.iter().map(ToString::to_string).collect();
         show.print(&format!(
