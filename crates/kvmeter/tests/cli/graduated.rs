@@ -128,7 +128,7 @@ fn a_graduated_load_is_calibrated_measured_and_answered() {
     let method = load["overall_interval"]["method"].as_str().unwrap();
     assert!(method.contains("Student's t, 1 degrees of freedom"), "{method}");
 
-    let text = place.ok(&["report", "out.sqlite", "--answers"]);
+    let text = place.ok(&["report", "out.sqlite"]);
     for words in ["Graduated load", "energy proportionality", "modelled", "12 %", "idle"] {
         assert!(text.contains(words), "no `{words}`:\n{text}");
     }
