@@ -674,4 +674,5 @@ fn what_one_choice_alone_has_parts_nothing() {
     let AnswerKind::Best { choices, .. } = &answer.kind else { panic!("{answer:?}") };
     assert_eq!(choices.len(), 1, "{answer:?}");
     assert!(answer.verdict.contains("than with LMDB"), "{}", answer.verdict);
+    assert!(!answer.verdict.contains("rocksdb data"), "the store tells: {}", answer.verdict);
 }

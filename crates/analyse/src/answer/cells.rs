@@ -344,6 +344,28 @@ impl CellValues {
         levels
     }
 
+    /// Those of these names that tell the combinations of their levels apart: a factor of one store
+    /// alone tells no more than the store. Names of few levels are left out first.
+    fn telling<'n>(&self, names: &[&'n str]) -> Vec<&'n str> {
+        let combinations = |names: &[&str]| {
+            let levels = |cell: &AnswerCell| -> Vec<Option<String>> {
+                names.iter().map(|name| cell.at.get(*name).cloned()).collect()
+            };
+            self.cells.iter().map(levels).collect::<BTreeSet<_>>().len()
+        };
+        let of_all = combinations(names);
+        let mut by_levels: Vec<&str> = names.to_vec();
+        by_levels.sort_by_key(|name| combinations(&[*name]));
+        let mut told = names.to_vec();
+        for name in by_levels {
+            let others: Vec<&str> = told.iter().copied().filter(|other| *other != name).collect();
+            if combinations(&others) == of_all {
+                told = others;
+            }
+        }
+        told
+    }
+
     /// The names whose levels distinguish cells.
     fn distinguishing(&self) -> Vec<&String> {
         let varies = |name: &&String| {
@@ -364,6 +386,7 @@ impl CellValues {
         };
         let names = self.names.iter().map(String::as_str);
         let names: Vec<&str> = names.filter(|name| given.contains(name) && varies(name)).collect();
+        let told = self.telling(&names);
         let some = |words: String| if words.is_empty() { ELSEWHERE.to_owned() } else { words };
         let mut all: Vec<GivenLevels> = Vec::new();
         let mut places: HashMap<Vec<Option<&str>>, usize> = HashMap::new();
@@ -372,7 +395,7 @@ impl CellValues {
             let place = *places.entry(levels.collect()).or_insert_with(|| {
                 let words = match names.as_slice() {
                     [] => String::new(),
-                    names => some(levels_words(names.iter().copied(), &cell.at)),
+                    _ => some(levels_words(told.iter().copied(), &cell.at)),
                 };
                 let level = |name: &&str| Some(((*name).to_owned(), cell.at.get(*name)?.clone()));
                 let at = names.iter().filter_map(level).collect();
@@ -401,9 +424,9 @@ impl CellValues {
     /// What distinguishes each cell from the others, in words: `SMT on, no idle states`.
     pub fn words(&self) -> Vec<String> {
         // What serves comes first, then how it is set.
-        let names = self.distinguishing().into_iter().map(String::as_str);
+        let names: Vec<&str> = self.distinguishing().into_iter().map(String::as_str).collect();
         let (common, factors): (Vec<&str>, Vec<&str>) =
-            names.partition(|name| COMMON_NAMES.contains(name));
+            self.telling(&names).into_iter().partition(|name| COMMON_NAMES.contains(name));
         let names = || common.iter().chain(&factors).copied();
         self.cells.iter().map(|cell| levels_words(names(), &cell.at)).collect()
     }
