@@ -19,10 +19,8 @@ pub(crate) const PROMPT: i32 = 10;
 /// The largest offset where it cannot be reverted: lowering a nice value takes a privilege
 /// (setpriority(2)). They must still progress on a fully loaded machine.
 const MAX_PERMANENT: i32 = 10;
-/// Threads are boosted while a write is delayed longer than the maximum divided by `BOOST_DIVISOR`,
-/// until it is less than the maximum divided by `UNBOOST_DIVISOR`.
+/// Threads are boosted while a write is delayed longer than the maximum divided by this.
 const BOOST_DIVISOR: u32 = 2;
-const UNBOOST_DIVISOR: u32 = 16;
 
 /// The background threads of a store.
 #[derive(Debug, Default)]
@@ -80,8 +78,7 @@ impl BackgroundPriority {
     /// Sets the current delay of each write, out of `max_delay`, in nanoseconds.
     pub(crate) fn set_write_delay(&self, nanoseconds: u32, max_delay: u32) {
         let were_delayed = self.writers_are_delayed.load(Ordering::Relaxed);
-        let writers_are_delayed =
-            nanoseconds > max_delay / if were_delayed { UNBOOST_DIVISOR } else { BOOST_DIVISOR };
+        let writers_are_delayed = nanoseconds > max_delay / BOOST_DIVISOR;
         if writers_are_delayed == were_delayed {
             return;
         }
@@ -234,8 +231,7 @@ mod tests {
             assert_eq!(nice_of_this_thread(), nice_offset);
             assert_eq!(after(MAX_DELAY / BOOST_DIVISOR), nice_offset);
             assert_eq!(after(MAX_DELAY / BOOST_DIVISOR + 1), base);
-            assert_eq!(after(MAX_DELAY / UNBOOST_DIVISOR + 1), base, "still");
-            assert_eq!(after(MAX_DELAY / UNBOOST_DIVISOR), nice_offset);
+            assert_eq!(after(MAX_DELAY / BOOST_DIVISOR), nice_offset);
             let callers = [priority.boost(), priority.boost()];
             assert_eq!(nice_of_this_thread(), base);
             assert_eq!(after(MAX_DELAY), base);

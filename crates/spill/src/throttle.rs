@@ -23,9 +23,6 @@ const MAX_OWED: Duration = Duration::from_micros(300);
 const DEVICE_SLEEP_THRESHOLD: Duration = Duration::from_micros(300);
 /// The shortest sleep to request; a zero sleep may not sleep at all.
 const MIN_SLEEP: Duration = Duration::from_micros(1);
-/// On free CPUs the thread's next read spins a write's delay: reads have the time, and interrupts
-/// then do not hit a write. Writes without reads between them leave up to this much.
-const MAX_SPIN_OWED: Duration = Duration::from_micros(20);
 /// Reads per delayed write that make a thread read-mostly, as a moving average over some ten
 /// writes.
 const READ_MOSTLY_RATIO: f32 = 8.0;
@@ -34,10 +31,8 @@ const EWMA_WEIGHT: f32 = 0.1;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 /// An older sample says nothing about now.
 const MAX_SAMPLE_AGE: Duration = Duration::from_secs(1);
-/// CPUs are contended when a runnable thread waited more than this share of the time, until it is
-/// less than the other; sleeping itself lowers it.
+/// CPUs are contended when a runnable thread waited more than this share of the time.
 const CONTENDED_ABOVE: f64 = 0.2;
-const CONTENDED_UNTIL: f64 = 0.08;
 
 /// The throttled threads, and when they last measured contention.
 static THROTTLED: Mutex<Vec<(Pid, Instant)>> = Mutex::new(Vec::new());
@@ -48,8 +43,6 @@ thread_local! {
     static THREAD: Cell<ThreadThrottle> = const { Cell::new(ThreadThrottle::NEW) };
     /// Delay that this thread still has to sleep, for all stores.
     static SLEEP_OWED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    /// Delay that this thread's next read spins.
-    static SPIN_OWED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// Moving average of how much longer a sleep takes than requested.
     static OVERSLEEP: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// Reads of the thread since its last delayed write.
@@ -94,16 +87,6 @@ pub(crate) fn delay(wait: Duration) {
         return THREAD.set(thread);
     }
     THREAD.set(thread);
-    let spin_owed = SPIN_OWED.get() + wait;
-    SPIN_OWED.set(spin_owed.min(MAX_SPIN_OWED));
-    spin(spin_owed.saturating_sub(MAX_SPIN_OWED));
-}
-
-fn spin(wait: Duration) {
-    if wait.is_zero() {
-        return;
-    }
-    let begin = Instant::now();
     while begin.elapsed() < wait {
         std::hint::spin_loop();
     }
@@ -134,15 +117,13 @@ fn sleep_owed() {
     SLEEP_OWED.set(owed.saturating_sub(slept));
 }
 
-/// Spins what this thread's writes owe; a read-mostly thread also sleeps what it owes, if that is
-/// long enough.
+/// A read-mostly thread sleeps what its writes owe, if that is long enough.
 ///
 /// Every read begins with this. Sleeps are rare among the many reads of such a thread, but would be
 /// frequent among its few writes.
 #[inline]
 pub(crate) fn settle_before_read() {
     READS.set(READS.get().saturating_add(1));
-    spin(SPIN_OWED.take());
     // The writes of other threads sleep by themselves, also for a device.
     if SLEEP_OWED.get() >= READ_SLEEP_THRESHOLD && THREAD.get().reads_per_write >= READ_MOSTLY_RATIO
     {
@@ -178,7 +159,7 @@ impl ThreadThrottle {
         let is_waiting = match (self.sampled, span, waited) {
             (Some((_, before)), Some(span), Some(waited)) if span < MAX_SAMPLE_AGE => {
                 let share = waited.saturating_sub(before).as_secs_f64() / span.as_secs_f64();
-                share > if self.contended { CONTENDED_UNTIL } else { CONTENDED_ABOVE }
+                share > CONTENDED_ABOVE
             }
             // Without a measurement the CPUs count as free.
             _ => false,
@@ -230,7 +211,7 @@ mod tests {
         for _ in 0..100 {
             delay(Duration::from_micros(10));
         }
-        let took = begin.elapsed() + SLEEP_OWED.get() + SPIN_OWED.get();
+        let took = begin.elapsed() + SLEEP_OWED.get();
         assert!(took >= Duration::from_millis(1), "{took:?}");
     }
 
@@ -239,26 +220,9 @@ mod tests {
         THREAD.set(ThreadThrottle { contended: false, ..contended_thread() });
         let begin = Instant::now();
         delay(MIN_SLEPT_DELAY * 3 / 4);
-        assert!(
-            SLEEP_OWED.get().is_zero()
-                && begin.elapsed() >= MIN_SLEPT_DELAY * 3 / 4 - MAX_SPIN_OWED,
-            "spun"
-        );
-        assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED, "except what a read spins");
+        assert!(SLEEP_OWED.get().is_zero() && begin.elapsed() >= MIN_SLEPT_DELAY * 3 / 4, "spun");
         delay(MIN_SLEPT_DELAY);
         assert_eq!(SLEEP_OWED.get(), MIN_SLEPT_DELAY, "left for the next call");
-    }
-
-    #[test]
-    fn read_spins_owed_delay() {
-        THREAD.set(ThreadThrottle { contended: false, ..contended_thread() });
-        delay(MAX_SPIN_OWED / 2);
-        assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED / 2);
-        delay(MAX_SPIN_OWED);
-        assert_eq!(SPIN_OWED.get(), MAX_SPIN_OWED, "the write spins the rest");
-        let begin = Instant::now();
-        settle_before_read();
-        assert!(begin.elapsed() >= MAX_SPIN_OWED && SPIN_OWED.get().is_zero());
     }
 
     #[test]
@@ -336,8 +300,7 @@ mod tests {
         assert!(!after(SAMPLE_INTERVAL, 0.1));
         assert!(!after(SAMPLE_INTERVAL / 2, 1.0), "too early for a sample");
         assert!(after(SAMPLE_INTERVAL, 0.1), "over both spans");
-        assert!(after(SAMPLE_INTERVAL, 0.1), "still contended");
-        assert!(!after(SAMPLE_INTERVAL, 0.05));
+        assert!(!after(SAMPLE_INTERVAL, 0.1));
         assert!(after(SAMPLE_INTERVAL, 0.3));
         assert!(!after(MAX_SAMPLE_AGE, 0.9), "too long ago");
         thread.contended = true;
