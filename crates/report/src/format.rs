@@ -167,6 +167,10 @@ pub fn value(value: f64, unit: Unit) -> String {
             let (value, unit) = up_from(value, &["nJ/op", "µJ/op", "mJ/op", "J/op"]);
             format!("{} {unit}", significant(value, 3))
         }
+        Unit::UsdPerBillionOps => {
+            let (value, unit) = up_from(value, &["$/Top", "$/Gop"]);
+            format!("{} {unit}", readable(value, 3))
+        }
         Unit::JouleSeconds => format!("{value:.2e} {}", unit.symbol()),
         Unit::Hertz => scaled(value, 3, 1e3, &["Hz", "kHz", "MHz", "GHz"]),
         Unit::CpuSecondsPerMillionOps
@@ -175,8 +179,7 @@ pub fn value(value: f64, unit: Unit) -> String {
         | Unit::Joules
         | Unit::Watts
         | Unit::Celsius
-        | Unit::OpsPerJoule
-        | Unit::UsdPerBillionOps => {
+        | Unit::OpsPerJoule => {
             format!("{} {}", readable(value, 3), unit.symbol())
         }
     }

@@ -232,13 +232,28 @@ fn why_not(error: EffectError, design: &Design, factors: &[&str]) -> Unanswered 
         |skipped: &&SkippedCell| factors.iter().any(|name| skipped.levels.contains_key(*name));
     match (design.skipped.iter().find(about), error) {
         (Some(skipped), _) => Unanswered::NotMeasurable(skipped.why.clone()),
-        (None, EffectError::OneLevel { factor, level }) if factor == "machine" => {
-            Unanswered::NotEnough(format!(
-                "all runs are of one machine, {level}: run the study on another machine too, and \
-                 merge the two files with `kvmeter merge`"
-            ))
+        (None, EffectError::OneLevel { factor, level }) => {
+            Unanswered::NotEnough(one_level(&factor, &level))
         }
         (None, other) => Unanswered::NotEnough(other.to_string()),
+    }
+}
+
+/// That a factor has one level here; of those that no study sets, how to get another.
+fn one_level(factor: &str, level: &str) -> String {
+    match factor {
+        "machine" => format!(
+            "all runs are of one machine, {level}: run the study on another machine too, and \
+             merge the two files with `kvmeter merge`"
+        ),
+        "mbwu.devices" => "one device was measured: name others with --device".to_owned(),
+        "mbwu.precondition" => format!(
+            "one share, {level}, was preconditioned: run the study with another \
+             mbwu.precondition too, and merge the two files with `kvmeter merge`"
+        ),
+        _ => {
+            EffectError::OneLevel { factor: factor.to_owned(), level: level.to_owned() }.to_string()
+        }
     }
 }
 

@@ -29,10 +29,10 @@ pub(super) fn write_verdict(answer: &mut Answer, family: usize) {
             let both = by_factors(interactions)
                 .into_iter()
                 .map(|pair| interaction_sentence(&pair, unit_of(of)));
-            let parts: Vec<String> = of.iter().map(|of| effects(of, family)).chain(both).collect();
+            let (effects, open): (Vec<_>, Vec<_>) = of.iter().map(|of| effects(of, family)).unzip();
+            let parts: Vec<String> = effects.into_iter().chain(both).collect();
             let yes = yes_if.map_or("", |yes_if| yes_or_no(yes_if, of, interactions));
-            let open = of.iter().flat_map(|of| open_levels(of, family));
-            let details = open.chain(of.iter().flat_map(at_given)).collect();
+            let details = open.into_iter().flatten().chain(of.iter().flat_map(at_given)).collect();
             (format!("{yes}{}", parts.join("; ")), details, of_comparisons(answer))
         }
         AnswerKind::Best { metric, choices } => {
@@ -121,47 +121,37 @@ fn of_best(choices: &[BestChoice]) -> Confidence {
     each.min().unwrap_or(Confidence::NoData)
 }
 
-fn effects(effects: &FactorEffects, family: usize) -> String {
+/// What a factor does, and a line for each of several levels that are not shown to differ.
+fn effects(effects: &FactorEffects, family: usize) -> (String, Vec<String>) {
     let FactorEffects { factor, metric, levels, .. } = effects;
-    let Some(first) = levels.first() else { return String::new() };
+    let Some(first) = levels.first() else { return Default::default() };
     let from = level_words(factor, &first.of.from);
     let unit = &metric.unit;
     let name = format!("{}{}", metric_words(&metric.name), kind(metric));
     let text = |level| level_text(factor, level, unit, family);
-    let (shown, open): (Vec<_>, Vec<_>) = levels.iter().partition(|level| is_shown(level));
-    // Several levels that are not shown to differ have a line each.
-    let own_lines = open.len() > 1;
-    let told: Vec<_> = if own_lines { shown.clone() } else { levels.iter().collect() };
+    let (mut told, mut open): (Vec<_>, Vec<_>) = levels.iter().partition(|level| is_shown(level));
+    if open.len() < 2 {
+        (told, open) = (levels.iter().collect(), Vec::new());
+    }
     let mut parts: Vec<String> = told.iter().copied().take(MOST_LEVELS).map(text).collect();
     if told.len() > MOST_LEVELS {
-        parts.push(format!("and so on with {} more levels", told.len() - MOST_LEVELS));
+        parts.push(format!("and {} more levels differ", told.len() - MOST_LEVELS));
     }
-    if own_lines {
-        let of = if shown.is_empty() { "any of the" } else { "the other" };
+    if !open.is_empty() {
+        let of = if told.is_empty() { "any of the" } else { "the other" };
         parts.push(format!("not shown to differ with {of} {} levels", open.len()));
     }
-    format!(
+    let sentence = format!(
         "against {from}, {name} is {}{}{}",
         parts.join(", "),
         averaged_over(&first.of),
         work_note(&effects.other_work)
-    )
+    );
+    (sentence, open.into_iter().map(text).collect())
 }
 
 fn is_shown(level: &JudgedSize<MainEffect>) -> bool {
     !matches!(level.verdict, Verdict::NoDifference | Verdict::NotEnoughData)
-}
-
-/// A line for each of several levels that are not shown to differ.
-fn open_levels(effects: &FactorEffects, family: usize) -> Vec<String> {
-    let open: Vec<_> = effects.levels.iter().filter(|level| !is_shown(level)).collect();
-    match open.as_slice() {
-        [_, _, ..] => {
-            let text = |level| level_text(&effects.factor, level, &effects.metric.unit, family);
-            open.into_iter().map(text).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// `at rate 1k 3.1 times as high with SMT off (95 % 2.9 to 3.3)`: of the last level at each

@@ -142,9 +142,7 @@ impl AgentPermissions {
         }
         Ok(())
     }
-}
 
-impl AgentPermissions {
     /// # Errors
     /// A knob or probe that is not allowed, and the flag of the agent that would allow it.
     pub(super) fn check_machine(&self, wanted: &MachineAssignment) -> Result<(), PermissionDenied> {

@@ -98,11 +98,13 @@ impl Register {
 /// # Errors
 /// Another model's name.
 pub fn trust_register(root: Root, model: &str) -> Result<Root, KnobError> {
-    let here = cpu::model(&root).unwrap_or_else(|_| "one without a name".to_owned());
-    if model.trim() != here {
-        return Err(KnobError::OtherModel { model: model.to_owned(), here });
+    match cpu::model(&root) {
+        Ok(here) if model.trim() == here => Ok(root.trusting(here)),
+        here => {
+            let here = here.unwrap_or_else(|_| "without a name".to_owned());
+            Err(KnobError::OtherModel { model: model.to_owned(), here })
+        }
     }
-    Ok(root.trusting(here))
 }
 
 /// The file of one CPU's registers.

@@ -86,7 +86,7 @@ pub fn run(args: &MbwuArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
 
 /// The cost of the units on the named platforms, the first of which is this one. Its power is the
 /// measured one, unless it is given.
-fn cost(
+pub fn cost(
     platforms: &[PlatformFlag],
     runs: &[&Run],
     evaluation: &UnitEvaluation,

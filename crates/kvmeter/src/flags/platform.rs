@@ -40,6 +40,14 @@ const KEYS: [&str; 11] = [
     "amps",
 ];
 
+impl PlatformFlag {
+    /// A built-in platform, or a file, as it is.
+    pub fn named(platform: &str) -> PlatformFlag {
+        let (text, base) = (platform.to_owned(), Some(platform.to_owned()));
+        PlatformFlag { text, base, ..PlatformFlag::default() }
+    }
+}
+
 impl FromStr for PlatformFlag {
     type Err = String;
 

@@ -1,5 +1,7 @@
 //! Units by their symbols, of measured and published values.
 
+use model::Unit;
+
 use crate::format;
 
 /// Symbols as multiples of a base unit.
@@ -52,6 +54,8 @@ pub fn written(value: f64, unit: &str) -> String {
         "us" => format::latency(value * 1e3),
         "ops/s" => format::rate(value),
         "s" => format::seconds(value),
+        "J/op" => format::value(value, Unit::JoulesPerOp),
+        "$/Gop" => format::value(value, Unit::UsdPerBillionOps),
         "" => format::readable(value, 3),
         unit => format!("{} {unit}", format::readable(value, 3)),
     }
@@ -64,6 +68,7 @@ pub fn tick(value: f64, unit: &str) -> String {
         "us" => format::latency_tick(value * 1e3),
         "s" if value > 0.0 && value < 1.0 => format::latency_tick(value * 1e9),
         "ops/s" => format::target_rate(value),
+        "J/op" | "$/Gop" if value != 0.0 => written(value, unit),
         "" => format::plain(value),
         unit => format!("{} {unit}", format::plain(value)),
     }
@@ -89,6 +94,9 @@ mod tests {
         assert_eq!(written(83.1, "us"), "83.1 µs");
         assert_eq!(written(12.3456, "W"), "12.3 W");
         assert_eq!(written(4e-7, "MPKI"), "< 0.001 MPKI");
+        assert_eq!(written(4e-7, "J/op"), "400 nJ/op");
+        assert_eq!(written(0.000_25, "$/Gop"), "0.250 $/Top");
+        assert_eq!(tick(0.02, "$/Gop"), "20.0 $/Top");
         assert_eq!(tick(20.0, "us"), "20 µs");
         assert_eq!(tick(0.0, "us"), "0");
         assert_eq!(tick(0.000_005, "s"), "5 µs");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use analyse::mbwu::EvaluationRound;
+use analyse::mbwu::{EvaluationRound, UnitEvaluation};
 use execute::knobs::KnobEffects;
 use execute::{Event, Listener, MachineLock, MbwuEvaluation};
 use model::{Execution, Fact, Run};
@@ -19,7 +19,9 @@ use super::devices::NamedDevices;
 use super::finish::{print_results, resume_hint};
 use super::paths::output_paths;
 use super::results::{open, runs_of};
+use crate::cmd::mbwu::cost;
 use crate::exit::{ExitOutcome, request};
+use crate::flags::platform::PlatformFlag;
 use crate::interrupt::stop_flag;
 use crate::output::Output;
 use crate::progress::Bar;
@@ -84,9 +86,32 @@ fn evaluate(
     let closed = file.finish(&execution.id, &at);
     execution.finished_at = Some(at);
     let runs = runs_of(&file, &execution)?;
-    print_results(args, execution, runs, (out, html), evaluation_tables, show)?;
+    print_results(args, execution, runs.clone(), (out, html), evaluation_tables, show)?;
+    print_unit_costs(args, &runs, &evaluation, show)?;
     closed?;
     Ok(if evaluation.is_proven() { ExitOutcome::Done } else { ExitOutcome::Invalid })
+}
+
+/// What a unit costs on the platform of the command line. Where a number is missing, that is said,
+/// and the study is no worse for it.
+fn print_unit_costs(
+    args: &RunArgs,
+    runs: &[Run],
+    evaluation: &UnitEvaluation,
+    show: &Output,
+) -> anyhow::Result<()> {
+    let (Some(platform), false) = (&args.platform, args.json) else { return Ok(()) };
+    let runs: Vec<&Run> = runs.iter().collect();
+    match cost(&[PlatformFlag::named(platform)], &runs, evaluation) {
+        Ok(costs) => {
+            for table in costs.iter().flat_map(|costs| &costs.tables) {
+                show.print("")?;
+                show.tables(std::slice::from_ref(table))?;
+            }
+        }
+        Err(why) => show.warn(&format!("not priced: {why}")),
+    }
+    Ok(())
 }
 
 fn evaluation_tables(runs: &[(&Execution, &Run)], style: &Style) -> String {
