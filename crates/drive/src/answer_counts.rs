@@ -54,10 +54,11 @@ impl AnswerCounts {
         }
     }
 
-    /// Counts a store's error; a full disk or too many failures in a row end the phase.
+    /// Counts a store's error; a full disk, a broken plug-in or too many failures in a row end the
+    /// phase.
     #[cold]
     pub(crate) fn store_failed(&mut self, op: Op, error: StoreError) -> Result<(), DriveError> {
-        if matches!(error, StoreError::Full(_)) {
+        if matches!(error, StoreError::Full(_) | StoreError::Broken(_)) {
             return Err(error.into());
         }
         self.refused(FailureKind::Store, format!("{op}: {error}"))

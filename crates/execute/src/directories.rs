@@ -10,7 +10,7 @@ use crate::error::ExecuteError;
 use crate::load_step::LoadStep;
 
 pub(crate) fn on_disk(segment: &Segment) -> bool {
-    !segment.store.path.as_os_str().is_empty()
+    segment.store.has_directory()
 }
 
 /// Checks that all directories can be used, before anything is measured or written.

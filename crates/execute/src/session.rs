@@ -101,7 +101,10 @@ pub(crate) struct EmbeddedSession<'a>(pub(crate) Session<'a>, pub(crate) Step);
 impl StoreVisitor for EmbeddedSession<'_> {
     type Output = Result<ClosedStore, ExecuteError>;
 
-    fn visit<S: Store>(self, store: S) -> Self::Output {
+    fn visit<S: Store>(mut self, store: S) -> Self::Output {
+        if store.capabilities().stores_values && matches!(self.0.marker, MarkerLocation::Nowhere) {
+            self.0.load_into_memory(LoadStep::of(&self.1)?);
+        }
         self.0.run_steps(&Arc::new(store), self.1)
     }
 }
@@ -132,6 +135,15 @@ impl Session<'_> {
             false => 0,
         };
         Ok(())
+    }
+
+    /// Loads before a first step that measures: data in memory is gone when a store is closed.
+    fn load_into_memory(&mut self, first: LoadStep<'_>) {
+        if first.phase() == Phase::Measure && first.activity.trace().is_none() {
+            let why = "the store keeps its data in memory";
+            self.load_first = Some(why);
+            self.listener.on_event(Event::Preparing { step: first.step, why });
+        }
     }
 
     /// Runs steps on an open store, as long as its data suits them.

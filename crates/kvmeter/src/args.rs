@@ -1,6 +1,7 @@
 //! The command line: its verbs. Each verb's flags, help and examples stand in its file.
 
 use clap::{Parser, Subcommand};
+use store::StoreUrl;
 
 use crate::cmd::agent::AgentArgs;
 use crate::cmd::bench::BenchArgs;
@@ -87,6 +88,21 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// The plug-in that it would load.
+    pub fn plugin(&self) -> anyhow::Result<Option<StoreUrl>> {
+        let named = match self {
+            Verb::Bench(args) => Some(args.store.as_str()),
+            Verb::Search(args) => Some(args.store.as_str()),
+            Verb::Doctor(args) => args.options.as_ref().and_then(|store| store.as_deref()),
+            Verb::Run(args) => return args.plugin(),
+            _ => None,
+        };
+        match named.filter(|store| store.starts_with("plugin:")) {
+            Some(store) => Ok(Some(store.parse()?)),
+            None => Ok(None),
+        }
+    }
+
     /// Whether it measures, or reads the knobs that a measurement turns.
     pub fn measures(&self) -> bool {
         matches!(

@@ -9,6 +9,7 @@ mod interrupt;
 mod network_checks;
 mod output;
 mod output_files;
+mod own_process;
 mod paths;
 mod plan_output;
 mod processor;
@@ -42,6 +43,11 @@ pub fn main() -> std::process::ExitCode {
     let show = output::Output::new(&cli.common);
     if let Err(error) = paths::check(&command(), &matches) {
         return exit::report(&error);
+    }
+    match cli.verb.plugin().and_then(own_process::run) {
+        Ok(None) => {}
+        Ok(Some(code)) => return code,
+        Err(error) => return exit::report(&error),
     }
     if cli.verb.measures()
         && let Err(error) = cmd::knob::recover(&show)

@@ -2,7 +2,7 @@
 
 use model::suggest::hint;
 use report::table::{ALWAYS, Align, Table};
-use store::{ADAPTERS, Adapter};
+use store::{ADAPTERS, Adapter, DataLocation, OptionInfo, StoreUrl};
 
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
@@ -13,9 +13,15 @@ const VALUES: &str = "Sizes: 512, 64MiB, 2GiB; a number alone is in bytes. Times
 
 /// Prints the options of `store`, a scheme or a URL, or of all stores.
 pub fn print(store: Option<&str>, json: bool, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let adapters = match store {
-        None => ADAPTERS.iter().collect(),
-        Some(store) => vec![find_adapter(store)?],
+    let adapters: Vec<(&Adapter, &[OptionInfo])> = match store {
+        None => ADAPTERS.iter().map(|adapter| (adapter, adapter.options)).collect(),
+        Some(store) => {
+            let adapter = find_adapter(store)?;
+            let own = adapter.location == DataLocation::Library && store.contains(':');
+            let url = own.then(|| store.parse::<StoreUrl>()).transpose()?;
+            let options = url.map(|url| url.describe()).transpose()?;
+            vec![(adapter, options.map_or(adapter.options, |known| known.options))]
+        }
     };
     if json {
         let all: Vec<_> = adapters.into_iter().map(object).collect();
@@ -40,27 +46,26 @@ fn find_adapter(store: &str) -> anyhow::Result<&'static Adapter> {
     })
 }
 
-fn table(adapter: &Adapter) -> Table {
+fn table((adapter, options): (&Adapter, &[OptionInfo])) -> Table {
     let mut table = Table::new(format!("{}: {}", adapter.scheme, adapter.what))
         .column("option", Align::Left, ALWAYS)
         .column("default", Align::Wrap, ALWAYS)
         .column("what it sets", Align::Wrap, ALWAYS);
-    for option in adapter.options {
+    for option in options {
         let shapes = if option.shapes_data { "; shapes the data" } else { "" };
         let what = format!("{}{shapes}", option.what);
         table.row(vec![option.name.into(), option.default.into(), what.into()]);
     }
     match adapter.available() {
         Err(not) => table.note(format!("{}: {}", not.reason, not.remedy)),
-        Ok(_) if adapter.options.is_empty() => table.note("takes no options"),
+        Ok(_) if options.is_empty() => table.note("takes no options"),
         Ok(_) => {}
     }
     table
 }
 
-fn object(adapter: &Adapter) -> serde_json::Value {
-    let options: Vec<_> = adapter
-        .options
+fn object((adapter, options): (&Adapter, &[OptionInfo])) -> serde_json::Value {
+    let options: Vec<_> = options
         .iter()
         .map(|option| {
             serde_json::json!({

@@ -261,13 +261,12 @@ impl Directory {
 
 /// The marker of a directory that is created for this URL.
 fn requested_marker(url: &StoreUrl) -> Result<DatasetMarker, StoreError> {
-    let adapter = url.adapter()?;
-    if !adapter.on_disk() {
-        let scheme = &url.scheme;
-        return Err(StoreError::Request(format!("`{scheme}` stores nothing and has no directory")));
+    let description = url.describe()?;
+    if !description.on_disk {
+        return Err(StoreError::Request(format!("`{}` has no directory", url.scheme)));
     }
     url.check()?;
-    let shaping = adapter.options.iter().filter(|option| option.shapes_data);
+    let shaping = description.options.iter().filter(|option| option.shapes_data);
     let options = shaping.map(|option| {
         let given = url.options.iter().find(|(name, _)| name == option.name);
         let value = given.map_or(option.default, |(_, value)| value.as_str());

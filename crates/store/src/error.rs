@@ -18,6 +18,9 @@ pub enum StoreError {
     /// reached. The store is usable; the next phase pays for the rest of that work.
     #[error("{0}")]
     Unsettled(String),
+    /// A plug-in did what its interface rules out, so nothing of it can be trusted.
+    #[error("{0}")]
+    Broken(String),
     /// The store refused or failed an operation.
     #[error("{0}")]
     Failed(String),

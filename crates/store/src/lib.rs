@@ -17,7 +17,8 @@ mod url;
 pub mod wire;
 
 pub use adapters::{
-    ADAPTERS, Adapter, DataLocation, EmbeddedAdapter, LongestValue, ServerFamily, open,
+    ADAPTERS, Adapter, DataLocation, EmbeddedAdapter, LongestValue, ServerFamily, StoreDescription,
+    open,
 };
 pub use directory::{Directory, DirectoryState};
 pub use error::StoreError;

@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::adapters::{ADAPTERS, Adapter, DataLocation};
 use crate::{
-    Directory, LongestValue, MachineResource, Remote, StoreError, StoreOptions, foreign_url,
+    Directory, LongestValue, MachineResource, Remote, StoreDescription, StoreError, StoreOptions,
+    foreign_url,
 };
 
 /// Which store, where, and how it is set: `scheme:PATH?option=value&option=value`,
@@ -47,6 +48,22 @@ impl StoreUrl {
     /// options name and not yet connected to; None for an embedded one.
     pub fn remote(&self) -> Result<Option<Remote>, StoreError> {
         self.adapter()?.remote(self)
+    }
+
+    /// The option that holds a plug-in's library, which stands before the others in a URL.
+    pub const LIBRARY: &str = "library";
+
+    /// The option that holds the directory where the URL's location is a library.
+    const PATH: &str = "path";
+
+    /// What is known of the store before it is opened. A plug-in is loaded for it.
+    pub fn describe(&self) -> Result<StoreDescription, StoreError> {
+        self.adapter()?.describe(self)
+    }
+
+    /// Whether it has a directory, as far as the URL says.
+    pub fn has_directory(&self) -> bool {
+        !self.path.as_os_str().is_empty()
     }
 
     /// The options that name resources of the machine on which this is read.
@@ -119,6 +136,13 @@ impl StoreUrl {
                 Some(why) => return Err(StoreError::Request(why)),
                 None => url.path = path.into(),
             },
+            (DataLocation::Library, "") => {
+                return Err(wrong(format!("the library is missing; write `{scheme}:LIB.so`")));
+            }
+            (DataLocation::Library, library) => match unexpanded(library) {
+                Some(why) => return Err(wrong(why)),
+                None => url.options.push((Self::LIBRARY.to_owned(), library.to_owned())),
+            },
             (DataLocation::Servers { default_port }, location) => {
                 let servers = location.strip_prefix("//").filter(|servers| !servers.is_empty());
                 let Some(servers) = servers else {
@@ -147,9 +171,13 @@ impl StoreUrl {
             if let Some(why) = unexpanded(value) {
                 return Err(StoreError::Request(format!("`{name}` of `{scheme}`: {why}")));
             }
-            url.options.push((name.to_owned(), value.to_owned()));
+            match (adapter.location, name) {
+                (DataLocation::Library, Self::PATH) => url.path = value.into(),
+                _ => url.options.push((name.to_owned(), value.to_owned())),
+            }
         }
-        if adapter.is_built_in() {
+        // A plug-in's options are known when it is loaded, see [`StoreUrl::check`].
+        if adapter.is_built_in() && adapter.location != DataLocation::Library {
             StoreOptions::new(&url, adapter.options)?;
         }
         Ok(url)
@@ -159,13 +187,23 @@ impl StoreUrl {
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.scheme)?;
-        if !self.path.as_os_str().is_empty() {
-            write!(f, ":{}", self.path.display())?;
+        let path = self.path.display().to_string();
+        let mut options: Vec<(&str, &str)> =
+            self.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        if self.adapter().is_ok_and(|adapter| adapter.location == DataLocation::Library) {
+            if let Some(at) = options.iter().position(|(name, _)| *name == Self::LIBRARY) {
+                write!(f, ":{}", options.remove(at).1)?;
+            }
+            if self.has_directory() {
+                options.insert(0, (Self::PATH, &path));
+            }
+        } else if self.has_directory() {
+            write!(f, ":{path}")?;
         }
         for (at, server) in self.servers.iter().enumerate() {
             write!(f, "{}{server}", if at == 0 { "://" } else { "," })?;
         }
-        for (at, (name, value)) in self.options.iter().enumerate() {
+        for (at, (name, value)) in options.into_iter().enumerate() {
             write!(f, "{}{name}={value}", if at == 0 { '?' } else { '&' })?;
         }
         Ok(())
@@ -201,6 +239,17 @@ mod tests {
         assert_eq!(url.to_string(), "null");
         assert!(refused("null:/tmp/x").contains("takes no path"));
         assert!(refused("null?cache=1").contains("takes no options"));
+    }
+
+    #[test]
+    fn a_plug_in_stands_where_others_have_their_path() {
+        let url: StoreUrl = "plugin:./lib.so?cache=1&path=/d".parse().unwrap();
+        assert_eq!((url.path.as_path(), url.has_directory()), (Path::new("/d"), true));
+        assert_eq!(url.to_string(), "plugin:./lib.so?path=/d&cache=1");
+        assert_eq!(url.to_string().parse::<StoreUrl>().unwrap(), url);
+        assert_eq!("plugin:x".parse::<StoreUrl>().unwrap().to_string(), "plugin:x");
+        assert!(refused("plugin").contains("write `plugin:LIB.so`"));
+        assert!(refused("plugin:~/x.so").contains("$HOME/x.so"));
     }
 
     #[test]

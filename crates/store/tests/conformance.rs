@@ -3,6 +3,9 @@
 // Clippy exempts only functions marked `#[test]`, not their helpers.
 #![allow(clippy::unwrap_used)]
 
+#[path = "shared/plugins.rs"]
+mod plugins;
+
 mod conformance {
     pub mod contract;
     pub mod crash;

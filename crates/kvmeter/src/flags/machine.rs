@@ -69,8 +69,10 @@ impl TrustFlag {
 }
 
 impl MachineRoot {
-    pub fn root(&self) -> Result<Root, KnobError> {
-        self.trust.of(self.root.as_ref().map_or_else(Root::live, Root::at))
+    pub fn root(&self) -> anyhow::Result<Root> {
+        let root = self.root.as_ref().map_or_else(Root::live, Root::at);
+        root.check().map_err(|error| request(format!("--root: {error}; name a folder")))?;
+        Ok(self.trust.of(root)?)
     }
 
     /// Starts the process that restores the knobs if this one is killed.
@@ -134,7 +136,7 @@ pub fn pass() -> anyhow::Result<Vec<std::ffi::OsString>> {
     Ok(vec![this_program()?.into_os_string(), "simulated-pass".into()])
 }
 
-fn this_program() -> anyhow::Result<PathBuf> {
+pub fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("kvmeter cannot find its own executable")
 }
 

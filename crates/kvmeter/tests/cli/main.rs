@@ -17,6 +17,9 @@ mod mbwu;
 mod micro;
 mod micro_net;
 mod network;
+#[path = "../../../store/tests/shared/plugins.rs"]
+mod plugin_sources;
+mod plugins;
 mod results;
 mod rocksdb;
 mod search;

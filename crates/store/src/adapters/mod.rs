@@ -11,9 +11,11 @@ mod key_spread;
 mod lmdb;
 mod memcached;
 mod null;
+mod plugin;
 mod raw;
 mod redis;
 mod rocksdb;
+mod shared_library;
 mod spill;
 
 use model::Unavailable;
@@ -28,6 +30,7 @@ adapters! {
     "lmdb" if "lmdb": lmdb::Lmdb, "LMDB: memory-mapped copy-on-write B+-tree in C";
     "fjall" if "fjall": fjall::Fjall, "fjall: log-structured merge tree in Rust";
     "raw": raw::RawStore, "one extent a record past the page cache: the device alone";
+    "plugin": plugin::Plugin, "a store of your own: a library with the functions of kvmeter_store.h";
     }
     networked {
         "memcached": memcached::Memcached, "memcached: cache server, text, meta and binary protocol";
@@ -41,9 +44,9 @@ pub trait EmbeddedAdapter: Store {
     /// The options that its URL takes.
     const OPTIONS: &'static [OptionInfo];
 
-    /// Whether it has a directory, which must be claimed with [`Directory`](crate::Directory)
-    /// before it is opened.
-    const ON_DISK: bool = true;
+    /// Where its data is. A directory must be claimed with [`Directory`](crate::Directory) before
+    /// the store is opened.
+    const LOCATION: DataLocation = DataLocation::Directory;
 
     /// The longest key that it takes, in bytes.
     const LONGEST_KEY: usize = usize::MAX;
@@ -51,6 +54,15 @@ pub trait EmbeddedAdapter: Store {
     /// Options that take another way through the adapter, as they stand in a URL; the conformance
     /// tests try each.
     const VARIANTS: &'static [&'static str] = &[];
+
+    /// What is known of the store that a URL names; a plug-in says it itself.
+    fn describe(_url: &StoreUrl) -> Result<StoreDescription, StoreError> {
+        Ok(StoreDescription {
+            options: Self::OPTIONS,
+            on_disk: Self::LOCATION == DataLocation::Directory,
+            longest_key: Self::LONGEST_KEY,
+        })
+    }
 
     /// The longest value that it takes with the URL's options, where they limit it.
     fn longest_value(_url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
@@ -62,6 +74,17 @@ pub trait EmbeddedAdapter: Store {
 
     /// The library's own version, or why the store cannot be used in this build or on this machine.
     fn linked() -> Result<String, Unavailable>;
+}
+
+/// What is known of a store before it is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreDescription {
+    /// The options that its URL takes.
+    pub options: &'static [OptionInfo],
+    /// Whether it has a directory.
+    pub on_disk: bool,
+    /// The longest key that it takes, in bytes.
+    pub longest_key: usize,
 }
 
 /// A server family's static description, available before connecting.
@@ -83,8 +106,8 @@ pub trait ServerFamily {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongestValue {
     pub bytes: u64,
-    /// The option of the URL that allows longer ones.
-    pub raised_by: &'static str,
+    /// The option of the URL that allows longer ones, if any.
+    pub raised_by: Option<&'static str>,
 }
 
 /// Where a store's data is.
@@ -95,6 +118,8 @@ pub enum DataLocation {
     /// In a directory, which must be claimed with [`Directory`](crate::Directory) before the
     /// store is opened.
     Directory,
+    /// In a directory, or gone when it is closed: the library that the URL names says which.
+    Library,
     /// In servers.
     Servers { default_port: u16 },
 }
@@ -112,9 +137,7 @@ pub struct Adapter {
     /// One-line description.
     pub what: &'static str,
     pub location: DataLocation,
-    /// The longest key that it takes, in bytes.
-    pub longest_key: usize,
-    /// Empty for a store that was not built in.
+    /// Empty for a store that was not built in; a plug-in has more.
     pub options: &'static [OptionInfo],
     /// Options that the conformance tests try.
     pub variants: &'static [&'static str],
@@ -124,6 +147,8 @@ pub struct Adapter {
 /// Reads a URL into servers and connection settings without connecting.
 type ReadRemote = fn(&StoreUrl) -> Result<Remote, StoreError>;
 
+type DescribeStore = fn(&StoreUrl) -> Result<StoreDescription, StoreError>;
+
 type ReadLongestValue = fn(&StoreUrl) -> Result<Option<LongestValue>, StoreError>;
 
 /// The functions of an adapter that was built in.
@@ -131,6 +156,7 @@ type ReadLongestValue = fn(&StoreUrl) -> Result<Option<LongestValue>, StoreError
 struct AdapterFunctions {
     check: fn(&StoreUrl) -> Result<(), StoreError>,
     version: fn() -> Result<String, Unavailable>,
+    describe: DescribeStore,
     longest_value: ReadLongestValue,
     /// Of a networked store.
     remote: Option<ReadRemote>,
@@ -141,14 +167,14 @@ impl Adapter {
         let here = Ok(AdapterFunctions {
             check: S::check,
             version: S::linked,
+            describe: S::describe,
             longest_value: S::longest_value,
             remote: None,
         });
         Self {
             scheme,
             what,
-            location: if S::ON_DISK { DataLocation::Directory } else { DataLocation::Nowhere },
-            longest_key: S::LONGEST_KEY,
+            location: S::LOCATION,
             options: S::OPTIONS,
             variants: S::VARIANTS,
             functions: here,
@@ -162,7 +188,6 @@ impl Adapter {
             scheme,
             what,
             location: DataLocation::Directory,
-            longest_key: usize::MAX,
             options: &[],
             variants: &[],
             functions: Err(feature),
@@ -180,12 +205,18 @@ impl Adapter {
             scheme,
             what,
             location: DataLocation::Servers { default_port: F::DEFAULT_PORT },
-            longest_key: F::LONGEST_KEY,
             options: F::OPTIONS,
             variants: &[],
             functions: Ok(AdapterFunctions {
                 check: check::<F>,
                 version,
+                describe: |_| {
+                    Ok(StoreDescription {
+                        options: F::OPTIONS,
+                        on_disk: false,
+                        longest_key: F::LONGEST_KEY,
+                    })
+                },
                 // The server decides.
                 longest_value: |_| Ok(None),
                 remote: Some(F::remote),
@@ -198,11 +229,12 @@ impl Adapter {
         match self.location {
             DataLocation::Nowhere => self.scheme.to_owned(),
             DataLocation::Directory => format!("{}:PATH", self.scheme),
+            DataLocation::Library => format!("{}:LIB.so", self.scheme),
             DataLocation::Servers { .. } => format!("{}://HOST:PORT", self.scheme),
         }
     }
 
-    /// Whether the store has a directory of its own.
+    /// Whether every such store has a directory of its own.
     pub fn on_disk(&self) -> bool {
         self.location == DataLocation::Directory
     }
@@ -224,6 +256,11 @@ impl Adapter {
         }
     }
 
+    /// What is known of the store that the URL names.
+    pub(crate) fn describe(&self, url: &StoreUrl) -> Result<StoreDescription, StoreError> {
+        (self.here()?.describe)(url)
+    }
+
     /// The longest value that it takes with the URL's options, where that is known beforehand.
     pub(crate) fn longest_value(&self, url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
         self.functions.map_or(Ok(None), |linked| (linked.longest_value)(url))
@@ -231,12 +268,14 @@ impl Adapter {
 
     /// Reads the URL's options without opening anything.
     pub(crate) fn check(&self, url: &StoreUrl) -> Result<(), StoreError> {
-        match self.functions.map_err(feature_missing) {
-            Ok(linked) => (linked.check)(url),
-            Err(unavailable) => {
-                Err(StoreError::Request(format!("`{}`: {unavailable}", self.scheme)))
-            }
-        }
+        (self.here()?.check)(url)
+    }
+
+    fn here(&self) -> Result<AdapterFunctions, StoreError> {
+        let missing = |feature| {
+            StoreError::Request(format!("`{}`: {}", self.scheme, feature_missing(feature)))
+        };
+        self.functions.map_err(missing)
     }
 }
 

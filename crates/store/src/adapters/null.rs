@@ -5,8 +5,8 @@ use std::time::Duration;
 use model::Unavailable;
 
 use crate::{
-    Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreOptions,
-    StoreUrl,
+    Capabilities, DataLocation, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError,
+    StoreOptions, StoreUrl,
 };
 
 /// The store that does nothing. Reads and scans report every key as found without calling back, so
@@ -16,7 +16,7 @@ pub struct Null;
 
 impl EmbeddedAdapter for Null {
     const OPTIONS: &'static [OptionInfo] = &[];
-    const ON_DISK: bool = false;
+    const LOCATION: DataLocation = DataLocation::Nowhere;
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {
         StoreOptions::new(url, Self::OPTIONS).map(|_| ())

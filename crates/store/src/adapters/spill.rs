@@ -130,7 +130,7 @@ impl EmbeddedAdapter for Spill {
 
     fn longest_value(url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
         let segment = Config::read(url)?.options.segment as u64;
-        Ok(Some(LongestValue { bytes: segment - BESIDE_A_VALUE, raised_by: "segment" }))
+        Ok(Some(LongestValue { bytes: segment - BESIDE_A_VALUE, raised_by: Some("segment") }))
     }
 
     fn check(url: &StoreUrl) -> Result<(), StoreError> {

@@ -228,9 +228,9 @@ fn options_in_force_can_be_used_as_a_url() {
         let url = &place.url;
         let directory = store::Directory::claim(url, 0).unwrap();
         let options = open(url, Options).unwrap();
-        let adapter = url.adapter().unwrap();
+        let known = url.describe().unwrap();
         let names: Vec<_> = options.iter().map(|(name, _)| name.as_str()).collect();
-        let declared: Vec<_> = adapter.options.iter().map(|option| option.name).collect();
+        let declared: Vec<_> = known.options.iter().map(|option| option.name).collect();
         assert_eq!(names, declared, "{url}");
         for given in &url.options {
             assert!(options.contains(given), "{url}: {given:?} is not among {options:?}");

@@ -7,6 +7,8 @@ use store::{
 };
 use tempfile::TempDir;
 
+use crate::plugins;
+
 /// A directory that was claimed, with the URL that names it.
 pub struct Place {
     pub home: TempDir,
@@ -15,7 +17,7 @@ pub struct Place {
 
 /// A URL in a fresh directory for every store that stores values, and one for each of its variants.
 pub fn places() -> Vec<Place> {
-    let places: Vec<_> = on_disk_here()
+    let mut places: Vec<_> = on_disk_here()
         .flat_map(|adapter| {
             [""].iter().chain(adapter.variants).map(move |options| (adapter, options))
         })
@@ -30,6 +32,11 @@ pub fn places() -> Vec<Place> {
     for adapter in ADAPTERS.iter().filter(|adapter| adapter.on_disk()).filter(linked) {
         assert!(places.iter().any(|place| place.url.scheme == adapter.scheme), "{adapter:?}");
     }
+    places.extend(plugins::on_disk().iter().map(|library| {
+        let home = TempDir::new().unwrap();
+        let url = format!("plugin:{}?path={}", library.display(), home.path().display());
+        Place { url: url.parse().unwrap(), home }
+    }));
     places
 }
 

@@ -22,7 +22,7 @@ const SAMPLE: u64 = 1000;
 
 /// Refuses a store that does not take the workload's keys, before anything is written.
 pub(super) fn check_keys(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
-    let most = store.adapter().map_err(|error| error.to_string())?.longest_key;
+    let most = store.describe().map_err(|error| error.to_string())?.longest_key;
     let workload = Workload::new(spec).map_err(|error| error.to_string())?;
     let remote = store.remote().map_err(|error| error.to_string())?;
     let mut key = Vec::new();
@@ -50,11 +50,15 @@ pub(super) fn check_values(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), 
     let workload = Workload::new(spec).map_err(|error| error.to_string())?;
     let longest = workload.longest_value();
     match longest > most.bytes {
-        true => Err(format!(
-            "`{}` takes values of at most {} bytes with this `{}`, but this workload has values of \
-             up to {longest}; raise `{}`, or make values shorter",
-            store.scheme, most.bytes, most.raised_by, most.raised_by
-        )),
+        true => {
+            let raised =
+                most.raised_by.map_or(String::new(), |option| format!("raise `{option}`, or "));
+            Err(format!(
+                "`{}` takes values of at most {} bytes, but this workload has values of up to \
+                 {longest}; {raised}make values shorter",
+                store.scheme, most.bytes
+            ))
+        }
         false => Ok(()),
     }
 }

@@ -115,7 +115,7 @@ impl Plan {
                     all.guessed = true;
                     all.seconds += calibrate.seconds(&load.load_config);
                 }
-                if on_disk(segment) {
+                if segment.store.has_directory() {
                     let most = largest.entry(segment.store.path.clone()).or_default();
                     *most = (*most).max(estimate.data.0.saturating_add(estimate.data.0 / 2));
                 }
@@ -177,15 +177,12 @@ impl DirectoryContents {
     }
 }
 
-fn on_disk(segment: &Segment) -> bool {
-    !segment.store.path.as_os_str().is_empty()
-}
-
 /// The data of a step where it lies in a directory: options that shape it are part of what it is.
 fn data_of(segment: &Segment, step: &Step) -> Option<Data> {
-    let adapter = segment.store.adapter().ok().filter(|_| on_disk(segment))?;
+    let store = &segment.store;
+    let known = store.describe().ok().filter(|_| store.has_directory())?.options;
     let shaping = |(name, _): &&(String, String)| {
-        adapter.options.iter().any(|option| option.name == name && option.shapes_data)
+        known.iter().any(|option| option.name == name && option.shapes_data)
     };
     let options = segment.store.options.iter().filter(shaping).cloned().collect();
     let form = DataForm { dataset: step.activity.load()?.workload.dataset(), options };

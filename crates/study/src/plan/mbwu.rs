@@ -110,7 +110,7 @@ pub fn single_step<'a>(
             "with [mbwu] a study has one store, one repeat and one workload in its sequence",
         );
     };
-    if !segment.store.adapter()?.on_disk() {
+    if !segment.store.has_directory() {
         return no("with [mbwu] the store must be in a folder on the device");
     }
     if !segment.temporary {

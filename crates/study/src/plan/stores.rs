@@ -43,17 +43,17 @@ pub(super) fn stores(
         };
         let adapter =
             url.adapter().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
-        let mut temporary = adapter.on_disk();
         let mut place = scheme.span();
-        if adapter.on_disk() {
-            url.path = data.join(&url.scheme);
-        }
+        let in_directory =
+            matches!(adapter.location, DataLocation::Directory | DataLocation::Library);
+        // A plug-in's other options are known once it is loaded.
+        let mut options: Vec<_> = options.iter().collect();
+        options.sort_by_key(|(key, _)| key.get_ref() != StoreUrl::LIBRARY);
         for (key, value) in options {
             let text =
                 option_text(value.get_ref()).map_err(|words| source.at(value.span(), &words))?;
-            if key.get_ref() == "path" && adapter.on_disk() {
+            if key.get_ref() == "path" && in_directory {
                 url.path = text.into();
-                temporary = false;
                 place = value.span();
                 continue;
             }
@@ -71,8 +71,15 @@ pub(super) fn stores(
             // Checked one by one, so that an error points at the very option.
             url.check().map_err(|error| source.at(key.span(), &error.to_string()))?;
         }
-        url.check().map_err(|error| source.at(scheme.span(), &error.to_string()))?;
-        let taken = |other: &&StudyStore| adapter.on_disk() && other.url.path == url.path;
+        let known = url
+            .check()
+            .and_then(|()| url.describe())
+            .map_err(|e| source.at(scheme.span(), &e.to_string()))?;
+        let temporary = known.on_disk && !url.has_directory();
+        if temporary {
+            url.path = data.join(&url.scheme);
+        }
+        let taken = |other: &&StudyStore| url.has_directory() && other.url.path == url.path;
         if let Some(other) = stores.iter().find(taken) {
             let scheme = &other.url.scheme;
             let words = format!("`{scheme}` has this directory already; give each its own");

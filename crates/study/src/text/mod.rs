@@ -8,6 +8,7 @@ mod edit;
 mod factors;
 mod machine_sized;
 mod mbwu;
+mod origin;
 mod probes;
 mod simulation;
 mod spec;

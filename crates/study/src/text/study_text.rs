@@ -1,19 +1,21 @@
 //! Where a study's text comes from, and errors that point into it.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use host::Root;
 use model::design::ChosenScale;
 use model::suggest::{hint, with_suggestion};
 use model::text_position::{shown, shown_if};
 use model::tilde::unexpanded;
+use store::StoreUrl;
 use toml::Spanned;
 
 use super::built_in::BUILT_IN;
 use super::edit::{assign, edited, put};
 use super::machine_sized;
-use super::spec::StudySpec;
+use super::origin::{PutBy, PutKey, origin_of};
+use super::spec::{StudySpec, option_text};
 use crate::error::StudyError;
 
 /// The file next to a study with published figures.
@@ -24,6 +26,10 @@ const PUBLISHED: &str = "published.toml";
 pub struct StudyText {
     pub origin: String,
     pub text: String,
+    /// The text as it was opened.
+    file: String,
+    /// What a scale and `--set` put into it.
+    put: Vec<PutKey>,
     /// The `published.toml` next to it.
     pub(crate) published: Option<String>,
     /// The chosen scale.
@@ -35,8 +41,15 @@ pub struct StudyText {
 impl StudyText {
     /// A study of this text.
     pub fn new(origin: &str, text: &str) -> StudyText {
-        let (origin, text) = (origin.to_owned(), text.to_owned());
-        StudyText { origin, text, published: None, scale: None, root: Root::live() }
+        StudyText {
+            origin: origin.to_owned(),
+            text: text.to_owned(),
+            file: text.to_owned(),
+            put: Vec::new(),
+            published: None,
+            scale: None,
+            root: Root::live(),
+        }
     }
 
     pub(crate) fn root(&self) -> &Root {
@@ -91,6 +104,8 @@ impl StudyText {
                 let why = error.reason();
                 return Err(StudyError::Request(format!("--set {assignment}: {why}")));
             }
+            let path = assignment.split_once('=').map_or("", |(path, _)| path);
+            self.put.push(PutKey::new(path, PutBy::Set(assignment.clone())));
         }
         self.text = document.to_string();
         Ok(())
@@ -114,6 +129,7 @@ impl StudyText {
         for (path, value) in &chosen.set {
             let change = [(path.get_ref().clone(), value.clone())];
             let place = path.span();
+            changed.put.push(PutKey::new(path.get_ref(), PutBy::Scale(place.clone())));
             let next = changed.with(&change).map_err(|words| self.at(place.clone(), &words))?;
             if let Err(error) = next.spec() {
                 return Err(self.at(place, &error.reason()));
@@ -165,6 +181,28 @@ impl StudyText {
         }
     }
 
+    /// The plug-in among its stores, without its options but `trusted`. Nothing is loaded.
+    pub fn plugin(&self) -> Result<Option<StoreUrl>, StudyError> {
+        let spec = self.spec()?;
+        let Some((_, options)) = spec.store.iter().find(|(name, _)| name.get_ref() == "plugin")
+        else {
+            return Ok(None);
+        };
+        let mut url = StoreUrl {
+            scheme: "plugin".to_owned(),
+            path: PathBuf::new(),
+            servers: Vec::new(),
+            options: Vec::new(),
+        };
+        for name in [StoreUrl::LIBRARY, "trusted"] {
+            let given = options.iter().find(|(key, _)| key.get_ref() == name);
+            if let Some(text) = given.and_then(|(_, value)| option_text(value.get_ref()).ok()) {
+                url.options.push((name.to_owned(), text));
+            }
+        }
+        Ok(Some(url))
+    }
+
     /// An error that shows a key of the text, by its path, where it is there.
     pub(crate) fn at_key(&self, path: &[&str], words: &str) -> StudyError {
         let document = toml_edit::Document::parse(self.text.as_str()).ok();
@@ -176,9 +214,19 @@ impl StudyText {
         }
     }
 
-    /// An error that shows the place in the text.
+    /// An error that shows what stands at `span` of the text where it comes from: in the study's
+    /// file or in a `--set`.
     pub fn at(&self, span: Range<usize>, words: &str) -> StudyError {
-        let shown = shown(&self.origin, &self.text, span, words);
+        let (in_file, by) = match self.put.is_empty() {
+            true => (Some(span.clone()), None),
+            false => origin_of(&span, &self.text, &self.file, &self.put),
+        };
+        let shown = match (by, in_file) {
+            (Some(PutBy::Set(assignment)), _) => format!("--set {assignment}: {words}"),
+            (Some(PutBy::Scale(place)), _) => shown(&self.origin, &self.file, place.clone(), words),
+            (None, Some(place)) => shown(&self.origin, &self.file, place, words),
+            (None, None) => shown(&self.origin, &self.text, span, words),
+        };
         StudyError::InText { why: words.to_owned(), shown }
     }
 }
@@ -256,6 +304,28 @@ mod tests {
         for wrong in ["records", "=1", "name.x=1", "a..=1"] {
             let error = study.clone().set(&[wrong.to_owned()]).unwrap_err();
             assert!(error.to_string().contains(wrong), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_error_shows_who_put_the_key_there() {
+        let text = "name = \"x\"\nsequence = []\n[scale.small]\nnote = \"n\"\n[scale.small.set]\n\
+                    \"data.records\" = 5\n[data]\nrecords = 1\n\
+                    [store.null]\n[store.spill]\n[measure]\nthreads = 2\n";
+        let mut study = source(text);
+        study.scale("small").unwrap();
+        let sets = ["measure.time=1s", "factors.f.levels=[1]", "store.null.delay=\"1us\""];
+        study.set(&sets.map(str::to_owned)).unwrap();
+        let at = |path: &[&str]| study.at_key(path, "wrong").to_string();
+        assert_eq!(at(&["measure", "time"]), "--set measure.time=1s: wrong");
+        assert_eq!(at(&["factors", "f", "levels"]), "--set factors.f.levels=[1]: wrong");
+        assert_eq!(at(&["store", "null", "delay"]), "--set store.null.delay=\"1us\": wrong");
+        let key = study.text.find("f]").unwrap();
+        assert!(study.at(key..key + 1, "wrong").to_string().starts_with("--set factors.f"));
+        for (path, place) in
+            [(["data", "records"], "study.toml:6:1"), (["measure", "threads"], "study.toml:12:11")]
+        {
+            assert!(at(&path).contains(place), "{}", at(&path));
         }
     }
 

@@ -2,7 +2,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use model::Span;
+use store::StoreUrl;
+use study::StudyText;
 
+use crate::exit::request;
 use crate::flags::machine::MachineRoot;
 
 #[derive(Debug, Args)]
@@ -60,4 +63,26 @@ pub struct RunArgs {
     pub json: bool,
     #[command(flatten)]
     pub host: MachineRoot,
+}
+
+impl RunArgs {
+    /// The study with its scale and what the command line sets.
+    pub fn source(&self) -> anyhow::Result<StudyText> {
+        let mut source = StudyText::open(&self.study)?;
+        if let Some(name) = &self.scale {
+            source.scale(name)?;
+        }
+        if let Some(name) = &self.platform {
+            study::open_platform(name)
+                .map_err(|why| request(format!("--platform {name}: {why}")))?;
+            source.set(&[format!("platform={name:?}")])?;
+        }
+        source.set(&self.set)?;
+        Ok(source)
+    }
+
+    /// The plug-in among the study's stores.
+    pub fn plugin(&self) -> anyhow::Result<Option<StoreUrl>> {
+        Ok(self.source()?.plugin()?)
+    }
 }

@@ -10,7 +10,7 @@ mod results;
 
 use execute::MachineLock;
 use execute::knobs::{KnobEffects, KnobsHeld, KnobsPerBlock};
-use study::{Plan, StudyText};
+use study::Plan;
 
 pub use self::args::RunArgs;
 use self::measure::measure;
@@ -23,15 +23,7 @@ use crate::output_files;
 use crate::plan_output;
 
 pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let mut source = StudyText::open(&args.study)?;
-    if let Some(name) = &args.scale {
-        source.scale(name)?;
-    }
-    if let Some(name) = &args.platform {
-        study::open_platform(name).map_err(|why| request(format!("--platform {name}: {why}")))?;
-        source.set(&[format!("platform={name:?}")])?;
-    }
-    source.set(&args.set)?;
+    let source = args.source()?;
     if let Some(table) = study::mbwu::of_study(&source)? {
         return mbwu::measure(args, &table, &source, show);
     }

@@ -3,17 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsString, c_void};
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use libloading::os::unix::{Library as Shared, RTLD_LOCAL, RTLD_NOW};
-use sha2::{Digest, Sha256};
-
 use model::Unavailable;
 
+use super::super::shared_library::{SharedLibrary, described};
 use super::database::{Database, Options};
 use super::functions::Functions;
 use super::options_file::OptionsFile;
@@ -131,13 +128,7 @@ fn shared(path: &Path) -> Result<&'static Library, StoreError> {
             loaded.display()
         )));
     }
-    // Hashed before loading: the recorded hash is that of the loaded file.
-    let sha256 = sha256(&real).map_err(|error| refused(error.to_string()))?;
-    // SAFETY: the user, or the machine's loader, names a RocksDB; loading runs its constructors,
-    // as linking it would have.
-    #[allow(unsafe_code)]
-    let library = unsafe { Shared::open(Some(&real), RTLD_NOW | RTLD_LOCAL) }
-        .map_err(|error| refused(format!("it cannot be loaded: {error}")))?;
+    let SharedLibrary { library, sha256 } = SharedLibrary::load(&real).map_err(refused)?;
     let find = |name: &'static str| -> Option<*mut c_void> {
         // SAFETY: only the address is taken.
         #[allow(unsafe_code)]
@@ -159,22 +150,6 @@ fn shared(path: &Path) -> Result<&'static Library, StoreError> {
     }));
     *slot = Some((real, library));
     Ok(library)
-}
-
-fn sha256(path: &Path) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut file = File::open(path)?;
-    let mut part = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut part)? {
-            0 => break,
-            length => hash.update(&part[..length]),
-        }
-    }
-    Ok(hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
 }
 
 impl Library {
@@ -199,11 +174,10 @@ impl Library {
             .ok_or(StoreError::Failed("RocksDB does not report its version".to_owned()))
     }
 
-    /// Version and, of a shared library, the first 16 digits of the file's SHA-256, which
-    /// distinguish builds of one version.
+    /// Version and, of a shared library, a hash of the file.
     pub fn describe(&self, version: &str) -> String {
         match &self.sha256 {
-            Some(hash) => format!("RocksDB {version} (sha256 {})", &hash[..16]),
+            Some(hash) => described("RocksDB", version, hash),
             None => format!("RocksDB {version}"),
         }
     }
