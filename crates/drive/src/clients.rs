@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use model::{Op, Pacing, PerOp, SeriesPoint, histogram};
 
+use crate::cluster_counts::ClusterCounts;
 use crate::collect::point;
 use crate::outcome::{AnswerFailure, DriveError, PhaseOutcome};
 use crate::plan::{LoadPlan, PhaseKind};
@@ -81,6 +82,7 @@ pub fn join(
         most_queued: sum(|part| part.most_queued),
         mean_wake_up_s: has_wake_up.then_some(wake_up_s),
         reconnected: sum(|part| part.reconnected),
+        cluster: cluster_of(parts),
         fingerprint: all().fold(0, |sum: u64, part| sum.wrapping_add(part.fingerprint)),
         redirected: sum(|part| part.redirected),
         drawn: sum(|part| part.drawn),
@@ -193,6 +195,13 @@ struct ClientInterval<'a> {
 }
 
 /// Counts by kind; the first of each names its client.
+fn cluster_of(parts: &[(String, PhaseOutcome)]) -> Option<ClusterCounts> {
+    let mut all = parts.iter().filter_map(|(_, part)| part.cluster.clone());
+    let mut sum = all.next()?;
+    all.for_each(|counts| sum.add(counts));
+    Some(sum)
+}
+
 fn failures_of(parts: &[(String, PhaseOutcome)]) -> Vec<AnswerFailure> {
     let mut failures: Vec<AnswerFailure> = Vec::new();
     for (name, failure) in

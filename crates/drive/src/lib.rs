@@ -8,6 +8,7 @@
 mod answer_counts;
 mod clients;
 mod clock;
+mod cluster_counts;
 mod collect;
 mod controller;
 mod encoding;
@@ -33,6 +34,7 @@ mod worker_shared;
 
 pub use clients::join;
 pub use clock::Ticks;
+pub use cluster_counts::ClusterCounts;
 pub use collect::LiveInterval;
 pub use controller::{NoObserver, Observer, PhaseProgress, PhaseStage, drive};
 pub use encoding::OutcomeDecodeError;

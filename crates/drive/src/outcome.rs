@@ -7,6 +7,7 @@ use store::StoreError;
 use thiserror::Error;
 use workload::trace::TraceError;
 
+use crate::cluster_counts::ClusterCounts;
 use crate::replay::ReplaySummary;
 
 /// Kinds of failures of single answers; each is counted.
@@ -163,6 +164,8 @@ pub struct PhaseOutcome {
     pub steady: Option<SteadyReport>,
     /// Summary of a replayed trace.
     pub replayed: Option<ReplaySummary>,
+    /// Of a cluster.
+    pub cluster: Option<ClusterCounts>,
     /// Ended early by a stop.
     pub stopped: bool,
     /// Why it ended early by itself: a server is lost, or only failures came.

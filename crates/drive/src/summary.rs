@@ -185,6 +185,7 @@ fn unjudged(clock: &Ticks, parts: Parts, shares: TimeShares) -> PhaseOutcome {
         most_queued: all.most_queued,
         mean_wake_up_s: (all.woken > 0).then(|| all.wake_ns as f64 / 1e9 / all.woken as f64),
         reconnected: all.reconnected,
+        cluster: (!all.cluster.answers.is_empty()).then_some(all.cluster),
         fingerprint: all.fingerprint,
         redirected: all.redirected,
         drawn: all.drawn,

@@ -3,6 +3,7 @@
 use model::PerOp;
 
 use crate::answer_counts::AnswerCounts;
+use crate::cluster_counts::ClusterCounts;
 use crate::outcome::DataChanges;
 use crate::pace::PaceWait;
 use crate::replay::ReplaySummary;
@@ -44,6 +45,7 @@ pub struct ThreadStats {
     pub(crate) redirected: u64,
     pub(crate) drawn: u64,
     pub(crate) changes: DataChanges,
+    pub(crate) cluster: ClusterCounts,
     /// Summary of a replayed trace.
     pub(crate) replayed: ReplaySummary,
 }
@@ -86,6 +88,7 @@ impl ThreadStats {
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);
         self.redirected += other.redirected;
         self.drawn += other.drawn;
+        self.cluster.add(other.cluster);
         self.replayed.add(other.replayed);
         self.changes.inserted += other.changes.inserted;
         self.changes.deleted += other.changes.deleted;

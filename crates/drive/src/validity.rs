@@ -62,6 +62,8 @@ pub(crate) fn judge(outcome: &mut PhaseOutcome, criteria: Criteria) {
             failure.count, failure.kind, failure.first
         ));
     }
+    let failed = outcome.failures.iter().map(|failure| failure.count).sum();
+    warnings.extend(outcome.cluster.as_ref().and_then(|cluster| cluster.words(failed)));
     if outcome.stopped {
         invalid.push("ended early, on request".to_owned());
     }

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use analyse::cost::{Platform, usd_per_gop};
 use analyse::{IdleContext, efficiency};
-use drive::PhaseOutcome;
+use drive::{ClusterCounts, PhaseOutcome};
 use host::Throttled;
 use model::signal::{
     CACHE_HIT_RATIO, CACHE_REFILLS, CALIBRATED_MAXIMUM, CLIENT_ACHIEVED_RATE,
     CLIENT_ANSWERED_IN_TIME, CLIENT_BUSY, CLIENT_DROPPED, CLIENT_DUE, CLIENT_LATENESS,
     CLIENT_NEVER_SENT, CLIENT_QUEUE_LONGEST, CLIENT_QUEUE_WAIT, CLIENT_QUEUED, CLIENT_RECONNECTED,
-    CLIENT_WAKE_UP, CPU_PACER_SPIN, DISK_BYTES, SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC,
-    Signal, WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
+    CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_IMBALANCE, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS,
+    CLUSTER_MOVED, CLUSTER_NODE_RATE, CLUSTER_RETRIED, CLUSTER_SERVED_LATE, CLUSTER_UNAVAILABLE,
+    CPU_PACER_SPIN, DISK_BYTES, SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC, Signal,
+    WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
 };
 use model::{
     Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
@@ -299,6 +301,30 @@ fn of_connections(outcome: &PhaseOutcome) -> Vec<Reading> {
         put(CLIENT_WAKE_UP, wake_up);
     }
     put(CLIENT_RECONNECTED, outcome.reconnected as f64);
+    if let Some(cluster) = &outcome.cluster {
+        all.extend(of_cluster(cluster, outcome.seconds));
+    }
+    all
+}
+
+/// Redirects, repeats and the load of the nodes of a cluster.
+fn of_cluster(cluster: &ClusterCounts, seconds: f64) -> Vec<Reading> {
+    let mut all: Vec<Reading> = [
+        (CLUSTER_MOVED, cluster.moved as f64),
+        (CLUSTER_ASKED, cluster.asked as f64),
+        (CLUSTER_RETRIED, cluster.retried as f64),
+        (CLUSTER_SERVED_LATE, cluster.served_late as f64),
+        (CLUSTER_UNAVAILABLE, cluster.longest_s),
+        (CLUSTER_LOST_SLOTS, cluster.lost_share()),
+        (CLUSTER_LOST_KEYS, cluster.lost_keys as f64),
+    ]
+    .map(|(signal, value)| signal.value(value, seconds))
+    .into();
+    all.extend(cluster.imbalance().map(|value| CLUSTER_IMBALANCE.value(value, seconds)));
+    all.extend(cluster.answers.iter().map(|(node, answers)| Reading {
+        signal: CLUSTER_NODE_RATE.name_of(node),
+        ..CLUSTER_NODE_RATE.value(*answers as f64 / seconds.max(1e-9), seconds)
+    }));
     all
 }
 

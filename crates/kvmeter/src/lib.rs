@@ -14,6 +14,7 @@ mod paths;
 mod plan_output;
 mod processor;
 mod progress;
+mod recording;
 #[cfg(test)]
 mod remedies;
 mod results_target;

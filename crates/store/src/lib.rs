@@ -24,7 +24,7 @@ pub use directory::{Directory, DirectoryState};
 pub use error::StoreError;
 pub use marker::DatasetMarker;
 pub use options::{MachineResource, OptionInfo, StoreOptions, on_off};
-pub use remote::{ANY_CERTIFICATE, Remote, TlsFiles};
+pub use remote::{ANY_CERTIFICATE, Remote, ReplicaReads, TlsFiles};
 pub use store_group::{Distribution, open_group};
 pub use url::StoreUrl;
 

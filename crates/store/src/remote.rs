@@ -19,10 +19,23 @@ pub struct Remote {
     pub login: Login,
     /// How long a connection or an answer may take.
     pub timeout: Duration,
+    /// The servers are nodes of a cluster, of which the others are found.
+    pub cluster: Option<ReplicaReads>,
     /// The servers may be emptied where a study asks for it.
     pub may_flush: bool,
     /// The options in force, with the defaults that were not given; no secret is among them.
     pub options: Vec<(String, String)>,
+}
+
+/// Which reads of a cluster go to replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplicaReads {
+    #[default]
+    Never,
+    /// All, while there is a replica.
+    Prefer,
+    /// All; a primary without a replica is refused.
+    Only,
 }
 
 /// The files and settings of TLS.
@@ -136,6 +149,7 @@ impl Remote {
             servers: url.servers.clone(),
             tls: wants_tls.then_some(files),
             login: Login { user, password, database },
+            cluster: None,
             timeout,
             may_flush: given.choice("clear", &clear)?.unwrap_or(false),
             options,

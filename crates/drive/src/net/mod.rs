@@ -1,5 +1,6 @@
 //! Load on servers: each thread owns its connections and multiplexes them.
 
+mod cluster;
 mod connection;
 mod insert_tracker;
 mod kernel_clock;
@@ -9,14 +10,18 @@ mod statistics;
 mod worker;
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::{Address, Expiry, Op};
 use reactor::{ConnectError, EngineOptions, Reactor, Stream, Tls, TlsConfig};
 use store::wire::{
-    HandshakeError, KeyList, Kind, ParsedResponse, Protocol, Refusal, Request, Response, Ring,
+    ClusterMap, HandshakeError, KeyList, Kind, ParsedResponse, Protocol, Redirect, Refusal,
+    Request, Response, Ring, slot_of,
 };
-use store::{Capabilities, Remote, Statistic, StoreError, TlsFiles};
+use store::{Capabilities, Remote, ReplicaReads, Statistic, StoreError, TlsFiles};
+
+use self::cluster::{Cluster, ReadMap};
 
 use crate::outcome::DriveError;
 use crate::plan::{LoadPlan, PhaseKind};
@@ -43,6 +48,7 @@ pub struct Network {
     tls: Option<TlsConfig>,
     /// Which server a key belongs to; None where there is one.
     ring: Option<Ring>,
+    cluster: Option<Arc<Cluster>>,
     /// The version that each server reports.
     versions: Vec<String>,
     may_evict: bool,
@@ -56,9 +62,14 @@ impl Network {
     pub fn connect(remote: Remote) -> Result<Network, StoreError> {
         let tls = remote.tls.as_ref().map(tls).transpose()?;
         let names: Vec<String> = remote.servers.iter().map(Address::to_string).collect();
-        let ring = (names.len() > 1).then(|| Ring::new(&names));
-        let mut network = Network { remote, tls, ring, versions: Vec::new(), may_evict: false };
-        for server in 0..network.servers() {
+        let cluster = match remote.cluster {
+            Some(reads) => Some(Arc::new(Cluster::find(&remote, reads, read_map(&remote, &tls))?)),
+            None => None,
+        };
+        let ring = (cluster.is_none() && names.len() > 1).then(|| Ring::new(&names));
+        let (versions, may_evict) = (Vec::new(), false);
+        let mut network = Network { remote, tls, ring, cluster, versions, may_evict };
+        for server in network.writers() {
             let (mut stream, version) = network.greet(server)?;
             network.versions.push(version);
             let server_statistics = network.request_statistics(server, &mut stream)?;
@@ -73,7 +84,8 @@ impl Network {
 
     /// The statistics of each server, by the server's own names.
     pub fn server_statistics(&self) -> Result<Vec<Vec<(String, String)>>, StoreError> {
-        (0..self.servers())
+        self.writers()
+            .into_iter()
             .map(|server| {
                 let (mut stream, _) = self.greet(server)?;
                 self.request_statistics(server, &mut stream)
@@ -92,7 +104,7 @@ impl Network {
                 self.names()
             )));
         }
-        for server in 0..self.servers() {
+        for server in self.writers() {
             let (mut stream, _) = self.greet(server)?;
             self.remote.protocol.flush(&mut stream).map_err(|error| self.failed(server, error))?;
         }
@@ -102,7 +114,7 @@ impl Network {
     /// The marker that all servers share; None where one lacks it or they differ.
     pub fn marker(&self) -> Result<Option<String>, StoreError> {
         let mut common: Option<String> = None;
-        for server in 0..self.servers() {
+        for server in self.markers() {
             let mut found = None;
             self.exchange(server, Kind::Get, (MARKER_KEY, &[]), |value| {
                 found = Some(String::from_utf8_lossy(value).into_owned());
@@ -118,14 +130,15 @@ impl Network {
 
     /// Writes the dataset marker to every server, under a reserved key.
     pub fn mark(&self, marker: &str) -> Result<(), StoreError> {
-        (0..self.servers()).try_for_each(|server| {
+        self.markers().into_iter().try_for_each(|server| {
             self.exchange(server, Kind::Set, (MARKER_KEY, marker.as_bytes()), |_| {})
         })
     }
 
     /// Deletes the marker.
     pub fn unmark(&self) -> Result<(), StoreError> {
-        (0..self.servers())
+        self.markers()
+            .into_iter()
             .try_for_each(|server| self.exchange(server, Kind::Delete, (MARKER_KEY, &[]), |_| {}))
     }
 
@@ -167,6 +180,13 @@ impl Network {
                 ParsedResponse::Whole { answer: Response::Refused { words, .. }, .. } => {
                     return Err(self.failed(server, words));
                 }
+                ParsedResponse::Whole { answer: Response::Redirected(redirect), .. } => {
+                    let Redirect { slot, to, .. } = redirect;
+                    return Err(StoreError::Request(format!(
+                        "{}: a node of a cluster, in which {to} serves slot {slot}; add `cluster=on`",
+                        self.address(server)
+                    )));
+                }
                 ParsedResponse::Whole { .. } => return Ok(()),
                 ParsedResponse::Incomplete { needs } if needs > MAX_MARKER_ANSWER => {
                     return Err(self.failed(server, "sent more than a dataset marker can hold"));
@@ -179,12 +199,37 @@ impl Network {
         }
     }
 
+    /// The servers, or all nodes of the cluster.
+    pub fn nodes(&self) -> &[Address] {
+        self.cluster.as_ref().map_or(&self.remote.servers, |cluster| &cluster.nodes)
+    }
+
+    pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.cluster.as_ref()
+    }
+
+    /// Servers that take writes: of a cluster the primaries.
+    fn writers(&self) -> Vec<usize> {
+        match &self.cluster {
+            Some(cluster) => cluster.primaries(),
+            None => (0..self.servers()).collect(),
+        }
+    }
+
+    /// Servers that hold the marker.
+    fn markers(&self) -> Vec<usize> {
+        match &self.cluster {
+            Some(_) => vec![self.server_of(MARKER_KEY)],
+            None => (0..self.servers()).collect(),
+        }
+    }
+
     pub(crate) fn servers(&self) -> usize {
-        self.remote.servers.len()
+        self.nodes().len()
     }
 
     pub(crate) fn address(&self, server: usize) -> &Address {
-        &self.remote.servers[server]
+        &self.nodes()[server]
     }
 
     pub(crate) fn protocol(&self) -> Protocol {
@@ -201,12 +246,26 @@ impl Network {
 
     #[inline]
     pub(crate) fn server_of(&self, key: &[u8]) -> usize {
-        self.ring.as_ref().map_or(0, |ring| ring.server_of(key))
+        match (&self.ring, &self.cluster) {
+            (Some(ring), _) => ring.server_of(key),
+            (None, Some(cluster)) => match cluster.routes().1.owners[usize::from(slot_of(key))] {
+                ClusterMap::NOBODY => 0,
+                owner => usize::from(owner),
+            },
+            (None, None) => 0,
+        }
     }
 
-    /// A connection after the handshake.
+    /// A connection after the handshake; to a node of a cluster one that reads replicas where reads
+    /// go there.
     pub(crate) fn open(&self, server: usize) -> Result<Stream, StoreError> {
-        self.greet(server).map(|(stream, _)| stream)
+        let (mut stream, _) = self.greet(server)?;
+        if self.remote.cluster.is_some_and(|reads| reads != ReplicaReads::Never) {
+            let mut exchange = DeadlineStream::new(&mut stream, self.remote.timeout);
+            let done = self.remote.protocol.read_only(&mut exchange);
+            done.map_err(|error| self.greeting_error(server, error))?;
+        }
+        Ok(stream)
     }
 
     pub(crate) fn reactor(&self, plan: &LoadPlan) -> Result<Reactor, DriveError> {
@@ -272,6 +331,32 @@ impl Network {
         let names: Vec<String> = self.remote.servers.iter().map(Address::to_string).collect();
         names.join(", ")
     }
+}
+
+/// Reads the map of a cluster from one of its nodes.
+fn read_map(remote: &Remote, tls: &Option<TlsConfig>) -> ReadMap {
+    let (remote, tls) = (remote.clone(), tls.clone());
+    Box::new(move |address| {
+        let failed = |error: HandshakeError| {
+            let words = format!("{address}: {error}");
+            match error {
+                // It has no cluster mode, or the login lacks the permission.
+                HandshakeError::Refused { why: Refusal::Auth | Refusal::Other, .. } => {
+                    StoreError::Request(words)
+                }
+                _ => StoreError::Failed(words),
+            }
+        };
+        let mut stream =
+            Stream::connect(address, tls.as_ref(), remote.timeout).map_err(connect_error)?;
+        let mut exchange = DeadlineStream::new(&mut stream, remote.timeout);
+        remote.protocol.handshake(&mut exchange, &remote.login).map_err(failed)?;
+        let host = match address {
+            Address::Tcp { host, .. } => host.as_str(),
+            Address::Unix(_) => "127.0.0.1",
+        };
+        remote.protocol.cluster(&mut exchange, host, tls.is_some()).map_err(failed)
+    })
 }
 
 fn connect_error(error: ConnectError) -> StoreError {

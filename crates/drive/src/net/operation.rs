@@ -63,6 +63,12 @@ pub(super) struct PendingRequest {
     pub(super) since: u64,
     /// When a client without cost or lateness would have sent it.
     pub(super) ideal: u64,
+    /// When it was sent for the first time; 0 before.
+    pub(super) begun: u64,
+    /// To a node of a cluster that imports its slot.
+    pub(super) asking: bool,
+    /// It was repeated after a loss or a refusal.
+    pub(super) is_repeated: bool,
 }
 
 /// Operations by number, and recycled requests: after a warm-up nothing is allocated.
@@ -109,9 +115,31 @@ impl OperationPool {
         match self.requests.pop() {
             Some(mut request) => {
                 request.keys.clear();
-                PendingRequest { operation, kind, tag, since, ideal, ..request }
+                let (begun, asking, is_repeated) = (0, false, false);
+                let keys = request.keys;
+                PendingRequest {
+                    operation,
+                    kind,
+                    tag,
+                    keys,
+                    since,
+                    ideal,
+                    begun,
+                    asking,
+                    is_repeated,
+                }
             }
-            None => PendingRequest { operation, kind, tag, keys: KeyList::default(), since, ideal },
+            None => PendingRequest {
+                operation,
+                kind,
+                tag,
+                keys: KeyList::default(),
+                since,
+                ideal,
+                begun: 0,
+                asking: false,
+                is_repeated: false,
+            },
         }
     }
 

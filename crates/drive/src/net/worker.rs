@@ -1,5 +1,6 @@
 //! The loop of one client thread over its connections; the submodules are its steps.
 
+mod cluster;
 mod failure;
 mod issue;
 mod receive;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use reactor::Reactor;
 use store::wire::Protocol;
 
+use self::cluster::ThreadRoutes;
 use super::Network;
 use super::connection::{ServerConnection, ServerConnections};
 use super::insert_tracker::InsertTracker;
@@ -71,8 +73,11 @@ pub(super) struct NetworkWorker<'a, A> {
     answers_per_poll: f32,
     /// No more operations are issued: a server is lost, or every answer is a failure.
     gave_up: bool,
-    /// Requests of a multi-get over several servers, by server.
+    /// Requests of a multi-get over several servers, by server, or over several slots of a cluster.
     spread: Vec<Option<PendingRequest>>,
+    spread_slots: Vec<(u16, PendingRequest)>,
+    /// Of a cluster.
+    routes: Option<ThreadRoutes>,
 }
 
 impl<'a, A: OperationSource> NetworkWorker<'a, A> {
@@ -90,7 +95,12 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         let mut connections = Vec::new();
         for server in 0..network.servers() {
             for _ in 0..config.count {
-                let number = reactor.add(network.open(server)?).map_err(super::internal)?;
+                let stream = match network.open(server) {
+                    // The other nodes of a cluster take over, or a redirect shows that they do not.
+                    Err(_) if network.cluster().is_some() => break,
+                    opened => opened?,
+                };
+                let number = reactor.add(stream).map_err(super::internal)?;
                 debug_assert_eq!(number, connections.len());
                 connections.push(ServerConnection::new(server, config.depth));
             }
@@ -138,6 +148,8 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             answers_per_poll: 0.0,
             gave_up: false,
             spread,
+            spread_slots: Vec::new(),
+            routes: network.cluster().map(ThreadRoutes::of),
         })
     }
 
@@ -160,7 +172,8 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
                 // Queued requests are not sent any more; those in flight are waited for.
                 let until = *last_wait.get_or_insert_with(|| now + self.clock.ticks_of(LAST_WAIT));
                 if now >= until
-                    || self.connections.iter().all(|connection| connection.in_flight.is_empty())
+                    || (self.connections.iter().all(|connection| connection.in_flight.is_empty())
+                        && !self.has_retries())
                 {
                     break;
                 }
@@ -202,6 +215,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         if A::TRACED {
             self.progress.wait_until(u64::MAX);
         }
+        self.account_cluster();
         self.recorder.finish();
         self.stats.waited = self.waited - entered;
         self.source.account(&mut self.stats);
@@ -215,6 +229,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         self.in_window = true;
         self.recorder.open_window(gate.opened_at());
         self.stats.enter_window(gate.opened_at());
+        self.reset_cluster();
         if schedule.enter_window(gate.opened_at()) {
             for server in 0..self.servers.len() {
                 while let Some(request) = self.servers[server].queue.pop_front() {

@@ -1,5 +1,6 @@
 //! Flags for probes and knobs around a measurement.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -12,9 +13,11 @@ use host::knob::{KnobError, parse_level, state_folder, trust_register};
 use model::Span;
 use study::KnobLevels;
 use study::ProbesConfig;
+use tempfile::TempDir;
 
 use crate::exit::request;
 use crate::output::Output;
+use crate::recording::unpack;
 
 const MACHINE: &str = "The machine";
 
@@ -45,9 +48,12 @@ pub struct MachineFlags {
 pub struct MachineRoot {
     #[command(flatten)]
     pub trust: TrustFlag,
-    /// The machine recorded in this folder instead of this one
-    #[arg(long, hide = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// A recorded machine instead of this one: a folder, or a file of `doctor --record`
+    #[arg(long, hide = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub root: Option<PathBuf>,
+    /// The folder of a file, as long as these flags live.
+    #[arg(skip)]
+    unpacked: OnceCell<TempDir>,
 }
 
 #[derive(Debug, Args)]
@@ -70,16 +76,28 @@ impl TrustFlag {
 
 impl MachineRoot {
     pub fn root(&self) -> anyhow::Result<Root> {
-        let root = self.root.as_ref().map_or_else(Root::live, Root::at);
-        root.check().map_err(|error| request(format!("--root: {error}; name a folder")))?;
+        let root = self.folder()?.map_or_else(Root::live, Root::at);
+        root.check().map_err(|error| request(format!("--root: {error}")))?;
         Ok(self.trust.of(root)?)
+    }
+
+    /// The folder of the recorded machine, if there is one.
+    fn folder(&self) -> anyhow::Result<Option<&Path>> {
+        let Some(root) = self.root.as_deref().filter(|root| root.is_file()) else {
+            return Ok(self.root.as_deref());
+        };
+        if self.unpacked.get().is_none() {
+            let _ = self.unpacked.set(unpack(root)?);
+        }
+        Ok(self.unpacked.get().map(TempDir::path))
     }
 
     /// Starts the process that restores the knobs if this one is killed.
     pub fn supervisor(&self) -> anyhow::Result<Supervisor> {
         let program = this_program()?;
         // Without a state folder no journal is opened, and no supervisor is started.
-        let (folder, root) = (state_folder().unwrap_or_default(), self.root.clone());
+        let folder = state_folder().unwrap_or_default();
+        let root = self.folder()?.map(Path::to_owned);
         Ok(Arc::new(move || supervisor(&program, &folder, root.as_deref())))
     }
 

@@ -5,6 +5,7 @@ mod agents;
 mod bad_input;
 mod bench;
 mod benches;
+mod cluster;
 mod cost;
 mod devices;
 mod factors;

@@ -395,7 +395,7 @@ fn check(target: &Target, order: &PreconditionRequest) -> Result<(), Preconditio
         return no(format!("{} writes in flight are not from 1 to 4096", order.depth));
     }
     if order.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
-        return no("a rate of 0 never ends".to_owned());
+        return no("a rate of 0 or below never ends".to_owned());
     }
     if let Some((round, most)) = order.random
         && (round.is_zero() || most == 0)

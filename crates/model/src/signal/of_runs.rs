@@ -43,6 +43,23 @@ signals! {
         "mean from the answer's arrival in the kernel (SO_TIMESTAMPNS) to its thread";
     CLIENT_RECONNECTED: "client.reconnected", Count, Client,
         "connections that were lost and opened again";
+    CLUSTER_MOVED: "cluster.moved", Count, Client,
+        "answers that sent a request to another node for good (MOVED)";
+    CLUSTER_ASKED: "cluster.asked", Count, Client,
+        "answers that sent one request to another node (ASK)";
+    CLUSTER_RETRIED: "cluster.retried", Count, Client,
+        "repeats of requests: the node was lost, busy or no primary any more";
+    CLUSTER_SERVED_LATE: "cluster.served_late", Count, Client,
+        "repeated requests that a node served in the end";
+    CLUSTER_UNAVAILABLE: "cluster.unavailable", Seconds, Client,
+        "the longest time until a repeated request was served";
+    CLUSTER_LOST_SLOTS: "cluster.lost_slots", Ratio, Client,
+        "share of the slots whose node was lost";
+    CLUSTER_LOST_KEYS: "cluster.lost_keys", Count, Client,
+        "acknowledged keys that were gone after a replica had taken over";
+    CLUSTER_IMBALANCE: "cluster.imbalance", Ratio, Client,
+        "answers of the most loaded node / mean of the nodes that answered";
+    CLUSTER_NODE_RATE: "cluster.NODE.rate", OpsPerSecond, Client, "answers of one node";
     CALIBRATED_MAXIMUM: "calibrated.maximum", OpsPerSecond, Client, "the highest rate that held";
     TRACE_RATE: "trace.rate", OpsPerSecond, Harness,
         "requests of the trace that were due / seconds of the window with the last of them";

@@ -13,11 +13,11 @@ use crate::{
 };
 
 const OPTIONS: &[OptionInfo] = &[
-    OptionInfo::new("memory", "32MiB", "in-memory index (L0) at which it is merged"),
+    OptionInfo::new("memory", "32MiB", "size of the memtable at which it is compacted"),
     OptionInfo::new(
         "frozen",
         "2",
-        "full L0s that may wait to be merged before writes are slowed down",
+        "frozen memtables that may wait to be compacted before writes are delayed",
     ),
     OptionInfo::new(
         "throttle",

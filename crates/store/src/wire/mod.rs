@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod binary;
+mod cluster;
 mod error;
 mod expiry;
 mod handshake;
@@ -28,6 +29,7 @@ mod response;
 mod ring;
 mod text;
 
+pub use cluster::{ClusterMap, ClusterNode, Redirect, SLOTS, slot_of};
 pub use error::{KeyError, WireError};
 pub use handshake::{HandshakeError, ServerIdentity};
 pub use keys::KeyList;

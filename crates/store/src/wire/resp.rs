@@ -7,7 +7,7 @@ use model::Expiry;
 
 use super::error::excerpt;
 use super::parse::{self, ParseError, ParseResult};
-use super::{KeyList, Kind, Refusal, Request, Response};
+use super::{KeyList, Kind, Redirect, Refusal, Request, Response};
 
 const EXPECTED: &str = "the Redis protocol";
 
@@ -326,6 +326,9 @@ fn bounded(bytes: usize) -> ParseResult<()> {
 /// Errors begin with a word in capitals that names their kind.
 #[cold]
 pub(super) fn refusal(words: &[u8]) -> Response {
+    if let Some(redirect) = Redirect::parse(words) {
+        return Response::Redirected(redirect);
+    }
     let sort = words.split(|&byte| byte == b' ').next().unwrap_or_default();
     let message = excerpt(words).to_lowercase();
     let why = match sort {
@@ -334,6 +337,7 @@ pub(super) fn refusal(words: &[u8]) -> Response {
         b"LOADING" | b"BUSY" | b"BUSYKEY" | b"TRYAGAIN" | b"CLUSTERDOWN" | b"MASTERDOWN" => {
             Refusal::Busy
         }
+        b"READONLY" => Refusal::ReadOnly,
         _ if message.contains("max number of clients") => Refusal::Busy,
         _ if message.contains("invalid bulk length")
             || message.contains("maximum allowed size") =>

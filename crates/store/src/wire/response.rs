@@ -2,7 +2,7 @@ use std::fmt;
 
 use model::Expiry;
 
-use super::KeyList;
+use super::{KeyList, Redirect};
 
 /// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,6 +44,8 @@ pub enum Response {
     Stored,
     /// Whether the key existed.
     Deleted(bool),
+    /// The server is a node of a cluster, and another one serves the key.
+    Redirected(Redirect),
     /// The server refused. The connection is still in step.
     Refused {
         why: Refusal,
@@ -63,7 +65,9 @@ pub enum Refusal {
     Auth,
     /// Temporarily busy: loading, too many connections, a running script.
     Busy,
-    /// Anything else, such as an unknown command or a key of another cluster node.
+    /// A replica takes no write.
+    ReadOnly,
+    /// Anything else, such as an unknown command.
     Other,
 }
 

@@ -34,7 +34,7 @@ fn packet(opcode: u8, status: u8, opaque: u32, extras: &[u8], key: &str, value: 
 
 #[test]
 fn refusals_are_classified_and_keep_the_connection() {
-    use Refusal::{Auth, Busy, Other, OutOfMemory, TooLarge};
+    use Refusal::{Auth, Busy, Other, OutOfMemory, ReadOnly, TooLarge};
     let memcached = [
         ("SERVER_ERROR out of memory storing object", OutOfMemory),
         ("SERVER_ERROR Out of memory during read", OutOfMemory),
@@ -51,7 +51,9 @@ fn refusals_are_classified_and_keep_the_connection() {
         ("WRONGPASS invalid username-password pair or user is disabled.", Auth),
         ("NOPERM this user has no permissions to run the 'set' command", Auth),
         ("LOADING Redis is loading the dataset in memory", Busy),
-        ("MOVED 3999 127.0.0.1:6381", Other),
+        ("MOVED without a slot", Other),
+        ("READONLY You can't write against a read only replica.", ReadOnly),
+        ("CLUSTERDOWN Hash slot not served", Busy),
         ("WRONGTYPE Operation against a key holding the wrong kind of value", Other),
         ("ERR Protocol error: invalid bulk length", TooLarge),
         ("ERR max number of clients reached", Busy),

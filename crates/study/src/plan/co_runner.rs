@@ -51,7 +51,10 @@ pub(crate) fn of_study(
         "max" => HogDemand::Max,
         text => match text.parse::<ByteRate>() {
             Ok(rate) if rate.0 >= 1.0 => HogDemand::Rate(rate),
-            Ok(_) => return Err(source.at(hog.rate.span(), "write `none` for a rate of 0")),
+            Ok(_) => {
+                return Err(source
+                    .at(hog.rate.span(), "write `none` for no traffic; the least rate is 1 B/s"));
+            }
             Err(error) => {
                 return Err(source.at(hog.rate.span(), &format!("{error}, `max` or `none`")));
             }

@@ -58,6 +58,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
         self.unflushed.retain(|other| *other != number);
         self.next_check = now;
+        let server = connection.server;
+        self.note_lost(server);
+        let connection = &mut self.connections[number];
         let lost: Vec<PendingRequest> = connection.in_flight.drain(..).collect();
         if lost.is_empty() {
             // A connection that was closed while idle has harmed no operation.
@@ -65,6 +68,13 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                 self.stats.answer_counts.fail(kind, || format!("{address}: {words}"));
                 self.count_failure();
             }
+            return;
+        }
+        let lost = match kind {
+            FailureKind::Closed | FailureKind::Timeout => self.retry_lost(lost, now),
+            _ => lost,
+        };
+        if lost.is_empty() {
             return;
         }
         for request in lost {
@@ -129,6 +139,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     pub(super) fn check_connections(&mut self, now: u64, schedule: &mut RequestSchedule) {
         let pause = self.clock.ticks_of(LONGEST_SLEEP);
         self.next_check = now + pause;
+        self.follow_cluster(now, schedule);
         let limit = self.clock.ticks_of(self.network.timeout());
         for number in 0..self.connections.len() {
             let connection = &self.connections[number];
@@ -172,7 +183,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             Err(error) => error.to_string(),
         };
         let now = self.clock.now();
-        if now.saturating_sub(down.since) > self.clock.ticks_of(self.network.timeout()) {
+        let is_lost = now.saturating_sub(down.since) > self.clock.ticks_of(self.network.timeout());
+        // The other nodes of a cluster go on.
+        if is_lost && self.routes.is_none() {
             self.lose_server(server, down.since, &why);
             // It is not retried any more.
             let retry_at = u64::MAX;
@@ -206,6 +219,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         for (number, server) in self.servers.iter_mut().enumerate() {
             rest.extend(server.queue.drain(..).map(|request| (number, request)));
         }
+        rest.extend(self.take_retries().into_iter().map(|request| (0, request)));
         for connection in &mut self.connections {
             let server = connection.server;
             rest.extend(connection.in_flight.drain(..).map(|request| (server, request)));

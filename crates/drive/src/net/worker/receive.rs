@@ -2,7 +2,7 @@
 
 use model::Op;
 use reactor::{ConnectionFailure as Broken, ConnectionState};
-use store::wire::{Kind, ParsedResponse, Refusal, Response, WireError};
+use store::wire::{Kind, ParsedResponse, Redirect, Refusal, Response, WireError};
 use workload::{Operation, Workload};
 
 use super::super::operation::{NextStep, PendingOperation, PendingRequest};
@@ -74,6 +74,14 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             return Err((FailureKind::Garbage, words));
         }
         let Some(request) = connection.in_flight.front() else { return Ok(None) };
+        let asked = match request.asking.then(|| self.protocol.read_asking(bytes)) {
+            None => 0,
+            Some(Ok(Some(asked))) if bytes.len() > asked => asked,
+            Some(Ok(_)) => return Ok(None),
+            // Such as an error of a node that does not import the slot any more: repeated.
+            Some(Err(error)) => return Err((FailureKind::Closed, error.to_string())),
+        };
+        let bytes = &bytes[asked..];
         let (source, answer_counts) = (&self.source, &mut self.stats.answer_counts);
         let keys = &request.keys;
         let counts = self.pool.operation(request.operation).counts;
@@ -88,10 +96,10 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         match parsed {
             Ok(ParsedResponse::Whole { used, answer }) => {
                 connection.needs = 0;
-                Ok(Some((used, answer)))
+                Ok(Some((asked + used, answer)))
             }
             Ok(ParsedResponse::Incomplete { needs }) => {
-                connection.needs = needs;
+                connection.needs = asked + needs;
                 Ok(None)
             }
             Err(error @ WireError::OtherKey { .. }) => {
@@ -153,6 +161,13 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         at: AnsweredAt,
         schedule: &mut RequestSchedule,
     ) {
+        let mut request = request;
+        if matches!(answer, Response::Redirected(_) | Response::Refused { .. }) {
+            match self.reroute(request, &answer, server, at.now) {
+                Some(own) => request = own,
+                None => return,
+            }
+        }
         let pending = self.pool.operation(request.operation);
         pending.unanswered -= 1;
         let is_last = pending.unanswered == 0;
@@ -160,10 +175,20 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         match answer {
             Response::Found(found) => {
                 missed = request.keys.len() - found;
+                self.count_node(&request, server, at.now);
                 self.accepted(&request, missed);
             }
-            Response::Stored | Response::Deleted(_) => self.accepted(&request, missed),
+            Response::Stored | Response::Deleted(_) => {
+                self.count_node(&request, server, at.now);
+                self.accepted(&request, missed);
+            }
             Response::Refused { why, words } => self.refused(&request, server, why, &words),
+            Response::Redirected(Redirect { slot, to, .. }) => {
+                let hint =
+                    if self.routes.is_some() { "is not among the nodes" } else { "`cluster=on`" };
+                let words = format!("slot {slot} is served by {to} ({hint})");
+                self.refused(&request, server, Refusal::Other, &words);
+            }
         }
         if is_last {
             self.continue_operation(&request, missed, at, schedule);
@@ -219,7 +244,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             pending.next_step = NextStep::End;
             let mut second = self.pool.request(number, Kind::Set, at.now);
             second.keys.push(request.keys.get(0));
-            let server = self.network.server_of(request.keys.get(0));
+            let server = self.server_of(request.keys.get(0), Kind::Set);
             return self.dispatch(second, server);
         }
         let pending = *pending;
@@ -257,7 +282,12 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         let several = operation.keys > 1;
         let some_absent = several && self.source.reads_absent();
         let in_a_hole = self.shared.frontier.has_holes() && (several || operation.record >= loaded);
-        if self.may_miss || some_absent || in_a_hole || Workload::is_absent(operation.record) {
+        if self.was_taken_over(request.keys.get(0)) {
+            // The replica had not got the write: the store's promise, and no corruption.
+            self.stats.cluster.lost_keys += if counts { missed as u64 } else { 0 };
+            self.stats.answer_counts.misses += if counts { missed as u64 } else { 0 };
+        } else if self.may_miss || some_absent || in_a_hole || Workload::is_absent(operation.record)
+        {
             self.stats.answer_counts.misses += if counts { missed as u64 } else { 0 };
         } else {
             let words = || match request.keys.len() {
@@ -278,7 +308,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         });
         let mut request = self.pool.request(number, Kind::Set, now);
         request.keys.push(missed.keys.get(0));
-        let server = self.network.server_of(missed.keys.get(0));
+        let server = self.server_of(missed.keys.get(0), Kind::Set);
         self.dispatch(request, server);
     }
 

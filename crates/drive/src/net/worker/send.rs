@@ -38,13 +38,13 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             Op::Delete => Kind::Delete,
         };
         let keys = if operation.op == Op::Read { operation.keys.max(1) } else { 1 };
-        if keys == 1 || self.servers.len() == 1 {
+        if keys == 1 || (self.servers.len() == 1 && self.routes.is_none()) {
             let mut request = self.pool.request(number, kind, due);
             for key in 0..keys {
                 self.source.key(&operation, key, &mut self.value);
                 request.keys.push(&self.value);
             }
-            let server = self.network.server_of(request.keys.get(0));
+            let server = self.server_of(request.keys.get(0), kind);
             self.dispatch(request, server);
         } else {
             self.begin_multi_get(&operation, keys, number, due);
@@ -57,11 +57,16 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         let keys = if operation.op == Op::Read { operation.keys.max(1) } else { 1 };
         (0..keys).any(|key| {
             self.source.key(operation, key, &mut self.value);
-            self.servers[self.network.server_of(&self.value)].with_room.is_empty()
+            let key = std::mem::take(&mut self.value);
+            // Replicas are taken in turn, so this may look at another than will be taken.
+            let server = self.server_of(&key, Kind::Set);
+            self.value = key;
+            self.servers[server].with_room.is_empty()
         })
     }
 
-    /// A multi-get over several servers: one request to each that has one of the keys.
+    /// A multi-get over several servers: one request to each that has one of the keys; of a cluster,
+    /// one for each slot.
     pub(super) fn begin_multi_get(
         &mut self,
         operation: &Operation,
@@ -71,11 +76,27 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     ) {
         for key in 0..keys {
             self.source.key(operation, key, &mut self.value);
+            if let Some(slot) = self.slot_of(&self.value) {
+                let known = self.spread_slots.iter().position(|(other, _)| *other == slot);
+                let at = known.unwrap_or_else(|| {
+                    let request = self.pool.request(number, Kind::Get, due);
+                    self.spread_slots.push((slot, request));
+                    self.spread_slots.len() - 1
+                });
+                self.spread_slots[at].1.keys.push(&self.value);
+                continue;
+            }
             let server = self.network.server_of(&self.value);
             let request = self.spread[server]
                 .get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
             request.keys.push(&self.value);
         }
+        let mut slots = std::mem::take(&mut self.spread_slots);
+        for (_, request) in slots.drain(..) {
+            let server = self.server_of(request.keys.get(0), Kind::Get);
+            self.dispatch(request, server);
+        }
+        self.spread_slots = slots;
         for server in 0..self.spread.len() {
             if let Some(request) = self.spread[server].take() {
                 self.dispatch(request, server);
@@ -86,6 +107,11 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     /// Writes a request to a connection of its server, or queues it.
     pub(super) fn dispatch(&mut self, request: PendingRequest, server: usize) {
         self.pool.operation(request.operation).unanswered += 1;
+        self.place(request, server);
+    }
+
+    /// The same for a request that is counted already.
+    pub(super) fn place(&mut self, request: PendingRequest, server: usize) {
         match self.servers[server].with_room.front() {
             Some(&number) => self.write(number, request),
             None => {
@@ -111,6 +137,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
         let value: &[u8] = if kind == Kind::Set { &self.value } else { &[] };
         let wire = WireRequest { kind, keys, value, expiry, tag };
+        if request.asking {
+            self.protocol.write_asking(self.reactor.outgoing(number));
+        }
         self.protocol.write(&wire, self.reactor.outgoing(number));
         if self.pool.operation(request.operation).counts && request.kind == Kind::Set {
             self.stats.bytes_written += (request.keys.get(0).len() + value.len()) as u64;
@@ -153,6 +182,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                     pending.sent = now;
                 }
                 request.since = now;
+                if request.begun == 0 {
+                    request.begun = now;
+                }
             }
             connection.unsent = 0;
             self.reactor.send(number);
@@ -168,7 +200,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     /// Sends queued requests when a connection has free slots again.
     pub(super) fn refill_connection(&mut self, number: usize, now: u64) {
         let connection = &mut self.connections[number];
-        if self.gave_up || self.shared.gate.stopped() {
+        let stopped = self.gave_up || self.shared.gate.stopped();
+        if stopped && self.routes.is_none() {
             return;
         }
         // A closed loop refills a connection only when half of it is answered, so that requests
@@ -181,7 +214,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         let server = connection.server;
         self.servers[server].with_room.push_back(number);
         while !self.servers[server].with_room.is_empty()
-            && let Some(request) = self.servers[server].queue.pop_front()
+            && let Some(request) =
+                self.servers[server].queue.pop_front_if(|request| !stopped || request.begun != 0)
         {
             self.queued -= 1;
             let pending = self.pool.operation(request.operation);

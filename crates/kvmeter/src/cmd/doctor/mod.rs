@@ -1,7 +1,5 @@
 //! `kvmeter doctor`: what can be measured here.
 
-mod recording;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,11 +8,11 @@ use host::{Context, DoctorCheck, DoctorState, Root, RunWatch};
 use report::{CheckRow, CheckState};
 use store::{ADAPTERS, Adapter, StoreUrl};
 
-use self::recording::{unpack, write};
 use crate::exit::{ExitOutcome, request};
 use crate::network_checks::network_checks;
 use crate::output::Output;
 use crate::output_files;
+use crate::recording::{unpack, write};
 use crate::store_options;
 
 /// How long probes watch a machine that is recorded, so that each reads its files.

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 
 use thiserror::Error;
 
-use super::{Login, Protocol, Refusal, WireError};
+use super::{ClusterMap, Login, Protocol, Refusal, WireError};
 use exchange::Handshake;
 
 /// The identity of a server, from the handshake.
@@ -59,6 +59,35 @@ pub enum HandshakeError {
     Refused { step: &'static str, why: Refusal, words: String },
     #[error("while {step}: {source}")]
     Wire { step: &'static str, source: WireError },
+}
+
+/// The nodes of a cluster, see [`Protocol::cluster`].
+pub(super) fn cluster(
+    protocol: Protocol,
+    stream: &mut (impl Read + Write),
+    via: &str,
+    tls: bool,
+) -> Result<ClusterMap, HandshakeError> {
+    let mut handshake = Handshake::new(stream, protocol);
+    let map = match protocol {
+        Protocol::Resp3 => redis::cluster::<3>(&mut handshake, via, tls)?,
+        _ => redis::cluster::<2>(&mut handshake, via, tls)?,
+    };
+    handshake.end()?;
+    Ok(map)
+}
+
+/// Reads of a replica, see [`Protocol::read_only`].
+pub(super) fn read_only(
+    protocol: Protocol,
+    stream: &mut (impl Read + Write),
+) -> Result<(), HandshakeError> {
+    let mut handshake = Handshake::new(stream, protocol);
+    match protocol {
+        Protocol::Resp3 => redis::read_only::<3>(&mut handshake)?,
+        _ => redis::read_only::<2>(&mut handshake)?,
+    }
+    handshake.end()
 }
 
 pub(super) fn greet(

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use super::super::error::excerpt;
 use super::super::resp::{self, Value};
-use super::super::{Login, Refusal, Response, WireError};
+use super::super::{ClusterMap, Login, Refusal, Response, WireError};
 use super::HandshakeError;
 use super::exchange::{Handshake, is_protected};
 
@@ -105,6 +105,28 @@ pub(super) fn flush<const VERSION: u8>(
     handshake: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<(), HandshakeError> {
     let reply = request::<VERSION>(handshake, "emptying the database", &[b"FLUSHDB"])?;
+    done(handshake, reply).map(drop)
+}
+
+pub(super) fn cluster<const VERSION: u8>(
+    handshake: &mut Handshake<'_, impl Read + Write>,
+    via: &str,
+    tls: bool,
+) -> Result<ClusterMap, HandshakeError> {
+    let words: [&[u8]; 2] = [b"CLUSTER", b"NODES"];
+    let reply = request::<VERSION>(handshake, "requesting the nodes of the cluster", &words)?;
+    let text = done(handshake, reply)?;
+    let map = ClusterMap::parse(&text, via, tls);
+    map.ok_or_else(|| {
+        let (expected, got) = ("a list of cluster nodes", excerpt(text.as_bytes()));
+        handshake.wrong(WireError::Garbage { expected, got })
+    })
+}
+
+pub(super) fn read_only<const VERSION: u8>(
+    handshake: &mut Handshake<'_, impl Read + Write>,
+) -> Result<(), HandshakeError> {
+    let reply = request::<VERSION>(handshake, "asking for reads of a replica", &[b"READONLY"])?;
     done(handshake, reply).map(drop)
 }
 

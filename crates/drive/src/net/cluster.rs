@@ -1,0 +1,192 @@
+//! The nodes of a cluster and their slots, which all threads share. The map is renewed by a thread of
+//! its own when a worker meets a change, never on the way of an operation.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::Address;
+use store::wire::{ClusterMap, SLOTS};
+use store::{Remote, ReplicaReads, StoreError};
+
+/// The least time between two renewals.
+const RENEWAL_PAUSE: Duration = Duration::from_millis(50);
+
+/// Asks one node for the map; its arguments are the node's address and the longest wait.
+pub(super) type ReadMap = Box<dyn Fn(&Address) -> Result<ClusterMap, StoreError> + Send + Sync>;
+
+/// A cluster as it was found at the beginning of a phase, and its slots as they are now.
+pub(crate) struct Cluster {
+    /// All nodes, replicas among them. Their numbers stay.
+    pub(super) nodes: Vec<Address>,
+    pub(super) reads: ReplicaReads,
+    routes: Mutex<Arc<Routes>>,
+    /// Counts the renewals that changed something.
+    version: AtomicU64,
+    is_renewing: AtomicBool,
+    read: ReadMap,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("nodes", &self.nodes).finish_non_exhaustive()
+    }
+}
+
+/// Which node serves a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Routes {
+    /// The primary of each slot; [`ClusterMap::NOBODY`] without one.
+    pub(super) owners: Vec<u16>,
+    /// Live replicas of each node.
+    pub(super) replicas: Vec<Vec<u16>>,
+}
+
+impl Cluster {
+    /// Finds the nodes by the first of the named servers that answers.
+    ///
+    /// # Errors
+    /// No server answers, the cluster does not serve all slots, or it lacks replicas that are wanted.
+    pub(super) fn find(
+        remote: &Remote,
+        reads: ReplicaReads,
+        read: ReadMap,
+    ) -> Result<Self, StoreError> {
+        let mut last = None;
+        let map = remote.servers.iter().find_map(|server| match read(server) {
+            Ok(map) => Some(map),
+            Err(error) => {
+                last = Some(error);
+                None
+            }
+        });
+        let Some(map) = map else {
+            return Err(
+                last.unwrap_or_else(|| StoreError::Request("no server is named".to_owned()))
+            );
+        };
+        let names: Vec<String> = remote.servers.iter().map(Address::to_string).collect();
+        let names = names.join(", ");
+        let missing = map.uncovered();
+        if missing > 0 {
+            return Err(StoreError::Request(format!(
+                "{names}: the cluster serves {} of {SLOTS} slots; add the others to its nodes \
+                 (`redis-cli --cluster fix`)",
+                SLOTS - missing
+            )));
+        }
+        let nodes: Vec<Address> = map.nodes.iter().map(|node| node.address.clone()).collect();
+        let routes = Routes::of(&map, &nodes);
+        if reads == ReplicaReads::Only {
+            let slots = map.slots();
+            let without =
+                (0..nodes.len()).find(|at| slots[*at] > 0 && routes.replicas[*at].is_empty());
+            if let Some(at) = without {
+                return Err(StoreError::Request(format!(
+                    "`replicas=only`, but {} has none; take `prefer`, or add one",
+                    nodes[at]
+                )));
+            }
+        }
+        Ok(Cluster {
+            nodes,
+            reads,
+            routes: Mutex::new(Arc::new(routes)),
+            version: AtomicU64::new(0),
+            is_renewing: AtomicBool::new(false),
+            read,
+        })
+    }
+
+    /// The number of a node.
+    pub(super) fn number(&self, address: &Address) -> Option<u16> {
+        self.nodes.iter().position(|node| node == address)?.try_into().ok()
+    }
+
+    /// The node that a redirect names.
+    pub(super) fn target(&self, to: &str, from: usize) -> Option<u16> {
+        let (host, port) = to.rsplit_once(':')?;
+        let host = match (host, &self.nodes[from]) {
+            ("" | "?", Address::Tcp { host, .. }) => host,
+            (host, _) => host.trim_start_matches('[').trim_end_matches(']'),
+        };
+        self.number(&Address::Tcp { host: host.to_owned(), port: port.parse().ok()? })
+    }
+
+    /// The slots as they are known now, and their version.
+    pub(super) fn routes(&self) -> (u64, Arc<Routes>) {
+        // The version first: the routes may be newer, never older.
+        let version = self.version.load(Ordering::Acquire);
+        (version, Arc::clone(&self.lock()))
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Primaries: the nodes that serve slots now.
+    pub(super) fn primaries(&self) -> Vec<usize> {
+        let routes = Arc::clone(&self.lock());
+        (0..self.nodes.len()).filter(|at| routes.owners.contains(&(*at as u16))).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Routes>> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Renews the map in a thread of its own, unless one does it already. `unsure` is the node that
+    /// is not asked.
+    pub(super) fn renew(self: &Arc<Self>, unsure: Option<usize>) {
+        if self.is_renewing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let cluster = Arc::clone(self);
+        let started = std::thread::Builder::new().name("cluster map".to_owned()).spawn(move || {
+            cluster.renew_now(unsure);
+            std::thread::sleep(RENEWAL_PAUSE);
+            cluster.is_renewing.store(false, Ordering::Release);
+        });
+        if started.is_err() {
+            self.is_renewing.store(false, Ordering::Release);
+        }
+    }
+
+    fn renew_now(&self, unsure: Option<usize>) {
+        let known = Arc::clone(&self.lock());
+        // Primaries first: a replica may be cut off.
+        let mut order: Vec<usize> =
+            (0..self.nodes.len()).filter(|at| Some(*at) != unsure).collect();
+        order.sort_by_key(|at| !known.owners.contains(&(*at as u16)));
+        for at in order {
+            let Ok(map) = (self.read)(&self.nodes[at]) else { continue };
+            let routes = Routes::of(&map, &self.nodes);
+            if routes != *known {
+                *self.lock() = Arc::new(routes);
+                self.version.fetch_add(1, Ordering::AcqRel);
+            }
+            return;
+        }
+    }
+}
+
+impl Routes {
+    /// The routes of a map by the numbers of known nodes; others serve nobody.
+    fn of(map: &ClusterMap, nodes: &[Address]) -> Routes {
+        let number = |at: u16| {
+            let node = map.nodes.get(usize::from(at))?;
+            let known = nodes.iter().position(|known| *known == node.address)?;
+            u16::try_from(known).ok()
+        };
+        let owners =
+            map.owners.iter().map(|owner| number(*owner).unwrap_or(ClusterMap::NOBODY)).collect();
+        let mut replicas = vec![Vec::new(); nodes.len()];
+        for (at, node) in (0..).zip(&map.nodes) {
+            if let (Some(primary), Some(own), false) =
+                (node.follows.and_then(number), number(at), node.failed)
+            {
+                replicas[usize::from(primary)].push(own);
+            }
+        }
+        Routes { owners, replicas }
+    }
+}

@@ -1,0 +1,298 @@
+//! One thread's view of a cluster: routes, redirects and requests that are repeated.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::ReplicaReads;
+use store::wire::{ClusterMap, Kind, Refusal, Response, slot_of};
+
+use super::super::cluster::{Cluster, Routes};
+use super::super::operation::PendingRequest;
+use super::super::schedule::RequestSchedule;
+use super::NetworkWorker;
+use crate::outcome::FailureKind;
+use crate::source::OperationSource;
+
+/// The least time before a request is repeated.
+const RETRY_PAUSE: Duration = Duration::from_millis(2);
+
+/// Routes that this thread follows, and what waits to be repeated.
+pub(super) struct ThreadRoutes {
+    cluster: Arc<Cluster>,
+    version: u64,
+    owners: Vec<u16>,
+    replicas: Vec<Vec<u16>>,
+    /// Takes the replicas of a primary in turn.
+    reads: usize,
+    /// Requests to repeat, and when; in that order.
+    retries: VecDeque<(u64, PendingRequest)>,
+    /// Slots that a replica has taken over: writes that it had not got are gone.
+    taken_over: Vec<bool>,
+    /// Answers by node.
+    pub(super) answers: Vec<u64>,
+}
+
+impl ThreadRoutes {
+    pub(super) fn of(cluster: &Arc<Cluster>) -> ThreadRoutes {
+        let (version, routes) = cluster.routes();
+        let Routes { owners, replicas } = Routes::clone(&routes);
+        ThreadRoutes {
+            cluster: Arc::clone(cluster),
+            version,
+            taken_over: vec![false; owners.len()],
+            owners,
+            replicas,
+            reads: 0,
+            retries: VecDeque::new(),
+            answers: vec![0; cluster.nodes.len()],
+        }
+    }
+
+    /// The node for a request. Without a known one any answers where to go.
+    #[inline]
+    fn node_of(&mut self, key: &[u8], kind: Kind) -> usize {
+        let owner = match self.owners[usize::from(slot_of(key))] {
+            ClusterMap::NOBODY => 0,
+            owner => usize::from(owner),
+        };
+        if kind == Kind::Get && self.cluster.reads != ReplicaReads::Never {
+            let replicas = &self.replicas[owner];
+            if !replicas.is_empty() {
+                self.reads = self.reads.wrapping_add(1);
+                return usize::from(replicas[self.reads % replicas.len()]);
+            }
+        }
+        owner
+    }
+
+    /// Takes renewed routes; returns whether there were any.
+    fn update(&mut self) -> bool {
+        if self.cluster.version() == self.version {
+            return false;
+        }
+        let (version, routes) = self.cluster.routes();
+        self.version = version;
+        for (slot, (old, new)) in self.owners.iter().zip(&routes.owners).enumerate() {
+            let was_replica =
+                self.replicas.get(usize::from(*old)).is_some_and(|own| own.contains(new));
+            self.taken_over[slot] |= old != new && was_replica;
+        }
+        self.owners.copy_from_slice(&routes.owners);
+        self.replicas.clone_from(&routes.replicas);
+        true
+    }
+
+    fn slots_of(&self, node: usize) -> u64 {
+        self.owners.iter().filter(|owner| usize::from(**owner) == node).count() as u64
+    }
+}
+
+impl<A: OperationSource> NetworkWorker<'_, A> {
+    /// The server for a request about a key.
+    #[inline]
+    pub(super) fn server_of(&mut self, key: &[u8], kind: Kind) -> usize {
+        match &mut self.routes {
+            None => self.network.server_of(key),
+            Some(routes) => routes.node_of(key, kind),
+        }
+    }
+
+    /// Whether keys of a multi-get must be of one slot, and the slot of this one.
+    #[inline]
+    pub(super) fn slot_of(&self, key: &[u8]) -> Option<u16> {
+        self.routes.is_some().then(|| slot_of(key))
+    }
+
+    /// Sends a request elsewhere, or again later, where the answer says so. Returns it otherwise.
+    #[cold]
+    pub(super) fn reroute(
+        &mut self,
+        mut request: PendingRequest,
+        answer: &Response,
+        server: usize,
+        now: u64,
+    ) -> Option<PendingRequest> {
+        let limit = self.clock.ticks_of(self.network.timeout());
+        let Some(routes) = &mut self.routes else { return Some(request) };
+        if now.saturating_sub(request.begun) > limit {
+            return Some(request);
+        }
+        match answer {
+            Response::Redirected(redirect) => {
+                let Some(target) = routes.cluster.target(&redirect.to, server) else {
+                    routes.cluster.renew(None);
+                    return Some(request);
+                };
+                let target_node = usize::from(target);
+                let mut own = self.connections.iter().filter(|own| own.server == target_node);
+                // The node that answered may not know yet that the other one is lost.
+                if own.all(|own| own.down.is_some()) {
+                    routes.cluster.renew(Some(target_node));
+                    self.retry_later(request, now);
+                    return None;
+                }
+                if redirect.asks {
+                    self.stats.cluster.asked += 1;
+                } else {
+                    self.stats.cluster.moved += 1;
+                    routes.owners[usize::from(redirect.slot)] = target;
+                    routes.cluster.renew(None);
+                }
+                request.asking = redirect.asks;
+                // What the cluster takes is not the client's lateness.
+                request.ideal = now;
+                self.place(request, target_node);
+                None
+            }
+            Response::Refused { why: Refusal::Busy | Refusal::ReadOnly, .. } => {
+                routes.cluster.renew(None);
+                self.retry_later(request, now);
+                None
+            }
+            _ => Some(request),
+        }
+    }
+
+    /// Repeats a request soon, on the node that then serves its slot.
+    pub(super) fn retry_later(&mut self, mut request: PendingRequest, now: u64) {
+        request.asking = false;
+        request.is_repeated = true;
+        if request.begun == 0 {
+            request.begun = request.since;
+        }
+        let at = now + self.clock.ticks_of(RETRY_PAUSE);
+        if let Some(routes) = &mut self.routes {
+            self.stats.cluster.retried += 1;
+            routes.retries.push_back((at, request));
+        }
+    }
+
+    /// Whether a node has no connection.
+    fn is_down(&self, server: usize) -> bool {
+        let mut own = self.connections.iter().filter(|own| own.server == server);
+        own.all(|own| own.down.is_some())
+    }
+
+    /// A connection to a node was lost; with the last one the node is.
+    pub(super) fn note_lost(&mut self, server: usize) {
+        let is_down = self.is_down(server);
+        if let Some(routes) = &mut self.routes
+            && is_down
+        {
+            routes.cluster.renew(Some(server));
+            let slots = routes.slots_of(server);
+            self.stats.cluster.lost_slots = self.stats.cluster.lost_slots.max(slots);
+        }
+    }
+
+    /// What a lost connection had in flight is repeated if there is a cluster and time left;
+    /// the rest is returned.
+    pub(super) fn retry_lost(
+        &mut self,
+        lost: Vec<PendingRequest>,
+        now: u64,
+    ) -> Vec<PendingRequest> {
+        let limit = self.clock.ticks_of(self.network.timeout());
+        if self.routes.is_none() {
+            return lost;
+        }
+        let (again, rest): (Vec<_>, Vec<_>) =
+            lost.into_iter().partition(|request| now.saturating_sub(request.begun) <= limit);
+        again.into_iter().for_each(|request| self.retry_later(request, now));
+        rest
+    }
+
+    /// Takes renewed routes and repeats what is due.
+    pub(super) fn follow_cluster(&mut self, now: u64, schedule: &mut RequestSchedule) {
+        let limit = self.clock.ticks_of(self.network.timeout());
+        let Some(routes) = &mut self.routes else { return };
+        let changed = routes.update();
+        let mut due = Vec::new();
+        while let Some((_, request)) = routes.retries.pop_front_if(|(at, _)| *at <= now) {
+            due.push(request);
+        }
+        let mut held = Vec::new();
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            let mut own = self.connections.iter().filter(|own| own.server == number);
+            let is_down = own.all(|own| own.down.is_some());
+            let has_successor = changed && is_down;
+            if is_down && !has_successor && !server.queue.is_empty() {
+                // Nodes may differ about it for a while.
+                routes.cluster.renew(Some(number));
+            }
+            // What waits for a lost node goes to its successor, or has waited too long.
+            let goes_on = |request: &mut PendingRequest| {
+                has_successor || now.saturating_sub(request.since) > limit
+            };
+            while let Some(request) = server.queue.pop_front_if(goes_on) {
+                self.queued -= 1;
+                held.push(request);
+            }
+        }
+        for mut request in held {
+            request.is_repeated = true;
+            if request.begun == 0 {
+                request.begun = request.since;
+            }
+            due.push(request);
+        }
+        for mut request in due {
+            request.ideal = now;
+            if now.saturating_sub(request.begun) > limit {
+                let timeout = model::Span(self.network.timeout());
+                let words = format!("no node of the cluster served it within {timeout}");
+                self.fail_request(request, FailureKind::Timeout, &words, now, schedule);
+                continue;
+            }
+            let server = self.server_of(request.keys.get(0), request.kind);
+            self.place(request, server);
+        }
+    }
+
+    /// Whether something that was sent waits to be repeated.
+    pub(super) fn has_retries(&self) -> bool {
+        let Some(routes) = &self.routes else { return false };
+        let queued = self.servers.iter().flat_map(|server| &server.queue);
+        !routes.retries.is_empty() || queued.into_iter().any(|request| request.begun != 0)
+    }
+
+    /// What still waits to be repeated at the end of the phase.
+    pub(super) fn take_retries(&mut self) -> Vec<PendingRequest> {
+        let retries = self.routes.as_mut().map(|routes| std::mem::take(&mut routes.retries));
+        retries.into_iter().flatten().map(|(_, request)| request).collect()
+    }
+
+    /// Counts an answer that was accepted.
+    #[inline]
+    pub(super) fn count_node(&mut self, request: &PendingRequest, server: usize, now: u64) {
+        let Some(routes) = &mut self.routes else { return };
+        routes.answers[server] += 1;
+        if request.is_repeated {
+            let took = self.clock.seconds(request.begun, now);
+            self.stats.cluster.served_late += 1;
+            self.stats.cluster.longest_s = self.stats.cluster.longest_s.max(took);
+        }
+    }
+
+    /// Whether a key that is missing was acknowledged by a node that a replica has replaced.
+    pub(super) fn was_taken_over(&self, key: &[u8]) -> bool {
+        let slot = usize::from(slot_of(key));
+        self.routes.as_ref().is_some_and(|routes| routes.taken_over[slot])
+    }
+
+    /// Puts the answers of each node into the counts.
+    pub(super) fn account_cluster(&mut self) {
+        let Some(routes) = &self.routes else { return };
+        for (node, answers) in routes.cluster.nodes.iter().zip(&routes.answers) {
+            self.stats.cluster.answers.insert(node.to_string(), *answers);
+        }
+    }
+
+    /// Forgets the answers before the window.
+    pub(super) fn reset_cluster(&mut self) {
+        if let Some(routes) = &mut self.routes {
+            routes.answers.fill(0);
+        }
+    }
+}

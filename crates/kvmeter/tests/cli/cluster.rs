@@ -1,0 +1,233 @@
+//! Clusters of real servers: routing, a primary that is killed, slots that migrate.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::tool::Place;
+
+const PRIMARIES: usize = 3;
+
+/// Primaries and as many replicas on this machine, ended when dropped.
+struct Cluster {
+    nodes: Vec<(u16, Child)>,
+}
+
+impl Cluster {
+    /// `None` where Redis is not installed.
+    fn start(place: &Place) -> Option<Cluster> {
+        let mut cluster = Cluster { nodes: Vec::new() };
+        for number in 0..2 * PRIMARIES {
+            let folder = place.file(&format!("node{number}"));
+            std::fs::create_dir(&folder).unwrap();
+            let port = bus_port();
+            let port_text = port.to_string();
+            let mut command = Command::new("redis-server");
+            command.args(["--port", &port_text, "--bind", "127.0.0.1", "--cluster-enabled", "yes"]);
+            command.args(["--cluster-node-timeout", "1000", "--appendonly", "no", "--save", ""]);
+            command.args(["--repl-diskless-sync-delay", "0"]);
+            command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+            let Ok(child) = command.spawn() else {
+                eprintln!("SKIPPED: redis-server is not installed");
+                return None;
+            };
+            cluster.nodes.push((port, child));
+        }
+        let addresses: Vec<String> =
+            cluster.nodes.iter().map(|(port, _)| format!("127.0.0.1:{port}")).collect();
+        until("the nodes answer", || {
+            (0..2 * PRIMARIES).all(|at| cluster.ask(at, &["ping"]) == "PONG")
+        });
+        let mut create = vec!["--cluster", "create"];
+        create.extend(addresses.iter().map(String::as_str));
+        create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
+        let made = Command::new("redis-cli").args(&create).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+        // Replicas follow their primaries, and every node knows it.
+        until("the cluster is complete", || {
+            (0..2 * PRIMARIES).all(|at| {
+                let info = cluster.ask(at, &["cluster", "info"]);
+                let nodes = cluster.ask(at, &["cluster", "nodes"]);
+                let replication = cluster.ask(at, &["info", "replication"]);
+                let follows = replication.contains("role:slave");
+                info.contains("cluster_state:ok")
+                    && (!follows || replication.contains("master_link_status:up"))
+                    && nodes.matches(" slave ").count() + nodes.matches(",slave ").count()
+                        == PRIMARIES
+            })
+        });
+        Some(cluster)
+    }
+
+    fn url(&self, options: &str) -> String {
+        // One node of the six names the others.
+        format!("redis://127.0.0.1:{}?cluster=on{options}", self.nodes[0].0)
+    }
+
+    fn ask(&self, node: usize, words: &[&str]) -> String {
+        let port = self.nodes[node].0.to_string();
+        let output = Command::new("redis-cli").args(["-p", &port]).args(words).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for (_, node) in &mut self.nodes {
+            let _ = node.kill();
+            let _ = node.wait();
+        }
+    }
+}
+
+/// A free port, of which the port of the cluster's bus (10,000 above) is free too.
+fn bus_port() -> u16 {
+    loop {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let bus = port.checked_add(10_000).or_else(|| port.checked_sub(10_000));
+        if let Some(bus) = bus.filter(|bus| *bus > port)
+            && TcpListener::bind(("127.0.0.1", bus)).is_ok()
+        {
+            return port;
+        }
+        // Ports above 55,535 have no bus port.
+        let low = 20_000 + port % 20_000;
+        if TcpListener::bind(("127.0.0.1", low)).is_ok()
+            && TcpListener::bind(("127.0.0.1", low + 10_000)).is_ok()
+        {
+            return low;
+        }
+    }
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < limit, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn signal(result: &Value, name: &str) -> f64 {
+    let readings = result["readings"].as_array().unwrap();
+    let found = readings.iter().find(|reading| reading["signal"] == name);
+    found.unwrap_or_else(|| panic!("{name}"))["answer"]["value"].as_f64().unwrap()
+}
+
+const SMALL: [&str; 6] = ["--records", "5k", "--threads", "1", "--connections", "4"];
+
+#[test]
+fn a_cluster_is_found_from_one_node() {
+    let place = Place::new();
+    let Some(cluster) = Cluster::start(&place) else { return };
+    let loaded = cluster.url("");
+    for (options, more) in [
+        ("", &["--workload", "ycsb-a"][..]),
+        ("", &["--workload", "ycsb-c", "--multi-get", "10"]),
+        ("&protocol=resp3&replicas=only", &["--workload", "ycsb-c"]),
+    ] {
+        let url = format!("{loaded}{options}");
+        let args = [&["bench", &url, "--time", "1s", "--json"][..], &SMALL, more].concat();
+        let result = place.run(&args).json();
+        assert_eq!(result["valid"], true, "{options} {more:?}: {}", result["invalid_because"]);
+        assert_eq!(signal(&result, "cluster.moved"), 0.0, "{options} {more:?}");
+        let answers = cluster
+            .nodes
+            .iter()
+            .map(|(port, _)| signal(&result, &format!("cluster.127.0.0.1:{port}.rate")));
+        let answering = answers.filter(|rate| *rate > 0.0).count();
+        assert!(answering >= PRIMARIES, "{options} {more:?}: {answering} nodes");
+    }
+    let single = format!("redis://127.0.0.1:{}", cluster.nodes[0].0);
+    let refused = place.run(&[&["bench", &single, "--time", "1s"][..], &SMALL].concat());
+    assert_ne!(refused.code, 0);
+    assert!(refused.out.contains("`cluster=on`"), "{}", refused.out);
+}
+
+#[test]
+fn a_primary_is_killed_under_an_open_loop() {
+    let place = Place::new();
+    let Some(mut cluster) = Cluster::start(&place) else { return };
+    let url = cluster.url("&timeout=20s");
+    let args = ["bench", &url, "--time", "10s", "--json", "--rate", "2k", "--workload", "ycsb-a"];
+    let child = place.command(&[&args[..], &SMALL].concat());
+    let mut child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    // Not the node of the URL.
+    let victim = (1..cluster.nodes.len())
+        .find(|at| cluster.ask(*at, &["role"]).starts_with("master"))
+        .unwrap();
+    cluster.nodes[victim].1.kill().unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut text).unwrap();
+    child.wait().unwrap();
+    let result: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(result["failures"], Value::Array(Vec::new()), "{}", result["failures"]);
+    assert!(signal(&result, "cluster.served_late") > 0.0);
+    let (waited, lost) =
+        (signal(&result, "cluster.unavailable"), signal(&result, "cluster.lost_slots"));
+    assert!((0.5..20.0).contains(&waited), "{waited}");
+    assert!((0.3..0.4).contains(&lost), "{lost}");
+    let warnings = result["warnings"].to_string();
+    assert!(warnings.contains("the node of 33 % of the keys was lost"), "{warnings}");
+    // The waits are the cluster's, and no lateness of the client.
+    assert!(signal(&result, "client.lateness") < 0.05, "{}", signal(&result, "client.lateness"));
+}
+
+#[test]
+fn slots_migrate_under_load_without_a_wrong_answer() {
+    let place = Place::new();
+    let Some(cluster) = Cluster::start(&place) else { return };
+    let url = cluster.url("");
+    let primaries: Vec<usize> = (0..cluster.nodes.len())
+        .filter(|at| cluster.ask(*at, &["role"]).starts_with("master"))
+        .collect();
+    let (from, to) = (
+        cluster.ask(primaries[0], &["cluster", "myid"]),
+        cluster.ask(primaries[1], &["cluster", "myid"]),
+    );
+    let first = format!("127.0.0.1:{}", cluster.nodes[0].0);
+    let resharding = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(2));
+        let words = ["--cluster", "reshard", &first, "--cluster-from", &from, "--cluster-to", &to];
+        let output = Command::new("redis-cli")
+            .args(words)
+            .args(["--cluster-slots", "300", "--cluster-yes"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    });
+    let args = ["bench", &url, "--time", "8s", "--json", "--workload", "ycsb-a"];
+    let result = place.run(&[&args[..], &SMALL].concat()).json();
+    resharding.join().unwrap();
+    assert_eq!(result["valid"], true, "{}", result["invalid_because"]);
+    let redirects = signal(&result, "cluster.moved") + signal(&result, "cluster.asked");
+    assert!(redirects > 0.0, "no slot moved");
+}
+
+#[test]
+fn a_cluster_without_all_slots_is_refused() {
+    let place = Place::new();
+    let port = bus_port().to_string();
+    let server = Command::new("redis-server")
+        .args(["--port", &port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--save", ""])
+        .current_dir(place.path())
+        .stdout(Stdio::null())
+        .spawn();
+    let Ok(mut server) = server else {
+        eprintln!("SKIPPED: redis-server is not installed");
+        return;
+    };
+    let url = format!("redis://127.0.0.1:{port}?cluster=on");
+    until("it answers", || std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+    let refused = place.run(&["bench", &url, "--time", "1s"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("serves 0 of 16384 slots"), "{}", refused.err);
+    let refused = place.run(&["bench", "redis://127.0.0.1:1?replicas=only", "--time", "1s"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("add `cluster=on`"), "{}", refused.err);
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
