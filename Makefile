@@ -161,6 +161,7 @@ test-dist:
 PREFIX ?= $(HOME)/.local
 install: build
 	install -Dm755 $(BIN) $(PREFIX)/bin/kvmeter
+	install -Dm644 include/kvmeter_store.h $(PREFIX)/include/kvmeter_store.h
 	$(BIN) man $(PREFIX)/share/man/man1
 	mkdir -p $(PREFIX)/share/bash-completion/completions
 	$(BIN) completions bash > $(PREFIX)/share/bash-completion/completions/kvmeter

@@ -267,6 +267,34 @@ fn the_best_is_found_at_each_level_of_what_is_given() {
     assert_eq!(result[0].confidence, Confidence::High);
 }
 
+/// By its median the first is best, by its mean the second.
+#[test]
+fn the_best_is_not_worse_than_the_second_best() {
+    let (mut design, _) = by_rate();
+    design.questions.truncate(1);
+    design.questions[0].best = Some("throughput_ops_s".to_owned());
+    let mut runs = Vec::new();
+    for (idle, values) in [("all", [100.0, 101.0, 30.0]), ("none", [90.0, 91.0, 92.0])] {
+        for (repeat, ops) in values.into_iter().enumerate() {
+            let pairs = [
+                ("factor.rate", "1k"),
+                ("factor.idle", idle),
+                ("store", "memcached"),
+                ("workload", "etc"),
+            ];
+            runs.push(run(&format!("{idle} {repeat}"), &pairs, ops, 1e4, 1));
+        }
+    }
+    let result = answered(&design, &runs);
+    let AnswerKind::Best { choices, .. } = &result[0].kind else { panic!("{result:?}") };
+    let (next, size) = choices[0].next.as_ref().unwrap();
+    assert_eq!(
+        (choices[0].winner.words.as_str(), next.words.as_str()),
+        ("no idle states", "all idle states")
+    );
+    assert!(size.of.size.value > 1.0, "{size:?}");
+}
+
 #[test]
 fn a_front_never_mixes_what_is_given() {
     let (design, runs) = by_rate();

@@ -9,7 +9,7 @@ use super::unanswered::Unanswered;
 use super::{AnswerKind, KindAndMissing};
 use crate::compare::BetterDirection;
 use crate::describe::{Description, median};
-use crate::effect::{CellObservations, MainEffect, main_effects};
+use crate::effect::{CellObservations, EffectScale, EffectSize, MainEffect, main_effects};
 
 /// What the two compared cells differ in.
 const CHOICE: &str = "choice";
@@ -71,6 +71,16 @@ pub(super) fn best(
     Ok((AnswerKind::Best { metric: info, choices }, missing))
 }
 
+/// Whether a difference is for the worse.
+fn is_worse(size: &EffectSize, direction: BetterDirection) -> bool {
+    let none = if size.scale == EffectScale::Ratio { 1.0 } else { 0.0 };
+    match direction {
+        BetterDirection::More => size.value < none,
+        BetterDirection::Less => size.value > none,
+        BetterDirection::Neither => false,
+    }
+}
+
 type WinnerAndNext = (Choice, Option<(Choice, JudgedSize<MainEffect>)>);
 
 fn best_of(
@@ -94,15 +104,27 @@ fn best_of(
         let value = cell.runs[0].describe_by_median().ok()?;
         Some(Choice { words: words[place].clone(), at: cell.at.clone(), value })
     };
-    let winner = choice(ranked.first()?.1)?;
-    let next = ranked.get(1).and_then(|(_, second)| {
-        let pair = [("next", *second), ("best", ranked[0].1)].map(|(name, place)| {
+    let effect = |best: usize, next: usize| {
+        let pair = [("next", next), ("best", best)].map(|(name, place)| {
             let at = [(CHOICE.to_owned(), name.to_owned())].into();
             CellObservations { at, values: part.cells[place].runs[0].values.clone() }
         });
         let order = ["next", "best"].map(str::to_owned);
-        let effect = main_effects(&pair, CHOICE, &order, resolution).ok()?.pop()?;
-        Some((choice(*second)?, JudgedSize::new(effect)))
-    });
+        main_effects(&pair, CHOICE, &order, resolution).ok()?.pop()
+    };
+    let mut first = ranked.first()?.1;
+    let mut next = None;
+    if let Some((_, second)) = ranked.get(1) {
+        let (mut other, mut size) = (*second, effect(first, *second));
+        // Medians and means of few repeats may differ about which of two is better.
+        if size.as_ref().is_some_and(|effect| is_worse(&effect.size, direction)) {
+            (first, other) = (other, first);
+            size = effect(first, other);
+        }
+        if let (Some(choice), Some(size)) = (choice(other), size) {
+            next = Some((choice, JudgedSize::new(size)));
+        }
+    }
+    let winner = choice(first)?;
     Some((winner, next))
 }
