@@ -1,18 +1,21 @@
-//! Passes fjall's version to its adapter: the crate has no constant for it.
+//! Passes the versions of engines to their adapters: the crates have no constant for them.
 
 use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    if env::var_os("CARGO_FEATURE_FJALL").is_none() {
-        return;
-    }
     let lock =
         Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
-    match version(&fs::read_to_string(&lock).unwrap_or_default(), "fjall") {
-        Some(version) => println!("cargo::rustc-env=FJALL_VERSION={version}"),
-        None => println!("cargo::error={} does not name fjall's version", lock.display()),
+    let text = fs::read_to_string(&lock).unwrap_or_default();
+    for (feature, package) in [("FJALL", "fjall"), ("REDB", "redb")] {
+        if env::var_os(format!("CARGO_FEATURE_{feature}")).is_none() {
+            continue;
+        }
+        match version(&text, package) {
+            Some(version) => println!("cargo::rustc-env={feature}_VERSION={version}"),
+            None => println!("cargo::error={} does not name {package}'s version", lock.display()),
+        }
     }
 }
 

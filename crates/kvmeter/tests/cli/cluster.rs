@@ -12,25 +12,30 @@ const PRIMARIES: usize = 3;
 
 /// Primaries and as many replicas on this machine, ended when dropped.
 struct Cluster {
+    program: &'static str,
     nodes: Vec<(u16, Child)>,
 }
 
 impl Cluster {
-    /// `None` where Redis is not installed.
+    /// Of Redis; `None` where it is not installed.
     fn start(place: &Place) -> Option<Cluster> {
-        let mut cluster = Cluster { nodes: Vec::new() };
+        Cluster::of(place, "redis-server")
+    }
+
+    fn of(place: &Place, program: &'static str) -> Option<Cluster> {
+        let mut cluster = Cluster { program, nodes: Vec::new() };
         for number in 0..2 * PRIMARIES {
             let folder = place.file(&format!("node{number}"));
             std::fs::create_dir(&folder).unwrap();
             let port = bus_port();
             let port_text = port.to_string();
-            let mut command = Command::new("redis-server");
+            let mut command = Command::new(program);
             command.args(["--port", &port_text, "--bind", "127.0.0.1", "--cluster-enabled", "yes"]);
             command.args(["--cluster-node-timeout", "1000", "--appendonly", "no", "--save", ""]);
             command.args(["--repl-diskless-sync-delay", "0"]);
             command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
             let Ok(child) = command.spawn() else {
-                eprintln!("SKIPPED: redis-server is not installed");
+                eprintln!("SKIPPED: {program} is not installed");
                 return None;
             };
             cluster.nodes.push((port, child));
@@ -63,7 +68,8 @@ impl Cluster {
 
     fn url(&self, options: &str) -> String {
         // One node of the six names the others.
-        format!("redis://127.0.0.1:{}?cluster=on{options}", self.nodes[0].0)
+        let scheme = self.program.trim_end_matches("-server");
+        format!("{scheme}://127.0.0.1:{}?cluster=on{options}", self.nodes[0].0)
     }
 
     fn ask(&self, node: usize, words: &[&str]) -> String {
@@ -148,17 +154,28 @@ fn a_cluster_is_found_from_one_node() {
 
 #[test]
 fn a_primary_is_killed_under_an_open_loop() {
-    let place = Place::new();
-    let Some(mut cluster) = Cluster::start(&place) else { return };
+    for program in ["redis-server", "valkey-server"] {
+        let place = Place::new();
+        if let Some(cluster) = Cluster::of(&place, program) {
+            kill_a_primary(&place, cluster);
+        }
+    }
+}
+
+fn kill_a_primary(place: &Place, mut cluster: Cluster) {
     let url = cluster.url("&timeout=20s");
     let args = ["bench", &url, "--time", "10s", "--json", "--rate", "2k", "--workload", "ycsb-a"];
     let child = place.command(&[&args[..], &SMALL].concat());
     let mut child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(4));
     // Not the node of the URL.
     let victim = (1..cluster.nodes.len())
         .find(|at| cluster.ask(*at, &["role"]).starts_with("master"))
         .unwrap();
+    // A load only sets.
+    until("the window is open", || {
+        cluster.ask(victim, &["info", "commandstats"]).contains("cmdstat_get:")
+    });
+    std::thread::sleep(Duration::from_secs(1));
     cluster.nodes[victim].1.kill().unwrap();
     let mut text = String::new();
     std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut text).unwrap();

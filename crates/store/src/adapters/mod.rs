@@ -13,10 +13,14 @@ mod memcached;
 mod null;
 mod plugin;
 mod raw;
+#[cfg(feature = "redb")]
+mod redb;
 mod redis;
 mod rocksdb;
 mod shared_library;
 mod spill;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use model::Unavailable;
 
@@ -29,6 +33,8 @@ adapters! {
     "rocksdb": rocksdb::RocksDb, "RocksDB: log-structured merge tree in C++";
     "lmdb" if "lmdb": lmdb::Lmdb, "LMDB: memory-mapped copy-on-write B+-tree in C";
     "fjall" if "fjall": fjall::Fjall, "fjall: log-structured merge tree in Rust";
+    "redb" if "redb": redb::Redb, "redb: copy-on-write B+-tree in Rust";
+    "sqlite" if "sqlite": sqlite::Sqlite, "SQLite: one table of keys and values, with a write-ahead log";
     "raw": raw::RawStore, "one extent a record past the page cache: the device alone";
     "plugin": plugin::Plugin, "a store of your own: a library with the functions of kvmeter_store.h";
     }

@@ -124,6 +124,23 @@ fn waits_are_bounded() {
     assert!(matches!(error, HandshakeError::Wire { .. }), "{error}");
 }
 
+/// What speaks Redis's protocol names itself beside the version that it is compatible with.
+#[test]
+fn compatible_servers_are_named() {
+    for (field, name) in [
+        ("dragonfly_version:df-1.2", "Dragonfly df-1.2"),
+        ("garnet_version:1.0.50", "Garnet 1.0.50"),
+        ("kvrocks_version:2.9.0", "Kvrocks 2.9.0"),
+        ("os:Linux", "Redis 7.2.4"),
+    ] {
+        let info = format!("# Server\r\nredis_version:7.2.4\r\n{field}\r\n");
+        let answer = format!("${}\r\n{info}\r\n", info.len());
+        let mut actor = Actor::new(answer.as_bytes(), 1000, Then::Stall);
+        let greeting = Protocol::Resp2.handshake(&mut actor, &Login::default()).unwrap();
+        assert_eq!(greeting.version, name);
+    }
+}
+
 #[test]
 fn version_may_arrive_in_pieces() {
     let info = "# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n";

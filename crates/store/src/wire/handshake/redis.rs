@@ -72,6 +72,8 @@ fn version<const VERSION: u8>(
             let known = [
                 ("valkey_version", "Valkey"),
                 ("dragonfly_version", "Dragonfly"),
+                ("garnet_version", "Garnet"),
+                ("kvrocks_version", "Kvrocks"),
                 ("redis_version", "Redis"),
             ];
             let named = known.iter().find_map(|(key, name)| Some((name, field(key)?)));
