@@ -125,6 +125,16 @@ impl AgentPermissions {
                 )));
             }
         }
+        let is_cluster = |(name, value): &(String, String)| {
+            name == "cluster" && matches!(value.as_str(), "on" | "true")
+        };
+        if store.options.iter().any(is_cluster) && !(self.servers.is_empty() && named.is_empty()) {
+            return Err(PermissionDenied(
+                "a cluster names servers of its own, and this agent may load only those that it \
+                 allows; start it without `--allow-server`, and the cluster without a login"
+                    .to_owned(),
+            ));
+        }
         for server in &store.servers {
             let why = match server {
                 _ if self.servers.iter().any(|own| own.is(server)) => continue,
@@ -222,6 +232,17 @@ mod tests {
             // A slash at the end is the same path, and no other file.
             assert_eq!(allowed.is_ok(), url.ends_with("one/"), "{url}: {allowed:?}");
         }
+    }
+
+    #[test]
+    fn a_cluster_cannot_name_servers_that_are_not_allowed() {
+        let url = "redis://h:7?cluster=on";
+        assert_eq!(check(&AgentPermissions::default(), url), Ok(()));
+        let mut allowed = AgentPermissions { servers: servers(&["h:7"]), ..Default::default() };
+        let error = check(&allowed, url).unwrap_err();
+        assert!(error.contains("a cluster names servers of its own"), "{error}");
+        allowed.variables = vec!["ONE".to_owned()];
+        assert!(check(&allowed, "redis://h:7?password_env=ONE&cluster=true").is_err());
     }
 
     #[test]
