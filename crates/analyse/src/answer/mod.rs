@@ -246,7 +246,7 @@ fn one_level(factor: &str, level: &str) -> String {
             "all runs are of one machine, {level}: run the study on another machine too, and \
              merge the two files with `kvmeter merge`"
         ),
-        "mbwu.devices" => "one device was measured: name others with --device".to_owned(),
+        "mbwu.devices" => "one device was measured: run the study on several".to_owned(),
         "mbwu.precondition" => format!(
             "one share, {level}, was preconditioned: run the study with another \
              mbwu.precondition too, and merge the two files with `kvmeter merge`"

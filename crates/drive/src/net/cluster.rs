@@ -70,8 +70,7 @@ impl Cluster {
         let missing = map.uncovered();
         if missing > 0 {
             return Err(StoreError::Request(format!(
-                "{names}: the cluster serves {} of {SLOTS} slots; add the others to its nodes \
-                 (`redis-cli --cluster fix`)",
+                "{names}: the cluster serves {} of {SLOTS} slots; add the others to its nodes",
                 SLOTS - missing
             )));
         }

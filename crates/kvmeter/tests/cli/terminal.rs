@@ -129,11 +129,11 @@ fn the_doctor_describes_store_options() {
         // Wherever lines are broken.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for words in
-            ["bloom_bits", "32MiB", "in-memory index (L0)", "shapes the data", "in seconds"]
+            ["bloom_bits", "32MiB", "size of the memtable", "shapes the data", "in seconds"]
         {
             assert!(text.contains(words), "no `{words}` in {text}");
         }
-        assert!(!text.contains("cpu.model") && !text.contains("memtable"), "{text}");
+        assert!(!text.contains("cpu.model") && !text.contains("kv_separation"), "{text}");
     }
     let all = place.json(&["doctor", "--options", "--json"]);
     let all = all.as_array().unwrap();

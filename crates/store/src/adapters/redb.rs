@@ -22,8 +22,12 @@ const LONGEST_VALUE: u64 = 1 << 30;
 
 const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("cache", "1GiB", "cache of pages"),
-    OptionInfo::new("sync", "off", "each write waits until it is on the device; off: a kill loses \
-         what was written since the store last settled"),
+    OptionInfo::new(
+        "sync",
+        "off",
+        "each write waits until it is on the device; off: a kill loses \
+         what was written since the store last settled",
+    ),
 ];
 
 #[derive(Debug)]
@@ -85,7 +89,12 @@ impl Store for Redb {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: self.config.sync, stores_values: true, may_evict: false }
+        Capabilities {
+            scan: true,
+            durable: self.config.sync,
+            stores_values: true,
+            may_evict: false,
+        }
     }
 
     fn version(&self) -> String {

@@ -72,7 +72,11 @@ impl Config {
         let synchronous = if self.sync { "FULL" } else { "OFF" };
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "cache_size", cache)?;
-        connection.pragma_update(None, "mmap_size", i64::try_from(self.mmap).unwrap_or(i64::MAX))?;
+        connection.pragma_update(
+            None,
+            "mmap_size",
+            i64::try_from(self.mmap).unwrap_or(i64::MAX),
+        )?;
         Ok(connection)
     }
 }
