@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ::redb::{
-    Database, Durability, Error, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
-};
+use ::redb::{Database, Durability, Error, ReadableDatabase, TableDefinition, WriteTransaction};
 use model::{Bytes, Unavailable, Unit};
 
 use crate::directory::is_full;
@@ -22,12 +20,7 @@ const LONGEST_VALUE: u64 = 1 << 30;
 
 const OPTIONS: &[OptionInfo] = &[
     OptionInfo::new("cache", "1GiB", "cache of pages"),
-    OptionInfo::new(
-        "sync",
-        "off",
-        "each write waits until it is on the device; off: a kill loses \
-         what was written since the store last settled",
-    ),
+    OptionInfo::new("sync", "on", "each write is on the device; off: a kill loses many writes"),
 ];
 
 #[derive(Debug)]
@@ -41,7 +34,7 @@ impl Config {
         let given = StoreOptions::new(url, OPTIONS)?;
         Ok(Self {
             cache: given.bytes("cache")?.unwrap_or(1 << 30),
-            sync: given.flag("sync")?.unwrap_or(false),
+            sync: given.flag("sync")?.unwrap_or(true),
         })
     }
 }
@@ -55,7 +48,7 @@ pub struct Redb {
 
 impl EmbeddedAdapter for Redb {
     const OPTIONS: &'static [OptionInfo] = OPTIONS;
-    const VARIANTS: &'static [&'static str] = &["?sync=on&cache=8MiB"];
+    const VARIANTS: &'static [&'static str] = &["?cache=8MiB"];
 
     fn longest_value(_url: &StoreUrl) -> Result<Option<LongestValue>, StoreError> {
         Ok(Some(LongestValue { bytes: LONGEST_VALUE, raised_by: None }))
