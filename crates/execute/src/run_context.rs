@@ -146,7 +146,7 @@ fn over_network(
         started.settings(&mut session.facts);
     }
     let tap = |address| started.as_ref().and_then(|started| started.tap_at(address));
-    let addresses = network.remote().servers.iter();
+    let addresses = network.nodes().iter();
     session.servers = ServerSide::of(addresses.map(|address| (address, tap(address))));
     session.find_data(LoadStep::of(&first)?).map_err(explain)?;
     let closed = session.run_steps(&network, first).map_err(explain)?;

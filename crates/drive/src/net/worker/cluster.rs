@@ -8,6 +8,7 @@ use store::ReplicaReads;
 use store::wire::{ClusterMap, Kind, Refusal, Response, slot_of};
 
 use super::super::cluster::{Cluster, Routes};
+use super::super::connection::ServerConnection;
 use super::super::operation::PendingRequest;
 use super::super::schedule::RequestSchedule;
 use super::NetworkWorker;
@@ -88,6 +89,12 @@ impl ThreadRoutes {
     }
 }
 
+/// Whether a node has no connection.
+fn is_down(connections: &[ServerConnection], node: usize) -> bool {
+    let mut own = connections.iter().filter(|connection| connection.server == node);
+    own.all(|connection| connection.down.is_some())
+}
+
 impl<A: OperationSource> NetworkWorker<'_, A> {
     /// The server for a request about a key.
     #[inline]
@@ -125,9 +132,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                     return Some(request);
                 };
                 let target_node = usize::from(target);
-                let mut own = self.connections.iter().filter(|own| own.server == target_node);
                 // The node that answered may not know yet that the other one is lost.
-                if own.all(|own| own.down.is_some()) {
+                if is_down(&self.connections, target_node) {
                     routes.cluster.renew(Some(target_node));
                     self.retry_later(request, now);
                     return None;
@@ -168,15 +174,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
     }
 
-    /// Whether a node has no connection.
-    fn is_down(&self, server: usize) -> bool {
-        let mut own = self.connections.iter().filter(|own| own.server == server);
-        own.all(|own| own.down.is_some())
-    }
-
     /// A connection to a node was lost; with the last one the node is.
     pub(super) fn note_lost(&mut self, server: usize) {
-        let is_down = self.is_down(server);
+        let is_down = is_down(&self.connections, server);
         if let Some(routes) = &mut self.routes
             && is_down
         {
@@ -214,8 +214,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
         let mut held = Vec::new();
         for (number, server) in self.servers.iter_mut().enumerate() {
-            let mut own = self.connections.iter().filter(|own| own.server == number);
-            let is_down = own.all(|own| own.down.is_some());
+            let is_down = is_down(&self.connections, number);
             let has_successor = changed && is_down;
             if is_down && !has_successor && !server.queue.is_empty() {
                 // Nodes may differ about it for a while.
