@@ -1,6 +1,10 @@
 //! One connection: its requests in flight and its state.
 
 use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+
+use reactor::Stream;
+use store::StoreError;
 
 use super::operation::PendingRequest;
 
@@ -19,6 +23,8 @@ pub(super) struct ServerConnection {
     /// Bytes that the answer to the oldest needs, as far as known.
     pub(super) needs: usize,
     pub(super) down: Option<Reconnect>,
+    /// Its successor, which another thread opens.
+    pub(super) opening: Option<Receiver<Result<Stream, StoreError>>>,
     /// A request was answered since it was connected.
     pub(super) has_answered: bool,
     /// Consecutive failed connects or connections lost before an answer.
@@ -42,6 +48,7 @@ impl ServerConnection {
             free_at: std::iter::repeat_n(0, depth).collect(),
             needs: 0,
             down: None,
+            opening: None,
             has_answered: false,
             attempts: 0,
         }

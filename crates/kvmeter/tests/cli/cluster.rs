@@ -154,15 +154,18 @@ fn a_cluster_is_found_from_one_node() {
 
 #[test]
 fn a_primary_is_killed_under_an_open_loop() {
-    for program in ["redis-server", "valkey-server"] {
+    // One that is stopped closes no connection, as one that is cut off.
+    for (program, signal) in
+        [("redis-server", "KILL"), ("redis-server", "STOP"), ("valkey-server", "KILL")]
+    {
         let place = Place::new();
         if let Some(cluster) = Cluster::of(&place, program) {
-            kill_a_primary(&place, cluster);
+            end_a_primary(&place, &cluster, signal);
         }
     }
 }
 
-fn kill_a_primary(place: &Place, mut cluster: Cluster) {
+fn end_a_primary(place: &Place, cluster: &Cluster, by: &str) {
     let url = cluster.url("&timeout=20s");
     let args = ["bench", &url, "--time", "10s", "--json", "--rate", "2k", "--workload", "ycsb-a"];
     let child = place.command(&[&args[..], &SMALL].concat());
@@ -176,7 +179,9 @@ fn kill_a_primary(place: &Place, mut cluster: Cluster) {
         cluster.ask(victim, &["info", "commandstats"]).contains("cmdstat_get:")
     });
     std::thread::sleep(Duration::from_secs(1));
-    cluster.nodes[victim].1.kill().unwrap();
+    let id = cluster.nodes[victim].1.id().to_string();
+    let ended = Command::new("kill").args([&format!("-{by}"), &id]).status().unwrap();
+    assert!(ended.success());
     let mut text = String::new();
     std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut text).unwrap();
     child.wait().unwrap();

@@ -18,11 +18,16 @@ use crate::source::OperationSource;
 /// The least time before a request is repeated.
 const RETRY_PAUSE: Duration = Duration::from_millis(2);
 
+/// A node that has not answered for so long may have been replaced.
+const DOUBTFUL_AFTER: Duration = Duration::from_millis(500);
+
 /// Routes that this thread follows, and what waits to be repeated.
 pub(super) struct ThreadRoutes {
     cluster: Arc<Cluster>,
     version: u64,
     owners: Vec<u16>,
+    /// Slots of each node when the phase began.
+    slots_before: Vec<u64>,
     replicas: Vec<Vec<u16>>,
     /// Takes the replicas of a primary in turn.
     reads: usize,
@@ -38,7 +43,14 @@ impl ThreadRoutes {
     pub(super) fn of(cluster: &Arc<Cluster>) -> ThreadRoutes {
         let (version, routes) = cluster.routes();
         let Routes { owners, replicas } = Routes::clone(&routes);
+        let mut slots_before = vec![0; cluster.nodes.len()];
+        for owner in &owners {
+            if let Some(slots) = slots_before.get_mut(usize::from(*owner)) {
+                *slots += 1;
+            }
+        }
         ThreadRoutes {
+            slots_before,
             cluster: Arc::clone(cluster),
             version,
             taken_over: vec![false; owners.len()],
@@ -174,6 +186,17 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
     }
 
+    /// Whether the node of a connection has not answered for `waited` ticks and serves no slots any
+    /// more. A node that is cut off closes no connection.
+    pub(super) fn was_replaced(&mut self, number: usize, waited: u64) -> bool {
+        let doubtful = waited > self.clock.ticks_of(DOUBTFUL_AFTER);
+        let Some(routes) = self.routes.as_ref().filter(|_| doubtful) else { return false };
+        let server = self.connections[number].server;
+        routes.cluster.renew(Some(server));
+        let is_replica = routes.replicas.iter().flatten().any(|own| usize::from(*own) == server);
+        !is_replica && routes.slots_of(server) == 0
+    }
+
     /// A connection to a node was lost; with the last one the node is.
     pub(super) fn note_lost(&mut self, server: usize) {
         let is_down = is_down(&self.connections, server);
@@ -181,7 +204,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             && is_down
         {
             routes.cluster.renew(Some(server));
-            let slots = routes.slots_of(server);
+            // Its successor may have them already.
+            let slots = routes.slots_of(server).max(routes.slots_before[server]);
             self.stats.cluster.lost_slots = self.stats.cluster.lost_slots.max(slots);
         }
     }
@@ -215,8 +239,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         let mut held = Vec::new();
         for (number, server) in self.servers.iter_mut().enumerate() {
             let is_down = is_down(&self.connections, number);
-            let has_successor = changed && is_down;
-            if is_down && !has_successor && !server.queue.is_empty() {
+            let waits = is_down && !server.queue.is_empty();
+            let has_successor = waits && (changed || routes.slots_of(number) == 0);
+            if waits && !has_successor {
                 // Nodes may differ about it for a while.
                 routes.cluster.renew(Some(number));
             }

@@ -1,8 +1,11 @@
 //! Failures: lost connections and reconnects, lost servers, failed requests.
 
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
 use std::time::Duration;
 
-use reactor::ConnectionState;
+use reactor::{ConnectionState, Stream};
+use store::StoreError;
 use store::wire::Kind;
 
 use super::super::connection::Reconnect;
@@ -160,15 +163,49 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                     }
                 };
                 self.fail_connection(number, FailureKind::Timeout, &words, schedule);
+            } else if since.is_some_and(|since| self.was_replaced(number, now - since.min(now))) {
+                let words = "the cluster has replaced it, and it does not answer";
+                self.fail_connection(number, FailureKind::Closed, words, schedule);
             } else if !matches!(self.reactor.state(number), ConnectionState::Open) {
                 self.read_answers(number, schedule);
             }
         }
     }
 
+    /// The opened successor of a connection. To a node of a cluster another thread opens it, for the
+    /// other nodes are served meanwhile; `None` while it does.
+    fn open_again(&mut self, number: usize) -> Option<Result<Stream, StoreError>> {
+        let server = self.connections[number].server;
+        if self.routes.is_none() {
+            return Some(self.network.open(server));
+        }
+        let connection = &mut self.connections[number];
+        let Some(opening) = &connection.opening else {
+            let (sender, opening) = mpsc::channel();
+            let network = Arc::clone(&self.shared.target);
+            let open = move || {
+                // The worker may have ended.
+                let _ = sender.send(network.open(server));
+            };
+            let started = std::thread::Builder::new().name("reconnect".to_owned()).spawn(open);
+            connection.opening = started.is_ok().then_some(opening);
+            return None;
+        };
+        let opened = match opening.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => {
+                Err(StoreError::Failed("it could not be opened again".to_owned()))
+            }
+            Ok(opened) => opened,
+        };
+        connection.opening = None;
+        Some(opened)
+    }
+
     pub(super) fn reconnect(&mut self, number: usize, down: Reconnect) {
         let server = self.connections[number].server;
-        let why = match self.network.open(server) {
+        let Some(opened) = self.open_again(number) else { return };
+        let why = match opened {
             Ok(stream) => match self.reactor.replace(number, stream) {
                 Ok(()) => {
                     self.stats.reconnected += 1;
