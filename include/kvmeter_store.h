@@ -3,7 +3,7 @@
  *
  * A plug-in is a shared library that exports one function, kvmeter_store(), which returns a table of
  * functions. `kvmeter bench 'plugin:./libmine.so?option=value'` loads it and calls them. It needs
- * nothing of kvmeter but this file. A complete one of 100 lines is examples/plugins/hash_table.c;
+ * nothing of kvmeter but this file. A complete one in one file is examples/plugins/hash_table.c;
  * docs/your-own-store.md goes with it.
  *
  * Build it with:  cc -std=c11 -O2 -fPIC -shared -I include -o libmine.so mine.c

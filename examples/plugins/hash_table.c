@@ -1,5 +1,5 @@
 /*
- * A hash table in memory as a plug-in for kvmeter: a complete store in 100 lines of C11.
+ * A hash table in memory as a plug-in for kvmeter: a complete store in one file of C11.
  *
  *     cc -std=c11 -O2 -fPIC -shared -pthread -I include -o libhash_table.so examples/plugins/hash_table.c
  *     kvmeter bench 'plugin:./libhash_table.so?buckets=2000000' --records 1M --workload ycsb-b
