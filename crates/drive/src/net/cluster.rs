@@ -12,8 +12,12 @@ use store::{Remote, ReplicaReads, StoreError};
 /// The least time between two renewals.
 const RENEWAL_PAUSE: Duration = Duration::from_millis(50);
 
+/// A node that is cut off must not keep the others from being asked.
+const RENEWAL_LIMIT: Duration = Duration::from_millis(500);
+
 /// Asks one node for the map; its arguments are the node's address and the longest wait.
-pub(super) type ReadMap = Box<dyn Fn(&Address) -> Result<ClusterMap, StoreError> + Send + Sync>;
+pub(super) type ReadMap =
+    Box<dyn Fn(&Address, Duration) -> Result<ClusterMap, StoreError> + Send + Sync>;
 
 /// A cluster as it was found at the beginning of a phase, and its slots as they are now.
 pub(crate) struct Cluster {
@@ -53,7 +57,7 @@ impl Cluster {
         read: ReadMap,
     ) -> Result<Self, StoreError> {
         let mut last = None;
-        let map = remote.servers.iter().find_map(|server| match read(server) {
+        let map = remote.servers.iter().find_map(|server| match read(server, remote.timeout) {
             Ok(map) => Some(map),
             Err(error) => {
                 last = Some(error);
@@ -157,7 +161,7 @@ impl Cluster {
             (0..self.nodes.len()).filter(|at| Some(*at) != unsure).collect();
         order.sort_by_key(|at| !known.owners.contains(&(*at as u16)));
         for at in order {
-            let Ok(map) = (self.read)(&self.nodes[at]) else { continue };
+            let Ok(map) = (self.read)(&self.nodes[at], RENEWAL_LIMIT) else { continue };
             let routes = Routes::of(&map, &self.nodes);
             if routes != *known {
                 *self.lock() = Arc::new(routes);

@@ -336,7 +336,7 @@ impl Network {
 /// Reads the map of a cluster from one of its nodes.
 fn read_map(remote: &Remote, tls: &Option<TlsConfig>) -> ReadMap {
     let (remote, tls) = (remote.clone(), tls.clone());
-    Box::new(move |address| {
+    Box::new(move |address, limit| {
         let failed = |error: HandshakeError| {
             let words = format!("{address}: {error}");
             match error {
@@ -347,9 +347,8 @@ fn read_map(remote: &Remote, tls: &Option<TlsConfig>) -> ReadMap {
                 _ => StoreError::Failed(words),
             }
         };
-        let mut stream =
-            Stream::connect(address, tls.as_ref(), remote.timeout).map_err(connect_error)?;
-        let mut exchange = DeadlineStream::new(&mut stream, remote.timeout);
+        let mut stream = Stream::connect(address, tls.as_ref(), limit).map_err(connect_error)?;
+        let mut exchange = DeadlineStream::new(&mut stream, limit);
         remote.protocol.handshake(&mut exchange, &remote.login).map_err(failed)?;
         let host = match address {
             Address::Tcp { host, .. } => host.as_str(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ::redb::{Database, Durability, Error, ReadableDatabase, TableDefinition, WriteTransaction};
+use ::redb::{Database, Durability, Error, ReadableDatabase, Table, TableDefinition};
 use model::{Bytes, Unavailable, Unit};
 
 use crate::directory::is_full;
@@ -133,14 +133,13 @@ impl Redb {
     fn write(
         &self,
         durability: Durability,
-        change: impl FnOnce(&WriteTransaction) -> Result<(), Error>,
+        change: impl FnOnce(&mut Table<'_, &[u8], &[u8]>) -> Result<(), Error>,
     ) -> Result<(), StoreError> {
         let run = || -> Result<(), Error> {
             let mut transaction = self.database.begin_write()?;
             transaction.set_durability(durability)?;
             // An empty change creates the table.
-            transaction.open_table(TABLE)?;
-            change(&transaction)?;
+            change(&mut transaction.open_table(TABLE)?)?;
             Ok(transaction.commit()?)
         };
         run().map_err(|error| self.failed(error))
@@ -172,15 +171,15 @@ impl Session for RedbSession<'_> {
     }
 
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        self.store.write(self.store.durability(), |transaction| {
-            transaction.open_table(TABLE)?.insert(key, value)?;
+        self.store.write(self.store.durability(), |table| {
+            table.insert(key, value)?;
             Ok(())
         })
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StoreError> {
-        self.store.write(self.store.durability(), |transaction| {
-            transaction.open_table(TABLE)?.remove(key)?;
+        self.store.write(self.store.durability(), |table| {
+            table.remove(key)?;
             Ok(())
         })
     }

@@ -13,6 +13,9 @@ use super::handshake::{self, HandshakeError};
 /// Slots of a cluster.
 pub const SLOTS: usize = 16_384;
 
+/// The most nodes of a cluster, as its specification advises; each gets connections.
+const MOST_NODES: usize = 1000;
+
 /// The slot of a key: CRC16 (XMODEM) of it, or of its hash tag, modulo the slots.
 #[inline]
 pub fn slot_of(key: &[u8]) -> u16 {
@@ -134,7 +137,7 @@ impl ClusterMap {
                 continue;
             }
             let address = address(place, via, tls)?;
-            if nodes.len() >= usize::from(Self::NOBODY) {
+            if nodes.len() == MOST_NODES {
                 return None;
             }
             nodes.push(ClusterNode { address, follows: None, failed: has("fail") });
@@ -266,6 +269,9 @@ mod tests {
         assert_eq!(map.uncovered(), SLOTS - 5463);
         let tls = ClusterMap::parse(text, "10.0.0.9", true).unwrap();
         assert_eq!(tls.nodes[1].address.to_string(), "127.0.0.1:8001");
+        let line = |at: usize| format!("n{at} 10.0.0.1:{} master - 0 0 1 connected\n", 1000 + at);
+        let all = |count| ClusterMap::parse(&(0..count).map(line).collect::<String>(), "h", false);
+        assert!(all(MOST_NODES).is_some() && all(MOST_NODES + 1).is_none());
         for wrong in
             ["", "a b c", "a h:1@1 master - 0 0 1 connected 0-16384", "a h master - 0 0 1 c"]
         {

@@ -238,8 +238,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
         let mut held = Vec::new();
         for (number, server) in self.servers.iter_mut().enumerate() {
-            let is_down = is_down(&self.connections, number);
-            let waits = is_down && !server.queue.is_empty();
+            let waits = !server.queue.is_empty() && is_down(&self.connections, number);
             let has_successor = waits && (changed || routes.slots_of(number) == 0);
             if waits && !has_successor {
                 // Nodes may differ about it for a while.
