@@ -129,7 +129,7 @@ fn over_network(
     let started = match &session.segment.server {
         None => None,
         Some(server) => {
-            let started = started_server::start(server, preload)?;
+            let started = started_server::start(server, preload, session.stop)?;
             remote.servers = started.addresses();
             session.store_url.servers.clone_from(&remote.servers);
             Some(started)

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::{Address, RunSettings, Unavailable};
-use server::launch::{LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher};
+use server::launch::{
+    LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, form_cluster,
+};
 use server::tap::Tap;
 use study::ServerSpec;
 
@@ -53,12 +55,21 @@ pub(crate) fn start_behind(
     Ok(StartedServer { first, others: Vec::new(), port_given: false })
 }
 
-pub(crate) fn start(server: &ServerSpec, preload: bool) -> Result<StartedServer, ExecuteError> {
+pub(crate) fn start(
+    server: &ServerSpec,
+    preload: bool,
+    stop: &AtomicBool,
+) -> Result<StartedServer, ExecuteError> {
     let first = start_one(server, 0, preload)?;
     let others = (1..server.processes as usize)
         .map(|process| start_one(server, process, preload))
         .collect::<Result<_, _>>()?;
-    Ok(StartedServer { first, others, port_given: server.has_port() })
+    let started = StartedServer { first, others, port_given: server.has_port() };
+    if let Some(layout) = server.cluster {
+        form_cluster(server.program.name(), &started.addresses(), layout, stop)
+            .map_err(|error| started.explain(of_launch(error)))?;
+    }
+    Ok(started)
 }
 
 fn start_one(

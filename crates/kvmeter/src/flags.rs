@@ -171,6 +171,7 @@ impl LoadFlags {
         url.servers.clear();
         let order =
             ServerSpec::parse(name, settings).map_err(|why| request(format!("--server: {why}")))?;
+        let url = order.store(url).map_err(request)?;
         Ok((url, Some(order)))
     }
 

@@ -94,7 +94,7 @@ mod tests {
     fn sample(setting: &str) -> (&'static str, &'static str) {
         match setting {
             "memory" => ("1GiB", "\"1GiB\""),
-            "threads" | "connections" | "processes" => ("3", "3"),
+            "threads" | "connections" | "processes" | "cluster" | "replicas" => ("3", "3"),
             "user" => ("nobody", "\"nobody\""),
             "policy" => ("allkeys-lru", "\"allkeys-lru\""),
             "port" => ("7000", "7000"),

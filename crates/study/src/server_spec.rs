@@ -3,8 +3,11 @@
 use std::net::IpAddr;
 
 use model::RunSettings;
-use server::launch::{LaunchError, Program, ServerSettings, SettingError, Value};
+use server::launch::{ClusterLayout, LaunchError, Program, ServerSettings, SettingError, Value};
+use store::StoreUrl;
 
+/// Primaries of a cluster that is started.
+const CLUSTER: &str = "cluster";
 /// How many processes of a server are started: the one setting that is no program's own.
 const PROCESSES: &str = "processes";
 /// The address of each process; a list of them is shared out among the processes.
@@ -19,14 +22,17 @@ pub struct ServerSpec {
     settings: ServerSettings,
     /// All alike, each at a port of its own.
     pub processes: u32,
+    /// The cluster that the processes form.
+    pub cluster: Option<ClusterLayout>,
 }
 
 impl PartialEq for ServerSpec {
     fn eq(&self, other: &ServerSpec) -> bool {
-        let ServerSpec { program, settings, processes } = self;
+        let ServerSpec { program, settings, processes, cluster } = self;
         program.name() == other.program.name()
             && *settings == other.settings
             && *processes == other.processes
+            && *cluster == other.cluster
     }
 }
 
@@ -67,18 +73,27 @@ impl ServerSpec {
                 }
             },
         };
-        // Each process needs its own.
-        let own =
-            ["port", "socket"].into_iter().find(|own| settings.0.iter().any(|(k, _)| k == own));
-        if let Some(other) = own.filter(|_| processes > 1) {
-            let (program, key) = (program.name(), PROCESSES);
+        let mut spec = ServerSpec { program, settings, processes, cluster: None };
+        let given = |name: &&&str| spec.given(name).is_some();
+        let several = [CLUSTER, PROCESSES].into_iter().find(|key| match *key {
+            CLUSTER => spec.given(CLUSTER).is_some(),
+            _ => processes > 1,
+        });
+        // Each process needs a port of its own.
+        let single = ["port", "socket"];
+        if let (Some(key), Some(other)) = (several, single.iter().find(given)) {
+            let program = program.name();
             return Err(SettingError::Together { program, key, other }.into());
         }
-        let spec = ServerSpec { program, settings, processes };
+        if several == Some(CLUSTER) && at.is_some() {
+            let (program, key, other) = (program.name(), CLUSTER, PROCESSES);
+            return Err(SettingError::Together { program, key, other }.into());
+        }
         let addresses = spec.addresses().count();
         for process in 0..addresses.max(1) {
-            server::launch::check(program, &spec.settings_of(process))?;
+            spec.cluster = server::launch::check(program, &spec.settings_of(process))?;
         }
+        spec.processes = spec.cluster.map_or(processes, ClusterLayout::nodes);
         Ok(spec)
     }
 
@@ -122,9 +137,28 @@ impl ServerSpec {
         self.given("socket").is_none() && (0..self.processes as usize).all(reachable)
     }
 
+    /// The store of this server: that of a cluster's nodes is told that they are one.
+    ///
+    /// # Errors
+    /// The store denies it.
+    pub fn store(&self, mut url: StoreUrl) -> Result<StoreUrl, String> {
+        if self.cluster.is_some() {
+            match url.options.iter().find(|(key, _)| key == CLUSTER) {
+                None => url.options.push((CLUSTER.to_owned(), "on".to_owned())),
+                Some((_, word)) if word == "on" => {}
+                Some((_, word)) => {
+                    return Err(format!(
+                        "`cluster={word}` of the store, but its server starts a cluster; leave one out"
+                    ));
+                }
+            }
+        }
+        Ok(url)
+    }
+
     pub fn settings(&self, settings: &mut RunSettings) {
         settings.insert("server".to_owned(), "started".to_owned());
-        if self.processes > 1 {
+        if self.processes > 1 && self.cluster.is_none() {
             settings.insert(format!("server.{PROCESSES}"), self.processes.to_string());
         }
         for (key, value) in &self.settings.0 {
@@ -136,6 +170,29 @@ impl ServerSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cluster_has_primaries_and_their_replicas() {
+        let of = |words: &str| ServerSpec::parse("redis", words);
+        let spec = of("cluster=3,replicas=1").unwrap();
+        assert_eq!(spec.processes, 6);
+        assert_eq!(of("cluster=1").unwrap().processes, 1);
+        assert_eq!(of("memory=1GiB").unwrap().cluster, None);
+        let url = spec.store("redis".parse().unwrap()).unwrap();
+        assert_eq!(url.options, [("cluster".to_owned(), "on".to_owned())]);
+        assert!(spec.store("redis://h?cluster=off".parse().unwrap()).is_err());
+        for (words, why) in [
+            ("replicas=1", "beside `cluster"),
+            ("cluster=0", "from 1 to 1000"),
+            ("cluster=600,replicas=1", "at most 1000 nodes"),
+            ("cluster=3,processes=3", "`cluster` and `processes`"),
+            ("cluster=3,port=7000", "`cluster` and `port`"),
+            ("cluster=3,arguments=[\"--cluster-enabled\"]", "give `cluster` instead"),
+        ] {
+            let error = of(words).unwrap_err();
+            assert!(error.contains(why), "{words}: {error}");
+        }
+    }
 
     #[test]
     fn processes_take_the_listed_addresses_in_turn() {

@@ -94,6 +94,8 @@ pub enum LaunchError {
          of `server.{program}`, and kvmeter takes a free one"
     )]
     OtherListener { program: &'static str, address: Address, pid: u32, name: String },
+    #[error("the cluster of {program} was not formed: {why}")]
+    Cluster { program: &'static str, why: String },
     #[error("{program} runs, but not with `{key}` as it was given; change it{words}")]
     Unmet { program: &'static str, key: &'static str, words: String },
     #[error("{program} (pid {pid}) ended in the middle of the run: {how}{words}")]

@@ -2,6 +2,7 @@
 //!
 //! The programs are [`PROGRAMS`]; a [`Launcher`] starts them.
 
+mod cluster;
 mod error;
 mod launcher;
 mod local;
@@ -11,6 +12,7 @@ mod programs;
 mod redis;
 mod settings;
 
+pub use cluster::{ClusterLayout, form_cluster};
 pub use error::{LaunchError, SettingError};
 pub use launcher::{LaunchRequest, Launched, Launcher, ServerExit, ServerHandle, ServerState};
 pub use local::{LocalLauncher, installed};

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use model::Address;
 
+use super::cluster::ClusterLayout;
 use super::error::{LaunchError, SettingError};
 use super::settings::{CommonSettings, GivenSettings, ServerSetting, ServerSettings};
 
@@ -45,6 +46,13 @@ pub trait Program: Sync + std::fmt::Debug {
     fn open_files(&self, _: &GivenSettings<'_>) -> Result<Option<u32>, SettingError> {
         Ok(None)
     }
+    /// The cluster of which each process is a node; None of single servers.
+    ///
+    /// # Errors
+    /// A setting with an invalid value.
+    fn cluster(&self, _: &GivenSettings<'_>) -> Result<Option<ClusterLayout>, SettingError> {
+        Ok(None)
+    }
     /// Refuses arguments that take the server out of kvmeter's control.
     ///
     /// # Errors
@@ -70,16 +78,19 @@ pub(super) fn common_remedy(words: &str) -> Option<&'static str> {
     known.iter().find(|(sign, _)| words.contains(sign)).map(|(_, way)| *way)
 }
 
-/// Checks settings without starting anything.
+/// Checks settings without starting anything; returns the cluster that is to be formed.
 ///
 /// # Errors
 /// An invalid setting, with its key.
-pub fn check(program: &dyn Program, settings: &ServerSettings) -> Result<(), LaunchError> {
+pub fn check(
+    program: &dyn Program,
+    settings: &ServerSettings,
+) -> Result<Option<ClusterLayout>, LaunchError> {
     let given = GivenSettings::new(program.name(), program.settings(), settings)?;
     let common = CommonSettings::read(&given)?;
     program.check(&common.arguments)?;
     // The address does not affect which values a setting takes.
     let listen = Address::Unix("/".into());
     program.arguments(&given, LaunchContext { listen: &listen, folder: Path::new("/") })?;
-    Ok(())
+    Ok(program.cluster(&given)?)
 }

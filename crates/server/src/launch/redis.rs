@@ -2,6 +2,7 @@
 
 use model::{Address, Bytes};
 
+use super::cluster::ClusterLayout;
 use super::error::SettingError;
 use super::program::{LaunchContext, Program, common_remedy};
 use super::settings::{
@@ -28,6 +29,9 @@ const POLICIES: [&str; 8] = [
     "volatile-ttl",
 ];
 
+/// The most nodes of a cluster, as its specification advises.
+const MOST_NODES: u32 = 1000;
+
 /// Options whose value is a password.
 const SECRETS: [&str; 4] =
     ["--requirepass", "--masterauth", "--primaryauth", "--tls-key-file-pass"];
@@ -45,6 +49,9 @@ const SETTINGS: &[ServerSetting] = &[
         .owns(&["--io-threads"]),
     ServerSetting::new("connections", "10000", "most connections at once (maxclients)")
         .owns(&["--maxclients"]),
+    ServerSetting::new("cluster", "none", "primaries of a cluster that kvmeter starts and joins")
+        .owns(&["--cluster-enabled", "--cluster-port"]),
+    ServerSetting::new("replicas", "0", "replicas of each primary of that cluster"),
     // `--port` is not owned: `--port 0 --tls-port N` is how TLS is given.
     PORT,
     SOCKET.owns(&["--unixsocket"]),
@@ -113,6 +120,11 @@ impl Program for Redis {
         // A snapshot in the middle of a run forks the server and writes to the disk.
         add("save", String::new());
         add("appendonly", "no".to_owned());
+        if self.cluster(given)?.is_some() {
+            add("cluster-enabled", "yes".to_owned());
+            // A new replica is served at once rather than after 5 s.
+            add("repl-diskless-sync-delay", "0".to_owned());
+        }
         if let Some(memory) = given.bytes("memory", Bytes(1))? {
             add("maxmemory", memory.0.to_string());
         }
@@ -127,6 +139,22 @@ impl Program for Redis {
             add("maxclients", connections.to_string());
         }
         Ok(arguments)
+    }
+
+    fn cluster(&self, given: &GivenSettings<'_>) -> Result<Option<ClusterLayout>, SettingError> {
+        let primaries = given.number("cluster", 1..=1000)?;
+        let replicas = given.number("replicas", 0..=100)?;
+        let Some(primaries) = primaries else {
+            return match replicas {
+                None => Ok(None),
+                Some(_) => Err(given.wrong("replicas", "a number beside `cluster = PRIMARIES`")),
+            };
+        };
+        let layout = ClusterLayout { primaries, replicas: replicas.unwrap_or(0) };
+        if layout.nodes() > MOST_NODES {
+            return Err(given.wrong("cluster", format!("at most {MOST_NODES} nodes in all")));
+        }
+        Ok(Some(layout))
     }
 
     fn check(&self, arguments: &[String]) -> Result<(), SettingError> {

@@ -86,6 +86,10 @@ pub(super) fn stores(
             return Err(source.at(place, &words));
         }
         let server = server_of(source, spec, (scheme, &url), levels)?;
+        let url = match &server {
+            Some(server) => server.store(url).map_err(|why| source.at(scheme.span(), &why))?,
+            None => url,
+        };
         stores.push(StudyStore { url, temporary, server });
     }
     if stores.is_empty() {

@@ -19,6 +19,9 @@ use crate::watch::Process;
 const TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// The bus of a Redis cluster listens this far above the port.
+const BUS_OFFSET: u16 = 10_000;
+
 /// The listen address of one server.
 #[derive(Debug)]
 pub(super) struct ListenAddress {
@@ -32,12 +35,19 @@ pub(super) struct ListenAddress {
 
 impl ListenAddress {
     /// The address of the settings, if it is free; a free port where none is set. An address in use
-    /// is retried for a moment: after a kill, the guard is still ending the old server.
-    pub fn choose(program: &dyn Program, common: &CommonSettings) -> Result<Self, LaunchError> {
+    /// is retried for a moment: after a kill, the guard is still ending the old server. `has_bus` is
+    /// whether the server takes the port of a cluster's bus too.
+    pub fn choose(
+        program: &dyn Program,
+        common: &CommonSettings,
+        has_bus: bool,
+    ) -> Result<Self, LaunchError> {
         let limit = Instant::now() + TIMEOUT;
         loop {
             match ListenAddress::chosen_now(program, common) {
                 Err(LaunchError::InUse { .. }) if Instant::now() < limit => thread::sleep(PAUSE),
+                // Another free port has a bus port that is free too.
+                Ok(listen) if has_bus && !listen.has_free_bus() && Instant::now() < limit => {}
                 chosen => return chosen,
             }
         }
@@ -63,6 +73,13 @@ impl ListenAddress {
             }
             Err(error) => Err(refused(program, &tcp(port), &error)),
         }
+    }
+
+    /// Whether the port of the bus is free.
+    fn has_free_bus(&self) -> bool {
+        let Address::Tcp { host, port } = &self.given else { return true };
+        let bus = port.checked_add(BUS_OFFSET);
+        bus.is_some_and(|bus| TcpListener::bind((host.as_str(), bus)).is_ok())
     }
 
     /// The socket file that a killed server leaves behind.

@@ -56,9 +56,10 @@ impl Launcher for LocalLauncher {
         let given = GivenSettings::new(program.name(), program.settings(), &request.settings)?;
         let common = CommonSettings::read(&given)?;
         program.check(&common.arguments)?;
+        let has_bus = program.cluster(&given)?.is_some();
         let mut tried = 1;
         loop {
-            let listen = ListenAddress::choose(program, &common)?;
+            let listen = ListenAddress::choose(program, &common, has_bus)?;
             let folder = output::folder()?;
             let context = LaunchContext { listen: &listen.given, folder: &folder };
             let mut arguments = program.arguments(&given, context)?;
