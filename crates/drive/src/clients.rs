@@ -7,6 +7,7 @@ use model::{Op, Pacing, PerOp, SeriesPoint, histogram};
 
 use crate::cluster_counts::ClusterCounts;
 use crate::collect::point;
+use crate::node_counts::{NodeCounts, add_all};
 use crate::outcome::{AnswerFailure, DriveError, PhaseOutcome};
 use crate::plan::{LoadPlan, PhaseKind};
 use crate::validity::{Criteria, judge};
@@ -83,6 +84,8 @@ pub fn join(
         mean_wake_up_s: has_wake_up.then_some(wake_up_s),
         reconnected: sum(|part| part.reconnected),
         cluster: cluster_of(parts),
+        nodes: nodes_of(parts),
+        interval_s: all().map(|part| part.interval_s).fold(0.0, f64::max),
         fingerprint: all().fold(0, |sum: u64, part| sum.wrapping_add(part.fingerprint)),
         redirected: sum(|part| part.redirected),
         drawn: sum(|part| part.drawn),
@@ -194,7 +197,6 @@ struct ClientInterval<'a> {
     parts: Vec<&'a Vec<u8>>,
 }
 
-/// Counts by kind; the first of each names its client.
 fn cluster_of(parts: &[(String, PhaseOutcome)]) -> Option<ClusterCounts> {
     let mut all = parts.iter().filter_map(|(_, part)| part.cluster.clone());
     let mut sum = all.next()?;
@@ -202,6 +204,13 @@ fn cluster_of(parts: &[(String, PhaseOutcome)]) -> Option<ClusterCounts> {
     Some(sum)
 }
 
+fn nodes_of(parts: &[(String, PhaseOutcome)]) -> BTreeMap<String, NodeCounts> {
+    let mut sum = BTreeMap::new();
+    parts.iter().for_each(|(_, part)| add_all(&mut sum, &part.nodes));
+    sum
+}
+
+/// Counts by kind; the first of each names its client.
 fn failures_of(parts: &[(String, PhaseOutcome)]) -> Vec<AnswerFailure> {
     let mut failures: Vec<AnswerFailure> = Vec::new();
     for (name, failure) in

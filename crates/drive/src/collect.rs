@@ -25,7 +25,7 @@ pub struct LiveInterval {
 
 pub(crate) struct IntervalCollector {
     slots: HistogramSlots,
-    interval_s: f64,
+    pub(crate) interval_s: f64,
     /// For each thread its current interval and the channel that returns an empty one.
     threads: Vec<(u64, SyncSender<IntervalHistograms>)>,
     pending: BTreeMap<u64, IntervalHistograms>,

@@ -460,6 +460,7 @@ impl<T: Target> WorkerPool<T> {
         self.collector.close(self.shared.clock.seconds(window.opened_at, last))?;
         let series = std::mem::take(&mut self.collector.series);
         let intervals = std::mem::take(&mut self.collector.histograms);
+        let interval_s = self.collector.interval_s;
         let totals = self.collector.totals;
         Ok(merge(
             &self.shared.clock,
@@ -470,6 +471,7 @@ impl<T: Target> WorkerPool<T> {
                 totals,
                 series,
                 intervals,
+                interval_s,
                 stopped,
                 steady,
                 stores_values: self.shared.target.capabilities().stores_values,

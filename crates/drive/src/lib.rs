@@ -15,6 +15,7 @@ mod encoding;
 mod frontier;
 mod load_share;
 mod net;
+mod node_counts;
 mod op_executor;
 mod outcome;
 mod pace;
@@ -40,6 +41,7 @@ pub use controller::{NoObserver, Observer, PhaseProgress, PhaseStage, drive};
 pub use encoding::OutcomeDecodeError;
 pub use load_share::LoadShare;
 pub use net::Network;
+pub use node_counts::{NodeCounts, NodeInterval, imbalance};
 pub use outcome::{
     AnswerFailure, DataChanges, DriveError, FailureKind, PhaseOutcome, SteadyReport,
 };

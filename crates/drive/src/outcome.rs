@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt;
 
 use hdrhistogram::Histogram;
@@ -8,6 +9,7 @@ use thiserror::Error;
 use workload::trace::TraceError;
 
 use crate::cluster_counts::ClusterCounts;
+use crate::node_counts::{NodeCounts, few};
 use crate::replay::ReplaySummary;
 
 /// Kinds of failures of single answers; each is counted.
@@ -166,6 +168,10 @@ pub struct PhaseOutcome {
     pub replayed: Option<ReplaySummary>,
     /// Of a cluster.
     pub cluster: Option<ClusterCounts>,
+    /// By server, where there are several, and the length of their intervals in seconds.
+    #[serde(deserialize_with = "few")]
+    pub nodes: BTreeMap<String, NodeCounts>,
+    pub interval_s: f64,
     /// Ended early by a stop.
     pub stopped: bool,
     /// Why it ended early by itself: a server is lost, or only failures came.

@@ -9,7 +9,7 @@ use crate::clock::Ticks;
 use crate::outcome::DriveError;
 
 /// Latencies from 1 ns to an hour with 3 significant digits; longer ones count as an hour.
-const LONGEST_NS: u64 = 3_600_000_000_000;
+pub(crate) const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// The histograms of one interval: by service time, by response time in an open loop, and by
 /// the arrival of the answer in the kernel where that is known.

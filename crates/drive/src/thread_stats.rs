@@ -1,9 +1,12 @@
 //! What one client thread counts.
 
+use std::collections::BTreeMap;
+
 use model::PerOp;
 
 use crate::answer_counts::AnswerCounts;
 use crate::cluster_counts::ClusterCounts;
+use crate::node_counts::{NodeCounts, add_all};
 use crate::outcome::DataChanges;
 use crate::pace::PaceWait;
 use crate::replay::ReplaySummary;
@@ -46,6 +49,8 @@ pub struct ThreadStats {
     pub(crate) drawn: u64,
     pub(crate) changes: DataChanges,
     pub(crate) cluster: ClusterCounts,
+    /// By server, where there are several.
+    pub(crate) nodes: BTreeMap<String, NodeCounts>,
     /// Summary of a replayed trace.
     pub(crate) replayed: ReplaySummary,
 }
@@ -89,6 +94,7 @@ impl ThreadStats {
         self.redirected += other.redirected;
         self.drawn += other.drawn;
         self.cluster.add(other.cluster);
+        add_all(&mut self.nodes, &other.nodes);
         self.replayed.add(other.replayed);
         self.changes.inserted += other.changes.inserted;
         self.changes.deleted += other.changes.deleted;

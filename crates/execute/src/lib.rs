@@ -23,6 +23,7 @@ mod load_plan;
 mod load_step;
 mod machine_lock;
 mod mbwu;
+mod nodes;
 mod observer;
 mod remaining_steps;
 mod repeat_policy;

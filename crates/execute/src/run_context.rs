@@ -140,14 +140,19 @@ fn over_network(
         None => error,
     };
     let network = Network::connect(remote).map_err(ExecuteError::from);
-    let network = Arc::new(network.map_err(explain)?);
+    let mut network = network.map_err(explain)?;
+    if let Some(started) = &started {
+        network.set_names(started.names());
+    }
+    let network = Arc::new(network);
     session.marker = MarkerLocation::Servers(Arc::clone(&network));
     if let Some(started) = &started {
         started.settings(&mut session.facts);
     }
     let tap = |address| started.as_ref().and_then(|started| started.tap_at(address));
-    let addresses = network.nodes().iter();
-    session.servers = ServerSide::of(addresses.map(|address| (address, tap(address))));
+    let nodes = network.nodes().iter().enumerate();
+    let nodes = nodes.map(|(at, address)| (network.name(at), address, tap(address)));
+    session.servers = ServerSide::of(nodes);
     session.find_data(LoadStep::of(&first)?).map_err(explain)?;
     let closed = session.run_steps(&network, first).map_err(explain)?;
     drop(network);

@@ -10,10 +10,10 @@ use model::signal::{
     CACHE_HIT_RATIO, CACHE_REFILLS, CALIBRATED_MAXIMUM, CLIENT_ACHIEVED_RATE,
     CLIENT_ANSWERED_IN_TIME, CLIENT_BUSY, CLIENT_DROPPED, CLIENT_DUE, CLIENT_LATENESS,
     CLIENT_NEVER_SENT, CLIENT_QUEUE_LONGEST, CLIENT_QUEUE_WAIT, CLIENT_QUEUED, CLIENT_RECONNECTED,
-    CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_IMBALANCE, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS,
-    CLUSTER_MOVED, CLUSTER_NODE_RATE, CLUSTER_RETRIED, CLUSTER_SERVED_LATE, CLUSTER_UNAVAILABLE,
-    CPU_PACER_SPIN, DISK_BYTES, SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC, Signal,
-    WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
+    CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS, CLUSTER_MOVED,
+    CLUSTER_RETRIED, CLUSTER_SERVED_LATE, CLUSTER_UNAVAILABLE, CPU_PACER_SPIN, DISK_BYTES,
+    SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC, Signal, WORKLOAD_READ, WORKLOAD_WRITTEN,
+    WRITE_AMPLIFICATION_SETTLED,
 };
 use model::{
     Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
@@ -27,6 +27,7 @@ use crate::co_runner;
 use crate::execution_cache::CachedTax;
 use crate::hit_ratio;
 use crate::load_step::LoadStep;
+use crate::nodes;
 use crate::server_side::WindowReadings;
 
 /// A shorter window says little about a rate. Below one second, because a window of a second may
@@ -141,7 +142,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
         latencies: latencies.into(),
         series: outcome.series.clone(),
         readings,
-        samples: measured.samples.clone(),
+        samples: [measured.samples.clone(), nodes::series(outcome)].concat(),
         tax: measured.tax.map(|CachedTax { tax, run }| HarnessTax {
             ns_per_op: tax.ns_per_op,
             clock_ns: tax.clock_ns,
@@ -304,12 +305,13 @@ fn of_connections(outcome: &PhaseOutcome) -> Vec<Reading> {
     if let Some(cluster) = &outcome.cluster {
         all.extend(of_cluster(cluster, outcome.seconds));
     }
+    all.extend(nodes::readings(&outcome.nodes, outcome.seconds));
     all
 }
 
-/// Redirects, repeats and the load of the nodes of a cluster.
+/// Redirects, repeats and losses of a cluster.
 fn of_cluster(cluster: &ClusterCounts, seconds: f64) -> Vec<Reading> {
-    let mut all: Vec<Reading> = [
+    [
         (CLUSTER_MOVED, cluster.moved as f64),
         (CLUSTER_ASKED, cluster.asked as f64),
         (CLUSTER_RETRIED, cluster.retried as f64),
@@ -319,13 +321,7 @@ fn of_cluster(cluster: &ClusterCounts, seconds: f64) -> Vec<Reading> {
         (CLUSTER_LOST_KEYS, cluster.lost_keys as f64),
     ]
     .map(|(signal, value)| signal.value(value, seconds))
-    .into();
-    all.extend(cluster.imbalance().map(|value| CLUSTER_IMBALANCE.value(value, seconds)));
-    all.extend(cluster.answers.iter().map(|(node, answers)| Reading {
-        signal: CLUSTER_NODE_RATE.name_of(node),
-        ..CLUSTER_NODE_RATE.value(*answers as f64 / seconds.max(1e-9), seconds)
-    }));
-    all
+    .into()
 }
 
 fn absent(signal: &str) -> Reading {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 use model::signal::{
-    SERVER_CONTEXT_SWITCHES, SERVER_CPU, SERVER_INVOLUNTARY, SERVER_LATENCY, SERVER_LATENCY_COST,
-    SERVER_LATENCY_TIMED, SERVER_SYSCALLS, SERVER_VOLUNTARY, Signal,
+    NODE_CPU, SERVER_CONTEXT_SWITCHES, SERVER_CPU, SERVER_INVOLUNTARY, SERVER_LATENCY,
+    SERVER_LATENCY_COST, SERVER_LATENCY_TIMED, SERVER_SYSCALLS, SERVER_VOLUNTARY, Signal,
 };
 use model::{Origin, Reading, ReadingValue, Scope, Unavailable};
 use server::tap::Tap;
@@ -29,6 +29,8 @@ pub(crate) struct ServerSide {
 }
 
 struct WatchedServer {
+    /// Its name among several.
+    node: String,
     process: Process,
     tap: Option<Arc<Tap>>,
     /// Why the preloaded library does not work.
@@ -53,21 +55,23 @@ pub(crate) struct WindowReadings {
 }
 
 impl ServerSide {
-    /// Of servers at these addresses, each with what was preloaded into it, if it was started here.
+    /// Of servers by name and address, each with what was preloaded into it, if it was started here.
     pub(crate) fn of<'a>(
-        addresses: impl Iterator<Item = (&'a model::Address, Option<Tapped>)>,
+        nodes: impl Iterator<Item = (String, &'a model::Address, Option<Tapped>)>,
     ) -> ServerSide {
         let mut side = ServerSide::default();
-        for (address, tap) in addresses {
+        for (node, address, tap) in nodes {
             match Process::listening_at(address) {
+                // One process may listen at several addresses.
+                Ok(process) if side.pids().contains(&process.pid()) => {}
                 Ok(process) => {
                     let (tap, tap_error) = match tap {
                         Some(Ok(tap)) => (Some(tap), None),
                         Some(Err(why)) => (None, Some(why)),
                         None => (None, None),
                     };
-                    let watched =
-                        WatchedServer { process, tap, tap_error, tracer: None, window: None };
+                    let (tracer, window) = (None, None);
+                    let watched = WatchedServer { node, process, tap, tap_error, tracer, window };
                     side.servers.push(watched);
                 }
                 Err(why) => side.unwatched.push((format!("server {address}"), why)),
@@ -186,6 +190,8 @@ pub(crate) struct ServersSummary {
     times_requests: bool,
     window_s: f64,
     figures: Vec<Figure>,
+    /// CPU seconds of each server by name.
+    cpu_s: Vec<(String, Result<f64, Unavailable>)>,
     latency: Option<Histogram<u64>>,
     calls: Option<(f64, &'static str)>,
     own_s: Option<(f64, &'static str)>,
@@ -202,6 +208,9 @@ impl ServersSummary {
             Ok(used) => {
                 self.window_s = used.window.as_secs_f64();
                 for figure in used.figures {
+                    if figure.name == SERVER_CPU.name {
+                        self.cpu_s.push((watched.node.clone(), figure.value.clone()));
+                    }
                     match self.figures.iter_mut().find(|other| other.name == figure.name) {
                         None => self.figures.push(figure),
                         Some(sum) => {
@@ -317,6 +326,16 @@ impl ServersSummary {
                 (ReadingValue::Value(_), why) | (why, _) => why.clone(),
             };
             readings.push(SERVER_CONTEXT_SWITCHES.answered(answer, window_s));
+        }
+        if self.cpu_s.len() > 1 {
+            readings.extend(self.cpu_s.iter().map(|(node, value)| {
+                let answer = match value {
+                    Ok(seconds) => ReadingValue::Value(*seconds),
+                    Err(why) => unavailable(why),
+                };
+                let signal = NODE_CPU.name_of(node);
+                Reading { signal, ..NODE_CPU.answered(answer, window_s) }
+            }));
         }
         if let Some((about, why)) = unseen.filter(|_| readings.is_empty()) {
             readings.push(of(SERVER_CPU, unavailable(&why), &about, 0.0));

@@ -1,14 +1,13 @@
 //! Servers that kvmeter starts and ends.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::{Address, RunSettings, Unavailable};
-use server::launch::{
-    LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, form_cluster,
-};
+use server::launch::{LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, form_cluster};
 use server::tap::Tap;
 use study::ServerSpec;
 
@@ -99,6 +98,14 @@ impl StartedServer {
     /// Where its processes answer.
     pub(crate) fn addresses(&self) -> Vec<Address> {
         self.all().flat_map(|one| one.launched.addresses.clone()).collect()
+    }
+
+    /// Names of its processes in results, where their addresses differ between starts.
+    pub(crate) fn names(&self) -> BTreeMap<Address, String> {
+        if self.port_given {
+            return BTreeMap::new();
+        }
+        (1..).zip(self.addresses()).map(|(at, own)| (own, format!("process{at}"))).collect()
     }
 
     /// The preloaded library of the process at an address, if any.

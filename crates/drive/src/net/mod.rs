@@ -9,6 +9,7 @@ mod schedule;
 mod statistics;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,6 +53,7 @@ pub struct Network {
     /// The version that each server reports.
     versions: Vec<String>,
     may_evict: bool,
+    names: BTreeMap<Address, String>,
 }
 
 impl Network {
@@ -68,7 +70,8 @@ impl Network {
         };
         let ring = (cluster.is_none() && names.len() > 1).then(|| Ring::new(&names));
         let (versions, may_evict) = (Vec::new(), false);
-        let mut network = Network { remote, tls, ring, cluster, versions, may_evict };
+        let names = BTreeMap::new();
+        let mut network = Network { remote, tls, ring, cluster, versions, may_evict, names };
         for server in network.writers() {
             let (mut stream, version) = network.greet(server)?;
             network.versions.push(version);
@@ -226,6 +229,17 @@ impl Network {
 
     pub(crate) fn servers(&self) -> usize {
         self.nodes().len()
+    }
+
+    /// The name of a server in results.
+    pub fn name(&self, server: usize) -> String {
+        let address = self.address(server);
+        self.names.get(address).cloned().unwrap_or_else(|| address.to_string())
+    }
+
+    /// Names servers in results, whose addresses differ between runs.
+    pub fn set_names(&mut self, names: BTreeMap<Address, String>) {
+        self.names = names;
     }
 
     pub(crate) fn address(&self, server: usize) -> &Address {

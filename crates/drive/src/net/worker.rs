@@ -3,6 +3,7 @@
 mod cluster;
 mod failure;
 mod issue;
+mod nodes;
 mod receive;
 mod send;
 mod wait;
@@ -13,6 +14,7 @@ use reactor::Reactor;
 use store::wire::Protocol;
 
 use self::cluster::ThreadRoutes;
+use self::nodes::NodeRecorder;
 use super::Network;
 use super::connection::{ServerConnection, ServerConnections};
 use super::insert_tracker::InsertTracker;
@@ -78,6 +80,8 @@ pub(super) struct NetworkWorker<'a, A> {
     spread_slots: Vec<(u16, PendingRequest)>,
     /// Of a cluster.
     routes: Option<ThreadRoutes>,
+    /// Of several servers.
+    nodes: Option<NodeRecorder>,
 }
 
 impl<'a, A: OperationSource> NetworkWorker<'a, A> {
@@ -150,6 +154,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             spread,
             spread_slots: Vec::new(),
             routes: network.cluster().map(ThreadRoutes::of),
+            nodes: NodeRecorder::of(network, &shared.clock, plan.interval),
         })
     }
 
@@ -215,7 +220,10 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         if A::TRACED {
             self.progress.wait_until(u64::MAX);
         }
-        self.account_cluster();
+        self.stats.cluster.nodes = self.network.cluster().map_or(0, |own| own.nodes.len() as u64);
+        if let Some(nodes) = self.nodes.take() {
+            self.stats.nodes = nodes.finish(self.network);
+        }
         self.recorder.finish();
         self.stats.waited = self.waited - entered;
         self.source.account(&mut self.stats);
@@ -229,7 +237,9 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         self.in_window = true;
         self.recorder.open_window(gate.opened_at());
         self.stats.enter_window(gate.opened_at());
-        self.reset_cluster();
+        if let Some(nodes) = &mut self.nodes {
+            nodes.open_window(gate.opened_at());
+        }
         if schedule.enter_window(gate.opened_at()) {
             for server in 0..self.servers.len() {
                 while let Some(request) = self.servers[server].queue.pop_front() {

@@ -142,7 +142,7 @@ fn a_cluster_is_found_from_one_node() {
         let answers = cluster
             .nodes
             .iter()
-            .map(|(port, _)| signal(&result, &format!("cluster.127.0.0.1:{port}.rate")));
+            .map(|(port, _)| signal(&result, &format!("node.127.0.0.1:{port}.rate")));
         let answering = answers.filter(|rate| *rate > 0.0).count();
         assert!(answering >= PRIMARIES, "{options} {more:?}: {answering} nodes");
     }
@@ -252,4 +252,26 @@ fn a_cluster_without_all_slots_is_refused() {
     assert!(refused.err.contains("add `cluster=on`"), "{}", refused.err);
     server.kill().unwrap();
     server.wait().unwrap();
+}
+
+#[test]
+fn kvmeter_starts_and_ends_a_cluster() {
+    if Command::new("redis-server").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: redis-server is not installed");
+        return;
+    }
+    let place = Place::new();
+    let server = ["--server", "cluster=3,replicas=1", "--workload", "ycsb-b"];
+    let args = [&["bench", "redis", "--time", "2500ms", "--json"][..], &server, &SMALL].concat();
+    let result = place.run(&args).json();
+    assert_eq!(result["valid"], true, "{}", result["invalid_because"]);
+    let rates: f64 = (1..=6).map(|at| signal(&result, &format!("node.process{at}.rate"))).sum();
+    let all = result["operations"].as_f64().unwrap() / result["seconds"].as_f64().unwrap();
+    assert!((rates / all - 1.0).abs() < 0.01, "{rates} of {all}");
+    for primary in 1..=3 {
+        let of = |figure: &str| signal(&result, &format!("node.process{primary}.{figure}"));
+        assert_eq!(of("hit_ratio"), 1.0);
+        assert!(of("p99") >= of("latency") / 10.0 && of("latency") > 0.0 && of("cpu") > 0.0);
+    }
+    assert!(signal(&result, "node.imbalance") < 1.5);
 }

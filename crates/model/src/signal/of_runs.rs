@@ -57,9 +57,16 @@ signals! {
         "share of the slots whose node was lost";
     CLUSTER_LOST_KEYS: "cluster.lost_keys", Count, Client,
         "acknowledged keys that were gone after a replica had taken over";
-    CLUSTER_IMBALANCE: "cluster.imbalance", Ratio, Client,
-        "answers of the most loaded node / mean of the nodes that answered";
-    CLUSTER_NODE_RATE: "cluster.NODE.rate", OpsPerSecond, Client, "answers of one node";
+    NODE_IMBALANCE: "node.imbalance", Ratio, Client,
+        "answers of the most loaded server / mean of the servers that answered";
+    NODE_RATE: "node.NODE.rate", OpsPerSecond, Client, "requests that one server answered";
+    NODE_LATENCY: "node.NODE.latency", Seconds, Client,
+        "mean from sending a request to one server to its answer";
+    NODE_P99: "node.NODE.p99", Seconds, Client,
+        "99th percentile from sending a request to one server to its answer";
+    NODE_HIT_RATIO: "node.NODE.hit_ratio", Ratio, Client,
+        "keys that one server had / keys that it was asked for";
+    NODE_CPU: "node.NODE.cpu", Seconds, Server, "CPU time of one server's process";
     CALIBRATED_MAXIMUM: "calibrated.maximum", OpsPerSecond, Client, "the highest rate that held";
     TRACE_RATE: "trace.rate", OpsPerSecond, Harness,
         "requests of the trace that were due / seconds of the window with the last of them";

@@ -35,8 +35,6 @@ pub(super) struct ThreadRoutes {
     retries: VecDeque<(u64, PendingRequest)>,
     /// Slots that a replica has taken over: writes that it had not got are gone.
     taken_over: Vec<bool>,
-    /// Answers by node.
-    pub(super) answers: Vec<u64>,
 }
 
 impl ThreadRoutes {
@@ -58,7 +56,6 @@ impl ThreadRoutes {
             replicas,
             reads: 0,
             retries: VecDeque::new(),
-            answers: vec![0; cluster.nodes.len()],
         }
     }
 
@@ -286,11 +283,21 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         retries.into_iter().flatten().map(|(_, request)| request).collect()
     }
 
-    /// Counts an answer that was accepted.
+    /// Counts an answer that was accepted; `missed` of its keys were not found.
     #[inline]
-    pub(super) fn count_node(&mut self, request: &PendingRequest, server: usize, now: u64) {
-        let Some(routes) = &mut self.routes else { return };
-        routes.answers[server] += 1;
+    pub(super) fn count_node(
+        &mut self,
+        request: &PendingRequest,
+        missed: usize,
+        server: usize,
+        now: u64,
+    ) {
+        let Some(nodes) = &mut self.nodes else { return };
+        let keys = match request.kind {
+            Kind::Get => (request.keys.len(), request.keys.len() - missed),
+            _ => (0, 0),
+        };
+        nodes.count(server, keys, self.clock.nanos(request.since, now), now);
         if request.is_repeated {
             let took = self.clock.seconds(request.begun, now);
             self.stats.cluster.served_late += 1;
@@ -302,20 +309,5 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     pub(super) fn was_taken_over(&self, key: &[u8]) -> bool {
         let slot = usize::from(slot_of(key));
         self.routes.as_ref().is_some_and(|routes| routes.taken_over[slot])
-    }
-
-    /// Puts the answers of each node into the counts.
-    pub(super) fn account_cluster(&mut self) {
-        let Some(routes) = &self.routes else { return };
-        for (node, answers) in routes.cluster.nodes.iter().zip(&routes.answers) {
-            self.stats.cluster.answers.insert(node.to_string(), *answers);
-        }
-    }
-
-    /// Forgets the answers before the window.
-    pub(super) fn reset_cluster(&mut self) {
-        if let Some(routes) = &mut self.routes {
-            routes.answers.fill(0);
-        }
     }
 }

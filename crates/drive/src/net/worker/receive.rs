@@ -175,11 +175,11 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         match answer {
             Response::Found(found) => {
                 missed = request.keys.len() - found;
-                self.count_node(&request, server, at.now);
+                self.count_node(&request, missed, server, at.now);
                 self.accepted(&request, missed);
             }
             Response::Stored | Response::Deleted(_) => {
-                self.count_node(&request, server, at.now);
+                self.count_node(&request, missed, server, at.now);
                 self.accepted(&request, missed);
             }
             Response::Refused { why, words } => self.refused(&request, server, why, &words),
