@@ -118,9 +118,14 @@ mod tests {
                     toml::from_str(&format!("{name} = {line}")).unwrap();
                 let read = read(&format!("{name}={flag}")).unwrap();
                 assert_eq!(read, ServerSettings(study.into_iter().collect()), "{name}");
-                ServerSpec::new(program.name(), read).unwrap();
-                // What a study's line says is a flag's text, too.
-                if name != "socket" && name != "processes" {
+                // Replicas are of a cluster.
+                let alone = match name {
+                    "replicas" => read.with("cluster", 3),
+                    _ => read,
+                };
+                ServerSpec::new(program.name(), alone).unwrap();
+                // What a study's line says is a flag's text, too; these exclude `port`.
+                if !["socket", "processes", "cluster", "replicas"].contains(&name) {
                     flags.push(format!("{name}={flag}"));
                     lines.push_str(&format!("{name} = {line}\n"));
                 }

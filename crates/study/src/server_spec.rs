@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(spec.processes, 6);
         assert_eq!(of("cluster=1").unwrap().processes, 1);
         assert_eq!(of("memory=1GiB").unwrap().cluster, None);
-        let url = spec.store("redis".parse().unwrap()).unwrap();
+        let url = spec.store("redis://h".parse().unwrap()).unwrap();
         assert_eq!(url.options, [("cluster".to_owned(), "on".to_owned())]);
         assert!(spec.store("redis://h?cluster=off".parse().unwrap()).is_err());
         for (words, why) in [
