@@ -65,7 +65,7 @@ signals! {
     NODE_P99: "node.NODE.p99", Seconds, Client,
         "99th percentile from sending a request to one server to its answer";
     NODE_HIT_RATIO: "node.NODE.hit_ratio", Ratio, Client,
-        "keys that one server had / keys that it was asked for";
+        "keys that one server had / keys that were requested from it";
     NODE_CPU: "node.NODE.cpu", Seconds, Server, "CPU time of one server's process";
     CALIBRATED_MAXIMUM: "calibrated.maximum", OpsPerSecond, Client, "the highest rate that held";
     TRACE_RATE: "trace.rate", OpsPerSecond, Harness,
