@@ -26,16 +26,20 @@ pub(crate) fn readings(nodes: &BTreeMap<String, NodeCounts>, seconds: f64) -> Ve
     all
 }
 
-/// Rate and mean latency of each server that answered, over the whole intervals of the window.
+/// Rate and mean latency of each server that answered, the most loaded first, over the whole
+/// intervals of the window.
 pub(crate) fn series(outcome: &PhaseOutcome) -> Vec<Series> {
     let length = outcome.interval_s;
-    let whole = (outcome.window_s / length.max(1e-9) + 1e-6).floor() as usize;
+    // A window closes some microseconds before or after its last interval does.
+    let whole = (outcome.window_s / length.max(1e-9) + 0.01).floor() as usize;
+    let mut nodes: Vec<_> = outcome.nodes.iter().filter(|(_, node)| node.answers > 0).collect();
+    nodes.sort_by_key(|(_, node)| std::cmp::Reverse(node.answers));
     let mut all = Vec::new();
-    for (name, node) in outcome.nodes.iter().filter(|(_, node)| node.answers > 0) {
+    for (name, node) in nodes {
         let intervals = &node.intervals[..whole.min(node.intervals.len())];
         let mut put = |signal: Signal, of: fn(&NodeInterval, f64) -> Option<f64>| {
             let points = (1..).zip(intervals).filter_map(|(end, interval)| {
-                Some((f64::from(end) * length, of(interval, length)?))
+                Some(((f64::from(end) * length).min(outcome.window_s), of(interval, length)?))
             });
             let (at_s, values): (Vec<f64>, Vec<f64>) = points.unzip();
             all.push(Series {

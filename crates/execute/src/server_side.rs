@@ -196,6 +196,8 @@ pub(crate) struct ServersSummary {
     calls: Option<(f64, &'static str)>,
     own_s: Option<(f64, &'static str)>,
     requests: u64,
+    /// Intervals of batches whose requests could not be distinguished.
+    opaque: u64,
     warnings: Vec<String>,
 }
 
@@ -253,13 +255,7 @@ impl ServersSummary {
             let what = "the preloaded library's own time, from one call in 61";
             self.add_own(own * 1e-9, what);
         }
-        if totals.opaque > 0 {
-            self.warnings.push(format!(
-                "{} of the server's intervals are of batches whose requests could not be \
-                 distinguished",
-                totals.opaque
-            ));
-        }
+        self.opaque += totals.opaque;
     }
 
     fn add_trace(&mut self, during: &syscall_trace::Snapshot, cost: Option<syscall_trace::Cost>) {
@@ -293,6 +289,13 @@ impl ServersSummary {
 
     /// Turns the summary into readings; `operations` were issued in the window.
     pub(crate) fn finish(mut self, operations: u64) -> WindowReadings {
+        if self.opaque > 0 {
+            self.warnings.push(format!(
+                "{} of the server's intervals are of batches whose requests could not be \
+                 distinguished",
+                self.opaque
+            ));
+        }
         let window_s = self.window_s;
         // A sum over all servers needs each of them.
         let unseen = self.unwatched.iter().find(|(about, _)| about != LATENCY).cloned();
@@ -403,5 +406,25 @@ impl ServersSummary {
             readings.push(of(SERVER_LATENCY_COST, answer, what, window_s));
         }
         readings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use model::Address;
+
+    use super::*;
+
+    #[test]
+    fn a_process_at_two_addresses_counts_once() {
+        let listeners = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let addresses = listeners
+            .each_ref()
+            .map(|own| Address::parse(&own.local_addr().unwrap().to_string(), 1).unwrap());
+        let nodes = addresses.iter().map(|address| (address.to_string(), address, None));
+        let side = ServerSide::of(nodes);
+        assert_eq!((side.pids(), side.are_here()), (vec![std::process::id()], true));
     }
 }

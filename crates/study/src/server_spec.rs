@@ -74,18 +74,15 @@ impl ServerSpec {
             },
         };
         let mut spec = ServerSpec { program, settings, processes, cluster: None };
-        let given = |name: &&&str| spec.given(name).is_some();
-        let several = [CLUSTER, PROCESSES].into_iter().find(|key| match *key {
-            CLUSTER => spec.given(CLUSTER).is_some(),
-            _ => processes > 1,
-        });
+        let is_cluster = spec.given(CLUSTER).is_some();
         // Each process needs a port of its own.
-        let single = ["port", "socket"];
-        if let (Some(key), Some(other)) = (several, single.iter().find(given)) {
+        let single = ["port", "socket"].into_iter().find(|key| spec.given(key).is_some());
+        if let Some(other) = single.filter(|_| is_cluster || processes > 1) {
+            let key = if is_cluster { CLUSTER } else { PROCESSES };
             let program = program.name();
             return Err(SettingError::Together { program, key, other }.into());
         }
-        if several == Some(CLUSTER) && at.is_some() {
+        if is_cluster && at.is_some() {
             let (program, key, other) = (program.name(), CLUSTER, PROCESSES);
             return Err(SettingError::Together { program, key, other }.into());
         }

@@ -206,8 +206,12 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         }
         self.abandon_unfinished();
         if !self.in_window {
+            let now = self.clock.now();
             entered = self.waited;
-            self.stats.enter_window(self.clock.now());
+            self.stats.enter_window(now);
+            if let Some(nodes) = &mut self.nodes {
+                nodes.open_window(now);
+            }
         }
         if schedule.is_open() && !self.shared.counted && gate.closes_at() != u64::MAX {
             let end = gate.closes_at();

@@ -57,9 +57,12 @@ fn panel(run: &Run, unit: Unit) -> Option<SamplesPanel> {
     let (scale, title) = match unit {
         Unit::Watts => (Scale::from_zero(values), "power, W"),
         Unit::Celsius => (Scale::from_zero(values), "temperature, °C"),
+        Unit::Seconds => (Scale::from_zero(values), "time"),
+        Unit::OpsPerSecond => (Scale::from_zero(values), "rate, ops/s"),
         _ => (Scale::from_zero(values), unit.symbol()),
     };
-    let axis = Axis::new(scale, 3, title, format::plain);
+    let numbers = if unit == Unit::Seconds { format::seconds } else { format::plain };
+    let axis = Axis::new(scale, 3, title, numbers);
     Some(SamplesPanel { panel: Panel { axis, height: HEIGHT, lines, levels: Vec::new() }, names })
 }
 
