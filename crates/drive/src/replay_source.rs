@@ -131,7 +131,7 @@ impl OperationSource for ReplaySource<'_> {
         self.key.clear();
         self.key.extend_from_slice(request.key);
         match request.fit {
-            KeyFit::AsItIs => {}
+            KeyFit::AsItIs | KeyFit::Hashed => {}
             KeyFit::Cut => self.summary.cut += 1,
             KeyFit::Lengthened => self.summary.lengthened += 1,
         }

@@ -13,7 +13,8 @@ use model::{Expiry, Op};
 use tempfile::TempDir;
 use workload::SizedValues;
 use workload::trace::{
-    ArrivalSpread, FeedItem, LineProblem, RequestChunk, TraceError, TraceFeed, TraceOp, TraceReader,
+    ArrivalSpread, FeedItem, RecordProblem, RequestChunk, TraceError, TraceFeed, TraceOp,
+    TraceReader,
 };
 
 /// Longer than anything here takes.
@@ -229,7 +230,7 @@ fn malformed_line_is_reported_to_every_consumer() {
     }
 }
 
-fn problem(error: TraceError) -> (u64, LineProblem) {
+fn problem(error: TraceError) -> (u64, RecordProblem) {
     match error {
         TraceError::Line { line, problem, .. } => (line, problem),
         other => panic!("{other}"),
@@ -261,7 +262,7 @@ fn refuses_decreasing_timestamps() {
     let files = Files::new();
     let trace = files.write("5,k,1,0,1,get,0\n6,k,1,0,1,get,0\n5,k,1,0,1,get,0\n");
     let error = all(TraceReader::open(trace).unwrap(), ArrivalSpread::Even).unwrap_err();
-    assert_eq!(problem(error), (3, LineProblem::TimeGoesBack { before: 6, now: 5 }));
+    assert_eq!(problem(error), (3, RecordProblem::TimeGoesBack { before: 6, now: 5 }));
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn refuses_endless_lines() {
     let huge = vec![b'1'; 20 << 20];
     for bytes in [huge.clone(), zst(&huge)] {
         let (line, problem) = problem(TraceReader::open(files.write(bytes)).unwrap_err());
-        assert_eq!((line, problem), (1, LineProblem::TooLong { most: 4096 }));
+        assert_eq!((line, problem), (1, RecordProblem::TooLong { most: 4096 }));
     }
     let mut second = b"1,k,1,0,1,get,0\n".to_vec();
     second.extend_from_slice(&huge);
@@ -318,7 +319,7 @@ fn refuses_too_many_requests_in_a_second() {
         |most| all(TraceReader::open(&path).unwrap().at_most_a_second(most), ArrivalSpread::Even);
     assert_eq!(bounded(1000).unwrap().len(), 4000);
     match bounded(999).unwrap_err() {
-        error @ TraceError::TooManyInASecond { line: 1000, second: 1000, most: 999, .. } => {
+        error @ TraceError::TooManyInASecond { request: 1000, second: 1000, most: 999, .. } => {
             assert!(error.to_string().contains("more than 999 requests"), "{error}");
         }
         other => panic!("{other}"),

@@ -4,8 +4,8 @@ use model::Expiry;
 use model::random::mix;
 
 use super::key::{self, KeyFit};
-use super::line::TraceLine;
 use super::operation::TraceOp;
+use super::record::{TraceKey, TraceRecord};
 use crate::value::hash;
 
 /// One request of a trace.
@@ -13,18 +13,19 @@ use crate::value::hash;
 pub struct TraceRequest<'a> {
     /// Its number in the trace, from 0. Used as a salt, it makes every written value distinct.
     pub index: u64,
-    /// Seconds after the first second of the trace. The trace has whole seconds; where in its
-    /// second a request lies is chosen by [`ArrivalSpread`](super::ArrivalSpread).
+    /// Seconds after the first request of the trace, or its second where the trace has whole ones:
+    /// then [`ArrivalSpread`](super::ArrivalSpread) chooses where in its second a request lies. 0 in
+    /// a trace without times.
     pub at_s: f64,
     pub operation: TraceOp,
-    /// The key to send: the trace's, in the original size, at most 250 B. It is anonymised, and so
-    /// often of another length than the original: what is too long is cut, what is too short is
+    /// The key to send: the trace's, in the original size, at most 250 B. Where it is anonymised, it
+    /// is often of another length than the original: what is too long is cut, what is too short is
     /// lengthened, and letters of a hash of the whole key keep it distinct.
     pub key: &'a [u8],
     pub fit: KeyFit,
     /// Bytes of the original key.
     pub key_size: u32,
-    /// Bytes of the value that is written or was read.
+    /// Bytes of the value that is written or was read; 0 where it is not known.
     pub value_size: u32,
     /// The expiry of a write; never for other operations.
     pub expiry: Expiry,
@@ -100,18 +101,45 @@ impl RequestChunk {
         self.keys.clear();
     }
 
-    pub(super) fn push(&mut self, index: u64, line: &TraceLine<'_>) {
-        let fit = key::append(line.key, line.key_size, &mut self.keys);
+    /// Appends copy `copy` of a request, with a key of its own unless that is 0.
+    pub(super) fn push(&mut self, record: &TraceRecord<'_>, copy: u32, text_keys: bool) {
+        let (fit, key_size) = match record.key {
+            TraceKey::Number(number) => (key::append_number(number, copy, &mut self.keys), None),
+            TraceKey::Bytes(key) => {
+                let size = record.key_size.unwrap_or(key.len() as u32);
+                let fit = match text_keys && key::has_other_bytes(key) {
+                    true => key::append_hashed(key, size, copy, &mut self.keys),
+                    false => key::append(key, size, copy, &mut self.keys),
+                };
+                (fit, Some(size))
+            }
+        };
         self.requests.push(ChunkEntry {
-            index,
+            index: 0,
             at_s: 0.0,
             key_end: self.keys.len() as u32,
-            key_size: line.key_size,
-            value_size: line.value_size,
-            expiry: line.expiry,
-            operation: line.operation,
+            key_size: key_size.unwrap_or(key::NUMBER as u32),
+            value_size: record.value_size.unwrap_or(0),
+            expiry: record.expiry.filter(|_| record.operation.op().writes()).unwrap_or_default(),
+            operation: record.operation,
             fit,
         });
+    }
+
+    /// Moves all requests of another chunk behind those of this one.
+    pub(super) fn take_all(&mut self, other: &mut RequestChunk) {
+        other.iter().for_each(|request| self.push_copy(&request));
+        other.clear();
+    }
+
+    /// Numbers the requests from `first` on, and returns the number after the last.
+    pub(super) fn number(&mut self, first: u64) -> u64 {
+        let mut index = first;
+        for entry in &mut self.requests {
+            entry.index = index;
+            index += 1;
+        }
+        index
     }
 
     pub(super) fn push_copy(&mut self, request: &TraceRequest<'_>) {

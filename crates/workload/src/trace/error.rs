@@ -1,4 +1,4 @@
-//! Errors in traces, with the file and the line.
+//! Errors in traces, with the file and the place.
 
 use std::io;
 use std::sync::Arc;
@@ -26,13 +26,26 @@ pub enum TraceError {
     Empty { file: Arc<str> },
 
     #[error("{file}:{line}: {problem}; the line is `{text}`")]
-    Line { file: Arc<str>, line: u64, problem: LineProblem, text: String },
+    Line { file: Arc<str>, line: u64, problem: RecordProblem, text: String },
+
+    /// The byte counts from 0, after decompression.
+    #[error("{file}: the record at byte {offset}: {problem}")]
+    Record { file: Arc<str>, offset: u64, problem: RecordProblem },
+
+    #[error("the trace {file} cannot be read after byte {offset}: {source}")]
+    ReadBinary { file: Arc<str>, offset: u64, source: Arc<io::Error> },
 
     #[error(
-        "{file}:{line}: second {second} of the trace has more than {most} requests, too many to \
-         hold at once; replay a sample of it"
+        "the trace {file} begins like no format that is known ({known}); where it is one of them, \
+         give its name as `trace_format`"
     )]
-    TooManyInASecond { file: Arc<str>, line: u64, second: u64, most: usize },
+    Format { file: Arc<str>, known: String },
+
+    #[error(
+        "{file}: second {second} of the trace has more than {most} requests, too many to hold at \
+         once: number {request} of all is beyond that; replay a sample of it (`trace_sample`)"
+    )]
+    TooManyInASecond { file: Arc<str>, request: u64, second: u64, most: usize },
 
     #[error("the thread that reads the trace {file} cannot be started: {source}")]
     Thread { file: Arc<str>, source: Arc<io::Error> },
@@ -41,13 +54,16 @@ pub enum TraceError {
     ThreadDied { file: Arc<str> },
 }
 
-/// Why a line is invalid. The fields: timestamp, key, key size, value size, client, operation, TTL.
+/// Why a record is malformed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum LineProblem {
+pub enum RecordProblem {
     #[error(
         "it has {count} of the 7 fields `timestamp,key,key size,value size,client,operation,TTL`"
     )]
     Fields { count: usize },
+
+    #[error("it has {count} fields instead of {of}")]
+    Columns { count: usize, of: usize },
 
     #[error("the line is longer than {most} B")]
     TooLong { most: u64 },
@@ -61,17 +77,53 @@ pub enum LineProblem {
     #[error("no operation is called `{text}`; {hint}")]
     Operation { text: String, hint: String },
 
+    #[error("no operation has the number {kind}")]
+    Kind { kind: u64 },
+
     #[error("the key is empty")]
     EmptyKey,
 
     #[error("the key size is 0")]
     NoKeySize,
 
+    #[error("the operation count is 0")]
+    NoOperation,
+
     #[error("the key holds the byte {byte:#04x}, which no text protocol takes in a key")]
     KeyByte { byte: u8 },
 
+    #[error("the key is not in hexadecimal digits behind `0x`: `{text}`")]
+    HexKey { text: String },
+
     #[error("the time goes back, from {before} to {now}; sort the trace by its timestamps")]
     TimeGoesBack { before: u64, now: u64 },
+
+    #[error("it does not begin with `{expected}`")]
+    Header { expected: &'static str },
+
+    #[error("its version is `{version}`; known are {known}")]
+    Version { version: String, known: &'static str },
+
+    #[error("the file ends within it: {have} of {of} B")]
+    Cut { have: u64, of: u64 },
+
+    #[error("its parts are longer than it is")]
+    PayloadLength,
+
+    #[error("its fields are not those of its type: {bits:#x}")]
+    PayloadBits { bits: u64 },
+
+    #[error("its batch of writes has the unknown tag {tag:#04x}")]
+    BatchTag { tag: u8 },
+
+    #[error("the key or the data is not of the length that the line announces")]
+    ItemLength,
+
+    #[error("it is not `SECONDS.MICROSECONDS [DATABASE ADDRESS] \"COMMAND\" \"ARGUMENT\" ...`")]
+    MonitorLine,
+
+    #[error("the command lacks arguments")]
+    Arguments,
 }
 
 /// An excerpt of a line for messages.

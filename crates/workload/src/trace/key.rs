@@ -1,4 +1,4 @@
-//! The key that is sent for a line of a trace.
+//! The key that is sent for a request of a trace.
 
 use model::random::mix;
 
@@ -19,6 +19,17 @@ pub enum KeyFit {
     AsItIs,
     Cut,
     Lengthened,
+    /// Letters of its hash stand for bytes that text protocols do not take.
+    Hashed,
+}
+
+/// Bytes of the key that is sent for a number.
+pub(super) const NUMBER: usize = 16;
+
+/// Whether text protocols do not take a key.
+#[inline]
+pub(super) fn has_other_bytes(key: &[u8]) -> bool {
+    key.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
 }
 
 /// Appends the trace's key in its original size, at most [`LONGEST`].
@@ -27,20 +38,57 @@ pub enum KeyFit {
 /// cut, and its last letters (up to eleven) become those of a hash of the whole key; what is too
 /// short is lengthened by such letters. Hence the same key and size always give the same key, and
 /// different ones differ but for accidents of the hash: of 6 bits a letter where the size is below
-/// 11 B.
-pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) -> KeyFit {
+/// 11 B. A copy ends in letters of the hash of the key and its number.
+#[inline]
+pub(super) fn append(key: &[u8], size: u32, copy: u32, out: &mut Vec<u8>) -> KeyFit {
     let size = (size as usize).min(LONGEST);
-    if key.len() == size {
-        out.extend_from_slice(key);
-        return KeyFit::AsItIs;
-    }
-    let prefix = key.len().min(size - size.min(if key.len() < size { 0 } else { HASH }));
+    let fit = match key.len() {
+        length if length == size => KeyFit::AsItIs,
+        length if length < size => KeyFit::Lengthened,
+        _ => KeyFit::Cut,
+    };
+    let prefix = match (fit, copy) {
+        (KeyFit::AsItIs, 0) => size,
+        (KeyFit::Lengthened, 0) => key.len(),
+        _ => key.len().min(size - size.min(HASH)),
+    };
     out.extend_from_slice(&key[..prefix]);
-    let mut word = hash(key);
+    if prefix < size {
+        letters(hash_of(key, copy), size - prefix, out);
+    }
+    fit
+}
+
+/// Appends letters of the key's hash alone.
+pub(super) fn append_hashed(key: &[u8], size: u32, copy: u32, out: &mut Vec<u8>) -> KeyFit {
+    letters(hash_of(key, copy), (size as usize).min(LONGEST), out);
+    KeyFit::Hashed
+}
+
+/// Appends the key for a number: its digits to the base of 16.
+#[inline]
+pub(super) fn append_number(number: u64, copy: u32, out: &mut Vec<u8>) -> KeyFit {
+    let number = if copy == 0 { number } else { mix(mix(number) ^ u64::from(copy)) };
+    let digits: [u8; NUMBER] = std::array::from_fn(|at| {
+        let digit = (number >> (60 - 4 * at)) as u8 & 15;
+        digit + if digit < 10 { b'0' } else { b'a' - 10 }
+    });
+    out.extend_from_slice(&digits);
+    KeyFit::AsItIs
+}
+
+#[inline]
+fn hash_of(key: &[u8], copy: u32) -> u64 {
+    if copy == 0 { hash(key) } else { mix(hash(key) ^ u64::from(copy)) }
+}
+
+/// Appends so many letters of a hash.
+fn letters(hash: u64, count: usize, out: &mut Vec<u8>) {
+    let mut word = hash;
     let mut remaining = HASH;
-    for _ in prefix..size {
+    for _ in 0..count {
         if remaining == 0 {
-            word = mix(word ^ hash(key));
+            word = mix(word ^ hash);
             remaining = HASH;
         }
         out.push(LETTERS[(word & 63) as usize]);
@@ -48,7 +96,6 @@ pub(super) fn append(key: &[u8], size: u32, out: &mut Vec<u8>) -> KeyFit {
         word = word.rotate_right(6);
         remaining -= 1;
     }
-    if key.len() < size { KeyFit::Lengthened } else { KeyFit::Cut }
 }
 
 #[cfg(test)]
@@ -59,7 +106,7 @@ mod tests {
 
     fn fitted(key: &str, size: u32) -> Vec<u8> {
         let mut out = b"before".to_vec();
-        append(key.as_bytes(), size, &mut out);
+        append(key.as_bytes(), size, 0, &mut out);
         out.split_off(6)
     }
 

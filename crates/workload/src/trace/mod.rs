@@ -1,31 +1,38 @@
-//! Replay of recorded requests: Twitter's cache traces.
+//! Recorded requests, in every format of traces that is common, and their replay.
 //!
-//! Format: <https://github.com/twitter/cache-trace>; Yang et al., "A large scale analysis of
-//! hundreds of in-memory cache clusters at Twitter", OSDI 2020. A line is a request:
-//! `timestamp,key,key size,value size,client,operation,TTL`, with the time in whole seconds and
-//! sizes in bytes. A key may hold commas.
-//!
-//! A [`TraceReader`] reads a file, or standard input, plain or compressed, one second at a time:
-//! memory does not grow with the file. [`TraceReader::feed`] divides it over client threads.
+//! [`TraceRecords`] reads a file, or standard input, plain or compressed, as a stream of
+//! [`TraceRecord`]s, whatever its format: memory does not grow with the file. [`TraceReader`] makes
+//! of them the requests of a replay, one second at a time, and [`TraceReader::feed`] divides these
+//! over client threads. A format is a file in `decode`.
 
 mod chunk;
+mod decode;
 mod distinct;
 mod error;
 mod feed;
+mod format;
+mod input;
 mod key;
-mod line;
+mod number;
 mod operation;
+mod options;
 mod reader;
+mod record;
+mod records;
 mod source;
 mod spread;
 mod summary;
 mod zstd;
 
 pub use chunk::{RequestChunk, TraceRequest};
-pub use error::{LineProblem, TraceError};
+pub use error::{RecordProblem, TraceError};
 pub use feed::{FeedItem, TraceFeed};
+pub use format::{TraceFormat, TraceTiming};
 pub use key::KeyFit;
 pub use operation::TraceOp;
+pub use options::{MOST_COPIES, TraceOptions};
 pub use reader::{MOST_A_SECOND, TraceReader};
+pub use record::{TraceKey, TraceRecord};
+pub use records::{TraceCounts, TraceRecords};
 pub use spread::ArrivalSpread;
 pub use summary::TraceSummary;

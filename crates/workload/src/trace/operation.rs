@@ -1,10 +1,10 @@
-//! The operation of a line of a trace.
+//! The operation of a request of a trace.
 
 use std::fmt;
 
 use model::Op;
 
-/// A request of memcached's protocol, as the trace names it.
+/// What a request does, in the words of memcached's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TraceOp {
     Get,
@@ -18,10 +18,13 @@ pub enum TraceOp {
     Delete,
     Incr,
     Decr,
+    /// Not of memcached: an iterator is moved to a key.
+    Seek,
 }
 
 impl TraceOp {
-    pub const ALL: [TraceOp; 11] = [
+    /// Those of memcached's protocol.
+    pub const MEMCACHED: [TraceOp; 11] = [
         TraceOp::Get,
         TraceOp::Gets,
         TraceOp::Set,
@@ -48,19 +51,26 @@ impl TraceOp {
             TraceOp::Delete => "delete",
             TraceOp::Incr => "incr",
             TraceOp::Decr => "decr",
+            TraceOp::Seek => "seek",
         }
     }
 
+    /// An operation of memcached's protocol.
+    #[inline]
     pub fn from_name(name: &[u8]) -> Option<TraceOp> {
-        TraceOp::ALL.into_iter().find(|operation| operation.name().as_bytes() == name)
+        if name == b"get" {
+            return Some(TraceOp::Get);
+        }
+        TraceOp::MEMCACHED.into_iter().find(|operation| operation.name().as_bytes() == name)
     }
 
-    /// The operation on a store: a read, a delete, or a write of the whole value for everything
+    /// The operation on a store: a read, a delete, a scan, or a write of the whole value for everything
     /// that changes one. (A value to which something was appended could not be verified.)
     pub const fn op(self) -> Op {
         match self {
             TraceOp::Get | TraceOp::Gets => Op::Read,
             TraceOp::Delete => Op::Delete,
+            TraceOp::Seek => Op::Scan,
             _ => Op::Update,
         }
     }

@@ -1,82 +1,70 @@
-//! A trace, read one second at a time.
+//! The requests of a trace as they are replayed, one second at a time.
 
-use std::fmt;
-use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::chunk::RequestChunk;
-use super::error::{LineProblem, TraceError, excerpt};
-use super::line::{self, TraceLine};
-use super::source::{self, Bytes};
+use super::error::TraceError;
+use super::format::{TraceFormat, TraceTiming};
+use super::options::TraceOptions;
+use super::record::SECOND;
+use super::records::{TraceCounts, TraceRecords};
 use super::spread::ArrivalSpread;
 
 /// The most requests of one second: they are in memory together, some 100 MB.
 pub const MOST_A_SECOND: usize = 1 << 20;
 
-/// The longest line, with its end.
-const LONGEST_LINE: u64 = 4096;
+/// Requests that are read at a time where a second need not be whole.
+const PART: usize = 1 << 16;
 
-/// The byte-order mark of UTF-8.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// An open trace.
+/// An open trace that is to be replayed.
+#[derive(Debug)]
 pub struct TraceReader {
-    file: Arc<str>,
-    bytes: Bytes,
-    /// The line that was read last, without its end, and its number from 1.
-    line: Vec<u8>,
-    number: u64,
-    /// The header line, if any.
+    records: TraceRecords,
     header: Option<Arc<str>>,
-    /// Whether the current line is still to be returned.
-    pending: bool,
-    /// Its second, and the first of all.
-    second: u64,
-    first: u64,
+    copies: u32,
+    text_keys: bool,
     most_a_second: usize,
+    /// The first instant of all, and those of the requests that were gathered, without copies.
+    first_ns: Option<u64>,
+    times: Vec<u64>,
+    /// The request after those that were gathered, with its copies and its instant.
+    after: RequestChunk,
+    after_ns: u64,
+    /// The number of the next request.
+    index: u64,
     /// An error after requests that were returned.
     failed: Option<TraceError>,
 }
 
-impl fmt::Debug for TraceReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Trace");
-        shown.field("file", &self.file).field("line", &self.number).finish_non_exhaustive()
-    }
-}
-
 impl TraceReader {
-    /// Opens a file, or standard input for `-`, plain or compressed with gzip or zstd, and reads
-    /// the first request. A byte-order mark, and a first line that names the fields, are skipped.
+    /// Opens a trace with the default options.
     ///
     /// # Errors
-    /// A file that cannot be read, holds nothing, or whose first line is no request.
+    /// As [`TraceRecords::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<TraceReader, TraceError> {
-        let path = path.as_ref();
-        let mut trace = TraceReader {
-            file: source::name(path),
-            bytes: source::open(path)?,
-            line: Vec::new(),
-            number: 0,
-            header: None,
-            pending: false,
-            second: 0,
-            first: 0,
+        TraceReader::with(path, &TraceOptions::default())
+    }
+
+    /// Opens a file, or standard input for `-`, and decodes the first request.
+    ///
+    /// # Errors
+    /// As [`TraceRecords::open`].
+    pub fn with(path: impl AsRef<Path>, options: &TraceOptions) -> Result<TraceReader, TraceError> {
+        let records = TraceRecords::open(path, options)?;
+        Ok(TraceReader {
+            header: records.header().map(Into::into),
+            records,
+            copies: options.copies.max(1),
+            text_keys: options.text_keys,
             most_a_second: MOST_A_SECOND,
+            first_ns: None,
+            times: Vec::new(),
+            after: RequestChunk::new(),
+            after_ns: 0,
+            index: 0,
             failed: None,
-        };
-        let mut more = trace.read_line()?;
-        if more && line::is_header(&trace.line) {
-            trace.header = Some(excerpt(&trace.line).into());
-            more = trace.read_line()?;
-        }
-        if !more {
-            return Err(TraceError::Empty { file: trace.file });
-        }
-        trace.first = trace.parse()?.second;
-        trace.second = trace.first;
-        Ok(trace)
+        })
     }
 
     /// The same with another bound on the requests of one second, [`MOST_A_SECOND`] where not
@@ -87,7 +75,16 @@ impl TraceReader {
 
     /// The file as errors name it.
     pub fn file(&self) -> &Arc<str> {
-        &self.file
+        self.records.file()
+    }
+
+    pub fn format(&self) -> TraceFormat {
+        self.records.format()
+    }
+
+    /// What the times of the requests mean.
+    pub fn timing(&self) -> TraceTiming {
+        self.records.timing()
     }
 
     /// The first line, where it named the fields and was skipped.
@@ -95,13 +92,19 @@ impl TraceReader {
         self.header.as_ref()
     }
 
-    /// Replaces what the chunk holds by the requests of the next second that has any, each with its
-    /// instant; `false` at the end of the trace. Requests before something that is wrong come
-    /// first, and with the next call the error.
+    /// What was left out so far; it counts on while the trace is read.
+    pub fn counts(&self) -> &Arc<TraceCounts> {
+        self.records.counts()
+    }
+
+    /// Replaces what the chunk holds by the requests of the next second that has any, or a part of
+    /// them where the trace has exact times or none, each with its instant; `false` at the end of
+    /// the trace. Requests before something that is wrong come first, and with the next call the
+    /// error.
     ///
     /// # Errors
-    /// A line that is no request, by its number; decreasing time; a second with too many requests;
-    /// a read error. After an error the reader is unusable.
+    /// A malformed record, by its place; decreasing time; a second with too many requests; a read
+    /// error. After an error the reader is unusable.
     pub fn next_second(
         &mut self,
         spread: ArrivalSpread,
@@ -120,72 +123,66 @@ impl TraceReader {
         if chunk.is_empty() {
             return Ok(false);
         }
-        spread.assign(self.second - self.first, chunk);
+        self.index = chunk.number(self.index);
+        self.assign(spread, chunk);
         Ok(true)
     }
 
-    /// Appends the requests of one second.
+    /// Appends the requests of one second, or a part of them.
     fn gather(&mut self, chunk: &mut RequestChunk) -> Result<(), TraceError> {
-        if !self.pending && !self.read_line()? {
-            return Ok(());
+        let timing = self.records.timing();
+        let copies = self.copies as usize;
+        self.times.clear();
+        if !self.after.is_empty() {
+            chunk.take_all(&mut self.after);
+            self.times.push(self.after_ns);
         }
-        loop {
-            let line = self.parse()?;
-            let (before, now) = (self.second, line.second);
-            if now < before {
-                return Err(self.wrong(LineProblem::TimeGoesBack { before, now }));
+        while let Some(record) = self.records.next()? {
+            let now = record.at_ns;
+            let ends = match self.times.last() {
+                None => false,
+                Some(_) if timing == TraceTiming::Untimed => chunk.len() >= PART,
+                Some(before) if now / SECOND != before / SECOND => true,
+                Some(_) => timing == TraceTiming::Exact && chunk.len() >= PART,
+            };
+            let into = if ends { &mut self.after } else { &mut *chunk };
+            if timing == TraceTiming::Seconds && into.len() + copies > self.most_a_second {
+                let (file, second) = (self.records.file().clone(), now / SECOND);
+                let (request, most) = (self.index + into.len() as u64 + 1, self.most_a_second);
+                return Err(TraceError::TooManyInASecond { file, request, second, most });
             }
-            if now > before && !chunk.is_empty() {
+            for copy in 0..self.copies {
+                into.push(&record, copy, self.text_keys);
+            }
+            if ends {
+                self.after_ns = now;
                 return Ok(());
             }
-            if chunk.len() == self.most_a_second {
-                return Err(TraceError::TooManyInASecond {
-                    file: self.file.clone(),
-                    line: self.number,
-                    second: now,
-                    most: self.most_a_second,
-                });
+            self.times.push(now);
+        }
+        Ok(())
+    }
+
+    /// Gives the requests their instants.
+    fn assign(&mut self, spread: ArrivalSpread, chunk: &mut RequestChunk) {
+        let Some(begin) = self.times.first().copied() else { return };
+        let first = *self.first_ns.get_or_insert(begin);
+        match self.records.timing() {
+            TraceTiming::Untimed => {}
+            TraceTiming::Seconds => spread.assign(begin / SECOND - first / SECOND, chunk),
+            TraceTiming::Exact => {
+                // The copies of a request lie between it and the next one.
+                let copies = self.copies as usize;
+                let last = if self.after.is_empty() { None } else { Some(self.after_ns) };
+                let mut instants = chunk.instants();
+                for (at, now) in self.times.iter().enumerate() {
+                    let next = self.times.get(at + 1).copied().or(last).unwrap_or(*now);
+                    let gap = (next - now) as f64 / copies as f64;
+                    for (copy, instant) in instants.by_ref().take(copies).enumerate() {
+                        *instant = ((now - first) as f64 + gap * copy as f64) * 1e-9;
+                    }
+                }
             }
-            chunk.push(self.number - 1 - u64::from(self.header.is_some()), &line);
-            self.second = now;
-            self.pending = false;
-            if !self.read_line()? {
-                return Ok(());
-            }
         }
-    }
-
-    fn parse(&self) -> Result<TraceLine<'_>, TraceError> {
-        TraceLine::parse(&self.line).map_err(|problem| self.wrong(problem))
-    }
-
-    /// Reads the next line, `false` at the end of the file.
-    fn read_line(&mut self) -> Result<bool, TraceError> {
-        self.line.clear();
-        let mut bounded = self.bytes.by_ref().take(LONGEST_LINE);
-        let read = bounded.read_until(b'\n', &mut self.line).map_err(|source| {
-            let (file, line) = (self.file.clone(), self.number);
-            TraceError::Read { file, line, source: Arc::new(source) }
-        })?;
-        if read == 0 {
-            return Ok(false);
-        }
-        if self.number == 0 && self.line.starts_with(BYTE_ORDER_MARK) {
-            self.line.drain(..BYTE_ORDER_MARK.len());
-        }
-        self.number += 1;
-        self.pending = true;
-        if self.line.pop_if(|byte| *byte == b'\n').is_some() {
-            self.line.pop_if(|byte| *byte == b'\r');
-        } else if read as u64 == LONGEST_LINE {
-            return Err(self.wrong(LineProblem::TooLong { most: LONGEST_LINE }));
-        }
-        Ok(true)
-    }
-
-    #[cold]
-    fn wrong(&self, problem: LineProblem) -> TraceError {
-        let text = excerpt(&self.line);
-        TraceError::Line { file: self.file.clone(), line: self.number, problem, text }
     }
 }

@@ -1,7 +1,7 @@
 //! The bytes of a trace, decompressed.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use flate2::bufread::MultiGzDecoder;
 use super::TraceError;
 use super::zstd::ZstdFrames;
 
-/// Bytes that are read from the file, and decompressed, at a time.
+/// Bytes that are read from a compressed file at a time.
 const BUFFER: usize = 256 << 10;
 
-pub(super) type Bytes = Box<dyn BufRead + Send>;
+pub(super) type Bytes = Box<dyn Read + Send>;
 
 /// The name of a trace in errors.
 pub(super) fn name(path: &Path) -> Arc<str> {
@@ -43,14 +43,13 @@ fn decompressed(
     let mut magic = Vec::with_capacity(4);
     raw.by_ref().take(4).read_to_end(&mut magic).map_err(&failed)?;
     let head = <[u8; 4]>::try_from(magic.as_slice()).unwrap_or_default();
-    let whole = BufReader::with_capacity(BUFFER, Cursor::new(magic).chain(raw));
+    let whole = Cursor::new(magic).chain(raw);
+    let buffered = |whole| BufReader::with_capacity(BUFFER, whole);
     match head {
-        [0x1f, 0x8b, ..] => {
-            Ok(Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole))))
-        }
+        [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(buffered(whole)))),
         // A data frame or a skippable frame.
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-            Ok(Box::new(BufReader::with_capacity(BUFFER, ZstdFrames::new(whole))))
+            Ok(Box::new(ZstdFrames::new(buffered(whole))))
         }
         [0xfd, b'7', b'z', b'X'] => Err(unknown("xz")),
         [b'B', b'Z', b'h', _] => Err(unknown("bzip2")),

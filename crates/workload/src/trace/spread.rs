@@ -50,13 +50,21 @@ impl ArrivalSpread {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::TraceLine;
+    use super::super::TraceOp;
+    use super::super::record::{TraceKey, TraceRecord};
     use super::*;
 
     fn instants(spread: ArrivalSpread, second: u64, count: u64) -> Vec<f64> {
         let mut chunk = RequestChunk::new();
-        let line = TraceLine::parse(b"1,key,3,0,1,get,0").unwrap();
-        (0..count).for_each(|index| chunk.push(index, &line));
+        let record = TraceRecord {
+            at_ns: 0,
+            operation: TraceOp::Get,
+            key: TraceKey::Bytes(b"key"),
+            key_size: None,
+            value_size: None,
+            expiry: None,
+        };
+        (0..count).for_each(|_| chunk.push(&record, 0, true));
         spread.assign(second, &mut chunk);
         chunk.iter().map(|request| request.at_s).collect()
     }
