@@ -85,8 +85,9 @@ impl TraceFormat {
             (monitor::recognises as fn(&[u8]) -> bool, TraceFormat::RedisMonitor),
             (memtier::recognises, TraceFormat::Memtier),
             (rocksdb_text::recognises, TraceFormat::RocksDbText),
-            (twitter::recognises, TraceFormat::Twitter),
+            // Its header may have as many words as Twitter's.
             (cachelib::recognises, TraceFormat::CacheLib),
+            (twitter::recognises, TraceFormat::Twitter),
         ];
         let found = known.into_iter().find(|(recognises, _)| recognises(line));
         // The error of a line then says what it lacks.

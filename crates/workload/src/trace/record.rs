@@ -127,6 +127,16 @@ impl RecordBatch {
         self.entries.len() >= Self::FULL
     }
 
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Removes the requests of a record of which a later one is malformed.
+    #[cold]
+    pub fn truncate(&mut self, requests: usize) {
+        self.entries.truncate(requests);
+    }
+
     /// Appends a request.
     #[inline]
     pub fn push(&mut self, fields: RecordFields, key: TraceKey<'_>) -> Result<(), RecordProblem> {
@@ -138,7 +148,7 @@ impl RecordBatch {
         }
         let key = match key {
             TraceKey::Number(number) => KeyPlace::Number(number),
-            TraceKey::Bytes(key) if key.is_empty() => return Err(RecordProblem::EmptyKey),
+            TraceKey::Bytes([]) => return Err(RecordProblem::EmptyKey),
             TraceKey::Bytes(key) if key.len() > LONGEST_KEY => {
                 let (number, most) = (key.len() as u64, LONGEST_KEY as u64);
                 return Err(RecordProblem::TooLarge { field: "key length", number, most });

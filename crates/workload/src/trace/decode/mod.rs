@@ -119,12 +119,11 @@ impl<P: LineParser> Decoder for Lines<P> {
         while !out.is_full() {
             match input.next_line(P::LONGEST, out.is_empty())? {
                 NextLine::Line(line) => {
-                    let line = input.slice(line);
-                    self.parser.parse(line, out).map_err(|problem| Failure::Record {
-                        problem,
-                        text: excerpt(line),
-                        fatal: false,
-                    })?;
+                    let (line, before) = (input.slice(line), out.len());
+                    if let Err(problem) = self.parser.parse(line, out) {
+                        out.truncate(before);
+                        return Err(Failure::Record { problem, text: excerpt(line), fatal: false });
+                    }
                 }
                 NextLine::TooLong => {
                     self.within_long = true;

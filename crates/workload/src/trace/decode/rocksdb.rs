@@ -78,14 +78,17 @@ impl Decoder for RocksDb {
                 let (have, of) = (input.data().len() as u64, (METADATA + length) as u64);
                 return Err(Failure::fatal(RecordProblem::Cut { have, of }));
             }
+            let before = out.len();
             let result =
                 self.record((micros, kind), &input.data()[METADATA..METADATA + length], out);
             input.consume(METADATA + length);
-            let fatal = self.version.is_none();
-            result.map_err(|problem| match fatal {
-                true => Failure::fatal(problem),
-                false => Failure::bad(problem),
-            })?;
+            if let Err(problem) = result {
+                out.truncate(before);
+                return Err(match self.version {
+                    None => Failure::fatal(problem),
+                    Some(_) => Failure::bad(problem),
+                });
+            }
         }
         Ok(())
     }
