@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use model::{Op, Pacing, StopCondition};
 use workload::Workload;
-use workload::trace::TraceReader;
 
 use crate::clock::Ticks;
 use crate::collect::{IntervalCollector, LiveInterval};
@@ -16,6 +15,7 @@ use crate::frontier::{Frontier, PhaseGate};
 use crate::outcome::{DriveError, PhaseOutcome, SteadyReport};
 use crate::plan::{CpuBudget, LoadPlan, PhaseKind};
 use crate::recorder::{HistogramSlots, IntervalDelivery, Recorder};
+use crate::replay::Replay;
 use crate::shortfall;
 use crate::summary::{MeasuredWindow, Parts, merge};
 use crate::target::Target;
@@ -105,10 +105,18 @@ pub fn drive<T: Target>(
     let requested = plan;
     let open = plan.pacing.is_open();
     let replay = plan.trace.as_deref().filter(|_| plan.phase == PhaseKind::Mix);
-    let ops: Vec<Op> = match plan.phase {
-        PhaseKind::Load => vec![Op::Insert],
-        PhaseKind::Mix if replay.is_some() => vec![Op::Read, Op::Update, Op::Delete],
-        PhaseKind::Mix => {
+    let reader = replay.map(Replay::open).transpose()?;
+    if let (Some(reader), Pacing::Recorded { .. }) = (&reader, plan.pacing) {
+        reader.require_times()?;
+    }
+    let trace_counts = reader.as_ref().map(|reader| Arc::clone(reader.counts()));
+    let ops: Vec<Op> = match (plan.phase, &reader) {
+        (PhaseKind::Load, _) => vec![Op::Insert],
+        (PhaseKind::Mix, Some(reader)) if reader.format().may_scan() => {
+            vec![Op::Read, Op::Update, Op::Scan, Op::Delete]
+        }
+        (PhaseKind::Mix, Some(_)) => vec![Op::Read, Op::Update, Op::Delete],
+        (PhaseKind::Mix, None) => {
             Op::ALL.into_iter().filter(|op| workload.spec().mix.contains(*op)).collect()
         }
     };
@@ -122,8 +130,8 @@ pub fn drive<T: Target>(
         PhaseKind::Mix if replay.is_some() => (StopCondition { operations: None, ..plan.until }, 0),
         PhaseKind::Mix => (plan.until.of(plan.pacing), records),
     };
-    let feeds = match replay {
-        Some(replay) => TraceReader::open(&replay.file)?.feed(plan.threads, replay.spread)?,
+    let feeds = match reader.zip(replay) {
+        Some((reader, replay)) => reader.feed(plan.threads, replay.spread)?,
         None => Vec::new(),
     };
     // The number of operations is that of all clients together.
@@ -160,6 +168,9 @@ pub fn drive<T: Target>(
     let stopped = pool.measure(operations, plan, observer)?;
     pool.drain(stopped, plan, observer)?;
     let mut outcome = pool.finish(ops, stopped, steady)?;
+    if let (Some(replayed), Some(counts)) = (&mut outcome.replayed, trace_counts) {
+        outcome.warnings.extend(replayed.left_out(&counts));
+    }
     outcome.warnings.extend(shortfall::warning(requested, records, &outcome));
     Ok(outcome)
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::{Expiry, Pacing};
+use model::{Expiry, Op, Pacing};
 use workload::trace::{FeedItem, KeyFit, TraceFeed};
 use workload::{Operation, ValueMismatch};
 
@@ -131,7 +131,8 @@ impl OperationSource for ReplaySource<'_> {
         self.key.clear();
         self.key.extend_from_slice(request.key);
         match request.fit {
-            KeyFit::AsItIs | KeyFit::Hashed => {}
+            KeyFit::AsItIs => {}
+            KeyFit::Hashed => self.summary.hashed += 1,
             KeyFit::Cut => self.summary.cut += 1,
             KeyFit::Lengthened => self.summary.lengthened += 1,
         }
@@ -144,7 +145,8 @@ impl OperationSource for ReplaySource<'_> {
             other => other,
         };
         let sourced = SourcedOperation {
-            operation: Operation { op, record: index, salt: index, scan: 0, keys: 1 },
+            // How far a scan goes on from its first key is not in a trace.
+            operation: Operation { op, record: index, salt: index, scan: scan(op), keys: 1 },
             at: self.timing.at(index, request.at_s),
             length: request.value_size,
             expiry,
@@ -201,6 +203,11 @@ impl OperationSource for ReplaySource<'_> {
     }
 }
 
+/// Records of a request's scan.
+fn scan(op: Op) -> u32 {
+    u32::from(op == Op::Scan)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -210,7 +217,7 @@ mod tests {
 
     use model::Arrivals;
     use workload::SizedValues;
-    use workload::trace::{ArrivalSpread, TraceReader};
+    use workload::trace::{ArrivalSpread, TraceOptions};
 
     use super::*;
     use crate::plan::PhaseKind;
@@ -239,9 +246,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let values = Arc::new(SizedValues::new(1, 0.0).unwrap());
         let file = trace(&folder);
-        let replay = Replay { file, spread, most: None, values, refill: false };
+        let options = TraceOptions::default();
+        let replay = Replay { file, options, spread, most: None, values, refill: false };
         let plan = LoadPlan { pacing, ..LoadPlan::closed(PhaseKind::Mix, threads) };
-        let feeds = TraceReader::open(&replay.file).unwrap().feed(threads, spread).unwrap();
+        let feeds = replay.open().unwrap().feed(threads, spread).unwrap();
         let clock = Ticks::new();
         let mut all = BTreeMap::new();
         for feed in feeds {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use store::{Store, StoreUrl, StoreVisitor};
-use workload::trace::{ArrivalSpread, RequestChunk, TraceError, TraceReader, TraceRequest};
+use workload::trace::{ArrivalSpread, RequestChunk, TraceError, TraceRequest};
 use workload::{ValueMismatch, Workload};
 
 use crate::clock::Ticks;
@@ -86,7 +86,7 @@ type Pair = (Vec<u8>, Vec<u8>);
 /// Keys of the beginning of a trace, with values of their sizes.
 fn recorded_pairs(replay: &Replay) -> Result<Vec<Pair>, TraceError> {
     let mut chunk = RequestChunk::new();
-    TraceReader::open(&replay.file)?.next_second(ArrivalSpread::Even, &mut chunk)?;
+    replay.open()?.next_second(ArrivalSpread::Even, &mut chunk)?;
     let pair = |request: TraceRequest<'_>| {
         let mut value = Vec::new();
         replay.values.write(request.key, request.index, request.value_size as usize, &mut value);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use drive::{LoadPlan, NoObserver, PhaseKind, PhaseOutcome, Replay, Ticks, drive};
 use store::{Store, StoreVisitor};
-use workload::trace::ArrivalSpread;
+use workload::trace::{ArrivalSpread, TraceOptions};
 use workload::{SizedValues, Workload, WorkloadSpec};
 
 /// The most memory that this process ever held, in bytes.
@@ -31,7 +31,8 @@ impl StoreVisitor for Driven {
 fn replay(file: &std::path::Path, most: Option<u64>) -> u64 {
     let values = Arc::new(SizedValues::new(1, 0.0).unwrap());
     let file = file.to_owned();
-    let replay = Replay { file, spread: ArrivalSpread::Even, most, values, refill: false };
+    let (spread, options) = (ArrivalSpread::Even, TraceOptions::default());
+    let replay = Replay { file, options, spread, most, values, refill: false };
     let plan = LoadPlan { trace: Some(Arc::new(replay)), ..LoadPlan::closed(PhaseKind::Mix, 2) };
     store::open(&"null".parse().unwrap(), Driven(plan)).unwrap().operations
 }

@@ -155,6 +155,8 @@ mod tests {
             compressibility: 0.0,
             refill: false,
             header: None,
+            options: workload::trace::TraceOptions::default(),
+            format: None,
         };
         let mut traced = step_of(|_| {});
         traced.activity = Activity::Replay(load_of(&traced), trace);

@@ -19,6 +19,7 @@ pub(crate) fn replay(
         if load_config.evenly { ArrivalSpread::Even } else { ArrivalSpread::Poisson { seed } };
     Ok(Arc::new(Replay {
         file: trace.file.clone(),
+        options: trace.options,
         spread,
         most: load_config.until.operations,
         values: Arc::new(SizedValues::new(seed, trace.compressibility)?),

@@ -18,6 +18,9 @@ pub(crate) fn facts(replayed: &ReplaySummary, put: &mut impl FnMut(&str, String)
     put("trace.requests", replayed.requests.to_string());
     put("trace.keys_cut", replayed.cut.to_string());
     put("trace.keys_lengthened", replayed.lengthened.to_string());
+    put("trace.keys_hashed", replayed.hashed.to_string());
+    put("trace.records_skipped", replayed.skipped.to_string());
+    put("trace.records_ignored", replayed.ignored.to_string());
     if let Some(header) = &replayed.header {
         put("trace.header_skipped", header.clone());
     }

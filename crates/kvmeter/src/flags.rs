@@ -4,6 +4,7 @@ pub mod agents;
 pub mod load;
 pub mod machine;
 pub mod platform;
+pub mod trace;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};

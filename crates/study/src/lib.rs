@@ -17,6 +17,7 @@ mod server_timing;
 pub mod signals;
 mod simulation;
 mod text;
+mod trace_reading;
 
 pub use agents_config::{AgentsConfig, CredentialFiles};
 pub use error::StudyError;
@@ -38,3 +39,4 @@ pub use server_spec::ServerSpec;
 pub use server_timing::ServerTiming;
 pub use simulation::Simulation;
 pub use text::{BUILT_IN, BuiltInStudy, MbwuTable, StudySpec, StudyText};
+pub use trace_reading::TraceReading;

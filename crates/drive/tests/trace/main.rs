@@ -16,7 +16,7 @@ use drive::{
     DriveError, LoadPlan, NoObserver, PhaseKind, PhaseOutcome, Replay, Target, Ticks, drive,
 };
 use model::Pacing;
-use workload::trace::ArrivalSpread;
+use workload::trace::{ArrivalSpread, TraceOptions};
 use workload::{SizedValues, Workload, WorkloadSpec};
 
 /// Unused: a trace replaces it.
@@ -27,6 +27,7 @@ fn workload() -> Arc<Workload> {
 fn plan(file: &Path, threads: usize, pacing: Pacing) -> LoadPlan {
     let replay = Replay {
         file: file.to_owned(),
+        options: TraceOptions::default(),
         spread: ArrivalSpread::Poisson { seed: 1 },
         most: None,
         values: Arc::new(SizedValues::new(1, 0.0).unwrap()),

@@ -167,6 +167,127 @@ fn mistakes_with_traces_are_refused_with_a_way_out() {
     place.refused(&["bench", "null", "--trace", "-", "--repeat", "2"], &["standard input"]);
 }
 
+/// A log of `MONITOR`: 300 requests in 1.495 s, of 30 keys.
+fn monitor() -> String {
+    (0..300).fold(String::from("OK\n"), |mut log, request| {
+        let (at, key) = (request * 5, request % 30);
+        let command = if request % 10 == 0 { "\"SET\"" } else { "\"GET\"" };
+        let value = if request % 10 == 0 { " \"0123456789\"" } else { "" };
+        let second = 1_795_939_752 + at / 1000;
+        writeln!(
+            log,
+            "{second}.{:03}000 [0 127.0.0.1:5] {command} \"a key {key}\"{value}",
+            at % 1000
+        )
+        .unwrap();
+        log
+    })
+}
+
+#[test]
+fn the_format_is_told_by_the_content_or_by_name() {
+    let place = place();
+    place.write("log", &monitor());
+    let bench = ["bench", "null", "--trace", "log", "--json", "--quiet", "--speed", "5"];
+    let run = place.json(&bench);
+    assert_eq!(run["operations"], 300);
+    assert_eq!(run["settings"]["trace.format"], "redis-monitor");
+    assert_eq!(run["stream"]["trace"]["records_ignored"], 1);
+    let json = place.json(&["bench", "null", "--trace", "log", "--json", "--dry-run"]);
+    assert_eq!((&json["format"], &json["times"]), (&"redis-monitor".into(), &"exact".into()));
+    assert_eq!((&json["duration_s"], &json["peak_rate_ops_s"]), (&1.495.into(), &200.into()));
+    let named = |name| ["bench", "null", "--trace", "log", "--dry-run", "--trace-format", name];
+    place.ok(&named("auto"));
+    place.refused(&named("twitter"), &["log:1: it has 1 of the 7 fields"]);
+    place.refused(&named("redis_monitor"), &["--trace-format", "did you mean `redis-monitor`"]);
+    place.write("bytes", "\u{1}\u{2}\u{3}");
+    let args = ["bench", "null", "--trace", "bytes"];
+    place.refused(&args, &["begins like no format", "--trace-format"]);
+}
+
+#[test]
+fn a_trace_without_times_is_no_recorded_load() {
+    let place = place();
+    place.write("untimed.csv", "key,op,size\na,GET,10\nb,SET,20\n");
+    let args = ["bench", "null", "--trace", "untimed.csv", "--json", "--quiet"];
+    let words = ["untimed.csv has no times", "`cachelib`", "a rate, or the speed `max`"];
+    place.refused(&args, &words);
+    place.refused(&[&args[..], &["--speed", "2"]].concat(), &words);
+    let run = place.json(&[&args[..], &["--speed", "max"]].concat());
+    assert_eq!(run["operations"], 2);
+    let run = place.json(&[&args[..], &["--rate", "100"]].concat());
+    assert_eq!(run["operations"], 2);
+    let json = place.json(&[&args[..], &["--dry-run"]].concat());
+    assert_eq!((&json["times"], &json["requests"]), (&"none".into(), &2.into()));
+    assert!(json["duration_s"].is_null() && json["peak_rate_ops_s"].is_null(), "{json}");
+    let table = place.ok(&["bench", "null", "--trace", "untimed.csv", "--dry-run"]);
+    assert!(table.contains("unknown: cachelib has no times"), "{table}");
+    place.write("s.toml", &study("trace = \"untimed.csv\"", r#"["mine"]"#));
+    place.refused(&["run", "s.toml", "--dry-run"], &["s.toml:9:9", "has no times"]);
+}
+
+#[test]
+fn malformed_records_are_left_out_where_so_many_may_be() {
+    let place = place();
+    place.write("bad.csv", &format!("nonsense\n{}9,key:001,7,big,1,get,0\n", text()));
+    let with = |most| {
+        let args = ["bench", "null", "--trace", "bad.csv", "--speed", "max", "--json"];
+        place.run(&[&args[..], &["--trace-skip-bad", most]].concat())
+    };
+    let result = with("2");
+    let run = result.json();
+    assert_eq!((&run["operations"], &run["valid"]), (&REQUESTS.into(), &true.into()), "{run}");
+    assert_eq!(run["stream"]["trace"]["records_skipped"], 2);
+    assert_eq!(run["settings"]["trace.skip_bad"], "2");
+    let warnings = run["warnings"].to_string();
+    assert!(
+        warnings.contains("malformed records of the trace that were left out: 2"),
+        "{warnings}"
+    );
+    let result = with("1");
+    assert_eq!(result.code, 2, "{result:?}");
+    assert!(result.err.contains("bad.csv:802: the value size"), "{result:?}");
+    let args = ["bench", "null", "--trace", "bad.csv", "--dry-run", "--trace-skip-bad", "2"];
+    assert!(place.ok(&args).contains("2 records, left out"));
+}
+
+#[test]
+fn a_trace_is_sampled_by_key_and_copied() {
+    let place = place();
+    let count = |more: &[&str]| {
+        let run = place.json(&bench(&[&["--speed", "max"], more].concat()));
+        run["operations"].as_u64().unwrap()
+    };
+    assert_eq!(count(&["--trace-copies", "3"]), 3 * REQUESTS);
+    // Every one of the fifty keys has sixteen requests.
+    let sampled = count(&["--trace-sample", "0.3"]);
+    assert!(sampled % 16 == 0 && (48..=480).contains(&sampled), "{sampled}");
+    let json = place.json(&bench(&["--dry-run", "--trace-copies", "3"]));
+    assert!((json["distinct_keys"].as_f64().unwrap() - 150.0).abs() <= 5.0, "{json}");
+    assert_eq!((&json["duration_s"], &json["peak_rate_ops_s"]), (&3.into(), &1200.into()));
+    let refused = |more: &[&str], words: &[&str]| {
+        place.refused(&bench(more), words);
+    };
+    refused(&["--trace-copies", "0"], &["--trace-copies: is 1 to 10000, not 0"]);
+    refused(&["--trace-sample", "0"], &["--trace-sample: is above 0 and at most 1"]);
+    refused(&["--trace-sample", "nan"], &["--trace-sample: is above 0"]);
+    place.refused(&["bench", "null", "--trace-copies", "2"], &["--trace <FILE>"]);
+}
+
+#[test]
+fn scans_of_a_trace_need_a_store_that_scans() {
+    let place = Place::new();
+    place.write("queries", "0x6b31 1 0 10 1\n0x6b31 0 0 0 2\n0x6b30 6 0 0 3\n0x6b32 6 0 0 4\n");
+    let run = |store| ["bench", store, "--trace", "queries", "--speed", "max", "--json", "--quiet"];
+    let run_ok = place.json(&run("null"));
+    assert_eq!((&run_ok["operations"], &run_ok["valid"]), (&4.into(), &true.into()), "{run_ok}");
+    assert_eq!(run_ok["latency_us"]["scan"]["count"], 2, "{run_ok}");
+    place.refused(
+        &run("memcached://127.0.0.1:1"),
+        &["for the store `memcached`", "queries:3: it is a scan", "--trace-skip-bad"],
+    );
+}
+
 fn study(workload: &str, sequence: &str) -> String {
     format!(
         "name = \"traces\"\nsequence = {sequence}\n[store.null]\n[data]\nrecords = \"1k\"\n\
@@ -204,4 +325,11 @@ fn a_study_says_where_its_traces_are_wrong() {
     wrong(trace, r#"["ycsb-c", "mine"]"#, &["put \"clear\" between `ycsb-c` and it"]);
     wrong(trace, r#"["mine", "ycsb-c"]"#, &["put \"clear\" between it and `ycsb-c`"]);
     wrong("trace = \"-\"", r#"["mine", "mine"]"#, &["standard input"]);
+    wrong("trace_copies = 2", r#"["mine"]"#, &["trace_copies: is for a trace", "s.toml:9:16"]);
+    wrong(
+        &format!("{trace}\ntrace_sample = 2.0"),
+        r#"["mine"]"#,
+        &["trace_sample: is above 0 and at most 1", "s.toml:10:16"],
+    );
+    wrong(&format!("{trace}\ntrace_format = \"csv\""), r#"["mine"]"#, &["s.toml:10:16", "twitter"]);
 }

@@ -26,12 +26,14 @@ impl Plan {
         repeats: u32,
     ) -> Result<Plan, StudyError> {
         store.check()?;
+        let recording = &recording.for_store(&store)?;
         check_runs("--repeat", repeats, load_configs.len())?;
         let workload = placeholder_workload(seed);
         let mut segments = Vec::new();
         for repeat in 1..=repeats {
             for (unit, load_config) in load_configs.iter().enumerate() {
                 check_needs_servers(&store, load_config)?;
+                recording.check_pacing(load_config)?;
                 let target = (&store, server.as_ref());
                 let mut settings = settings(target, NAME, &workload, load_config, repeat);
                 replace_workload_settings(recording, load_config, &mut settings);

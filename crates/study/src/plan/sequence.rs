@@ -99,6 +99,12 @@ impl<'a> Sequence<'a> {
             )));
         }
         for (name, _, workload) in sections.iter().flatten() {
+            if let Some(own) = self.traces.get(name) {
+                own.recording.for_store(url).map_err(|error| {
+                    let step = spec.sequence.iter().find(|step| step.get_ref() == name);
+                    source.at(step.unwrap_or(&spec.sequence[0]).span(), &error.to_string())
+                })?;
+            }
             check_scans(url, workload).map_err(|words| {
                 let step = spec.sequence.iter().find(|step| step.get_ref() == name);
                 source.at(step.unwrap_or(&spec.sequence[0]).span(), &words)
@@ -168,7 +174,7 @@ impl<'a> Sequence<'a> {
         let load = Box::new(load);
         let activity = match (loads, traced) {
             (true, _) => Activity::Load(load),
-            (false, Some(own)) => Activity::Replay(load, own.recording.clone()),
+            (false, Some(own)) => Activity::Replay(load, own.recording.for_store(url)?),
             (false, None) => Activity::Measure(load),
         };
         Ok((activity, settings))

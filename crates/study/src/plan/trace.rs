@@ -5,14 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Count, Pacing, RunSettings};
-use workload::trace::TraceReader;
+use store::StoreUrl;
+use workload::trace::{
+    LONGEST_KEY, TraceError, TraceFormat, TraceOptions, TraceReader, TraceRecords,
+};
 use workload::{SizedValues, WorkloadSpec};
 
 use super::load_tables::trace_config;
+use super::settings::is_networked;
 use crate::error::StudyError;
 use crate::load::LoadConfig;
 use crate::replay_speed::ReplaySpeed;
 use crate::text::{StudySpec, StudyText};
+
+/// Requests that are looked at to see whether a store can serve a trace.
+const BEGINNING: u32 = 100_000;
 
 /// A trace that can be replayed.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +35,9 @@ pub struct TraceSource {
     pub refill: bool,
     /// The line before the first request, where it names the fields and is skipped.
     pub header: Option<Arc<str>>,
+    pub options: TraceOptions,
+    /// Unknown for standard input, unless it was given.
+    pub format: Option<TraceFormat>,
 }
 
 impl TraceSource {
@@ -37,6 +47,7 @@ impl TraceSource {
     /// A file that is no trace, a compressibility outside 0 to 1.
     pub fn open(
         file: &Path,
+        options: TraceOptions,
         compressibility: f64,
         refill: bool,
     ) -> Result<TraceSource, StudyError> {
@@ -48,11 +59,15 @@ impl TraceSource {
             compressibility,
             refill,
             header: None,
+            options,
+            format: options.format,
         };
         if recording.is_stdin() {
             return Ok(recording);
         }
-        recording.header = TraceReader::open(file)?.header().cloned();
+        let reader = TraceReader::with(file, &options)?;
+        recording.header = reader.header().cloned();
+        recording.format = Some(reader.format());
         if let Ok(of) = std::fs::metadata(file) {
             recording.bytes = Some(of.len());
             let modified = of.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
@@ -63,6 +78,47 @@ impl TraceSource {
 
     pub fn is_stdin(&self) -> bool {
         self.file.as_os_str() == "-"
+    }
+
+    /// Refuses recorded pacing for a trace without times. Standard input is not read.
+    ///
+    /// # Errors
+    /// [`TraceError::Untimed`].
+    pub fn check_pacing(&self, load_config: &LoadConfig) -> Result<(), StudyError> {
+        if matches!(load_config.pacing, Pacing::Recorded { .. }) && !self.is_stdin() {
+            TraceReader::with(&self.file, &self.options)?.require_times()?;
+        }
+        Ok(())
+    }
+
+    /// The same for a store: its keys are those that the store takes, and scans are malformed
+    /// where it cannot scan.
+    ///
+    /// # Errors
+    /// A trace that begins with a scan, for a store that cannot.
+    pub fn for_store(&self, store: &StoreUrl) -> Result<TraceSource, StudyError> {
+        let mut own = self.clone();
+        let remote = store.remote().map_err(|error| StudyError::Request(error.to_string()))?;
+        let longest = [0; LONGEST_KEY];
+        own.options.text_keys =
+            remote.is_some_and(|remote| remote.protocol.check_key(&longest).is_err());
+        own.options.scans = !is_networked(store);
+        if !own.options.scans && self.format.is_some_and(TraceFormat::may_scan) && !self.is_stdin()
+        {
+            own.read_beginning().map_err(|error| {
+                StudyError::Request(format!("for the store `{}`: {error}", store.scheme))
+            })?;
+        }
+        Ok(own)
+    }
+
+    fn read_beginning(&self) -> Result<(), TraceError> {
+        let mut records = TraceRecords::open(&self.file, &self.options)?;
+        let mut left = BEGINNING;
+        while left > 0 && records.next()?.is_some() {
+            left -= 1;
+        }
+        Ok(())
     }
 
     /// Adds the settings of a run.
@@ -81,6 +137,12 @@ impl TraceSource {
         if let Some(modified) = &self.modified {
             put("trace.modified", modified.clone());
         }
+        if let Some(format) = self.format {
+            put("trace.format", format.to_string());
+        }
+        put("trace.copies", self.options.copies.to_string());
+        put("trace.sample", self.options.sample.to_string());
+        put("trace.skip_bad", self.options.skip_bad.to_string());
         put("trace.compressibility", self.compressibility.to_string());
         put("trace.refill", self.refill.to_string());
     }
@@ -118,10 +180,9 @@ pub(crate) fn of_study(
     let mut traces = BTreeMap::new();
     for (name, variant) in &spec.workloads {
         let Some(file) = &variant.trace else {
-            if let Some(speed) = &variant.speed {
-                return Err(
-                    source.at(speed.span(), "speed: is for a trace; give one, or leave it out")
-                );
+            if let Some((key, span)) = variant.of_a_trace().next() {
+                let words = format!("{key}: is for a trace; give one, or leave it out");
+                return Err(source.at(span, &words));
             }
             continue;
         };
@@ -131,10 +192,17 @@ pub(crate) fn of_study(
         }
         let value = spec.data.value.as_ref();
         let compressibility = value.map_or(0.0, |value| value.get_ref().compressibility);
+        let options = variant.trace_reading().options().map_err(|invalid| {
+            let place = variant.of_a_trace().find(|(key, _)| *key == invalid.key);
+            let span = place.map_or(file.span(), |(_, span)| span);
+            source.at(span, &format!("{}: {}", invalid.key, invalid.why))
+        })?;
+        let refill = variant.refill.unwrap_or(false);
+        let wrong = |error: StudyError| source.at(file.span(), &error.to_string());
         let recording =
-            TraceSource::open(file.get_ref(), compressibility, variant.refill.unwrap_or(false))
-                .map_err(|error| source.at(file.span(), &error.to_string()))?;
+            TraceSource::open(file.get_ref(), options, compressibility, refill).map_err(wrong)?;
         let load_config = trace_config(source, &spec.measure, variant.speed.as_ref(), cpus)?;
+        recording.check_pacing(&load_config).map_err(wrong)?;
         traces.insert(name.get_ref().clone(), TraceTable { recording, load_config });
     }
     Ok(traces)

@@ -18,6 +18,7 @@ use super::mbwu::MbwuTable;
 use super::probes::ProbesTable;
 use crate::load::LoadOptions;
 use crate::replay_speed::ReplaySpeed;
+use crate::trace_reading::TraceReading;
 
 /// The whole file. Everything but the name has a default, but something must be measured.
 #[derive(Debug, Clone, Deserialize)]
@@ -138,6 +139,14 @@ pub struct WorkloadTable {
     pub trace: Option<Spanned<PathBuf>>,
     /// How many times as fast as it was recorded, or "max".
     pub speed: Option<Spanned<ReplaySpeed>>,
+    /// "auto" or the name of a format.
+    pub trace_format: Option<Spanned<String>>,
+    /// How many times the key space.
+    pub trace_copies: Option<Spanned<u32>>,
+    /// The share of the keys.
+    pub trace_sample: Option<Spanned<f64>>,
+    /// Malformed records that are left out.
+    pub trace_skip_bad: Option<Spanned<Count>>,
 }
 
 /// `[agents]`: the machines that generate the load instead of this one.
@@ -164,9 +173,6 @@ pub struct AgentsTable {
 impl WorkloadTable {
     /// The first given key that only workloads have, and its place.
     pub(crate) fn of_a_workload(&self) -> Option<(&'static str, std::ops::Range<usize>)> {
-        fn span<T>(value: &Option<Spanned<T>>) -> Option<std::ops::Range<usize>> {
-            value.as_ref().map(Spanned::span)
-        }
         let keys = [
             ("from", span(&self.from)),
             ("mix", span(&self.mix)),
@@ -177,6 +183,39 @@ impl WorkloadTable {
         ];
         keys.into_iter().find_map(|(key, span)| Some((key, span?)))
     }
+}
+
+impl WorkloadTable {
+    /// How its trace is read.
+    pub(crate) fn trace_reading(&self) -> TraceReading {
+        fn value<T: Clone>(key: &Option<Spanned<T>>) -> Option<T> {
+            key.as_ref().map(|value| value.get_ref().clone())
+        }
+        TraceReading {
+            format: value(&self.trace_format),
+            copies: value(&self.trace_copies),
+            sample: value(&self.trace_sample),
+            skip_bad: value(&self.trace_skip_bad),
+        }
+    }
+
+    /// The given keys that only traces have, and their places.
+    pub(crate) fn of_a_trace(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, std::ops::Range<usize>)> {
+        let keys = [
+            ("speed", span(&self.speed)),
+            ("trace_format", span(&self.trace_format)),
+            ("trace_copies", span(&self.trace_copies)),
+            ("trace_sample", span(&self.trace_sample)),
+            ("trace_skip_bad", span(&self.trace_skip_bad)),
+        ];
+        keys.into_iter().filter_map(|(key, span)| Some((key, span?)))
+    }
+}
+
+fn span<T>(value: &Option<Spanned<T>>) -> Option<std::ops::Range<usize>> {
+    value.as_ref().map(Spanned::span)
 }
 
 impl DataTable {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use super::TraceFormat;
+
 /// Why a trace cannot be replayed. `file` is the given path, `standard input` for `-`; lines count
 /// from 1.
 #[derive(Debug, Clone, Error)]
@@ -37,13 +39,19 @@ pub enum TraceError {
 
     #[error(
         "the trace {file} begins like no format that is known ({known}); where it is one of them, \
-         give its name as `trace_format`"
+         name it with --trace-format (`trace_format` in a study)"
     )]
     Format { file: Arc<str>, known: String },
 
     #[error(
+        "the trace {file} has no times (its format is `{format}`): it cannot be replayed as it was \
+         recorded; give a rate, or the speed `max`"
+    )]
+    Untimed { file: Arc<str>, format: TraceFormat },
+
+    #[error(
         "{file}: second {second} of the trace has more than {most} requests, too many to hold at \
-         once: number {request} of all is beyond that; replay a sample of it (`trace_sample`)"
+         once: number {request} of all is beyond that; replay a sample of it with --trace-sample (`trace_sample` in a study)"
     )]
     TooManyInASecond { file: Arc<str>, request: u64, second: u64, most: usize },
 
@@ -79,6 +87,11 @@ pub enum RecordProblem {
 
     #[error("no operation has the number {kind}")]
     Kind { kind: u64 },
+
+    #[error(
+        "it is a scan, which the store cannot do; --trace-skip-bad (`trace_skip_bad` in a study) leaves a number of them out"
+    )]
+    Scan,
 
     #[error("the key is empty")]
     EmptyKey,

@@ -5,7 +5,7 @@ use model::random::mix;
 use crate::value::hash;
 
 /// The longest key that is sent: memcached takes no longer one.
-pub(super) const LONGEST: usize = 250;
+pub const LONGEST: usize = 250;
 
 /// Letters and figures that every text protocol takes, six bits each.
 const LETTERS: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";

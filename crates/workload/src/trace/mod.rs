@@ -28,7 +28,7 @@ pub use chunk::{RequestChunk, TraceRequest};
 pub use error::{RecordProblem, TraceError};
 pub use feed::{FeedItem, TraceFeed};
 pub use format::{TraceFormat, TraceTiming};
-pub use key::KeyFit;
+pub use key::{KeyFit, LONGEST as LONGEST_KEY};
 pub use operation::TraceOp;
 pub use options::{MOST_COPIES, TraceOptions};
 pub use reader::{MOST_A_SECOND, TraceReader};

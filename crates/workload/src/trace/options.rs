@@ -15,11 +15,20 @@ pub struct TraceOptions {
     pub copies: u32,
     /// Keys hold only what text protocols take; others are replaced by letters of their hash.
     pub text_keys: bool,
+    /// A request may be a scan; else it is malformed.
+    pub scans: bool,
 }
 
 impl Default for TraceOptions {
     fn default() -> Self {
-        TraceOptions { format: None, skip_bad: 0, sample: 1.0, copies: 1, text_keys: true }
+        TraceOptions {
+            format: None,
+            skip_bad: 0,
+            sample: 1.0,
+            copies: 1,
+            text_keys: true,
+            scans: true,
+        }
     }
 }
 

@@ -87,6 +87,19 @@ impl TraceReader {
         self.records.timing()
     }
 
+    /// Refuses a trace without times.
+    ///
+    /// # Errors
+    /// [`TraceError::Untimed`].
+    pub fn require_times(&self) -> Result<(), TraceError> {
+        match self.timing() {
+            TraceTiming::Untimed => {
+                Err(TraceError::Untimed { file: self.file().clone(), format: self.format() })
+            }
+            TraceTiming::Seconds | TraceTiming::Exact => Ok(()),
+        }
+    }
+
     /// The first line, where it named the fields and was skipped.
     pub fn header(&self) -> Option<&Arc<str>> {
         self.header.as_ref()

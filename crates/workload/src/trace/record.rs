@@ -93,6 +93,7 @@ pub(super) struct RecordBatch {
     /// The last instant, and the nanoseconds of the unit in which messages say it.
     last_ns: u64,
     unit_ns: u64,
+    scans: bool,
     /// Records that are no requests.
     pub ignored: u64,
 }
@@ -101,7 +102,7 @@ impl RecordBatch {
     /// Requests that are decoded at a time.
     const FULL: usize = 512;
 
-    pub fn new(unit_ns: u64) -> RecordBatch {
+    pub fn new(unit_ns: u64, scans: bool) -> RecordBatch {
         RecordBatch {
             entries: Vec::with_capacity(Self::FULL),
             keys: Vec::new(),
@@ -109,6 +110,7 @@ impl RecordBatch {
             taken: 0,
             last_ns: 0,
             unit_ns,
+            scans,
             ignored: 0,
         }
     }
@@ -145,6 +147,9 @@ impl RecordBatch {
                 before: self.last_ns / self.unit_ns,
                 now: fields.at_ns / self.unit_ns,
             });
+        }
+        if fields.operation == TraceOp::Seek && !self.scans {
+            return Err(RecordProblem::Scan);
         }
         let key = match key {
             TraceKey::Number(number) => KeyPlace::Number(number),

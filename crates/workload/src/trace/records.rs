@@ -97,7 +97,7 @@ impl TraceRecords {
             format,
             input,
             decoder: decode::decoder(format),
-            batch: RecordBatch::new(decode::unit_ns(format)),
+            batch: RecordBatch::new(decode::unit_ns(format), options.scans),
             skip_bad: options.skip_bad,
             bound: match options.sample {
                 share if share < 1.0 => (share * u64::MAX as f64) as u64,

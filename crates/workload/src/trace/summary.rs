@@ -7,7 +7,7 @@ use model::{Op, PerOp};
 use super::chunk::RequestChunk;
 use super::distinct::DistinctCounter;
 use super::reader::TraceReader;
-use super::{ArrivalSpread, TraceError};
+use super::{ArrivalSpread, TraceError, TraceFormat, TraceTiming};
 use crate::value::hash;
 
 /// The requests of a trace or of its beginning.
@@ -23,10 +23,17 @@ pub struct TraceSummary {
     /// Bytes of the values that are read and written; 0 where it is not known or was not there.
     pub mean_value_size: f64,
     pub largest_value: u32,
-    /// Seconds from the first to the last, both included.
-    pub duration_s: u64,
-    /// Requests of the busiest second.
-    pub peak_rate_s: u64,
+    pub format: TraceFormat,
+    pub timing: TraceTiming,
+    /// Seconds from the first to the last; both are included where they are whole. None where the
+    /// trace has no times.
+    pub duration_s: Option<f64>,
+    /// Requests of the busiest second, counted from the first request.
+    pub peak_rate_s: Option<u64>,
+    /// Malformed records that were left out.
+    pub skipped: u64,
+    /// Records that request no value.
+    pub ignored: u64,
     /// Whether the trace ended before the bound.
     pub whole: bool,
     /// The first line, where it named the fields and was skipped.
@@ -39,9 +46,10 @@ impl TraceSummary {
         self.by_op[Op::Read] as f64 / self.requests as f64
     }
 
-    /// Requests a second.
-    pub fn mean_rate_s(&self) -> f64 {
-        self.requests as f64 / self.duration_s as f64
+    /// Requests a second; none where that is not known.
+    pub fn mean_rate_s(&self) -> Option<f64> {
+        let seconds = self.duration_s.filter(|seconds| *seconds > 0.0)?;
+        Some(self.requests as f64 / seconds)
     }
 }
 
@@ -60,13 +68,18 @@ impl TraceReader {
             mean_key_size: 0.0,
             mean_value_size: 0.0,
             largest_value: 0,
-            duration_s: 0,
-            peak_rate_s: 0,
+            format: self.format(),
+            timing: self.timing(),
+            duration_s: None,
+            peak_rate_s: None,
+            skipped: 0,
+            ignored: 0,
             whole: false,
             header: self.header().cloned(),
         };
         let (mut distinct, mut chunk) = (DistinctCounter::new(), RequestChunk::new());
         let (mut key_bytes, mut value_bytes, mut with_value) = (0u64, 0u64, 0u64);
+        let (mut last_s, mut of_second, mut peak) = (0.0, 0u64, 0u64);
         loop {
             if !self.next_second(ArrivalSpread::Even, &mut chunk)? {
                 summary.whole = true;
@@ -82,14 +95,22 @@ impl TraceReader {
                     with_value += 1;
                     summary.largest_value = summary.largest_value.max(request.value_size);
                 }
-                summary.duration_s = request.at_s as u64 + 1;
+                of_second = if request.at_s as u64 == last_s as u64 { of_second + 1 } else { 1 };
+                peak = peak.max(of_second);
+                last_s = request.at_s;
             }
             summary.requests += chunk.len() as u64;
-            summary.peak_rate_s = summary.peak_rate_s.max(chunk.len() as u64);
             if summary.requests >= most {
                 break;
             }
         }
+        let duration_s = match summary.timing {
+            TraceTiming::Untimed => None,
+            TraceTiming::Seconds => Some(last_s.floor() + 1.0),
+            TraceTiming::Exact => Some(last_s),
+        };
+        (summary.duration_s, summary.peak_rate_s) = (duration_s, duration_s.map(|_| peak));
+        (summary.skipped, summary.ignored) = (self.counts().skipped(), self.counts().ignored());
         summary.distinct_keys = distinct.estimate();
         summary.mean_key_size = key_bytes as f64 / summary.requests.max(1) as f64;
         summary.mean_value_size = value_bytes as f64 / with_value.max(1) as f64;

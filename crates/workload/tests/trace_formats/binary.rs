@@ -49,7 +49,7 @@ fn bytes_that_are_no_records_have_no_format() {
     ] {
         let (_, says) = failing(&TraceOptions::default(), &bytes);
         assert!(says.contains("begins like no format that is known (twitter, cachelib,"), "{says}");
-        assert!(says.ends_with("give its name as `trace_format`"), "{says}");
+        assert!(says.ends_with("--trace-format (`trace_format` in a study)"), "{says}");
     }
 }
 

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use analyse::slo::Objective;
 use clap::{Args, ValueHint};
 use model::Rate;
-use study::ReplaySpeed;
 
 use super::rate_sweep::RateSweep;
 use crate::flags::agents::AGENTS;
 use crate::flags::load::{ClosedLoop, OptionFlags, Window};
 use crate::flags::machine::MachineFlags;
+use crate::flags::trace::TraceFlags;
 use crate::flags::{LoadFlags, WorkloadFlags, store_forms};
 
 #[derive(Debug, Args)]
@@ -36,16 +36,8 @@ pub struct BenchArgs {
     pub store: String,
     #[command(flatten)]
     pub workload: WorkloadFlags,
-    /// Replay this Twitter cache trace instead of a workload: plain, gzip or zstd; `-` is standard
-    /// input
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = [
-        "preset", "records", "scale", "key_size", "value_size", "mix", "popularity",
-        "multi_get", "hit_ratio"])]
-    pub trace: Option<PathBuf>,
-    /// Speed of the replay relative to the recording, or `max` for a closed loop in its order
-    /// [default: 1]
-    #[arg(long, value_name = "TIMES", requires = "trace", allow_hyphen_values = true)]
-    pub speed: Option<ReplaySpeed>,
+    #[command(flatten)]
+    pub trace: TraceFlags,
     /// Show the content of the trace, the writes of knobs, or the planned runs; run nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -26,10 +26,10 @@ pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if args.repeat == 0 {
         return Err(request("--repeat must be more than zero"));
     }
-    if let (Some(file), true) = (&args.trace, args.dry_run) {
+    if let (Some(file), true) = (&args.trace.file, args.dry_run) {
         return trace::describe(file, args, show);
     }
-    let mut plan = match &args.trace {
+    let mut plan = match &args.trace.file {
         Some(file) => replay(target, file, args, &configs, show)?,
         None => single(target, args, &configs)?,
     };

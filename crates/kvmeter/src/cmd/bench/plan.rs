@@ -37,7 +37,8 @@ pub fn replay(
     show: &Output,
 ) -> anyhow::Result<Plan> {
     let compressibility = args.workload.compressibility.unwrap_or(0.0);
-    let recording = TraceSource::open(file, compressibility, args.workload.refill)?;
+    let options = args.trace.options()?;
+    let recording = TraceSource::open(file, options, compressibility, args.workload.refill)?;
     note_header(file, recording.header.as_deref(), show);
     flags::check_plan(Plan::replay(target, &recording, args.workload.seed, configs, args.repeat))
 }
@@ -53,7 +54,7 @@ pub fn load_configs(args: &BenchArgs) -> anyhow::Result<Vec<LoadConfig>> {
     let config = |rate: Option<Rate>| {
         let (window, closed_loop) = (args.window.given.clone(), args.closed_loop.given.clone());
         let options = window.or(closed_loop).or(args.load.options(rate, usual));
-        let config = match (&args.trace, args.speed) {
+        let config = match (&args.trace.file, args.trace.speed) {
             (Some(_), speed) => options.replay_config(speed, cpus),
             (None, None) => options.config(cpus),
             (None, Some(_)) => {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use report::format;
-use workload::trace::{TraceReader, TraceSummary};
+use serde_json::Value;
+use workload::trace::{TraceReader, TraceSummary, TraceTiming};
 
 use super::args::BenchArgs;
 use crate::exit::{ExitOutcome, request};
@@ -12,7 +13,7 @@ use crate::output::Output;
 /// Reads the trace, or the part that would be replayed, and summarises its requests.
 pub fn describe(file: &Path, args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let most = args.window.given.operations.as_ref().map(|operations| operations.get_ref().0);
-    let summary = TraceReader::open(file)
+    let summary = TraceReader::with(file, &args.trace.options()?)
         .and_then(|trace| trace.summary(most))
         .map_err(|error| request(error.to_string()))?;
     note_header(file, summary.header.as_deref(), show);
@@ -36,15 +37,27 @@ pub fn note_header(file: &Path, header: Option<&str>, show: &Output) {
     }
 }
 
-fn object(file: &Path, summary: &TraceSummary) -> serde_json::Value {
-    let by_op: serde_json::Map<String, serde_json::Value> = summary
+fn object(file: &Path, summary: &TraceSummary) -> Value {
+    let by_op: serde_json::Map<String, Value> = summary
         .by_op
         .iter()
         .filter(|(_, count)| **count > 0)
         .map(|(op, count)| (op.to_string(), (*count).into()))
         .collect();
+    let duration = match summary.timing {
+        TraceTiming::Seconds => summary.duration_s.map(|seconds| Value::from(seconds as u64)),
+        TraceTiming::Exact | TraceTiming::Untimed => summary.duration_s.map(Value::from),
+    };
     serde_json::json!({
         "trace": file.display().to_string(),
+        "format": summary.format.name(),
+        "times": match summary.timing {
+            TraceTiming::Seconds => "seconds",
+            TraceTiming::Exact => "exact",
+            TraceTiming::Untimed => "none",
+        },
+        "records_skipped": summary.skipped,
+        "records_ignored": summary.ignored,
         "whole": summary.whole,
         "requests": summary.requests,
         "asked": by_op,
@@ -53,7 +66,7 @@ fn object(file: &Path, summary: &TraceSummary) -> serde_json::Value {
         "mean_key_bytes": summary.mean_key_size,
         "mean_value_bytes": summary.mean_value_size,
         "largest_value_bytes": summary.largest_value,
-        "duration_s": summary.duration_s,
+        "duration_s": duration,
         "mean_rate_ops_s": summary.mean_rate_s(),
         "peak_rate_ops_s": summary.peak_rate_s,
     })
@@ -69,17 +82,30 @@ fn table(file: &Path, summary: &TraceSummary) -> String {
         })
         .collect();
     let part = if summary.whole { "" } else { " (the beginning)" };
-    let rows = [
+    let unknown = || format!("unknown: {} has no times", summary.format);
+    let rate = |known: Option<f64>| match (known, summary.timing) {
+        (Some(rate), _) => format::rate(rate),
+        (None, TraceTiming::Untimed) => unknown(),
+        (None, _) => "unknown: all requests have the same time".to_owned(),
+    };
+    let mut rows = vec![
         ("trace", format!("{}{part}", file.display())),
+        ("format", summary.format.to_string()),
         ("requests", format::count_short(summary.requests as f64)),
         ("asked", operations.join(", ")),
         ("distinct keys", format!("about {}", format::count_short(summary.distinct_keys))),
         ("mean key", format::bytes(summary.mean_key_size)),
         ("mean value", format::bytes(summary.mean_value_size)),
         ("largest value", format::bytes(f64::from(summary.largest_value))),
-        ("duration", format::seconds(summary.duration_s as f64)),
-        ("mean rate", format::rate(summary.mean_rate_s())),
-        ("busiest second", format::rate(summary.peak_rate_s as f64)),
+        ("duration", summary.duration_s.map_or_else(unknown, format::seconds)),
+        ("mean rate", rate(summary.mean_rate_s())),
+        ("busiest second", rate(summary.peak_rate_s.map(|requests| requests as f64))),
     ];
+    if summary.skipped > 0 {
+        rows.push(("malformed", format!("{} records, left out", summary.skipped)));
+    }
+    if summary.ignored > 0 {
+        rows.push(("other records", format!("{}, which request no value", summary.ignored)));
+    }
     rows.iter().map(|(name, value)| format!("{name:<16}{value}\n")).collect()
 }
