@@ -13,7 +13,7 @@ use model::{
 };
 use study::{Activity, Bench, SIMULATOR, Step};
 
-use self::outcome::RunFigures;
+use self::outcome::{RunFigures, figures};
 use crate::check_findings::findings;
 use crate::error::ExecuteError;
 use crate::event::{Event, Listener};
@@ -48,13 +48,10 @@ impl RunContext<'_> {
                     let program = self.probes.pass.first();
                     let context = self.probes.context(&[], Vec::new(), Vec::new());
                     probes.prepared = Some(RunWatch::prepare(&self.probes.root, &context));
-                    let output =
+                    let outcome =
                         micro::run(job, program, self.stop, &mut |edge| probes.on_edge(edge))?;
-                    let read = |text: String| {
-                        let failed = |why| ExecuteError::Failed(format!("{}: {why}", step.label));
-                        outcome::read(&text).map_err(failed)
-                    };
-                    output.map(read).transpose()?
+                    let failed = |why| ExecuteError::Failed(format!("{}: {why}", step.label));
+                    outcome.map(figures).transpose().map_err(failed)?
                 }
                 Bench::Simulate(job) => dca::run(job, step.repeat, self.stop)?,
             };

@@ -8,9 +8,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use micro::hog::{HogCounters, READY};
+use micro::job::{MicroBench, MicroJob};
 use model::signal::{BESIDE_BANDWIDTH, BESIDE_CPU, BESIDE_HELD, Signal};
 use model::{ByteRate, Reading, ReadingValue};
-use study::{CoRunner, HogDemand};
+use study::CoRunner;
 
 use crate::error::ExecuteError;
 
@@ -21,19 +22,6 @@ const LONGEST_START: Duration = Duration::from_secs(120);
 /// How long the hog may take to report on an overloaded machine.
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
-fn command(co_runner: &CoRunner, program: &OsString) -> Command {
-    let mut command = Command::new(program);
-    command.args(["micro", "hog", "--serve", "--cpus", &co_runner.cpus]);
-    command.args(["--traffic", &co_runner.traffic.to_string()]);
-    if let Some(buffer) = co_runner.buffer {
-        command.args(["--size", &buffer.to_string()]);
-    }
-    if let HogDemand::Rate(rate) = co_runner.demand {
-        command.args(["--rate", &rate.to_string()]);
-    }
-    command
-}
-
 /// Starts the hog; its traffic flows when this returns. `program` is kvmeter itself.
 pub(crate) fn start(
     co_runner: &CoRunner,
@@ -41,7 +29,10 @@ pub(crate) fn start(
 ) -> Result<RunningHog, ExecuteError> {
     let failed = |why: String| ExecuteError::Failed(format!("[beside.hog]: {why}"));
     let program = program.ok_or_else(|| failed("kvmeter cannot find its own executable".into()))?;
-    let mut child = command(co_runner, program)
+    let job = MicroJob { bench: MicroBench::Hog(co_runner.0.clone()), window: None };
+    let job = serde_json::to_string(&job).map_err(|error| failed(error.to_string()))?;
+    let mut child = Command::new(program)
+        .args(["micro", "job", &job])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -134,7 +125,7 @@ fn readings(
             Ok(value) => ReadingValue::Value(value),
             Err(reason) => ReadingValue::Unavailable { reason, remedy: None },
         };
-        let source = format!("the hog on CPUs {}: {}", co_runner.cpus, signal.source);
+        let source = format!("the hog on CPUs {}: {}", co_runner.cpus(), signal.source);
         Reading { source, ..signal.answered(answer, window_s) }
     };
     let of = |value: fn(&HogCounters) -> u64| match &between {
@@ -147,7 +138,7 @@ fn readings(
     });
     let cpu_s = of(|look| look.cpu_ns).map(|nanoseconds| nanoseconds / 1e9);
     let mut all = vec![reading(BESIDE_BANDWIDTH, bandwidth.clone()), reading(BESIDE_CPU, cpu_s)];
-    if let HogDemand::Rate(ByteRate(asked)) = co_runner.demand {
+    if let Some(ByteRate(asked)) = co_runner.0.rate {
         let share = bandwidth.map(|bandwidth| bandwidth / asked);
         all.push(reading(BESIDE_HELD, share));
     }
@@ -169,27 +160,12 @@ pub(crate) fn doubt(value: &impl Fn(&str) -> Option<f64>) -> Option<String> {
 mod tests {
     use super::*;
 
-    use micro::hog::Traffic;
-    use model::Bytes;
-
-    fn hog(demand: HogDemand) -> CoRunner {
-        let buffer = Some(Bytes(64 << 20));
-        CoRunner { demand, cpus: "0".to_owned(), traffic: Traffic::Update, buffer }
-    }
-
-    #[test]
-    fn the_command_line_says_what_the_hog_does() {
-        let command = |demand| format!("{:?}", command(&hog(demand), &"kvmeter".into()));
-        let given = command(HogDemand::Rate(ByteRate(2e9)));
-        for word in ["--rate", "2GB/s", "--serve", "update", "64MiB"] {
-            assert!(given.contains(word), "{given}");
-        }
-        assert!(!command(HogDemand::Max).contains("--rate"));
-    }
+    use micro::job::HogArgs;
 
     #[test]
     fn readings_are_differences_of_two_reports() {
-        let co_runner = hog(HogDemand::Rate(ByteRate(2e9)));
+        let rate = Some(ByteRate(2e9));
+        let co_runner = CoRunner(HogArgs { rate, ..HogArgs::default() });
         let look = |bytes, nanoseconds, cpu_ns| Ok(HogCounters { bytes, nanoseconds, cpu_ns });
         let between = readings(
             &co_runner,

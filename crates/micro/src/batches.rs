@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Shortest batch: the clock's own cost and resolution are then below 0.1 %.
 const MIN_BATCH_TIME: Duration = Duration::from_micros(200);
@@ -12,7 +12,7 @@ pub(crate) const MIN_BATCHES: usize = 11;
 const MAX_CALLS: u64 = 1 << 32;
 
 /// Nanoseconds a call over several batches.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BatchSpread {
     pub min_ns: f64,
     pub median_ns: f64,

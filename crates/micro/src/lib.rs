@@ -13,6 +13,7 @@ mod batches;
 pub mod clock;
 pub mod error;
 pub mod hog;
+pub mod job;
 pub mod latency;
 pub mod net;
 pub mod pin;

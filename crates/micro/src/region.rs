@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::str::FromStr;
 
 use model::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::MicroError;
 
@@ -20,7 +20,7 @@ const MAX_SAMPLED_PAGES: usize = 4096;
 const MPOL_MF_STRICT_OFF: libc::c_uint = 0;
 
 /// The pages under a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PageSize {
     /// The system's default.
@@ -59,7 +59,7 @@ impl fmt::Display for PageSize {
 }
 
 /// The NUMA node of the pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// On the node of the thread that touches a page first.

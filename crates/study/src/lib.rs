@@ -27,8 +27,8 @@ pub use load::{
     MAX_RATE, SteadyTable, unplaced,
 };
 pub use plan::{
-    Activity, Bench, Calibration, CoRunner, DcaJob, Estimate, Estimates, HogDemand, Maximum,
-    MicroJob, Plan, SIMULATOR, Segment, Step, StoreLoad, TraceSource, check_store, mbwu,
+    Activity, Bench, Calibration, CoRunner, DcaJob, Estimate, Estimates, Maximum, Plan,
+    PlannedMicro, SIMULATOR, Segment, Step, StoreLoad, TraceSource, check_store, mbwu,
     missing_operation, placeholder_workload, step,
 };
 pub use platform_file::open_platform;

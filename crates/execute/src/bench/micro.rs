@@ -1,5 +1,5 @@
-//! A microbenchmark as a run: the command `kvmeter micro` in a process of its own, so that a study
-//! measures exactly what the command does.
+//! A microbenchmark as a run: `kvmeter micro job` in a process of its own, so that a study measures
+//! exactly what the command does.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use micro::job::{MicroJob, MicroOutcome};
 use micro::window::{WindowEdge, WindowListener};
-use study::MicroJob;
+use study::PlannedMicro;
 
 use crate::error::ExecuteError;
 
@@ -24,33 +25,34 @@ const LOOK: Duration = Duration::from_millis(20);
 const ENDING: Duration = Duration::from_secs(10);
 /// Exit code of the command for an invalid request.
 const WRONG_REQUEST: i32 = 2;
-const INVALID: i32 = 1;
 
-/// Runs the command and returns its JSON; `edge` is called when its measured window opens and
+/// Runs the command and returns its outcome; `edge` is called when its measured window opens and
 /// closes. None where it was stopped.
 ///
 /// # Errors
 /// The error of the command, or that it hangs.
 pub(super) fn run(
-    job: &MicroJob,
+    planned: &PlannedMicro,
     program: Option<&OsString>,
     stop: &AtomicBool,
     edge: &mut dyn FnMut(WindowEdge),
-) -> Result<Option<String>, ExecuteError> {
-    let failed = |why: String| ExecuteError::Failed(format!("micro {}: {why}", job.name()));
+) -> Result<Option<MicroOutcome>, ExecuteError> {
+    let name = planned.name;
+    let failed = |why: String| ExecuteError::Failed(format!("micro {name}: {why}"));
     let program = program.ok_or_else(|| failed("kvmeter cannot find its own executable".into()))?;
     let listener = WindowListener::new().map_err(|error| failed(error.to_string()))?;
+    let window = Some(listener.name().to_owned());
+    let job = serde_json::to_string(&MicroJob { bench: planned.bench.clone(), window })
+        .map_err(|error| failed(error.to_string()))?;
     let mut child = Command::new(program)
-        .args(["--quiet", "micro", job.name(), "--json", "--with-parent"])
-        .args(["--tell-window", listener.name()])
-        .args(&job.flags)
+        .args(["--quiet", "micro", "job", &job])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
     let (output, errors) = (text(child.stdout.take()), text(child.stderr.take()));
-    let limit = Duration::from_secs_f64(job.seconds) + GRACE;
+    let limit = Duration::from_secs_f64(planned.seconds) + GRACE;
     let Some(status) = wait(&mut child, limit, stop, &listener, edge).map_err(failed)? else {
         return Ok(None);
     };
@@ -61,10 +63,10 @@ pub(super) fn run(
     let (output, errors) = (receive(output), receive(errors));
     let words = errors.trim().trim_start_matches("error: ").to_owned();
     match status.code() {
-        Some(0) => Ok(Some(output)),
-        // It measured, and reports why the result is invalid.
-        Some(INVALID) if output.trim_start().starts_with('{') => Ok(Some(output)),
-        Some(WRONG_REQUEST) => Err(ExecuteError::Request(format!("micro {}: {words}", job.name()))),
+        Some(0) => serde_json::from_str(&output)
+            .map(Some)
+            .map_err(|error| failed(format!("its answer cannot be read: {error}"))),
+        Some(WRONG_REQUEST) => Err(ExecuteError::Request(format!("micro {name}: {words}"))),
         _ if words.is_empty() => Err(failed(status.to_string())),
         _ => Err(failed(words)),
     }

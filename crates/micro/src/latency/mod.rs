@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use model::random::mix;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::batches::{self, BatchSpread};
 use crate::error::MicroError;
@@ -37,7 +37,7 @@ pub struct LatencySpec {
 }
 
 /// One point of the curve.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     pub bytes: u64,
     /// Nanoseconds from one load to the next.
@@ -45,7 +45,7 @@ pub struct CurvePoint {
 }
 
 /// The curve, and the memory it was measured on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyCurve {
     pub cpu: u32,
     pub stride_bytes: usize,

@@ -1,7 +1,10 @@
 //! The settings of one cell.
 
 use std::fmt;
+use std::str::FromStr;
 
+use clap::ValueEnum;
+use model::suggest::hint;
 use serde::{Deserialize, Serialize};
 
 use super::error::NetError;
@@ -17,7 +20,7 @@ pub enum Kind {
 }
 
 /// The network stack that moves the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stack {
     Kernel,
@@ -25,13 +28,14 @@ pub enum Stack {
 }
 
 /// The transport of the messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
     Tcp,
     Unix,
     Udp,
     /// Bare Ethernet frames through a port that DPDK drives.
+    #[value(skip)]
     Ethernet,
 }
 
@@ -46,6 +50,27 @@ impl Transport {
     /// Whether messages can be lost; a stream delivers all or ends.
     pub const fn is_lossy(self) -> bool {
         matches!(self, Transport::Udp | Transport::Ethernet)
+    }
+}
+
+/// Reads what a flag can be.
+fn read<T: ValueEnum + fmt::Display>(text: &str) -> Result<T, String> {
+    let known: Vec<String> = T::value_variants().iter().map(T::to_string).collect();
+    let unknown = |_| format!("`{text}`: {}", hint(text, known.iter().map(String::as_str)));
+    T::from_str(text, false).map_err(unknown)
+}
+
+impl FromStr for Stack {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Stack, String> {
+        read(text)
+    }
+}
+
+impl FromStr for Transport {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Transport, String> {
+        read(text)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The scalar of `scale` and `triad`. With the square root of two less one, a round of the four
 /// kernels leaves the first array as it was (q + q + q * q = 1), so that any number of rounds can
@@ -16,7 +16,7 @@ use serde::Serialize;
 pub(crate) const Q: f64 = std::f64::consts::SQRT_2 - 1.0;
 
 /// One of STREAM's loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamKernel {
     /// `c = a`
@@ -54,7 +54,7 @@ impl StreamKernel {
 }
 
 /// How the kernels write their results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stores {
     /// Through the caches: the processor may read each line before it is written.
@@ -88,7 +88,7 @@ impl fmt::Display for Stores {
 }
 
 /// The instruction set of the ordinary loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Vectors {
     /// Those that every processor of the architecture has.

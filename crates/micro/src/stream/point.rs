@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::StreamSpec;
 use super::kernels::{Stores, StreamKernel, Vectors};
@@ -10,7 +10,7 @@ use super::threads::Timed;
 use crate::region::{PageSize, Placement, Region};
 
 /// The four kernels at one number of threads and size of arrays.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamPoint {
     pub threads: usize,
     /// Of each thread.
@@ -37,7 +37,7 @@ pub struct StreamPoint {
 
 /// Bytes that a kernel reads and writes, each array once as STREAM counts, over its time for one
 /// pass. A GB is 10^9 bytes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelResult {
     pub kernel: StreamKernel,
     /// Of the shortest round: what STREAM reports.

@@ -4,29 +4,16 @@
 use std::str::FromStr;
 
 use micro::hog::Traffic;
-use model::{ByteRate, Bytes, RunSettings};
+use micro::job::{CpuList, HogArgs, PlacementFlags};
+use model::{ByteRate, RunSettings};
 
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
 use crate::text::{HogTable, StudySpec, StudyText};
 
-/// The bandwidth that a hog is to take.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum HogDemand {
-    Max,
-    Rate(ByteRate),
-}
-
 /// A co-runner of a run: a hog.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CoRunner {
-    pub demand: HogDemand,
-    /// A list of CPUs, a thread on each.
-    pub cpus: String,
-    pub traffic: Traffic,
-    /// Of each thread.
-    pub buffer: Option<Bytes>,
-}
+pub struct CoRunner(pub HogArgs);
 
 /// The co-runner of a study's runs; `None` for none.
 ///
@@ -45,12 +32,11 @@ pub(crate) fn of_study(
             Traffic::from_str(word.get_ref()).map_err(|words| source.at(word.span(), &words))?
         }
     };
-    let buffer = hog.size.as_ref().map(|size| *size.get_ref());
-    let demand = match hog.rate.get_ref().as_str() {
+    let rate = match hog.rate.get_ref().as_str() {
         "none" => return Ok(None),
-        "max" => HogDemand::Max,
+        "max" => None,
         text => match text.parse::<ByteRate>() {
-            Ok(rate) if rate.0 >= 1.0 => HogDemand::Rate(rate),
+            Ok(rate) if rate.0 >= 1.0 => Some(rate),
             Ok(_) => {
                 return Err(source
                     .at(hog.rate.span(), "write `none` for no traffic; the least rate is 1 B/s"));
@@ -60,23 +46,22 @@ pub(crate) fn of_study(
             }
         },
     };
-    Ok(Some(CoRunner { demand, cpus, traffic, buffer }))
+    let size = hog.size.as_ref().map(|size| *size.get_ref());
+    let at = PlacementFlags { cpus: Some(cpus), ..PlacementFlags::default() };
+    Ok(Some(CoRunner(HogArgs { at, rate, traffic, size, ..HogArgs::default() })))
 }
 
 /// The CPUs of a hog's threads, as a list.
-fn cpus(source: &StudyText, hog: &HogTable, allowed: &[u32]) -> Result<String, StudyError> {
+fn cpus(source: &StudyText, hog: &HogTable, allowed: &[u32]) -> Result<CpuList, StudyError> {
     match (&hog.cpus, &hog.threads) {
         (Some(list), None) => {
-            let cpus = model::cpu_list::parse(list.get_ref()).filter(|cpus| !cpus.is_empty());
-            let Some(cpus) = cpus else {
-                let words = "this is not a list of CPUs; write `1` or `2-5,8`";
-                return Err(source.at(list.span(), words));
-            };
-            if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            let cpus = CpuList::from_str(list.get_ref());
+            let cpus = cpus.map_err(|words| source.at(list.span(), &words))?;
+            if let Some(cpu) = cpus.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
                 let words = format!("CPU {cpu} cannot be used; kvmeter may use {allowed:?}");
                 return Err(source.at(list.span(), &words));
             }
-            Ok(list.get_ref().clone())
+            Ok(cpus)
         }
         (None, Some(threads)) if *threads.get_ref() == 0 => {
             Err(source
@@ -84,8 +69,8 @@ fn cpus(source: &StudyText, hog: &HogTable, allowed: &[u32]) -> Result<String, S
         }
         // One thread a CPU; where there are fewer, the run's settings say which they are.
         (None, Some(threads)) => {
-            let last = allowed.iter().rev().take(*threads.get_ref() as usize);
-            Ok(last.map(u32::to_string).collect::<Vec<_>>().join(","))
+            let last = allowed.iter().rev().take(*threads.get_ref() as usize).copied();
+            Ok(CpuList::from(last.collect::<Vec<_>>()))
         }
         (Some(list), Some(_)) => {
             Err(source.at(list.span(), "`cpus` and `threads` exclude each other; leave one out"))
@@ -99,18 +84,17 @@ fn cpus(source: &StudyText, hog: &HogTable, allowed: &[u32]) -> Result<String, S
 }
 
 impl CoRunner {
+    /// The CPUs of its threads, as written.
+    pub fn cpus(&self) -> String {
+        self.0.at.cpus.as_ref().map(CpuList::to_string).unwrap_or_default()
+    }
+
     /// Adds its settings to those of a run.
     pub fn settings(&self, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
-        put(
-            "beside.hog.rate",
-            match self.demand {
-                HogDemand::Max => "max".to_owned(),
-                HogDemand::Rate(rate) => rate.to_string(),
-            },
-        );
-        put("beside.hog.cpus", self.cpus.clone());
-        put("beside.hog.traffic", self.traffic.to_string());
+        put("beside.hog.rate", self.0.rate.map_or("max".to_owned(), |rate| rate.to_string()));
+        put("beside.hog.cpus", self.cpus());
+        put("beside.hog.traffic", self.0.traffic.to_string());
     }
 }
 
@@ -145,24 +129,24 @@ mod tests {
         hog.settings(&mut settings);
         assert_eq!(settings["beside.hog.rate"], "2GB/s");
         assert_eq!(settings["beside.hog.traffic"], "update");
-        assert_eq!(hog.buffer, Some(Bytes(64 << 20)));
+        assert_eq!(hog.0.size, Some(model::Bytes(64 << 20)));
         assert_eq!(parsed(&format!("rate = \"none\"\ncpus = \"{cpu}\"")), Ok(None));
         let most = parsed(&format!("rate = \"max\"\ncpus = \"{cpu}\"")).unwrap().unwrap();
-        assert_eq!(most.demand, HogDemand::Max);
+        assert_eq!(most.0.rate, None);
     }
 
     #[test]
     fn threads_take_the_cpus_that_the_load_takes_last() {
         let order = host::cpus(&host::Root::live()).unwrap().cpus;
         let one = parsed("rate = \"1GB/s\"\nthreads = 1").unwrap().unwrap();
-        assert_eq!(one.cpus, order.last().unwrap().to_string());
+        assert_eq!(one.cpus(), order.last().unwrap().to_string());
         // Where there are fewer CPUs, as many threads as CPUs.
         let many = parsed("rate = \"1GB/s\"\nthreads = 100000").unwrap().unwrap();
-        assert_eq!(many.cpus.split(',').count(), order.len());
+        assert_eq!(many.cpus().split(',').count(), order.len());
         // It stays with the load, wherever a knob places that.
         let levels = KnobLevels(vec![("cpus".to_owned(), order[0].to_string())]);
         let beside = parsed_under("rate = \"1GB/s\"\nthreads = 4", &levels).unwrap().unwrap();
-        assert_eq!(beside.cpus, order[0].to_string());
+        assert_eq!(beside.cpus(), order[0].to_string());
     }
 
     #[test]

@@ -27,10 +27,10 @@ mod stores;
 mod study;
 mod trace;
 
-pub use bench::{Bench, DcaJob, MicroJob, SIMULATOR};
+pub use bench::{Bench, DcaJob, PlannedMicro, SIMULATOR};
 pub use calibrate::{Calibration, Maximum, missing_operation};
 pub use checks::check_store;
-pub use co_runner::{CoRunner, HogDemand};
+pub use co_runner::CoRunner;
 pub use estimate::Estimates;
 pub use segments::{Plan, Segment};
 pub use single::step;

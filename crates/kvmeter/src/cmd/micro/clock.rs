@@ -1,7 +1,7 @@
 use report::micro::ClockCost;
 use serde_json::to_value;
 
-use super::flags::TimedArgs;
+use super::TimedArgs;
 use super::session::{MicroRun, name_flag, one, spread};
 use crate::exit::ExitOutcome;
 use crate::output::Output;

@@ -1,14 +1,13 @@
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use micro::hog::{AchievedTraffic, Hog, HogSpec, Traffic};
-use model::{ByteRate, Bytes, Span};
+use micro::hog::{AchievedTraffic, Hog, HogSpec};
+use micro::job::HogArgs;
+use model::ByteRate;
 use report::format::significant;
 use report::micro::{MemoryTraffic, size};
 use report::table::Table;
 use serde_json::{Map, Value, json};
 
-use super::flags::{MemoryFlags, PlacementFlags};
 use super::session::{MicroRun, name_flag, one};
 use crate::exit::ExitOutcome;
 use crate::output::Output;
@@ -18,56 +17,16 @@ const OUTSIDE_CACHES: u64 = 4;
 /// Intervals over which the evenness of the rate is shown.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    kvmeter micro hog --rate 10GB/s --cpus 2,3 --time 1m\n  \
-    kvmeter micro hog --traffic read --json               the highest rate of all CPUs")]
-pub struct HogArgs {
-    #[command(flatten)]
-    pub at: PlacementFlags,
-    /// Bytes a second of all CPUs together [default: unlimited]
-    #[arg(long, value_name = "RATE")]
-    pub rate: Option<ByteRate>,
-    /// Length of the traffic
-    #[arg(long, short, value_name = "TIME", default_value = "10s")]
-    pub time: Span,
-    /// Traffic on the memory bus
-    #[arg(long, value_name = "read|update|write", default_value_t, hide_default_value = true)]
-    pub traffic: Traffic,
-    /// Working set of each thread [default: four times the last-level caches]
-    #[arg(long, value_name = "SIZE")]
-    pub size: Option<Bytes>,
-    /// Run until standard input ends; answer each line of it with the bytes moved so far
-    #[arg(long, hide = true, conflicts_with = "json")]
-    pub serve: bool,
-    #[command(flatten)]
-    pub memory: MemoryFlags,
-}
-
 pub fn run(args: &HogArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("hog", &args.at, show)?;
-    let buffer = args.size.map_or_else(|| session.last_level_bytes() * OUTSIDE_CACHES, |s| s.0);
-    session.check_memory(buffer.saturating_mul(session.cpus.len() as u64))?;
-    let spec = HogSpec {
-        cpus: session.cpus.clone(),
-        bytes_s: args.rate.map(|ByteRate(rate)| rate),
-        traffic: args.traffic,
-        buffer,
-        pages: args.memory.pages,
-        placement: args.memory.place,
-    };
-    let hog = Hog::start(&spec).map_err(name_flag)?;
-    if args.serve {
-        micro::hog::serve(&hog, std::io::stdin().lock(), std::io::stdout().lock())?;
-        return Ok(ExitOutcome::Done);
-    }
+    let (hog, spec) = start(args, &session)?;
     let (whole, intervals) = watch(&hog, args.time.0, &session, show);
     hog.stop();
     let mut warnings = Vec::new();
-    if buffer < session.last_level_bytes() * 2 {
+    if spec.buffer < session.last_level_bytes() * 2 {
         warnings.push(format!(
             "buffers of {} partly fit into the caches: not all of this is memory traffic",
-            size(buffer)
+            size(spec.buffer)
         ));
     }
     if let (false, Some(target)) = (whole.reached_target, whole.target_gb_s) {
@@ -83,6 +42,28 @@ pub fn run(args: &HogArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         warnings,
     )?;
     Ok(if reached_target { outcome } else { ExitOutcome::Invalid })
+}
+
+/// Serves a study, beside a run of it.
+pub fn serve(args: &HogArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
+    let session = MicroRun::begin("hog", &args.at, show)?;
+    let (hog, _) = start(args, &session)?;
+    micro::hog::serve(&hog, std::io::stdin().lock(), std::io::stdout().lock())?;
+    Ok(ExitOutcome::Done)
+}
+
+fn start(args: &HogArgs, session: &MicroRun<'_>) -> anyhow::Result<(Hog, HogSpec)> {
+    let buffer = args.size.map_or_else(|| session.last_level_bytes() * OUTSIDE_CACHES, |s| s.0);
+    session.check_memory(buffer.saturating_mul(session.cpus.len() as u64))?;
+    let spec = HogSpec {
+        cpus: session.cpus.clone(),
+        bytes_s: args.rate.map(|ByteRate(rate)| rate),
+        traffic: args.traffic,
+        buffer,
+        pages: args.memory.pages,
+        placement: args.memory.place,
+    };
+    Ok((Hog::start(&spec).map_err(name_flag)?, spec))
 }
 
 /// The whole time, and the rate of each interval in GB/s.

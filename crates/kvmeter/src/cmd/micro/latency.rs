@@ -1,14 +1,12 @@
-use clap::Args;
+use micro::job::{LatencyArgs, MicroResults};
 use micro::latency::levels::{MemoryLevel, StatedCache, find, match_caches};
 use micro::latency::{LatencyCurve, LatencySpec, sizes};
 use micro::window::WindowEdge;
-use model::{Bytes, Span};
 use report::format::significant;
 use report::micro::size;
 use report::table::Table;
 use serde_json::{json, to_value};
 
-use super::flags::{MemoryFlags, PlacementFlags, Sizes};
 use super::session::{MicroRun, name_flag, one, spread};
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
@@ -17,30 +15,6 @@ use crate::output::Output;
 const LEAST: u64 = 4 << 10;
 /// The largest ring is so many times the last-level cache: an eighth of it is still in there.
 const BEYOND_CACHES: u64 = 8;
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    kvmeter micro latency --cpus 3 --pages huge           caches and memory\n  \
-    kvmeter micro latency --size 32KiB..1GiB --place node:0")]
-pub struct LatencyArgs {
-    #[command(flatten)]
-    pub at: PlacementFlags,
-    /// Sizes: 32KiB,1GiB, or 4KiB..1GiB for four an octave [default: 4KiB to eight times the
-    /// last-level cache]
-    #[arg(long, value_name = "SIZES")]
-    pub size: Option<Sizes>,
-    /// Distance of two loads in memory
-    #[arg(long, value_name = "SIZE", default_value = "64")]
-    pub stride: Bytes,
-    /// Measured time of each size
-    #[arg(long, short, value_name = "TIME", default_value = "50ms")]
-    pub time: Span,
-    /// Seed of the random order
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    #[command(flatten)]
-    pub memory: MemoryFlags,
-}
 
 pub fn run(args: &LatencyArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("latency", &args.at, show)?;
@@ -72,6 +46,9 @@ pub fn run(args: &LatencyArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let curve = micro::latency::run(&spec, &session.stop(), &mut on_point).map_err(name_flag)?;
     session.report_edge(WindowEdge::Closes);
     bar.finish_and_clear();
+    if session.answers() {
+        return session.answer(MicroResults::Latency(curve), Vec::new());
+    }
     let levels = find(&curve.points);
     let caches = match_caches(&levels, &stated);
     let object = |(level, cache): (&MemoryLevel, &Option<&StatedCache>)| {

@@ -1,8 +1,8 @@
 //! `micro NAME`: microbenchmarks of the machine, one file each.
 
 mod clock;
-mod flags;
 mod hog;
+mod job;
 mod latency;
 mod net;
 mod session;
@@ -11,9 +11,9 @@ mod switch;
 mod syscall;
 
 use clap::{Args, Subcommand};
+use micro::job::{FlowArgs, HogArgs, LatencyArgs, PingpongArgs, PlacementFlags, StreamArgs};
+use model::Span;
 
-use self::flags::TimedArgs;
-use self::net::{flow, pingpong};
 use crate::exit::ExitOutcome;
 use crate::output::Output;
 
@@ -35,11 +35,11 @@ pub struct MicroArgs {
 #[derive(Debug, Subcommand)]
 pub enum MicroVerb {
     /// Memory bandwidth by STREAM's four kernels: copy, scale, add, triad
-    Stream(stream::StreamArgs),
+    Stream(StreamArgs),
     /// Consumes a given memory bandwidth, and reports the consumed one
-    Hog(hog::HogArgs),
+    Hog(HogArgs),
     /// Latency of dependent loads, by size; finds the caches
-    Latency(latency::LatencyArgs),
+    Latency(LatencyArgs),
     /// Cost and resolution of each clock
     Clock(TimedArgs),
     /// Cost of simple system calls
@@ -47,9 +47,21 @@ pub enum MicroVerb {
     /// Cost of handing work to another thread, on one CPU and between two
     Switch(TimedArgs),
     /// Round trips between a client and a server, by message size, transport and connections
-    Pingpong(Box<pingpong::PingpongArgs>),
+    Pingpong(Box<PingpongArgs>),
     /// A stream to a receiver that touches the data with a stride and a reuse distance
-    Flow(Box<flow::FlowArgs>),
+    Flow(Box<FlowArgs>),
+    /// A microbenchmark or hog of a study
+    #[command(hide = true)]
+    Job(job::JobArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct TimedArgs {
+    #[command(flatten)]
+    pub at: PlacementFlags,
+    /// Length of each measurement
+    #[arg(long, short, value_name = "TIME", default_value = "200ms")]
+    pub time: Span,
 }
 
 pub fn run(args: &MicroArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
@@ -60,7 +72,8 @@ pub fn run(args: &MicroArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         MicroVerb::Clock(args) => clock::run(args, show),
         MicroVerb::Syscall(args) => syscall::run(args, show),
         MicroVerb::Switch(args) => switch::run(args, show),
-        MicroVerb::Pingpong(args) => pingpong::run(args, show),
-        MicroVerb::Flow(args) => flow::run(args, show),
+        MicroVerb::Pingpong(args) => net::pingpong(args, show),
+        MicroVerb::Flow(args) => net::flow(args, show),
+        MicroVerb::Job(args) => job::run(args, show),
     }
 }

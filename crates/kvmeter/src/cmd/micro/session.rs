@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::{QuietCheck, Root};
 use micro::BatchSpread;
+use micro::job::{MicroOutcome, MicroResults, PlacementFlags};
 use micro::window::{WindowEdge, WindowReporter};
-use model::ReadingValue;
+use model::Reading;
 use report::micro::NsSpread;
 use report::table::Table;
 use serde_json::{Map, Value};
 
-use super::flags::{CpuList, PlacementFlags};
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::output::Output;
@@ -21,6 +21,7 @@ pub struct MicroRun<'a> {
     name: &'static str,
     show: &'a Output,
     json: bool,
+    answers: bool,
     pub root: Root,
     /// In the order for threads.
     pub cpus: Vec<u32>,
@@ -36,14 +37,10 @@ impl<'a> MicroRun<'a> {
         at: &PlacementFlags,
         show: &'a Output,
     ) -> anyhow::Result<MicroRun<'a>> {
-        if at.with_parent {
-            // The study that started it may be killed.
-            micro::net::end_with_parent();
-        }
         let root = Root::live();
         let allowed = host::cpus(&root)?.cpus;
         let cpus = match &at.cpus {
-            Some(CpuList(cpus)) => cpus.clone(),
+            Some(list) => list.cpus.clone(),
             None => allowed.clone(),
         };
         if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -55,6 +52,7 @@ impl<'a> MicroRun<'a> {
             name,
             show,
             json: at.json,
+            answers: at.window.is_some(),
             quiet: QuietCheck::begin(&root),
             root,
             cpus,
@@ -108,6 +106,24 @@ impl<'a> MicroRun<'a> {
         move || stop.load(Ordering::Relaxed)
     }
 
+    /// Whether a study waits for a typed outcome.
+    pub fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// Prints the outcome for the study that started this.
+    pub fn answer(
+        self,
+        results: MicroResults,
+        mut warnings: Vec<String>,
+    ) -> anyhow::Result<ExitOutcome> {
+        let quiet = self.quiet.end();
+        warnings.extend(quiet.doubts);
+        let steal = share(&quiet.readings, "machine.steal");
+        self.show.json_line(&MicroOutcome { results, steal, warnings })?;
+        Ok(ExitOutcome::Done)
+    }
+
     /// Shows the results: tables, or one JSON object with `results` in it.
     pub fn end(
         self,
@@ -122,13 +138,6 @@ impl<'a> MicroRun<'a> {
             warnings.push("stopped early; these are the results so far".to_owned());
         }
         if self.json {
-            let share = |signal: &str| {
-                let reading = quiet.readings.iter().find(|reading| reading.signal == signal);
-                reading.and_then(|reading| match reading.answer {
-                    ReadingValue::Value(share) => Some(share),
-                    ReadingValue::Unavailable { .. } => None,
-                })
-            };
             let mut object = Map::new();
             let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
             put("micro", self.name.into());
@@ -137,8 +146,8 @@ impl<'a> MicroRun<'a> {
             for (key, value) in results {
                 put(&key, value);
             }
-            put("steal", share("machine.steal").into());
-            put("neighbours", share("machine.neighbours").into());
+            put("steal", share(&quiet.readings, "machine.steal").into());
+            put("neighbours", share(&quiet.readings, "machine.neighbours").into());
             put("warnings", warnings.into());
             put("machine", serde_json::to_value(host::facts(&self.root))?);
             self.show.json(&object)?;
@@ -152,9 +161,14 @@ impl<'a> MicroRun<'a> {
     }
 }
 
+/// A reading of the quiet check.
+fn share(readings: &[Reading], signal: &str) -> Option<f64> {
+    readings.iter().find(|reading| reading.signal == signal)?.value()
+}
+
 /// The connection that reports the window, if its listener still exists.
 pub fn window_reporter(at: &PlacementFlags) -> Option<WindowReporter> {
-    at.tell_window.as_ref().and_then(|name| WindowReporter::connect(name).ok())
+    at.window.as_ref().and_then(|name| WindowReporter::connect(name).ok())
 }
 
 /// An object with one entry.

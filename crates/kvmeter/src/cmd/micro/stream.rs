@@ -1,43 +1,17 @@
-use clap::Args;
 use micro::MicroError;
-use micro::stream::{KernelResult, Stores, StreamPoint, StreamSpec};
+use micro::job::{MicroResults, StreamArgs};
+use micro::stream::{KernelResult, StreamPoint, StreamSpec};
 use micro::window::WindowEdge;
-use model::Span;
 use report::micro::{KernelRate, StreamCell, size};
 use report::table::Table;
 use serde_json::to_value;
 
-use super::flags::{MemoryFlags, PlacementFlags, Sizes};
 use super::session::{MicroRun, name_flag, one};
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
 
 /// STREAM's rule: each array is at least four times the last-level caches.
 const OUTSIDE_CACHES: u64 = 4;
-
-#[derive(Debug, Args)]
-pub struct StreamArgs {
-    #[command(flatten)]
-    pub at: PlacementFlags,
-    /// Numbers of threads [default: one a CPU]
-    #[arg(long, short = 'j', value_name = "N,...", value_delimiter = ',')]
-    pub threads: Vec<usize>,
-    /// Bytes of each of the three arrays: 16KiB,1GiB, or 16KiB..1GiB for every power of two
-    /// [default: four times the last-level caches]
-    #[arg(long, value_name = "SIZES")]
-    pub size: Option<Sizes>,
-    /// Minimum number of rounds
-    #[arg(long, value_name = "N", default_value_t = micro::stream::ROUNDS)]
-    pub rounds: usize,
-    /// Time of the rounds, for each number of threads and size
-    #[arg(long, short, value_name = "TIME", default_value = "1s")]
-    pub time: Span,
-    /// Through the caches, as compilers write STREAM's loops, or past them in all four kernels
-    #[arg(long, value_name = "plain|streaming", default_value_t, hide_default_value = true)]
-    pub stores: Stores,
-    #[command(flatten)]
-    pub memory: MemoryFlags,
-}
 
 pub fn run(args: &StreamArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let session = MicroRun::begin("stream", &args.at, show)?;
@@ -92,6 +66,9 @@ pub fn run(args: &StreamArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     }
     if threads.iter().any(|threads| *threads > session.cpus.len()) {
         warnings.push(format!("there are more threads than CPUs ({})", session.cpus.len()));
+    }
+    if session.answers() {
+        return session.answer(MicroResults::Stream(points), warnings);
     }
     session.end(one("stream", to_value(&points))?, &[table(&points)], warnings)
 }

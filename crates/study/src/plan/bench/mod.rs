@@ -3,7 +3,6 @@
 
 mod dca;
 mod micro;
-mod settings;
 
 use model::design::{Conditions, Texts};
 use model::{MICRO, Phase, RunSettings, SIMULATE};
@@ -13,14 +12,14 @@ use crate::error::StudyError;
 use crate::text::{BenchTable, StudySpec, StudyText};
 
 pub use dca::{DcaJob, SIMULATOR};
-pub use micro::MicroJob;
-pub(crate) use settings::absent;
+pub use micro::PlannedMicro;
+pub(crate) use micro::absent;
 
 /// What a run without a store does.
 #[derive(Debug, Clone)]
 pub enum Bench {
     /// A microbenchmark of this machine.
-    Micro(MicroJob),
+    Micro(Box<PlannedMicro>),
     /// A cache with direct cache access that is simulated.
     Simulate(Box<DcaJob>),
 }
@@ -38,7 +37,7 @@ pub(crate) fn of_study(
     let selected =
         |kind, (name, _): &(&Spanned<String>, &BenchTable)| runs(kind, Some(name.get_ref()));
     for (name, table) in spec.micro.iter().filter(|table| selected(MICRO, table)) {
-        benches.push(Bench::Micro(micro::parse(source, name, table)?));
+        benches.push(Bench::Micro(Box::new(micro::parse(source, name, table)?)));
     }
     for (name, table) in spec.simulate.iter().filter(|table| selected(SIMULATE, table)) {
         benches.push(Bench::Simulate(Box::new(dca::parse(source, spec.seed, name, table)?)));
@@ -100,7 +99,7 @@ impl Bench {
     /// The settings `store` and `workload`.
     pub fn place(&self) -> (&'static str, &'static str) {
         match self {
-            Bench::Micro(job) => (MICRO, job.name()),
+            Bench::Micro(job) => (MICRO, job.name),
             Bench::Simulate(_) => (SIMULATE, dca::NAME),
         }
     }

@@ -19,10 +19,9 @@ pub use self::absent::{check, guarded_client, guarded_server, inner_client, inne
 mod absent {
     use std::sync::atomic::AtomicBool;
 
+    use micro::job::{NetCells, NetFlags};
     use micro::net::{Kind, MeasuredCell, Stack};
 
-    use super::super::cells::NetCells;
-    use crate::cmd::micro::net::flags::NetFlags;
     use crate::exit::{ExitOutcome, request};
     use crate::output::Output;
 

@@ -1,12 +1,12 @@
 //! The hardware counters around one end.
 
 use host::{Context, ProbeChoice, Root, RunWatch};
+use micro::job::PlacementFlags;
 use micro::net::EndMeter;
 use micro::window::{WindowEdge, WindowReporter};
 use model::Reading;
 
 use super::super::session::window_reporter;
-use crate::cmd::micro::flags::PlacementFlags;
 
 /// The signals of the probe that concern data movement.
 const SIGNALS: [&str; 8] = [

@@ -1,22 +1,17 @@
 //! `micro pingpong` and `micro flow`: runs the two ends and shows the results.
 
-mod cells;
 mod dpdk;
-mod flags;
-pub mod flow;
 mod meter;
-pub mod pingpong;
 mod results;
 mod server;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use micro::job::{FlowArgs, MicroResults, NetCells, NetFlags, PORT, PingpongArgs};
 use micro::net::{CellConfig, Client, Kind, MeasuredCell, NetError, NetJob, NoPort, Stack};
 use model::Address;
 
-use self::cells::NetCells;
-use self::flags::{NetFlags, PORT};
 use self::meter::Counters;
 use self::server::StartedServer;
 use super::session::MicroRun;
@@ -26,27 +21,37 @@ use crate::output::Output;
 /// A server answers at once or is not there.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// Round trips.
+pub fn pingpong(args: &PingpongArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
+    run(&args.net, &args.cells().map_err(user_error)?, show)
+}
+
+/// A stream whose receiver touches it.
+pub fn flow(args: &FlowArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
+    run(&args.net, &args.cells().map_err(user_error)?, show)
+}
+
 fn run(flags: &NetFlags, cells: &NetCells, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(listen) = &flags.listen {
         if flags.alone_for.is_some() {
             // The client that started it may be killed.
             micro::net::end_with_parent();
         }
-        return match (flags.has(Stack::Dpdk), flags.inner) {
+        return match (flags.has(Stack::Dpdk), flags.inner.inner) {
             (false, _) => server::listen(listen, flags, show),
             (true, false) => dpdk::guarded_server(show),
             (true, true) => dpdk::inner_server(listen, flags, show),
         };
     }
-    if flags.inner {
+    if flags.inner.inner {
         return dpdk::inner_client(flags, cells, show);
     }
     dpdk::check(flags)?;
-    let session = MicroRun::begin(cells.name(), &flags.at, show)?;
+    let session = MicroRun::begin(verb(cells.kind), &flags.at, show)?;
     let (own, servers) = ends(flags, &session.cpus);
-    let config = cell_config(flags, own)?;
+    let config = flags.config(own).map_err(user_error)?;
     let bar = show.parts(cells.jobs.len() as u64);
-    bar.set_prefix(cells.name());
+    bar.set_prefix(verb(cells.kind));
     let mut measured = Measurements { all: Vec::new(), failure: None };
     let stop = session.stop.as_ref();
     let kernel: Vec<&NetJob> = cells.of(Stack::Kernel);
@@ -71,6 +76,12 @@ fn run(flags: &NetFlags, cells: &NetCells, show: &Output) -> anyhow::Result<Exit
         _ => {}
     }
     measured.all.sort_by_key(|cell| cells.position(&cell.job));
+    if session.answers() {
+        if let Some(error) = measured.failure {
+            return Err(error);
+        }
+        return session.answer(MicroResults::Net(measured.all), Vec::new());
+    }
     let invalid = measured.all.iter().any(|cell| !cell.invalid_because().is_empty());
     let shown = results::all(cells.kind, &measured.all);
     let outcome = session.end(shown.results, &[shown.table], shown.warnings)?;
@@ -89,31 +100,18 @@ struct Measurements {
 /// The CPUs of this end and of a server that is started here: each end has its own as far as
 /// there are enough.
 fn ends(flags: &NetFlags, cpus: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    if flags.no_pin {
+    if !flags.pin {
         return (Vec::new(), Vec::new());
     }
     let threads = (flags.threads as usize).clamp(1, cpus.len().max(1));
     let (own, others) = cpus.split_at(threads.min(cpus.len()));
     let own = if flags.at.cpus.is_some() { cpus } else { own };
     let servers = match &flags.server_cpus {
-        Some(list) => list.0.clone(),
+        Some(list) => list.cpus.clone(),
         None if others.is_empty() => cpus.to_vec(),
         None => others[..threads.min(others.len())].to_vec(),
     };
     (own.to_vec(), servers)
-}
-
-fn cell_config(flags: &NetFlags, cpus: Vec<u32>) -> anyhow::Result<CellConfig> {
-    let messages = flags.messages.map(|count| count.0);
-    if messages == Some(0) {
-        return Err(request("--messages: at least 1"));
-    }
-    let usual = if messages.is_some() { 60 } else { 1 };
-    let time = flags.time.map_or(Duration::from_secs(usual), |time| time.0);
-    if time.is_zero() {
-        return Err(request("--time: must be more than zero"));
-    }
-    Ok(CellConfig { warm_up: flags.warm_up.0, time, messages, cpus })
 }
 
 /// HOST, HOST:PORT or /PATH; port 0 is any free one.

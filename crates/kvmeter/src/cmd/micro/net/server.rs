@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use micro::job::NetFlags;
 use micro::net::{Kind, Listener, NetError, NoPort, Port, Server};
 use model::Address;
 
 use super::meter::Counters;
 use super::{address, user_error, verb};
-use crate::cmd::micro::net::flags::NetFlags;
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::output::Output;
@@ -42,7 +42,7 @@ pub fn serve<P: Port>(
 ) -> anyhow::Result<ExitOutcome> {
     let stop = stop_flag()?;
     let listener = Listener::bind(&address("listen", place)?).map_err(user_error)?;
-    let cpus = flags.at.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default();
+    let cpus = flags.at.cpus.as_ref().map(|list| list.cpus.clone()).unwrap_or_default();
     let mut server = Server::new(port, cpus, &stop).with_limits(flags.limits());
     show.print(&format!("{LISTENING}{}", listener.address()))?;
     let mut say = |error: &NetError| show.note(&format!("a session failed: {error}"));

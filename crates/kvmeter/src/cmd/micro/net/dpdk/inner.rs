@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use dpdk::{Config, DpdkError, Eal, Port};
+use micro::job::{NetCells, NetFlags};
 use micro::net::{CellConfig, Client, MeasuredCell, NetJob, NoMeter, Server, Stack};
 
-use super::super::cells::NetCells;
 use super::super::meter::Counters;
-use super::super::{CONNECT, address, cell_config, ends, server, user_error};
+use super::super::{CONNECT, address, ends, server, user_error};
 use super::outer::RESULT;
-use crate::cmd::micro::net::flags::NetFlags;
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::output::Output;
@@ -48,12 +47,12 @@ pub fn inner_client(
     let stop = stop_flag()?;
     // Before the environment pins this thread.
     let order = host::cpus(&host::Root::live())?.cpus;
-    let cpus = flags.at.cpus.as_ref().map_or(order, |list| list.0.clone());
+    let cpus = flags.at.cpus.as_ref().map_or(order, |list| list.cpus.clone());
     let (own, servers) = ends(flags, &cpus);
-    let config = cell_config(flags, own)?;
+    let config = flags.config(own).map_err(user_error)?;
     let jobs = cells.of(Stack::Dpdk);
     let mut eal = start(flags.eal.as_deref(), flags)?;
-    let place = flags.connect.as_ref().or(flags.inner_connect.as_ref());
+    let place = flags.connect.as_ref().or(flags.inner.inner_connect.as_ref());
     let measured = match (place, &flags.port, &flags.server_port) {
         (Some(place), Some(name), _) => {
             let mut port = eal.port(name, 1).map_err(mistake)?;

@@ -6,11 +6,11 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use micro::job::NetFlags;
 use micro::net::{Kind, MeasuredCell, NetError, Stack};
 
 use super::super::server::{StartedServer, lines, text};
 use super::inner::ENVIRONMENT;
-use crate::cmd::micro::net::flags::NetFlags;
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::output::Output;

@@ -1,33 +1,29 @@
 //! The cells to be measured, in an order that puts comparable ones next to each other.
 
-use micro::net::{Kind, LARGEST_DATAGRAM, NetJob, Stack, Transport};
 use model::Bytes;
 
-use super::flags::NetFlags;
-use super::verb;
-use crate::exit::request;
+use super::net::{FlowArgs, NetFlags, PingpongArgs};
+use crate::net::{Kind, LARGEST_DATAGRAM, NetError, NetJob, Stack, Transport};
 
 /// Sizes where none are named: every fourth power of two.
 const USUAL: (u64, u64) = (1, 1 << 20);
 
 /// The cells in the order in which they are shown.
+#[derive(Debug)]
 pub struct NetCells {
     pub kind: Kind,
     pub jobs: Vec<NetJob>,
 }
 
 impl NetCells {
-    pub fn new(
-        flags: &NetFlags,
-        usual: &NetJob,
-        touches: &[(u64, u64)],
-    ) -> anyhow::Result<NetCells> {
+    fn new(flags: &NetFlags, usual: &NetJob, touches: &[(u64, u64)]) -> Result<NetCells, NetError> {
         let sizes = match &flags.size {
             Some(sizes) => sizes.all(quarters),
             None => quarters(USUAL.0, USUAL.1),
         };
         if sizes.is_empty() {
-            return Err(request("--size: no size of 1, 4, 16, 64, ... lies in that range"));
+            let why = "no size of 1, 4, 16, 64, ... lies in that range".to_owned();
+            return Err(NetError::InvalidSetting { flag: "size", why });
         }
         let mut jobs = Vec::new();
         for size in sizes {
@@ -53,17 +49,13 @@ impl NetCells {
                             },
                             ..usual.clone()
                         };
-                        job.check().map_err(|error| request(error.to_string()))?;
+                        job.check()?;
                         jobs.push(job);
                     }
                 }
             }
         }
         Ok(NetCells { kind: usual.kind, jobs })
-    }
-
-    pub fn name(&self) -> &'static str {
-        verb(self.kind)
     }
 
     pub fn of(&self, stack: Stack) -> Vec<&NetJob> {
@@ -76,7 +68,31 @@ impl NetCells {
     }
 }
 
-pub fn usual(flags: &NetFlags) -> NetJob {
+impl PingpongArgs {
+    /// # Errors
+    /// A cell is impossible.
+    pub fn cells(&self) -> Result<NetCells, NetError> {
+        let job = NetJob { kind: Kind::Pingpong, stride: 0, ..usual(&self.net) };
+        NetCells::new(&self.net, &job, &[(0, 0)])
+    }
+}
+
+impl FlowArgs {
+    /// # Errors
+    /// A cell is impossible.
+    pub fn cells(&self) -> Result<NetCells, NetError> {
+        let rate = self.rate.map(|rate| rate.0);
+        let job = NetJob { kind: Kind::Flow, rate, ..usual(&self.net) };
+        let touches: Vec<(u64, u64)> = self
+            .stride
+            .iter()
+            .flat_map(|stride| self.reuse.iter().map(move |reuse| (stride.0, reuse.0)))
+            .collect();
+        NetCells::new(&self.net, &job, &touches)
+    }
+}
+
+fn usual(flags: &NetFlags) -> NetJob {
     NetJob {
         threads: flags.threads,
         busy_poll: flags.busy_poll,
@@ -90,7 +106,7 @@ pub fn usual(flags: &NetFlags) -> NetJob {
 fn transports(flags: &NetFlags) -> Vec<Transport> {
     let mut all = Vec::new();
     if flags.has(Stack::Kernel) {
-        all.extend(flags.transport.iter().map(|flag| Transport::from(*flag)));
+        all.extend(&flags.transport);
     }
     if flags.has(Stack::Dpdk) {
         all.push(Transport::Ethernet);

@@ -1,74 +1,58 @@
-//! Flags that microbenchmarks have in common.
+//! Lists of CPUs and of sizes.
 
 use std::str::FromStr;
 
-use clap::Args;
-use micro::region::{PageSize, Placement};
-use model::{Bytes, Span, cpu_list};
-
-#[derive(Debug, Args)]
-pub struct PlacementFlags {
-    /// The CPUs, such as 0-3,8 [default: those that kvmeter may use, one thread of a core first]
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<CpuList>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// Ends when the process that started it ends
-    #[arg(long, hide = true)]
-    pub with_parent: bool,
-    /// Socket that is notified when the measured window opens and closes
-    #[arg(long, value_name = "NAME", hide = true)]
-    pub tell_window: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct MemoryFlags {
-    /// Pages of the memory: as the system gives them, huge or small ones by request, or reserved
-    /// huge ones
-    #[arg(
-        long,
-        value_name = "system|huge|small|reserved",
-        default_value_t,
-        hide_default_value = true
-    )]
-    pub pages: PageSize,
-    /// Placement of the memory: at the thread that touches it first, on one NUMA node, or
-    /// interleaved over all
-    #[arg(
-        long,
-        value_name = "first-touch|node:N|interleave",
-        default_value_t,
-        hide_default_value = true
-    )]
-    pub place: Placement,
-}
-
-#[derive(Debug, Args)]
-pub struct TimedArgs {
-    #[command(flatten)]
-    pub at: PlacementFlags,
-    /// Length of each measurement
-    #[arg(long, short, value_name = "TIME", default_value = "200ms")]
-    pub time: Span,
-}
+use model::{Bytes, cpu_list};
+use serde::{Deserialize, Serialize};
 
 /// CPUs by number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CpuList(pub Vec<u32>);
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CpuList {
+    text: String,
+    pub cpus: Vec<u32>,
+}
 
 impl FromStr for CpuList {
     type Err = String;
     fn from_str(text: &str) -> Result<CpuList, String> {
-        cpu_list::parse(text)
-            .filter(|cpus| !cpus.is_empty())
-            .map(CpuList)
-            .ok_or_else(|| format!("`{text}` is not a list of CPUs such as `0-3,8`"))
+        match cpu_list::parse(text).filter(|cpus| !cpus.is_empty()) {
+            Some(cpus) => Ok(CpuList { text: text.to_owned(), cpus }),
+            None => Err(format!("`{text}` is not a list of CPUs such as `0-3,8`")),
+        }
     }
 }
 
-/// Sizes, and ranges of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl From<Vec<u32>> for CpuList {
+    fn from(cpus: Vec<u32>) -> CpuList {
+        let text = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        CpuList { text, cpus }
+    }
+}
+
+impl TryFrom<String> for CpuList {
+    type Error = String;
+    fn try_from(text: String) -> Result<CpuList, String> {
+        text.parse()
+    }
+}
+
+impl From<CpuList> for String {
+    fn from(list: CpuList) -> String {
+        list.text
+    }
+}
+
+/// As it was written.
+impl std::fmt::Display for CpuList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Sizes, and ranges of them. A job has one size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Bytes", into = "Bytes")]
 pub struct Sizes(Vec<(u64, Option<u64>)>);
 
 impl Sizes {
@@ -79,6 +63,18 @@ impl Sizes {
         all.sort_unstable();
         all.dedup();
         all
+    }
+}
+
+impl From<Bytes> for Sizes {
+    fn from(Bytes(size): Bytes) -> Sizes {
+        Sizes(vec![(size, None)])
+    }
+}
+
+impl From<Sizes> for Bytes {
+    fn from(Sizes(all): Sizes) -> Bytes {
+        Bytes(all.first().map_or(0, |(size, _)| *size))
     }
 }
 
@@ -121,7 +117,7 @@ mod tests {
 
     #[test]
     fn parses_cpu_lists() {
-        assert_eq!("0-2,8".parse(), Ok(CpuList(vec![0, 1, 2, 8])));
+        assert_eq!("0-2,8".parse().map(|list: CpuList| list.cpus), Ok(vec![0, 1, 2, 8]));
         for text in ["", "x", "3-1"] {
             assert!(text.parse::<CpuList>().is_err(), "{text}");
         }
