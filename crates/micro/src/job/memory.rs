@@ -4,7 +4,7 @@ use clap::Args;
 use model::{ByteRate, Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-use super::{MemoryFlags, PlacementFlags, Sizes, as_text, defaults};
+use super::{MemoryFlags, PlacementFlags, Sizes, as_text};
 use crate::hog::Traffic;
 use crate::stream::{ROUNDS, Stores};
 
@@ -38,12 +38,6 @@ pub struct StreamArgs {
     pub memory: MemoryFlags,
 }
 
-impl Default for StreamArgs {
-    fn default() -> Self {
-        defaults()
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n  \
     kvmeter micro latency --cpus 3 --pages huge           caches and memory\n  \
@@ -72,12 +66,6 @@ pub struct LatencyArgs {
     pub memory: MemoryFlags,
 }
 
-impl Default for LatencyArgs {
-    fn default() -> Self {
-        defaults()
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n  \
     kvmeter micro hog --rate 10GB/s --cpus 2,3 --time 1m\n  \
@@ -103,10 +91,4 @@ pub struct HogArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub memory: MemoryFlags,
-}
-
-impl Default for HogArgs {
-    fn default() -> Self {
-        defaults()
-    }
 }

@@ -10,7 +10,7 @@ mod lists;
 mod memory;
 mod net;
 
-use clap::{Args, Command};
+use clap::{Args, Command, FromArgMatches};
 use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencyCurve;
@@ -98,8 +98,16 @@ pub struct MemoryFlags {
     pub place: Placement,
 }
 
-/// Every flag left out.
-fn defaults<T: Args>() -> T {
-    let matches = T::augment_args(Command::new("")).get_matches_from([""]);
-    T::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+/// The default of flags: every one left out.
+macro_rules! left_out {
+    ($($flags:ty)*) => {$(
+        impl Default for $flags {
+            fn default() -> Self {
+                let matches = <$flags>::augment_args(Command::new("")).get_matches_from([""]);
+                <$flags>::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+            }
+        }
+    )*};
 }
+
+left_out!(NetFlags FlowArgs StreamArgs LatencyArgs HogArgs);

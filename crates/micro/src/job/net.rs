@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, ValueHint};
 use model::{Bytes, Count, Rate, Span};
 use serde::{Deserialize, Serialize};
 
-use super::{CpuList, PlacementFlags, Sizes, as_text, defaults};
+use super::{CpuList, PlacementFlags, Sizes, as_text};
 use crate::net::{CellConfig, NetError, ServerLimits, Stack, Transport};
 
 /// The default port of a server.
@@ -187,12 +187,6 @@ impl NetFlags {
     }
 }
 
-impl Default for NetFlags {
-    fn default() -> Self {
-        defaults()
-    }
-}
-
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default)]
 #[command(after_help = "Examples:\n  \
@@ -236,10 +230,4 @@ pub struct FlowArgs {
     /// Messages a second over all connections [default: as fast as possible]
     #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
     pub rate: Option<Rate>,
-}
-
-impl Default for FlowArgs {
-    fn default() -> Self {
-        defaults()
-    }
 }
