@@ -64,8 +64,9 @@ fn a_hog_reports_its_traffic_and_serves_its_parent() {
     assert_eq!(json["hog"]["target_gb_s"], 0.001);
     assert!(json["hog"]["bytes"].as_u64().unwrap() > 0);
 
+    let job = r#"{"bench": {"Hog": {"size": "8MiB", "rate": "1MB/s"}}}"#;
     let mut served = place
-        .command(&[hog.as_slice(), &["--serve"]].concat())
+        .command(&["micro", "job", job])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -99,6 +100,9 @@ fn what_makes_no_sense_is_refused() {
         (&["latency", "--stride", "7"], &["--stride"]),
     ] {
         place.refused(&[&["micro"], args].concat(), words);
+    }
+    for (job, words) in [("{", "EOF"), (r#"{"bench": {"Bog": {}}}"#, "`Bog`")] {
+        place.refused(&["micro", "job", job], &[words]);
     }
 }
 

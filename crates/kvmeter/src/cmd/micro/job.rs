@@ -10,13 +10,18 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 pub struct JobArgs {
     /// A `MicroJob` as JSON
-    pub job: String,
+    #[arg(value_parser = read)]
+    pub job: MicroJob,
     #[command(flatten)]
     pub inner: InnerFlags,
 }
 
+fn read(text: &str) -> Result<MicroJob, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
 pub fn run(args: &JobArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let MicroJob { bench, window } = serde_json::from_str(&args.job)?;
+    let MicroJob { bench, window } = args.job.clone();
     if window.is_some() {
         // The study may be killed. A hog ends with its standard input.
         micro::net::end_with_parent();
