@@ -1,4 +1,4 @@
-//! What a microbenchmark is asked for and what it answers.
+//! The settings of a microbenchmark and its results.
 //!
 //! A type declares flags of the command, keys of a study's table, their defaults and their help in
 //! one place. A study's value goes as a [`MicroJob`] to a process of its own, and comes back as a
