@@ -73,7 +73,6 @@ const SHOWN: &[(&str, MessageContext)] = &[
     // Cargo's.
     ("store/src/adapters", Foreign),
     ("study/src", ALL_LOADS),
-    ("study/src/plan/bench/settings.rs", Foreign),
     ("study/src/plan/known_names.rs", Somewhere),
     ("study/src/plan/mbwu.rs", By(&["run"])),
     // Plans without a study.
@@ -82,6 +81,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("study/src/probes/flag.rs", LOADS),
     ("study/src/text", By(&["run"])),
     ("server/tap/src/preload.rs", Foreign),
+    ("workload/src/trace", By(&["bench"])),
 ];
 
 /// In a study the file replaces flags, so a text may name its key or table instead.

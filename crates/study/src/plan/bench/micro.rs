@@ -192,8 +192,8 @@ pub(crate) fn absent(key: &str, value: &toml::Value) -> Option<String> {
     let stack = key.strip_prefix("micro.").and_then(|rest| rest.split_once('.'));
     let selects_dpdk = stack.is_some_and(|(_, key)| key == STACK) && value.as_str() == Some(DPDK);
     (selects_dpdk && !micro::net::DPDK).then(|| {
-        "this kvmeter was built without DPDK; install libdpdk-dev (Debian, Ubuntu) and build it \
-         with `--features dpdk`"
+        "this kvmeter was built without DPDK; install libdpdk-dev (Debian, Ubuntu) and \
+         `cargo build --release --package kvmeter --features dpdk`"
             .to_owned()
     })
 }
