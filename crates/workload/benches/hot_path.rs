@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use model::Count;
-use workload::trace::{ArrivalSpread, FeedItem, RequestChunk, TraceReader};
 use workload::{Operation, OperationStream, Workload, WorkloadSpec};
 
 fn workload(mix: &str, popularity: &str) -> Workload {
@@ -171,56 +170,12 @@ fn reads(criterion: &mut Criterion) {
 }
 
 /// A trace of 100,000 requests: read, decompressed, taken apart, given instants.
-fn trace(criterion: &mut Criterion) {
-    const LINES: u64 = 100_000;
-    let text: String = (0..LINES)
-        .map(|k| {
-            let key = k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-            format!("{},nz:u:{key:020},25,304,7,get,0\n", k / 10_000)
-        })
-        .collect();
-    let folder = tempfile::tempdir().unwrap();
-    let (plain, packed) = (folder.path().join("plain"), folder.path().join("zst"));
-    std::fs::write(&plain, &text).unwrap();
-    let level = ruzstd::encoding::CompressionLevel::Fastest;
-    std::fs::write(&packed, ruzstd::encoding::compress_to_vec(text.as_bytes(), level)).unwrap();
-    let mut group = criterion.benchmark_group("trace");
-    group.throughput(Throughput::Elements(LINES));
-    for (name, path) in [("plain", &plain), ("zstd", &packed)] {
-        let mut chunk = RequestChunk::new();
-        group.bench_function(format!("read {name}"), |bench| {
-            bench.iter(|| {
-                let mut trace = TraceReader::open(path).unwrap();
-                let spread = ArrivalSpread::Poisson { seed: 1 };
-                while trace.next_second(spread, &mut chunk).unwrap() {
-                    black_box(chunk.len());
-                }
-            });
-        });
-    }
-    group.bench_function("feed one consumer", |bench| {
-        bench.iter(|| {
-            let mut feeds =
-                TraceReader::open(&plain).unwrap().feed(1, ArrivalSpread::Even).unwrap();
-            loop {
-                match feeds[0].peek(Duration::from_secs(10)).unwrap() {
-                    FeedItem::Request(request) => black_box(request.key.len()),
-                    FeedItem::NotYet => continue,
-                    FeedItem::End => break,
-                };
-                feeds[0].advance();
-            }
-        });
-    });
-    group.finish();
-}
-
 criterion_group! {
     name = benches;
     config = Criterion::default()
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(600))
         .sample_size(20);
-    targets = draw, key, value, whole, reads, trace
+    targets = draw, key, value, whole, reads
 }
 criterion_main!(benches);
