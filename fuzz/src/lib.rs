@@ -82,25 +82,50 @@ pub fn knob_journal(data: &[u8]) {
 
 /// A trace ends with its last request or with an error that names the file.
 pub fn traces(data: &[u8]) {
-    use workload::trace::{ArrivalSpread, RequestChunk, TraceReader};
+    use workload::trace::{TraceFormat, TraceOptions};
 
     let home = folder();
-    let file = home.path().join("trace.csv");
+    let file = home.path().join("trace");
     std::fs::write(&file, data).expect("a file");
-    let Ok(mut trace) = TraceReader::open(&file) else { return };
+    read_trace(&file, &TraceOptions::default());
+    let [chosen, ..] = data else { return };
+    let format = TraceFormat::ALL[usize::from(*chosen) % TraceFormat::ALL.len()];
+    let options = TraceOptions {
+        format: Some(format),
+        skip_bad: 8,
+        copies: 2,
+        scans: chosen & 0x80 == 0,
+        ..TraceOptions::default()
+    };
+    read_trace(&file, &options);
+}
+
+fn read_trace(file: &std::path::Path, options: &workload::trace::TraceOptions) {
+    use workload::trace::{ArrivalSpread, RequestChunk, TraceReader};
+
+    // A line of some formats may stand for a million requests.
+    const MOST: usize = 1 << 16;
+    let Ok(mut trace) = TraceReader::with(file, options) else { return };
     let (mut chunk, mut requests) = (RequestChunk::new(), 0);
-    loop {
+    let mut before = 0.0;
+    while requests < MOST {
         match trace.next_second(ArrivalSpread::Even, &mut chunk) {
-            Ok(true) => requests += chunk.iter().count(),
+            Ok(true) => {
+                for request in chunk.iter() {
+                    assert!(request.at_s >= before, "{} after {before}", request.at_s);
+                    assert!((1..=250).contains(&request.key.len()));
+                    before = request.at_s;
+                }
+                requests += chunk.len();
+            }
             Ok(false) => break,
             Err(error) => {
-                assert!(error.to_string().contains("trace.csv"), "{error}");
+                assert!(error.to_string().contains("trace"), "{error}");
                 break;
             }
         }
-        // A request takes a line, and a compressed line some bits.
-        assert!(requests <= data.len().saturating_mul(2000), "{requests} of {}", data.len());
     }
+    assert!(trace.counts().skipped() <= options.skip_bad);
 }
 
 /// A histogram is refused, or says the same after it was written again.

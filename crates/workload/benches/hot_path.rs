@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use model::Count;
 use workload::{Operation, OperationStream, Workload, WorkloadSpec};
 
@@ -169,7 +169,6 @@ fn reads(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A trace of 100,000 requests: read, decompressed, taken apart, given instants.
 criterion_group! {
     name = benches;
     config = Criterion::default()

@@ -135,6 +135,18 @@ pub enum RecordProblem {
     #[error("it is not `SECONDS.MICROSECONDS [DATABASE ADDRESS] \"COMMAND\" \"ARGUMENT\" ...`")]
     MonitorLine,
 
+    #[error("its type of link is {number}; known are Ethernet, Linux cooked, loopback and raw IP")]
+    LinkType { number: u16 },
+
+    #[error(
+        "{bytes} B of a connection before or in it were not captured; capture whole packets \
+         (`tcpdump -s 0`) with a larger buffer (`-B`)"
+    )]
+    Lost { bytes: u32 },
+
+    #[error("a connection goes on with what is no request of memcached or Redis")]
+    Request,
+
     #[error("the command lacks arguments")]
     Arguments,
 }

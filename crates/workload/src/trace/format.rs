@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use model::suggest;
 
-use super::decode::{cachelib, memtier, monitor, oracle_general, rocksdb, rocksdb_text, twitter};
+use super::decode::{
+    cachelib, capture, memtier, monitor, oracle_general, rocksdb, rocksdb_text, twitter,
+};
 
 /// A format of traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +26,8 @@ pub enum TraceFormat {
     RocksDb,
     /// The text that RocksDB's trace analyzer makes of one.
     RocksDbText,
+    /// Packets of memcached's and Redis' clients: `.pcap` or `.pcapng`.
+    PacketCapture,
 }
 
 /// What a format says about time.
@@ -38,7 +42,7 @@ pub enum TraceTiming {
 }
 
 impl TraceFormat {
-    pub const ALL: [TraceFormat; 7] = [
+    pub const ALL: [TraceFormat; 8] = [
         TraceFormat::Twitter,
         TraceFormat::CacheLib,
         TraceFormat::OracleGeneral,
@@ -46,6 +50,7 @@ impl TraceFormat {
         TraceFormat::Memtier,
         TraceFormat::RocksDb,
         TraceFormat::RocksDbText,
+        TraceFormat::PacketCapture,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -57,12 +62,16 @@ impl TraceFormat {
             TraceFormat::Memtier => "memtier",
             TraceFormat::RocksDb => "rocksdb",
             TraceFormat::RocksDbText => "rocksdb-text",
+            TraceFormat::PacketCapture => "packet-capture",
         }
     }
 
     /// Whether a place in it is a line; else it is a byte.
     pub const fn has_lines(self) -> bool {
-        !matches!(self, TraceFormat::OracleGeneral | TraceFormat::RocksDb)
+        !matches!(
+            self,
+            TraceFormat::OracleGeneral | TraceFormat::RocksDb | TraceFormat::PacketCapture
+        )
     }
 
     /// Whether its requests may be scans.
@@ -75,6 +84,9 @@ impl TraceFormat {
     pub(super) fn detect(head: &[u8]) -> Option<TraceFormat> {
         if rocksdb::recognises(head) {
             return Some(TraceFormat::RocksDb);
+        }
+        if capture::recognises(head) {
+            return Some(TraceFormat::PacketCapture);
         }
         if !is_text(head) {
             return oracle_general::recognises(head).then_some(TraceFormat::OracleGeneral);

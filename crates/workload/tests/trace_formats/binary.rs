@@ -56,7 +56,7 @@ fn bytes_that_are_no_records_have_no_format() {
 /// What `TraceWriter` of RocksDB 7.8 wrote of: a put of 300 B, a delete, a batch (put, put into
 /// another column family, single delete, delete of a range, data for the log), a get, a multi-get,
 /// a seek, a seek backwards, and a seek with an upper bound.
-fn rocksdb() -> Vec<u8> {
+pub(super) fn rocksdb() -> Vec<u8> {
     let value = "76".repeat(300);
     hex(&format!(
         "2faed8ce65610600015a000000666565646361666564656164626565660954726163652056657273696f6e3a20\

@@ -4,6 +4,9 @@
 
 mod bad;
 mod binary;
+mod capture;
+mod damaged;
+mod packets;
 mod sampling;
 mod text;
 

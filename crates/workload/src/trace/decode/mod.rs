@@ -1,6 +1,7 @@
 //! The decoders, one file a format.
 
 pub(super) mod cachelib;
+pub(super) mod capture;
 pub(super) mod memtier;
 pub(super) mod monitor;
 pub(super) mod oracle_general;
@@ -66,7 +67,10 @@ pub(super) trait Decoder: Send {
 /// Nanoseconds of the unit in which messages say a format's times.
 pub(super) fn unit_ns(format: TraceFormat) -> u64 {
     match format {
-        TraceFormat::RedisMonitor | TraceFormat::RocksDb | TraceFormat::RocksDbText => 1000,
+        TraceFormat::RedisMonitor
+        | TraceFormat::RocksDb
+        | TraceFormat::RocksDbText
+        | TraceFormat::PacketCapture => 1000,
         _ => super::record::SECOND,
     }
 }
@@ -78,6 +82,7 @@ pub(super) fn decoder(format: TraceFormat) -> Box<dyn Decoder> {
         TraceFormat::OracleGeneral => Box::new(oracle_general::OracleGeneral),
         TraceFormat::RedisMonitor => Box::new(Lines::of(monitor::Monitor::default())),
         TraceFormat::Memtier => Box::new(memtier::Memtier::default()),
+        TraceFormat::PacketCapture => Box::new(capture::PacketCapture::default()),
         TraceFormat::RocksDb => Box::new(rocksdb::RocksDb::default()),
         TraceFormat::RocksDbText => Box::new(Lines::of(rocksdb_text::RocksDbText::default())),
     }

@@ -69,6 +69,22 @@ fn shape(name: &[u8]) -> Option<Shape> {
     })
 }
 
+/// Commands that request no value, in upper case, as connections begin with them.
+const OTHER: [&str; 14] = [
+    "AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "ECHO", "EVAL", "EVALSHA", "HELLO", "INFO",
+    "MULTI", "PING", "READONLY", "SELECT",
+];
+
+/// Whether it is the name of a command.
+pub(super) fn is_command(name: &[u8]) -> bool {
+    shape(name).is_some() || OTHER.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+}
+
+/// Whether arguments beyond the first may be keys.
+pub(super) fn has_many_keys(name: &[u8]) -> bool {
+    matches!(shape(name), Some(All(_) | Pairs(_)))
+}
+
 /// Appends the requests of one command. `word` gives an argument from 0, the name, on, and `size`
 /// its length, which is known for those that are not kept.
 pub(super) struct Command<'a> {
