@@ -189,7 +189,8 @@ fn the_format_is_told_by_the_content_or_by_name() {
     let place = place();
     place.write("log", &monitor());
     let bench = ["bench", "null", "--trace", "log", "--json", "--quiet", "--speed", "5"];
-    let run = place.json(&bench);
+    // Whether an open loop is valid depends on what else the machine does.
+    let run = place.run(&bench).json();
     assert_eq!(run["operations"], 300);
     assert_eq!(run["settings"]["trace.format"], "redis-monitor");
     assert_eq!(run["stream"]["trace"]["records_ignored"], 1);
@@ -215,7 +216,7 @@ fn a_trace_without_times_is_no_recorded_load() {
     place.refused(&[&args[..], &["--speed", "2"]].concat(), &words);
     let run = place.json(&[&args[..], &["--speed", "max"]].concat());
     assert_eq!(run["operations"], 2);
-    let run = place.json(&[&args[..], &["--rate", "100"]].concat());
+    let run = place.run(&[&args[..], &["--rate", "100"]].concat()).json();
     assert_eq!(run["operations"], 2);
     let json = place.json(&[&args[..], &["--dry-run"]].concat());
     assert_eq!((&json["times"], &json["requests"]), (&"none".into(), &2.into()));
