@@ -201,6 +201,9 @@ fn the_format_is_told_by_the_content_or_by_name() {
     place.ok(&named("auto"));
     place.refused(&named("twitter"), &["log:1: it has 1 of the 7 fields"]);
     place.refused(&named("redis_monitor"), &["--trace-format", "did you mean `redis-monitor`"]);
+    place.write("reads", "1.000001 [0 a] \"GET\" \"k\"\n");
+    let table = place.ok(&["bench", "null", "--trace", "reads", "--dry-run"]);
+    assert!(table.contains("unknown: no size of a value is in it"), "{table}");
     place.write("bytes", "\u{1}\u{2}\u{3}");
     let args = ["bench", "null", "--trace", "bytes"];
     place.refused(&args, &["begins like no format", "--trace-format"]);

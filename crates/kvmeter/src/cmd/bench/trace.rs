@@ -44,6 +44,7 @@ fn object(file: &Path, summary: &TraceSummary) -> Value {
         .filter(|(_, count)| **count > 0)
         .map(|(op, count)| (op.to_string(), (*count).into()))
         .collect();
+    let sizes = summary.largest_value > 0;
     let duration = match summary.timing {
         TraceTiming::Seconds => summary.duration_s.map(|seconds| Value::from(seconds as u64)),
         TraceTiming::Exact | TraceTiming::Untimed => summary.duration_s.map(Value::from),
@@ -64,8 +65,8 @@ fn object(file: &Path, summary: &TraceSummary) -> Value {
         "read_share": summary.read_share(),
         "distinct_keys": summary.distinct_keys.round(),
         "mean_key_bytes": summary.mean_key_size,
-        "mean_value_bytes": summary.mean_value_size,
-        "largest_value_bytes": summary.largest_value,
+        "mean_value_bytes": sizes.then_some(summary.mean_value_size),
+        "largest_value_bytes": sizes.then_some(summary.largest_value),
         "duration_s": duration,
         "mean_rate_ops_s": summary.mean_rate_s(),
         "peak_rate_ops_s": summary.peak_rate_s,
@@ -88,6 +89,10 @@ fn table(file: &Path, summary: &TraceSummary) -> String {
         (None, TraceTiming::Untimed) => unknown(),
         (None, _) => "unknown: all requests have the same time".to_owned(),
     };
+    let size = |bytes: f64| match summary.largest_value {
+        0 => "unknown: no size of a value is in it".to_owned(),
+        _ => format::bytes(bytes),
+    };
     let mut rows = vec![
         ("trace", format!("{}{part}", file.display())),
         ("format", summary.format.to_string()),
@@ -95,8 +100,8 @@ fn table(file: &Path, summary: &TraceSummary) -> String {
         ("asked", operations.join(", ")),
         ("distinct keys", format!("about {}", format::count_short(summary.distinct_keys))),
         ("mean key", format::bytes(summary.mean_key_size)),
-        ("mean value", format::bytes(summary.mean_value_size)),
-        ("largest value", format::bytes(f64::from(summary.largest_value))),
+        ("mean value", size(summary.mean_value_size)),
+        ("largest value", size(f64::from(summary.largest_value))),
         ("duration", summary.duration_s.map_or_else(unknown, format::seconds)),
         ("mean rate", rate(summary.mean_rate_s())),
         ("busiest second", rate(summary.peak_rate_s.map(|requests| requests as f64))),
