@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use model::Address;
 use rustls::ClientConnection;
-use rustls::pki_types::ServerName;
 
 use crate::connect_error::ConnectError;
 use crate::socket::Socket;
 use crate::stream::Stream;
-use crate::tls::{TlsConfig, TlsFailure};
+use tls::{TlsConfig, TlsFailure};
 
 impl Stream {
     /// Connects to every address of the name in turn until one answers, then
@@ -168,7 +167,7 @@ fn shake_hands(
     deadline: Instant,
 ) -> Result<Box<ClientConnection>, ConnectError> {
     let failed = |why| ConnectError::Tls { address: address.clone(), why };
-    let name = server_name(address, tls).map_err(failed)?;
+    let name = tls.name_of(address).map_err(failed)?;
     let mut session = ClientConnection::new(Arc::clone(&tls.client), name)
         .map_err(|error| failed(TlsFailure::of(error)))?;
     // A slow server can stay within the limit of each read.
@@ -224,17 +223,4 @@ fn step(session: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
         }
     }
     processed.map(drop).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
-}
-
-fn server_name(address: &Address, tls: &TlsConfig) -> Result<ServerName<'static>, TlsFailure> {
-    match (&tls.server_name, address) {
-        (Some(name), _) => Ok(name.clone()),
-        (None, Address::Unix(_)) => Err(TlsFailure::NoServerName),
-        (None, Address::Tcp { host, .. }) => {
-            // The scope of an address is not part of certificates.
-            let host = host.split('%').next().unwrap_or(host);
-            ServerName::try_from(host.to_owned())
-                .map_err(|_| TlsFailure::BadServerName(host.to_owned()))
-        }
-    }
 }

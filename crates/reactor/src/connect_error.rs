@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::Address;
 use thiserror::Error;
 
-use crate::tls::TlsFailure;
+use tls::TlsFailure;
 
 /// Why there is no connection.
 #[derive(Debug, Error)]

@@ -8,7 +8,7 @@ use crate::incoming::Incoming;
 use crate::session::Session;
 use crate::socket::Socket;
 use crate::stream::Stream;
-use crate::tls::TlsFailure;
+use tls::TlsFailure;
 
 /// Whether a connection can still be used.
 #[derive(Debug, Clone, PartialEq, Eq)]

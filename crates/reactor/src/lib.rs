@@ -24,7 +24,6 @@ mod socket;
 mod stamps;
 mod stream;
 mod sys;
-mod tls;
 mod uring;
 
 pub use available::{available, cheapest};

@@ -3,7 +3,7 @@ use std::io::{self, Write};
 use rustls::ClientConnection;
 
 use crate::incoming::Incoming;
-use crate::tls::TlsFailure;
+use tls::TlsFailure;
 
 /// A TLS connection without its socket: encrypts and decrypts.
 #[derive(Debug)]

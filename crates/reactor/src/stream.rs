@@ -5,7 +5,7 @@ use rustls::ClientConnection;
 
 use crate::session::Session;
 use crate::socket::Socket;
-use crate::tls::TlsFailure;
+use tls::TlsFailure;
 
 /// A connected, blocking stream: for the handshake with a server, then for a [`crate::Reactor`].
 ///

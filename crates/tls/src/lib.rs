@@ -1,9 +1,13 @@
+//! TLS of clients: the files that options name, read and checked, and why a connection failed.
+#![forbid(unsafe_code)]
+
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use model::Address;
 use model::secrecy::is_exposed;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -34,8 +38,8 @@ pub struct Tls {
 /// The checked result of [`Tls::load`]; cheap to clone and to share.
 #[derive(Debug, Clone)]
 pub struct TlsConfig {
-    pub(crate) client: Arc<ClientConfig>,
-    pub(crate) server_name: Option<ServerName<'static>>,
+    pub client: Arc<ClientConfig>,
+    server_name: Option<ServerName<'static>>,
 }
 
 /// Why TLS cannot be set up.
@@ -227,8 +231,34 @@ fn pair_error(error: rustls::Error, cert: &Path, key: &Path) -> TlsError {
     }
 }
 
+impl TlsConfig {
+    /// The name that the certificate of a server must hold.
+    ///
+    /// # Errors
+    /// The address has no such name.
+    pub fn name_of(&self, address: &Address) -> Result<ServerName<'static>, TlsFailure> {
+        match (&self.server_name, address) {
+            (Some(name), _) => Ok(name.clone()),
+            (None, Address::Unix(_)) => Err(TlsFailure::NoServerName),
+            (None, Address::Tcp { host, .. }) => {
+                // The scope of an address is not part of certificates.
+                let host = host.split('%').next().unwrap_or(host);
+                ServerName::try_from(host.to_owned())
+                    .map_err(|_| TlsFailure::BadServerName(host.to_owned()))
+            }
+        }
+    }
+
+    /// The same configuration for a connection that speaks this protocol alone, such as `h2`.
+    pub fn speaking(mut self, protocol: &[u8]) -> TlsConfig {
+        Arc::make_mut(&mut self.client).alpn_protocols = vec![protocol.to_vec()];
+        self
+    }
+}
+
 impl TlsFailure {
-    pub(crate) fn of(error: rustls::Error) -> TlsFailure {
+    /// What a TLS library's error means.
+    pub fn of(error: rustls::Error) -> TlsFailure {
         use rustls::Error as Tls;
         match error {
             Tls::InvalidCertificate(why) => TlsFailure::of_certificate(why),
@@ -241,7 +271,7 @@ impl TlsFailure {
     }
 
     /// The failure that an I/O error of `rustls` holds.
-    pub(crate) fn inside(error: &io::Error) -> Option<TlsFailure> {
+    pub fn inside(error: &io::Error) -> Option<TlsFailure> {
         let inner = error.get_ref()?;
         let tls = inner
             .downcast_ref::<rustls::Error>()
