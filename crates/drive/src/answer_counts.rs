@@ -61,7 +61,12 @@ impl AnswerCounts {
         if matches!(error, StoreError::Full(_) | StoreError::Broken(_)) {
             return Err(error.into());
         }
-        self.refused(FailureKind::Store, format!("{op}: {error}"))
+        let kind = match error {
+            StoreError::Unanswered(_) => FailureKind::Timeout,
+            StoreError::Lost(_) => FailureKind::Lost,
+            _ => FailureKind::Store,
+        };
+        self.refused(kind, format!("{op}: {error}"))
     }
 
     /// Counts a failed operation.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::Op;
-use store::Store;
+use store::{Store, StoreError};
 use workload::Operation;
 
 use crate::frontier::ThreadProgress;
@@ -185,7 +185,7 @@ impl<S: Store, A: OperationSource, P: Pacer> Worker<'_, S, A, P> {
             }
             Err(error) => {
                 self.stats.changes.refused += u64::from(operation.op.writes());
-                self.stats.answer_counts.store_failed(operation.op, error)?;
+                self.failed(operation.op, error)?;
                 clock.now()
             }
         };
@@ -205,6 +205,16 @@ impl<S: Store, A: OperationSource, P: Pacer> Worker<'_, S, A, P> {
             self.count_lateness(due, begin, end);
         }
         Ok(())
+    }
+
+    /// Counts a failure. Where the servers are lost, the window closes and what was measured stays.
+    #[cold]
+    fn failed(&mut self, op: Op, error: StoreError) -> Result<(), DriveError> {
+        if let StoreError::Lost(words) = &error {
+            self.stats.gave_up.get_or_insert_with(|| words.clone());
+            self.shared.gate.close(self.shared.clock.now());
+        }
+        self.stats.answer_counts.store_failed(op, error)
     }
 
     /// Counts by how much an operation of an open loop was late.
@@ -233,7 +243,7 @@ impl<S: Store, A: OperationSource, P: Pacer> Worker<'_, S, A, P> {
             }
             Err(error) => {
                 self.stats.changes.refused += 1;
-                self.stats.answer_counts.store_failed(Op::Update, error)
+                self.failed(Op::Update, error)
             }
         }
     }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use drive::Network;
 use model::{Op, Phase};
 use serde::{Deserialize, Serialize};
-use store::{Directory, StoreError};
+use store::{Directory, ServedData, StoreError};
 use workload::Workload;
 
 use crate::error::ExecuteError;
@@ -18,7 +17,7 @@ pub(crate) enum MarkerLocation {
     /// In the directory of each store.
     Directories(Vec<Directory>),
     /// Under a reserved key on every server.
-    Servers(Arc<Network>),
+    Servers(Arc<dyn ServedData>),
 }
 
 /// The dataset of a store.
@@ -45,8 +44,8 @@ impl MarkerLocation {
                 let alike = directories.iter().all(|directory| name(directory) == first);
                 Ok(first.filter(|_| alike))
             }
-            MarkerLocation::Servers(network) => {
-                let marker = network.marker()?;
+            MarkerLocation::Servers(data) => {
+                let marker = data.marker()?;
                 // An unreadable marker counts as none.
                 Ok(marker.and_then(|marker| serde_json::from_str(&marker).ok()))
             }
@@ -82,9 +81,7 @@ impl MarkerLocation {
             MarkerLocation::Directories(directories) => {
                 directories.iter_mut().try_for_each(Directory::clear)
             }
-            MarkerLocation::Servers(network) if network.remote().may_flush => network.flush(),
-            // Loaded records replace those with the same keys.
-            MarkerLocation::Servers(network) => network.unmark(),
+            MarkerLocation::Servers(data) => data.clear(),
         }
     }
 
@@ -93,7 +90,7 @@ impl MarkerLocation {
     pub(crate) fn overwrites(&self, step: LoadStep<'_>, workload: &Workload) -> Option<String> {
         /// Number of keys that are checked.
         const CHECKED_KEYS: u64 = 16;
-        let MarkerLocation::Servers(network) = self else { return None };
+        let MarkerLocation::Servers(data) = self else { return None };
         let records = workload.spec().records.0;
         let inserted = match step.phase() {
             Phase::Load => 0..records.min(CHECKED_KEYS),
@@ -106,7 +103,7 @@ impl MarkerLocation {
         for record in inserted {
             workload.key(record, &mut key);
             // An error here is left to the run itself.
-            there += u64::from(network.contains(&key).ok()?);
+            there += u64::from(data.contains(&key).ok()?);
         }
         (there > 0).then(|| {
             format!(
@@ -155,7 +152,7 @@ impl MarkerLocation {
             MarkerLocation::Directories(directories) => {
                 directories.iter_mut().try_for_each(Directory::unset_dataset)
             }
-            MarkerLocation::Servers(network) => network.unmark(),
+            MarkerLocation::Servers(data) => data.unmark(),
         }
     }
 
@@ -167,13 +164,21 @@ impl MarkerLocation {
                     directory.set_dataset(&name.dataset, name.records, &name.version)?;
                 }
             }
-            MarkerLocation::Servers(network) => {
+            MarkerLocation::Servers(data) => {
                 let marker = serde_json::to_string(name)
                     .map_err(|error| ExecuteError::Failed(error.to_string()))?;
-                network.mark(&marker)?;
+                data.mark(&marker)?;
             }
         }
         Ok(())
+    }
+
+    /// What happened to the servers since this was last called.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        match self {
+            MarkerLocation::Servers(data) => data.warnings(),
+            MarkerLocation::Nowhere | MarkerLocation::Directories(_) => Vec::new(),
+        }
     }
 
     /// Whether the store has files on this machine.

@@ -46,12 +46,16 @@ impl From<host::knob::KnobError> for ExecuteError {
 
 impl From<store::StoreError> for ExecuteError {
     fn from(error: store::StoreError) -> Self {
-        use store::StoreError::{Broken, Directory, Failed, Full, Request, Unsettled};
+        use store::StoreError::{
+            Broken, Directory, Failed, Full, Lost, Request, Unanswered, Unsettled,
+        };
         let words = error.to_string();
         match error {
             // The user can make space, and no saved run is lost.
             Request(_) | Directory { .. } | Full(_) => ExecuteError::Request(words),
-            Failed(_) | Broken(_) | Unsettled(_) => ExecuteError::Failed(words),
+            Failed(_) | Broken(_) | Unsettled(_) | Unanswered(_) | Lost(_) => {
+                ExecuteError::Failed(words)
+            }
         }
     }
 }

@@ -145,7 +145,7 @@ fn over_network(
         network.set_names(started.names());
     }
     let network = Arc::new(network);
-    session.marker = MarkerLocation::Servers(Arc::clone(&network));
+    session.marker = MarkerLocation::Servers(Arc::clone(&network) as _);
     if let Some(started) = &started {
         started.settings(&mut session.facts);
     }
@@ -162,7 +162,7 @@ fn over_network(
     Ok(closed)
 }
 
-/// A session with a store in this process.
+/// A session with a store whose threads have a session each: in this process, or servers.
 fn embedded(mut session: Session<'_>, first: Step) -> Result<ClosedStore, ExecuteError> {
     let segment = session.segment;
     if on_disk(segment) {

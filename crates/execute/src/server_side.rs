@@ -80,10 +80,6 @@ impl ServerSide {
         side
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.servers.is_empty() && self.unwatched.is_empty()
-    }
-
     /// The CPUs that the servers here may run on, as far as they can be told.
     pub(crate) fn cpus(&self) -> Vec<u32> {
         let of = |watched: &WatchedServer| {

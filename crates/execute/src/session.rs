@@ -9,7 +9,7 @@ use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
 use host::{Context, ProbeChoice, RunWatch, WatchReadings};
 use model::{Execution, Op, Phase, Reading, Run, RunSettings, Series};
 use store::{Statistic, Store, StoreError, StoreUrl, StoreVisitor};
-use study::{ProbesConfig, Segment, Step};
+use study::{ProbesConfig, Segment, ServerTiming, Step};
 use workload::{Workload, WorkloadSpec};
 
 use crate::check_findings::findings;
@@ -95,15 +95,26 @@ pub(crate) struct ClosedStore {
     pub(crate) copy: bool,
 }
 
-/// A session on a store in this process, and its first step.
+/// A session on a store whose threads have sessions, and its first step.
 pub(crate) struct EmbeddedSession<'a>(pub(crate) Session<'a>, pub(crate) Step);
 
 impl StoreVisitor for EmbeddedSession<'_> {
     type Output = Result<ClosedStore, ExecuteError>;
 
     fn visit<S: Store>(mut self, store: S) -> Self::Output {
-        if store.capabilities().stores_values && matches!(self.0.marker, MarkerLocation::Nowhere) {
-            self.0.load_into_memory(LoadStep::of(&self.1)?);
+        match store.served() {
+            Some(data) => {
+                let addresses = data.addresses().iter();
+                self.0.servers = ServerSide::of(addresses.map(|address| (address, None)));
+                self.0.marker = MarkerLocation::Servers(data);
+                self.0.find_data(LoadStep::of(&self.1)?)?;
+            }
+            None if matches!(self.0.marker, MarkerLocation::Nowhere) => {
+                if store.capabilities().stores_values {
+                    self.0.load_into_memory(LoadStep::of(&self.1)?);
+                }
+            }
+            None => {}
         }
         self.0.run_steps(&Arc::new(store), self.1)
     }
@@ -270,7 +281,12 @@ impl Session<'_> {
         step: LoadStep<'_>,
         what: PhaseKind,
     ) -> Result<Option<MeasuredWindow>, ExecuteError> {
-        self.servers.prepare(step.load.load_config.server_timing, step.load.load_config.is_open());
+        let timing = match self.store_url.multiplexes() {
+            true => step.load.load_config.server_timing,
+            // Neither way of timing requests knows the protocol.
+            false => ServerTiming::Off,
+        };
+        self.servers.prepare(timing, step.load.load_config.is_open());
         let servers = self.servers.cpus();
         let context = self.context(step, &servers);
         let (probes, knobs) = (self.probes, &self.segment.knobs);
@@ -355,6 +371,7 @@ impl Session<'_> {
         let mut facts = self.facts.clone();
         facts.extend(agent_run.iter().flat_map(AgentRunResult::settings));
         let (before, after) = statistics;
+        self.warnings.extend(self.marker.warnings());
         let skew = match step.phase() {
             Phase::Measure if step.activity.trace().is_none() => workload.skew(outcome.drawn),
             _ => None,
@@ -378,7 +395,7 @@ impl Session<'_> {
             skew,
             warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.marker.disk_bytes()?,
-            networked: !self.servers.is_empty(),
+            networked: self.store_url.multiplexes(),
             servers,
             facts: &facts,
             records: self.records * (1 + self.other_stores.len() as u64),

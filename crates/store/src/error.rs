@@ -21,6 +21,12 @@ pub enum StoreError {
     /// A plug-in did what its interface rules out, so nothing of it can be trusted.
     #[error("{0}")]
     Broken(String),
+    /// No answer came in time.
+    #[error("{0}")]
+    Unanswered(String),
+    /// The servers cannot be reached any more.
+    #[error("{0}")]
+    Lost(String),
     /// The store refused or failed an operation.
     #[error("{0}")]
     Failed(String),

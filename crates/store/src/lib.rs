@@ -12,6 +12,7 @@ mod foreign_url;
 mod marker;
 mod options;
 mod remote;
+mod served;
 mod store_group;
 mod url;
 pub mod wire;
@@ -25,8 +26,11 @@ pub use error::StoreError;
 pub use marker::DatasetMarker;
 pub use options::{MachineResource, OptionInfo, StoreOptions, on_off};
 pub use remote::{ANY_CERTIFICATE, Remote, ReplicaReads, TlsFiles};
+pub use served::ServedData;
 pub use store_group::{Distribution, open_group};
 pub use url::StoreUrl;
+
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -81,6 +85,11 @@ pub trait Store: Send + Sync + Sized + 'static {
 
     /// The store's own statistics since it was opened; monotonic where the name ends in `.total`.
     fn statistics(&self) -> Vec<Statistic>;
+
+    /// The data as it lies in servers; None where it lies in a directory or in memory.
+    fn served(&self) -> Option<Arc<dyn ServedData>> {
+        None
+    }
 }
 
 /// One thread's access to a store.

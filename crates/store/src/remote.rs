@@ -78,11 +78,11 @@ const COMMON: [OptionInfo; 11] = [
 ];
 
 /// A store's own options followed by those of all networked stores. `ALL` must be the sum of both
-/// numbers.
+/// numbers, or one less for a store that has no `clear`.
 pub(crate) const fn options<const OWN: usize, const ALL: usize>(
     own: [OptionInfo; OWN],
 ) -> [OptionInfo; ALL] {
-    assert!(ALL == OWN + COMMON.len());
+    assert!(ALL == OWN + COMMON.len() || ALL + 1 == OWN + COMMON.len());
     let mut all = [COMMON[0]; ALL];
     let mut at = 0;
     while at < ALL {
@@ -92,14 +92,21 @@ pub(crate) const fn options<const OWN: usize, const ALL: usize>(
     all
 }
 
-impl Remote {
-    /// Reads what all networked stores have in common.
-    pub(crate) fn read(
-        url: &StoreUrl,
-        given: &StoreOptions<'_>,
-        protocol: Protocol,
-        database: u32,
-    ) -> Result<Remote, StoreError> {
+/// How servers are reached and logged in to, as the options say that all networked stores share.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    /// None: plain text.
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<Secret>,
+    /// How long a connection or an answer may take.
+    pub(crate) timeout: Duration,
+    /// The options in force; no secret is among them.
+    pub(crate) options: Vec<(String, String)>,
+}
+
+impl Access {
+    pub(crate) fn read(given: &StoreOptions<'_>) -> Result<Access, StoreError> {
         let path = |name| given.text(name).map(PathBuf::from);
         let wants_tls = given.flag("tls")?.unwrap_or(false);
         let files = TlsFiles {
@@ -134,20 +141,34 @@ impl Remote {
             return Err(StoreError::Request(words.to_owned()));
         }
         let timeout = given.span("timeout")?.unwrap_or(DEFAULT_TIMEOUT);
-        let clear = [("refuse", false), ("flush", true)];
         let mut options = vec![
-            ("protocol".to_owned(), protocol.name().replace("memcached ", "").to_lowercase()),
             ("tls".to_owned(), on_off(wants_tls)),
             ("timeout".to_owned(), model::Span(timeout).to_string()),
         ];
         if files.any_certificate {
             options.push((ANY_CERTIFICATE.to_owned(), on_off(true)));
         }
+        Ok(Access { tls: wants_tls.then_some(files), user, password, timeout, options })
+    }
+}
+
+impl Remote {
+    /// Reads what all networked stores have in common.
+    pub(crate) fn read(
+        url: &StoreUrl,
+        given: &StoreOptions<'_>,
+        protocol: Protocol,
+        database: u32,
+    ) -> Result<Remote, StoreError> {
+        let Access { tls, user, password, timeout, mut options } = Access::read(given)?;
+        let name = protocol.name().replace("memcached ", "").to_lowercase();
+        options.insert(0, ("protocol".to_owned(), name));
+        let clear = [("refuse", false), ("flush", true)];
         Ok(Remote {
             scheme: url.scheme.clone(),
             protocol,
             servers: url.servers.clone(),
-            tls: wants_tls.then_some(files),
+            tls,
             login: Login { user, password, database },
             cluster: None,
             timeout,

@@ -61,6 +61,11 @@ impl StoreUrl {
         self.adapter()?.describe(self)
     }
 
+    /// Whether its load is many requests at once on connections that threads share.
+    pub fn multiplexes(&self) -> bool {
+        self.adapter().is_ok_and(Adapter::multiplexes)
+    }
+
     /// Whether it has a directory, as far as the URL says.
     pub fn has_directory(&self) -> bool {
         !self.path.as_os_str().is_empty()

@@ -20,7 +20,7 @@ use store::wire::{
     ClusterMap, HandshakeError, KeyList, Kind, ParsedResponse, Protocol, Redirect, Refusal,
     Request, Response, Ring, slot_of,
 };
-use store::{Capabilities, Remote, ReplicaReads, Statistic, StoreError, TlsFiles};
+use store::{Capabilities, Remote, ReplicaReads, ServedData, Statistic, StoreError, TlsFiles};
 
 use self::cluster::{Cluster, ReadMap};
 
@@ -423,6 +423,33 @@ fn tls(files: &TlsFiles) -> Result<TlsConfig, StoreError> {
 
 fn internal(error: impl std::fmt::Display) -> DriveError {
     DriveError::Internal(error.to_string())
+}
+
+impl ServedData for Network {
+    fn addresses(&self) -> &[Address] {
+        self.nodes()
+    }
+
+    fn marker(&self) -> Result<Option<String>, StoreError> {
+        Network::marker(self)
+    }
+
+    fn mark(&self, marker: &str) -> Result<(), StoreError> {
+        Network::mark(self, marker)
+    }
+
+    fn unmark(&self) -> Result<(), StoreError> {
+        Network::unmark(self)
+    }
+
+    fn contains(&self, key: &[u8]) -> Result<bool, StoreError> {
+        Network::contains(self, key)
+    }
+
+    /// Without permission to empty the servers, loaded records replace those with the same keys.
+    fn clear(&self) -> Result<(), StoreError> {
+        if self.remote.may_flush { self.flush() } else { Network::unmark(self) }
+    }
 }
 
 impl Target for Network {

@@ -1,10 +1,13 @@
 //! The macro behind the list of stores.
 
 /// Makes `ADAPTERS` and `open` of lines `"scheme": type, "what it is";`, with the scheme
-/// followed by `if "feature"` where a feature of the crate builds it in.
+/// followed by `if "feature"` where a feature of the crate builds it in, and by `at` and the usual
+/// port where the store without it would be servers.
 macro_rules! adapters {
     (
-        embedded { $($scheme:literal $(if $feature:literal)?: $store:ty, $what:literal;)* }
+        embedded {
+            $($scheme:literal $(if $feature:literal $(at $port:literal)?)?: $store:ty, $what:literal;)*
+        }
         networked { $($net_scheme:literal: $family:ty, $net_what:literal;)* }
     ) => {
         /// Every store that kvmeter knows, built in or not.
@@ -14,7 +17,7 @@ macro_rules! adapters {
                 Adapter::built_in::<$store>($scheme, $what),
                 $(
                     #[cfg(not(feature = $feature))]
-                    Adapter::not_built_in($scheme, $what, $feature),
+                    Adapter::not_built_in($scheme, $what, $feature, &[$($port)?]),
                 )?
             )*
             $(Adapter::networked::<$family>($net_scheme, $net_what),)*

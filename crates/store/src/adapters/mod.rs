@@ -4,6 +4,8 @@
 #[macro_use]
 mod listing;
 
+#[cfg(feature = "etcd")]
+mod etcd;
 #[cfg(feature = "fjall")]
 mod fjall;
 mod key_spread;
@@ -35,6 +37,7 @@ adapters! {
     "fjall" if "fjall": fjall::Fjall, "fjall: log-structured merge tree in Rust";
     "redb" if "redb": redb::Redb, "redb: copy-on-write B+-tree in Rust";
     "sqlite" if "sqlite": sqlite::Sqlite, "SQLite: one table of keys and values, with a write-ahead log";
+    "etcd" if "etcd" at 2379: etcd::Etcd, "etcd: replicated store of configurations, by gRPC";
     "raw": raw::RawStore, "one extent a record past the page cache: the device alone";
     "plugin": plugin::Plugin, "a store of your own: a library with the functions of kvmeter_store.h";
     }
@@ -189,11 +192,19 @@ impl Adapter {
 
     // Unused in a build with every store.
     #[allow(dead_code)]
-    const fn not_built_in(scheme: &'static str, what: &'static str, feature: &'static str) -> Self {
+    const fn not_built_in(
+        scheme: &'static str,
+        what: &'static str,
+        feature: &'static str,
+        port: &[u16],
+    ) -> Self {
         Self {
             scheme,
             what,
-            location: DataLocation::Directory,
+            location: match port {
+                [default_port, ..] => DataLocation::Servers { default_port: *default_port },
+                [] => DataLocation::Directory,
+            },
             options: &[],
             variants: &[],
             functions: Err(feature),
@@ -243,6 +254,11 @@ impl Adapter {
     /// Whether every such store has a directory of its own.
     pub fn on_disk(&self) -> bool {
         self.location == DataLocation::Directory
+    }
+
+    /// Whether its threads share many connections to servers, each with several requests under way.
+    pub fn multiplexes(&self) -> bool {
+        matches!(self.functions, Ok(AdapterFunctions { remote: Some(_), .. }))
     }
 
     pub fn is_built_in(&self) -> bool {

@@ -34,6 +34,14 @@ impl AgentsConfig {
                 );
                 return no("agents", why);
             }
+            _ if !store.multiplexes() => {
+                let why = format!(
+                    "load stores whose threads share connections, and `{}` is not one; leave them \
+                     out",
+                    store.scheme
+                );
+                return no("agents", why);
+            }
             _ => {}
         }
         if (threads as usize) < count {

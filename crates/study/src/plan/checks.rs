@@ -4,7 +4,7 @@ use model::{Op, Phase};
 use store::StoreUrl;
 use workload::{Workload, WorkloadSpec};
 
-use super::settings::is_networked;
+use super::settings::has_servers;
 use crate::error::StudyError;
 use crate::load::{InvalidOption, LoadConfig};
 use crate::text::{StudySpec, StudyText};
@@ -63,9 +63,9 @@ pub(super) fn check_values(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), 
     }
 }
 
-/// Servers here have no order of keys.
+/// Caches have no order of keys.
 pub(super) fn check_scans(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
-    match is_networked(store) && spec.mix.contains(Op::Scan) {
+    match store.multiplexes() && spec.mix.contains(Op::Scan) {
         true => Err(format!("`{}` cannot scan, but the workload does", store.scheme)),
         false => Ok(()),
     }
@@ -99,7 +99,14 @@ pub(crate) fn check_needs_servers(
     load_config: &LoadConfig,
 ) -> Result<(), StudyError> {
     match load_config.needs_servers {
-        Some(key) if !is_networked(store) => Err(StudyError::Request(format!(
+        Some(key) if has_servers(store) && !store.multiplexes() => {
+            Err(StudyError::Request(format!(
+                "`{key}` is for stores whose threads share connections; each thread of `{}` has a \
+                 connection and a request of its own, so give more `threads`",
+                store.scheme
+            )))
+        }
+        Some(key) if !store.multiplexes() => Err(StudyError::Request(format!(
             "`{key}` is for stores behind a network, and `{}` is not one; leave it out",
             store.scheme
         ))),

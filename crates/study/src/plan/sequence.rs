@@ -91,7 +91,8 @@ impl<'a> Sequence<'a> {
         let Sequence { source, spec, sections, .. } = self;
         check_needs_servers(url, &self.measure)?;
         let flushes = matches!(url.remote(), Ok(Some(remote)) if remote.may_flush);
-        if sections.len() > 1 && !url.servers.is_empty() && !flushes {
+        // Other servers keep apart what is kvmeter's.
+        if sections.len() > 1 && url.multiplexes() && !url.servers.is_empty() && !flushes {
             return Err(StudyError::Request(format!(
                 "{}: \"clear\" deletes all data of the servers of `{}`; allow it with `clear = \
                  \"flush\"` in [store.{}]",

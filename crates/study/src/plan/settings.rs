@@ -34,11 +34,11 @@ pub(crate) fn settings(
     put("workload.is", workload.describe());
     put("seed", workload.seed.to_string());
     put("repeat", repeat.to_string());
-    load_config.settings(is_networked(store), &mut settings);
+    load_config.settings(store.multiplexes(), &mut settings);
     settings
 }
 
-/// Whether there are connections, to servers that are there or will be started.
-pub(crate) fn is_networked(store: &StoreUrl) -> bool {
+/// Whether it is servers that are there or will be started.
+pub(super) fn has_servers(store: &StoreUrl) -> bool {
     store.adapter().is_ok_and(|adapter| matches!(adapter.location, DataLocation::Servers { .. }))
 }

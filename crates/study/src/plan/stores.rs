@@ -8,7 +8,7 @@ use server::launch::{ServerSettings, Value};
 use store::{ADAPTERS, DataLocation, StoreUrl};
 use toml::Spanned;
 
-use super::settings::is_networked;
+use super::settings::has_servers;
 use crate::error::StudyError;
 use crate::knobs::KnobLevels;
 use crate::server_spec::ServerSpec;
@@ -147,7 +147,7 @@ pub(super) fn server_of(
 ) -> Result<Option<ServerSpec>, StudyError> {
     let table = spec.server.iter().find(|(name, _)| name.get_ref() == scheme.get_ref());
     let name = scheme.get_ref();
-    match (table, url.servers.is_empty(), is_networked(url)) {
+    match (table, url.servers.is_empty(), has_servers(url)) {
         (None, true, true) => {
             let words = format!(
                 "the server is missing: name it with `servers = \"HOST:PORT\"`, or have one started \
