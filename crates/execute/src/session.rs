@@ -109,10 +109,10 @@ impl StoreVisitor for EmbeddedSession<'_> {
                 self.0.marker = MarkerLocation::Servers(data);
                 self.0.find_data(LoadStep::of(&self.1)?)?;
             }
-            None if matches!(self.0.marker, MarkerLocation::Nowhere) => {
-                if store.capabilities().stores_values {
-                    self.0.load_into_memory(LoadStep::of(&self.1)?);
-                }
+            None if store.capabilities().stores_values
+                && matches!(self.0.marker, MarkerLocation::Nowhere) =>
+            {
+                self.0.load_into_memory(LoadStep::of(&self.1)?);
             }
             None => {}
         }

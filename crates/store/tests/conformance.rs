@@ -3,6 +3,10 @@
 // Clippy exempts only functions marked `#[test]`, not their helpers.
 #![allow(clippy::unwrap_used)]
 
+#[cfg(feature = "etcd")]
+#[path = "shared/etcd.rs"]
+#[allow(dead_code)]
+mod etcd;
 #[path = "shared/plugins.rs"]
 mod plugins;
 

@@ -8,6 +8,10 @@ mod benches;
 mod cluster;
 mod cost;
 mod devices;
+mod etcd;
+#[path = "../../../store/tests/shared/etcd.rs"]
+#[allow(dead_code)]
+mod etcd_servers;
 mod factors;
 mod full_disk;
 mod graduated;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use store::{Session, Store, StoreUrl, StoreVisitor, open};
 
-use crate::conformance::support::{Pair, Test, places, read, scan, with};
+use crate::conformance::support::{Pair, Test, places, places_and_servers, read, scan, with};
 
 /// One test over all stores: a type, so that it can be compiled for each.
 macro_rules! over_all_stores {
@@ -17,7 +17,7 @@ macro_rules! over_all_stores {
             impl Test for This {
                 fn run<S: Store>(&self, $store: &S, $label: &str) $body
             }
-            for place in places() {
+            for place in places_and_servers() {
                 with(&place.url, &This);
             }
         }
@@ -208,7 +208,7 @@ fn data_persists_after_close() {
             }
         }
     }
-    for place in places() {
+    for place in places_and_servers() {
         with(&place.url, &Write);
         with(&place.url, &Read);
         with(&place.url, &Read);

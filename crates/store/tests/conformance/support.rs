@@ -7,12 +7,40 @@ use store::{
 };
 use tempfile::TempDir;
 
+#[cfg(feature = "etcd")]
+use crate::etcd;
 use crate::plugins;
 
 /// A directory that was claimed, with the URL that names it.
 pub struct Place {
     pub home: TempDir,
     pub url: StoreUrl,
+    #[cfg(feature = "etcd")]
+    _servers: Option<etcd::Etcd>,
+}
+
+impl Place {
+    fn new(home: TempDir, url: StoreUrl) -> Place {
+        Place {
+            home,
+            url,
+            #[cfg(feature = "etcd")]
+            _servers: None,
+        }
+    }
+}
+
+/// The same stores, and servers that are started for it.
+pub fn places_and_servers() -> Vec<Place> {
+    #[cfg(feature = "etcd")]
+    let servers = etcd::Etcd::start(1, &[]).map(|servers| Place {
+        home: TempDir::new().unwrap(),
+        url: servers.url().parse().unwrap(),
+        _servers: Some(servers),
+    });
+    #[cfg(not(feature = "etcd"))]
+    let servers = None;
+    places().into_iter().chain(servers).collect()
 }
 
 /// A URL in a fresh directory for every store that stores values, and one for each of its variants.
@@ -24,7 +52,7 @@ pub fn places() -> Vec<Place> {
         .map(|(adapter, options)| {
             let home = TempDir::new().unwrap();
             let url = at(adapter.scheme, home.path(), options);
-            Place { home, url }
+            Place::new(home, url)
         })
         .collect();
     // A suite over an empty list would pass. Only RocksDB is found, or not, when it runs.
@@ -35,7 +63,7 @@ pub fn places() -> Vec<Place> {
     places.extend(plugins::on_disk().iter().map(|library| {
         let home = TempDir::new().unwrap();
         let url = format!("plugin:{}?path={}", library.display(), home.path().display());
-        Place { url: url.parse().unwrap(), home }
+        Place::new(home, url.parse().unwrap())
     }));
     places
 }
@@ -56,7 +84,9 @@ pub trait Test {
 
 /// Claims the directory, opens the store, runs the test on it and closes it.
 pub fn with(url: &StoreUrl, test: &impl Test) {
-    let _directory = Directory::claim(url, 1 << 20).unwrap_or_else(|it| panic!("{url}: {it}"));
+    let _directory = url
+        .has_directory()
+        .then(|| Directory::claim(url, 1 << 20).unwrap_or_else(|it| panic!("{url}: {it}")));
     let visit = Run { test, name: url.to_string() };
     open(url, visit).unwrap_or_else(|error| panic!("{url}: {error}"));
 }

@@ -149,10 +149,12 @@ pub(super) fn server_of(
     let name = scheme.get_ref();
     match (table, url.servers.is_empty(), has_servers(url)) {
         (None, true, true) => {
-            let words = format!(
-                "the server is missing: name it with `servers = \"HOST:PORT\"`, or have one started \
-                 by a table [server.{name}]"
-            );
+            let started = match server::launch::program(name) {
+                Ok(_) => format!(", or have one started by a table [server.{name}]"),
+                Err(_) => String::new(),
+            };
+            let words =
+                format!("the server is missing: name it with `servers = \"HOST:PORT\"`{started}");
             Err(source.at(scheme.span(), &words))
         }
         (None, _, _) => Ok(None),

@@ -5,16 +5,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::Address;
-use tls::{Tls, TlsConfig};
+use tls::{Tls, TlsConfig, TlsFailure};
 use tokio::time::timeout;
 
 use super::access::Access;
-use super::connection::{Connection, Endpoint, Token};
+use super::connection::{Connection, Endpoint, Token, lost_with};
 use super::messages::{
     Headed, MemberListRequest, Method, RangeRequest, StatusRequest, StatusResponse,
 };
 use super::session::runtime;
-use super::trouble::Trouble;
+use super::trouble::{Trouble, refused_by_tls};
 use crate::{StoreError, StoreUrl, TlsFiles};
 
 /// The major version whose API this is.
@@ -140,7 +140,7 @@ impl Found {
         }
         let token = self.token.clone();
         let status: StatusResponse =
-            first_call(address, tls.is_some(), &mut connection, StatusRequest {}, &token).await?;
+            first_call(address, access, &mut connection, StatusRequest {}, &token).await?;
         check(address, &status)?;
         match (self.id, status.header.map(|header| header.cluster_id)) {
             (Some(id), given) if given != Some(id) => {
@@ -155,10 +155,9 @@ impl Found {
                 // Only a request about keys needs a login and a leader.
                 let key = access.marker.clone();
                 let probe = RangeRequest { key, ..RangeRequest::default() };
-                first_call(address, tls.is_some(), &mut connection, probe, &token).await?;
+                first_call(address, access, &mut connection, probe, &token).await?;
                 let request = MemberListRequest {};
-                let list =
-                    first_call(address, tls.is_some(), &mut connection, request, &token).await?;
+                let list = first_call(address, access, &mut connection, request, &token).await?;
                 self.members = list.members.len();
                 self.id = given;
             }
@@ -171,19 +170,31 @@ impl Found {
 /// A request at opening, which is not repeated.
 async fn first_call<M: Method>(
     address: &Address,
-    encrypted: bool,
+    access: &Access,
     connection: &mut Connection,
     message: M,
     token: &Option<Token>,
 ) -> Result<M::Answer, StoreError> {
     connection.call(message, token.as_ref()).await.map_err(|status| {
         let lost = connection.is_lost(&status);
+        let has_certificate = access.tls.as_ref().is_some_and(|files| files.cert.is_some());
+        if let Some(TlsFailure::ClientCertificateRefused(_)) =
+            lost_with(&status).and_then(refused_by_tls)
+            && !has_certificate
+        {
+            let why = TlsFailure::ClientCertificateRequired;
+            return StoreError::Request(format!("{address}: {why}"));
+        }
         match Trouble::of(address, &status) {
             Trouble::Final(error) => error,
             Trouble::TokenExpired => StoreError::Failed(format!("{address}: refuses its token")),
             Trouble::Again { words, .. } if lost => {
-                let hint = if encrypted { "" } else { ", and if it wants TLS, add `tls=on`" };
-                StoreError::Failed(format!("{words}; is it etcd{hint}?"))
+                let hint = match (&access.tls, has_certificate) {
+                    (None, _) => "If it wants TLS, add `tls=on`",
+                    (Some(_), false) => "If it wants a client certificate, give `cert` and `key`",
+                    (Some(_), true) => "Check the client certificate",
+                };
+                StoreError::Failed(format!("{words}; is it etcd? {hint}"))
             }
             Trouble::Again { words, .. } => StoreError::Failed(words),
         }
@@ -260,7 +271,7 @@ impl Troubles {
         }
         (!words.is_empty()).then(|| {
             format!(
-                "{words}; {} were served late by another endpoint or later, after up to {:.1} s",
+                "{words}; repeated, {} were served late, after up to {:.1} s",
                 self.served_late,
                 self.longest.as_secs_f64()
             )

@@ -164,10 +164,12 @@ async fn secure(
     let connector = TlsConnector::from(Arc::clone(&tls.client));
     connector.connect(name, stream).await.map_err(|error| match TlsFailure::inside(&error) {
         Some(why) => refused(why),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            refused(TlsFailure::NotTls("it closed the connection in the handshake".to_owned()))
-        }
-        None => failed(address, &error),
+        None => match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                refused(TlsFailure::NotTls("it closed the connection in the handshake".to_owned()))
+            }
+            _ => failed(address, &error),
+        },
     })
 }
 

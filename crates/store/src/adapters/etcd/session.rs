@@ -106,7 +106,7 @@ impl<'a> EtcdSession<'a> {
             }
             Err(_) => {
                 self.connection = None;
-                let words = format!("{address}: no answer within {:?}", deadline - begun);
+                let words = format!("{address}: no answer within {:.1?}", deadline - begun);
                 Err(Trouble::Again { words, connected: true })
             }
         }

@@ -1,7 +1,5 @@
 //! What an error of etcd means: whether the request is repeated, and the way out.
 
-use std::io;
-
 use model::Address;
 use tls::TlsFailure;
 use tonic::{Code, Status};
@@ -84,16 +82,15 @@ impl Trouble {
 const TOO_LARGE: &str = "the request is too large: etcd takes 1.5 MiB unless its \
     `--max-request-bytes` says otherwise; make values shorter, or raise that on every member";
 
-/// A server may refuse a client's certificate after the handshake.
-fn refused_by_tls(error: &hyper::Error) -> Option<TlsFailure> {
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        if let Some(failure) = error.downcast_ref::<io::Error>().and_then(TlsFailure::inside) {
-            return Some(failure);
-        }
-        source = error.source();
-    }
-    None
+/// A server may refuse a client's certificate after the handshake; HTTP/2 keeps TLS's words alone.
+pub(super) fn refused_by_tls(error: &hyper::Error) -> Option<TlsFailure> {
+    let words = innermost(error);
+    let alert = words.strip_prefix("received fatal alert: ")?;
+    let about_it = ["Certificate", "UnknownCA", "AccessDenied"];
+    about_it
+        .iter()
+        .any(|sign| alert.contains(sign))
+        .then(|| TlsFailure::ClientCertificateRefused(alert.to_owned()))
 }
 
 #[cfg(test)]
