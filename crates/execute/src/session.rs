@@ -105,7 +105,8 @@ impl StoreVisitor for EmbeddedSession<'_> {
         match store.served() {
             Some(data) => {
                 let addresses = data.addresses().iter();
-                self.0.servers = ServerSide::of(addresses.map(|address| (address, None)));
+                self.0.servers =
+                    ServerSide::of(addresses.map(|address| (address.to_string(), address, None)));
                 self.0.marker = MarkerLocation::Servers(data);
                 self.0.find_data(LoadStep::of(&self.1)?)?;
             }
