@@ -12,7 +12,6 @@ use workload::trace::{
 use workload::{SizedValues, WorkloadSpec};
 
 use super::load_tables::trace_config;
-use super::settings::is_networked;
 use crate::error::StudyError;
 use crate::load::LoadConfig;
 use crate::replay_speed::ReplaySpeed;
@@ -102,7 +101,7 @@ impl TraceSource {
         let longest = [0; LONGEST_KEY];
         own.options.text_keys =
             remote.is_some_and(|remote| remote.protocol.check_key(&longest).is_err());
-        own.options.scans = !is_networked(store);
+        own.options.scans = !store.multiplexes();
         if !own.options.scans && self.format.is_some_and(TraceFormat::may_scan) && !self.is_stdin()
         {
             own.read_beginning().map_err(|error| {
