@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use drive::{LoadPlan, NoObserver, OnStart, PhaseKind, PhaseOutcome, Ticks};
-use model::{Count, StopCondition};
+use model::{Arrivals, Count, Pacing, RateProfile, StopCondition};
 use store::{Store, StoreVisitor};
 use workload::{Workload, WorkloadSpec};
 
@@ -66,5 +66,42 @@ fn harness(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, harness);
+/// The cost of an operation that was due long ago, of which the next arrival is a part: at a constant
+/// rate, and at one that moves.
+fn arrivals(criterion: &mut Criterion) {
+    let clock = Ticks::new();
+    let null = "null".parse().expect("null is a store");
+    let mut spec = WorkloadSpec::preset("ycsb-c").expect("a preset");
+    spec.records = Count(1000);
+    let workload = Arc::new(Workload::new(&spec).expect("a workload"));
+    for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+        let mut group = criterion.benchmark_group(format!("null, open loop, {arrivals}"));
+        group.sample_size(10).measurement_time(Duration::from_secs(4));
+        for profile in ["", "steps:1x@1ms,2x@1ms", "sine:mean=1x,amplitude=0.9x,period=10ms"] {
+            let profile = RateProfile::parse(profile).ok();
+            let name = profile.as_ref().map_or("constant rate", |profile| profile.name());
+            group.bench_function(name, |bencher| {
+                bencher.iter_custom(|operations| {
+                    let plan = LoadPlan {
+                        pacing: Pacing::Open { rate: 1e9, arrivals },
+                        profile: profile.clone(),
+                        until: StopCondition {
+                            operations: None,
+                            time: Some(Duration::from_millis(200)),
+                        },
+                        on_start: pinned(),
+                        ..LoadPlan::closed(PhaseKind::Mix, 1)
+                    };
+                    let driven = Driven { clock: &clock, workload: &workload, plan };
+                    let outcome = store::open(&null, driven).expect("null opens");
+                    let each = outcome.seconds / outcome.operations as f64;
+                    Duration::from_secs_f64(each * operations as f64)
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, harness, arrivals);
 criterion_main!(benches);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use model::{Op, Pacing, PerOp, SeriesPoint, histogram};
+use model::{Op, PerOp, SeriesPoint, histogram};
 
 use crate::cluster_counts::ClusterCounts;
 use crate::collect::point;
@@ -32,10 +32,7 @@ pub fn join(
     let sum = |count: fn(&PhaseOutcome) -> u64| all().map(count).sum::<u64>();
     let until = plan.until.of(plan.pacing);
     let counted = plan.phase == PhaseKind::Load || until.operations.is_some();
-    let target = match plan.pacing {
-        Pacing::Open { rate, .. } => Some(rate),
-        Pacing::Closed { .. } | Pacing::Recorded { .. } => None,
-    };
+    let target = plan.mean_rate(until.time);
     // Shares of the threads' time, and means over requests and answers.
     let thread_s = |part: &PhaseOutcome| part.threads as f64 * part.seconds;
     let operations = |part: &PhaseOutcome| part.operations as f64;
@@ -266,7 +263,7 @@ mod tests {
 
     use super::*;
     use crate::{NoObserver, Ticks, drive};
-    use model::{Arrivals, StopCondition};
+    use model::{Arrivals, Pacing, RateProfile, StopCondition};
 
     struct Driven<'a>(&'a LoadPlan, &'a str);
 
@@ -422,15 +419,18 @@ mod tests {
         };
         for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
             let pacing = Pacing::Open { rate: 1e6, arrivals };
-            let plan = LoadPlan { pacing, ..LoadPlan::closed(PhaseKind::Mix, 5) };
-            let alone: Vec<_> = (0..5).map(|thread| due(&plan, thread)).collect();
-            let mut together = Vec::new();
-            for client in 0..2 {
-                let part = plan.part(client, 2);
-                together.extend((0..part.threads).map(|thread| due(&part, thread)));
-            }
-            for (one, other) in alone.iter().flatten().zip(together.iter().flatten()) {
-                assert!(one.abs_diff(*other) <= 1, "{arrivals}: {one} {other}");
+            let steps = RateProfile::parse("steps:0.5x@1ms,2x@1ms").ok();
+            for profile in [None, steps] {
+                let plan = LoadPlan { pacing, profile, ..LoadPlan::closed(PhaseKind::Mix, 5) };
+                let alone: Vec<_> = (0..5).map(|thread| due(&plan, thread)).collect();
+                let mut together = Vec::new();
+                for client in 0..2 {
+                    let part = plan.part(client, 2);
+                    together.extend((0..part.threads).map(|thread| due(&part, thread)));
+                }
+                for (one, other) in alone.iter().flatten().zip(together.iter().flatten()) {
+                    assert!(one.abs_diff(*other) <= 1, "{arrivals}: {one} {other}");
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use model::{Op, Pacing, StopCondition};
+use model::{Op, StopCondition};
 use workload::Workload;
 
 use crate::clock::Ticks;
@@ -81,7 +81,8 @@ struct WorkerPool<T> {
     stats: Vec<ThreadStats>,
     fault: Option<DriveError>,
     stall_timeout: Duration,
-    pacing: Pacing,
+    /// The rate of an open loop.
+    target: Option<f64>,
     traced: bool,
     /// A trace came to its end before the window.
     trace_ended: bool,
@@ -207,7 +208,7 @@ impl<T: Target> WorkerPool<T> {
             stats: Vec::new(),
             fault: None,
             stall_timeout: plan.stall_timeout,
-            pacing: plan.pacing,
+            target: plan.mean_rate(plan.until.time),
             traced: plan.trace.is_some() && plan.phase == PhaseKind::Mix,
             trace_ended: false,
             slots: shared.target.slots(plan),
@@ -461,10 +462,7 @@ impl<T: Target> WorkerPool<T> {
             counted: self.shared.counted,
             open: self.shared.open,
             slots: self.slots,
-            target: match self.pacing {
-                Pacing::Open { rate, .. } => Some(rate),
-                Pacing::Closed { .. } | Pacing::Recorded { .. } => None,
-            },
+            target: self.target,
             traced: self.traced,
         };
         let last = window.last_end(&self.stats);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::random::{Draws, RandomStream};
-use model::{Arrivals, Pacing};
+use model::{Arrivals, Pacing, ProfileCursor, RateProfile};
 
 use crate::clock::Ticks;
 use crate::frontier::PhaseGate;
@@ -104,6 +104,12 @@ const ROUNDING: u64 = 2;
 /// Seed of the arrivals' random stream.
 const ARRIVALS: u64 = 0x6172_7269_7661_6c73;
 
+/// The rate of the window, and its profile.
+struct WindowLoad {
+    rate: f64,
+    profile: Option<RateProfile>,
+}
+
 /// A thread's share of the arrivals: one process a thread at rate / threads. Poisson shares
 /// add up to a Poisson process of the whole rate; constant ones are staggered to be evenly spaced.
 pub(crate) struct OpenLoop {
@@ -116,8 +122,10 @@ pub(crate) struct OpenLoop {
     origin: u64,
     /// This thread's number and how many threads share the rate.
     share: (usize, usize),
-    /// The rate of the window where the warm-up has another.
-    window_rate: Option<f64>,
+    /// What the window has where the warm-up has another rate.
+    window_load: Option<WindowLoad>,
+    /// Where the rate moves: the time in which an arrival's gap at the constant rate passes.
+    profile: Option<ProfileCursor>,
     ticks_per_s: f64,
     random: Draws,
     waited: PaceWait,
@@ -131,7 +139,13 @@ impl OpenLoop {
             // As fast as possible: everything is due at once.
             Pacing::Closed { .. } | Pacing::Recorded { .. } => (f64::INFINITY, Arrivals::Constant),
         };
-        let first = plan.warm_up_rate.filter(|_| plan.warm_up.is_some());
+        let profile = plan.profile.clone();
+        // A profile begins with the window; the load before it is that of its first instant.
+        let steadily = |profile: &RateProfile| match profile.first() {
+            0.0 => rate * profile.mean(),
+            first => rate * first,
+        };
+        let first = plan.warm_up.and(plan.warm_up_rate.or_else(|| profile.as_ref().map(steadily)));
         // Threads are numbered over all clients, so that no two have the same arrivals.
         let (share, rate_of_all) = match plan.share {
             Some(share) => {
@@ -141,56 +155,72 @@ impl OpenLoop {
             None => ((thread, plan.threads), 1.0),
         };
         let (rate, first) = (rate * rate_of_all, first.map(|rate| rate * rate_of_all));
-        let mut new =
-            OpenLoop::new(clock, origin, (first.unwrap_or(rate), arrivals), share, plan.seed);
-        new.window_rate = first.map(|_| rate);
-        new
+        let load = WindowLoad { rate, profile };
+        match first {
+            Some(first) => OpenLoop {
+                window_load: Some(load),
+                ..OpenLoop::new(clock, origin, (first, arrivals), share, plan.seed)
+            },
+            None => OpenLoop::moving(clock, origin, (load, arrivals), share, plan.seed),
+        }
     }
 
+    /// A constant rate.
     pub(crate) fn new(
         clock: &Ticks,
         origin: u64,
         (rate, arrivals): (f64, Arrivals),
-        (thread, threads): (usize, usize),
+        share: (usize, usize),
         seed: u64,
     ) -> Self {
-        let ticks_per_s = clock.ticks(1e9) as f64;
-        let mean_gap_ticks = ticks_per_s * threads as f64 / rate;
+        let load = WindowLoad { rate, profile: None };
+        OpenLoop::moving(clock, origin, (load, arrivals), share, seed)
+    }
+
+    fn moving(
+        clock: &Ticks,
+        origin: u64,
+        (load, arrivals): (WindowLoad, Arrivals),
+        share: (usize, usize),
+        seed: u64,
+    ) -> Self {
         // Threads begin at unrelated points, so that no two draw the same gaps.
-        let random = Draws::from(RandomStream::new(seed, ARRIVALS).at(thread as u64));
-        let waited = PaceWait::default();
-        let share = (thread, threads);
+        let random = Draws::from(RandomStream::new(seed, ARRIVALS).at(share.0 as u64));
         let mut new = OpenLoop {
             arrivals,
-            mean_gap_ticks,
+            mean_gap_ticks: 0.0,
             due: 0.0,
             origin,
             share,
-            window_rate: None,
-            ticks_per_s,
+            window_load: None,
+            profile: None,
+            ticks_per_s: clock.ticks(1e9) as f64,
             random,
-            waited,
+            waited: PaceWait::default(),
         };
-        new.due = new.first();
+        new.begin(load);
         new
     }
 
-    /// When the first request after the origin is due.
-    fn first(&mut self) -> f64 {
+    /// Arrivals begin at the origin.
+    fn begin(&mut self, load: WindowLoad) {
+        self.mean_gap_ticks = self.ticks_per_s * self.share.1 as f64 / load.rate;
+        self.profile = load.profile.map(ProfileCursor::new);
+        self.due = 0.0;
         let (thread, threads) = self.share;
-        match self.arrivals {
+        let gap = match self.arrivals {
             Arrivals::Constant => self.mean_gap_ticks * thread as f64 / threads as f64,
             Arrivals::Poisson | Arrivals::Pareto { .. } => self.gap(),
-        }
+        };
+        self.pass(gap);
     }
 
     /// The window opens: where the warm-up had another rate, arrivals restart at the window's, and
     /// requests due before are dropped. Returns whether they restarted.
     pub(crate) fn enter_window(&mut self, opened_at: u64) -> bool {
-        let Some(rate) = self.window_rate.take() else { return false };
+        let Some(load) = self.window_load.take() else { return false };
         self.origin = opened_at;
-        self.mean_gap_ticks = self.ticks_per_s * self.share.1 as f64 / rate;
-        self.due = self.first();
+        self.begin(load);
         true
     }
 
@@ -209,7 +239,17 @@ impl OpenLoop {
     /// The request that was due next is taken.
     #[inline]
     pub(crate) fn take(&mut self) {
-        self.due += self.gap();
+        let gap = self.gap();
+        self.pass(gap);
+    }
+
+    /// The next request is due when so many ticks have passed at the constant rate.
+    #[inline]
+    fn pass(&mut self, gap: f64) {
+        match &mut self.profile {
+            None => self.due += gap,
+            Some(cursor) => self.due = cursor.advance(gap / self.ticks_per_s) * self.ticks_per_s,
+        }
     }
 
     fn gap(&mut self) -> f64 {
@@ -221,15 +261,25 @@ impl Pacer for OpenLoop {
     const OPEN: bool = true;
 
     #[inline]
-    fn wait(&mut self, _at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64> {
-        if self.window_rate.is_some() && gate.opened() {
+    fn wait(&mut self, at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64> {
+        if self.window_load.is_some() && gate.opened() {
             self.enter_window(gate.opened_at());
         }
         let due = self.next_due(gate)?;
         let begin = clock.now();
         if begin < due {
-            let reached = wait_until(clock, due, &mut self.waited.spinning, gate);
+            let reached = match self.window_load {
+                None => wait_until(clock, due, &mut self.waited.spinning, gate),
+                // The window's first arrivals do not wait for the warm-up's next one.
+                Some(_) => {
+                    sleep_until(clock, due, gate, WARM_UP_SLICE, || gate.opened())
+                        && wait_until(clock, due, &mut self.waited.spinning, gate)
+                }
+            };
             self.waited.idle += clock.now() - begin;
+            if self.window_load.is_some() && gate.opened() {
+                return self.wait(at, clock, gate);
+            }
             if !reached {
                 return None;
             }
@@ -243,10 +293,17 @@ impl Pacer for OpenLoop {
     }
 
     fn count_skipped(&mut self, end: u64) -> u64 {
-        let left = (end.saturating_sub(self.origin)) as f64 - self.due;
+        let end_ticks = end.saturating_sub(self.origin) as f64;
+        let left = end_ticks - self.due;
         if end == u64::MAX || left <= 0.0 {
             return 0;
         }
+        let left = match &self.profile {
+            None => left,
+            Some(cursor) => {
+                cursor.integral_until(end_ticks / self.ticks_per_s).max(0.0) * self.ticks_per_s
+            }
+        };
         // The next one is due before the end; those after it at the mean gap.
         1 + (left / self.mean_gap_ticks) as u64
     }
@@ -302,17 +359,33 @@ pub(crate) const SPIN: Duration = Duration::from_micros(80);
 /// Longest single sleep, so that a phase can end within a pause.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Waits until `due`; false if the gate closed before that.
-fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &PhaseGate) -> bool {
+/// The same in a warm-up that the window interrupts.
+const WARM_UP_SLICE: Duration = Duration::from_millis(1);
+
+/// Sleeps until shortly before `due`; false if the gate closed or `interrupted` before that.
+fn sleep_until(
+    clock: &Ticks,
+    due: u64,
+    gate: &PhaseGate,
+    slice: Duration,
+    interrupted: impl Fn() -> bool,
+) -> bool {
     loop {
         let left = Duration::from_nanos(clock.nanos(clock.now(), due));
         if left <= SPIN {
-            break;
+            return true;
         }
-        if gate.stopped() || due >= gate.closes_at() {
+        if gate.stopped() || due >= gate.closes_at() || interrupted() {
             return false;
         }
-        std::thread::sleep((left - SPIN).min(SLICE));
+        std::thread::sleep((left - SPIN).min(slice));
+    }
+}
+
+/// Waits until `due`; false if the gate closed before that.
+fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &PhaseGate) -> bool {
+    if !sleep_until(clock, due, gate, SLICE, || false) {
+        return false;
     }
     let begin = clock.now();
     let mut now = begin;
@@ -323,6 +396,9 @@ fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &PhaseGate) -> bool
     *spun += now - begin;
     true
 }
+
+#[cfg(test)]
+mod moving_tests;
 
 #[cfg(test)]
 mod tests {

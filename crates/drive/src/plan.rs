@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::{ConnectionConfig, Pacing, StopCondition};
+use model::{ConnectionConfig, Pacing, RateProfile, StopCondition};
 
 use crate::load_share::LoadShare;
 use crate::replay::Replay;
@@ -47,6 +47,8 @@ pub struct LoadPlan {
     pub trace: Option<Arc<Replay>>,
     pub threads: usize,
     pub pacing: Pacing,
+    /// Multiples of an open loop's rate over the window, where it moves.
+    pub profile: Option<RateProfile>,
     pub seed: u64,
     pub warm_up: Option<Duration>,
     /// Rate of an open loop's warm-up, of all threads together, where it differs.
@@ -80,6 +82,7 @@ impl LoadPlan {
             trace: None,
             threads,
             pacing: Pacing::Closed { think: Duration::ZERO },
+            profile: None,
             seed: 1,
             warm_up: None,
             warm_up_rate: None,
@@ -94,6 +97,17 @@ impl LoadPlan {
             share: None,
             keep_intervals: false,
         }
+    }
+
+    /// The mean rate of an open loop over a window of this length; None where the loop is closed or
+    /// a trace has its own rate.
+    pub(crate) fn mean_rate(&self, window: Option<Duration>) -> Option<f64> {
+        let Pacing::Open { rate, .. } = self.pacing else { return None };
+        let mean = self.profile.as_ref().map_or(1.0, |profile| match window {
+            Some(window) if !window.is_zero() => profile.mean_between(0.0, window.as_secs_f64()),
+            _ => profile.mean(),
+        });
+        Some(rate * mean)
     }
 
     /// The share of client `client` of `clients`. There must be at least as many threads as clients.

@@ -107,7 +107,7 @@ fn unpack(bytes: &[u8]) -> Result<(AgentReport, PhaseOutcome), String> {
 mod tests {
     use std::time::Duration;
 
-    use model::{Arrivals, ConnectionConfig, Engine, Pacing, StopCondition};
+    use model::{Arrivals, ConnectionConfig, Engine, Pacing, RateProfile, StopCondition};
     use workload::WorkloadSpec;
 
     use super::*;
@@ -117,6 +117,7 @@ mod tests {
         let pacing = Pacing::Open { rate: 0.1 + 0.2, arrivals: Arrivals::Pareto { shape: 0.154 } };
         let load_config = LoadConfig {
             pacing,
+            profile: RateProfile::parse("steps:0.5x@30s,2x@10s").ok(),
             warm_up: Some(Duration::from_millis(1500)),
             warm_up_rate: Some(1e5 / 3.0),
             until: StopCondition {
@@ -166,6 +167,7 @@ mod tests {
         assert_eq!((share.first_thread, share.threads), (3, 6));
         let Pacing::Open { rate, .. } = part.pacing else { panic!("it is open") };
         assert!((rate - 0.3 * 2.0 / 5.0).abs() < 1e-12);
+        assert_eq!(part.profile, assignment().load_config.profile);
         assert!(part.keep_intervals);
     }
 

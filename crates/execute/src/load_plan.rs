@@ -28,11 +28,14 @@ pub(crate) fn load_plan(
         // Its pauses are not known beforehand.
         Pacing::Recorded { .. } => Duration::ZERO,
     };
+    // A profile may pause for most of its length.
+    let pause = load_config.profile.as_ref().map_or(0.0, |profile| profile.seconds());
     LoadPlan {
         phase: what,
         trace: None,
         threads: load_config.threads as usize,
         pacing: load_config.pacing,
+        profile: load_config.profile.clone(),
         seed,
         warm_up: load_config.warm_up,
         warm_up_rate: load_config.warm_up_rate,
@@ -53,7 +56,9 @@ pub(crate) fn load_plan(
             .ok()
             .map(|Capacity { cpus: count, words }| CpuBudget { count, words }),
         stop: Arc::clone(stop),
-        stall_timeout: STALL_TIMEOUT.saturating_add(slowest_gap),
+        stall_timeout: STALL_TIMEOUT
+            .saturating_add(slowest_gap)
+            .saturating_add(Duration::from_secs_f64(pause)),
         share: None,
         keep_intervals: false,
     }

@@ -242,6 +242,7 @@ impl MbwuEvaluation {
         if let Some(rate) = load.rate {
             let rate = rate * f64::from(devices);
             own.load_config.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
+            own.load_config.profile = None;
             own.load_config.settings(false, &mut settings);
         }
         let (records, threads) = (own.workload.records.0, own.load_config.threads);

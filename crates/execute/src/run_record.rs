@@ -123,9 +123,10 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
         threads: outcome.threads as u32,
         pacing: match measured.load_config.pacing {
             Pacing::Closed { think } => LoopKind::Closed { think_s: think.as_secs_f64() },
-            Pacing::Open { rate, arrivals } => {
-                LoopKind::Open { rate_ops_s: rate, arrivals: arrivals.to_string() }
-            }
+            Pacing::Open { rate, arrivals } => LoopKind::Open {
+                rate_ops_s: measured.load_config.mean_rate().unwrap_or(rate),
+                arrivals: arrivals.to_string(),
+            },
             Pacing::Recorded { .. } => LoopKind::Open {
                 rate_ops_s: crate::replay_notes::rate(outcome.due, outcome.seconds),
                 arrivals: step.load.load_config.arrivals(),

@@ -192,7 +192,7 @@ pub(crate) struct TrialTemplate {
 }
 
 /// Settings of a run that depend on its pacing.
-const OF_PACE: [&str; 5] = ["loop", "rate", "arrivals", "warm_up_rate", "time"];
+const OF_PACE: [&str; 6] = ["loop", "rate", "rate_profile", "arrivals", "warm_up_rate", "time"];
 
 impl TrialTemplate {
     /// To find the maximum of which a step's rate is a share.
@@ -220,6 +220,7 @@ impl TrialTemplate {
     fn closed(&self, ordinal: u32) -> Step {
         let closed = LoadConfig {
             pacing: Pacing::Closed { think: Duration::ZERO },
+            profile: None,
             of_maximum: false,
             warm_up_rate: None,
             until: StopCondition { operations: None, time: Some(self.time.min(CALIBRATION)) },

@@ -271,6 +271,7 @@ fn measuring(load_config: &LoadConfig, rate: f64) -> LoadConfig {
     LoadConfig {
         threads: 1,
         pacing: Pacing::Open { rate, arrivals },
+        profile: None,
         warm_up_rate: None,
         connections,
         until: model::StopCondition { operations: None, time: load_config.length() },

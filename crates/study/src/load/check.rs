@@ -3,8 +3,8 @@
 
 use model::{Arrivals, Pacing, Rate, Span};
 
-use super::values::arrivals;
-use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions};
+use super::values::{arrivals, rate_profile};
+use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions, MAX_RATE};
 use crate::rate_spec::RateSpec;
 use crate::replay_speed::ReplaySpeed;
 use crate::server_timing::ServerTiming;
@@ -23,7 +23,8 @@ impl LoadOptions {
             let why = "take an unknown time at a share of a maximum; give a time";
             return no("operations", why);
         }
-        let pacing = match (self.given_rate(), self.think(), self.given_arrivals()) {
+        let rate = self.rate_of_profile()?.or(self.given_rate());
+        let pacing = match (rate, self.think(), self.given_arrivals()) {
             (Some(_), Some(_), _) => {
                 return no("think", "belongs to a closed loop, and a rate makes it an open one");
             }
@@ -43,6 +44,34 @@ impl LoadOptions {
         }
     }
 
+    /// The rate of a profile that has one of its own; checks a profile with the options beside it.
+    fn rate_of_profile(&self) -> Result<Option<RateSpec>, InvalidOption> {
+        let given = self.rate_profile.as_ref().map(|text| rate_profile(text.get_ref()));
+        let Some(Ok(Some(profile))) = given else { return Ok(None) };
+        if self.operations.is_some() {
+            return no("operations", "do not end a window whose rate moves; give a time");
+        }
+        let rate = match (profile.own_rate(), self.given_rate()) {
+            (Some(_), Some(_)) => {
+                let why = "has rates of its own, and `rate` is another; leave that out, or write \
+                           multiples of it: `0.5x`";
+                return no("rate_profile", why);
+            }
+            (None, None) => {
+                let why = "has multiples of a rate, and a closed loop has none; give `rate` too, \
+                           or write rates: `20k`";
+                return no("rate_profile", why);
+            }
+            (own, given) => own.map(|rate| RateSpec::Rate(Rate(rate))).or(given),
+        };
+        match rate {
+            Some(RateSpec::Rate(Rate(rate))) if rate * profile.peak() > MAX_RATE => {
+                no("rate_profile", "goes beyond what any client sends; at most 1G")
+            }
+            rate => Ok(rate),
+        }
+    }
+
     /// Checks them for a trace that is replayed at this speed.
     pub fn replay_config(
         &self,
@@ -57,6 +86,9 @@ impl LoadOptions {
             Some(RateSpec::Rate(Rate(rate))) => Some(rate),
             None => None,
         };
+        if self.rate_profile.is_some() {
+            return no("rate_profile", "is for a workload; a trace has times of its own");
+        }
         let pacing = self.replay_pacing(rate, speed)?;
         if self.warm_up_rate.is_some() {
             return no("warm_up_rate", "is for a workload; a trace warms up with its beginning");

@@ -22,6 +22,7 @@ impl LoadConfig {
         };
         LoadConfig {
             pacing: Pacing::Open { rate, arrivals },
+            profile: None,
             of_maximum: false,
             until: StopCondition { operations: None, time: Some(time) },
             ..self.clone()
@@ -37,6 +38,17 @@ impl LoadConfig {
             }
             _ => self.clone(),
         }
+    }
+
+    /// The mean rate of an open loop over its window.
+    pub fn mean_rate(&self) -> Option<f64> {
+        let Pacing::Open { rate, .. } = self.pacing else { return None };
+        Some(
+            rate * self.profile.as_ref().map_or(1.0, |profile| match self.until.time {
+                Some(time) if !time.is_zero() => profile.mean_between(0.0, time.as_secs_f64()),
+                _ => profile.mean(),
+            }),
+        )
     }
 
     /// Whether due instants are independent of answers.
@@ -68,7 +80,8 @@ impl LoadConfig {
     /// The same with the default length, if it has none.
     pub fn with_default_length(mut self) -> Self {
         if self.until.operations.is_none() && self.until.time.is_none() {
-            self.until.time = Some(DEFAULT_TIME);
+            let whole = self.profile.as_ref().map(|profile| profile.seconds());
+            self.until.time = Some(whole.map_or(DEFAULT_TIME, Duration::from_secs_f64));
         }
         self
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use model::{ConnectionConfig, Count, Pacing, Rate, ShareRange, Span, StopCondition};
+use model::{ConnectionConfig, Count, Pacing, Rate, RateProfile, ShareRange, Span, StopCondition};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -12,7 +12,8 @@ use super::option::FlagGroup::{ClosedLoop, Window};
 use super::option::FlagValue::{Number, Optional, Quantity, Switch, Text};
 use super::option::{Flag, InvalidOption, LoadOption, load_options, unplaced};
 use super::values::{
-    SteadyTable, arrivals, at_most, count, cpus, engine, positive, recorded, server_timing,
+    SteadyTable, arrivals, at_most, count, cpus, engine, positive, rate_profile, recorded,
+    server_timing,
 };
 use crate::rate_spec::RateSpec;
 use crate::server_timing::ServerTiming;
@@ -64,6 +65,16 @@ load_options! {
         check: |name| arrivals(name).map(drop),
         recorded: |config| config.is_open().then(|| config.arrivals()),
     }
+    /// How the rate moves: `steps:10k@30s,40k@30s`, `ramp:10k..40k@1m`,
+    /// `sine:mean=20k,amplitude=15k,period=10m`, `burst:base=10k,peak=60k,at=30s,hold=10s`, or a file
+    /// of times and rates. `0.5x` is a multiple of the rate; `constant` does not move
+    rate_profile: String {
+        flag: Flag::new("rate-profile", Text("PROFILE")).of(Window),
+        measured_only: true,
+        check: |text| rate_profile(text).map(drop),
+        apply: |config, text| config.profile = rate_profile(text).ok().flatten(),
+        recorded: |config| recorded(config.profile.as_ref()?.name()),
+    }
     /// Think time of a closed loop, between an answer and the next operation
     think: Span {
         flag: Flag::new("think", Quantity("TIME")).of(ClosedLoop),
@@ -87,7 +98,8 @@ load_options! {
         apply: |config, rate| config.warm_up_rate = Some(rate.0),
         recorded: |config| recorded(Rate(config.warm_up_rate?)),
     }
-    /// Length of the measured window [default: 10s without --ops; of a trace all of it]
+    /// Length of the measured window [default: 10s without --ops, or the length of a
+    /// rate profile, which repeats in a longer window; of a trace all of it]
     time: Span {
         flag: Flag::new("time", Quantity("TIME")).short('t').of(Window).follows("operations"),
         measured_only: true,
@@ -198,6 +210,9 @@ load_options! {
 pub struct LoadConfig {
     pub threads: u32,
     pub pacing: Pacing,
+    /// How the rate moves over the window, in multiples of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<RateProfile>,
     /// The rate is a share of the maximum that a calibration will find.
     #[serde(skip)]
     pub of_maximum: bool,
@@ -231,6 +246,7 @@ impl LoadConfig {
         LoadConfig {
             threads,
             pacing: Pacing::Closed { think: Duration::ZERO },
+            profile: None,
             of_maximum: false,
             warm_up: None,
             warm_up_rate: None,

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use model::RunSettings;
 
@@ -25,7 +26,17 @@ fn help_names_the_recorded_defaults() {
 
 #[test]
 fn a_flag_and_a_key_give_the_same_option() {
-    let values = ["3", "3s", "0.5", "poisson", "epoll", "tap", "true", "false"];
+    let values = [
+        "sine:mean=2k,amplitude=1k,period=1m",
+        "3",
+        "3s",
+        "0.5",
+        "poisson",
+        "epoll",
+        "tap",
+        "true",
+        "false",
+    ];
     for option in LOAD_OPTIONS {
         let sets = |text: &&str| {
             let value =
@@ -60,4 +71,47 @@ fn an_invalid_value_is_refused_under_its_key() {
     for key in ["threads", "rate", "arrivals", "time", "operations", "steady", "cpus", "queue"] {
         assert!(refused.contains(key), "{key}: {refused:?}");
     }
+}
+
+fn options(toml: &str) -> LoadOptions {
+    toml::from_str(toml).unwrap()
+}
+
+#[test]
+fn a_profile_gives_the_rate_and_the_length() {
+    let of = |toml: &str| options(toml).config(2).unwrap().with_default_length();
+    let rates = of("rate_profile = \"steps:10k@30s,40k@30s\"");
+    assert_eq!((rates.mean_rate(), rates.until.time), (Some(25e3), Some(Duration::from_secs(60))));
+    let multiples = of("rate = \"10k\"\nrate_profile = \"steps:0.5x@30s,2x@30s\"");
+    assert_eq!(multiples.mean_rate(), Some(12.5e3));
+    let short = of("rate = \"10k\"\ntime = \"30s\"\nrate_profile = \"steps:0.5x@30s,2x@30s\"");
+    assert_eq!(short.mean_rate(), Some(5e3));
+    let constant = of("rate = \"10k\"\nrate_profile = \"constant\"");
+    assert_eq!((constant.mean_rate(), constant.profile), (Some(10e3), None));
+    // The maximum that a share is of may come later; a trial at a rate does not move.
+    let share = of("rate = \"50%\"\nrate_profile = \"steps:0.5x@30s,2x@30s\"");
+    assert_eq!(share.calibrated(1e6).mean_rate(), Some(625e3));
+    assert_eq!(share.at(7e3, Duration::from_secs(1)).mean_rate(), Some(7e3));
+}
+
+#[test]
+fn a_profile_is_refused_with_the_way_out() {
+    let steps = "rate_profile = \"steps:0.5x@30s,2x@30s\"\n";
+    let rates = "rate_profile = \"steps:5k@30s\"\n";
+    for (toml, key, words) in [
+        (steps.to_owned(), "rate_profile", "a closed loop has none; give `rate` too"),
+        (format!("{steps}think = \"1s\""), "rate_profile", "give `rate` too"),
+        (format!("{rates}think = \"1s\""), "think", "belongs to a closed loop"),
+        (format!("{rates}rate = \"1k\""), "rate_profile", "write multiples of it: `0.5x`"),
+        (format!("{rates}operations = 9"), "operations", "give a time"),
+        (format!("{rates}steady = {{}}"), "steady", "judges the throughput"),
+        (format!("{steps}rate = \"900M\""), "rate_profile", "at most 1G"),
+        ("rate_profile = \"steps:-1@1s\"".to_owned(), "rate_profile", "goes below zero"),
+        ("rate_profile = \"none.csv\"".to_owned(), "rate_profile", "none.csv"),
+    ] {
+        let invalid = options(&toml).config(2).unwrap_err();
+        assert!(invalid.key == key && invalid.why.contains(words), "{toml}: {invalid}");
+    }
+    let of_trace = options(rates).replay_config(None, 2).unwrap_err();
+    assert_eq!(of_trace.key, "rate_profile");
 }

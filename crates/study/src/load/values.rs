@@ -1,11 +1,12 @@
 //! Values of load options: their texts and their limits.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
 use model::suggest::hint;
-use model::{Arrivals, Engine, QuantityError, Span};
+use model::{Arrivals, Engine, QuantityError, RateProfile, Span};
 use serde::Deserialize;
 
 use crate::server_timing::ServerTiming;
@@ -57,6 +58,27 @@ pub(super) fn arrivals(name: &str) -> Result<Arrivals, String> {
             hint(name, Arrivals::NAMES)
         )
     })
+}
+
+/// What a level of a study says where its rate does not move.
+const CONSTANT_RATE: &str = "constant";
+/// Longest file of a profile.
+const MAX_PROFILE_BYTES: u64 = 16 << 20;
+
+/// A profile as it is written, or that of a file; none for a constant rate.
+pub(super) fn rate_profile(text: &str) -> Result<Option<RateProfile>, String> {
+    if text == CONSTANT_RATE {
+        return Ok(None);
+    }
+    if !RateProfile::is_file(text) {
+        return RateProfile::parse(text).map(Some).map_err(|error| error.to_string());
+    }
+    let contents = safe_file::read_text(Path::new(text), MAX_PROFILE_BYTES).map_err(|error| {
+        format!(
+            "{error}; profiles that are no file begin with `steps:`, `ramp:`, `sine:` or `burst:`"
+        )
+    })?;
+    RateProfile::from_file(text, &contents).map(Some).map_err(|error| error.to_string())
 }
 
 pub(super) fn cpus(list: &str) -> Result<Vec<u32>, String> {

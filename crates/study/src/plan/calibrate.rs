@@ -42,7 +42,9 @@ pub struct Maximum {
 }
 
 /// Settings that differ between the runs of one calibration and those of its levels.
-const OWN: [&str; 3] = ["rate", "time", "repeat"];
+const OWN: [&str; 4] = ["rate", "rate_profile", "time", "repeat"];
+/// Keys of which a maximum does not depend.
+const OF_RATE: [&str; 2] = ["measure.rate", "measure.rate_profile"];
 
 /// The calibration of a study; none if it has none.
 ///
@@ -108,10 +110,12 @@ pub fn missing_operation(objective: &Objective, workload: &Workload) -> Option<O
 }
 
 impl Calibration {
-    /// Sets the key of steps that share the maximum: those that differ only in the rate and in factors
-    /// that set only the rate.
+    /// Sets the key of steps that share the maximum: those that differ only in the rate, how it
+    /// moves, and in factors that set only these.
     pub(crate) fn shared_by_all_rates(&mut self, settings: &RunSettings, factors: &[Factor]) {
-        let of_rate = |factor: &&Factor| factor.sets == ["measure.rate"];
+        let is_of_rate = |key: &String| OF_RATE.contains(&key.as_str());
+        let of_rate =
+            |factor: &&Factor| !factor.sets.is_empty() && factor.sets.iter().all(is_of_rate);
         let of_rate: Vec<String> = factors.iter().filter(of_rate).map(Factor::setting).collect();
         self.key = settings.clone();
         self.key.retain(|name, _| !OWN.contains(&name.as_str()) && !of_rate.contains(name));

@@ -80,6 +80,7 @@ fn check_spec(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
     let decided = [
         ("threads", "the load is raised by mbwu.threads; leave this out"),
         ("rate", "the rates of an open loop are mbwu.rate; leave this out"),
+        ("rate_profile", "a work unit is a rate that holds; leave this out"),
         ("steady", "each round is a run, and mbwu.rounds says how many; leave this out"),
     ];
     if let Some(name) = spec.micro.keys().chain(spec.simulate.keys()).next() {
