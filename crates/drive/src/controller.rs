@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use model::{Op, StopCondition};
+use model::{Op, Pacing, StopCondition};
 use workload::Workload;
 
 use crate::clock::Ticks;

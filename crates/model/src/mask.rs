@@ -40,6 +40,7 @@ fn starred(text: &str, json: bool) -> Cow<'_, str> {
         }
         match c {
             '@' => {
+                let plain = plain.filter(|from| !is_rate(&chars[..at], *from));
                 if let Some(from) = in_url.or(url).or(plain) {
                     chars[done.max(from)..at].fill('*');
                     done = at;
@@ -64,6 +65,14 @@ fn starred(text: &str, json: bool) -> Cow<'_, str> {
     Cow::Owned(chars.into_iter().collect())
 }
 
+/// Whether what stands behind a colon is the first rate of a profile: `steps:10k@30s`.
+fn is_rate(chars: &[char], from: usize) -> bool {
+    let kind = chars[..from - 1].iter().rev().take_while(|c| c.is_alphanumeric());
+    let kind: String = kind.collect();
+    (kind == "spets" || kind == "pmar")
+        && chars[from..].iter().all(|c| c.is_ascii_digit() || "._kMGxX".contains(*c))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +88,9 @@ mod tests {
             ("see http://host/x, then a:b@c", "see http://host/x, then a:*@c"),
             ("a@b governor=performance@0-3", "a@b governor=performance@0-3"),
             ("/run/a@b.sock at 10:30", "/run/a@b.sock at 10:30"),
+            ("steps:10k@30s,40k@30s ramp:0.5x..2x@1m", "steps:10k@30s,40k@30s ramp:0.5x..2x@1m"),
+            ("steps:s3cret@host", "steps:******@host"),
+            ("redis://steps:10k@host", "redis://steps:***@host"),
             ("redis://u:p@ss@host", "redis://u:****@host"),
             ("redis://host:1/a x:y@h", "redis://host:1/a x:*@h"),
         ] {

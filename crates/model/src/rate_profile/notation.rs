@@ -188,7 +188,7 @@ impl RateProfile {
             "burst" => burst(rest),
             _ => {
                 let hint = hint(kind, KINDS);
-                let why = format!("is no profile; {hint}, or name a file of times and rates");
+                let why = format!("is no profile and names no file of times and rates; {hint}");
                 return Err(ProfileError::whole(text, why));
             }
         };

@@ -144,7 +144,7 @@ fn invalid_profiles_are_refused_with_the_reason() {
         ("sine:1k", "has `1k`; write `mean=`"),
         ("burst:base=2k,peak=1k,at=1s,hold=1s", "has a peak below its base"),
         ("sines:mean=1k", "did you mean `sine`?"),
-        ("day.csv", "is no profile; known: steps, ramp, sine, burst, or name a file"),
+        ("day.csv", "is no profile and names no file of times and rates; known: steps, ramp"),
     ] {
         let why = RateProfile::parse(text).unwrap_err().to_string();
         assert!(why.starts_with(&format!("`{text}` ")) && why.contains(words), "{text}: {why}");
