@@ -17,6 +17,7 @@ mod interval;
 pub mod mbwu;
 mod metric;
 mod moments;
+mod moving_load;
 mod outliers;
 mod pareto;
 mod per_operation;
@@ -43,6 +44,7 @@ pub use foreign_load::{foreign_load_share, other_programs_share};
 pub use holm::holm;
 pub use interval::{Interval, IntervalMethod, LEVEL, NoInterval};
 pub use metric::{DistributionPoint, Metric, MetricError, RunField, metric_value};
+pub use moving_load::{AfterBurst, LoadMeans, MovingLoad, RiseAndFall, moving_load, offered_rate};
 pub use outliers::{OUTLIERS_FROM, outliers};
 pub use pareto::{ParetoError, ParetoStanding, pareto};
 pub use per_operation::{

@@ -261,7 +261,7 @@ impl Pacer for OpenLoop {
     const OPEN: bool = true;
 
     #[inline]
-    fn wait(&mut self, at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64> {
+    fn wait(&mut self, _at: u64, clock: &Ticks, gate: &PhaseGate) -> Option<u64> {
         if self.window_load.is_some() && gate.opened() {
             self.enter_window(gate.opened_at());
         }
@@ -278,7 +278,7 @@ impl Pacer for OpenLoop {
             };
             self.waited.idle += clock.now() - begin;
             if self.window_load.is_some() && gate.opened() {
-                return self.wait(at, clock, gate);
+                return self.wait(0, clock, gate);
             }
             if !reached {
                 return None;
@@ -398,10 +398,9 @@ fn wait_until(clock: &Ticks, due: u64, spun: &mut u64, gate: &PhaseGate) -> bool
 }
 
 #[cfg(test)]
-mod moving_tests;
-
-#[cfg(test)]
 mod tests {
+    mod moving;
+
     use super::*;
 
     fn gaps(arrivals: Arrivals, n: usize) -> Vec<f64> {

@@ -25,6 +25,7 @@ mod machine_lock;
 mod mbwu;
 mod nodes;
 mod observer;
+mod offered_rate;
 mod remaining_steps;
 mod repeat_policy;
 mod replay;

@@ -143,7 +143,12 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
         latencies: latencies.into(),
         series: outcome.series.clone(),
         readings,
-        samples: [measured.samples.clone(), nodes::series(outcome)].concat(),
+        samples: [
+            crate::offered_rate::series(measured.load_config, outcome).into_iter().collect(),
+            measured.samples.clone(),
+            nodes::series(outcome),
+        ]
+        .concat(),
         tax: measured.tax.map(|CachedTax { tax, run }| HarnessTax {
             ns_per_op: tax.ns_per_op,
             clock_ns: tax.clock_ns,

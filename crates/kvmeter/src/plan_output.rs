@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::Span;
 use report::tables::{self, PlanSize};
 use report::{PlanRow, format};
-use study::{Estimates, Plan, Step};
+use study::{Activity, Estimates, MovingRate, Plan, Step};
 
 use crate::exit::ExitOutcome;
 use crate::output::Output;
@@ -21,12 +21,12 @@ pub fn describe(
 ) -> anyhow::Result<ExitOutcome> {
     let turns = knobs.levels().next().is_some();
     if json {
-        let steps: Vec<_> =
-            steps.iter().map(|step| with_writes(row(step).object(), knobs)).collect();
+        let steps: Vec<_> = steps.iter().map(|step| with_writes(object(step), knobs)).collect();
         show.json(&steps)?;
         return Ok(ExitOutcome::Done);
     }
     rows(steps, show)?;
+    moving_rates(steps).iter().try_for_each(|words| show.print(words))?;
     match turns {
         true => crate::cmd::knob::describe(knobs, show),
         false => Ok(ExitOutcome::Done),
@@ -46,7 +46,7 @@ pub fn describe_study(
     if json {
         let mut all = Vec::new();
         for (segment, step) in left {
-            all.push(with_writes(row(step).object(), &segment.knobs.plan(root)?));
+            all.push(with_writes(object(step), &segment.knobs.plan(root)?));
         }
         show.json(&all)?;
         return Ok(ExitOutcome::Done);
@@ -61,6 +61,7 @@ pub fn describe_study(
     }
     let steps: Vec<&Step> = left.map(|(_, step)| step).collect();
     rows(&steps, show)?;
+    moving_rates(&steps).iter().try_for_each(|words| show.print(words))?;
     if plan.design.factors.is_empty() {
         tables::skipped_lines(&plan.design).try_for_each(|words| show.print(&words))?;
     }
@@ -147,6 +148,55 @@ fn budget_line(plan: &Plan, Span(limit): Span) -> String {
 fn rows(steps: &[&Step], show: &Output) -> anyhow::Result<()> {
     let rows: Vec<PlanRow> = steps.iter().map(|step| row(step)).collect();
     show.print_styled(&report::terminal::plan(&rows, show.style()))
+}
+
+/// The window, the requests and the peak of a step whose rate moves.
+fn moving_rate(step: &Step) -> Option<MovingRate> {
+    match &step.activity {
+        Activity::Measure(load) => load.load_config.moving_rate(),
+        Activity::Load(_) | Activity::Replay(..) | Activity::Bench(_) => None,
+    }
+}
+
+/// A line for each profile and rate.
+fn moving_rates(steps: &[&Step]) -> BTreeSet<String> {
+    let words = |moving: MovingRate| {
+        let MovingRate { profile, pass_s, seconds, requests, peak, of_maximum } = moving;
+        let load = match of_maximum {
+            true => format!(
+                "on average {:.1} % of the maximum, at most {:.1} %",
+                100.0 * requests / seconds,
+                100.0 * peak
+            ),
+            false => format!(
+                "{} requests, at most {}",
+                format::count(requests.round() as u64),
+                format::rate(peak)
+            ),
+        };
+        let (pass, window) = (format::seconds(pass_s), format::seconds(seconds));
+        format!("rate profile {profile}: a pass takes {pass}, the window {window}; {load}")
+    };
+    steps.iter().filter_map(|step| moving_rate(step)).map(words).collect()
+}
+
+/// A row in JSON.
+fn object(step: &Step) -> serde_json::Value {
+    let mut object = row(step).object();
+    if let Some(MovingRate { pass_s, seconds, requests, peak, of_maximum, .. }) = moving_rate(step)
+    {
+        object["rate_profile"] = match of_maximum {
+            true => serde_json::json!({
+                "pass_s": pass_s, "seconds": seconds,
+                "mean_of_maximum": requests / seconds, "peak_of_maximum": peak,
+            }),
+            false => serde_json::json!({
+                "pass_s": pass_s, "seconds": seconds,
+                "requests": requests.round(), "peak_ops_s": peak,
+            }),
+        };
+    }
+    object
 }
 
 fn row(step: &Step) -> PlanRow {

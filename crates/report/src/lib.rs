@@ -18,6 +18,7 @@ pub mod html;
 pub mod markdown;
 pub mod mbwu;
 pub mod micro;
+mod moving_load;
 mod overview;
 mod run_names;
 pub mod simulation;

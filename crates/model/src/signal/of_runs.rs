@@ -32,6 +32,8 @@ signals! {
         "share of the threads' time not spent waiting for a request to be due";
     CLIENT_ACHIEVED_RATE: "client.achieved_rate", OpsPerSecond, Harness,
         "requests answered in the window / its length";
+    CLIENT_OFFERED_RATE: "client.offered_rate", OpsPerSecond, Harness,
+        "mean in an interval of the rate profile";
     CLIENT_QUEUED: "client.queued", Count, Client, "requests that waited for a connection";
     CLIENT_QUEUE_WAIT: "client.queue_wait", Seconds, Client,
         "mean wait of those requests for a connection with room";

@@ -1,5 +1,6 @@
 //! Samples of probes over a run, on the time axis of its throughput.
 
+use model::signal::CLIENT_OFFERED_RATE;
 use model::{Origin, Run, Series, Unit};
 
 use crate::figure::{Axis, Line, LinePoint, Panel, Scale, Shape};
@@ -19,7 +20,7 @@ pub(super) struct SamplesPanel {
 /// One panel for each unit, of samples in the window.
 pub(super) fn panels(run: &Run) -> Vec<SamplesPanel> {
     let mut units: Vec<Unit> = Vec::new();
-    for series in &run.samples {
+    for series in run.samples.iter().filter(is_own) {
         if !units.contains(&series.unit) {
             units.push(series.unit);
         }
@@ -27,9 +28,14 @@ pub(super) fn panels(run: &Run) -> Vec<SamplesPanel> {
     units.into_iter().filter_map(|unit| panel(run, unit)).collect()
 }
 
+/// Whether a series is drawn in these panels: the offered rate stands beside the answered one.
+fn is_own(series: &&Series) -> bool {
+    series.signal != CLIENT_OFFERED_RATE.name
+}
+
 fn panel(run: &Run, unit: Unit) -> Option<SamplesPanel> {
     let (mut lines, mut names) = (Vec::new(), Vec::new());
-    for series in run.samples.iter().filter(|series| series.unit == unit) {
+    for series in run.samples.iter().filter(|series| series.unit == unit && is_own(series)) {
         let points = points(series, run.seconds);
         if points.is_empty() || lines.len() == MAX_LINES {
             continue;

@@ -1,13 +1,14 @@
 //! One run over time: throughput, p99 of each operation, and samples of probes.
 
+use analyse::offered_rate;
 use model::{LoopKind, Op, Run};
 
 use super::samples::{self, SamplesPanel};
 use super::{Caution, ShownFigure, slug};
 use crate::figure::{Axis, Chart, Entry, Line, LineChart, LinePoint, Panel, Scale, Shape};
-use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 use crate::tables::op_name;
+use crate::{format, moving_load};
 
 /// The most points; more intervals are merged.
 const MAX_POINTS: usize = 120;
@@ -23,14 +24,20 @@ pub fn series(run: &Run, name: &str, nth: usize) -> Option<ShownFigure> {
         return None;
     }
     let (panels, legend) = series.panels();
-    let merged = "Several intervals are merged in each point; its p99 is the highest of theirs.";
+    let merged = match series.moves {
+        false => "Several intervals are merged in each point; its p99 is the highest of theirs.",
+        true => {
+            "Several intervals are merged in each point; its percentiles are the highest of theirs."
+        }
+    };
+    let captions = series.merged.then(|| merged.to_owned());
     let invalid = run.invalid_because.iter().map(|text| (true, text));
     let warnings = run.warnings.iter().map(|text| (false, text));
     Some(ShownFigure {
         id: format!("series-{nth}-{}", slug(name)),
         title: if run.valid() { name.to_owned() } else { format!("{name} (INVALID)") },
         alt: format!("Throughput and p99 latency of {name} over its {}", format::seconds(last)),
-        captions: series.merged.then(|| merged.to_owned()).into_iter().collect(),
+        captions: captions.into_iter().chain(moving_load::sentences(run)).collect(),
         cautions: invalid
             .chain(warnings)
             .map(|(invalid, text)| Caution { invalid, text: text.clone() })
@@ -56,6 +63,8 @@ struct RunSeries<'a> {
     intervals: Vec<SeriesInterval>,
     /// Each of them is several of the run's own.
     merged: bool,
+    /// The rate that is offered moves.
+    moves: bool,
     ops: Vec<Op>,
 }
 
@@ -64,7 +73,7 @@ impl RunSeries<'_> {
         let (intervals, merged) = intervals(run);
         let occurs = |op: &Op| intervals.iter().any(|interval| interval.p99(*op).is_some());
         let ops = Op::ALL.into_iter().filter(occurs).collect();
-        RunSeries { run, intervals, merged, ops }
+        RunSeries { run, intervals, merged, moves: offered_rate(run).is_some(), ops }
     }
 
     /// The panels above each other, and the legend of all of them.
@@ -73,19 +82,34 @@ impl RunSeries<'_> {
             let rate = interval.throughput();
             Some((rate, format::rate(rate)))
         });
-        let tails: Vec<Line> =
+        let mut tails: Vec<Line> =
             self.ops.iter().zip(1..).map(|(op, nth)| self.tail(*op, nth)).collect();
-        let mut legend = vec![self.entry("throughput", &total)];
+        let answered = if self.moves { "answered" } else { "throughput" };
+        let mut legend = vec![self.entry(answered, &total)];
+        let offered = self.moves.then(|| self.offered());
+        legend.extend(offered.iter().map(|line| self.entry("offered (by the profile)", line)));
         let of_ops = self.ops.iter().zip(&tails);
         legend.extend(of_ops.map(|(op, line)| self.entry(&format!("{} p99", op_name(*op)), line)));
+        if self.moves {
+            let medians: Vec<Line> =
+                self.ops.iter().zip(1..).map(|(op, nth)| self.median(*op, nth)).collect();
+            let of_ops = self.ops.iter().zip(&medians);
+            legend.extend(
+                of_ops.map(|(op, line)| self.entry(&format!("{} p50", op_name(*op)), line)),
+            );
+            tails.extend(medians);
+        }
         let clock = match self.run.pacing {
+            LoopKind::Open { .. } if self.moves => "p50 and p99 latency, response (from due)",
             LoopKind::Open { .. } => "p99 latency, response (from due)",
             LoopKind::Closed { .. } => "p99 latency, service (from sent), closed loop",
         };
-        let rates = Scale::from_zero(total.points.iter().map(|point| point.y));
+        let rates: Vec<Line> = std::iter::once(total).chain(offered).collect();
+        let rate_axis =
+            Scale::from_zero(rates.iter().flat_map(|line| line.points.iter().map(|p| p.y)));
         let latencies = Scale::log(tails.iter().flat_map(|line| line.points.iter().map(|p| p.y)));
         let mut panels = vec![
-            panel(Axis::new(rates, 4, "throughput", format::target_rate), vec![total]),
+            panel(Axis::new(rate_axis, 4, "throughput", format::target_rate), rates),
             panel(Axis::new(latencies, 5, clock, format::latency_tick), tails),
         ];
         for SamplesPanel { panel, names } in samples::panels(self.run) {
@@ -101,6 +125,23 @@ impl RunSeries<'_> {
             let p99 = interval.p99(op)?;
             Some((p99, format!("{} p99 = {}", op_name(op), format::latency(p99))))
         })
+    }
+
+    fn median(&self, op: Op, nth: usize) -> Line {
+        let line = self.line(nth, |interval| {
+            let p50 = interval.p50[op].map(|value| value as f64)?;
+            Some((p50, format!("{} p50 = {}", op_name(op), format::latency(p50))))
+        });
+        Line { shape: Shape::nth(nth + self.ops.len()), color: nth + self.ops.len(), ..line }
+    }
+
+    /// Dashed, as it is no measurement.
+    fn offered(&self) -> Line {
+        let line = self.line(0, |interval| {
+            let rate = interval.offered?;
+            Some((rate, format!("offered {}", format::rate(rate))))
+        });
+        Line { dashed: true, color: 3, shape: Shape::nth(3), ..line }
     }
 
     /// A line through what `value` says of each interval, with its words.
@@ -130,29 +171,42 @@ impl RunSeries<'_> {
             label: label.to_owned(),
             color: Some(line.color),
             shape: Some(line.shape),
-            line: Some(!self.run.valid()),
+            line: Some(line.dashed),
             hollow: !self.run.valid(),
         }
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new("").column("until", Align::Right, ALWAYS).column(
-            "ops/s",
-            Align::Right,
-            ALWAYS,
-        );
+        let mut table = Table::new("").column("until", Align::Right, ALWAYS);
+        if self.moves {
+            table = table.column("offered, ops/s", Align::Right, ALWAYS);
+        }
+        table = table.column("ops/s", Align::Right, ALWAYS);
         for op in &self.ops {
+            if self.moves {
+                table = table.column(format!("{} p50, µs", op_name(*op)), Align::Decimal, ALWAYS);
+            }
             table = table.column(format!("{} p99, µs", op_name(*op)), Align::Decimal, ALWAYS);
         }
         for interval in &self.intervals {
-            let mut row = vec![
-                format::seconds(interval.at_s).into(),
-                format::count(interval.throughput().round() as u64).into(),
-            ];
-            row.extend(self.ops.iter().map(|op| match interval.p99(*op) {
-                Some(p99) => crate::table::Cell::from(format::micros(p99)),
+            let mut row = vec![crate::table::Cell::from(format::seconds(interval.at_s))];
+            if self.moves {
+                row.push(match interval.offered {
+                    Some(rate) => format::count(rate.round() as u64).into(),
+                    None => format::NONE.into(),
+                });
+            }
+            row.push(format::count(interval.throughput().round() as u64).into());
+            let micros = |nanos: Option<f64>| match nanos {
+                Some(nanos) => crate::table::Cell::from(format::micros(nanos)),
                 None => format::NONE.into(),
-            }));
+            };
+            for op in &self.ops {
+                if self.moves {
+                    row.push(micros(interval.p50[*op].map(|value| value as f64)));
+                }
+                row.push(micros(interval.p99(*op)));
+            }
             table.row(row);
         }
         table
@@ -168,7 +222,10 @@ struct SeriesInterval {
     at_s: f64,
     seconds: f64,
     operations: u64,
+    /// The rate that a profile offers; None where it does not move.
+    offered: Option<f64>,
     /// Nanoseconds; None where the operation did not occur.
+    p50: model::PerOp<Option<u64>>,
     p99: model::PerOp<Option<u64>>,
 }
 
@@ -195,12 +252,15 @@ fn intervals(run: &Run) -> (Vec<SeriesInterval>, bool) {
                 at_s: point.at_s,
                 seconds: point.seconds,
                 operations: 0,
+                offered: offered_at(run, point.at_s),
+                p50: model::PerOp::from_fn(|_| None),
                 p99: model::PerOp::from_fn(|_| None),
             });
         }
         if let Some(interval) = intervals.last_mut() {
             interval.operations = interval.operations.saturating_add(point.operations);
             if point.operations > 0 {
+                interval.p50[point.op] = Some(point.p50_ns);
                 interval.p99[point.op] = Some(point.p99_ns);
             }
         }
@@ -209,11 +269,24 @@ fn intervals(run: &Run) -> (Vec<SeriesInterval>, bool) {
     (intervals.chunks(each).map(merged).collect(), each > 1)
 }
 
+/// The offered rate of the interval that ends then.
+fn offered_at(run: &Run, at_s: f64) -> Option<f64> {
+    let series = offered_rate(run)?;
+    let at = series.at_s.partition_point(|end| *end < at_s - 1e-6);
+    let same = series.at_s.get(at).is_some_and(|end| (end - at_s).abs() < 1e-6);
+    series.values.get(at).copied().filter(|_| same)
+}
+
 fn merged(parts: &[SeriesInterval]) -> SeriesInterval {
+    let seconds: f64 = parts.iter().map(|part| part.seconds).sum();
+    let offered: Option<f64> =
+        parts.iter().map(|part| part.offered.map(|rate| rate * part.seconds)).sum();
     SeriesInterval {
         at_s: parts.last().map_or(0.0, |part| part.at_s),
-        seconds: parts.iter().map(|part| part.seconds).sum(),
+        seconds,
+        offered: offered.map(|requests| requests / seconds.max(f64::MIN_POSITIVE)),
         operations: model::total(parts.iter().map(|part| part.operations)),
+        p50: model::PerOp::from_fn(|op| parts.iter().filter_map(|part| part.p50[op]).max()),
         p99: model::PerOp::from_fn(|op| parts.iter().filter_map(|part| part.p99[op]).max()),
     }
 }

@@ -13,6 +13,19 @@ const DEFAULT_TIME: Duration = Duration::from_secs(10);
 /// Requests in flight on a connection while data is loaded.
 const LOADING_DEPTH: usize = 32;
 
+/// What a rate that moves comes to, before it is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MovingRate {
+    pub profile: String,
+    /// The length of the profile, and that of the window.
+    pub pass_s: f64,
+    pub seconds: f64,
+    pub requests: f64,
+    pub peak: f64,
+    /// Requests and peak are shares of a maximum a second that is not known yet.
+    pub of_maximum: bool,
+}
+
 impl LoadConfig {
     /// The same as an open loop at this rate, for this time.
     pub fn at(&self, rate: f64, time: Duration) -> LoadConfig {
@@ -49,6 +62,22 @@ impl LoadConfig {
                 _ => profile.mean(),
             }),
         )
+    }
+
+    /// What a rate that moves comes to over its window; None where it is constant or has no end.
+    pub fn moving_rate(&self) -> Option<MovingRate> {
+        let (Pacing::Open { rate, .. }, Some(profile)) = (self.pacing, &self.profile) else {
+            return None;
+        };
+        let seconds = self.until.time?.as_secs_f64();
+        Some(MovingRate {
+            profile: profile.name().to_owned(),
+            pass_s: profile.seconds(),
+            seconds,
+            requests: rate * profile.integral(seconds),
+            peak: rate * profile.peak(),
+            of_maximum: self.of_maximum,
+        })
     }
 
     /// Whether due instants are independent of answers.

@@ -8,6 +8,7 @@ mod options;
 mod tests;
 mod values;
 
+pub use config::MovingRate;
 pub use option::{Flag, FlagGroup, FlagValue, InvalidOption, LoadOption, unplaced};
 pub use options::{LOAD_OPTIONS, LoadConfig, LoadOptions, MAX_RATE};
 pub use values::SteadyTable;

@@ -43,8 +43,8 @@ pub struct Maximum {
 
 /// Settings that differ between the runs of one calibration and those of its levels.
 const OWN: [&str; 4] = ["rate", "rate_profile", "time", "repeat"];
-/// Keys of which a maximum does not depend.
-const OF_RATE: [&str; 2] = ["measure.rate", "measure.rate_profile"];
+/// Keys on which a maximum does not depend.
+const OF_RATE: [&str; 3] = ["measure.rate", "measure.rate_profile", "measure.time"];
 
 /// The calibration of a study; none if it has none.
 ///

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use model::{Arrivals, Pacing, RateProfile};
 
-use super::{OpenLoop, Pacer};
 use crate::clock::Ticks;
 use crate::frontier::PhaseGate;
+use crate::pace::{OpenLoop, Pacer};
 use crate::plan::{LoadPlan, PhaseKind};
 
 fn profile(text: &str) -> RateProfile {
