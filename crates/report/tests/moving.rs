@@ -1,7 +1,7 @@
 //! A page of a run whose rate moves.
 #![allow(clippy::unwrap_used)]
 
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod sample;
 
 use model::{Origin, Scope, Series, Unit};
@@ -50,7 +50,7 @@ fn a_load_that_moves_is_drawn_and_said() {
         ">answered<",
         "offered, ops/s",
         "while the load fell, ",
-        "at p50 and 200.0 µs at p99, +100 % and +100 % against 50.0 µs and 100.0 µs while it rose",
+        "at p50 and 200 µs at p99, +100 % and +100 % against 50.0 µs and 100 µs while it rose",
         "mJ rising and",
         "(power.package)",
         "offered 15.00 kops/s",
