@@ -21,6 +21,7 @@ mod machine;
 mod mbwu;
 mod micro;
 mod micro_net;
+mod moving;
 mod network;
 #[path = "../../../store/tests/shared/plugins.rs"]
 mod plugin_sources;

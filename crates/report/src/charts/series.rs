@@ -104,7 +104,7 @@ impl RunSeries<'_> {
             LoopKind::Open { .. } => "p99 latency, response (from due)",
             LoopKind::Closed { .. } => "p99 latency, service (from sent), closed loop",
         };
-        let rates: Vec<Line> = std::iter::once(total).chain(offered).collect();
+        let rates: Vec<Line> = offered.into_iter().chain([total]).collect();
         let rate_axis =
             Scale::from_zero(rates.iter().flat_map(|line| line.points.iter().map(|p| p.y)));
         let latencies = Scale::log(tails.iter().flat_map(|line| line.points.iter().map(|p| p.y)));
@@ -132,7 +132,8 @@ impl RunSeries<'_> {
             let p50 = interval.p50[op].map(|value| value as f64)?;
             Some((p50, format!("{} p50 = {}", op_name(op), format::latency(p50))))
         });
-        Line { shape: Shape::nth(nth + self.ops.len()), color: nth + self.ops.len(), ..line }
+        // In the colour of the operation's p99.
+        Line { shape: Shape::nth(nth + self.ops.len()), ..line }
     }
 
     /// Dashed, as it is no measurement.
@@ -141,7 +142,8 @@ impl RunSeries<'_> {
             let rate = interval.offered?;
             Some((rate, format!("offered {}", format::rate(rate))))
         });
-        Line { dashed: true, color: 3, shape: Shape::nth(3), ..line }
+        let points = line.points.into_iter().map(|point| LinePoint { shown: false, ..point });
+        Line { dashed: true, color: 3, shape: Shape::nth(3), points: points.collect(), ..line }
     }
 
     /// A line through what `value` says of each interval, with its words.
