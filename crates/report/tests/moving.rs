@@ -15,7 +15,7 @@ fn a_load_that_moves_is_drawn_and_said() {
     let open =
         |run: &&mut model::Run| matches!(run.pacing, model::LoopKind::Open { .. }) && run.valid();
     let run = runs.iter_mut().find(open).unwrap();
-    let template = run.series[0].clone();
+    let template = run.series[0];
     run.series.clear();
     run.samples.clear();
     run.seconds = 40.0;
@@ -29,7 +29,7 @@ fn a_load_that_moves_is_drawn_and_said() {
             operations: *rate as u64,
             p50_ns: 50_000 * slower,
             p99_ns: 100_000 * slower,
-            ..template.clone()
+            ..template
         });
     }
     let series = |signal: &str, unit, origin, values: Vec<f64>| Series {
