@@ -67,9 +67,10 @@ fn starred(text: &str, json: bool) -> Cow<'_, str> {
 
 /// Whether what stands behind a colon is the first rate of a profile: `steps:10k@30s`.
 fn is_rate(chars: &[char], from: usize) -> bool {
-    let kind = chars[..from - 1].iter().rev().take_while(|c| c.is_alphanumeric());
-    let kind: String = kind.collect();
-    (kind == "spets" || kind == "pmar")
+    let before = &chars[..from - 1];
+    let begin = before.iter().rposition(|c| !c.is_alphanumeric()).map_or(0, |at| at + 1);
+    let kind: String = before[begin..].iter().collect();
+    ["steps", "ramp"].contains(&kind.as_str())
         && chars[from..].iter().all(|c| c.is_ascii_digit() || "._kMGxX".contains(*c))
 }
 
