@@ -39,9 +39,9 @@ pub fn per_mop(counted: &Reading, operations: u64) -> Reading {
 /// `written / user`, a ratio: bytes written below for each byte of key and value that the
 /// workload wrote.
 ///
-/// The boundary is that of `written`: the process (`/proc/self/io`, what it handed to the block
-/// layer; `write_amplification`), or the device (whoever wrote to it;
-/// `write_amplification.device`). Pages that are still dirty when the window ends are in neither.
+/// The boundary is that of `written`: the process (`write_amplification`) or the servers
+/// (`server.write_amplification`), whose pages count when they become dirty, or the device (whoever
+/// wrote to it; `write_amplification.device`), where they count when they are written.
 /// Unavailable, with the reason: the workload wrote nothing, or `written` is unavailable or not in
 /// bytes.
 pub fn write_amplification(written: &Reading, user_bytes: u64) -> Reading {
@@ -75,7 +75,11 @@ pub fn management_traffic(read: &Reading, written: &Reading, user_bytes: u64) ->
 }
 
 fn scoped(name: &str, scope: Scope) -> String {
-    if scope == Scope::Process { name.to_owned() } else { format!("{name}.{scope}") }
+    match scope {
+        Scope::Process => name.to_owned(),
+        Scope::Server => format!("{scope}.{name}"),
+        _ => format!("{name}.{scope}"),
+    }
 }
 
 /// `sum of parts / divisor` with the parts' provenance.

@@ -12,8 +12,8 @@ use model::signal::{
     CLIENT_NEVER_SENT, CLIENT_QUEUE_LONGEST, CLIENT_QUEUE_WAIT, CLIENT_QUEUED, CLIENT_RECONNECTED,
     CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS, CLUSTER_MOVED,
     CLUSTER_RETRIED, CLUSTER_SERVED_LATE, CLUSTER_UNAVAILABLE, CPU_PACER_SPIN, DISK_BYTES,
-    SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC, Signal, WORKLOAD_READ, WORKLOAD_WRITTEN,
-    WRITE_AMPLIFICATION_SETTLED,
+    SERVER_IO_READ, SERVER_IO_WRITTEN, SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC, Signal,
+    WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
 };
 use model::{
     Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
@@ -62,6 +62,8 @@ pub(crate) struct MeasuredRun<'a> {
     pub(crate) disk_bytes: Option<u64>,
     /// The store is behind a network.
     pub(crate) networked: bool,
+    /// The store is in other processes.
+    pub(crate) in_servers: bool,
     /// Readings of its servers.
     pub(crate) servers: WindowReadings,
     pub(crate) facts: &'a RunSettings,
@@ -207,6 +209,14 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         found.cloned().unwrap_or_else(|| absent(signal))
     };
     let window = |signal: &str| read(&measured.readings, signal);
+    let of_servers = |signal: Signal| {
+        let found = measured.servers.readings.iter().find(|read| read.signal == signal.name);
+        let nowhere = || {
+            let reason = "the servers' processes are not on this machine".to_owned();
+            signal.answered(ReadingValue::Unavailable { reason, remedy: None }, outcome.seconds)
+        };
+        found.cloned().unwrap_or_else(nowhere)
+    };
     let mut all = measured.readings.clone();
     all.extend(measured.servers.readings.iter().cloned());
     let mut put = |reading: Reading| all.push(reading);
@@ -250,8 +260,13 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     }
     put(WORKLOAD_WRITTEN.value(outcome.bytes_written as f64, seconds));
     put(WORKLOAD_READ.value(outcome.bytes_read as f64, seconds));
-    put(analyse::write_amplification(&window("io.written"), outcome.bytes_written));
-    put(analyse::read_amplification(&window("io.read"), outcome.bytes_read));
+    // What this process moves is not the store's where that is in servers.
+    let (written, read_bytes) = match measured.in_servers {
+        true => (of_servers(SERVER_IO_WRITTEN), of_servers(SERVER_IO_READ)),
+        false => (window("io.written"), window("io.read")),
+    };
+    put(analyse::write_amplification(&written, outcome.bytes_written));
+    put(analyse::read_amplification(&read_bytes, outcome.bytes_read));
     put(analyse::write_amplification(&window("device.written"), outcome.bytes_written));
     put(analyse::read_amplification(&window("device.read"), outcome.bytes_read));
     let user_bytes = outcome.bytes_read + outcome.bytes_written;

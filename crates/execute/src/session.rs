@@ -397,6 +397,7 @@ impl Session<'_> {
             warnings: std::mem::take(&mut self.warnings),
             disk_bytes: self.marker.disk_bytes()?,
             networked: self.store_url.multiplexes(),
+            in_servers: matches!(self.marker, MarkerLocation::Servers(_)),
             servers,
             facts: &facts,
             records: self.records * (1 + self.other_stores.len() as u64),

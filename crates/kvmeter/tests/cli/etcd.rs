@@ -27,6 +27,14 @@ fn a_run_says_which_cluster_it_measured() {
     assert!(run["settings"]["store.cluster_id"].is_string(), "{run}");
     assert!(run["settings"].get("connections").is_none(), "{run}");
     assert!(run["store_version"].as_str().unwrap().starts_with("etcd 3."), "{run}");
+    // Its log and pages are written by the members, not by the command.
+    let reading = |name: &str| {
+        let all = run["readings"].as_array().unwrap();
+        all.iter().find(|reading| reading["signal"] == name).map(|reading| &reading["answer"])
+    };
+    let written = reading("server.write_amplification").unwrap();
+    assert!(written["value"].as_f64().unwrap() > 1.0, "{written}");
+    assert_eq!(reading("write_amplification"), None);
     // An open loop, on data that is found again: the inserts of the run before are not.
     let open = ["--workload", "ycsb-c", "--rate", "200", "--threads", "2"];
     bench(&open);

@@ -114,6 +114,8 @@ signals! {
         "/proc/PID/io: syscr (read, readv, pread; not recv, recvfrom, recvmsg)";
     SERVER_WRITE_CALLS: "server.calls.write", Count, Server,
         "/proc/PID/io: syscw (write, writev, pwrite; not send, sendto, sendmsg)";
+    SERVER_IO_READ: "server.io.read", Bytes, Server, "/proc/PID/io: read_bytes";
+    SERVER_IO_WRITTEN: "server.io.written", Bytes, Server, "/proc/PID/io: write_bytes";
     SERVER_RESIDENT: "server.memory.resident", Bytes, Server, "/proc/PID/status: VmRSS", at_end;
     SERVER_THREADS: "server.threads", Count, Server, "/proc/PID/stat: num_threads", at_end;
     SERVER_CONTEXT_SWITCHES: "server.context_switches", Count, Server,
@@ -204,10 +206,14 @@ signals! {
         "io.written / bytes the workload wrote", derived;
     WRITE_AMPLIFICATION_DEVICE: "write_amplification.device", Ratio, Device,
         "device.written / bytes the workload wrote", derived;
+    SERVER_WRITE_AMPLIFICATION: "server.write_amplification", Ratio, Server,
+        "server.io.written / bytes the workload wrote", derived;
     WRITE_AMPLIFICATION_SETTLED: "write_amplification.settled", Ratio, Process,
         "(io.written + settle.io.written) / bytes the workload wrote", derived;
     READ_AMPLIFICATION: "read_amplification", Ratio, Process,
         "io.read / bytes the workload read", derived;
+    SERVER_READ_AMPLIFICATION: "server.read_amplification", Ratio, Server,
+        "server.io.read / bytes the workload read", derived;
     READ_AMPLIFICATION_DEVICE: "read_amplification.device", Ratio, Device,
         "device.read / bytes the workload read", derived;
     MANAGEMENT_TRAFFIC_DEVICE: "management_traffic.device", Ratio, Device,

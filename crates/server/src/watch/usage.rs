@@ -30,6 +30,10 @@ pub struct Usage {
     pub read_calls: Result<u64, Unavailable>,
     /// As `/proc/PID/io` counts them: `write` and its kin, not `sendmsg` and its kin.
     pub write_calls: Result<u64, Unavailable>,
+    /// Bytes that it caused to be fetched from storage.
+    pub read_bytes: Result<u64, Unavailable>,
+    /// Bytes that it caused to be sent to storage: dirty pages count when they are made.
+    pub written_bytes: Result<u64, Unavailable>,
     /// The threads that live, by number.
     pub threads: BTreeMap<u32, ThreadUsage>,
 }
@@ -74,6 +78,8 @@ impl Process {
             resident_bytes: number(&status, "VmRSS").map(|kib| kib * 1024),
             read_calls: number(&io, "syscr"),
             write_calls: number(&io, "syscw"),
+            read_bytes: number(&io, "read_bytes"),
+            written_bytes: number(&io, "write_bytes"),
             threads,
         })
     }

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use model::Unavailable;
 use model::signal::{
-    SERVER_CPU, SERVER_CPU_SYSTEM, SERVER_CPU_USER, SERVER_INVOLUNTARY, SERVER_MAJOR_FAULTS,
-    SERVER_MINOR_FAULTS, SERVER_READ_CALLS, SERVER_RESIDENT, SERVER_THREADS, SERVER_VOLUNTARY,
-    SERVER_WRITE_CALLS, Signal, SignalWindow,
+    SERVER_CPU, SERVER_CPU_SYSTEM, SERVER_CPU_USER, SERVER_INVOLUNTARY, SERVER_IO_READ,
+    SERVER_IO_WRITTEN, SERVER_MAJOR_FAULTS, SERVER_MINOR_FAULTS, SERVER_READ_CALLS,
+    SERVER_RESIDENT, SERVER_THREADS, SERVER_VOLUNTARY, SERVER_WRITE_CALLS, Signal, SignalWindow,
 };
 
 use super::figure::Figure;
@@ -132,7 +132,7 @@ fn figures(earlier: &Usage, later: &Usage, threads: &Threads<'_>) -> Vec<Figure>
     let ticks =
         |count: fn(&Usage) -> u64| Ok(count(later).saturating_sub(count(earlier)) as f64 / rate);
     let total = |count: fn(&Usage) -> u64| Ok(count(later).saturating_sub(count(earlier)) as f64);
-    let calls =
+    let io =
         |count: fn(&Usage) -> &Result<u64, Unavailable>| since(Some(count(earlier)), count(later));
     let figure = |signal: Signal, value, source: String| Figure {
         name: signal.name,
@@ -155,8 +155,10 @@ fn figures(earlier: &Usage, later: &Usage, threads: &Threads<'_>) -> Vec<Figure>
         read(SERVER_INVOLUNTARY, threads.sum(|thread| &thread.involuntary_switches)),
         read(SERVER_MINOR_FAULTS, total(|usage| usage.minor_faults)),
         read(SERVER_MAJOR_FAULTS, total(|usage| usage.major_faults)),
-        read(SERVER_READ_CALLS, calls(|usage| &usage.read_calls)),
-        read(SERVER_WRITE_CALLS, calls(|usage| &usage.write_calls)),
+        read(SERVER_READ_CALLS, io(|usage| &usage.read_calls)),
+        read(SERVER_WRITE_CALLS, io(|usage| &usage.write_calls)),
+        read(SERVER_IO_READ, io(|usage| &usage.read_bytes)),
+        read(SERVER_IO_WRITTEN, io(|usage| &usage.written_bytes)),
         read(SERVER_RESIDENT, resident),
         read(SERVER_THREADS, Ok(later.thread_count as f64)),
     ]
