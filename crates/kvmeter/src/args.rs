@@ -21,6 +21,7 @@ use crate::cmd::run::RunArgs;
 use crate::cmd::search::SearchArgs;
 use crate::cmd::simulate::SimulateArgs;
 use crate::cmd::simulated_pass::SimulatedPassArgs;
+use crate::cmd::workload::WorkloadArgs;
 use crate::output::Common;
 
 #[derive(Debug, Parser)]
@@ -74,6 +75,8 @@ pub enum Verb {
     Export(ExportArgs),
     /// Measures the machine itself, without a store
     Micro(MicroArgs),
+    /// Describes the requests of a trace: sizes, popularity, reuse, arrivals
+    Workload(WorkloadArgs),
     /// Lists, shows, turns and restores the machine's knobs
     Knob(KnobArgs),
     /// Simulates hardware that cannot be configured here: direct cache access

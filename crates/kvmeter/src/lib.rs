@@ -72,6 +72,7 @@ pub fn main() -> std::process::ExitCode {
         Verb::Merge(args) => cmd::merge::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
         Verb::Micro(args) => cmd::micro::run(&args, &show),
+        Verb::Workload(args) => cmd::workload::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::Simulate(args) => cmd::simulate::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),

@@ -6,6 +6,7 @@
 
 mod alias;
 mod decimal;
+pub mod describe;
 mod error;
 mod fnv;
 mod insert_positions;

@@ -18,3 +18,4 @@ pub mod run;
 pub mod search;
 pub mod simulate;
 pub mod simulated_pass;
+pub mod workload;

@@ -22,13 +22,21 @@ pub struct TraceFlags {
     /// [default: 1]
     #[arg(long, value_name = "TIMES", requires = "file", allow_hyphen_values = true)]
     pub speed: Option<ReplaySpeed>,
-    #[arg(long = "trace-format", value_name = "FORMAT", requires = "file", help = formats())]
-    pub format: Option<String>,
     /// Issue each request of the trace N times, each time with another key, spread over the time
     /// until the next one [default: 1]
     #[arg(long = "trace-copies", value_name = "N", requires = "file", allow_hyphen_values = true)]
     pub copies: Option<u32>,
-    /// Replay only this share of the keys of the trace, each with all of its requests [default: 1]
+    #[command(flatten)]
+    pub reading: TraceReadingFlags,
+}
+
+/// How the requests of a trace are found in it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traces")]
+pub struct TraceReadingFlags {
+    #[arg(long = "trace-format", value_name = "FORMAT", requires = "file", help = formats())]
+    pub format: Option<String>,
+    /// Take only this share of the keys of the trace, each with all of its requests [default: 1]
     #[arg(
         long = "trace-sample",
         value_name = "SHARE",
@@ -55,12 +63,18 @@ fn formats() -> String {
 impl TraceFlags {
     /// How the trace is read.
     pub fn options(&self) -> anyhow::Result<TraceOptions> {
-        let reading = TraceReading {
-            format: self.format.clone(),
-            copies: self.copies,
-            sample: self.sample,
-            skip_bad: self.skip_bad,
-        };
-        reading.options().map_err(name_flag)
+        self.reading.with_copies(self.copies)
+    }
+}
+
+impl TraceReadingFlags {
+    /// How the trace is read, each request once.
+    pub fn options(&self) -> anyhow::Result<TraceOptions> {
+        self.with_copies(None)
+    }
+
+    fn with_copies(&self, copies: Option<u32>) -> anyhow::Result<TraceOptions> {
+        let (format, sample, skip_bad) = (self.format.clone(), self.sample, self.skip_bad);
+        TraceReading { format, copies, sample, skip_bad }.options().map_err(name_flag)
     }
 }

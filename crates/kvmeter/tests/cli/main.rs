@@ -37,3 +37,4 @@ mod study;
 mod terminal;
 mod tool;
 mod trace;
+mod workload;

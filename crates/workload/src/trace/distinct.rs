@@ -5,8 +5,8 @@ const BITS: u32 = 14;
 
 /// HyperLogLog (Flajolet et al., AofA 2007) over hashes of 64 bits, which need no correction for
 /// large counts; small ones follow from the empty registers. The standard error is 0.8 % in 16 KiB.
-#[derive(Debug)]
-pub(super) struct DistinctCounter {
+#[derive(Debug, Clone)]
+pub(crate) struct DistinctCounter {
     registers: Box<[u8]>,
 }
 
@@ -21,6 +21,13 @@ impl DistinctCounter {
         let register = &mut self.registers[(hash >> (64 - BITS)) as usize];
         let zeros = (hash << BITS | 1 << (BITS - 1)).leading_zeros() as u8 + 1;
         *register = zeros.max(*register);
+    }
+
+    /// Counts the keys of the other one too.
+    pub fn merge(&mut self, other: &DistinctCounter) {
+        for (register, other) in self.registers.iter_mut().zip(&other.registers) {
+            *register = (*register).max(*other);
+        }
     }
 
     pub fn estimate(&self) -> f64 {

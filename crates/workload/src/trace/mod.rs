@@ -25,6 +25,7 @@ mod summary;
 mod zstd;
 
 pub use chunk::{RequestChunk, TraceRequest};
+pub(crate) use distinct::DistinctCounter;
 pub use error::{RecordProblem, TraceError};
 pub use feed::{FeedItem, TraceFeed};
 pub use format::{TraceFormat, TraceTiming};

@@ -5,6 +5,8 @@ mod plan;
 mod rate_sweep;
 mod trace;
 
+pub use trace::note_header;
+
 use std::collections::BTreeSet;
 
 use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};

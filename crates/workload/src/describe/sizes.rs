@@ -1,0 +1,130 @@
+//! Operations with the sizes and expiries of their keys and values.
+
+use hdrhistogram::Histogram;
+use model::{Expiry, Op};
+use serde::Serialize;
+
+use crate::trace::{TraceOp, TraceRecord};
+
+/// Sizes in bytes, or times in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SizeSummary {
+    /// Requests that say one, their mean, least and most: exact. The percentiles are within 0.1 %.
+    pub requests: u64,
+    pub mean: f64,
+    pub min: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+/// An operation of the trace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OperationSummary {
+    pub operation: &'static str,
+    /// Exact.
+    pub requests: u64,
+    pub share: f64,
+    /// None where the trace does not say them.
+    pub key_bytes: Option<SizeSummary>,
+    pub value_bytes: Option<SizeSummary>,
+    /// Seconds until what is written expires, where it does.
+    pub ttl_s: Option<SizeSummary>,
+    /// Writes that never expire, and that expire at once.
+    pub never_expires: u64,
+    pub expires_at_once: u64,
+}
+
+/// Numbers with their histogram, which is made with the first one.
+#[derive(Debug, Default)]
+struct Sizes {
+    histogram: Option<Box<Histogram<u64>>>,
+    sum: u64,
+    min: u64,
+    max: u64,
+}
+
+impl Sizes {
+    #[inline]
+    fn add(&mut self, size: u64) {
+        if self.histogram.is_none() {
+            self.histogram = Histogram::new(3).ok().map(Box::new);
+            self.min = u64::MAX;
+        }
+        if let Some(histogram) = &mut self.histogram
+            && histogram.record(size).is_ok()
+        {
+            self.sum += size;
+            self.min = self.min.min(size);
+            self.max = self.max.max(size);
+        }
+    }
+
+    fn summary(&self) -> Option<SizeSummary> {
+        let histogram = self.histogram.as_ref()?;
+        let percentile = |share| histogram.value_at_quantile(share).clamp(self.min, self.max);
+        Some(SizeSummary {
+            requests: histogram.len(),
+            mean: self.sum as f64 / histogram.len() as f64,
+            min: self.min,
+            p50: percentile(0.5),
+            p90: percentile(0.9),
+            p99: percentile(0.99),
+            max: self.max,
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct OfOperation {
+    requests: u64,
+    keys: Sizes,
+    values: Sizes,
+    ttls: Sizes,
+    never: u64,
+    at_once: u64,
+}
+
+/// Every operation of the trace.
+#[derive(Debug, Default)]
+pub(super) struct Operations([OfOperation; 12]);
+
+impl Operations {
+    #[inline]
+    pub fn add(&mut self, record: &TraceRecord<'_>, key_bytes: Option<u64>) {
+        let of = &mut self.0[record.operation as usize];
+        of.requests += 1;
+        if let Some(bytes) = key_bytes {
+            of.keys.add(bytes);
+        }
+        if let Some(bytes) = record.value_size {
+            of.values.add(u64::from(bytes));
+        }
+        match record.expiry.filter(|_| record.operation.op() == Op::Update) {
+            None => {}
+            Some(Expiry::Never) => of.never += 1,
+            Some(Expiry::AtOnce) => of.at_once += 1,
+            Some(Expiry::After(seconds)) => of.ttls.add(u64::from(seconds)),
+        }
+    }
+
+    /// Those that occur.
+    pub fn summaries(&self) -> Vec<OperationSummary> {
+        let all: u64 = self.0.iter().map(|of| of.requests).sum();
+        let operations = TraceOp::MEMCACHED.into_iter().chain([TraceOp::Seek]);
+        let occurring = operations.map(|operation| (operation, &self.0[operation as usize]));
+        let summaries =
+            occurring.filter(|(_, of)| of.requests > 0).map(|(operation, of)| OperationSummary {
+                operation: operation.name(),
+                requests: of.requests,
+                share: of.requests as f64 / all as f64,
+                key_bytes: of.keys.summary(),
+                value_bytes: of.values.summary(),
+                ttl_s: of.ttls.summary(),
+                never_expires: of.never,
+                expires_at_once: of.at_once,
+            });
+        summaries.collect()
+    }
+}
