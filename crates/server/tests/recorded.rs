@@ -48,7 +48,11 @@ impl Machine {
         let _ = fs::remove_dir_all(self.dir.path().join("proc/40"));
         self.write("proc/40/stat", &Self::stat(40, 1, ticks, threads.len(), started));
         self.write("proc/40/status", "Name:\tserver\nVmRSS:\t    2048 kB\n");
-        self.write("proc/40/io", &format!("rchar: 1\nsyscr: {}\nsyscw: 7\n", ticks * 10));
+        let (calls, written) = (ticks * 10, ticks * 4096);
+        let io = format!(
+            "rchar: 1\nsyscr: {calls}\nsyscw: 7\nread_bytes: 512\nwrite_bytes: {written}\n"
+        );
+        self.write("proc/40/io", &io);
         for (number, ticks, on_cpu, voluntary, other) in threads {
             let at = format!("proc/40/task/{number}");
             self.write(&format!("{at}/stat"), &Self::stat(*number, 1, *ticks, 1, started));
@@ -99,7 +103,7 @@ fn differences_are_sums_over_the_threads() {
     );
     let used = process.usage().unwrap().since(&before).unwrap();
     let catalogued = RUN_SIGNALS.iter().map(|signal| signal.name);
-    let catalogued = catalogued.skip_while(|name| *name != "server.cpu").take(11);
+    let catalogued = catalogued.skip_while(|name| *name != "server.cpu").take(13);
     assert!(used.figures.iter().map(|figure| figure.name).eq(catalogued));
     assert_eq!(used.value("server.cpu"), Some(1.0));
     assert!(source(&used, "server.cpu").contains("schedstat"));
@@ -112,6 +116,8 @@ fn differences_are_sums_over_the_threads() {
     assert_eq!(used.value("server.faults.major"), Some(0.0));
     assert_eq!(used.value("server.calls.read"), Some(500.0));
     assert_eq!(used.value("server.calls.write"), Some(0.0));
+    assert_eq!(used.value("server.io.read"), Some(0.0));
+    assert_eq!(used.value("server.io.written"), Some(50.0 * 4096.0));
     assert_eq!(used.value("server.memory.resident"), Some(2_097_152.0));
     assert_eq!(used.value("server.threads"), Some(3.0));
     assert_eq!((used.threads_started, used.threads_ended), (1, 0));

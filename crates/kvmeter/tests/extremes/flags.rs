@@ -42,6 +42,7 @@ const BASES: &[(&str, &[&str])] = &[
     ("micro switch", &["--time=10ms"]),
     ("micro pingpong", &["--size=64", "--time=10ms", "--warm-up=1ms"]),
     ("micro flow", &["--size=64", "--time=10ms", "--warm-up=1ms"]),
+    ("micro job", &[r#"{"bench":{"Stream":{"size":"64KiB","time":"10ms","threads":"1"}}}"#]),
     ("knob list", &[]),
     ("knob show", &["idle"]),
     ("knob set", &["idle=none", "--dry-run"]),
@@ -50,6 +51,7 @@ const BASES: &[(&str, &[&str])] = &[
     ("simulate dca", &["--traffic=forward"]),
     ("simulate dca", &["--traffic=forward", "--figures=figures.html"]),
     ("simulated-pass", &["pass"]),
+    ("workload describe", &["trace.csv"]),
     ("completions", &["bash"]),
     ("man", &["man"]),
 ];
