@@ -137,9 +137,14 @@ fn every_reading_of_a_run_is_a_signal_of_the_catalogue() {
     for store in [&["null"][..], &["spill:db", "--rate", "2k"]] {
         let load = ["--records", "2k", "--time", "1s", "--workload", "ycsb-a", "--out", "r.sqlite"];
         let energy = ["--probes", "model=40:120", "--idle-power", "200ms"];
-        place.ok(&[&["bench"], store, &load, &energy].concat());
+        // On a busy machine the open loop may be late, and the run invalid: its readings are there.
+        let result = place.run(&[&["bench"], store, &load, &energy].concat());
+        assert!([0, 1].contains(&result.code), "{result:?}");
     }
-    for run in place.json(&["report", "r.sqlite", "--json"]).as_array().unwrap() {
+    let report = place.json(&["report", "r.sqlite", "--json"]);
+    let runs = report.as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
         for reading in run["readings"].as_array().unwrap() {
             let name = reading["signal"].as_str().unwrap();
             let known = study::signals::catalogue().any(|signal| signal.is_named(name));
