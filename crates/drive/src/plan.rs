@@ -103,11 +103,7 @@ impl LoadPlan {
     /// a trace has its own rate.
     pub(crate) fn mean_rate(&self, window: Option<Duration>) -> Option<f64> {
         let Pacing::Open { rate, .. } = self.pacing else { return None };
-        let mean = self.profile.as_ref().map_or(1.0, |profile| match window {
-            Some(window) if !window.is_zero() => profile.mean_between(0.0, window.as_secs_f64()),
-            _ => profile.mean(),
-        });
-        Some(rate * mean)
+        Some(rate * self.profile.as_ref().map_or(1.0, |profile| profile.mean_over(window)))
     }
 
     /// The share of client `client` of `clients`. There must be at least as many threads as clients.

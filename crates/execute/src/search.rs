@@ -11,11 +11,11 @@ use analyse::search::{
 };
 use analyse::slo::Objective;
 use drive::Ticks;
-use model::{Execution, Pacing, Phase, Run, StopCondition};
+use model::{Execution, MAX_RATE, Pacing, Phase, Run, StopCondition};
 use store::StoreUrl;
 use study::{
-    Activity, AgentsConfig, Calibration, KnobLevels, LoadConfig, MAX_RATE, Plan, ProbesConfig,
-    Segment, ServerSpec, Step, StoreLoad, check_store, step,
+    Activity, AgentsConfig, Calibration, KnobLevels, LoadConfig, Plan, ProbesConfig, Segment,
+    ServerSpec, Step, StoreLoad, check_store, step,
 };
 use workload::WorkloadSpec;
 

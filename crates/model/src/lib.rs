@@ -43,7 +43,9 @@ pub use machine::{Fact, Machine};
 pub use mask::masked;
 pub use op::{Op, PerOp};
 pub use quantity::{ByteRate, Bytes, Count, QuantityError, Rate, Span};
-pub use rate_profile::{MAX_PROFILE_PIECES, ProfileCursor, ProfileError, RatePiece, RateProfile};
+pub use rate_profile::{
+    MAX_PROFILE_PIECES, MAX_RATE, ProfileCursor, ProfileError, RatePiece, RateProfile,
+};
 pub use reading::{IS_ELSEWHERE, Origin, Reading, ReadingValue, Scope, Unit};
 pub use run::{
     EXPECTED_HIT_RATIO, Execution, Failures, HarnessTax, LatencyClock, LoopKind, MICRO, Phase,

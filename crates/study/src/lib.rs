@@ -24,7 +24,7 @@ pub use error::StudyError;
 pub use knobs::KnobLevels;
 pub use load::{
     Flag, FlagGroup, FlagValue, InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions,
-    MAX_RATE, MovingRate, SteadyTable, unplaced,
+    MovingRate, SteadyTable, unplaced,
 };
 pub use plan::{
     Activity, Bench, Calibration, CoRunner, DcaJob, Estimate, Estimates, Maximum, Plan,

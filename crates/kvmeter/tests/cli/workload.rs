@@ -25,7 +25,7 @@ fn a_trace_is_described_in_words_and_tables() {
     assert!(text.starts_with("Reads are 98"), "{text}");
     for part in [
         "6k requests in 1 min 00 s",
-        "different keys",
+        "distinct keys",
         "An LRU cache of a tenth of the items",
         "Operations",
         "Sizes and expiries",
@@ -51,7 +51,7 @@ fn a_description_is_json_too() {
     let set = operations.iter().find(|of| of["operation"] == "set").unwrap();
     assert_eq!((&set["requests"], &set["ttl_s"]["p50"]), (&100.into(), &60.into()));
     assert_eq!(set["key_bytes"]["mean"], 7.0);
-    assert_eq!(json["gaps"], serde_json::Value::Null);
+    assert_eq!(json["inter_arrival"], serde_json::Value::Null);
 }
 
 #[test]

@@ -8,11 +8,13 @@ mod notation;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 pub use cursor::ProfileCursor;
 pub use error::ProfileError;
+pub use notation::MAX_RATE;
 
 /// More pieces are a mistake: a day has 86,400 seconds.
 pub const MAX_PROFILE_PIECES: usize = 100_000;
@@ -21,7 +23,7 @@ const MAX_SECONDS: f64 = 366.0 * 86_400.0;
 /// Shortest profile: shorter ones repeat faster than a client can follow.
 const MIN_SECONDS: f64 = 1e-3;
 
-/// A stretch of time in which the rate goes along a line.
+/// A stretch of time in which the rate is linear.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(f64, f64, f64)", into = "(f64, f64, f64)")]
 pub struct RatePiece {
@@ -68,7 +70,7 @@ struct ProfileParts {
     pieces: Vec<RatePiece>,
 }
 
-/// A rate over time as multiples of the rate of an open loop. It is linear in pieces and repeats
+/// A rate over time as multiples of the rate of an open loop. It is piecewise linear and repeats
 /// after its end, so its integral is inverted in closed form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ProfileParts", into = "ProfileParts")]
@@ -188,6 +190,14 @@ impl RateProfile {
         let (begin, before) = self.0.sums[at];
         let rest = self.pieces().get(at).map_or(0.0, |piece| piece.area_until(within - begin));
         passes * area + before + rest
+    }
+
+    /// The mean over a window that begins with it; over its own length without one.
+    pub fn mean_over(&self, window: Option<Duration>) -> f64 {
+        match window {
+            Some(window) if !window.is_zero() => self.mean_between(0.0, window.as_secs_f64()),
+            _ => self.mean(),
+        }
     }
 
     /// The mean between two instants.

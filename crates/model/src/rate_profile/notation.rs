@@ -12,8 +12,8 @@ const KINDS: [&str; 4] = ["steps", "ramp", "sine", "burst"];
 const SINE_PIECES: usize = 1024;
 /// Multiples of a rate beyond this are a mistake.
 const MAX_MULTIPLE: f64 = 1000.0;
-/// No client sends more a second.
-const MAX_RATE: f64 = 1e9;
+/// No client sends more per second: a higher rate is a mistake.
+pub const MAX_RATE: f64 = 1e9;
 
 /// Numbers of one profile, which are all rates or all multiples of a rate.
 #[derive(Debug, Clone, Copy, Default)]

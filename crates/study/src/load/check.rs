@@ -1,10 +1,10 @@
 //! From load options to a load configuration: checks of options together, and what depends on
 //! several of them.
 
-use model::{Arrivals, Pacing, Rate, Span};
+use model::{Arrivals, MAX_RATE, Pacing, Rate, Span};
 
-use super::values::{arrivals, rate_profile};
-use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions, MAX_RATE};
+use super::values::arrivals;
+use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions};
 use crate::rate_spec::RateSpec;
 use crate::replay_speed::ReplaySpeed;
 use crate::server_timing::ServerTiming;
@@ -46,7 +46,7 @@ impl LoadOptions {
 
     /// The rate of a profile that has one of its own; checks a profile with the options beside it.
     fn rate_of_profile(&self) -> Result<Option<RateSpec>, InvalidOption> {
-        let given = self.rate_profile.as_ref().map(|text| rate_profile(text.get_ref()));
+        let given = self.rate_profile.as_ref().map(|given| given.get_ref().profile());
         let Some(Ok(Some(profile))) = given else { return Ok(None) };
         if self.operations.is_some() {
             return no("operations", "do not end a window whose rate moves; give a time");

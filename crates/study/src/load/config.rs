@@ -56,12 +56,8 @@ impl LoadConfig {
     /// The mean rate of an open loop over its window.
     pub fn mean_rate(&self) -> Option<f64> {
         let Pacing::Open { rate, .. } = self.pacing else { return None };
-        Some(
-            rate * self.profile.as_ref().map_or(1.0, |profile| match self.until.time {
-                Some(time) if !time.is_zero() => profile.mean_between(0.0, time.as_secs_f64()),
-                _ => profile.mean(),
-            }),
-        )
+        let mean = self.profile.as_ref().map_or(1.0, |profile| profile.mean_over(self.until.time));
+        Some(rate * mean)
     }
 
     /// What a rate that moves comes to over its window; None where it is constant or has no end.

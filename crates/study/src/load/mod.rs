@@ -10,5 +10,5 @@ mod values;
 
 pub use config::MovingRate;
 pub use option::{Flag, FlagGroup, FlagValue, InvalidOption, LoadOption, unplaced};
-pub use options::{LOAD_OPTIONS, LoadConfig, LoadOptions, MAX_RATE};
+pub use options::{LOAD_OPTIONS, LoadConfig, LoadOptions};
 pub use values::SteadyTable;

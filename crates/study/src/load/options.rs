@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use model::{ConnectionConfig, Count, Pacing, Rate, RateProfile, ShareRange, Span, StopCondition};
+use model::{
+    ConnectionConfig, Count, MAX_RATE, Pacing, Rate, RateProfile, ShareRange, Span, StopCondition,
+};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -12,7 +14,7 @@ use super::option::FlagGroup::{ClosedLoop, Window};
 use super::option::FlagValue::{Number, Optional, Quantity, Switch, Text};
 use super::option::{Flag, InvalidOption, LoadOption, load_options, unplaced};
 use super::values::{
-    SteadyTable, arrivals, at_most, count, cpus, engine, positive, rate_profile, recorded,
+    ProfileOption, SteadyTable, arrivals, at_most, count, cpus, engine, positive, recorded,
     server_timing,
 };
 use crate::rate_spec::RateSpec;
@@ -25,8 +27,6 @@ const MAX_CONNECTIONS: u64 = 60_000;
 const MAX_DEPTH: u64 = 10_000;
 /// Maximum queue of a thread: some hundreds of bytes a request.
 const MAX_QUEUE: u64 = 10_000_000;
-/// No client sends more per second: a higher rate is a mistake.
-pub const MAX_RATE: f64 = 1e9;
 /// Maximum share of a calibrated maximum.
 const MAX_SHARE: f64 = 2.0;
 
@@ -68,11 +68,11 @@ load_options! {
     /// How the rate moves: `steps:10k@30s,40k@30s`, `ramp:10k..40k@1m`,
     /// `sine:mean=20k,amplitude=15k,period=10m`, `burst:base=10k,peak=60k,at=30s,hold=10s`, or a file
     /// of times and rates. `0.5x` is a multiple of the rate; `constant` does not move
-    rate_profile: String {
+    rate_profile: ProfileOption {
         flag: Flag::new("rate-profile", Text("PROFILE")).of(Window),
         measured_only: true,
-        check: |text| rate_profile(text).map(drop),
-        apply: |config, text| config.profile = rate_profile(text).ok().flatten(),
+        check: |given| given.profile().map(drop),
+        apply: |config, given| config.profile = given.profile().ok().flatten().cloned(),
         recorded: |config| recorded(config.profile.as_ref()?.name()),
     }
     /// Think time of a closed loop, between an answer and the next operation

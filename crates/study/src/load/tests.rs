@@ -95,6 +95,16 @@ fn a_profile_gives_the_rate_and_the_length() {
 }
 
 #[test]
+fn the_profile_that_was_checked_is_run_even_if_its_file_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("day.csv");
+    std::fs::write(&file, "0,1000\n10,3000\n").unwrap();
+    let given = options(&format!("rate_profile = {file:?}"));
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(given.config(2).unwrap().mean_rate(), Some(2e3));
+}
+
+#[test]
 fn a_profile_is_refused_with_the_way_out() {
     let steps = "rate_profile = \"steps:0.5x@30s,2x@30s\"\n";
     let rates = "rate_profile = \"steps:5k@30s\"\n";

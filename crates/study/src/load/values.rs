@@ -1,5 +1,6 @@
 //! Values of load options: their texts and their limits.
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use model::suggest::hint;
 use model::{Arrivals, Engine, QuantityError, RateProfile, Span};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::server_timing::ServerTiming;
 
@@ -65,8 +66,35 @@ const CONSTANT_RATE: &str = "constant";
 /// Longest file of a profile.
 const MAX_PROFILE_BYTES: u64 = 16 << 20;
 
-/// A profile as it is written, or that of a file; none for a constant rate.
-pub(super) fn rate_profile(text: &str) -> Result<Option<RateProfile>, String> {
+/// A rate profile, read once: what is checked is what is run, even if its file changes meanwhile.
+#[derive(Debug, Clone)]
+pub struct ProfileOption(Result<Option<RateProfile>, String>);
+
+impl ProfileOption {
+    /// None for a constant rate.
+    ///
+    /// # Errors
+    /// Why the text or the file is no profile.
+    pub(super) fn profile(&self) -> Result<Option<&RateProfile>, String> {
+        self.0.as_ref().map(Option::as_ref).map_err(String::clone)
+    }
+}
+
+impl FromStr for ProfileOption {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<ProfileOption, Infallible> {
+        Ok(ProfileOption(rate_profile(text)))
+    }
+}
+
+impl<'de> Deserialize<'de> for ProfileOption {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ProfileOption, D::Error> {
+        String::deserialize(from).map(|text| ProfileOption(rate_profile(&text)))
+    }
+}
+
+fn rate_profile(text: &str) -> Result<Option<RateProfile>, String> {
     if text == CONSTANT_RATE {
         return Ok(None);
     }

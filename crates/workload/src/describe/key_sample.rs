@@ -14,9 +14,9 @@ pub const MOST_SAMPLED_KEYS: usize = 1 << 17;
 /// Keys are chosen by another hash than the one that counts them.
 const CHOICE: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// How a request touches an LRU cache.
+/// What a request is to an LRU cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touch {
+pub(super) enum CacheAccess {
     /// A hit or a miss; what is missed is filled.
     Read,
     Write,
@@ -49,7 +49,7 @@ impl Hasher for Identity {
 
 /// Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015: keys whose hash is
 /// below a threshold, which is lowered where there are too many. Their distances, and the weight of
-/// a request, are divided by the part of the keys that is sampled.
+/// a request, are divided by the share of the keys that is sampled.
 #[derive(Debug)]
 pub(super) struct KeySample {
     limit: usize,
@@ -86,7 +86,7 @@ impl KeySample {
         self.threshold == u64::MAX
     }
 
-    /// The part of the keys that is in.
+    /// The share of the keys that is in.
     pub fn share(&self) -> f64 {
         if self.is_whole() { 1.0 } else { self.threshold as f64 / u64::MAX as f64 }
     }
@@ -108,15 +108,27 @@ impl KeySample {
 
     /// A request. `bytes`: of the key, and of the value where it is known.
     #[inline]
-    pub fn request(&mut self, hash: u64, touch: Touch, key_bytes: u64, value_bytes: Option<u64>) {
-        self.reads += u64::from(touch == Touch::Read);
+    pub fn request(
+        &mut self,
+        hash: u64,
+        access: CacheAccess,
+        key_bytes: u64,
+        value_bytes: Option<u64>,
+    ) {
+        self.reads += u64::from(access == CacheAccess::Read);
         let hash = mix(hash ^ CHOICE);
         if hash <= self.threshold {
-            self.sampled(hash, touch, key_bytes, value_bytes);
+            self.sampled(hash, access, key_bytes, value_bytes);
         }
     }
 
-    fn sampled(&mut self, hash: u64, touch: Touch, key_bytes: u64, value_bytes: Option<u64>) {
+    fn sampled(
+        &mut self,
+        hash: u64,
+        access: CacheAccess,
+        key_bytes: u64,
+        value_bytes: Option<u64>,
+    ) {
         if self.recency.is_full() {
             let new = self.recency.renumber();
             for key in self.keys.values_mut() {
@@ -135,10 +147,10 @@ impl KeySample {
             key.bytes = key_bytes + value;
         }
         let above = key.place.take().map(|place| self.recency.remove(place));
-        if touch != Touch::Delete {
+        if access != CacheAccess::Delete {
             key.place = Some(self.recency.push(key.bytes));
         }
-        if touch == Touch::Read {
+        if access == CacheAccess::Read {
             self.weight += 1.0 / share;
             if let Some((items, bytes)) = above {
                 let scaled = |above: u64, own: u64| (above as f64 / share).round() as u64 + own;
@@ -179,7 +191,7 @@ mod tests {
     fn the_sample_never_outgrows_its_limit() {
         let mut sample = KeySample::new(1000);
         for key in 0..200_000 {
-            sample.request(mix(key), Touch::Read, 8, Some(100));
+            sample.request(mix(key), CacheAccess::Read, 8, Some(100));
             assert!(sample.len() <= 1000 && sample.greatest.len() <= 1000);
             assert!(sample.recency.places_len() <= 2 * 1001);
         }

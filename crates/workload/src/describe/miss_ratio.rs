@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Figure;
 use super::key_sample::KeySample;
 
-/// Sizes are these parts of the working set.
+/// Sizes are these percentages of the working set.
 const PERCENTS: std::ops::RangeInclusive<u64> = 1..=100;
 
 /// Mean absolute error of the curve with 8,192 sampled keys (Waldspurger et al., FAST 2015); it
@@ -13,7 +13,7 @@ const PERCENTS: std::ops::RangeInclusive<u64> = 1..=100;
 const ERROR: f64 = 0.01;
 const ERROR_KEYS: f64 = 8192.0;
 
-/// Misses of an LRU cache that is filled by what it misses, as a part of the reads.
+/// Misses of an LRU cache that is filled by what it misses, as a share of the reads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MissRatioCurve {
     /// Exact where every key was in the sample; else the usual error of a point.
@@ -22,7 +22,7 @@ pub struct MissRatioCurve {
     pub standard_error: Option<f64>,
     /// Keys whose requests were counted.
     pub sampled_keys: usize,
-    /// The working set: all different keys, and their bytes (keys and values).
+    /// The working set: all distinct keys, and their bytes (keys and values).
     pub items: Figure,
     pub bytes: Figure,
     pub points: Vec<MissRatioPoint>,
@@ -30,7 +30,7 @@ pub struct MissRatioCurve {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MissRatioPoint {
-    /// Size as a part of the working set, in items and in bytes.
+    /// Size as a share of the working set, in items and in bytes.
     pub share: f64,
     pub items: u64,
     pub bytes: u64,

@@ -6,7 +6,7 @@
 
 mod burstiness;
 mod drift;
-mod gaps;
+mod inter_arrival;
 mod key_sample;
 mod miss_ratio;
 mod popularity;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 pub use burstiness::Dispersion;
 pub use drift::Drift;
-pub use gaps::GapSummary;
+pub use inter_arrival::InterArrivalSummary;
 pub use key_sample::MOST_SAMPLED_KEYS;
 pub use miss_ratio::{MissRatioCurve, MissRatioPoint};
 pub use popularity::{PopularitySummary, RankPoint};
@@ -32,8 +32,8 @@ pub use zipf_fit::ZipfFit;
 use crate::trace::{TraceError, TraceKey, TraceRecord, TraceRecords, TraceTiming};
 use burstiness::Burstiness;
 use drift::PopularSets;
-use gaps::Gaps;
-use key_sample::{KeySample, Touch};
+use inter_arrival::InterArrivals;
+use key_sample::{CacheAccess, KeySample};
 use sizes::Operations;
 use timeline::Timeline;
 
@@ -77,7 +77,7 @@ pub struct TraceDescription {
     /// None where the trace is too short to say.
     pub drift: Option<Drift>,
     /// None where the times of the trace do not say it.
-    pub gaps: Option<GapSummary>,
+    pub inter_arrival: Option<InterArrivalSummary>,
     pub dispersion: Vec<Dispersion>,
     pub timeline: Vec<TimelinePoint>,
 }
@@ -93,7 +93,7 @@ pub struct Describer {
     operations: Operations,
     sample: KeySample,
     popular: PopularSets,
-    gaps: Gaps,
+    inter_arrivals: InterArrivals,
     burstiness: Burstiness,
     timeline: Timeline,
 }
@@ -115,7 +115,7 @@ impl Describer {
             operations: Operations::default(),
             sample: KeySample::new(sampled_keys.max(1)),
             popular: PopularSets::new(),
-            gaps: Gaps::new(),
+            inter_arrivals: InterArrivals::new(),
             burstiness: Burstiness::new(timing == TraceTiming::Seconds),
             timeline: Timeline::new(interval),
         }
@@ -133,14 +133,14 @@ impl Describer {
         let value_bytes = record.value_size.map(u64::from);
         let bytes = key_bytes.unwrap_or(0) + value_bytes.unwrap_or(0);
         self.operations.add(record, key_bytes);
-        let touch = match record.operation.op() {
-            Op::Read | Op::Scan => Touch::Read,
-            Op::Delete => Touch::Delete,
-            _ => Touch::Write,
+        let access = match record.operation.op() {
+            Op::Read | Op::Scan => CacheAccess::Read,
+            Op::Delete => CacheAccess::Delete,
+            _ => CacheAccess::Write,
         };
         // A read without a size, or of 0 B, was a miss when it was recorded.
-        let of_item = value_bytes.filter(|size| *size > 0 || touch == Touch::Write);
-        self.sample.request(hash, touch, key_bytes.unwrap_or(0), of_item);
+        let of_item = value_bytes.filter(|size| *size > 0 || access == CacheAccess::Write);
+        self.sample.request(hash, access, key_bytes.unwrap_or(0), of_item);
         self.popular.add(hash);
         let first = *self.first_ns.get_or_insert(record.at_ns);
         self.last_ns = record.at_ns.saturating_sub(first);
@@ -150,7 +150,7 @@ impl Describer {
             TraceTiming::Seconds if self.last_ns < SECOND => {}
             TraceTiming::Seconds => self.burstiness.add(self.last_ns - SECOND),
             TraceTiming::Exact => {
-                self.gaps.add(record.at_ns);
+                self.inter_arrivals.add(record.at_ns);
                 self.burstiness.add(self.last_ns);
             }
         }
@@ -186,7 +186,11 @@ impl Describer {
             popularity: PopularitySummary::of(&self.sample),
             miss_ratio: MissRatioCurve::of(&self.sample, keys),
             drift: self.popular.drift(),
-            gaps: if self.timing == TraceTiming::Exact { self.gaps.summary() } else { None },
+            inter_arrival: if self.timing == TraceTiming::Exact {
+                self.inter_arrivals.summary()
+            } else {
+                None
+            },
             dispersion: if timed { self.burstiness.indices(whole_ns) } else { Vec::new() },
             timeline: match timed {
                 true => self.timeline.points(SECOND as f64, end_ns),

@@ -13,10 +13,10 @@ pub struct PopularitySummary {
     pub ranks: Vec<RankPoint>,
     /// Whether the ranks are exact: every key was counted.
     pub ranks_exact: bool,
-    /// The part of the requests that go to the most popular 1 % and 10 % of the keys.
+    /// The share of the requests that go to the most popular 1 % and 10 % of the keys.
     pub top_1_percent: Figure,
     pub top_10_percent: Figure,
-    /// The part of the keys that are requested once.
+    /// The share of the keys that are requested once.
     pub one_hit_wonders: Figure,
     /// Spearman's rank correlation of the size of an item and its requests. `None` where sizes are
     /// all the same or not known.
@@ -67,7 +67,7 @@ fn ranks(requests: &[u64], share: f64) -> Vec<RankPoint> {
     points
 }
 
-/// The part of the most popular keys. Of a sample, the error is that of a ratio of two sums.
+/// The share of the most popular keys. Of a sample, the error is that of a ratio of two sums.
 fn top(requests: &[u64], share: f64, whole: bool) -> Figure {
     let keys = ((requests.len() as f64 * share).round() as usize).clamp(1, requests.len().max(1));
     let all = requests.iter().sum::<u64>().max(1) as f64;

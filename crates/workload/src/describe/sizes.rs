@@ -9,7 +9,7 @@ use crate::trace::{TraceOp, TraceRecord};
 /// Sizes in bytes, or times in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SizeSummary {
-    /// Requests that say one, their mean, least and most: exact. The percentiles are within 0.1 %.
+    /// Requests that say one, their mean, minimum and maximum: exact. The percentiles are within 0.1 %.
     pub requests: u64,
     pub mean: f64,
     pub min: u64,

@@ -12,8 +12,8 @@ struct Interval {
     requests: u64,
     bytes: u64,
     keys: DistinctCounter,
-    /// Different keys until its end.
-    keys_so_far: f64,
+    /// Distinct keys until its end: the working set.
+    working_set: f64,
 }
 
 /// An interval of the trace.
@@ -26,10 +26,10 @@ pub struct TimelinePoint {
     /// Exact.
     pub requests: u64,
     pub bytes: u64,
-    /// Different keys in it: estimated, standard error 0.8 %.
+    /// Distinct keys in it: estimated, standard error 0.8 %.
     pub keys: f64,
-    /// Different keys until its end, as exact as those of the whole trace.
-    pub keys_so_far: f64,
+    /// Distinct keys until its end, as exact as those of the whole trace.
+    pub working_set: f64,
 }
 
 /// Intervals that double when there are too many.
@@ -47,7 +47,7 @@ impl Timeline {
 
     /// `at`: after the first request; never falls.
     #[inline]
-    pub fn add(&mut self, at: u64, bytes: u64, hash: u64, keys_so_far: f64) {
+    pub fn add(&mut self, at: u64, bytes: u64, hash: u64, working_set: f64) {
         let mut index = at / self.length;
         while index as usize >= MOST {
             self.double();
@@ -55,16 +55,16 @@ impl Timeline {
         }
         let index = index as usize;
         while index >= self.intervals.len() {
-            // Without requests the keys are those of before.
-            let keys_so_far = self.intervals.last().map_or(0.0, |last| last.keys_so_far);
+            // An interval without requests leaves the working set as it was.
+            let working_set = self.intervals.last().map_or(0.0, |last| last.working_set);
             let keys = DistinctCounter::new();
-            self.intervals.push(Interval { requests: 0, bytes: 0, keys, keys_so_far });
+            self.intervals.push(Interval { requests: 0, bytes: 0, keys, working_set });
         }
         let interval = &mut self.intervals[index];
         interval.requests += 1;
         interval.bytes += bytes;
         interval.keys.add(hash);
-        interval.keys_so_far = keys_so_far;
+        interval.working_set = working_set;
     }
 
     fn double(&mut self) {
@@ -75,7 +75,7 @@ impl Timeline {
                 first.requests += second.requests;
                 first.bytes += second.bytes;
                 first.keys.merge(&second.keys);
-                first.keys_so_far = second.keys_so_far;
+                first.working_set = second.working_set;
             }
             self.intervals.push(first);
         }
@@ -92,7 +92,7 @@ impl Timeline {
                 requests: interval.requests,
                 bytes: interval.bytes,
                 keys: interval.keys.estimate(),
-                keys_so_far: interval.keys_so_far,
+                working_set: interval.working_set,
             }
         });
         points.collect()

@@ -1,6 +1,6 @@
 //! Whether popularity follows Zipf's law, and with which exponent.
 //!
-//! By Zipf's law the number of keys that are due more than x requests is proportional to
+//! By Zipf's law the number of keys that expect more than x requests is proportional to
 //! x^-a, a = 1/theta. Requests of a key are then a Poisson number with such a mean, so that a key
 //! with at least m requests has c of them with probability
 //! a Γ(c - a) Γ(m) / (Γ(c + 1) Γ(m - a)). The exponent maximises the likelihood of the keys'
@@ -107,7 +107,7 @@ fn log_likelihood(tail: &[(u64, u64)], from: u64, keys: u64, theta: f64) -> f64 
 fn distance(tail: &[(u64, u64)], from: u64, keys: u64, theta: f64) -> f64 {
     let (a, m) = (1.0 / theta, from as f64);
     let constant = ln_gamma(m) - ln_gamma(m - a);
-    // The part of the keys with at least so many requests.
+    // The share of the keys with at least so many requests.
     let survivors = |c: f64| (constant + ln_gamma(c - a) - ln_gamma(c)).exp();
     let (mut left, mut most) = (keys, 0.0f64);
     for (requests, with) in tail {

@@ -82,7 +82,7 @@ impl TraceRecords {
         let read = read_head(&mut input);
         read.map_err(|source| {
             let source = Arc::new(source);
-            TraceError::Read { file: file.clone(), line: 0, source }
+            TraceError::ReadBinary { file: file.clone(), offset: 0, source }
         })?;
         if input.data().is_empty() {
             return Err(TraceError::Empty { file });

@@ -19,10 +19,10 @@ fn arriving(requests: u64, gap: impl Fn(f64) -> f64) -> TraceDescription {
 #[test]
 fn poisson_arrivals_are_told() {
     let description = arriving(400_000, |uniform| -uniform.ln() / 5000.0);
-    let gaps = description.gaps.unwrap();
+    let gaps = description.inter_arrival.unwrap();
     assert_eq!(gaps.family, "poisson");
     assert!(gaps.distance < 0.005, "{gaps:?}");
-    assert!((gaps.variation - 1.0).abs() < 0.02, "{gaps:?}");
+    assert!((gaps.coefficient_of_variation - 1.0).abs() < 0.02, "{gaps:?}");
     assert!((gaps.mean_s * 5000.0 - 1.0).abs() < 0.01, "{gaps:?}");
     let scales = description.dispersion;
     assert!(scales.len() >= 4, "{scales:?}");
@@ -37,12 +37,12 @@ fn poisson_arrivals_are_told() {
 #[test]
 fn constant_and_heavy_tailed_arrivals_are_told() {
     let constant = arriving(50_000, |_| 1e-3);
-    assert_eq!(constant.gaps.unwrap().family, "constant");
+    assert_eq!(constant.inter_arrival.unwrap().family, "constant");
     assert!(constant.dispersion.iter().all(|scale| scale.index < 0.1));
     let shape = 0.4;
     let pareto =
         arriving(200_000, |uniform| 1e-3 * (1.0 - shape) / shape * (uniform.powf(-shape) - 1.0));
-    let gaps = pareto.gaps.unwrap();
+    let gaps = pareto.inter_arrival.unwrap();
     let found: f64 = gaps.family.strip_prefix("pareto:").unwrap().parse().unwrap();
     assert!((found - shape).abs() < 0.03 && gaps.distance < 0.01, "{gaps:?}");
     assert!(pareto.dispersion[0].index > 1.2);
@@ -58,7 +58,7 @@ fn bursts_have_a_high_dispersion() {
     }
     let description = describer.finish();
     assert_eq!(description.duration_s, Some(320.0));
-    assert!(description.gaps.is_none());
+    assert!(description.inter_arrival.is_none());
     let first = description.dispersion[0];
     // Without the first and the last second, 31 of 318 have the high rate.
     assert_eq!((first.interval_s, first.intervals), (1.0, 318));
@@ -86,8 +86,8 @@ fn the_timeline_is_bounded_and_loses_nothing() {
     let whole = timeline[1];
     assert_eq!((whole.begin, whole.length, whole.requests), (128.0, 128.0, 256));
     assert!((whole.keys / 129.0 - 1.0).abs() < 0.05, "{whole:?}");
-    assert_eq!(whole.keys_so_far, 256.0);
-    assert_eq!(timeline.last().unwrap().keys_so_far, 10_000.0);
+    assert_eq!(whole.working_set, 256.0);
+    assert_eq!(timeline.last().unwrap().working_set, 10_000.0);
     let length: f64 = timeline.iter().map(|point| point.length).sum();
     assert_eq!(length, 10_000.0);
 }

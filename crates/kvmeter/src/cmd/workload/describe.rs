@@ -42,7 +42,7 @@ struct DescribedTrace<'a> {
     times: &'static str,
     records_skipped: u64,
     records_ignored: u64,
-    /// The part of the keys that was read.
+    /// The share of the keys that was read.
     sample: f64,
     #[serde(flatten)]
     description: &'a TraceDescription,

@@ -44,7 +44,7 @@ fn mix(description: &TraceDescription) -> String {
 fn keys(description: &TraceDescription) -> String {
     let once = description.popularity.one_hit_wonders;
     format!(
-        "It requests {} different keys, {} of which once.",
+        "It requests {} distinct keys; {} of them are one-hit wonders, requested once.",
         about(description.keys, format::count_short),
         about(once, format::percent)
     )
@@ -83,21 +83,21 @@ fn arrivals(description: &TraceDescription, timing: TraceTiming) -> String {
     }
     let most = description.dispersion.iter().max_by(|a, b| a.index.total_cmp(&b.index));
     let bursts = match most {
-        None => "it is too short to say whether they are bursty".to_owned(),
+        None => "it is too short to say whether arrivals are bursty".to_owned(),
         Some(most) if most.index > 2.0 => format!(
-            "they are bursty: over {} their number varies {} times as much as that of Poisson \
-             arrivals",
+            "arrivals are bursty: over intervals of {} their index of dispersion is {}, where Poisson \
+             arrivals have 1",
             format::seconds(most.interval_s),
             format::significant(most.index, 2)
         ),
-        Some(_) => "they are not bursty at any scale".to_owned(),
+        Some(_) => "arrivals are not bursty at any time scale".to_owned(),
     };
-    match &description.gaps {
-        Some(gaps) => format!(
-            "Of the known families its arrivals are nearest to `{}` (distance {:.3}); {bursts}.",
-            gaps.family, gaps.distance
+    match &description.inter_arrival {
+        Some(times) => format!(
+            "Its arrivals fit `{}` best (Kolmogorov-Smirnov distance {:.3}); {bursts}.",
+            times.family, times.distance
         ),
-        None => format!("The times between its requests are not known; {bursts}."),
+        None => format!("Inter-arrival times are not known; {bursts}."),
     }
 }
 

@@ -46,11 +46,11 @@ fn sizes(description: &TraceDescription) -> Option<Table> {
         .column("of", Align::Left, ALWAYS)
         .column("requests", Align::Right, 1)
         .column("mean", Align::Right, ALWAYS)
-        .column("least", Align::Right, 2)
+        .column("min", Align::Right, 2)
         .column("p50", Align::Right, ALWAYS)
         .column("p90", Align::Right, 3)
         .column("p99", Align::Right, ALWAYS)
-        .column("most", Align::Right, ALWAYS);
+        .column("max", Align::Right, ALWAYS);
     let mut row = |of: String, sizes: &Option<SizeSummary>, shown: fn(f64) -> String| {
         let Some(sizes) = sizes else { return };
         let number = |size: u64| Cell::from(shown(size as f64));
@@ -73,7 +73,7 @@ fn sizes(description: &TraceDescription) -> Option<Table> {
     if table.rows.is_empty() {
         return None;
     }
-    table.note("Means and extremes are exact, percentiles within 0.1 %.");
+    table.note("Mean, minimum and maximum are exact, percentiles within 0.1 %.");
     Some(table)
 }
 
@@ -90,8 +90,8 @@ fn popularity(description: &TraceDescription) -> Table {
         };
         table.row(vec![name.into(), shown(figure.value).into(), error.into()]);
     };
-    row("different keys", description.keys, format::count_short);
-    row("keys requested once", popularity.one_hit_wonders, format::percent);
+    row("distinct keys", description.keys, format::count_short);
+    row("one-hit wonders", popularity.one_hit_wonders, format::percent);
     row("requests of the top 1 %", popularity.top_1_percent, format::percent);
     row("requests of the top 10 %", popularity.top_10_percent, format::percent);
     if let Some(correlation) = popularity.size_correlation {
@@ -143,7 +143,7 @@ fn popularity(description: &TraceDescription) -> Table {
 
 fn miss_ratio(curve: &MissRatioCurve) -> Table {
     let mut table = Table::new("Miss ratio of an LRU cache")
-        .column("of the working set", Align::Right, ALWAYS)
+        .column("share of the working set", Align::Right, ALWAYS)
         .column("items", Align::Right, ALWAYS)
         .column("misses", Align::Decimal, ALWAYS)
         .column("bytes", Align::Right, ALWAYS)
@@ -183,13 +183,13 @@ fn dispersion(description: &TraceDescription) -> Table {
         ]);
     }
     table.note("Exact. Poisson arrivals have 1, constant ones 0.");
-    if let Some(gaps) = &description.gaps {
+    if let Some(times) = &description.inter_arrival {
         table.note(format!(
-            "Times between requests: mean {}, p50 {}, p99 {}, coefficient of variation {}.",
-            format::latency(gaps.mean_s * 1e9),
-            format::latency(gaps.p50_s * 1e9),
-            format::latency(gaps.p99_s * 1e9),
-            format::significant(gaps.variation, 3)
+            "Inter-arrival times: mean {}, p50 {}, p99 {}, coefficient of variation {}.",
+            format::latency(times.mean_s * 1e9),
+            format::latency(times.p50_s * 1e9),
+            format::latency(times.p99_s * 1e9),
+            format::significant(times.coefficient_of_variation, 3)
         ));
     }
     table
@@ -202,8 +202,8 @@ fn timeline(description: &TraceDescription, timing: TraceTiming) -> Table {
         .column("requests", Align::Right, 3)
         .column("rate", Align::Right, ALWAYS)
         .column("bytes a second", Align::Right, 2)
-        .column("keys", Align::Right, ALWAYS)
-        .column("keys so far", Align::Right, ALWAYS);
+        .column("distinct keys", Align::Right, ALWAYS)
+        .column("working set", Align::Right, ALWAYS);
     let all = &description.timeline;
     let step = all.len().div_ceil(INTERVALS).max(1);
     for point in all.iter().step_by(step) {
@@ -222,10 +222,10 @@ fn timeline(description: &TraceDescription, timing: TraceTiming) -> Table {
             rate.into(),
             bytes.into(),
             format::count_short(point.keys).into(),
-            format::count_short(point.keys_so_far).into(),
+            format::count_short(point.working_set).into(),
         ]);
     }
-    table.note("Requests and bytes are exact; the keys of an interval are estimated, standard error 0.8 %.");
+    table.note("Requests and bytes are exact; the distinct keys of an interval are estimated, standard error 0.8 %.");
     if step > 1 {
         table.note(format!("One interval of every {step}; `--json` has them all."));
     }

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use model::Address;
 use std::time::Duration;
 
+use super::call_failure::CallFailure;
 use super::connection::{Connection, Token};
 use super::messages::AuthenticateRequest;
-use super::trouble::Trouble;
 use crate::remote::{Access as CommonAccess, options};
 use crate::wire::Secret;
 use crate::{OptionInfo, StoreError, StoreOptions, StoreUrl, TlsFiles};
@@ -92,10 +92,10 @@ impl Access {
         let request =
             AuthenticateRequest { name: user.clone(), password: password.expose().to_owned() };
         let answer = connection.call(request, None).await;
-        let answer = answer.map_err(|status| match Trouble::of(address, &status) {
-            Trouble::Final(error) => error,
-            Trouble::Again { words, .. } => StoreError::Failed(words),
-            Trouble::TokenExpired => StoreError::Failed(format!("{address}: no login")),
+        let answer = answer.map_err(|status| match CallFailure::of(address, &status) {
+            CallFailure::Final(error) => error,
+            CallFailure::Retryable { words, .. } => StoreError::Failed(words),
+            CallFailure::TokenExpired => StoreError::Failed(format!("{address}: no login")),
         })?;
         let mut token: Token = answer
             .token

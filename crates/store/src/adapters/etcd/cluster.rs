@@ -9,12 +9,12 @@ use tls::{Tls, TlsConfig, TlsFailure};
 use tokio::time::timeout;
 
 use super::access::Access;
+use super::call_failure::{CallFailure, refused_by_tls};
 use super::connection::{Connection, Endpoint, Token, lost_with};
 use super::messages::{
     Headed, MemberListRequest, Method, RangeRequest, StatusRequest, StatusResponse,
 };
 use super::session::runtime;
-use super::trouble::{Trouble, refused_by_tls};
 use crate::{StoreError, StoreUrl, TlsFiles};
 
 /// The major version whose API this is.
@@ -31,7 +31,7 @@ pub struct Cluster {
     pub(super) members: usize,
     pub(super) version: String,
     token: Mutex<Option<Token>>,
-    troubles: Mutex<Troubles>,
+    failed_calls: Mutex<FailedCalls>,
 }
 
 impl Cluster {
@@ -43,22 +43,22 @@ impl Cluster {
         let access = Access::read(url)?;
         let tls = access.tls.as_ref().map(tls_of).transpose()?;
         let all: Vec<Endpoint> = url.servers.iter().map(Endpoint::new).collect::<Result<_, _>>()?;
-        let mut found = Found::default();
+        let mut found = ProbedMembers::default();
         let mut endpoints = Vec::new();
         let mut down = Vec::new();
         let runtime = runtime()?;
         for endpoint in all {
-            let look = found.look(&access, tls.as_ref(), &endpoint);
-            let looked = runtime.block_on(async { timeout(access.timeout, look).await });
+            let probe = found.probe(&access, tls.as_ref(), &endpoint);
+            let probed = runtime.block_on(async { timeout(access.timeout, probe).await });
             let limit = access.timeout;
             let silent = || format!("{}: no answer within {limit:?}", endpoint.address);
-            match looked.unwrap_or_else(|_| Err(StoreError::Failed(silent()))) {
+            match probed.unwrap_or_else(|_| Err(StoreError::Failed(silent()))) {
                 Ok(()) => endpoints.push(endpoint),
                 Err(StoreError::Failed(words)) => down.push(words),
                 Err(other) => return Err(other),
             }
         }
-        let Found { token, id: Some(id), members, mut versions } = found else {
+        let ProbedMembers { token, id: Some(id), members, mut versions } = found else {
             return Err(StoreError::Failed(down.join("; ")));
         };
         versions.dedup();
@@ -71,7 +71,7 @@ impl Cluster {
             members,
             version: versions.join(", "),
             token: Mutex::new(token),
-            troubles: Mutex::default(),
+            failed_calls: Mutex::default(),
         })
     }
 
@@ -89,8 +89,8 @@ impl Cluster {
         self.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn troubles(&self) -> MutexGuard<'_, Troubles> {
-        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn failed_calls(&self) -> MutexGuard<'_, FailedCalls> {
+        self.failed_calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What each endpoint says of itself; None for one that does not answer.
@@ -112,22 +112,22 @@ impl Cluster {
         let down = self.down.iter().map(|words| {
             format!("{words}; the load went to the {} other endpoints", self.endpoints.len())
         });
-        let troubles = std::mem::take(&mut *self.troubles());
-        down.chain(troubles.words(&self.endpoints)).collect()
+        let failed_calls = std::mem::take(&mut *self.failed_calls());
+        down.chain(failed_calls.words(&self.endpoints)).collect()
     }
 }
 
 /// What the endpoints have said so far.
 #[derive(Default)]
-struct Found {
+struct ProbedMembers {
     token: Option<Token>,
     id: Option<u64>,
     members: usize,
     versions: Vec<String>,
 }
 
-impl Found {
-    async fn look(
+impl ProbedMembers {
+    async fn probe(
         &mut self,
         access: &Access,
         tls: Option<&TlsConfig>,
@@ -185,10 +185,12 @@ async fn first_call<M: Method>(
             let why = TlsFailure::ClientCertificateRequired;
             return StoreError::Request(format!("{address}: {why}"));
         }
-        match Trouble::of(address, &status) {
-            Trouble::Final(error) => error,
-            Trouble::TokenExpired => StoreError::Failed(format!("{address}: refuses its token")),
-            Trouble::Again { words, .. } if lost => {
+        match CallFailure::of(address, &status) {
+            CallFailure::Final(error) => error,
+            CallFailure::TokenExpired => {
+                StoreError::Failed(format!("{address}: refuses its token"))
+            }
+            CallFailure::Retryable { words, .. } if lost => {
                 let hint = match (&access.tls, has_certificate) {
                     (None, _) => "If it wants TLS, add `tls=on`",
                     (Some(_), false) => "If it wants a client certificate, give `cert` and `key`",
@@ -196,7 +198,7 @@ async fn first_call<M: Method>(
                 };
                 StoreError::Failed(format!("{words}; is it etcd? {hint}"))
             }
-            Trouble::Again { words, .. } => StoreError::Failed(words),
+            CallFailure::Retryable { words, .. } => StoreError::Failed(words),
         }
     })
 }
@@ -239,7 +241,7 @@ fn tls_of(files: &TlsFiles) -> Result<TlsConfig, StoreError> {
 
 /// What went wrong since it was last told.
 #[derive(Debug, Default)]
-pub(super) struct Troubles {
+pub(super) struct FailedCalls {
     /// For each endpoint: how many requests it did not serve, and the first reason.
     endpoints: Vec<(usize, u64, String)>,
     served_late: u64,
@@ -248,7 +250,7 @@ pub(super) struct Troubles {
     pub(super) repeated: u64,
 }
 
-impl Troubles {
+impl FailedCalls {
     pub(super) fn note(&mut self, endpoint: usize, words: &str) {
         self.repeated += 1;
         match self.endpoints.iter_mut().find(|(at, ..)| *at == endpoint) {

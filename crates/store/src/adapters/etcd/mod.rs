@@ -1,11 +1,11 @@
 //! etcd: gRPC to the members of a cluster, one connection and one request at a time in each thread.
 
 mod access;
+mod call_failure;
 mod cluster;
 mod connection;
 mod messages;
 mod session;
-mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, timeout_at};
 
+use super::call_failure::CallFailure;
 use super::cluster::Cluster;
 use super::connection::{Connection, Token};
 use super::messages::{DeleteRangeRequest, Headed, Method, PutRequest, RangeRequest};
-use super::trouble::Trouble;
 use crate::{Session, StoreError};
 
 /// The first pause before a request is repeated, and the longest.
@@ -35,18 +35,18 @@ impl<'a> EtcdSession<'a> {
             let deadline = Instant::now() + cluster.access.timeout;
             match session.connect(deadline) {
                 Ok(()) => return Ok(session),
-                Err(Trouble::Final(error)) => return Err(error),
-                Err(trouble) => last = Some(trouble),
+                Err(CallFailure::Final(error)) => return Err(error),
+                Err(failure) => last = Some(failure),
             }
             session.next_endpoint();
         }
         Err(StoreError::Lost(match last {
-            Some(Trouble::Again { words, .. }) => words,
+            Some(CallFailure::Retryable { words, .. }) => words,
             _ => "no endpoint answers".to_owned(),
         }))
     }
 
-    fn connect(&mut self, deadline: Instant) -> Result<(), Trouble> {
+    fn connect(&mut self, deadline: Instant) -> Result<(), CallFailure> {
         let EtcdSession { cluster, runtime, at, .. } = self;
         let endpoint = &cluster.endpoints[*at];
         let open = Connection::open(endpoint, cluster.tls.as_ref());
@@ -56,10 +56,10 @@ impl<'a> EtcdSession<'a> {
                 self.connection = Some(connection);
                 Ok(())
             }
-            Ok(Err(error)) => Err(Trouble::connecting(error)),
+            Ok(Err(error)) => Err(CallFailure::connecting(error)),
             Err(_) => {
                 let words = format!("{}: no connection within the limit", endpoint.address);
-                Err(Trouble::Again { words, connected: false })
+                Err(CallFailure::Retryable { words, connected: false })
             }
         }
     }
@@ -74,13 +74,13 @@ impl<'a> EtcdSession<'a> {
         let begun = Instant::now();
         match self.attempt(message.clone(), begun) {
             Ok(answer) => Ok(answer),
-            Err(trouble) => self.repeat(message, begun, trouble),
+            Err(failure) => self.repeat(message, begun, failure),
         }
     }
 
     /// One attempt; a silent member is left for another endpoint before the limit is over.
     #[inline]
-    fn attempt<M: Method>(&mut self, message: M, begun: Instant) -> Result<M::Answer, Trouble> {
+    fn attempt<M: Method>(&mut self, message: M, begun: Instant) -> Result<M::Answer, CallFailure> {
         let cluster = self.cluster;
         let share = cluster.access.timeout / cluster.endpoints.len() as u32;
         let deadline = (Instant::now() + share).min(begun + cluster.access.timeout);
@@ -88,26 +88,29 @@ impl<'a> EtcdSession<'a> {
             self.connect(deadline)?;
         }
         let Some(connection) = &mut self.connection else {
-            return Err(Trouble::Again { words: "no connection".to_owned(), connected: false });
+            return Err(CallFailure::Retryable {
+                words: "no connection".to_owned(),
+                connected: false,
+            });
         };
         let address = &cluster.endpoints[self.at].address;
         let call = connection.call(message, self.token.as_ref());
         match self.runtime.block_on(async { timeout_at(deadline, call).await }) {
             Ok(Ok(answer)) => match answer.header().map(|header| header.cluster_id) {
                 Some(id) if id == cluster.id => Ok(answer),
-                _ => Err(Trouble::Final(StoreError::Broken(cluster.another(address, &answer)))),
+                _ => Err(CallFailure::Final(StoreError::Broken(cluster.another(address, &answer)))),
             },
             Ok(Err(status)) => {
-                let trouble = Trouble::of(address, &status);
+                let failure = CallFailure::of(address, &status);
                 if connection.is_lost(&status) {
                     self.connection = None;
                 }
-                Err(trouble)
+                Err(failure)
             }
             Err(_) => {
                 self.connection = None;
                 let words = format!("{address}: no answer within {:.1?}", deadline - begun);
-                Err(Trouble::Again { words, connected: true })
+                Err(CallFailure::Retryable { words, connected: true })
             }
         }
     }
@@ -118,16 +121,16 @@ impl<'a> EtcdSession<'a> {
         &mut self,
         message: M,
         begun: Instant,
-        mut trouble: Trouble,
+        mut failure: CallFailure,
     ) -> Result<M::Answer, StoreError> {
         let deadline = begun + self.cluster.access.timeout;
         let mut pause = PAUSE;
         loop {
-            match trouble {
-                Trouble::Final(error) => return Err(error),
-                Trouble::TokenExpired => self.log_in_again()?,
-                Trouble::Again { words, connected } => {
-                    self.cluster.troubles().note(self.at, &words);
+            match failure {
+                CallFailure::Final(error) => return Err(error),
+                CallFailure::TokenExpired => self.log_in_again()?,
+                CallFailure::Retryable { words, connected } => {
+                    self.cluster.failed_calls().note(self.at, &words);
                     if Instant::now() + pause >= deadline {
                         let limit = self.cluster.access.timeout;
                         let words = format!("not served within {limit:?}; the last: {words}");
@@ -141,12 +144,12 @@ impl<'a> EtcdSession<'a> {
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
-            trouble = match self.attempt(message.clone(), begun) {
+            failure = match self.attempt(message.clone(), begun) {
                 Ok(answer) => {
-                    self.cluster.troubles().served_late(begun.elapsed());
+                    self.cluster.failed_calls().served_late(begun.elapsed());
                     return Ok(answer);
                 }
-                Err(trouble) => trouble,
+                Err(failure) => failure,
             };
         }
     }

@@ -9,43 +9,44 @@ use crate::StoreError;
 
 /// Why a request has no answer yet.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum CallFailure {
     /// It is repeated at the next endpoint.
-    Again { words: String, connected: bool },
+    Retryable { words: String, connected: bool },
     /// The members have forgotten the login.
     TokenExpired,
     /// It is not repeated.
     Final(StoreError),
 }
 
-impl Trouble {
+impl CallFailure {
     /// Of an error while connecting.
-    pub(super) fn connecting(error: StoreError) -> Trouble {
+    pub(super) fn connecting(error: StoreError) -> CallFailure {
         match error {
-            StoreError::Failed(words) => Trouble::Again { words, connected: false },
-            other => Trouble::Final(other),
+            StoreError::Failed(words) => CallFailure::Retryable { words, connected: false },
+            other => CallFailure::Final(other),
         }
     }
 
-    pub(super) fn of(address: &Address, status: &Status) -> Trouble {
+    pub(super) fn of(address: &Address, status: &Status) -> CallFailure {
         if let Some(lost) = lost_with(status) {
             return match refused_by_tls(lost) {
-                Some(why) => Trouble::Final(StoreError::Request(format!("{address}: {why}"))),
-                None => Trouble::Again {
+                Some(why) => CallFailure::Final(StoreError::Request(format!("{address}: {why}"))),
+                None => CallFailure::Retryable {
                     words: format!("{address}: the connection was lost ({})", innermost(lost)),
                     connected: true,
                 },
             };
         }
         let said = status.message();
-        let again = || Trouble::Again { words: format!("{address}: {said}"), connected: true };
+        let again =
+            || CallFailure::Retryable { words: format!("{address}: {said}"), connected: true };
         let request = |words: &str| StoreError::Request(format!("{address}: {words}"));
         let failed = |words: &str| StoreError::Failed(format!("{address}: {words}"));
-        Trouble::Final(match status.code() {
+        CallFailure::Final(match status.code() {
             // No leader, a new leader, a member that stops: another request may succeed.
             Code::Unavailable => return again(),
             Code::ResourceExhausted if said.contains("too many requests") => return again(),
-            Code::Unauthenticated => return Trouble::TokenExpired,
+            Code::Unauthenticated => return CallFailure::TokenExpired,
             Code::ResourceExhausted if said.contains("space exceeded") => {
                 StoreError::Full(format!(
                     "{address}: the database has reached its quota (alarm NOSPACE); compact and \
@@ -100,17 +101,20 @@ mod tests {
     #[test]
     fn each_error_is_typed_and_has_a_way_out() {
         let address = Address::parse("h:1", 1).unwrap();
-        let of = |code, words: &str| Trouble::of(&address, &Status::new(code, words));
+        let of = |code, words: &str| CallFailure::of(&address, &Status::new(code, words));
         let full = of(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded");
         assert!(
-            matches!(full, Trouble::Final(StoreError::Full(words)) if words.contains("etcdctl"))
+            matches!(full, CallFailure::Final(StoreError::Full(words)) if words.contains("etcdctl"))
         );
         for (code, words) in [
             (Code::Unavailable, "etcdserver: no leader"),
             (Code::Unavailable, "etcdserver: leader changed"),
             (Code::ResourceExhausted, "etcdserver: too many requests"),
         ] {
-            assert!(matches!(of(code, words), Trouble::Again { connected: true, .. }), "{words}");
+            assert!(
+                matches!(of(code, words), CallFailure::Retryable { connected: true, .. }),
+                "{words}"
+            );
         }
         for (code, said, way) in [
             (Code::InvalidArgument, "etcdserver: user name is empty", "password_file"),
@@ -120,7 +124,7 @@ mod tests {
             (Code::Unimplemented, "unknown service", "address"),
         ] {
             match of(code, said) {
-                Trouble::Final(StoreError::Request(words)) => {
+                CallFailure::Final(StoreError::Request(words)) => {
                     assert!(words.starts_with("h:1: ") && words.contains(way), "{words}");
                 }
                 other => panic!("{said}: {other:?}"),
@@ -137,12 +141,15 @@ mod tests {
             (Code::DataLoss, "etcdserver: corrupt cluster", "restore"),
         ] {
             match of(code, said) {
-                Trouble::Final(StoreError::Failed(words)) => {
+                CallFailure::Final(StoreError::Failed(words)) => {
                     assert!(words.contains(way), "{words}")
                 }
                 other => panic!("{said}: {other:?}"),
             }
         }
-        assert!(matches!(of(Code::Unauthenticated, "invalid auth token"), Trouble::TokenExpired));
+        assert!(matches!(
+            of(Code::Unauthenticated, "invalid auth token"),
+            CallFailure::TokenExpired
+        ));
     }
 }

@@ -1,4 +1,4 @@
-//! The times between requests, and the family of arrivals that fits them best.
+//! Inter-arrival times, and the family of arrivals that fits them best.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -6,33 +6,33 @@ use serde::Serialize;
 /// How much nearer another family must be than the simpler one.
 const NEARER: f64 = 0.01;
 
-/// Times between successive requests.
+/// Inter-arrival times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GapSummary {
+pub struct InterArrivalSummary {
     /// Exact; the percentiles are within 0.1 %.
     pub mean_s: f64,
     pub p50_s: f64,
     pub p99_s: f64,
-    /// Standard deviation by mean: 1 for Poisson arrivals.
-    pub variation: f64,
+    /// Standard deviation divided by the mean: 1 for Poisson arrivals.
+    pub coefficient_of_variation: f64,
     /// As `--arrivals` names it.
     pub family: String,
-    /// Kolmogorov-Smirnov distance of the gaps from it.
+    /// Kolmogorov-Smirnov distance of the times from it.
     pub distance: f64,
 }
 
 #[derive(Debug)]
-pub(super) struct Gaps {
+pub(super) struct InterArrivals {
     histogram: Option<Histogram<u64>>,
     last_ns: Option<u64>,
     sum: f64,
     squares: f64,
 }
 
-impl Gaps {
-    pub fn new() -> Gaps {
+impl InterArrivals {
+    pub fn new() -> InterArrivals {
         let histogram = Histogram::new(3).ok();
-        Gaps { histogram, last_ns: None, sum: 0.0, squares: 0.0 }
+        InterArrivals { histogram, last_ns: None, sum: 0.0, squares: 0.0 }
     }
 
     #[inline]
@@ -49,7 +49,7 @@ impl Gaps {
     }
 
     /// `None` where all requests have the same time.
-    pub fn summary(self) -> Option<GapSummary> {
+    pub fn summary(self) -> Option<InterArrivalSummary> {
         let histogram = self.histogram?;
         let count = histogram.len() as f64;
         let mean = self.sum / count;
@@ -81,11 +81,11 @@ impl Gaps {
             (family, best) = (format!("pareto:{}", nearest.1), nearest.0);
         }
         let percentile = |share: f64| histogram.value_at_quantile(share) as f64 * 1e-9;
-        Some(GapSummary {
+        Some(InterArrivalSummary {
             mean_s: mean * 1e-9,
             p50_s: percentile(0.5),
             p99_s: percentile(0.99),
-            variation: variance.sqrt() / mean,
+            coefficient_of_variation: variance.sqrt() / mean,
             family,
             distance: best,
         })
