@@ -25,6 +25,12 @@ impl Ticks {
         Ticks { clock: Clock::mock().0, ticks_per_ns: 1.0 }
     }
 
+    /// A clock of a frequency that tests choose.
+    #[cfg(test)]
+    pub(crate) fn of_frequency(ticks_per_ns: f64) -> Self {
+        Ticks { ticks_per_ns, ..Ticks::still() }
+    }
+
     #[inline(always)]
     pub fn now(&self) -> u64 {
         self.clock.raw()
@@ -38,6 +44,11 @@ impl Ticks {
 
     pub fn seconds(&self, from: u64, to: u64) -> f64 {
         self.nanos(from, to) as f64 / 1e9
+    }
+
+    /// Ticks of a second, unrounded: instants that are summed over hours stay exact.
+    pub fn per_second(&self) -> f64 {
+        self.ticks_per_ns * 1e9
     }
 
     pub fn ticks(&self, nanos: f64) -> u64 {

@@ -194,7 +194,7 @@ impl OpenLoop {
             share,
             window_load: None,
             profile: None,
-            ticks_per_s: clock.ticks(1e9) as f64,
+            ticks_per_s: clock.per_second(),
             random,
             waited: PaceWait::default(),
         };

@@ -38,7 +38,7 @@ impl ReplayTiming {
         match plan.pacing {
             Pacing::Closed { .. } => ReplayTiming::Never,
             Pacing::Recorded { speed } => {
-                ReplayTiming::Recorded { ticks_a_second: clock.ticks(1e9) as f64 / speed }
+                ReplayTiming::Recorded { ticks_a_second: clock.per_second() / speed }
             }
             Pacing::Open { rate, arrivals } => {
                 let all = OpenLoop::new(clock, 0, (rate, arrivals), (0, 1), plan.seed);
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn requests_are_due_when_they_were_recorded() {
-        let second = Ticks::new().ticks(1e9) as f64;
+        let second = Ticks::new().per_second();
         for spread in [ArrivalSpread::Even, ArrivalSpread::Poisson { seed: 3 }] {
             let once = drawn(Pacing::Recorded { speed: 1.0 }, 1, spread);
             for (speed, threads) in [(1.0, 3), (2.0, 1), (2.0, 4), (0.25, 2), (1000.0, 2)] {
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_rate_replaces_the_recorded_instants_and_keeps_the_order() {
-        let second = Ticks::new().ticks(1e9) as f64;
+        let second = Ticks::new().per_second();
         let pacing = |arrivals| Pacing::Open { rate: 1000.0, arrivals };
         for (index, sourced) in drawn(pacing(Arrivals::Constant), 3, ArrivalSpread::Even) {
             let expected = index as f64 / 1000.0 * second;

@@ -103,6 +103,27 @@ fn the_profile_begins_with_the_window() {
 }
 
 #[test]
+fn the_window_has_the_integral_whatever_the_clocks_frequency() {
+    for ticks_per_ns in [1.0, 2.499_999_999_9, 2.445_404_000_95, 3.0 + 9e-10] {
+        let clock = Ticks::of_frequency(ticks_per_ns);
+        for (text, seconds) in [("steps:2x@1s,6x@1s,1x@1s", 3), ("steps:1x@1s", 3600)] {
+            let profile = profile(text);
+            let plan = plan(50.0, Arrivals::Constant, &profile, 1);
+            let mut open = OpenLoop::of(&plan, 0, &clock, 0);
+            let gate = PhaseGate::new();
+            gate.open(0, clock.ticks_of(Duration::from_secs(seconds)));
+            let mut arrivals = 0.0;
+            while open.next_due(&gate).is_some() {
+                open.take();
+                arrivals += 1.0;
+            }
+            let expected = (profile.integral(seconds as f64) * 50.0).round();
+            assert_eq!(arrivals, expected, "{text} at {ticks_per_ns}");
+        }
+    }
+}
+
+#[test]
 fn skipped_requests_are_those_of_the_integral() {
     let clock = Ticks::new();
     let profile = profile("ramp:0x..2x@10s");
