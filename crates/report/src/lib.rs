@@ -26,6 +26,7 @@ pub mod study;
 pub mod table;
 pub mod tables;
 pub mod terminal;
+pub mod workload;
 
 pub use overview::{LISTED, SHOWN, overview};
 pub use tables::{CheckRow, CheckState, DifferenceRow, PlanRow, RowVerdict};

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use report::format;
-use report::table::Table;
+use report::{format, workload as described};
 use serde::Serialize;
 use workload::describe::{TraceDescription, describe};
 use workload::trace::{TraceRecords, TraceTiming};
 
-use super::{sentences, tables};
 use crate::cmd::bench::note_header;
 use crate::exit::{ExitOutcome, request};
 use crate::flags::trace::TraceReadingFlags;
@@ -85,7 +83,7 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         })?;
         return Ok(ExitOutcome::Done);
     }
-    let mut words = sentences::of(&description, records.timing());
+    let mut words = described::sentences(&description, records.timing());
     if options.sample < 1.0 {
         let share = format::percent(options.sample);
         words.push(format!("All of this is of {share} of the keys, which --trace-sample chose."));
@@ -98,8 +96,7 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         words.push(format!("{were} passed over: no value is requested in them."));
     }
     show.print(&(words.join("\n") + "\n"))?;
-    let tables: Vec<Table> = tables::of(&description, records.timing());
-    show.tables(&tables)?;
+    show.tables(&described::tables(&description, records.timing()))?;
     Ok(ExitOutcome::Done)
 }
 

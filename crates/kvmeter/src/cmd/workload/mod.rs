@@ -1,8 +1,6 @@
 //! `kvmeter workload`: recorded requests in words and figures.
 
 mod describe;
-mod sentences;
-mod tables;
 
 use clap::{Args, Subcommand};
 

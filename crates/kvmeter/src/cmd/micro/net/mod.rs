@@ -1,25 +1,21 @@
 //! `micro pingpong` and `micro flow`: runs the two ends and shows the results.
 
+mod child_output;
 mod dpdk;
+mod ends;
+mod kernel;
 mod meter;
 mod results;
 mod server;
 
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use micro::job::{FlowArgs, MicroResults, NetCells, NetFlags, PingpongArgs};
+use micro::net::{Kind, MeasuredCell, NetError, NetJob, Stack};
 
-use micro::job::{FlowArgs, MicroResults, NetCells, NetFlags, PORT, PingpongArgs};
-use micro::net::{CellConfig, Client, Kind, MeasuredCell, NetError, NetJob, NoPort, Stack};
-use model::Address;
-
-use self::meter::Counters;
-use self::server::StartedServer;
+use self::ends::ends;
+use self::kernel::on_kernel;
 use super::session::MicroRun;
 use crate::exit::{ExitOutcome, request};
 use crate::output::Output;
-
-/// A server answers at once or is not there.
-const CONNECT: Duration = Duration::from_secs(5);
 
 /// Round trips.
 pub fn pingpong(args: &PingpongArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
@@ -95,62 +91,6 @@ fn run(flags: &NetFlags, cells: &NetCells, show: &Output) -> anyhow::Result<Exit
 struct Measurements {
     all: Vec<MeasuredCell>,
     failure: Option<anyhow::Error>,
-}
-
-/// The CPUs of this end and of a server that is started here: each end has its own as far as
-/// there are enough.
-fn ends(flags: &NetFlags, cpus: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    if !flags.pin {
-        return (Vec::new(), Vec::new());
-    }
-    let threads = (flags.threads as usize).clamp(1, cpus.len().max(1));
-    let (own, others) = cpus.split_at(threads.min(cpus.len()));
-    let own = if flags.at.cpus.is_some() { cpus } else { own };
-    let servers = match &flags.server_cpus {
-        Some(list) => list.cpus.clone(),
-        None if others.is_empty() => cpus.to_vec(),
-        None => others[..threads.min(others.len())].to_vec(),
-    };
-    (own.to_vec(), servers)
-}
-
-/// HOST, HOST:PORT or /PATH; port 0 is any free one.
-fn address(flag: &str, text: &str) -> anyhow::Result<Address> {
-    let (named, any) = match text.strip_suffix(":0") {
-        Some(host) => (host, true),
-        None => (text, false),
-    };
-    let address = Address::parse(named, PORT).map_err(|e| request(format!("--{flag}: {e}")))?;
-    Ok(match address {
-        Address::Tcp { host, .. } if any => Address::Tcp { host, port: 0 },
-        other => other,
-    })
-}
-
-/// Cells over the kernel's stack, with a server that is there or with one started for them.
-fn on_kernel(
-    flags: &NetFlags,
-    jobs: &[&NetJob],
-    server_cpus: &[u32],
-    config: &CellConfig,
-    stop: &AtomicBool,
-    done: &mut dyn FnMut(MeasuredCell),
-) -> anyhow::Result<()> {
-    let Some(kind) = jobs.first().map(|job| job.kind) else { return Ok(()) };
-    let (place, _started) = match &flags.connect {
-        Some(text) => (address("connect", text)?, None),
-        None => {
-            let started = StartedServer::kernel(kind, server_cpus, stop)?;
-            (started.address.clone(), Some(started))
-        }
-    };
-    let mut client =
-        Client::<NoPort>::connect(&place, kind, CONNECT, None, stop).map_err(user_error)?;
-    for job in jobs {
-        let mut counters = Counters::with_reporter(&flags.at);
-        done(client.measure(job, config, &mut counters).map_err(user_error)?);
-    }
-    Ok(())
 }
 
 /// An end's error, as a user error where it is one.

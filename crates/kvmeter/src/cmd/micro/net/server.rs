@@ -1,10 +1,9 @@
 //! The server's end: in this process for clients elsewhere, or as a process of its own for a
 //! client here.
 
-use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,14 +12,14 @@ use micro::job::NetFlags;
 use micro::net::{Kind, Listener, NetError, NoPort, Port, Server};
 use model::Address;
 
+use super::child_output::{lines, text};
+use super::ends::address;
 use super::meter::Counters;
-use super::{address, user_error, verb};
+use super::{user_error, verb};
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::output::Output;
 
-/// Longest output of a server in bytes.
-const MAX_OUTPUT: u64 = 64 << 20;
 /// The line of a server that is ready.
 const LISTENING: &str = "listening on ";
 /// How long a started server may take until then: DPDK's environment takes seconds.
@@ -130,33 +129,4 @@ impl Drop for StartedServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The lines of a stream as they come.
-pub fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
-    let (say, hear) = channel();
-    if let Some(stream) = stream {
-        thread::spawn(move || {
-            for line in BufReader::new(stream.take(MAX_OUTPUT)).lines().map_while(Result::ok) {
-                if say.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    hear
-}
-
-/// All of a stream, when it is over.
-pub fn text(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
-    let (say, hear) = channel();
-    if let Some(stream) = stream {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            // On an error, what was read until then is returned.
-            let _ = stream.take(MAX_OUTPUT).read_to_end(&mut bytes);
-            let _ = say.send(String::from_utf8_lossy(&bytes).into_owned());
-        });
-    }
-    hear
 }

@@ -9,7 +9,8 @@ use anyhow::{Context, bail};
 use micro::job::NetFlags;
 use micro::net::{Kind, MeasuredCell, NetError, Stack};
 
-use super::super::server::{StartedServer, lines, text};
+use super::super::child_output::{lines, text};
+use super::super::server::StartedServer;
 use super::inner::ENVIRONMENT;
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;

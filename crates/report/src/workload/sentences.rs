@@ -1,11 +1,12 @@
 //! What a workload is, in words.
 
-use report::format;
 use workload::describe::{Figure, TraceDescription};
 use workload::trace::TraceTiming;
 
+use crate::format;
+
 /// Sentences, the most important first.
-pub fn of(description: &TraceDescription, timing: TraceTiming) -> Vec<String> {
+pub fn sentences(description: &TraceDescription, timing: TraceTiming) -> Vec<String> {
     let mut words = vec![mix(description), keys(description)];
     words.push(popularity(description));
     words.extend(cache(description));

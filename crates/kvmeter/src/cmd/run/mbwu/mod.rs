@@ -1,19 +1,23 @@
 //! A study with `[mbwu]`: rounds on more and more devices.
 
+mod describe;
+mod round_progress;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use analyse::mbwu::{EvaluationRound, UnitEvaluation};
+use analyse::mbwu::UnitEvaluation;
 use execute::knobs::KnobEffects;
-use execute::{Event, Listener, MachineLock, MbwuEvaluation};
+use execute::{MachineLock, MbwuEvaluation};
 use model::{Execution, Fact, Run};
 use report::table::Table;
 use report::tables;
 use report::terminal::Style;
-use serde_json::json;
 use study::{MbwuTable, StudyText};
 
+use self::describe::describe;
+use self::round_progress::RoundProgress;
 use super::args::RunArgs;
 use super::devices::NamedDevices;
 use super::finish::{print_results, resume_hint};
@@ -24,7 +28,6 @@ use crate::exit::{ExitOutcome, request};
 use crate::flags::platform::PlatformFlag;
 use crate::interrupt::stop_flag;
 use crate::output::Output;
-use crate::progress::Bar;
 use crate::results_target::keep_or_show;
 
 /// `kvmeter run STUDY --device PATH...` of a study with `[mbwu]`.
@@ -117,55 +120,4 @@ fn print_unit_costs(
 fn evaluation_tables(runs: &[(&Execution, &Run)], style: &Style) -> String {
     let text = |table: &Table| report::terminal::table(table, style);
     tables::mbwu(runs).iter().map(text).collect::<Vec<_>>().join("\n")
-}
-
-/// Prints what would be done to each device, and the sequence of rounds.
-fn describe(
-    devices: &NamedDevices,
-    source: &StudyText,
-    args: &RunArgs,
-    show: &Output,
-) -> anyhow::Result<ExitOutcome> {
-    let spec = source.spec()?;
-    let sequence: Vec<&str> = spec.sequence.iter().map(|step| step.get_ref().as_str()).collect();
-    if args.json {
-        let all = json!({ "devices": devices.describe(), "sequence": sequence });
-        show.json(&all)?;
-        return Ok(ExitOutcome::Done);
-    }
-    for line in devices.describe() {
-        show.print(&line)?;
-    }
-    // Errors of the study are reported before devices are prepared.
-    if let Some(folders) = devices.folders() {
-        let mbwu =
-            MbwuEvaluation::of(source, &folders, devices.preconditioned(), &args.host.root()?)?;
-        let request = &mbwu.request;
-        let loads: Vec<String> = request.loads.iter().map(ToString::to_string).collect();
-        show.print(&format!(
-            "then {} under loads of {} until it gains no more, up to {} rounds until it is \
-             steady, and the same with 2 to {} devices",
-            sequence.join(", "),
-            loads.join(", "),
-            request.most_rounds,
-            request.devices
-        ))?;
-    }
-    Ok(ExitOutcome::Done)
-}
-
-/// Progress, with a line for each round as it ends.
-struct RoundProgress {
-    bar: Bar,
-}
-
-impl Listener for RoundProgress {
-    fn on_event(&mut self, event: Event<'_>) {
-        if let Event::Saved { run, .. } = &event
-            && let Some(round) = EvaluationRound::of(run)
-        {
-            return self.bar.print_line(&tables::mbwu_line(&round));
-        }
-        self.bar.on_event(event);
-    }
 }
