@@ -432,6 +432,26 @@ mod tests {
         });
     }
 
+    /// Copies of a power failure would be gone, and the index would refer to nothing.
+    #[test]
+    fn copies_are_synced_before_an_index_refers_to_them() {
+        with_copies(|store, table, engine, _| {
+            table.put(&key(100), &VALUE).unwrap();
+            engine.freeze_memtables(&mut lock(&engine.writer));
+            let version = engine.version.load_full();
+            let memtable = version.frozen.last().unwrap().memtables.get(table.id as usize).unwrap();
+            let copy = memtable.get(&key(0)).unwrap().pointer;
+            let synced = || engine.group_commit.positions().copies;
+            let is_synced =
+                || synced().segment == copy.segment() && synced().offset > copy.offset();
+            assert!(!is_synced());
+            assert!(engine.compact().unwrap());
+            assert!(is_synced(), "{:?} of {copy:?}", synced());
+            drop(version);
+            assert_eq!(store.table("t").unwrap().get(&key(0)).unwrap().unwrap(), VALUE);
+        });
+    }
+
     #[test]
     fn freeze_between_copies_returns_the_next_record() {
         with_copies(|store, table, engine, origins| {

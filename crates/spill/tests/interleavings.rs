@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
-use spill::{Batch, Durability, Options, Store, Table};
+use spill::{Batch, Durability, Options, Snapshot, Store, Table};
 
 /// New keys open gaps in nodes, and old ones get versions: some of both.
 const KEYS: usize = 10;
@@ -187,5 +187,30 @@ fn batches_and_snapshots_are_stable_while_versions_change() {
         for table in &tables {
             assert_eq!(table.get(b"k").unwrap().as_deref().map(number), Some(12));
         }
+    });
+}
+
+/// A write that follows a drop is never seen without it.
+#[test]
+fn a_snapshot_is_of_one_moment() {
+    explore(400, |home| {
+        let store = Store::open(&home, tiny(Durability::None)).unwrap();
+        let [dropped, written] = ["dropped", "written"].map(|name| store.table(name).unwrap());
+        dropped.put(b"k", &value(1)).unwrap();
+        let writer = {
+            let (store, written) = (store.clone(), written.clone());
+            thread::spawn(move || {
+                store.drop_table("dropped").unwrap();
+                written.put(b"k", &value(2)).unwrap();
+            })
+        };
+        // A thread that only takes snapshots is interrupted within one.
+        let snapshots: Vec<Snapshot> = (0..100).map(|_| store.snapshot()).collect();
+        for snapshot in snapshots {
+            let [before, after] =
+                [&dropped, &written].map(|table| snapshot.get(table, b"k").unwrap().is_some());
+            assert!(!(before && after), "a snapshot of two moments");
+        }
+        writer.join().unwrap();
     });
 }
