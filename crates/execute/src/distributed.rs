@@ -2,6 +2,7 @@
 
 mod agent;
 mod coordinator;
+mod measuring;
 mod permissions;
 mod readings;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use drive::{LoadPlan, MeasuredTax, PhaseKind, PhaseOutcome};
-use model::{Reading, RunSettings};
+use model::{Rate, Reading, RunSettings};
 use serde::{Deserialize, Serialize};
 use store::StoreUrl;
 use study::LoadConfig;
@@ -32,8 +33,10 @@ struct Assignment {
     load_config: LoadConfig,
     agent: usize,
     agents: usize,
-    /// Another client, the coordinator, takes its part of the stream too.
+    /// Another client, which measures, takes its part of the stream too.
     measured: bool,
+    /// This agent is that client, and this is its rate.
+    measure_rate: Option<f64>,
     machine: MachineAssignment,
 }
 
@@ -54,6 +57,12 @@ impl Assignment {
 
     /// This agent's part, on a machine with so many CPUs.
     fn plan(&self, cpus: &[u32], stop: &Arc<AtomicBool>) -> LoadPlan {
+        if let Some(rate) = self.measure_rate {
+            let own = measuring::load_config(&self.load_config, rate);
+            let plan = load_plan(&own, self.phase(), self.workload.seed, stop);
+            let share = measuring::share(&self.load_config, self.agents);
+            return LoadPlan { share: Some(share), keep_intervals: true, ..plan };
+        }
         let whole = load_plan(&self.load_config, self.phase(), self.workload.seed, stop);
         let mut part = whole.part(self.agent, self.agents);
         if let (true, Some(share)) = (self.measured, &mut part.share) {
@@ -70,7 +79,11 @@ impl Assignment {
     fn describe(&self) -> String {
         let verb = if self.loads { "load" } else { "measure" };
         let Assignment { store, workload, agent, agents, .. } = self;
-        format!("{verb} {store}, {}, part {} of {agents}", workload.describe(), agent + 1)
+        let part = match self.measure_rate {
+            Some(rate) => format!("{} beside {agents} agents", Rate(rate)),
+            None => format!("part {} of {agents}", agent + 1),
+        };
+        format!("{verb} {store}, {}, {part}", workload.describe())
     }
 }
 
@@ -140,6 +153,7 @@ mod tests {
             agent: 1,
             agents: 2,
             measured: true,
+            measure_rate: None,
             machine: MachineAssignment {
                 knobs: vec![("ddio".to_owned(), "off".to_owned())],
                 probes: vec!["counters".to_owned()],
@@ -169,6 +183,20 @@ mod tests {
         assert!((rate - 0.3 * 2.0 / 5.0).abs() < 1e-12);
         assert_eq!(part.profile, assignment().load_config.profile);
         assert!(part.keep_intervals);
+    }
+
+    #[test]
+    fn an_agent_that_measures_is_one_more_client_at_its_own_rate() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let plan = Assignment { measure_rate: Some(7.0), ..assignment() }.plan(&[0], &stop);
+        assert_eq!(plan.threads, 1);
+        let share = plan.share.unwrap();
+        assert_eq!((share.client, share.clients), (2, 3));
+        assert_eq!((share.first_thread, share.threads), (5, 6));
+        let Pacing::Open { rate, arrivals } = plan.pacing else { panic!("it is open") };
+        assert_eq!((rate, arrivals), (7.0, Arrivals::Pareto { shape: 0.154 }));
+        assert_eq!((plan.connections.count, plan.connections.depth), (1, 1));
+        assert_eq!((plan.profile, plan.until.time), (None, assignment().load_config.until.time));
     }
 
     #[test]

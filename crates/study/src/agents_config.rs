@@ -13,13 +13,22 @@ use crate::load::InvalidOption;
 pub struct AgentsConfig {
     pub hosts: Vec<Address>,
     pub secrets: CredentialFiles,
-    /// Operations per second that this machine issues itself over one connection. Latencies are then
-    /// its own, and the agents are background load.
-    pub measure: Option<f64>,
+    /// The client that measures, where the agents are background load.
+    pub measure: Option<MeasuringClient>,
     /// The knobs that the agents' machines turn, too, to the levels of this one.
     pub knobs: Vec<String>,
     /// The probes that are read on the agents' machines, by name.
     pub probes: Vec<String>,
+}
+
+/// A client that issues requests at a rate of its own over one connection. The run's latencies are
+/// then its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuringClient {
+    /// Operations per second.
+    pub rate: f64,
+    /// The agent on its machine; without one the coordinator measures.
+    pub host: Option<Address>,
 }
 
 /// Where the credentials are; they are read when the agents are called.
@@ -66,6 +75,26 @@ impl AgentsConfig {
         }
     }
 
+    /// The agent that measures, beside those that load.
+    ///
+    /// # Errors
+    /// An invalid address, or one of an agent that loads.
+    pub fn measuring_host(text: &str, hosts: &[Address]) -> Result<Address, StudyError> {
+        let host = AgentsConfig::hosts([text])?.remove(0);
+        match hosts.contains(&host) {
+            true => Err(StudyError::Request(format!(
+                "agent {host} would load and measure at once; name an agent on another machine"
+            ))),
+            false => Ok(host),
+        }
+    }
+
+    /// All agents, the one that measures last.
+    pub fn all_hosts(&self) -> Vec<Address> {
+        let measuring = self.measure.as_ref().and_then(|client| client.host.as_ref());
+        self.hosts.iter().chain(measuring).cloned().collect()
+    }
+
     /// Checks the names of knobs and probes.
     ///
     /// # Errors
@@ -85,9 +114,10 @@ impl AgentsConfig {
         let hosts: Vec<String> = self.hosts.iter().map(Address::to_string).collect();
         settings.insert("agents".to_owned(), hosts.join(","));
         settings.insert("agents.count".to_owned(), hosts.len().to_string());
-        if let Some(rate) = self.measure {
-            settings.insert("agents.measure_rate".to_owned(), Rate(rate).to_string());
-            settings.insert("measured_by".to_owned(), "coordinator".to_owned());
+        if let Some(MeasuringClient { rate, host }) = &self.measure {
+            settings.insert("agents.measure_rate".to_owned(), Rate(*rate).to_string());
+            let name = host.as_ref().map_or("coordinator".to_owned(), Address::to_string);
+            settings.insert("measured_by".to_owned(), name);
         }
         if !self.probes.is_empty() {
             settings.insert("agents.probes".to_owned(), self.probes.join(","));
@@ -109,5 +139,8 @@ mod tests {
             let error = AgentsConfig::hosts(texts.iter().copied()).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+        assert_eq!(AgentsConfig::measuring_host("c", &hosts).unwrap().to_string(), "c:9377");
+        let error = AgentsConfig::measuring_host("a:9377", &hosts).unwrap_err().to_string();
+        assert!(error.contains("at once"), "{error}");
     }
 }

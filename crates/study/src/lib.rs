@@ -19,7 +19,7 @@ mod simulation;
 mod text;
 mod trace_reading;
 
-pub use agents_config::{AgentsConfig, CredentialFiles};
+pub use agents_config::{AgentsConfig, CredentialFiles, MeasuringClient};
 pub use error::StudyError;
 pub use knobs::KnobLevels;
 pub use load::{

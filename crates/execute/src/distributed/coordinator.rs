@@ -6,20 +6,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use agents::{AgentError, AgentGroup, PeerOptions, Started, TaskProgress};
-use drive::{
-    LiveInterval, LoadShare, MeasuredTax, Observer, PhaseOutcome, PhaseStage, Target, Ticks,
-};
+use drive::{LiveInterval, MeasuredTax, Observer, PhaseOutcome, PhaseStage, Target, Ticks};
 use host::ProbeChoice;
-use model::{Arrivals, Pacing, Phase, Reading, RunSettings, Scope};
+use model::{Phase, Reading, RunSettings, Scope};
 use store::StoreUrl;
-use study::{AgentsConfig, KnobLevels, LoadConfig, StoreLoad};
+use study::{AgentsConfig, KnobLevels, LoadConfig};
 use workload::Workload;
 
 use super::agent::sleep_until;
 use super::readings::{
     AgentReadings, knobs_of_agents, of_clients, of_each, of_load, sum_of_agents,
 };
-use super::{Assignment, MachineAssignment, unpack};
+use super::{Assignment, MachineAssignment, measuring, unpack};
 use crate::error::ExecuteError;
 use crate::load_plan::load_plan;
 use crate::load_step::LoadStep;
@@ -57,15 +55,17 @@ pub(crate) struct AgentRun<'a, T> {
 
 /// The result of a run on agents.
 pub(crate) struct AgentRunResult {
-    /// The joined outcome of the agents, or the coordinator's own where it measured.
+    /// The joined outcome of the agents, or that of the client that measured beside them.
     pub(crate) outcome: PhaseOutcome,
     /// The load configuration of that outcome.
     pub(crate) load_config: LoadConfig,
     /// The highest tax of the client machines; None where none reported one.
     pub(crate) tax: Option<MeasuredTax>,
     agents: Vec<AgentReadings>,
+    /// The agent that measured, where one did.
+    measuring: Option<AgentReadings>,
     bound: Option<Duration>,
-    /// The joined outcome of the agents where the coordinator measured.
+    /// The joined outcome of the agents where another client measured.
     load: Option<PhaseOutcome>,
     /// The probes that were read on the agents' machines.
     probes: ProbeChoice,
@@ -80,8 +80,15 @@ impl AgentRunResult {
     /// The readings of the run: those of the client machines instead of this one's.
     pub(crate) fn readings(&self, own: Vec<Reading>) -> Vec<Reading> {
         let mut all = own;
+        let of_servers = |reading: &Reading| {
+            matches!(reading.scope, Scope::Server | Scope::Store | Scope::Device)
+        };
         match &self.load {
             Some(load) => {
+                if let Some(measuring) = &self.measuring {
+                    all.retain(of_servers);
+                    all.extend(sum_of_agents(std::slice::from_ref(measuring), &self.probes));
+                }
                 all.extend(of_load(load));
                 let sums = sum_of_agents(&self.agents, &self.probes);
                 all.extend(sums.into_iter().map(|reading| Reading {
@@ -90,9 +97,7 @@ impl AgentRunResult {
                 }));
             }
             None => {
-                all.retain(|reading| {
-                    matches!(reading.scope, Scope::Server | Scope::Store | Scope::Device)
-                });
+                all.retain(of_servers);
                 all.extend(sum_of_agents(&self.agents, &self.probes));
             }
         }
@@ -123,9 +128,9 @@ impl AgentPool {
         if self.group.is_none() {
             let credentials = self.agents.secrets.load().map_err(request_error)?;
             let options = PeerOptions::default();
-            let hosts = &self.agents.hosts;
+            let hosts = self.agents.all_hosts();
             self.group = Some(
-                AgentGroup::connect(hosts, &credentials, options, REACH).map_err(request_error)?,
+                AgentGroup::connect(&hosts, &credentials, options, REACH).map_err(request_error)?,
             );
         }
         self.group.as_mut().ok_or_else(|| ExecuteError::Failed("the agents are gone".to_owned()))
@@ -141,24 +146,29 @@ impl AgentPool {
         MachineAssignment { knobs: levels.cloned().collect(), probes: probes.clone() }
     }
 
-    /// Runs a step on the agents; with a measure rate, this machine measures at the same time.
+    /// Runs a step on the agents; with a measure rate, this machine or one of theirs measures at the
+    /// same time.
     pub(crate) fn run<T: Target>(
         &mut self,
         task: &AgentRun<'_, T>,
         observer: &mut dyn Observer,
     ) -> Result<AgentRunResult, ExecuteError> {
         let AgentRun { step, stop, .. } = *task;
-        let measure = self.agents.measure.filter(|_| step.phase() == Phase::Measure);
-        let count = self.agents.hosts.len();
+        let measure = self.agents.measure.clone().filter(|_| step.phase() == Phase::Measure);
+        let all = self.agents.all_hosts().len();
+        // Beside those that load, the last one may measure.
+        let host = measure.as_ref().and_then(|client| client.host.as_ref());
+        let count = all - usize::from(host.is_some());
         let machine = self.machine(task);
         let mut probes = ProbeChoice::Off;
         let known = machine.probes.iter().try_for_each(|name| probes.take(name));
         known.map_err(|error| ExecuteError::Request(error.to_string()))?;
         let assignment = |agent| Assignment {
             machine: machine.clone(),
+            measure_rate: measure.as_ref().map(|client| client.rate).filter(|_| agent == count),
             ..task.assignment(agent, count, measure.is_some())
         };
-        let assignments = (0..count)
+        let assignments = (0..all)
             .map(|agent| serde_json::to_vec(&assignment(agent)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| ExecuteError::Failed(error.to_string()))?;
@@ -169,6 +179,7 @@ impl AgentPool {
             tax: None,
             agents: group.infos().iter().map(AgentReadings::of).collect(),
             bound: None,
+            measuring: None,
             load: None,
             probes,
         };
@@ -180,12 +191,13 @@ impl AgentPool {
                 return Err(ExecuteError::Failed(error.to_string()));
             }
         }
-        if let Some(rate) = measure {
-            result.load_config = measuring(&step.load.load_config, rate);
+        if let Some(client) = &measure {
+            result.load_config = measuring::load_config(&step.load.load_config, client.rate);
         }
+        let measures_here = measure.is_some() && host.is_none();
         let began = Instant::now();
         let AgentRunEnd { ended, bound, operations, own } =
-            watch(group, task, &result.load_config, measure.is_some(), count, observer)?;
+            watch(group, task, &result.load_config, measures_here, all, observer)?;
         result.bound = bound;
         for (agent, operations) in result.agents.iter_mut().zip(operations) {
             agent.operations = operations;
@@ -207,14 +219,25 @@ impl AgentPool {
                 return Ok(result);
             }
         };
-        let joined = task.joined(&mut result.agents, payloads)?;
+        take_results(&mut result.agents, payloads)?;
+        let of_agents = &step.load.load_config;
+        if let Some(host) = host {
+            let last = result.agents.split_off(count);
+            let own = task.joined(&last, &result.load_config)?;
+            result.tax = highest_tax(&last);
+            let load = task.joined(&result.agents, of_agents)?;
+            result.outcome = measuring::with_load(&host.to_string(), own, &load);
+            (result.load, result.measuring) = (Some(load), last.into_iter().next());
+            return Ok(result);
+        }
+        let joined = task.joined(&result.agents, of_agents)?;
         match own {
             None => {
                 result.outcome = joined;
                 result.tax = highest_tax(&result.agents);
             }
             Some(own) => {
-                result.outcome = with_load(own, &joined);
+                result.outcome = measuring::with_load("the coordinator", own, &joined);
                 result.load = Some(joined);
             }
         }
@@ -233,68 +256,38 @@ impl<T: Target> AgentRun<'_, T> {
             agent,
             agents,
             measured,
+            measure_rate: None,
             machine: MachineAssignment::default(),
         }
     }
 
-    /// The outcomes of all agents as one; each agent keeps its own.
+    /// The outcomes of these agents as one, under the load configuration of them all.
     fn joined(
         &self,
-        agents: &mut [AgentReadings],
-        payloads: Vec<Vec<u8>>,
+        agents: &[AgentReadings],
+        load_config: &LoadConfig,
     ) -> Result<PhaseOutcome, ExecuteError> {
-        let mut parts = Vec::new();
-        for (agent, payload) in agents.iter_mut().zip(payloads) {
-            let name = agent.address.to_string();
-            let result = unpack(&payload).map_err(|why| {
-                ExecuteError::Failed(format!("agent {name} sent no outcome: {why}"))
-            })?;
-            parts.push((name, result.1.clone()));
-            agent.result = Some(result);
-        }
-        let StoreLoad { workload, load_config, .. } = self.step.load;
+        let outcome = |agent: &AgentReadings| {
+            let (_, outcome) = agent.result.as_ref()?;
+            Some((agent.address.to_string(), outcome.clone()))
+        };
+        let parts: Vec<(String, PhaseOutcome)> = agents.iter().filter_map(outcome).collect();
         let what = self.assignment(0, agents.len(), false).phase();
-        let whole = load_plan(load_config, what, workload.seed, self.stop);
+        let whole = load_plan(load_config, what, self.step.load.workload.seed, self.stop);
         let stores_values = self.target.capabilities().stores_values;
         Ok(drive::join(&parts, &whole, self.target.slots(&whole), stores_values)?)
     }
 }
 
-/// The coordinator's own load: a low rate over one connection without pipelining.
-fn measuring(load_config: &LoadConfig, rate: f64) -> LoadConfig {
-    let arrivals = match load_config.pacing {
-        Pacing::Open { arrivals, .. } => arrivals,
-        Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Poisson,
-    };
-    let mut connections = load_config.connections;
-    (connections.count, connections.depth) = (1, 1);
-    LoadConfig {
-        threads: 1,
-        pacing: Pacing::Open { rate, arrivals },
-        profile: None,
-        warm_up_rate: None,
-        connections,
-        until: model::StopCondition { operations: None, time: load_config.length() },
-        ..load_config.clone()
+/// Each agent keeps what it sent.
+fn take_results(agents: &mut [AgentReadings], payloads: Vec<Vec<u8>>) -> Result<(), ExecuteError> {
+    for (agent, payload) in agents.iter_mut().zip(payloads) {
+        let result = unpack(&payload).map_err(|why| {
+            ExecuteError::Failed(format!("agent {} sent no outcome: {why}", agent.address))
+        })?;
+        agent.result = Some(result);
     }
-}
-
-/// The coordinator's outcome with the verdict and changes of the agents' load.
-fn with_load(mut own: PhaseOutcome, load: &PhaseOutcome) -> PhaseOutcome {
-    let invalid = load.invalid_because.iter().map(|reason| format!("load: {reason}"));
-    own.invalid_because.extend(invalid);
-    own.warnings.extend(load.warnings.iter().map(|reason| format!("load: {reason}")));
-    own.warnings.push(format!(
-        "latency and throughput are of the coordinator's own connection; the agents' load of \
-         {:.1} operations a second beside it is in load.*",
-        load.operations as f64 / load.seconds.max(1e-9)
-    ));
-    own.stopped |= load.stopped;
-    // Both changed the data.
-    own.changes.inserted += load.changes.inserted;
-    own.changes.deleted += load.changes.deleted;
-    own.changes.refused += load.changes.refused;
-    own
+    Ok(())
 }
 
 fn highest_tax(agents: &[AgentReadings]) -> Option<MeasuredTax> {
@@ -367,13 +360,7 @@ fn watch<T: Target>(
                     task.step.load.workload.seed,
                     &abort,
                 );
-                let threads = task.step.load.load_config.threads as usize;
-                plan.share = Some(LoadShare {
-                    client: agents,
-                    clients: agents + 1,
-                    first_thread: threads,
-                    threads: threads + 1,
-                });
+                plan.share = Some(measuring::share(&task.step.load.load_config, agents));
                 let AgentRun { clock, target, workload, .. } = *task;
                 let own = drive::drive(clock, target, workload, &plan, &mut agent_observer);
                 if own.is_err() {

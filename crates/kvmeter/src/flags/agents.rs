@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agents::{TlsFiles, flags};
 use clap::{Args, ValueHint};
 use model::Rate;
-use study::AgentsConfig;
+use study::{AgentsConfig, MeasuringClient};
 
 use crate::exit::request;
 
@@ -55,14 +55,26 @@ impl AgentFlags {
         self.agents.len().max(1) as u32
     }
 
-    /// None if this machine issues the load. With a rate it measures while they load.
-    pub fn config(&self, measure: Option<Rate>) -> anyhow::Result<Option<AgentsConfig>> {
+    /// None if this machine issues the load. With a rate, this machine or the agent at the address
+    /// measures while they load.
+    pub fn config(
+        &self,
+        measure: Option<(Rate, Option<&str>)>,
+    ) -> anyhow::Result<Option<AgentsConfig>> {
         if self.agents.is_empty() {
             return Ok(None);
         }
         let hosts = AgentsConfig::hosts(self.agents.iter().map(String::as_str))
             .map_err(|error| request(format!("{}: {error}", flags::AGENTS)))?;
-        let (secrets, measure) = (self.credentials.files(), measure.map(|rate| rate.0));
+        let secrets = self.credentials.files();
+        let measure = measure.map(|(Rate(rate), host)| {
+            let host = host.map(|host| {
+                AgentsConfig::measuring_host(host, &hosts)
+                    .map_err(|error| request(format!("--agents-measure-host: {error}")))
+            });
+            host.transpose().map(|host| MeasuringClient { rate, host })
+        });
+        let measure = measure.transpose()?;
         let (knobs, probes) = (self.agents_knobs.clone(), self.agents_probes.clone());
         Ok(Some(AgentsConfig { hosts, secrets, measure, knobs, probes }))
     }

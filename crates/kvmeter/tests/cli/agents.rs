@@ -256,6 +256,34 @@ fn a_coordinator_that_measures_keeps_the_load_apart() {
 }
 
 #[test]
+fn an_agent_measures_beside_those_that_load() {
+    let Some(net) = Net::new() else { return };
+    let (_server, [loading, measuring]) = (net.memcached(), net.agents());
+    let [first, second] = ["192.0.2.1", "192.0.2.2"];
+    let bench = ["bench", SERVER, "--records", "2k", "--json", "--no-pin", "--agents", first];
+    let rates = ["--threads", "2", "--rate", "2k", "--agents-measure-rate", "100", "--time", "2s"];
+    let on = ["--agents-measure-host", second, "--agent-token-file", "token"];
+    let args = [&bench[..], &rates, &on].concat();
+    let done = net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args).output().unwrap();
+    let run = command_output(done).json();
+    // A busy machine may make a client late, which is not what is looked at here.
+    assert_eq!((&run["target_rate_ops_s"], &run["threads"]), (&100.0.into(), &1.into()));
+    assert!(run["operations"].as_u64().unwrap() <= 201, "{}", run["operations"]);
+    assert_eq!(run["latency_us"]["read"]["count"], run["operations"]);
+    assert_eq!(run["settings"]["measured_by"], "192.0.2.2:9377");
+    assert_eq!(run["settings"]["agents"], "192.0.2.1:9377");
+    assert_eq!(value(&run, "load.operations"), value(&run, "agent.1.operations"));
+    assert!(value(&run, "load.operations") > 1000.0);
+    assert!(run["warnings"].to_string().contains("192.0.2.2:9377's own connection"));
+    // The client's CPU time is that machine's.
+    let readings = run["readings"].as_array().unwrap();
+    let cpu = readings.iter().find(|reading| reading["signal"] == "cpu.user").unwrap();
+    assert_eq!(cpu["scope"], "client");
+    loading.until("part 1 of 1");
+    measuring.until("100 beside 1 agents");
+}
+
+#[test]
 fn an_agent_that_is_killed_makes_the_run_invalid_and_frees_the_other() {
     let Some(net) = Net::new() else { return };
     let (_server, [first, mut second]) = (net.memcached(), net.agents());
@@ -450,6 +478,10 @@ fn agents_are_for_servers() {
     refused(&["--ops", "10"], &["--ops 10 are too few"]);
     refused(&["--steady"], &["--steady would open each agent's window"]);
     refused(&["--ops", "1k", "--agents-measure-rate", "10"], &["--agents-measure-rate needs"]);
+    let measuring = ["--agents-measure-rate", "10", "--agents-measure-host"];
+    refused(&[&measuring[..], &["h1"]].concat(), &["--agents-measure-host", "at once"]);
+    refused(&[&measuring[..], &["/x"]].concat(), &["--agents-measure-host", "TCP"]);
+    refused(&["--agents-measure-host", "h3"], &["--agents-measure-rate"]);
     place.refused(&["bench", "memcached://h", "--agents", "h1,h1"], &["named twice"]);
     place.refused(&["agent", "--listen", "x:y"], &["--listen", "a port is a number"]);
     place.refused(&["agent", "--listen", "127.0.0.1:0"], &["agents need a shared secret"]);

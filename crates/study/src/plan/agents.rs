@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::segments::{Plan, Segment};
 use super::step::Step;
-use crate::agents_config::{AgentsConfig, CredentialFiles};
+use crate::agents_config::{AgentsConfig, CredentialFiles, MeasuringClient};
 use crate::error::StudyError;
 use crate::load::{InvalidOption, LoadConfig};
 use crate::text::{AgentsTable, StudySpec, StudyText};
@@ -71,7 +71,7 @@ impl AgentsConfig {
             let why = format!("{few} are too few for {count} agents; give at least {least}");
             return no(key, why);
         }
-        if self.measure.is_some_and(|rate| rate <= 0.0) {
+        if self.measure.as_ref().is_some_and(|client| client.rate <= 0.0) {
             return no("measure_rate", "must be more than zero".to_owned());
         }
         if self.measure.is_some() && counted.is_some() {
@@ -132,13 +132,22 @@ pub(crate) fn with_agents_table(
             .unwrap_or_else(|| agents::flags::TOKEN_VARIABLE.to_owned()),
     };
     let measure = table.measure_rate.as_ref();
+    let host = table.measure_host.as_ref().map(|host| {
+        let wrong = |why: &str| source.at(host.span(), why);
+        match measure {
+            None => Err(wrong("measures at a rate; give measure_rate too")),
+            Some(_) => AgentsConfig::measuring_host(host.get_ref(), &hosts)
+                .map_err(|error| wrong(&error.to_string())),
+        }
+    });
+    let host = host.transpose()?;
     let list = |names: &Option<Spanned<Vec<String>>>| {
         names.as_ref().map(|names| names.get_ref().clone()).unwrap_or_default()
     };
     let agents = AgentsConfig {
         hosts,
         secrets,
-        measure: measure.map(|rate| rate.get_ref().0),
+        measure: measure.map(|rate| MeasuringClient { rate: rate.get_ref().0, host }),
         knobs: list(&table.knobs),
         probes: list(&table.probes),
     };
@@ -221,7 +230,10 @@ mod tests {
         let until = StopCondition { operations: Some(100), time: None };
         let counted = LoadConfig { until, ..LoadConfig::closed(2) };
         assert_eq!(refused(server, counted.clone(), agents(2)), "operations");
-        let measuring = AgentsConfig { measure: Some(100.0), ..agents(1) };
+        let measuring = AgentsConfig {
+            measure: Some(MeasuringClient { rate: 100.0, host: None }),
+            ..agents(1)
+        };
         assert_eq!(refused(server, counted, measuring), "measure_rate");
         let knobs = AgentsConfig { knobs: vec!["volume".to_owned()], ..agents(1) };
         assert_eq!(refused(server, LoadConfig::closed(1), knobs), "agents-knobs");

@@ -164,6 +164,8 @@ pub struct AgentsTable {
     pub key: Option<PathBuf>,
     /// This machine measures at this rate over one connection, while the agents generate load.
     pub measure_rate: Option<Spanned<Rate>>,
+    /// The agent, beside `hosts`, whose machine measures instead of this one.
+    pub measure_host: Option<Spanned<String>>,
     /// The knobs that the agents' machines turn, too, to the levels of this one.
     pub knobs: Option<Spanned<Vec<String>>>,
     /// The probes that are read on the agents' machines.

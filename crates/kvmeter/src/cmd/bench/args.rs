@@ -60,6 +60,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = AGENTS,
         requires = "agents")]
     pub agents_measure_rate: Option<Rate>,
+    /// Measure latency from this agent's machine instead of this one
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = AGENTS,
+        requires = "agents_measure_rate")]
+    pub agents_measure_host: Option<String>,
     /// Number of repeats
     #[arg(
         long,

@@ -38,7 +38,10 @@ pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if let Some(objective) = &args.slo {
         plan = plan.with_setting("slo", &objective.to_string());
     }
-    if let Some(agents) = args.load.agents.config(args.agents_measure_rate)? {
+    let host = args.agents_measure_host.as_deref();
+    if let Some(agents) =
+        args.load.agents.config(args.agents_measure_rate.map(|rate| (rate, host)))?
+    {
         plan = plan.with_agents(agents).map_err(|invalid| {
             let flag = match invalid.key {
                 "measure_rate" => "agents-measure-rate".to_owned(),
