@@ -17,7 +17,17 @@ const RENEWAL_LIMIT: Duration = Duration::from_millis(500);
 
 /// Asks one node for the map; its arguments are the node's address and the longest wait.
 pub(super) type ReadMap =
-    Box<dyn Fn(&Address, Duration) -> Result<ClusterMap, StoreError> + Send + Sync>;
+    Box<dyn Fn(&Address, Duration) -> Result<ClusterMap, UnreadMap> + Send + Sync>;
+
+/// Why a node gave no map.
+pub(super) struct UnreadMap {
+    pub(super) error: StoreError,
+    /// It answers, and refuses: the node is there.
+    pub(super) is_refusal: bool,
+}
+
+/// What nodes answered.
+type MapAnswers = Vec<(Address, Result<ClusterMap, UnreadMap>)>;
 
 /// A cluster as it was found at the beginning of a phase, and its slots as they are now.
 pub(crate) struct Cluster {
@@ -47,28 +57,23 @@ pub(crate) struct Routes {
 }
 
 impl Cluster {
-    /// Finds the nodes by the first of the named servers that answers.
+    /// Finds the nodes by the named servers, and asks the others too: each must take the login.
+    /// Nodes that cannot be reached are left to a failover.
     ///
     /// # Errors
-    /// No server answers, the cluster does not serve all slots, or it lacks replicas that are wanted.
+    /// No server answers, servers are of different clusters, a node refuses, the cluster does not
+    /// serve all slots, or it lacks replicas that are wanted.
     pub(super) fn find(
         remote: &Remote,
         reads: ReplicaReads,
         read: ReadMap,
     ) -> Result<Self, StoreError> {
-        let mut last = None;
-        let map = remote.servers.iter().find_map(|server| match read(server, remote.timeout) {
-            Ok(map) => Some(map),
-            Err(error) => {
-                last = Some(error);
-                None
-            }
-        });
-        let Some(map) = map else {
-            return Err(
-                last.unwrap_or_else(|| StoreError::Request("no server is named".to_owned()))
-            );
-        };
+        let (first, map) = agreed(ask_all(&remote.servers, &read, remote.timeout))?;
+        let live = map.nodes.iter().filter(|node| !node.failed).map(|node| node.address.clone());
+        let others: Vec<Address> = live.filter(|node| !remote.servers.contains(node)).collect();
+        let mut all = vec![(first, Ok(map))];
+        all.extend(ask_all(&others, &read, remote.timeout.min(RENEWAL_LIMIT)));
+        let (_, map) = agreed(all)?;
         let names: Vec<String> = remote.servers.iter().map(Address::to_string).collect();
         let names = names.join(", ");
         let missing = map.uncovered();
@@ -170,6 +175,51 @@ impl Cluster {
             return;
         }
     }
+}
+
+/// Asks nodes for the map, all at once.
+fn ask_all(nodes: &[Address], read: &ReadMap, limit: Duration) -> MapAnswers {
+    let failed =
+        |why: &str| Err(UnreadMap { error: StoreError::Failed(why.to_owned()), is_refusal: false });
+    std::thread::scope(|scope| {
+        let ask = |node| {
+            let thread = std::thread::Builder::new().name("cluster map".to_owned());
+            (node, thread.spawn_scoped(scope, move || read(node, limit)))
+        };
+        let asked: Vec<_> = nodes.iter().map(ask).collect();
+        let answer = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, _>>| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|_| failed("its thread panicked")),
+            Err(error) => failed(&error.to_string()),
+        };
+        asked.into_iter().map(|(node, thread)| (node.clone(), answer(thread))).collect()
+    })
+}
+
+/// The first node that answered and its map, where all that answered are of one cluster.
+fn agreed(answers: MapAnswers) -> Result<(Address, ClusterMap), StoreError> {
+    let answered = answers.iter().find_map(|(node, map)| Some((node, map.as_ref().ok()?)));
+    let Some((first, map)) = answered.map(|(node, map)| (node.clone(), map.clone())) else {
+        let last = answers.into_iter().rev().find_map(|(_, map)| map.err());
+        let none = || StoreError::Request("no server is named".to_owned());
+        return Err(last.map_or_else(none, |unread| unread.error));
+    };
+    for (node, answer) in answers {
+        match answer {
+            Ok(other) if !other.shares_a_node_with(&map) => {
+                return Err(StoreError::Request(format!(
+                    "{node} belongs to another cluster than {first}: no node is in both; name \
+                     nodes of one cluster"
+                )));
+            }
+            Err(UnreadMap { error, is_refusal: true }) => {
+                return Err(StoreError::Request(format!(
+                    "{error}; {first} answers, and all nodes of a cluster need the same login"
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok((first, map))
 }
 
 impl Routes {

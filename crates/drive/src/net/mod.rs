@@ -22,7 +22,7 @@ use store::wire::{
 };
 use store::{Capabilities, Remote, ReplicaReads, ServedData, Statistic, StoreError, TlsFiles};
 
-use self::cluster::{Cluster, ReadMap};
+use self::cluster::{Cluster, ReadMap, UnreadMap};
 
 use crate::outcome::DriveError;
 use crate::plan::{LoadPlan, PhaseKind};
@@ -322,19 +322,7 @@ impl Network {
         if self.tls.is_none() && matches!(error, HandshakeError::Closed { .. }) {
             words.push_str("; a server that wants TLS needs `tls=on`");
         }
-        match error {
-            HandshakeError::WrongServer { .. }
-            | HandshakeError::LoginRequired { .. }
-            | HandshakeError::ProtectedMode
-            | HandshakeError::LoginRefused { .. }
-            | HandshakeError::LoginNotRequired { .. }
-            | HandshakeError::IncompleteLogin { .. }
-            | HandshakeError::NoDatabases(_)
-            | HandshakeError::Refused { why: Refusal::Auth | Refusal::Other, .. } => {
-                StoreError::Request(words)
-            }
-            _ => StoreError::Failed(words),
-        }
+        if is_request(&error) { StoreError::Request(words) } else { StoreError::Failed(words) }
     }
 
     fn failed(&self, server: usize, error: impl std::fmt::Display) -> StoreError {
@@ -351,25 +339,38 @@ impl Network {
 fn read_map(remote: &Remote, tls: &Option<TlsConfig>) -> ReadMap {
     let (remote, tls) = (remote.clone(), tls.clone());
     Box::new(move |address, limit| {
-        let failed = |error: HandshakeError| {
+        let unread = |error: HandshakeError| {
+            let is_refusal = is_request(&error);
             let words = format!("{address}: {error}");
-            match error {
-                // It has no cluster mode, or the login lacks the permission.
-                HandshakeError::Refused { why: Refusal::Auth | Refusal::Other, .. } => {
-                    StoreError::Request(words)
-                }
-                _ => StoreError::Failed(words),
-            }
+            let error =
+                if is_refusal { StoreError::Request(words) } else { StoreError::Failed(words) };
+            UnreadMap { error, is_refusal }
         };
-        let mut stream = Stream::connect(address, tls.as_ref(), limit).map_err(connect_error)?;
+        let unreached = |error| UnreadMap { error: connect_error(error), is_refusal: false };
+        let mut stream = Stream::connect(address, tls.as_ref(), limit).map_err(unreached)?;
         let mut exchange = DeadlineStream::new(&mut stream, limit);
-        remote.protocol.handshake(&mut exchange, &remote.login).map_err(failed)?;
+        remote.protocol.handshake(&mut exchange, &remote.login).map_err(unread)?;
         let host = match address {
             Address::Tcp { host, .. } => host.as_str(),
             Address::Unix(_) => "127.0.0.1",
         };
-        remote.protocol.cluster(&mut exchange, host, tls.is_some()).map_err(failed)
+        remote.protocol.cluster(&mut exchange, host, tls.is_some()).map_err(unread)
     })
+}
+
+/// Whether another URL would avoid the error.
+fn is_request(error: &HandshakeError) -> bool {
+    matches!(
+        error,
+        HandshakeError::WrongServer { .. }
+            | HandshakeError::LoginRequired { .. }
+            | HandshakeError::ProtectedMode
+            | HandshakeError::LoginRefused { .. }
+            | HandshakeError::LoginNotRequired { .. }
+            | HandshakeError::IncompleteLogin { .. }
+            | HandshakeError::NoDatabases(_)
+            | HandshakeError::Refused { why: Refusal::Auth | Refusal::Other, .. }
+    )
 }
 
 fn connect_error(error: ConnectError) -> StoreError {

@@ -254,6 +254,78 @@ fn a_cluster_without_all_slots_is_refused() {
     server.wait().unwrap();
 }
 
+/// A node that serves all slots, or none, ended when dropped; `None` where Redis is not installed.
+fn node(place: &Place, name: &str, serves: bool) -> Option<Cluster> {
+    let folder = place.file(name);
+    std::fs::create_dir(&folder).unwrap();
+    let port = bus_port();
+    let child = Command::new("redis-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--cluster-enabled", "yes"])
+        .args(["--save", "", "--appendonly", "no"])
+        .current_dir(&folder)
+        .stdout(Stdio::null())
+        .spawn();
+    let Ok(child) = child else {
+        eprintln!("SKIPPED: redis-server is not installed");
+        return None;
+    };
+    let cluster = Cluster { program: "redis-server", nodes: vec![(port, child)] };
+    until("it answers", || cluster.ask(0, &["ping"]) == "PONG");
+    if serves {
+        assert_eq!(cluster.ask(0, &["cluster", "addslotsrange", "0", "16383"]), "OK");
+        until("it serves", || cluster.ask(0, &["cluster", "info"]).contains("cluster_state:ok"));
+    }
+    Some(cluster)
+}
+
+#[test]
+fn nodes_of_different_clusters_are_refused() {
+    let place = Place::new();
+    let Some(one) = node(&place, "one", true) else { return };
+    let Some(other) = node(&place, "other", true) else { return };
+    let [first, second] = [&one, &other].map(|own| format!("127.0.0.1:{}", own.nodes[0].0));
+    // In either order, behind a server that is gone.
+    for (a, b) in [(&first, &second), (&second, &first)] {
+        let url = format!("redis://127.0.0.1:1,{a},{b}?cluster=on");
+        let words = format!("{b} belongs to another cluster than {a}");
+        place.refused(&["bench", &url, "--time", "1s"], &[&words]);
+    }
+    let url = format!("redis://127.0.0.1:1,{first}?cluster=on");
+    let run = ["bench", &url, "--time", "200ms", "--json"];
+    assert_eq!(place.run(&[&run[..], &SMALL].concat()).json()["valid"], true);
+}
+
+#[test]
+fn a_node_with_other_credentials_is_named() {
+    let place = Place::new();
+    let Some(one) = node(&place, "one", true) else { return };
+    let Some(other) = node(&place, "other", false) else { return };
+    let ports = [&one, &other].map(|own| own.nodes[0].0.to_string());
+    assert_eq!(one.ask(0, &["cluster", "meet", "127.0.0.1", &ports[1]]), "OK");
+    until("they know each other", || {
+        [&one, &other].iter().all(|own| {
+            own.ask(0, &["cluster", "nodes"])
+                .lines()
+                .filter(|own| own.contains(" connected"))
+                .count()
+                == 2
+        })
+    });
+    let [first, second] = ports.each_ref().map(|port| format!("127.0.0.1:{port}"));
+    assert_eq!(other.ask(0, &["config", "set", "requirepass", "secret"]), "OK");
+    // Named, or found by the other.
+    for named in [format!("{first},{second}"), format!("{second},{first}"), first.clone()] {
+        let url = format!("redis://{named}?cluster=on");
+        let words = [format!("{second}: the server requires a login"), format!("{first} answers")];
+        place.refused(&["bench", &url, "--time", "1s"], &[&words[0], &words[1]]);
+    }
+    assert_eq!(one.ask(0, &["config", "set", "requirepass", "another"]), "OK");
+    let file = place.secret("password", "another");
+    let url = format!("redis://{first}?cluster=on&password_file={}", file.display());
+    let words = [format!("{second}: the server refused the login"), format!("{first} answers")];
+    place.refused(&["bench", &url, "--time", "1s"], &[&words[0], &words[1]]);
+}
+
 #[test]
 fn kvmeter_starts_and_ends_a_cluster() {
     if Command::new("redis-server").arg("--version").output().is_err() {

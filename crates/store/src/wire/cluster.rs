@@ -90,6 +90,8 @@ pub struct ClusterMap {
 /// A node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterNode {
+    /// What the node calls itself: it keeps the name when its address changes.
+    pub id: String,
     pub address: Address,
     /// The number of the primary that it follows; None of a primary.
     pub follows: Option<u16>,
@@ -99,6 +101,11 @@ pub struct ClusterNode {
 
 impl ClusterMap {
     pub const NOBODY: u16 = u16::MAX;
+
+    /// Whether a node is in both maps: then they are of one cluster.
+    pub fn shares_a_node_with(&self, other: &ClusterMap) -> bool {
+        self.nodes.iter().any(|node| other.nodes.iter().any(|known| known.id == node.id))
+    }
 
     /// Slots that no node serves.
     pub fn uncovered(&self) -> usize {
@@ -140,7 +147,8 @@ impl ClusterMap {
             if nodes.len() == MOST_NODES {
                 return None;
             }
-            nodes.push(ClusterNode { address, follows: None, failed: has("fail") });
+            let (id_text, failed) = ((*id).to_owned(), has("fail"));
+            nodes.push(ClusterNode { id: id_text, address, follows: None, failed });
             let primary = has("slave").then_some(*primary);
             lines.push(Line { id, primary, slots: slots.to_vec() });
         }
@@ -270,6 +278,10 @@ mod tests {
         let tls = ClusterMap::parse(text, "10.0.0.9", true).unwrap();
         assert_eq!(tls.nodes[1].address.to_string(), "127.0.0.1:8001");
         let line = |at: usize| format!("n{at} 10.0.0.1:{} master - 0 0 1 connected\n", 1000 + at);
+        assert!(map.shares_a_node_with(&tls));
+        let other =
+            ClusterMap::parse("f6 127.0.0.1:7000@17000 master - 0 0 1 connected", "h", false);
+        assert!(!map.shares_a_node_with(&other.unwrap()));
         let all = |count| ClusterMap::parse(&(0..count).map(line).collect::<String>(), "h", false);
         assert!(all(MOST_NODES).is_some() && all(MOST_NODES + 1).is_none());
         for wrong in
