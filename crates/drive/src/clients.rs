@@ -10,6 +10,7 @@ use crate::collect::point;
 use crate::node_counts::{NodeCounts, add_all};
 use crate::outcome::{AnswerFailure, DriveError, PhaseOutcome};
 use crate::plan::{LoadPlan, PhaseKind};
+use crate::ring_counts::RingCounts;
 use crate::validity::{Criteria, judge};
 
 type Named = Vec<(Op, Histogram<u64>)>;
@@ -81,6 +82,7 @@ pub fn join(
         mean_wake_up_s: has_wake_up.then_some(wake_up_s),
         reconnected: sum(|part| part.reconnected),
         cluster: cluster_of(parts),
+        ring: ring_of(parts),
         nodes: nodes_of(parts),
         interval_s: all().map(|part| part.interval_s).fold(0.0, f64::max),
         fingerprint: all().fold(0, |sum: u64, part| sum.wrapping_add(part.fingerprint)),
@@ -196,6 +198,13 @@ struct ClientInterval<'a> {
 
 fn cluster_of(parts: &[(String, PhaseOutcome)]) -> Option<ClusterCounts> {
     let mut all = parts.iter().filter_map(|(_, part)| part.cluster.clone());
+    let mut sum = all.next()?;
+    all.for_each(|counts| sum.add(counts));
+    Some(sum)
+}
+
+fn ring_of(parts: &[(String, PhaseOutcome)]) -> Option<RingCounts> {
+    let mut all = parts.iter().filter_map(|(_, part)| part.ring.clone());
     let mut sum = all.next()?;
     all.for_each(|counts| sum.add(counts));
     Some(sum)

@@ -23,6 +23,7 @@ mod plan;
 mod recorder;
 mod replay;
 mod replay_source;
+mod ring_counts;
 mod shortfall;
 mod source;
 mod summary;
@@ -48,6 +49,7 @@ pub use outcome::{
 pub use plan::{CpuBudget, LoadPlan, OnStart, PhaseKind, SteadyCriteria};
 pub use reactor::available as engine_available;
 pub use replay::{Replay, ReplaySummary};
+pub use ring_counts::RingCounts;
 pub use target::Target;
 pub use tax::{MeasuredTax, replay_tax, tax};
 pub use validity::QUIETEN;

@@ -11,6 +11,7 @@ use workload::trace::TraceError;
 use crate::cluster_counts::ClusterCounts;
 use crate::node_counts::{NodeCounts, few};
 use crate::replay::ReplaySummary;
+use crate::ring_counts::RingCounts;
 
 /// Kinds of failures of single answers; each is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,6 +169,8 @@ pub struct PhaseOutcome {
     pub replayed: Option<ReplaySummary>,
     /// Of a cluster.
     pub cluster: Option<ClusterCounts>,
+    /// Of several servers of which lost ones are ejected.
+    pub ring: Option<RingCounts>,
     /// By server, where there are several, and the length of their intervals in seconds.
     #[serde(deserialize_with = "few")]
     pub nodes: BTreeMap<String, NodeCounts>,

@@ -187,6 +187,7 @@ fn unjudged(clock: &Ticks, parts: Parts, shares: TimeShares) -> PhaseOutcome {
         mean_wake_up_s: (all.woken > 0).then(|| all.wake_ns as f64 / 1e9 / all.woken as f64),
         reconnected: all.reconnected,
         cluster: (all.cluster.nodes > 0).then_some(all.cluster),
+        ring: (all.ring.servers > 0).then_some(all.ring),
         nodes: all.nodes,
         interval_s: parts.interval_s,
         fingerprint: all.fingerprint,

@@ -10,6 +10,7 @@ use crate::node_counts::{NodeCounts, add_all};
 use crate::outcome::DataChanges;
 use crate::pace::PaceWait;
 use crate::replay::ReplaySummary;
+use crate::ring_counts::RingCounts;
 
 /// Statistics of one thread in the window, and its changes to the data in the whole phase.
 #[derive(Debug, Default)]
@@ -49,6 +50,7 @@ pub struct ThreadStats {
     pub(crate) drawn: u64,
     pub(crate) changes: DataChanges,
     pub(crate) cluster: ClusterCounts,
+    pub(crate) ring: RingCounts,
     /// By server, where there are several.
     pub(crate) nodes: BTreeMap<String, NodeCounts>,
     /// Summary of a replayed trace.
@@ -94,6 +96,7 @@ impl ThreadStats {
         self.redirected += other.redirected;
         self.drawn += other.drawn;
         self.cluster.add(other.cluster);
+        self.ring.add(other.ring);
         add_all(&mut self.nodes, &other.nodes);
         self.replayed.add(other.replayed);
         self.changes.inserted += other.changes.inserted;

@@ -64,6 +64,7 @@ pub(crate) fn judge(outcome: &mut PhaseOutcome, criteria: Criteria) {
     }
     let failed = outcome.failures.iter().map(|failure| failure.count).sum();
     warnings.extend(outcome.cluster.as_ref().and_then(|cluster| cluster.words(failed)));
+    warnings.extend(outcome.ring.as_ref().and_then(|ring| ring.words()));
     if outcome.stopped {
         invalid.push("ended early, on request".to_owned());
     }

@@ -10,7 +10,7 @@ use model::signal::{
     CACHE_HIT_RATIO, CACHE_REFILLS, CALIBRATED_MAXIMUM, CLIENT_ACHIEVED_RATE,
     CLIENT_ANSWERED_IN_TIME, CLIENT_BUSY, CLIENT_DROPPED, CLIENT_DUE, CLIENT_LATENESS,
     CLIENT_NEVER_SENT, CLIENT_QUEUE_LONGEST, CLIENT_QUEUE_WAIT, CLIENT_QUEUED, CLIENT_RECONNECTED,
-    CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS, CLUSTER_MOVED,
+    CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS, CLUSTER_MOVED, RING_FAILED, RING_LOST_SHARE,
     CLUSTER_RETRIED, CLUSTER_SERVED_LATE, CLUSTER_UNAVAILABLE, CPU_PACER_SPIN, DISK_BYTES,
     SERVER_IO_READ, SERVER_IO_WRITTEN, SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC, Signal,
     WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
@@ -325,6 +325,10 @@ fn of_connections(outcome: &PhaseOutcome) -> Vec<Reading> {
     put(CLIENT_RECONNECTED, outcome.reconnected as f64);
     if let Some(cluster) = &outcome.cluster {
         all.extend(of_cluster(cluster, outcome.seconds));
+    }
+    if let Some(ring) = &outcome.ring {
+        all.push(RING_LOST_SHARE.value(ring.lost_share, outcome.seconds));
+        all.push(RING_FAILED.value(ring.failed as f64, outcome.seconds));
     }
     all.extend(nodes::readings(&outcome.nodes, outcome.seconds));
     all

@@ -21,6 +21,8 @@ pub struct Remote {
     pub timeout: Duration,
     /// The servers are nodes of a cluster, of which the others are found.
     pub cluster: Option<ReplicaReads>,
+    /// A server that is lost gives its keys to the others, where several share them.
+    pub eject: bool,
     /// The servers may be emptied where a study asks for it.
     pub may_flush: bool,
     /// The options in force, with the defaults that were not given; no secret is among them.
@@ -171,6 +173,7 @@ impl Remote {
             tls,
             login: Login { user, password, database },
             cluster: None,
+            eject: false,
             timeout,
             may_flush: given.choice("clear", &clear)?.unwrap_or(false),
             options,

@@ -270,6 +270,22 @@ impl Network {
         }
     }
 
+    /// Whether a server that is lost gives its keys to the others.
+    pub(crate) fn ejects(&self) -> bool {
+        self.remote.eject && self.ring.is_some()
+    }
+
+    /// The server of a key while those that are `out` have none.
+    #[cold]
+    pub(crate) fn server_among(&self, key: &[u8], out: &[bool]) -> usize {
+        self.ring.as_ref().map_or(0, |ring| ring.server_among(key, out))
+    }
+
+    /// The share of the keys that belongs to a server; None where they are not shared by hashing.
+    pub(crate) fn share(&self, server: usize) -> Option<f64> {
+        self.ring.as_ref().map(|ring| ring.share(server))
+    }
+
     /// A connection after the handshake; to a node of a cluster one that reads replicas where reads
     /// go there.
     pub(crate) fn open(&self, server: usize) -> Result<Stream, StoreError> {

@@ -5,6 +5,7 @@ mod failure;
 mod issue;
 mod nodes;
 mod receive;
+mod ring;
 mod send;
 mod wait;
 
@@ -15,6 +16,7 @@ use store::wire::Protocol;
 
 use self::cluster::ThreadRoutes;
 use self::nodes::NodeRecorder;
+use self::ring::EjectedServers;
 use super::Network;
 use super::connection::{ServerConnection, ServerConnections};
 use super::insert_tracker::InsertTracker;
@@ -80,6 +82,8 @@ pub(super) struct NetworkWorker<'a, A> {
     spread_slots: Vec<(u16, PendingRequest)>,
     /// Of a cluster.
     routes: Option<ThreadRoutes>,
+    /// Of several servers of which lost ones are ejected.
+    ejected: Option<EjectedServers>,
     /// Of several servers.
     nodes: Option<NodeRecorder>,
 }
@@ -154,6 +158,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             spread,
             spread_slots: Vec::new(),
             routes: network.cluster().map(ThreadRoutes::of),
+            ejected: EjectedServers::of(network, plan),
             nodes: NodeRecorder::of(network, &shared.clock, plan.interval),
         })
     }
@@ -224,6 +229,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         if A::TRACED {
             self.progress.wait_until(u64::MAX);
         }
+        self.stats.ring.servers = self.ejected.as_ref().map_or(0, |_| self.servers.len() as u64);
         self.stats.cluster.nodes = self.network.cluster().map_or(0, |own| own.nodes.len() as u64);
         if let Some(nodes) = self.nodes.take() {
             self.stats.nodes = nodes.finish(self.network);
@@ -241,6 +247,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         self.in_window = true;
         self.recorder.open_window(gate.opened_at());
         self.stats.enter_window(gate.opened_at());
+        self.note_ejected();
         if let Some(nodes) = &mut self.nodes {
             nodes.open_window(gate.opened_at());
         }

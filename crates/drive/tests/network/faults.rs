@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{DriveError, FailureKind, Network, PhaseOutcome};
+use drive::{DriveError, FailureKind, LoadPlan, Network, PhaseOutcome};
 use workload::Workload;
 
 use crate::fake::{Action, Fake};
@@ -426,7 +426,73 @@ fn a_lost_server_among_three_is_named() {
     assert!(begun.elapsed() < LONG / 2);
     let why = outcome.gave_up.expect("a server is lost");
     assert!(why.contains(&names[1]) && !why.contains(&names[0]), "{why}");
+    assert!(why.contains(" % of the keys, was lost"), "{why}");
     let kinds: Vec<FailureKind> = outcome.failures.iter().map(|f| f.kind).collect();
     // Requests may or may not have been in flight there; the other servers fail nothing.
     assert!(matches!(kinds[..], [FailureKind::Closed, FailureKind::Lost] | [FailureKind::Lost]));
+}
+
+/// Three servers share the keys; the second gets the signals, each after so many milliseconds.
+fn without_one_of_three(
+    options: &str,
+    signals: &'static [(u64, &'static str)],
+) -> Option<(PhaseOutcome, String)> {
+    let servers: Vec<Real> = (0..3).filter_map(|_| Real::memcached(&["-m", "64"])).collect();
+    if servers.len() < 3 {
+        return None;
+    }
+    let names: Vec<String> = servers.iter().map(Real::address).collect();
+    let network = network(&format!("memcached://{}?timeout=300ms{options}", names.join(",")));
+    let mut spec = spec("ycsb-b", 2000);
+    spec.multi_get = 4;
+    let workload = made(&spec);
+    load(&network, &workload);
+    let plan = LoadPlan { pacing: open(2000.0), until: time(4000), ..mix(2, 2, 2) };
+    let outcome = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for (millis, signal) in signals {
+                std::thread::sleep(Duration::from_millis(*millis));
+                servers[1].signal(signal);
+            }
+        });
+        run_phase(&network, &workload, &plan).unwrap()
+    });
+    Some((outcome, names[1].clone()))
+}
+
+#[test]
+fn a_killed_server_is_ejected_where_the_url_says_so() {
+    let signals = &[(1500, "-KILL")];
+    let Some((outcome, name)) = without_one_of_three("&eject=on", signals) else { return };
+    assert_eq!(outcome.failures, []);
+    assert_eq!(outcome.gave_up, None);
+    let ring = outcome.ring.clone().unwrap();
+    assert_eq!(ring.servers, 3);
+    assert!((0.2..0.5).contains(&ring.lost_share), "{ring:?}");
+    // At most what was in flight.
+    assert!(ring.failed <= 2 * 2 * 2, "{ring:?}");
+    let words = format!("the server of {:.0} % of the keys was lost", ring.lost_share * 100.0);
+    assert!(outcome.warnings.iter().any(|own| own.contains(&words)), "{:?}", outcome.warnings);
+    assert!(outcome.misses > 0 && outcome.hits > outcome.misses);
+    assert!(outcome.operations > 7500, "{}", outcome.operations);
+    assert_eq!(outcome.nodes[&name].intervals.last().unwrap().answers, 0);
+
+    // Without the option it ends the run.
+    let Some((outcome, name)) = without_one_of_three("", signals) else { return };
+    let why = outcome.gave_up.expect("it is lost");
+    assert!(why.contains(&name) && why.contains(" % of the keys, was lost"), "{why}");
+    assert_eq!(outcome.ring, None);
+}
+
+#[test]
+fn an_ejected_server_comes_back() {
+    let signals = &[(800, "-STOP"), (1200, "-CONT")];
+    let Some((outcome, name)) = without_one_of_three("&eject=on", signals) else { return };
+    assert_eq!(outcome.failures, []);
+    let ring = outcome.ring.clone().unwrap();
+    assert!((0.2..0.5).contains(&ring.lost_share) && ring.failed > 0, "{ring:?}");
+    let intervals = &outcome.nodes[&name].intervals;
+    assert!(intervals.iter().any(|own| own.answers == 0), "it was out");
+    let last = &intervals[intervals.len() - 3..];
+    assert!(last.iter().any(|own| own.answers > 0), "{intervals:?}");
 }

@@ -59,6 +59,10 @@ signals! {
         "share of the slots whose node was lost";
     CLUSTER_LOST_KEYS: "cluster.lost_keys", Count, Client,
         "acknowledged keys that were gone after a replica had taken over";
+    RING_LOST_SHARE: "ring.lost_share", Ratio, Client,
+        "share of the keys whose servers were lost and ejected at once";
+    RING_FAILED: "ring.failed", Count, Client,
+        "requests that a lost server did not answer";
     NODE_IMBALANCE: "node.imbalance", Ratio, Client,
         "answers of the most loaded server / mean of the servers that answered";
     NODE_RATE: "node.NODE.rate", OpsPerSecond, Client, "requests that one server answered";

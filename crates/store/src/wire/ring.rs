@@ -39,10 +39,34 @@ impl Ring {
         if self.points.len() <= POINTS {
             return 0;
         }
+        // The ring wraps around.
+        self.servers[self.point_of(key) % self.servers.len()] as usize
+    }
+
+    /// The number of the first server from there on that is not `out`, as if the others had no
+    /// points; the owner where all are.
+    #[cold]
+    pub fn server_among(&self, key: &[u8], out: &[bool]) -> usize {
+        let from = self.point_of(key);
+        let all = self.servers.len();
+        let mut next = (from..from + all).map(|point| self.servers[point % all] as usize);
+        next.find(|server| !out[*server]).unwrap_or_else(|| self.server_of(key))
+    }
+
+    /// The share of all hashes, and so about of the keys, that belongs to a server.
+    pub fn share(&self, server: usize) -> f64 {
+        let Some(last) = self.points.last() else { return 0.0 };
+        let before = std::iter::once(last).chain(&self.points);
+        let arcs = before.zip(&self.points).map(|(from, to)| to.wrapping_sub(*from));
+        let own = arcs.zip(&self.servers).filter(|(_, owner)| **owner as usize == server);
+        own.map(|(arc, _)| f64::from(arc)).sum::<f64>() / 2f64.powi(32)
+    }
+
+    /// The place of the first point at or above a key's hash; beyond the last it is their number.
+    #[inline]
+    fn point_of(&self, key: &[u8]) -> usize {
         let digest = md5::compute(key).0;
         let hash = u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]);
-        let index = self.points.partition_point(|&point| point < hash);
-        // The ring wraps around.
-        self.servers[index % self.servers.len()] as usize
+        self.points.partition_point(|&point| point < hash)
     }
 }

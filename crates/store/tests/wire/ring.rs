@@ -36,6 +36,23 @@ fn few_keys_move_when_a_server_is_added() {
 }
 
 #[test]
+fn keys_of_ejected_servers_alone_move() {
+    let ring = Ring::new(&names(3));
+    let shares: f64 = (0..3).map(|server| ring.share(server)).sum();
+    assert!((shares - 1.0).abs() < 1e-6, "{shares}");
+    let (mut moved, left) = (0, Ring::new(&[names(3)[0].clone(), names(3)[2].clone()]));
+    for key in (0..10_000).map(|key| format!("user:{key}")) {
+        let key = key.as_bytes();
+        let (before, after) = (ring.server_of(key), ring.server_among(key, &[false, true, false]));
+        assert_eq!(after, [0, 2][left.server_of(key)], "as in a ring without it");
+        assert!(after == before || before == 1);
+        moved += u32::from(after != before);
+        assert_eq!(ring.server_among(key, &[true; 3]), before);
+    }
+    assert!((f64::from(moved) / 1e4 - ring.share(1)).abs() < 0.02, "{moved} {}", ring.share(1));
+}
+
+#[test]
 fn ring_of_at_most_one_server() {
     assert_eq!(Ring::new(&[]).server_of(b"key"), 0);
     assert_eq!(Ring::new(&names(1)).server_of(b"key"), 0);

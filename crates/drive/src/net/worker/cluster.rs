@@ -11,7 +11,7 @@ use super::super::cluster::{Cluster, Routes};
 use super::super::connection::ServerConnection;
 use super::super::operation::PendingRequest;
 use super::super::schedule::RequestSchedule;
-use super::NetworkWorker;
+use super::{NetworkWorker, ring};
 use crate::outcome::FailureKind;
 use crate::source::OperationSource;
 
@@ -99,7 +99,7 @@ impl ThreadRoutes {
 }
 
 /// Whether a node has no connection.
-fn is_down(connections: &[ServerConnection], node: usize) -> bool {
+pub(super) fn is_down(connections: &[ServerConnection], node: usize) -> bool {
     let mut own = connections.iter().filter(|connection| connection.server == node);
     own.all(|connection| connection.down.is_some())
 }
@@ -109,7 +109,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     #[inline]
     pub(super) fn server_of(&mut self, key: &[u8], kind: Kind) -> usize {
         match &mut self.routes {
-            None => self.network.server_of(key),
+            None => ring::server_of(self.network, self.ejected.as_ref(), key),
             Some(routes) => routes.node_of(key, kind),
         }
     }

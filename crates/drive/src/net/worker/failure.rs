@@ -63,6 +63,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         self.next_check = now;
         let server = connection.server;
         self.note_lost(server);
+        self.eject(server);
         let connection = &mut self.connections[number];
         let lost: Vec<PendingRequest> = connection.in_flight.drain(..).collect();
         if lost.is_empty() {
@@ -78,6 +79,12 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             _ => lost,
         };
         if lost.is_empty() {
+            return;
+        }
+        if self.ejected.is_some() && matches!(kind, FailureKind::Closed | FailureKind::Timeout) {
+            // What ejection costs, and no fault of the run.
+            self.stats.ring.failed += lost.len() as u64;
+            lost.into_iter().for_each(|request| self.end_failed(request, now, schedule));
             return;
         }
         for request in lost {
@@ -124,9 +131,14 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         now: u64,
         schedule: &mut RequestSchedule,
     ) {
-        self.stats.changes.refused += u64::from(request.kind != Kind::Get);
         let op = self.pool.operation(request.operation).sourced.operation.op;
         self.stats.answer_counts.fail(kind, || format!("{op}: {words}"));
+        self.end_failed(request, now, schedule);
+    }
+
+    /// Ends a request that was not answered, and with its last request the operation.
+    fn end_failed(&mut self, request: PendingRequest, now: u64, schedule: &mut RequestSchedule) {
+        self.stats.changes.refused += u64::from(request.kind != Kind::Get);
         let Some(mut pending) = self.abandon(request) else { return };
         if pending.sent == 0 {
             pending.sent = now;
@@ -172,11 +184,11 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
     }
 
-    /// The opened successor of a connection. To a node of a cluster another thread opens it, for the
-    /// other nodes are served meanwhile; `None` while it does.
+    /// The opened successor of a connection. Where other servers go on, another thread opens it;
+    /// `None` while it does.
     fn open_again(&mut self, number: usize) -> Option<Result<Stream, StoreError>> {
         let server = self.connections[number].server;
-        if self.routes.is_none() {
+        if self.routes.is_none() && self.ejected.is_none() {
             return Some(self.network.open(server));
         }
         let connection = &mut self.connections[number];
@@ -213,6 +225,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                     let connection = &mut self.connections[number];
                     connection.down = None;
                     connection.free_all_slots(self.depth, now);
+                    self.readmit(server);
                     return self.refill_connection(number, now);
                 }
                 Err(error) => error.to_string(),
@@ -221,8 +234,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         };
         let now = self.clock.now();
         let is_lost = now.saturating_sub(down.since) > self.clock.ticks_of(self.network.timeout());
-        // The other nodes of a cluster go on.
-        if is_lost && self.routes.is_none() {
+        if is_lost && self.has_no_successor() {
             self.lose_server(server, down.since, &why);
             // It is not retried any more.
             let retry_at = u64::MAX;
@@ -241,9 +253,11 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             return;
         }
         let when = self.when(since);
-        let words = format!("{when}: {} was lost and did not come back: {why}", {
-            self.network.address(server)
+        let share = self.network.share(server).map_or_else(String::new, |share| {
+            format!(", which has {:.0} % of the keys,", share * 100.0)
         });
+        let address = self.network.address(server);
+        let words = format!("{when}: {address}{share} was lost and did not come back: {why}");
         self.stats.answer_counts.fail(FailureKind::Lost, || words.clone());
         self.give_up(words);
     }

@@ -9,7 +9,7 @@ use workload::Operation;
 use super::super::internal;
 use super::super::operation::{NextStep, PendingOperation, PendingRequest};
 use super::super::schedule::RequestSchedule;
-use super::NetworkWorker;
+use super::{NetworkWorker, ring};
 use crate::outcome::DriveError;
 use crate::source::{OperationSource, SourcedOperation};
 
@@ -86,7 +86,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                 self.spread_slots[at].1.keys.push(&self.value);
                 continue;
             }
-            let server = self.network.server_of(&self.value);
+            let server = ring::server_of(self.network, self.ejected.as_ref(), &self.value);
             let request = self.spread[server]
                 .get_or_insert_with(|| self.pool.request(number, Kind::Get, due));
             request.keys.push(&self.value);
