@@ -1,5 +1,6 @@
 //! Writes the sample report: `cargo run --release -p report --example sample_page > sample.html`, with
-//! `-- sweep` behind it that of a sweep of rates, with `-- factorial` that of a study with a design.
+//! `-- sweep` behind it that of a sweep of rates, with `-- factorial` that of a study with a design, with
+//! `-- servers` that of a run over several servers.
 
 #[path = "../tests/sample/mod.rs"]
 mod sample;
@@ -8,6 +9,7 @@ fn main() {
     let study = match std::env::args().nth(1).as_deref() {
         Some("sweep") => sample::sweep(),
         Some("factorial") => sample::factorial(),
+        Some("servers") => sample::servers(),
         _ => sample::study(),
     };
     let executions = study.iter().map(|(execution, _)| execution);

@@ -137,6 +137,20 @@ fn a_sweep_of_rates() {
 }
 
 #[test]
+fn several_servers() {
+    let study = sample::servers();
+    let runs = sample::pairs(&study);
+    let [narrow, wide] = [60, 160].map(|width| terminal::runs(&runs, &style(width)));
+    insta::assert_snapshot!("servers_60", narrow);
+    insta::assert_snapshot!("servers_160", wide);
+    for text in [narrow, wide, markdown::runs(&runs), report::html::page(&study)] {
+        for needle in ["Servers, latencies in µs", "10.20.30.40:7000", "66.7", "3,703", "255"] {
+            assert!(text.contains(needle), "{needle}: {text}");
+        }
+    }
+}
+
+#[test]
 fn everything_else_in_a_terminal() {
     insta::assert_snapshot!("terminal_doctor", terminal::doctor(&checks(), &style(80)));
     let text = terminal::comparison("a.kvm", "b.kvm", &differences(), &style(80));
@@ -160,11 +174,14 @@ fn no_line_is_wider_than_the_terminal() {
     let runs = sample::pairs(&study);
     let sweep = sample::sweep();
     let sweep = sample::pairs(&sweep);
+    let servers = sample::servers();
+    let servers = sample::pairs(&servers);
     for width in [60, 72, 80, 100, 132, 200] {
         let style = style(width);
         let all = [
             terminal::runs(&runs, &style),
             terminal::runs(&sweep, &style),
+            terminal::runs(&servers, &style),
             terminal::doctor(&checks(), &style),
             terminal::comparison("a", "b", &differences(), &style),
             terminal::plan(&plan(), &style),

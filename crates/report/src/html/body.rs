@@ -135,6 +135,9 @@ impl<'a> Body<'a> {
             false => tables::throughput(self.runs),
         };
         table::table(out, &table);
+        if !self.is_many {
+            titled_tables(out, tables::servers(self.runs, &BTreeSet::new()).iter());
+        }
     }
 
     fn rates(&self, out: &mut Markup) {

@@ -22,6 +22,7 @@ mod plan;
 mod rates;
 mod readings;
 mod runs;
+mod servers;
 mod sides;
 mod simulations;
 mod trials;
@@ -43,6 +44,7 @@ pub use plan::{PlanRow, plan};
 pub use rates::rates;
 pub use readings::{named, readings};
 pub use runs::{errors, latency, throughput};
+pub use servers::servers;
 pub use sides::{side_checks, sides};
 pub use simulations::{measured_runs, simulations};
 pub use trials::{trial_line, trials};
@@ -69,6 +71,7 @@ pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
     if runs.iter().any(|(_, run)| !swept.contains(run.id.as_str())) {
         all.extend(Some(latency(runs, &swept)).filter(|table| !table.rows.is_empty()));
     }
+    all.extend(servers(runs, &swept));
     all.extend(sides(runs, &swept));
     all.extend(side_checks(runs));
     all.extend(machine_side(runs));

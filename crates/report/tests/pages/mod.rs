@@ -16,6 +16,7 @@ pub fn all() -> Vec<(&'static str, String)> {
     let executions = [sample::study(), sample::sweep(), sample::factorial()].concat();
     vec![
         ("a bench", html::page(&sample::study()[1..])),
+        ("several servers", html::page(&sample::servers())),
         ("a study", html::page(&sample::factorial())),
         ("a study without a run", html::page(&unfinished())),
         ("merged results", html::page(&executions)),

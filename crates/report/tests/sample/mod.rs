@@ -366,6 +366,40 @@ fn execution(id: &str, study: &str, question: Option<&str>, runs: &[Run]) -> Exe
     }
 }
 
+/// A run over three servers, of which one serves nothing and one cannot be watched.
+pub fn servers() -> Vec<(Execution, Vec<Run>)> {
+    let mut own =
+        run(&parameters(("redis://10.0.0.2", "Redis 7.0.15"), "ycsb-b", 90.0, 1), 0, "e3");
+    own.label = "redis ycsb-b".to_owned();
+    let names = ["10.20.30.40:7000", "server-2.rack-17.example.org:7001", "replica:7002"];
+    for (name, kops, micros) in
+        [(names[0], 60.0, 85.0), (names[1], 30.0, 1234.5), (names[2], 0.0, 0.0)]
+    {
+        let put = |figure: &str, value: f64, unit| {
+            let signal = format!("node.{name}.{figure}");
+            reading(&signal, ReadingValue::Value(value), unit, Scope::Client, "")
+        };
+        own.readings.push(put("rate", kops * 1e3, Unit::OpsPerSecond));
+        if kops > 0.0 {
+            own.readings.push(put("latency", micros / 1e6, Unit::Seconds));
+            own.readings.push(put("p99", micros * 3.0 / 1e6, Unit::Seconds));
+            own.readings.push(put("hit_ratio", 0.875, Unit::Ratio));
+        }
+        if name != names[1] {
+            own.readings.push(put("cpu", 0.05 + kops / 10.0, Unit::Seconds));
+        }
+    }
+    own.readings.push(reading(
+        "node.imbalance",
+        ReadingValue::Value(1.33),
+        Unit::Ratio,
+        Scope::Client,
+        "",
+    ));
+    let runs = vec![own];
+    vec![(execution("e3", "bench", None, &runs), runs)]
+}
+
 /// One execution of RocksDB and one of LMDB.
 pub fn study() -> Vec<(Execution, Vec<Run>)> {
     let mut asks: Vec<RunParameters> = [
