@@ -207,6 +207,30 @@ fn another_workload_or_machine_is_a_noted_difference() {
     assert_eq!(result.cells[0].settings["threads"], "1");
 }
 
+#[test]
+fn other_durability_is_a_noted_difference() {
+    let promise = |mut runs: Vec<Run>, survives: &str| {
+        for run in &mut runs {
+            run.settings.insert(Run::SURVIVES.to_owned(), survives.to_owned());
+        }
+        runs
+    };
+    let a = promise(study("lmdb", &["ycsb-a"], 1e5), "process kill");
+    let b = promise(study("redb", &["ycsb-a"], 1e3), "power loss");
+    let result = compare(&of(&a), &of(&b)).unwrap();
+    let noted = result.differences.iter().find(|d| d.setting == Run::SURVIVES).unwrap();
+    assert!(noted.caution.unwrap().contains("not comparable in that respect"));
+    assert_eq!(
+        (&noted.a[..], &noted.b[..]),
+        (&["process kill".into()][..], &["power loss".into()][..])
+    );
+    // A file without it says nothing about it, and is compared as before.
+    let old = study("redb", &["ycsb-a"], 1e3);
+    let result = compare(&of(&a), &of(&old)).unwrap();
+    let settings: Vec<&str> = result.differences.iter().map(|d| d.setting.as_str()).collect();
+    assert_eq!((settings, result.cells.len()), (vec!["store"], 1));
+}
+
 fn open(runs: &mut [Run], rate: f64) {
     for run in runs {
         run.pacing = LoopKind::Open { rate_ops_s: rate, arrivals: "poisson".to_owned() };

@@ -10,16 +10,16 @@ use model::signal::{
     CACHE_HIT_RATIO, CACHE_REFILLS, CALIBRATED_MAXIMUM, CLIENT_ACHIEVED_RATE,
     CLIENT_ANSWERED_IN_TIME, CLIENT_BUSY, CLIENT_DROPPED, CLIENT_DUE, CLIENT_LATENESS,
     CLIENT_NEVER_SENT, CLIENT_QUEUE_LONGEST, CLIENT_QUEUE_WAIT, CLIENT_QUEUED, CLIENT_RECONNECTED,
-    CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS, CLUSTER_MOVED, RING_FAILED, RING_LOST_SHARE,
+    CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS, CLUSTER_MOVED,
     CLUSTER_RETRIED, CLUSTER_SERVED_LATE, CLUSTER_UNAVAILABLE, CPU_PACER_SPIN, DISK_BYTES,
-    SERVER_IO_READ, SERVER_IO_WRITTEN, SETTLING, SPACE_AMPLIFICATION, STORE_STATISTIC, Signal,
-    WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
+    RING_FAILED, RING_LOST_SHARE, SERVER_IO_READ, SERVER_IO_WRITTEN, SETTLING, SPACE_AMPLIFICATION,
+    STORE_STATISTIC, Signal, WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
 };
 use model::{
     Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
     Phase, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, Series, Unavailable, Unit,
 };
-use store::{ANY_CERTIFICATE, Statistic};
+use store::{ANY_CERTIFICATE, Statistic, Survives};
 use study::{LoadConfig, Maximum};
 use workload::Skew;
 
@@ -42,6 +42,7 @@ pub(crate) struct MeasuredRun<'a> {
     pub(crate) started_at: String,
     pub(crate) version: String,
     pub(crate) options: Vec<(String, String)>,
+    pub(crate) survives: Option<Survives>,
     pub(crate) outcome: &'a PhaseOutcome,
     /// Readings of the window.
     pub(crate) readings: Vec<Reading>,
@@ -80,6 +81,9 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
     for (option, value) in &measured.options {
         settings.insert(format!("store.{option}"), value.clone());
     }
+    let survives =
+        measured.survives.map(|survives| (Run::SURVIVES.to_owned(), survives.to_string()));
+    settings.extend(survives);
     let readings = readings(&measured);
     let quota = QuotaReadings::of(&readings);
     let mut warnings = quota.advised(&outcome.warnings);

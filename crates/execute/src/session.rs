@@ -384,6 +384,7 @@ impl Session<'_> {
             started_at,
             version: store.version(),
             options: store.options(),
+            survives: store.capabilities().survives,
             outcome: &outcome,
             readings,
             samples: series,

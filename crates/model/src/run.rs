@@ -206,6 +206,9 @@ impl Run {
     /// The setting of a calibration trial: the planned run that it is for.
     pub const TRIAL_FOR: &'static str = "search.for";
 
+    /// The setting that says what the store's acknowledged writes survive.
+    pub const SURVIVES: &'static str = "survives";
+
     /// The settings that differ between repeats of one thing.
     pub const REPEAT_SETTINGS: [&str; 3] = ["repeat", "seed", "order"];
 

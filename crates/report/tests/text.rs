@@ -137,6 +137,23 @@ fn a_sweep_of_rates() {
 }
 
 #[test]
+fn other_durability_is_noted() {
+    let mut study = sample::study();
+    let text = |study: &[_]| terminal::runs(&sample::pairs(study), &style(400));
+    for (_, runs) in &mut study {
+        for run in runs {
+            let is_lmdb = run.settings["store"].starts_with("lmdb");
+            let survives = if is_lmdb { "power loss" } else { "process kill" };
+            run.settings.insert(model::Run::SURVIVES.to_owned(), survives.to_owned());
+        }
+    }
+    let note = "acknowledged writes survive a power loss (lmdb), a process kill (rocksdb)";
+    assert!(text(&study).contains(note), "{}", text(&study));
+    assert!(report::html::page(&study).contains(note));
+    assert!(!text(&study[..1]).contains("acknowledged writes survive"));
+}
+
+#[test]
 fn several_servers() {
     let study = sample::servers();
     let runs = sample::pairs(&study);
@@ -144,7 +161,7 @@ fn several_servers() {
     insta::assert_snapshot!("servers_60", narrow);
     insta::assert_snapshot!("servers_160", wide);
     for text in [narrow, wide, markdown::runs(&runs), report::html::page(&study)] {
-        for needle in ["Servers, latencies in µs", "10.20.30.40:7000", "66.7", "3,703", "255"] {
+        for needle in ["Servers, latencies in µs", "10.20.30.40:7000", "66.7", "3,704", "255"] {
             assert!(text.contains(needle), "{needle}: {text}");
         }
     }

@@ -39,8 +39,8 @@ use serde::Serialize;
 pub struct Capabilities {
     /// Ordered scans from a key.
     pub scan: bool,
-    /// Acknowledged writes survive a kill of the process.
-    pub durable: bool,
+    /// What acknowledged writes survive, with the options in force; None where that is not known.
+    pub survives: Option<Survives>,
     /// Reads return the values that were written. False for `null`, whose answers cannot be
     /// verified.
     #[serde(rename = "keeps")]
@@ -48,6 +48,34 @@ pub struct Capabilities {
     /// The store may drop records: a read that finds nothing is a miss, not a failure.
     #[serde(rename = "forgets")]
     pub may_evict: bool,
+}
+
+/// What acknowledged writes survive. Writes of stores that differ in it are not comparable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Survives {
+    /// Not even a kill of the process.
+    Nothing,
+    /// A kill of the process; a loss of power may lose the last ones, or break the store.
+    ProcessKill,
+    /// A loss of power.
+    PowerLoss,
+}
+
+impl Survives {
+    /// Of a store whose writes outlive its process, and are on the device if it syncs each.
+    pub(crate) fn synced(sync: bool) -> Option<Survives> {
+        Some(if sync { Survives::PowerLoss } else { Survives::ProcessKill })
+    }
+}
+
+impl std::fmt::Display for Survives {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Survives::Nothing => "nothing",
+            Survives::ProcessKill => "process kill",
+            Survives::PowerLoss => "power loss",
+        })
+    }
 }
 
 /// A figure that the store reports about itself.

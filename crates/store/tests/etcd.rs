@@ -77,7 +77,11 @@ fn a_single_server_says_what_it_is() {
             assert_eq!((option("members"), option("reads")), (Some("1"), Some("linearizable")));
             assert!(option("cluster_id").is_some_and(|id| id.len() > 8), "{options:?}");
             let capabilities = store.capabilities();
-            assert!(capabilities.durable && capabilities.scan && capabilities.stores_values);
+            assert!(
+                capabilities.survives == Some(store::Survives::PowerLoss)
+                    && capabilities.scan
+                    && capabilities.stores_values
+            );
         }
     }
     with(&etcd.url(), Says);

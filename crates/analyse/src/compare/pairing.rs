@@ -55,8 +55,17 @@ pub(super) fn pair<'a>(
     b: &[&'a Run],
     machine_of: &dyn Fn(&Run) -> Option<String>,
 ) -> Result<Pairing<'a>, CompareError> {
-    let (valid_a, invalid_a) = partition_valid(a, ComparisonSide::A, machine_of)?;
-    let (valid_b, invalid_b) = partition_valid(b, ComparisonSide::B, machine_of)?;
+    let (mut valid_a, mut invalid_a) = partition_valid(a, ComparisonSide::A, machine_of)?;
+    let (mut valid_b, mut invalid_b) = partition_valid(b, ComparisonSide::B, machine_of)?;
+    let is_silent = |(_, settings): &KeyedRun<'_>| !settings.contains_key(Run::SURVIVES);
+    if valid_a.iter().chain(&valid_b).any(is_silent) {
+        // It is derived from other settings, and older files do not have it.
+        for (_, settings) in
+            [&mut valid_a, &mut invalid_a, &mut valid_b, &mut invalid_b].into_iter().flatten()
+        {
+            settings.remove(Run::SURVIVES);
+        }
+    }
     let differences = differences(&valid_a, &valid_b);
     if let Some(phase) = differences.iter().find(|d| d.setting == "phase") {
         return Err(CompareError::Meaningless {
@@ -185,6 +194,9 @@ fn caution(setting: &str) -> Option<&'static str> {
     match setting {
         "machine" => Some("another machine: it may be the cause of any difference"),
         "pacing" => Some("another pacing: throughput and latency depend on how requests arrive"),
+        Run::SURVIVES => {
+            Some("they promise different durability, and are not comparable in that respect")
+        }
         _ if setting == "workload" || setting.starts_with("workload.") => {
             Some("another workload: the stores did not get the same requests")
         }

@@ -20,7 +20,7 @@ use store::wire::{
     ClusterMap, HandshakeError, KeyList, Kind, ParsedResponse, Protocol, Redirect, Refusal,
     Request, Response, Ring, slot_of,
 };
-use store::{Capabilities, Remote, ReplicaReads, ServedData, Statistic, StoreError, TlsFiles};
+use store::{Capabilities, Remote, ReplicaReads, ServedData, Statistic, StoreError, Survives, TlsFiles};
 
 use self::cluster::{Cluster, ReadMap, UnreadMap};
 
@@ -53,6 +53,7 @@ pub struct Network {
     /// The version that each server reports.
     versions: Vec<String>,
     may_evict: bool,
+    survives: Option<Survives>,
     names: BTreeMap<Address, String>,
 }
 
@@ -69,15 +70,20 @@ impl Network {
             None => None,
         };
         let ring = (cluster.is_none() && names.len() > 1).then(|| Ring::new(&names));
-        let (versions, may_evict) = (Vec::new(), false);
+        let (versions, may_evict, survives) = (Vec::new(), false, None);
         let names = BTreeMap::new();
-        let mut network = Network { remote, tls, ring, cluster, versions, may_evict, names };
+        let mut network =
+            Network { remote, tls, ring, cluster, versions, may_evict, survives, names };
+        let mut all = Vec::new();
         for server in network.writers() {
             let (mut stream, version) = network.greet(server)?;
             network.versions.push(version);
             let server_statistics = network.request_statistics(server, &mut stream)?;
             network.may_evict |= statistics::evicts(&server_statistics);
+            all.push(statistics::survives(&server_statistics));
         }
+        // The least of all, if each says it.
+        network.survives = all.into_iter().reduce(|one, other| one.zip(other).map(|(one, other)| one.min(other))).flatten();
         Ok(network)
     }
 
@@ -471,7 +477,8 @@ impl ServedData for Network {
 
 impl Target for Network {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: false, durable: false, stores_values: true, may_evict: self.may_evict }
+        let Network { may_evict, survives, .. } = *self;
+        Capabilities { scan: false, survives, stores_values: true, may_evict }
     }
 
     fn version(&self) -> String {

@@ -1,7 +1,8 @@
 //! Servers' own statistics under common names.
 
 use model::Unit;
-use store::Statistic;
+use store::wire::APPENDFSYNC;
+use store::{Statistic, Survives};
 
 /// The common name, and the names of memcached and Redis. Monotonic ones end in `.total`.
 const NAMES: &[(&str, Unit, &[&str])] = &[
@@ -49,6 +50,21 @@ pub(super) fn evicts(server_statistics: &[(String, String)]) -> bool {
     }
 }
 
+/// What acknowledged writes survive: nothing of memcached's; of Redis what its append-only file does,
+/// which is written before the answer, and synced before it where the server says `always`. None
+/// where the server does not say it.
+pub(super) fn survives(server_statistics: &[(String, String)]) -> Option<Survives> {
+    let value = |name: &str| {
+        server_statistics.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    };
+    match (value("limit_maxbytes"), value("aof_enabled"), value(APPENDFSYNC)) {
+        (Some(_), ..) | (_, Some("0"), _) => Some(Survives::Nothing),
+        (_, Some(_), Some("always")) => Some(Survives::PowerLoss),
+        (_, Some(_), Some(_)) => Some(Survives::ProcessKill),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +82,19 @@ mod tests {
         assert_eq!(value("hits.total"), Some(7.0));
         assert_eq!(value("memory"), Some(30.0));
         assert_eq!(value("threads"), None, "one of the servers does not say");
+    }
+
+    #[test]
+    fn writes_survive_what_the_server_says() {
+        let of = |all: &[(&str, &str)]| survives(&pairs(all));
+        assert_eq!(of(&[("limit_maxbytes", "67108864")]), Some(Survives::Nothing));
+        assert_eq!(of(&[("aof_enabled", "0")]), Some(Survives::Nothing));
+        let synced = |how| of(&[("aof_enabled", "1"), (APPENDFSYNC, how)]);
+        assert_eq!(synced("always"), Some(Survives::PowerLoss));
+        assert_eq!(synced("everysec"), Some(Survives::ProcessKill));
+        // It may not be asked, or it is another server.
+        assert_eq!(of(&[("aof_enabled", "1")]), None);
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Store for Fake {
         Ok(Fake::default())
     }
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: false, stores_values: true, may_evict: false }
+        Capabilities { scan: true, survives: None, stores_values: true, may_evict: false }
     }
     fn version(&self) -> String {
         "fake".to_owned()

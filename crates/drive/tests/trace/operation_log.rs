@@ -38,7 +38,7 @@ impl Store for OperationLog {
         Ok(OperationLog::default())
     }
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: false, durable: false, stores_values: true, may_evict: false }
+        Capabilities { scan: false, survives: None, stores_values: true, may_evict: false }
     }
     fn version(&self) -> String {
         "ledger".to_owned()

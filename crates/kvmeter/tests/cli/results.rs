@@ -148,6 +148,25 @@ fn different_workloads_are_compared_only_by_filter() {
 }
 
 #[test]
+fn other_durability_is_named_where_results_are_compared() {
+    let place = Place::new();
+    for (file, store) in [("a.sqlite", "spill:a"), ("b.sqlite", "spill:b?durability=sync")] {
+        let args = ["bench", store, "--records", "100", "--ops", "200", "--workload", "ycsb-a"];
+        let run = place.json(&[&args[..], &["--out", file, "--quiet", "--json"]].concat());
+        let survives = if file == "a.sqlite" { "process kill" } else { "power loss" };
+        assert_eq!(run["settings"]["survives"], survives);
+    }
+    let caution = "they promise different durability, and are not comparable in that respect";
+    let words = format!("survives: process kill against power loss ({caution})");
+    let compared = place.ok(&["compare", "a.sqlite", "b.sqlite"]);
+    assert!(compared.contains(&words), "{compared}");
+    place.ok(&["merge", "a.sqlite", "b.sqlite", "--out", "both.sqlite"]);
+    let report = place.ok(&["report", "both.sqlite"]);
+    let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("survive a power loss (spill), a process kill (spill)"), "{report}");
+}
+
+#[test]
 fn refuses_answers_and_figures_without_a_study() {
     let place = Place::new();
     benched(&place, "a.sqlite", &[]);

@@ -3,7 +3,7 @@
 use analyse::describe_by_median;
 use model::{Execution, Run};
 
-use super::INVALID_MARK;
+use super::{INVALID_MARK, durability};
 use crate::cells::{self, ReportCell as Gathered};
 use crate::format;
 use crate::overview::MAX_ROWS;
@@ -31,6 +31,7 @@ pub fn cells(runs: &[(&Execution, &Run)]) -> Table {
         table.clear_column("errors");
     }
     let mut table = table.without_empty_columns();
+    table.notes.extend(durability::note(runs));
     if all.len() > MAX_ROWS {
         table.note(format!("the first {MAX_ROWS} of {} configurations", all.len()));
     }

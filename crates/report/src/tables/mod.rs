@@ -11,6 +11,7 @@ mod cells;
 mod comparison;
 mod design;
 mod doctor;
+mod durability;
 mod grouped_notes;
 mod knobs;
 mod machine;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{Distribution, Execution, LatencyClock, LatencyScope, Op, Origin, Reading, Run, total};
 
-use super::{INVALID_MARK, named};
+use super::{INVALID_MARK, durability, named};
 use crate::format;
 use crate::run_names;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
@@ -57,6 +57,7 @@ pub fn throughput(runs: &[(&Execution, &Run)]) -> Table {
         table.note(format!("0 errors in {} answers that were checked", format::count(verified)));
     }
     let mut table = table.without_empty_columns();
+    table.notes.extend(durability::note(runs));
     if modelled {
         table.note("~ marks a number that was not measured; the readings say where it is from");
     }

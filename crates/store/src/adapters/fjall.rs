@@ -14,7 +14,7 @@ use model::{Bytes, Unavailable, Unit};
 use crate::directory::is_full;
 use crate::{
     Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreOptions,
-    StoreUrl, on_off,
+    StoreUrl, Survives, on_off,
 };
 
 const VERSION: &str = concat!("fjall ", env!("FJALL_VERSION"));
@@ -126,7 +126,8 @@ impl Store for Fjall {
 
     /// Each write reaches the kernel before it returns.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
+        let survives = Survives::synced(self.config.sync);
+        Capabilities { scan: true, survives, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

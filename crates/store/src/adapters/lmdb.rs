@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::directory::is_full;
 use crate::{
     Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreOptions,
-    StoreUrl, on_off,
+    StoreUrl, Survives, on_off,
 };
 
 const DEFAULT_MAP: u64 = 64 << 30;
@@ -118,7 +118,8 @@ impl Store for Lmdb {
 
     /// A commit has reached the page cache when it returns, with and without `sync`.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
+        let survives = Survives::synced(self.config.sync);
+        Capabilities { scan: true, survives, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

@@ -36,7 +36,7 @@ impl Store for Null {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: false, stores_values: false, may_evict: false }
+        Capabilities { scan: true, survives: None, stores_values: false, may_evict: false }
     }
 
     fn version(&self) -> String {

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreOptions,
-    StoreUrl, on_off,
+    StoreUrl, Survives, on_off,
 };
 
 const OPTIONS: &[OptionInfo] =
@@ -117,7 +117,9 @@ impl Store for RawStore {
 
     fn capabilities(&self) -> Capabilities {
         // A direct write is one request; a cached one may be torn by a kill.
-        Capabilities { scan: true, durable: self.direct, stores_values: true, may_evict: false }
+        let survives = if self.direct { Survives::ProcessKill } else { Survives::Nothing };
+        let survives = Some(survives);
+        Capabilities { scan: true, survives, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

@@ -9,7 +9,7 @@ use model::{Bytes, Unavailable, Unit};
 use crate::directory::is_full;
 use crate::{
     Capabilities, EmbeddedAdapter, LongestValue, OptionInfo, Session, Statistic, Store, StoreError,
-    StoreOptions, StoreUrl, on_off,
+    StoreOptions, StoreUrl, Survives, on_off,
 };
 
 const VERSION: &str = concat!("redb ", env!("REDB_VERSION"));
@@ -82,12 +82,9 @@ impl Store for Redb {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            scan: true,
-            durable: self.config.sync,
-            stores_values: true,
-            may_evict: false,
-        }
+        let survives = if self.config.sync { Survives::PowerLoss } else { Survives::Nothing };
+        let survives = Some(survives);
+        Capabilities { scan: true, survives, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

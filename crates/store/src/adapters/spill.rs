@@ -9,7 +9,7 @@ use model::{Bytes, Span, Unavailable, Unit};
 use super::key_spread::spread;
 use crate::{
     Capabilities, EmbeddedAdapter, LongestValue, OptionInfo, Session, Statistic, Store, StoreError,
-    StoreOptions, StoreUrl, on_off,
+    StoreOptions, StoreUrl, Survives, on_off,
 };
 
 const OPTIONS: &[OptionInfo] = &[
@@ -159,7 +159,8 @@ impl Store for Spill {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
+        let survives = Survives::synced(self.config.options.durability == Durability::Sync);
+        Capabilities { scan: true, survives, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

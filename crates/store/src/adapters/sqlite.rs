@@ -8,7 +8,7 @@ use model::{Bytes, Unavailable, Unit};
 
 use crate::{
     Capabilities, EmbeddedAdapter, LongestValue, OptionInfo, Session, Statistic, Store, StoreError,
-    StoreOptions, StoreUrl, on_off,
+    StoreOptions, StoreUrl, Survives, on_off,
 };
 
 const FILE: &str = "data.sqlite";
@@ -119,7 +119,8 @@ impl Store for Sqlite {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
+        let survives = Survives::synced(self.config.sync);
+        Capabilities { scan: true, survives, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

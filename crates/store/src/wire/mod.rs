@@ -31,7 +31,7 @@ mod text;
 
 pub use cluster::{ClusterMap, ClusterNode, Redirect, SLOTS, slot_of};
 pub use error::{KeyError, WireError};
-pub use handshake::{HandshakeError, ServerIdentity};
+pub use handshake::{APPENDFSYNC, HandshakeError, ServerIdentity};
 pub use keys::KeyList;
 pub use login::{Login, Secret, SecretError};
 pub use response::{Kind, ParsedResponse, Refusal, Request, Response};

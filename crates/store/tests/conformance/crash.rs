@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::{env, io};
 
-use store::{Directory, Session, Store, StoreUrl, StoreVisitor, open};
+use store::{Directory, Session, Store, StoreUrl, StoreVisitor, Survives, open};
 
 use crate::conformance::support::{Test, on_disk_here, places, read, with};
 
@@ -84,7 +84,7 @@ struct AllThere {
 }
 impl Test for AllThere {
     fn run<S: Store>(&self, store: &S, name: &str) {
-        assert!(store.capabilities().durable, "{name}");
+        assert!(store.capabilities().survives >= Some(Survives::ProcessKill), "{name}");
         let mut session = store.session().unwrap();
         for number in 0..=self.acknowledged {
             let there = read(&mut session, &number_key(number)).unwrap();
@@ -98,7 +98,7 @@ fn store_without_log_is_not_durable() {
     struct NotDurable;
     impl Test for NotDurable {
         fn run<S: Store>(&self, store: &S, name: &str) {
-            assert!(!store.capabilities().durable, "{name}");
+            assert!(store.capabilities().survives == Some(Survives::Nothing), "{name}");
         }
     }
     if !on_disk_here().any(|adapter| adapter.scheme == "rocksdb") {

@@ -20,7 +20,7 @@ use self::messages::RangeRequest;
 use self::session::EtcdSession;
 use crate::{
     Capabilities, DataLocation, EmbeddedAdapter, OptionInfo, ServedData, Statistic, Store,
-    StoreError, StoreUrl,
+    StoreError, StoreUrl, Survives,
 };
 
 /// How long the members are left alone between two looks at them.
@@ -61,7 +61,8 @@ impl Store for Etcd {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: true, stores_values: true, may_evict: false }
+        let survives = Some(Survives::PowerLoss);
+        Capabilities { scan: true, survives, stores_values: true, may_evict: false }
     }
 
     fn version(&self) -> String {

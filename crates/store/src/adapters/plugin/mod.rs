@@ -22,7 +22,7 @@ use self::table::{
 use self::watchdog::{CallSlot, Function};
 use crate::{
     Capabilities, DataLocation, EmbeddedAdapter, LongestValue, OptionInfo, Statistic, Store,
-    StoreDescription, StoreError, StoreOptions, StoreUrl,
+    StoreDescription, StoreError, StoreOptions, StoreUrl, Survives,
 };
 
 /// kvmeter's own options. `path` is the directory and no option here.
@@ -165,9 +165,10 @@ impl Store for Plugin {
         // SAFETY: the database is open.
         #[allow(unsafe_code)]
         let flags = unsafe { (self.library.functions.capabilities)(self.db) };
+        let survives = if flags & DURABLE != 0 { Survives::ProcessKill } else { Survives::Nothing };
         Capabilities {
             scan: flags & SCANS != 0 && self.library.functions.scan.is_some(),
-            durable: flags & DURABLE != 0,
+            survives: Some(survives),
             stores_values: true,
             may_evict: flags & EVICTS != 0,
         }

@@ -24,7 +24,7 @@ use options_file::OptionsFile;
 use super::key_spread::spread;
 use crate::{
     Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
-    on_off,
+    Survives, on_off,
 };
 
 /// One or more RocksDB databases behind one block cache.
@@ -89,7 +89,11 @@ impl Store for RocksDb {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { scan: true, durable: self.config.wal, stores_values: true, may_evict: false }
+        let survives = match self.config.wal {
+            true => Survives::synced(self.config.sync),
+            false => Some(Survives::Nothing),
+        };
+        Capabilities { scan: true, survives, stores_values: true, may_evict: false }
     }
 
     /// From the OPTIONS file that the library wrote when it opened the data.

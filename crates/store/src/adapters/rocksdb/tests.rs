@@ -43,7 +43,7 @@ fn every_option_takes_effect() {
         let (name, value) = option.split_once('=').unwrap();
         assert_eq!(theirs[name], value, "{name}");
     }
-    assert!(!store.capabilities().durable);
+    assert!(store.capabilities().survives == Some(crate::Survives::Nothing));
 }
 
 #[test]

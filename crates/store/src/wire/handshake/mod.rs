@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::{ClusterMap, Login, Protocol, Refusal, WireError};
 use exchange::Handshake;
+pub use redis::APPENDFSYNC;
 
 /// The identity of a server, from the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]

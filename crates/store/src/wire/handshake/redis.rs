@@ -8,6 +8,9 @@ use super::super::{ClusterMap, Login, Refusal, Response, WireError};
 use super::HandshakeError;
 use super::exchange::{Handshake, is_protected};
 
+/// The statistic that says when the append-only file is synced.
+pub const APPENDFSYNC: &str = "appendfsync";
+
 /// An owned answer.
 enum Reply {
     Text(String),
@@ -99,8 +102,19 @@ fn version<const VERSION: u8>(
 pub(super) fn statistics<const VERSION: u8>(
     handshake: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<Vec<(String, String)>, HandshakeError> {
-    let reply = request::<VERSION>(handshake, "requesting statistics", &[b"INFO"])?;
-    Ok(flatten(&done(handshake, reply)?))
+    let step = "requesting statistics";
+    let reply = request::<VERSION>(handshake, step, &[b"INFO"])?;
+    let mut statistics = flatten(&done(handshake, reply)?);
+    if statistics.iter().any(|(name, value)| name == "aof_enabled" && value != "0") {
+        let words: [&[u8]; 3] = [b"CONFIG", b"GET", APPENDFSYNC.as_bytes()];
+        // Not every server has it, and not every login may ask.
+        if let Reply::Texts(pair) = request::<VERSION>(handshake, step, &words)?
+            && let [name, how] = &pair[..]
+        {
+            statistics.push((name.clone(), how.clone()));
+        }
+    }
+    Ok(statistics)
 }
 
 pub(super) fn flush<const VERSION: u8>(
