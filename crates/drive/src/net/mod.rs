@@ -20,7 +20,9 @@ use store::wire::{
     ClusterMap, HandshakeError, KeyList, Kind, ParsedResponse, Protocol, Redirect, Refusal,
     Request, Response, Ring, slot_of,
 };
-use store::{Capabilities, Remote, ReplicaReads, ServedData, Statistic, StoreError, Survives, TlsFiles};
+use store::{
+    Capabilities, Remote, ReplicaReads, ServedData, Statistic, StoreError, Survives, TlsFiles,
+};
 
 use self::cluster::{Cluster, ReadMap, UnreadMap};
 
@@ -76,14 +78,17 @@ impl Network {
             Network { remote, tls, ring, cluster, versions, may_evict, survives, names };
         let mut all = Vec::new();
         for server in network.writers() {
-            let (mut stream, version) = network.greet(server)?;
+            let (mut stream, version) = network.greet_for_control(server)?;
             network.versions.push(version);
             let server_statistics = network.request_statistics(server, &mut stream)?;
             network.may_evict |= statistics::evicts(&server_statistics);
             all.push(statistics::survives(&server_statistics));
         }
         // The least of all, if each says it.
-        network.survives = all.into_iter().reduce(|one, other| one.zip(other).map(|(one, other)| one.min(other))).flatten();
+        network.survives = all
+            .into_iter()
+            .reduce(|one, other| one.zip(other).map(|(one, other)| one.min(other)))
+            .flatten();
         Ok(network)
     }
 
@@ -96,7 +101,7 @@ impl Network {
         self.writers()
             .into_iter()
             .map(|server| {
-                let (mut stream, _) = self.greet(server)?;
+                let (mut stream, _) = self.greet_for_control(server)?;
                 self.request_statistics(server, &mut stream)
             })
             .collect()
@@ -114,7 +119,7 @@ impl Network {
             )));
         }
         for server in self.writers() {
-            let (mut stream, _) = self.greet(server)?;
+            let (mut stream, _) = self.greet_for_control(server)?;
             self.remote.protocol.flush(&mut stream).map_err(|error| self.failed(server, error))?;
         }
         Ok(())
@@ -166,7 +171,7 @@ impl Network {
         (key, value): (&[u8], &[u8]),
         mut on_value: impl FnMut(&[u8]),
     ) -> Result<(), StoreError> {
-        let mut stream = self.open(server)?;
+        let (mut stream, _) = self.greet_for_control(server)?;
         let mut stream = DeadlineStream::new(&mut stream, self.remote.timeout);
         let mut keys = KeyList::default();
         keys.push(key);
@@ -323,6 +328,15 @@ impl Network {
             .handshake(&mut exchange, &self.remote.login)
             .map_err(|error| self.greeting_error(server, error))?;
         Ok((stream, greeting.version))
+    }
+
+    /// A connection that carries no load.
+    fn greet_for_control(&self, server: usize) -> Result<(Stream, String), StoreError> {
+        let (mut stream, version) = self.greet(server)?;
+        let mut exchange = DeadlineStream::new(&mut stream, self.remote.timeout);
+        let marked = self.remote.protocol.control(&mut exchange);
+        marked.map_err(|error| self.greeting_error(server, error))?;
+        Ok((stream, version))
     }
 
     fn request_statistics(

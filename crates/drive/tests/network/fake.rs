@@ -158,6 +158,10 @@ fn serve(mut stream: TcpStream, state: &State) {
         state.most.fetch_max(requests.len(), Ordering::AcqRel);
         let mut out = Vec::new();
         for words in requests {
+            if words[0] == b"CLIENT" {
+                out.extend(b"-ERR unknown command 'CLIENT'\r\n");
+                continue;
+            }
             let answer = state.answer(&words);
             if words[0] == b"INFO" {
                 if state.closes.load(Ordering::Acquire) {

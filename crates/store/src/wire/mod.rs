@@ -148,6 +148,16 @@ impl Protocol {
         handshake::greet(self, stream, login)
     }
 
+    /// Marks a connection after the handshake as one of control, which is no load: the server does
+    /// not drop it, and does not take its commands for use of the keys. Without effect where the
+    /// server, or the login, does not have that.
+    ///
+    /// # Errors
+    /// See [`HandshakeError`].
+    pub fn control(self, stream: &mut (impl Read + Write)) -> Result<(), HandshakeError> {
+        handshake::control(self, stream)
+    }
+
     /// The server's statistics, name and text: memcached's `stats`, Redis's `INFO` with composed
     /// values flattened (`db0:keys=1` is `db0.keys`). Needs a connection after the handshake
     /// without outstanding answers.

@@ -131,6 +131,10 @@ fn compatible_servers_are_named() {
         ("dragonfly_version:df-1.2", "Dragonfly df-1.2"),
         ("garnet_version:1.0.50", "Garnet 1.0.50"),
         ("kvrocks_version:2.9.0", "Kvrocks 2.9.0"),
+        // KeyDB 6.3.4 has no field of its own.
+        ("executable:/usr/bin/keydb-server", "KeyDB 7.2.4"),
+        ("keydb_version:6.3.5", "KeyDB 6.3.5"),
+        ("executable:/usr/bin/redis-server", "Redis 7.2.4"),
         ("os:Linux", "Redis 7.2.4"),
     ] {
         let info = format!("# Server\r\nredis_version:7.2.4\r\n{field}\r\n");
@@ -139,6 +143,48 @@ fn compatible_servers_are_named() {
         let greeting = Protocol::Resp2.handshake(&mut actor, &Login::default()).unwrap();
         assert_eq!(greeting.version, name);
     }
+}
+
+/// Pogocache has neither `INFO` nor `HELLO`; `STATS` answers pairs.
+#[test]
+fn a_server_without_info_is_named_by_its_statistics() {
+    let unknown = |command: &str| format!("-ERR unknown command '{command}'\r\n");
+    let pair = |name: &str, text: &str| {
+        format!("*2\r\n${}\r\n{name}\r\n${}\r\n{text}\r\n", name.len(), text.len())
+    };
+    let pairs = [pair("pid", "7"), pair("product", "pogocache"), pair("version", "1.3.1")].concat();
+    let lines = format!("{}*3\r\n{pairs}", unknown("INFO"));
+    let mut actor = Actor::new(lines.as_bytes(), 1000, Then::Stall);
+    let greeting = Protocol::Resp2.handshake(&mut actor, &Login::default()).unwrap();
+    assert_eq!(greeting.version, "Pogocache 1.3.1");
+    let mut actor = Actor::new(lines.as_bytes(), 1000, Then::Stall);
+    let statistics = Protocol::Resp2.statistics(&mut actor).unwrap();
+    assert_eq!(statistics[2], ("version".to_owned(), "1.3.1".to_owned()));
+
+    // Without any of them it can be measured all the same.
+    let lines = ["INFO", "STATS", "HELLO"].map(unknown).concat();
+    let mut actor = Actor::new(lines.as_bytes(), 1000, Then::Stall);
+    assert!(Protocol::Resp2.handshake(&mut actor, &Login::default()).is_ok());
+    let error = greet(Protocol::Resp3, unknown("HELLO").as_bytes(), Then::Stall).unwrap_err();
+    assert!(matches!(error, HandshakeError::WrongServer { .. }), "{error}");
+}
+
+/// What a server or a login does not have is no error.
+#[test]
+fn control_connections_need_no_client_command() {
+    for answers in [
+        "+OK\r\n+OK\r\n",
+        "-ERR unknown command 'CLIENT'\r\n-ERR unknown command 'CLIENT'\r\n",
+        "+OK\r\n-ERR unknown subcommand 'NO-TOUCH'. Try CLIENT HELP.\r\n",
+        "-NOPERM no permissions\r\n-NOPERM no permissions\r\n",
+    ] {
+        for protocol in [Protocol::Resp2, Protocol::Resp3] {
+            let mut actor = Actor::new(answers.as_bytes(), 1000, Then::Stall);
+            protocol.control(&mut actor).unwrap_or_else(|error| panic!("{answers}: {error}"));
+        }
+    }
+    let mut actor = Actor::new(b"", 1000, Then::Stall);
+    assert!(Protocol::MemcachedMeta.control(&mut actor).is_ok(), "nothing is sent");
 }
 
 #[test]

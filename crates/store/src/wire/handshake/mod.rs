@@ -91,6 +91,20 @@ pub(super) fn read_only(
     handshake.end()
 }
 
+/// See [`Protocol::control`].
+pub(super) fn control(
+    protocol: Protocol,
+    stream: &mut (impl Read + Write),
+) -> Result<(), HandshakeError> {
+    let mut handshake = Handshake::new(stream, protocol);
+    match protocol {
+        Protocol::Resp2 => redis::control::<2>(&mut handshake)?,
+        Protocol::Resp3 => redis::control::<3>(&mut handshake)?,
+        _ => {}
+    }
+    handshake.end()
+}
+
 pub(super) fn greet(
     protocol: Protocol,
     stream: &mut (impl Read + Write),

@@ -14,7 +14,7 @@ pub const APPENDFSYNC: &str = "appendfsync";
 /// An owned answer.
 enum Reply {
     Text(String),
-    /// The texts of a list, without nested values.
+    /// The texts of a list, or of the lists that it has.
     Texts(Vec<String>),
     Refused {
         why: Refusal,
@@ -57,46 +57,98 @@ pub(super) fn greet<const VERSION: u8>(
     version::<VERSION>(handshake)
 }
 
-/// The version; without the permission only the kind of server.
+/// The version as the server names itself; without the permission only the kind of server.
 fn version<const VERSION: u8>(
     handshake: &mut Handshake<'_, impl Read + Write>,
 ) -> Result<String, HandshakeError> {
     let step = "requesting the version";
     match request::<VERSION>(handshake, step, &[b"INFO", b"server"])? {
-        Reply::Refused { why, words } if !words.starts_with("NOPERM") => {
-            Err(handshake.refused(Response::Refused { why, words }))
+        Reply::Refused { why, words } if !words.starts_with("NOPERM") && !is_unknown(&words) => {
+            return Err(handshake.refused(Response::Refused { why, words }));
         }
-        Reply::Text(info) => {
-            let field = |key: &str| {
-                let mut lines = info.lines().filter_map(|line| line.split_once(':'));
-                lines.find(|(name, _)| *name == key).map(|(_, text)| text.trim())
-            };
-            // The others report a Redis version for compatibility.
-            let known = [
-                ("valkey_version", "Valkey"),
-                ("dragonfly_version", "Dragonfly"),
-                ("garnet_version", "Garnet"),
-                ("kvrocks_version", "Kvrocks"),
-                ("redis_version", "Redis"),
-            ];
-            let named = known.iter().find_map(|(key, name)| Some((name, field(key)?)));
-            Ok(named.map_or("Redis".into(), |(name, version)| format!("{name} {version}")))
-        }
-        _ => match request::<VERSION>(handshake, step, &[b"HELLO"])? {
-            Reply::Texts(facts) => {
-                let fact = |key: &str| {
-                    let mut pairs = facts.chunks_exact(2);
-                    pairs.find(|pair| pair[0] == key).map(|pair| pair[1].as_str())
-                };
-                let name = match fact("server") {
-                    Some("valkey") => "Valkey",
-                    _ => "Redis",
-                };
-                Ok(fact("version").map_or(name.into(), |version| format!("{name} {version}")))
+        Reply::Refused { words, .. } if is_unknown(&words) => {
+            let own = own_statistics::<VERSION>(handshake, step)?;
+            let field = |key: &str| own.iter().find(|(name, _)| name == key).map(|(_, text)| text);
+            if let (Some(product), Some(version)) = (field("product"), field("version")) {
+                return Ok(format!("{} {version}", capitalised(product)));
             }
-            _ => Ok("Redis".into()),
-        },
+        }
+        Reply::Text(info) => return Ok(named_by_info(&info)),
+        _ => {}
     }
+    match request::<VERSION>(handshake, step, &[b"HELLO"])? {
+        Reply::Texts(facts) => {
+            let fact = |key: &str| {
+                let mut pairs = facts.chunks_exact(2);
+                pairs.find(|pair| pair[0] == key).map(|pair| pair[1].as_str())
+            };
+            let name = capitalised(fact("server").unwrap_or("redis"));
+            Ok(fact("version").map_or(name.clone(), |version| format!("{name} {version}")))
+        }
+        _ => Ok("Redis".into()),
+    }
+}
+
+/// The name and version in the answer to `INFO server`.
+fn named_by_info(info: &str) -> String {
+    let field = |key: &str| {
+        let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(name, _)| *name == key).map(|(_, text)| text.trim())
+    };
+    // The others report a Redis version for compatibility.
+    let known = [
+        ("valkey_version", "Valkey"),
+        ("dragonfly_version", "Dragonfly"),
+        ("garnet_version", "Garnet"),
+        ("kvrocks_version", "Kvrocks"),
+        ("keydb_version", "KeyDB"),
+        ("redis_version", "Redis"),
+    ];
+    let named = known.iter().find_map(|(key, name)| Some((*name, field(key)?)));
+    // KeyDB has no field of its own version, which is the one that it calls Redis's.
+    let program = field("executable").and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    match named {
+        Some(("Redis", version)) if program.starts_with("keydb") => format!("KeyDB {version}"),
+        Some((name, version)) => format!("{name} {version}"),
+        None => "Redis".into(),
+    }
+}
+
+/// Statistics as memcached names them, which Pogocache answers in pairs; none of a server without.
+fn own_statistics<const VERSION: u8>(
+    handshake: &mut Handshake<'_, impl Read + Write>,
+    step: &'static str,
+) -> Result<Vec<(String, String)>, HandshakeError> {
+    let Reply::Texts(texts) = request::<VERSION>(handshake, step, &[b"STATS"])? else {
+        return Ok(Vec::new());
+    };
+    let pairs = texts.chunks_exact(2);
+    Ok(pairs.map(|pair| (pair[0].clone(), pair[1].clone())).collect())
+}
+
+/// Whether a server does not have a command.
+fn is_unknown(words: &str) -> bool {
+    words.contains("unknown command")
+}
+
+fn capitalised(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}
+
+/// Marks a connection that is no load: the server does not drop it for memory, and its commands
+/// leave the keys' ages as they are. Servers and logins without these are left alone.
+pub(super) fn control<const VERSION: u8>(
+    handshake: &mut Handshake<'_, impl Read + Write>,
+) -> Result<(), HandshakeError> {
+    for option in ["NO-EVICT", "NO-TOUCH"] {
+        let words: [&[u8]; 3] = [b"CLIENT", option.as_bytes(), b"on"];
+        // A refusal is an answer too.
+        request::<VERSION>(handshake, "preparing a control connection", &words)?;
+    }
+    Ok(())
 }
 
 pub(super) fn statistics<const VERSION: u8>(
@@ -104,6 +156,9 @@ pub(super) fn statistics<const VERSION: u8>(
 ) -> Result<Vec<(String, String)>, HandshakeError> {
     let step = "requesting statistics";
     let reply = request::<VERSION>(handshake, step, &[b"INFO"])?;
+    if matches!(&reply, Reply::Refused { words, .. } if is_unknown(words)) {
+        return own_statistics::<VERSION>(handshake, step);
+    }
     let mut statistics = flatten(&done(handshake, reply)?);
     if statistics.iter().any(|(name, value)| name == "aof_enabled" && value != "0") {
         let words: [&[u8]; 3] = [b"CONFIG", b"GET", APPENDFSYNC.as_bytes()];
@@ -195,7 +250,15 @@ fn owned_reply(value: Value<'_>) -> Reply {
             Response::Refused { why, words } => Reply::Refused { why, words },
             _ => Reply::Refused { why: Refusal::Other, words: excerpt(words) },
         },
-        Value::List(elements) => Reply::Texts(elements.iter().map(text).collect()),
+        Value::List(elements) => {
+            let list = |element: &Value<'_>| match element {
+                Value::List(inner) => Some(inner.iter().map(text).collect::<Vec<_>>()),
+                _ => None,
+            };
+            let lists: Option<Vec<_>> = elements.iter().map(list).collect();
+            let texts = lists.map(|lists| lists.concat());
+            Reply::Texts(texts.unwrap_or_else(|| elements.iter().map(text).collect()))
+        }
         single => Reply::Text(text(single)),
     }
 }
@@ -208,7 +271,7 @@ fn done(
     match reply {
         Reply::Text(text) => Ok(text),
         Reply::Texts(texts) => Ok(texts.join(" ")),
-        Reply::Refused { words, .. } if words.contains("unknown command `HELLO`") => {
+        Reply::Refused { words, .. } if is_unknown(&words) && words.contains("HELLO") => {
             Err(handshake.wrong(WireError::Garbage { expected: "RESP3", got: words }))
         }
         Reply::Refused { why, words } => Err(handshake.refused(Response::Refused { why, words })),

@@ -77,8 +77,26 @@ fn user_with_restricted_rights() {
             assert!(why == Refusal::Auth && words.starts_with("NOPERM"), "{words}");
         }
         assert_eq!(client.request(Kind::Get, &[b"user:1"], b"").0, Response::Found(0));
+        protocol.control(&mut client.stream).expect("done without the right to it");
         let refused = protocol.statistics(&mut client.stream).expect_err("no right to it");
         assert!(matches!(refused, HandshakeError::Refused { why: Refusal::Auth, .. }), "{refused}");
+    }
+}
+
+#[test]
+fn control_connections_are_marked() {
+    use std::io::{Read, Write};
+    let Some(server) = redis(&[]) else { return };
+    for protocol in BOTH {
+        let (mut client, _) = server.greet(protocol, &Login::default()).expect("a greeting");
+        protocol.control(&mut client.stream).expect("marked");
+        client.stream.write_all(b"*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n").expect("sent");
+        let mut piece = [0; 4096];
+        let read = client.stream.read(&mut piece).expect("an answer");
+        let own = String::from_utf8_lossy(&piece[..read]).into_owned();
+        let (_, flags) = own.split_once(" flags=").expect(&own);
+        let (flags, _) = flags.split_once(' ').expect(&own);
+        assert!(flags.contains('e'), "{own}");
     }
 }
 
