@@ -27,6 +27,14 @@ impl Stream {
         (self.socket, self.tls.map(Session::new))
     }
 
+    /// Limits each read and write anew.
+    ///
+    /// # Errors
+    /// A limit that the kernel does not take.
+    pub fn set_limit(&self, limit: std::time::Duration) -> io::Result<()> {
+        self.socket.limit(limit)
+    }
+
     /// Whether this is TCP, the only family with receive timestamps.
     pub fn is_tcp(&self) -> bool {
         self.socket.is_tcp()

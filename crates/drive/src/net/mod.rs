@@ -299,6 +299,14 @@ impl Network {
 
     /// A connection after the handshake; to a node of a cluster one that reads replicas where reads
     /// go there.
+    /// A connection of its own to a server, after the handshake, with the version of the server.
+    ///
+    /// # Errors
+    /// A server that cannot be reached, or does not take the login.
+    pub fn connection(&self, server: usize) -> Result<(Stream, String), StoreError> {
+        self.greet(server)
+    }
+
     pub(crate) fn open(&self, server: usize) -> Result<Stream, StoreError> {
         let (mut stream, _) = self.greet(server)?;
         if self.remote.cluster.is_some_and(|reads| reads != ReplicaReads::Never) {

@@ -135,6 +135,21 @@ pub enum RecordProblem {
     #[error("it is not `SECONDS.MICROSECONDS [DATABASE ADDRESS] \"COMMAND\" \"ARGUMENT\" ...`")]
     MonitorLine,
 
+    #[error("it is not `ts=SECONDS.MICROSECONDS gid=NUMBER type=TYPE key=KEY ...`")]
+    WatchLine,
+
+    #[error("a number in it is damaged")]
+    Varint,
+
+    #[error("the trace holds {have} requests and should hold {of}: it is damaged")]
+    Requests { have: u64, of: u64 },
+
+    #[error(
+        "the trace ends without its mark of the end: its capture was killed, or the file is cut; \
+         --trace-skip-bad 1 (`trace_skip_bad` in a study) takes what there is"
+    )]
+    Unfinished,
+
     #[error("its type of link is {number}; known are Ethernet, Linux cooked, loopback and raw IP")]
     LinkType { number: u16 },
 

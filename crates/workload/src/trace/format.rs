@@ -6,7 +6,8 @@ use std::str::FromStr;
 use model::suggest;
 
 use super::decode::{
-    cachelib, capture, memtier, monitor, oracle_general, rocksdb, rocksdb_text, twitter,
+    cachelib, capture, kvmeter, memcached_watch, memtier, monitor, oracle_general, rocksdb,
+    rocksdb_text, twitter,
 };
 
 /// A format of traces.
@@ -28,6 +29,10 @@ pub enum TraceFormat {
     RocksDbText,
     /// Packets of memcached's and Redis' clients: `.pcap` or `.pcapng`.
     PacketCapture,
+    /// What `watch fetchers mutations` of memcached prints.
+    MemcachedWatch,
+    /// kvmeter's own, which `kvmeter workload capture` writes.
+    Kvmeter,
 }
 
 /// What a format says about time.
@@ -42,7 +47,7 @@ pub enum TraceTiming {
 }
 
 impl TraceFormat {
-    pub const ALL: [TraceFormat; 8] = [
+    pub const ALL: [TraceFormat; 10] = [
         TraceFormat::Twitter,
         TraceFormat::CacheLib,
         TraceFormat::OracleGeneral,
@@ -51,6 +56,8 @@ impl TraceFormat {
         TraceFormat::RocksDb,
         TraceFormat::RocksDbText,
         TraceFormat::PacketCapture,
+        TraceFormat::MemcachedWatch,
+        TraceFormat::Kvmeter,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -63,6 +70,8 @@ impl TraceFormat {
             TraceFormat::RocksDb => "rocksdb",
             TraceFormat::RocksDbText => "rocksdb-text",
             TraceFormat::PacketCapture => "packet-capture",
+            TraceFormat::MemcachedWatch => "memcached-watch",
+            TraceFormat::Kvmeter => "kvmeter",
         }
     }
 
@@ -70,13 +79,16 @@ impl TraceFormat {
     pub const fn has_lines(self) -> bool {
         !matches!(
             self,
-            TraceFormat::OracleGeneral | TraceFormat::RocksDb | TraceFormat::PacketCapture
+            TraceFormat::OracleGeneral
+                | TraceFormat::RocksDb
+                | TraceFormat::PacketCapture
+                | TraceFormat::Kvmeter
         )
     }
 
     /// Whether its requests may be scans.
     pub const fn may_scan(self) -> bool {
-        matches!(self, TraceFormat::RocksDb | TraceFormat::RocksDbText)
+        matches!(self, TraceFormat::RocksDb | TraceFormat::RocksDbText | TraceFormat::Kvmeter)
     }
 
     /// The format of a file that begins so; `None` where no format does. `head` is the first line,
@@ -88,6 +100,9 @@ impl TraceFormat {
         if capture::recognises(head) {
             return Some(TraceFormat::PacketCapture);
         }
+        if kvmeter::recognises(head) {
+            return Some(TraceFormat::Kvmeter);
+        }
         if !is_text(head) {
             return oracle_general::recognises(head).then_some(TraceFormat::OracleGeneral);
         }
@@ -95,6 +110,7 @@ impl TraceFormat {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let known = [
             (monitor::recognises as fn(&[u8]) -> bool, TraceFormat::RedisMonitor),
+            (memcached_watch::recognises, TraceFormat::MemcachedWatch),
             (memtier::recognises, TraceFormat::Memtier),
             (rocksdb_text::recognises, TraceFormat::RocksDbText),
             // Its header may have as many words as Twitter's.

@@ -22,6 +22,8 @@ mod records;
 mod source;
 mod spread;
 mod summary;
+mod varint;
+mod write;
 mod zstd;
 
 pub use chunk::{RequestChunk, TraceRequest};
@@ -37,3 +39,4 @@ pub use record::{TraceKey, TraceRecord};
 pub use records::{TraceCounts, TraceRecords};
 pub use spread::ArrivalSpread;
 pub use summary::TraceSummary;
+pub use write::{HashedKey, KeyHasher, SECRET, TraceWriter};

@@ -96,6 +96,8 @@ pub(super) struct RecordBatch {
     scans: bool,
     /// Records that are no requests.
     pub ignored: u64,
+    /// Requests that are known to be missing.
+    pub lost: u64,
 }
 
 impl RecordBatch {
@@ -112,6 +114,7 @@ impl RecordBatch {
             unit_ns,
             scans,
             ignored: 0,
+            lost: 0,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The requests of a trace, one after the other.
 
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +46,7 @@ pub struct TraceRecords {
 pub struct TraceCounts {
     skipped: AtomicU64,
     ignored: AtomicU64,
+    lost: AtomicU64,
 }
 
 impl TraceCounts {
@@ -56,6 +58,11 @@ impl TraceCounts {
     /// Records that request no value of one key: administration, deleted ranges, other traffic.
     pub fn ignored(&self) -> u64 {
         self.ignored.load(Ordering::Relaxed)
+    }
+
+    /// Requests that the trace says are missing in it.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 }
 
@@ -77,8 +84,19 @@ impl TraceRecords {
         options: &TraceOptions,
     ) -> Result<TraceRecords, TraceError> {
         let path = path.as_ref();
-        let file = source::name(path);
-        let mut input = Input::new(source::open(path)?);
+        TraceRecords::read(source::name(path), source::open(path)?, options)
+    }
+
+    /// The same from a stream, which errors call `file`, such as the log of a running server.
+    ///
+    /// # Errors
+    /// See [`TraceRecords::open`].
+    pub fn read(
+        file: Arc<str>,
+        stream: Box<dyn Read + Send>,
+        options: &TraceOptions,
+    ) -> Result<TraceRecords, TraceError> {
+        let mut input = Input::new(stream);
         let read = read_head(&mut input);
         read.map_err(|source| {
             let source = Arc::new(source);
@@ -172,6 +190,7 @@ impl TraceRecords {
         self.batch.clear();
         let result = self.decoder.decode(&mut self.input, &mut self.batch);
         self.counts.ignored.store(self.batch.ignored, Ordering::Relaxed);
+        self.counts.lost.store(self.batch.lost, Ordering::Relaxed);
         match result {
             Ok(()) => self.ended = self.batch.is_empty(),
             Err(Failure::Record { fatal: false, .. }) if self.counts.skipped() < self.skip_bad => {

@@ -4,6 +4,7 @@ use model::random::mix;
 use workload::trace::{ArrivalSpread, RequestChunk, TraceFormat, TraceOptions, TraceReader};
 
 use super::binary::{object, rocksdb};
+use super::own::{written, zstd};
 use super::packets::{CLIENT, Capture, Link, SERVER, request};
 use super::{TraceFile, gzip, zst};
 
@@ -20,7 +21,10 @@ fn samples() -> Vec<Vec<u8>> {
     capture.segment(CLIENT, redis, 7, &request(&["SET", "key", "value", "EX", "10"]));
     capture.segment(CLIENT, redis, 5, &request(&["MGET", "key", "value"]));
     let objects: Vec<u8> = (0..20).flat_map(|n| object(n as u32 / 3, n % 5, 9, -1)).collect();
-    let lines: [&[u8]; 5] = [
+    let lines: [&[u8]; 6] = [
+        b"ts=1.5 gid=2 type=item_get key=f%20 status=found clsid=0 cfd=6 size=3\nskipped=4\n\
+          ts=1.7 gid=3 type=item_store key=f%20 status=stored cmd=set ttl=9 clsid=1 cfd=6 size=3\n",
+
         b"7,nz:a,b c,6,304,5,set,60\n8,k,2,0,5,gets,-1\n",
         b"op_time,key,key_size,op,op_count,size,ttl\n17,k1,30,GET_LEASE,2,0,8\n18,k2,,DELETE,1,0,\n",
         b"OK\n1.246245 [0 127.0.0.1:5] \"SET\" \"key \\x00\\\"\" \"v\" \"PXAT\" \"9\"\n",
@@ -30,6 +34,8 @@ fn samples() -> Vec<Vec<u8>> {
     ];
     let mut samples = vec![rocksdb(), objects, capture.pcap(false, false), capture.pcapng(true)];
     samples.extend(lines.map(<[u8]>::to_vec));
+    let own = written(None, Some(7));
+    samples.extend([zstd(&own), own]);
     samples
 }
 

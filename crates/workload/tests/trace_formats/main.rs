@@ -6,9 +6,11 @@ mod bad;
 mod binary;
 mod capture;
 mod damaged;
+mod own;
 mod packets;
 mod sampling;
 mod text;
+mod watch;
 
 use std::fs;
 use std::io::Write;

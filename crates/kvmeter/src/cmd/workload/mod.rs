@@ -1,5 +1,6 @@
 //! `kvmeter workload`: recorded requests in words and figures.
 
+mod capture;
 mod describe;
 
 use clap::{Args, Subcommand};
@@ -17,10 +18,13 @@ pub struct WorkloadArgs {
 pub enum WorkloadVerb {
     /// Describes a trace: operations, sizes, popularity, reuse, arrivals
     Describe(describe::DescribeArgs),
+    /// Captures the requests of a running server as a trace without values and names
+    Capture(capture::CaptureArgs),
 }
 
 pub fn run(args: &WorkloadArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     match &args.what {
         WorkloadVerb::Describe(args) => describe::run(args, show),
+        WorkloadVerb::Capture(args) => capture::run(args, show),
     }
 }

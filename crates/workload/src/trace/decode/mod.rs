@@ -2,6 +2,8 @@
 
 pub(super) mod cachelib;
 pub(super) mod capture;
+pub(super) mod kvmeter;
+pub(super) mod memcached_watch;
 pub(super) mod memtier;
 pub(super) mod monitor;
 pub(super) mod oracle_general;
@@ -70,7 +72,9 @@ pub(super) fn unit_ns(format: TraceFormat) -> u64 {
         TraceFormat::RedisMonitor
         | TraceFormat::RocksDb
         | TraceFormat::RocksDbText
-        | TraceFormat::PacketCapture => 1000,
+        | TraceFormat::PacketCapture
+        | TraceFormat::MemcachedWatch
+        | TraceFormat::Kvmeter => 1000,
         _ => super::record::SECOND,
     }
 }
@@ -83,6 +87,10 @@ pub(super) fn decoder(format: TraceFormat) -> Box<dyn Decoder> {
         TraceFormat::RedisMonitor => Box::new(Lines::of(monitor::Monitor::default())),
         TraceFormat::Memtier => Box::new(memtier::Memtier::default()),
         TraceFormat::PacketCapture => Box::new(capture::PacketCapture::default()),
+        TraceFormat::MemcachedWatch => {
+            Box::new(Lines::of(memcached_watch::MemcachedWatch::default()))
+        }
+        TraceFormat::Kvmeter => Box::new(kvmeter::KvmeterTrace::default()),
         TraceFormat::RocksDb => Box::new(rocksdb::RocksDb::default()),
         TraceFormat::RocksDbText => Box::new(Lines::of(rocksdb_text::RocksDbText::default())),
     }
@@ -95,6 +103,11 @@ pub(super) trait LineParser: Send {
 
     /// Appends the requests of a line, which is without its end.
     fn parse(&mut self, line: &[u8], out: &mut RecordBatch) -> Result<(), RecordProblem>;
+
+    /// Appends what was held back until the end.
+    fn finish(&mut self, _out: &mut RecordBatch) -> Result<(), RecordProblem> {
+        Ok(())
+    }
 
     fn timing(&self) -> TraceTiming;
 
@@ -136,7 +149,11 @@ impl<P: LineParser> Decoder for Lines<P> {
                     let text = excerpt(input.data());
                     return Err(Failure::Record { problem, text, fatal: false });
                 }
-                NextLine::NotYet | NextLine::End => break,
+                NextLine::NotYet => break,
+                NextLine::End => {
+                    self.parser.finish(out).map_err(Failure::fatal)?;
+                    break;
+                }
             }
         }
         Ok(())

@@ -1,0 +1,124 @@
+//! A running server's own log of its requests: Redis' `MONITOR`, memcached's `watch`.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use drive::Network;
+use reactor::Stream;
+use store::StoreUrl;
+use store::wire::Protocol;
+use workload::trace::TraceFormat;
+
+use crate::error::ExecuteError;
+
+/// How often the end is looked for while no request comes.
+const LOOK: Duration = Duration::from_millis(100);
+/// The longest answer to the command that begins the log.
+const LONGEST_ANSWER: usize = 1 << 10;
+
+/// A connection on which the server logs its requests until it is closed. The server forgets it with
+/// the connection.
+pub struct ServerLog {
+    pub format: TraceFormat,
+    /// `memcached 1.6.18`.
+    pub version: String,
+    stream: Stream,
+}
+
+impl ServerLog {
+    /// Begins the log of one server.
+    ///
+    /// # Errors
+    /// A store that has no such log, several servers, a server that refuses.
+    pub fn begin(store: &StoreUrl) -> Result<ServerLog, ExecuteError> {
+        let wrong = |why: String| ExecuteError::Request(why);
+        let remote = store.remote()?;
+        let Some(remote) = remote.filter(|remote| !remote.servers.is_empty()) else {
+            return Err(wrong(format!(
+                "`{}` has no log of its requests; name a server, such as `memcached://HOST` or \
+                 `redis://HOST`, or a trace or packet capture",
+                store.scheme
+            )));
+        };
+        if remote.servers.len() > 1 || remote.cluster.is_some() {
+            return Err(wrong(
+                "each server logs its own requests; name one server, without `cluster=on`".into(),
+            ));
+        }
+        let (format, commands): (_, &[&[u8]]) = match remote.protocol {
+            Protocol::Resp2 | Protocol::Resp3 => (TraceFormat::RedisMonitor, &[b"MONITOR\r\n"]),
+            Protocol::MemcachedText | Protocol::MemcachedMeta => (
+                TraceFormat::MemcachedWatch,
+                // Servers before 1.6.19 do not log deletions.
+                &[b"watch fetchers mutations deletions\r\n", b"watch fetchers mutations\r\n"],
+            ),
+            Protocol::MemcachedBinary => {
+                return Err(wrong("`watch` is of the text protocol; leave out `protocol`".into()));
+            }
+        };
+        let limit = remote.timeout;
+        let network = Network::connect(remote)?;
+        let (mut stream, version) = network.connection(0)?;
+        let mut answer = String::new();
+        for command in commands {
+            answer = ask(&mut stream, command)
+                .map_err(|error| ExecuteError::Failed(format!("{store}: {error}")))?;
+            if matches!(answer.as_str(), "OK" | "+OK") {
+                let unlimited = stream.set_limit(LOOK.min(limit));
+                unlimited.map_err(|error| ExecuteError::Failed(error.to_string()))?;
+                return Ok(ServerLog { format, version, stream });
+            }
+        }
+        Err(wrong(format!(
+            "{store}: the server refuses to log its requests: `{}`; the login may lack the \
+             permission",
+            answer.trim_start_matches('-')
+        )))
+    }
+
+    /// Its lines until an instant, a flag that is raised, or the server's end of the connection.
+    pub fn lines(self, until: Option<Instant>, stop: &Arc<AtomicBool>) -> Box<dyn Read + Send> {
+        Box::new(LogLines { stream: self.stream, until, stop: Arc::clone(stop) })
+    }
+}
+
+/// The first line of the answer to a command.
+fn ask(stream: &mut Stream, command: &[u8]) -> io::Result<String> {
+    stream.write_all(command)?;
+    stream.flush()?;
+    let mut line = Vec::new();
+    // Byte by byte: what follows belongs to the log.
+    let mut byte = [0];
+    while !line.ends_with(b"\n") && line.len() < LONGEST_ANSWER {
+        stream.read_exact(&mut byte)?;
+        line.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+struct LogLines {
+    stream: Stream,
+    until: Option<Instant>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Read for LogLines {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let over = self.until.is_some_and(|until| Instant::now() >= until);
+            if over || self.stop.load(Ordering::Relaxed) {
+                return Ok(0);
+            }
+            match self.stream.read(out) {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
+                    ) => {}
+                other => return other,
+            }
+        }
+    }
+}

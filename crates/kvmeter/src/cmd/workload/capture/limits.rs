@@ -1,0 +1,119 @@
+//! What ends a capture.
+
+use std::fmt;
+use std::io::Write;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use workload::trace::{TraceError, TraceWriter};
+
+use super::CaptureArgs;
+
+/// Requests between two looks at the clock.
+const EVERY: u64 = 256;
+
+/// Why a capture ended.
+#[derive(Debug)]
+pub enum CaptureEnd {
+    Time,
+    Operations,
+    Size,
+    /// The log fell behind the server.
+    Lag,
+    /// A signal.
+    Stopped,
+    /// The server ended the log.
+    Closed,
+    /// The source is over.
+    Source,
+    Failed(TraceError),
+}
+
+impl CaptureEnd {
+    pub fn name(&self) -> &'static str {
+        match self {
+            CaptureEnd::Time => "time",
+            CaptureEnd::Operations => "operations",
+            CaptureEnd::Size => "size",
+            CaptureEnd::Lag => "lag",
+            CaptureEnd::Stopped => "stopped",
+            CaptureEnd::Closed => "closed",
+            CaptureEnd::Source => "source",
+            CaptureEnd::Failed(_) => "failed",
+        }
+    }
+}
+
+impl fmt::Display for CaptureEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CaptureEnd::Time => "it ended after its time",
+            CaptureEnd::Operations => "it ended with --ops",
+            CaptureEnd::Size => "it ended at --max-size",
+            CaptureEnd::Lag => {
+                "it ended because the server's log fell behind by more than --max-lag"
+            }
+            CaptureEnd::Stopped => "it was stopped",
+            CaptureEnd::Closed => "it ended early: the server closed the connection",
+            CaptureEnd::Source => "it is all of the source",
+            CaptureEnd::Failed(_) => "it ended with an error",
+        })
+    }
+}
+
+/// The limits of a capture.
+pub struct Limits {
+    /// Of a server's log, until when it is read.
+    server: Option<Option<Instant>>,
+    operations: u64,
+    bytes: u64,
+    lag: Duration,
+    /// The least difference of this clock to the server's so far.
+    least_lag_ns: i128,
+}
+
+impl Limits {
+    pub fn of(args: &CaptureArgs, server: Option<Option<Instant>>) -> Limits {
+        Limits {
+            server,
+            operations: args.operations.map_or(u64::MAX, |count| count.0),
+            bytes: args.max_size.0,
+            lag: args.max_lag.0,
+            least_lag_ns: i128::MAX,
+        }
+    }
+
+    /// The limit that was reached with this request.
+    pub fn reached<W: Write>(&mut self, writer: &TraceWriter<W>, at_ns: u64) -> Option<CaptureEnd> {
+        if writer.requests() >= self.operations {
+            return Some(CaptureEnd::Operations);
+        }
+        if writer.bytes() >= self.bytes {
+            return Some(CaptureEnd::Size);
+        }
+        if self.server.is_none() || !writer.requests().is_multiple_of(EVERY) {
+            return None;
+        }
+        if self.is_late() {
+            return Some(CaptureEnd::Time);
+        }
+        // The clocks of two machines differ, but not by more and more.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let lag_ns = now.as_nanos() as i128 - i128::from(at_ns);
+        self.least_lag_ns = self.least_lag_ns.min(lag_ns);
+        let behind = lag_ns - self.least_lag_ns;
+        (behind > self.lag.as_nanos() as i128).then_some(CaptureEnd::Lag)
+    }
+
+    /// Why there are no more requests.
+    pub fn at_the_end(&self) -> CaptureEnd {
+        match (self.server, self.is_late()) {
+            (None, _) => CaptureEnd::Source,
+            (Some(_), true) => CaptureEnd::Time,
+            (Some(_), false) => CaptureEnd::Closed,
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.server.flatten().is_some_and(|until| Instant::now() >= until)
+    }
+}

@@ -1,0 +1,250 @@
+//! `kvmeter workload capture`: the requests of a running server, or of another trace, as a trace
+//! without values and names.
+
+mod limits;
+mod secret;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use clap::{Args, ValueEnum, ValueHint};
+use execute::ServerLog;
+use model::{Bytes, Count, Span};
+use report::format;
+use serde_json::json;
+use workload::trace::{
+    KeyHasher, TraceError, TraceFormat, TraceOptions, TraceRecords, TraceWriter,
+};
+
+use self::limits::{CaptureEnd, Limits};
+use self::secret::secret;
+use crate::exit::{ExitOutcome, request};
+use crate::flags::trace::TraceReadingFlags;
+use crate::interrupt::stop_flag;
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kvmeter workload capture memcached://localhost --time 1m --out monday.kvtrace\n  \
+    kvmeter workload capture 'redis://host?password_env=PW' --time 10s --out redis.kvtrace\n  \
+    tcpdump -s 0 -w - port 11211 | kvmeter workload capture - --out captured.kvtrace\n  \
+    kvmeter workload describe monday.kvtrace\n\n\
+    No value is written, and of a key only a keyed hash, its length and the class of its prefix. \
+    memcached's log costs little and leaves requests out where it is too slow; Redis' MONITOR can \
+    halve the server: docs/your-workload.md has what they cost.")]
+pub struct CaptureArgs {
+    /// A running server (memcached://HOST, redis://HOST, valkey://HOST), or a trace or packet capture;
+    /// `-` is standard input
+    #[arg(value_name = "STORE|TRACE", value_hint = ValueHint::FilePath)]
+    pub file: String,
+    /// The trace that is written; it must not exist
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+    /// Longest time of a capture from a server
+    #[arg(long, short = 't', value_name = "TIME", default_value = "1m")]
+    pub time: Span,
+    /// Greatest number of requests
+    #[arg(long = "ops", value_name = "N")]
+    pub operations: Option<Count>,
+    /// Greatest size of the trace
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub max_size: Bytes,
+    /// Longest time by which a server's log may fall behind before the capture ends
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub max_lag: Span,
+    /// How keys are written
+    #[arg(long, value_enum, default_value_t = Keys::Hashed)]
+    pub keys: Keys,
+    /// File with the secret of the hash, 32 hexadecimal digits: captures with the same one have the
+    /// same keys [default: a random one that is not kept]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key_secret: Option<PathBuf>,
+    #[command(flatten)]
+    pub reading: TraceReadingFlags,
+    /// Print what was captured as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How keys are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Keys {
+    /// A keyed hash, the length, and the class of the prefix
+    Hashed,
+    /// As they are
+    Plain,
+}
+
+pub fn run(args: &CaptureArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
+    let hasher = match (args.keys, &args.key_secret) {
+        (Keys::Plain, Some(_)) => {
+            return Err(request("--key-secret is of hashed keys; leave out --keys plain"));
+        }
+        (Keys::Plain, None) => None,
+        (Keys::Hashed, file) => Some(KeyHasher::new(secret(file.as_deref())?)),
+    };
+    if args.time.0.is_zero() || args.max_size.0 == 0 || args.operations == Some(Count(0)) {
+        return Err(request("--time, --ops and --max-size must be more than zero"));
+    }
+    if args.out.exists() {
+        return Err(exists(&args.out));
+    }
+    let stop = stop_flag()?;
+    let until = Instant::now().checked_add(args.time.0);
+    let (mut records, source) = open(args, until, &stop, show)?;
+    let out = create(&args.out)?;
+    let facts = [
+        ("kvmeter", env!("CARGO_PKG_VERSION")),
+        ("source", source.as_str()),
+        ("began", &execute::now()),
+    ];
+    let failed = |error| write_failed(&args.out, &error);
+    let mut writer = TraceWriter::new(BufWriter::new(out), &facts, hasher).map_err(failed)?;
+    let bar = show.parts(1);
+    bar.set_prefix(format!("capturing {source}"));
+    let mut limits = Limits::of(args, is_server(&args.file).then_some(until));
+    let end = loop {
+        match records.next() {
+            Ok(Some(record)) => {
+                let at_ns = record.at_ns;
+                writer.append(&record).map_err(failed)?;
+                if let Some(end) = limits.reached(&writer, at_ns) {
+                    break end;
+                }
+                if writer.requests().is_multiple_of(4096) {
+                    let requests = format::count_short(writer.requests() as f64);
+                    bar.set_message(format!("{requests} requests"));
+                }
+                if !is_server(&args.file) && stop.load(Ordering::Relaxed) {
+                    break CaptureEnd::Stopped;
+                }
+            }
+            Ok(None) if stop.load(Ordering::Relaxed) => break CaptureEnd::Stopped,
+            Ok(None) => break limits.at_the_end(),
+            Err(error) => break CaptureEnd::Failed(error),
+        }
+    };
+    bar.finish_and_clear();
+    finish(args, writer, &records, &end, show)
+}
+
+/// Whether a source is a server's URL.
+fn is_server(source: &str) -> bool {
+    source.contains("://")
+}
+
+/// The requests of the source, and its name.
+fn open(
+    args: &CaptureArgs,
+    until: Option<Instant>,
+    stop: &Arc<AtomicBool>,
+    show: &Output,
+) -> anyhow::Result<(TraceRecords, String)> {
+    let wrong = |error: TraceError| request(error.to_string());
+    let options = args.reading.options()?;
+    if !is_server(&args.file) {
+        let records = TraceRecords::open(&args.file, &options).map_err(wrong)?;
+        return Ok((records, format!("{} trace", options_name(&args.file))));
+    }
+    if options.format.is_some() {
+        return Err(request("--trace-format is of files; a server's log has its own format"));
+    }
+    let store = args.file.parse().map_err(|error: store::StoreError| request(error.to_string()))?;
+    let log = ServerLog::begin(&store)?;
+    if log.format == TraceFormat::RedisMonitor {
+        show.note(
+            "MONITOR makes the server send every command and value to this client too, which can \
+             halve its highest rate; it ends with this capture",
+        );
+    }
+    // A line that is no request ends no capture.
+    let options = TraceOptions { format: Some(log.format), skip_bad: u64::MAX, ..options };
+    let version = log.version.clone();
+    let lines = log.lines(until, stop);
+    let records = TraceRecords::read(store.to_string().into(), lines, &options);
+    let records = records.map_err(|error| match error {
+        TraceError::Empty { file } => request(format!(
+            "{file} served no request in {}; capture while it is in use, or longer (--time)",
+            args.time
+        )),
+        error => wrong(error),
+    })?;
+    Ok((records, version))
+}
+
+fn options_name(file: &str) -> String {
+    let name = Path::new(file).file_name().unwrap_or_default();
+    if file == "-" { "standard input".to_owned() } else { name.to_string_lossy().into_owned() }
+}
+
+/// A new file that only this user reads: requests tell about people.
+fn create(path: &Path) -> anyhow::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => exists(path),
+        _ => request(format!("--out {}: {error}", path.display())),
+    })
+}
+
+fn exists(path: &Path) -> anyhow::Error {
+    request(format!("--out {}: it exists already; name another file", path.display()))
+}
+
+fn write_failed(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    request(format!(
+        "{}: {error}; what was written before is kept, and --trace-skip-bad 1 reads it",
+        path.display()
+    ))
+}
+
+/// Ends the trace and says what it holds.
+fn finish(
+    args: &CaptureArgs,
+    writer: TraceWriter<BufWriter<File>>,
+    records: &TraceRecords,
+    end: &CaptureEnd,
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    let counts = records.counts();
+    let (requests, lost) = (writer.requests(), counts.lost());
+    let closed = writer.finish(lost).and_then(|mut out| {
+        out.flush()?;
+        let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        file.metadata().map(|data| data.len())
+    });
+    let bytes = closed.map_err(|error| write_failed(&args.out, &error))?;
+    if args.json {
+        show.json(&json!({
+            "trace": args.out, "requests": requests, "bytes": bytes, "lost": lost,
+            "records_skipped": counts.skipped(), "records_ignored": counts.ignored(),
+            "ended_by": end.name(),
+        }))?;
+    } else {
+        let size = format::bytes(bytes as f64);
+        let requests = format::count(requests);
+        show.print(&format!("{}: {requests} requests, {size}; {end}", args.out.display()))?;
+        if lost > 0 {
+            show.warn(&format!(
+                "the server left out {} requests: its log was read too slowly, or its buffers are \
+                 small (memcached's `watcher_logbuf_size` and `worker_logbuf_size`)",
+                format::count(lost)
+            ));
+        }
+        if counts.skipped() > 0 {
+            show.warn(&format!("{} malformed records are left out", counts.skipped()));
+        }
+        show.note(&format!("next: kvmeter workload describe {}", args.out.display()));
+    }
+    match end {
+        CaptureEnd::Failed(error) => Err(request(format!("{error}; what came before it is kept"))),
+        CaptureEnd::Lag | CaptureEnd::Closed => Ok(ExitOutcome::Invalid),
+        _ => Ok(ExitOutcome::Done),
+    }
+}
