@@ -45,14 +45,15 @@ impl ClusterCounts {
         if self.lost_slots == 0 && self.lost_keys == 0 {
             return None;
         }
-        let mut words = format!(
-            "the node of {:.0} % of the keys was lost: requests waited up to {:.1} s, {} were served \
-             late, {} failed",
-            self.lost_share() * 100.0,
-            self.longest_s,
-            self.served_late,
-            failed
-        );
+        let what = match self.served_late {
+            0 => format!("{failed} requests failed"),
+            late => format!(
+                "requests waited up to {:.1} s, {late} were served late, {failed} failed",
+                self.longest_s
+            ),
+        };
+        let share = self.lost_share() * 100.0;
+        let mut words = format!("the node of {share:.0} % of the keys was lost: {what}");
         if self.lost_keys > 0 {
             words += &format!(
                 "; {} reads found acknowledged keys gone after a replica had taken over",

@@ -16,6 +16,8 @@ pub(crate) const DIGITS: u8 = 2;
 pub struct NodeCounts {
     /// Answers that were accepted.
     pub answers: u64,
+    /// Requests that it did not answer.
+    pub failed: u64,
     /// Keys that reads asked for, and those of them that were found.
     pub read: u64,
     pub found: u64,
@@ -39,7 +41,7 @@ impl Default for NodeCounts {
     fn default() -> Self {
         let latency =
             Histogram::new(DIGITS).unwrap_or_else(|_| unreachable!("2 is a valid number"));
-        NodeCounts { answers: 0, read: 0, found: 0, latency, intervals: Vec::new() }
+        NodeCounts { answers: 0, failed: 0, read: 0, found: 0, latency, intervals: Vec::new() }
     }
 }
 
@@ -61,6 +63,7 @@ impl NodeCounts {
 
     pub(crate) fn add(&mut self, other: &NodeCounts) {
         self.answers += other.answers;
+        self.failed += other.failed;
         self.read += other.read;
         self.found += other.found;
         // Both grow to any value.

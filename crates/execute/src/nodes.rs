@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use drive::{NodeCounts, NodeInterval, PhaseOutcome, imbalance};
-use model::signal::{NODE_HIT_RATIO, NODE_IMBALANCE, NODE_LATENCY, NODE_P99, NODE_RATE, Signal};
+use model::signal::{
+    NODE_FAILED, NODE_HIT_RATIO, NODE_IMBALANCE, NODE_LATENCY, NODE_P99, NODE_RATE, Signal,
+};
 use model::{Origin, Reading, Series};
 
 /// The load of each server and its answers.
@@ -15,6 +17,7 @@ pub(crate) fn readings(nodes: &BTreeMap<String, NodeCounts>, seconds: f64) -> Ve
             all.push(Reading { signal: signal.name_of(name), ..signal.value(value, seconds) });
         };
         put(NODE_RATE, node.answers as f64 / seconds.max(1e-9));
+        put(NODE_FAILED, node.failed as f64);
         if node.answers > 0 {
             put(NODE_LATENCY, node.latency.mean() / 1e9);
             put(NODE_P99, node.latency.value_at_percentile(99.0) as f64 / 1e9);

@@ -1,95 +1,29 @@
-//! A coordinator, two agents and a memcached, each pair of machines a network namespace apart.
-//! Needs root, `ip` and memcached; says so where it is skipped.
+//! A coordinator, two agents and a memcached, each pair of machines a network namespace apart. The
+//! server is on the coordinator's machine.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{CommandOutput, Place, command_output};
+use crate::machines::{HUB, Machines, Process};
+use crate::tool::{CommandOutput, Place, command_output, value};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const SECRET: &str = "KVMETER_TEST_PASSWORD";
 const PASSWORD: &str = "a-password-of-the-test";
 const AGENTS: &str = "192.0.2.1,192.0.2.2";
-/// The coordinator's machine, with the server on it.
-const HUB: &str = "192.0.2.3";
 const SERVER: &str = "memcached://192.0.2.3:11299";
 
-/// Machines on one network: two for agents, the last for the coordinator and the server.
-struct Net {
-    prefix: String,
-    place: Place,
+/// Machines with what the agents need; None, loudly, where there can be none.
+fn machines() -> Option<Machines> {
+    let net = Machines::new("memcached")?;
+    net.place.secret("token", TOKEN);
+    net.place.secret("other", "fedcba9876543210fedcba9876543210");
+    Some(net)
 }
 
-fn ip(words: &str) -> Result<(), String> {
-    let done = Command::new("ip").args(words.split(' ')).output().map_err(|e| e.to_string())?;
-    match done.status.success() {
-        true => Ok(()),
-        false => Err(format!("ip {words}: {}", String::from_utf8_lossy(&done.stderr).trim())),
-    }
-}
-
-impl Net {
-    /// None, loudly, where there can be none.
-    fn new() -> Option<Net> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let place = Place::new();
-        place.secret("token", TOKEN);
-        place.secret("other", "fedcba9876543210fedcba9876543210");
-        let net = Net { prefix: format!("kvc{}x{count}", std::process::id()), place };
-        match net.set_up() {
-            Ok(()) => Some(net),
-            Err(why) => {
-                eprintln!("SKIPPED: {why}");
-                None
-            }
-        }
-    }
-
-    fn set_up(&self) -> Result<(), String> {
-        let there = Command::new("memcached").arg("-V").output();
-        there.map_err(|error| format!("memcached does not start: {error}"))?;
-        let hub = self.name(2);
-        for who in 0..3 {
-            ip(&format!("netns add {}", self.name(who)))?;
-        }
-        ip(&format!("-n {hub} link set lo up"))?;
-        ip(&format!("-n {hub} link add hub type bridge"))?;
-        ip(&format!("-n {hub} link set hub up"))?;
-        ip(&format!("-n {hub} addr add {HUB}/24 dev hub"))?;
-        for (who, host) in AGENTS.split(',').enumerate() {
-            let name = self.name(who);
-            ip(&format!("-n {hub} link add v{who} type veth peer name v netns {name}"))?;
-            ip(&format!("-n {hub} link set v{who} master hub up"))?;
-            ip(&format!("-n {name} addr add {host}/24 dev v"))?;
-            ip(&format!("-n {name} link set v up"))?;
-        }
-        Ok(())
-    }
-
-    fn name(&self, who: usize) -> String {
-        format!("{}n{who}", self.prefix)
-    }
-
-    /// A program on one of the machines.
-    fn on(&self, who: usize, program: &str, args: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command
-            .args(["netns", "exec", &self.name(who), program])
-            .args(args)
-            .current_dir(self.place.path())
-            .env("HOME", self.place.path())
-            .env("KVMETER_STATE_DIR", self.place.file(&format!("state{who}")))
-            .env_remove("KVMETER_AGENT_TOKEN")
-            .stdin(Stdio::null());
-        command
-    }
-
+impl Machines {
     fn memcached(&self) -> Process {
         let args = ["-u", "root", "-l", HUB, "-p", "11299", "-m", "64", "-t", "1"];
         let server = Process::of(&mut self.on(2, "memcached", &args));
@@ -139,73 +73,9 @@ impl Net {
     }
 }
 
-impl Drop for Net {
-    fn drop(&mut self) {
-        for who in 0..3 {
-            let _ = ip(&format!("netns del {}", self.name(who)));
-        }
-    }
-}
-
-/// A process that is ended with the test, and what it says.
-struct Process {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Process {
-    fn of(command: &mut Command) -> Process {
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stderr.take().unwrap());
-        let (tell, lines) = channel();
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Process { child, lines }
-    }
-
-    /// The line that holds these words; fails if it does not come.
-    fn until(&self, words: &str) -> String {
-        let limit = Instant::now() + Duration::from_secs(60);
-        let mut seen = Vec::new();
-        loop {
-            let left = limit.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains(words) => return line,
-                Ok(line) => seen.push(line),
-                Err(_) => panic!("`{words}` never came after {seen:#?}"),
-            }
-        }
-    }
-
-    /// `ip netns exec` has become the program itself.
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn value(run: &Value, signal: &str) -> f64 {
-    let readings = run["readings"].as_array().unwrap();
-    let json = readings.iter().find(|reading| reading["signal"] == signal);
-    let json = json.unwrap_or_else(|| panic!("{signal} was not read"));
-    json["answer"]["value"].as_f64().unwrap_or_else(|| panic!("{signal}: {json}"))
-}
-
 #[test]
 fn two_agents_load_one_server_without_loss() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     let (_server, agents) = (net.memcached(), net.agents());
     let more = ["--workload", "ycsb-a", "--ops", "20001", "--threads", "3"];
     let result = net.bench(&more);
@@ -238,7 +108,7 @@ fn two_agents_load_one_server_without_loss() {
 
 #[test]
 fn a_coordinator_that_measures_keeps_the_load_apart() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     let (_server, _agents) = (net.memcached(), net.agents());
     let more = ["--rate", "2k", "--agents-measure-rate", "100", "--time", "2s"];
     let run = net.bench(&more).json();
@@ -257,7 +127,7 @@ fn a_coordinator_that_measures_keeps_the_load_apart() {
 
 #[test]
 fn an_agent_measures_beside_those_that_load() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     let (_server, [loading, measuring]) = (net.memcached(), net.agents());
     let [first, second] = ["192.0.2.1", "192.0.2.2"];
     let bench = ["bench", SERVER, "--records", "2k", "--json", "--no-pin", "--agents", first];
@@ -285,7 +155,7 @@ fn an_agent_measures_beside_those_that_load() {
 
 #[test]
 fn an_agent_that_is_killed_makes_the_run_invalid_and_frees_the_other() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     let (_server, [first, mut second]) = (net.memcached(), net.agents());
     let more = ["--agent-token-file", "token", "--time", "60s", "--out", "kept.sqlite"];
     let mut command = net.bench_command(&more);
@@ -310,7 +180,7 @@ fn an_agent_that_is_killed_makes_the_run_invalid_and_frees_the_other() {
 
 #[test]
 fn mistakes_with_agents_are_refused_with_a_way_out() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     let agents = net.agents();
     let refused = |command: &mut Command, words: &[&str]| {
         let result = command_output(command.output().unwrap());
@@ -326,7 +196,7 @@ fn mistakes_with_agents_are_refused_with_a_way_out() {
     second.kill();
     let token = ["--agent-token-file", "token"];
     refused(&mut net.bench_command(&token), &["no agent listens at 192.0.2.2:9377"]);
-    ip(&format!("-n {} link set v1 down", net.name(2))).unwrap();
+    net.cut(1);
     let begun = Instant::now();
     refused(&mut net.bench_command(&token), &["agent 192.0.2.2:9377 cannot be reached"]);
     assert!(begun.elapsed() < Duration::from_secs(40));
@@ -335,7 +205,7 @@ fn mistakes_with_agents_are_refused_with_a_way_out() {
 /// A coordinator that has the token may name any variable, file and server.
 #[test]
 fn an_agents_secrets_are_used_where_it_allows_it_only() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     let args = ["--port", "6399", "--bind", HUB, "--requirepass", PASSWORD, "--save", ""];
     if Command::new("redis-server").arg("--version").output().is_err() {
         eprintln!("SKIPPED: redis-server does not start");
@@ -372,7 +242,7 @@ fn an_agents_secrets_are_used_where_it_allows_it_only() {
 
 #[test]
 fn an_agent_ends_cleanly_on_a_signal() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     let [mut agent, _other] = net.agents();
     let id = agent.child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
@@ -381,7 +251,7 @@ fn an_agent_ends_cleanly_on_a_signal() {
 
 #[test]
 fn a_study_runs_on_agents() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     let (_server, _agents) = (net.memcached(), net.agents());
     let study = "name = \"spread\"\nsequence = [\"load\", \"ycsb-b\"]\n\
                  [store.memcached]\nservers = \"192.0.2.3:11299\"\n\
@@ -406,7 +276,7 @@ fn a_study_runs_on_agents() {
 
 #[test]
 fn agents_turn_knobs_and_read_probes_that_they_allow() {
-    let Some(net) = Net::new() else { return };
+    let Some(net) = machines() else { return };
     for who in 0..3 {
         for (path, text) in [
             ("proc/sys/kernel/random/boot_id", "boot-one"),

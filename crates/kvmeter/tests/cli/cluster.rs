@@ -2,11 +2,11 @@
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::tool::Place;
+use crate::tool::{Place, until, value};
 
 const PRIMARIES: usize = 3;
 
@@ -108,20 +108,6 @@ fn bus_port() -> u16 {
     }
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < limit, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn signal(result: &Value, name: &str) -> f64 {
-    let readings = result["readings"].as_array().unwrap();
-    let found = readings.iter().find(|reading| reading["signal"] == name);
-    found.unwrap_or_else(|| panic!("{name}"))["answer"]["value"].as_f64().unwrap()
-}
-
 const SMALL: [&str; 6] = ["--records", "5k", "--threads", "1", "--connections", "4"];
 
 #[test]
@@ -138,11 +124,11 @@ fn a_cluster_is_found_from_one_node() {
         let args = [&["bench", &url, "--time", "1s", "--json"][..], &SMALL, more].concat();
         let result = place.run(&args).json();
         assert_eq!(result["valid"], true, "{options} {more:?}: {}", result["invalid_because"]);
-        assert_eq!(signal(&result, "cluster.moved"), 0.0, "{options} {more:?}");
+        assert_eq!(value(&result, "cluster.moved"), 0.0, "{options} {more:?}");
         let answers = cluster
             .nodes
             .iter()
-            .map(|(port, _)| signal(&result, &format!("node.127.0.0.1:{port}.rate")));
+            .map(|(port, _)| value(&result, &format!("node.127.0.0.1:{port}.rate")));
         let answering = answers.filter(|rate| *rate > 0.0).count();
         assert!(answering >= PRIMARIES, "{options} {more:?}: {answering} nodes");
     }
@@ -187,15 +173,15 @@ fn end_a_primary(place: &Place, cluster: &Cluster, by: &str) {
     child.wait().unwrap();
     let result: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(result["failures"], Value::Array(Vec::new()), "{}", result["failures"]);
-    assert!(signal(&result, "cluster.served_late") > 0.0);
+    assert!(value(&result, "cluster.served_late") > 0.0);
     let (waited, lost) =
-        (signal(&result, "cluster.unavailable"), signal(&result, "cluster.lost_slots"));
+        (value(&result, "cluster.unavailable"), value(&result, "cluster.lost_slots"));
     assert!((0.5..20.0).contains(&waited), "{waited}");
     assert!((0.3..0.4).contains(&lost), "{lost}");
     let warnings = result["warnings"].to_string();
     assert!(warnings.contains("the node of 33 % of the keys was lost"), "{warnings}");
     // The waits are the cluster's, and no lateness of the client.
-    assert!(signal(&result, "client.lateness") < 0.05, "{}", signal(&result, "client.lateness"));
+    assert!(value(&result, "client.lateness") < 0.05, "{}", value(&result, "client.lateness"));
 }
 
 #[test]
@@ -225,7 +211,7 @@ fn slots_migrate_under_load_without_a_wrong_answer() {
     let result = place.run(&[&args[..], &SMALL].concat()).json();
     resharding.join().unwrap();
     assert_eq!(result["valid"], true, "{}", result["invalid_because"]);
-    let redirects = signal(&result, "cluster.moved") + signal(&result, "cluster.asked");
+    let redirects = value(&result, "cluster.moved") + value(&result, "cluster.asked");
     assert!(redirects > 0.0, "no slot moved");
 }
 
@@ -337,13 +323,13 @@ fn kvmeter_starts_and_ends_a_cluster() {
     let args = [&["bench", "redis", "--time", "2500ms", "--json"][..], &server, &SMALL].concat();
     let result = place.run(&args).json();
     assert_eq!(result["valid"], true, "{}", result["invalid_because"]);
-    let rates: f64 = (1..=6).map(|at| signal(&result, &format!("node.process{at}.rate"))).sum();
+    let rates: f64 = (1..=6).map(|at| value(&result, &format!("node.process{at}.rate"))).sum();
     let all = result["operations"].as_f64().unwrap() / result["seconds"].as_f64().unwrap();
     assert!((rates / all - 1.0).abs() < 0.01, "{rates} of {all}");
     for primary in 1..=3 {
-        let of = |figure: &str| signal(&result, &format!("node.process{primary}.{figure}"));
+        let of = |figure: &str| value(&result, &format!("node.process{primary}.{figure}"));
         assert_eq!(of("hit_ratio"), 1.0);
         assert!(of("p99") >= of("latency") / 10.0 && of("latency") > 0.0 && of("cpu") > 0.0);
     }
-    assert!(signal(&result, "node.imbalance") < 1.5);
+    assert!(value(&result, "node.imbalance") < 1.5);
 }

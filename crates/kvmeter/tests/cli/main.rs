@@ -7,6 +7,7 @@ mod bench;
 mod benches;
 mod cluster;
 mod cost;
+mod cut_off;
 mod devices;
 mod etcd;
 #[path = "../../../store/tests/shared/etcd.rs"]
@@ -18,6 +19,7 @@ mod graduated;
 mod knob;
 mod large_plans;
 mod machine;
+mod machines;
 mod mbwu;
 mod micro;
 mod micro_net;

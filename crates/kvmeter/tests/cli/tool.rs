@@ -149,3 +149,11 @@ pub fn until(what: &str, holds: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// The value of a signal in a run's JSON.
+pub fn value(run: &Value, signal: &str) -> f64 {
+    let readings = run["readings"].as_array().unwrap();
+    let json = readings.iter().find(|reading| reading["signal"] == signal);
+    let json = json.unwrap_or_else(|| panic!("{signal} was not read"));
+    json["answer"]["value"].as_f64().unwrap_or_else(|| panic!("{signal}: {json}"))
+}

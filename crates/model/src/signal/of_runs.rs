@@ -70,6 +70,7 @@ signals! {
         "mean from sending a request to one server to its answer";
     NODE_P99: "node.NODE.p99", Seconds, Client,
         "99th percentile from sending a request to one server to its answer";
+    NODE_FAILED: "node.NODE.failed", Count, Client, "requests that one server did not answer";
     NODE_HIT_RATIO: "node.NODE.hit_ratio", Ratio, Client,
         "keys that one server had / keys that were requested from it";
     NODE_CPU: "node.NODE.cpu", Seconds, Server, "CPU time of one server's process";

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use model::signal::{NODE_CPU, NODE_HIT_RATIO, NODE_LATENCY, NODE_P99, NODE_RATE, Signal};
+use model::signal::{
+    NODE_CPU, NODE_FAILED, NODE_HIT_RATIO, NODE_LATENCY, NODE_P99, NODE_RATE, Signal,
+};
 use model::{Execution, Run};
 
 use super::runs::name_of;
@@ -23,6 +25,7 @@ pub fn servers(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Tabl
         .column("mean", Align::Decimal, 50)
         .column("p99", Align::Decimal, ALWAYS)
         .column("hit ratio", Align::Decimal, 60)
+        .column("failed", Align::Decimal, ALWAYS)
         .column("CPUs", Align::Decimal, 70);
     let mut left_out = 0;
     for ((_, run), name) in runs.iter().zip(run_names::names(runs)) {
@@ -46,6 +49,11 @@ pub fn servers(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Tabl
                 micros(NODE_LATENCY).into(),
                 Cell::new(micros(NODE_P99), Tone::Strong),
                 of(NODE_HIT_RATIO, |ratio| format::readable(ratio, 3)).into(),
+                of(NODE_FAILED, |count| match count as u64 {
+                    0 => String::new(),
+                    some => format::count(some),
+                })
+                .into(),
                 cpus(run, server).into(),
             ];
             table.row_of(cells, run.valid());
@@ -54,7 +62,7 @@ pub fn servers(runs: &[(&Execution, &Run)], but: &BTreeSet<&str>) -> Option<Tabl
     if table.rows.is_empty() {
         return None;
     }
-    let has_cpus = table.rows.iter().any(|row| !row.cells[7].text.is_empty());
+    let has_cpus = table.rows.iter().any(|row| !row.cells[8].text.is_empty());
     let mut table = table.without_empty_columns();
     if has_cpus {
         table.note("CPUs: CPU seconds of the server's process in a second");

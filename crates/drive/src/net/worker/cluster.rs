@@ -259,13 +259,17 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
         for mut request in due {
             request.ideal = now;
+            let server = self.server_of(request.keys.get(0), request.kind);
             if now.saturating_sub(request.begun) > limit {
+                if let Some(nodes) = &mut self.nodes {
+                    nodes.fail(server, 1);
+                }
                 let timeout = model::Span(self.network.timeout());
-                let words = format!("no node of the cluster served it within {timeout}");
+                let address = self.network.address(server);
+                let words = format!("{address}: no node served it within {timeout}");
                 self.fail_request(request, FailureKind::Timeout, &words, now, schedule);
                 continue;
             }
-            let server = self.server_of(request.keys.get(0), request.kind);
             self.place(request, server);
         }
     }

@@ -81,6 +81,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         if lost.is_empty() {
             return;
         }
+        if let Some(nodes) = &mut self.nodes {
+            nodes.fail(server, lost.len());
+        }
         if self.ejected.is_some() && matches!(kind, FailureKind::Closed | FailureKind::Timeout) {
             // What ejection costs, and no fault of the run.
             self.stats.ring.failed += lost.len() as u64;

@@ -45,7 +45,7 @@ impl NodeRecorder {
     pub(super) fn open_window(&mut self, opened_at: u64) {
         self.ends = opened_at + self.length;
         for node in &mut self.nodes {
-            (node.answers, node.read, node.found) = (0, 0, 0);
+            (node.answers, node.failed, node.read, node.found) = (0, 0, 0, 0);
             node.latency.reset();
             node.intervals.clear();
         }
@@ -59,6 +59,11 @@ impl NodeRecorder {
             self.ends += self.length;
         }
         self.nodes[node].count(keys, nanos, self.interval);
+    }
+
+    /// Counts requests that a server did not answer.
+    pub(super) fn fail(&mut self, node: usize, count: usize) {
+        self.nodes[node].failed += count as u64;
     }
 
     /// The counts by name; intervals in which nothing was answered are there too.
