@@ -158,8 +158,13 @@ fn serve(mut stream: TcpStream, state: &State) {
         state.most.fetch_max(requests.len(), Ordering::AcqRel);
         let mut out = Vec::new();
         for words in requests {
-            if words[0] == b"CLIENT" {
-                out.extend(b"-ERR unknown command 'CLIENT'\r\n");
+            let greeting: &[u8] = match &words[0][..] {
+                b"CLIENT" => b"-ERR unknown command 'CLIENT'\r\n",
+                b"HELLO" => b"%1\r\n$5\r\nproto\r\n:3\r\n",
+                _ => b"",
+            };
+            if !greeting.is_empty() {
+                out.extend(greeting);
                 continue;
             }
             let answer = state.answer(&words);

@@ -23,8 +23,13 @@ struct Faulty {
 impl Faulty {
     /// A loaded server, without faults yet.
     fn new(preset: &str) -> Faulty {
+        Faulty::speaking("resp2", preset)
+    }
+
+    fn speaking(protocol: &str, preset: &str) -> Faulty {
         let server = Fake::start();
-        let network = network(&format!("redis://{}?timeout=300ms", server.address()));
+        let url = format!("redis://{}?timeout=300ms&protocol={protocol}", server.address());
+        let network = network(&url);
         let workload = workload(preset, 200);
         load(&network, &workload);
         Faulty { server, network, workload }
@@ -194,6 +199,39 @@ fn unrequested_bytes_are_garbage() {
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert_eq!(failures[0].0, FailureKind::Garbage, "{:?}", outcome.failures);
     faulty.assert_reported(&outcome, &["unrequested"]);
+}
+
+/// In front of an answer, behind one, and in two pieces around one that comes later.
+#[test]
+fn push_messages_are_no_answers() {
+    const PUSH: &[u8] = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nkey\r\n";
+    let (first, second) = PUSH.split_at(17);
+    let faulty = Faulty::speaking("resp3", "ycsb-c");
+    let pushes = move |request: crate::fake::Received<'_>| match request.on_connection % 4 {
+        0 => Action::AnswerAndSend(PUSH.to_vec()),
+        1 => Action::Send([PUSH, PUSH, request.answer].concat()),
+        2 => Action::AnswerAndSend(first.to_vec()),
+        _ => Action::Send([second, request.answer].concat()),
+    };
+    faulty.server.script(pushes);
+    let outcome = faulty.run(2000);
+    assert_eq!(outcome.failures, []);
+    assert_eq!((outcome.operations, outcome.verified, outcome.reconnected), (2000, 2000, 0));
+
+    // Nothing is under way on these connections for most of the time.
+    let mut plan = mix(1, 2, 1);
+    plan.pacing = open(40.0);
+    plan.until = time(500);
+    faulty.server.script(pushes);
+    let outcome = run_phase(&faulty.network, &faulty.workload, &plan).unwrap();
+    assert_eq!(outcome.failures, []);
+    assert_eq!((outcome.operations, outcome.verified, outcome.reconnected), (20, 20, 0));
+
+    // Version 2 of the protocol has none.
+    let faulty = Faulty::new("ycsb-c");
+    faulty.server.script(pushes);
+    let outcome = faulty.run(200);
+    assert!(failures(&outcome).iter().any(|(kind, _)| *kind == FailureKind::Garbage));
 }
 
 #[test]
@@ -476,6 +514,7 @@ fn a_killed_server_is_ejected_where_the_url_says_so() {
     assert!(outcome.misses > 0 && outcome.hits > outcome.misses);
     assert!(outcome.operations > 7500, "{}", outcome.operations);
     assert_eq!(outcome.nodes[&name].intervals.last().unwrap().answers, 0);
+    assert_eq!(outcome.nodes[&name].failed, ring.failed);
 
     // Without the option it ends the run.
     let Some((outcome, name)) = without_one_of_three("", signals) else { return };

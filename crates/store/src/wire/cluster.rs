@@ -195,14 +195,16 @@ impl Protocol {
         out.extend_from_slice(ASKING);
     }
 
-    /// The length of the answer to [`Protocol::write_asking`] at the start of `bytes`; None while it
-    /// is not whole.
+    /// The length of the answer to [`Protocol::write_asking`] at the start of `bytes`, with the push
+    /// messages before it; None while it is not whole.
     ///
     /// # Errors
     /// It is another answer.
     pub fn read_asking(self, bytes: &[u8]) -> Result<Option<usize>, WireError> {
+        let Some(pushes) = self.read_pushes(bytes)? else { return Ok(None) };
+        let bytes = &bytes[pushes..];
         match bytes.get(..OK.len()) {
-            Some(OK) => Ok(Some(OK.len())),
+            Some(OK) => Ok(Some(pushes + OK.len())),
             None if OK.starts_with(bytes) => Ok(None),
             _ => Err(WireError::OutOfStep { expected: "OK".to_owned(), got: excerpt(bytes) }),
         }

@@ -135,6 +135,24 @@ impl Protocol {
         }
     }
 
+    /// The length of the push messages at the start of `bytes`, which a server of RESP3 may send at
+    /// any time and which answer nothing; None while they are not whole.
+    ///
+    /// # Errors
+    /// They are malformed, or too long.
+    #[cold]
+    pub fn read_pushes(self, bytes: &[u8]) -> Result<Option<usize>, WireError> {
+        let read = match self {
+            Protocol::Resp3 => resp::skip_pushes(bytes),
+            _ => Ok(0),
+        };
+        match read {
+            Ok(used) => Ok(Some(used)),
+            Err(parse::ParseError::Incomplete(_)) => Ok(None),
+            Err(parse::ParseError::Invalid(error)) => Err(*error),
+        }
+    }
+
     /// The handshake: checks that it is a server of the right kind, logs in, chooses the protocol
     /// version and the database. Bounded by the stream's own limits and by 30 s in all.
     ///

@@ -62,6 +62,23 @@ fn push_messages_are_bounded() {
 }
 
 #[test]
+fn push_messages_answer_nothing() {
+    let pushes = b">2\r\n+invalidate\r\n*1\r\n$3\r\nkey\r\n|1\r\n+ttl\r\n:7\r\n";
+    let length = Some(pushes.len());
+    for more in [&b""[..], b"$1\r\nx\r\n"] {
+        assert_eq!(Protocol::Resp3.read_pushes(&[pushes, more].concat()), Ok(length));
+        assert_eq!(Protocol::Resp2.read_pushes(&[pushes, more].concat()), Ok(Some(0)));
+    }
+    let asked = [&pushes[..], b"+OK\r\n"].concat();
+    for end in 1..asked.len() {
+        assert_eq!(Protocol::Resp3.read_asking(&asked[..end]), Ok(None), "{end}");
+    }
+    assert_eq!(Protocol::Resp3.read_asking(&asked), Ok(Some(asked.len())));
+    assert!(Protocol::Resp2.read_asking(&asked).is_err());
+    assert_eq!(Protocol::Resp3.read_pushes(&pushes[..pushes.len() - 1]), Ok(None));
+}
+
+#[test]
 fn line_length_of_servers_is_limited() {
     for protocol in Protocol::ALL {
         for start in ["", "VALUE a 0 1", "VALUE ", "VA 1 ", "+", "-", "$1", ":1", ">1\r\n+"] {

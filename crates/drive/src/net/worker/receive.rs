@@ -2,7 +2,7 @@
 
 use model::Op;
 use reactor::{ConnectionFailure as Broken, ConnectionState};
-use store::wire::{Kind, ParsedResponse, Redirect, Refusal, Response, WireError};
+use store::wire::{Kind, ParsedResponse, Protocol, Redirect, Refusal, Response, WireError};
 use workload::{Operation, Workload};
 
 use super::super::operation::{NextStep, PendingOperation, PendingRequest};
@@ -37,9 +37,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             arrived.map(|kernel| self.kernel_clock.nanos_since(kernel, now, self.clock));
         let (mut used, mut answers) = (0, 0);
         let fault = loop {
-            match self.read_answer(number, used) {
-                Ok(Some((bytes, answer))) => {
-                    used += bytes;
+            match self.read_answer(number, &mut used) {
+                Ok(Some(answer)) => {
                     answers += 1;
                     self.take_answer(number, answer, AnsweredAt { now, woken_after }, schedule);
                 }
@@ -55,23 +54,23 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         }
     }
 
-    /// Reads and checks the answer behind the `used` bytes of a connection; returns its length too.
-    /// None if it is not whole.
+    /// Reads and checks the answer behind the `used` bytes of a connection, and counts its bytes as
+    /// used. None if it is not whole.
     #[inline(always)]
     fn read_answer(
         &mut self,
         number: usize,
-        used: usize,
-    ) -> Result<Option<(usize, Response)>, ConnectionFault> {
-        let bytes = &self.reactor.incoming(number)[used..];
+        used: &mut usize,
+    ) -> Result<Option<Response>, ConnectionFault> {
+        let bytes = &self.reactor.incoming(number)[*used..];
         let connection = &mut self.connections[number];
         if bytes.is_empty() || bytes.len() < connection.needs {
             return Ok(None);
         }
         // A request that has not been sent cannot have been answered.
         if connection.in_flight.len() <= connection.unsent {
-            let words = format!("the server sent unrequested bytes: {}", shown_bytes(bytes));
-            return Err((FailureKind::Garbage, words));
+            *used += unrequested(self.protocol, bytes)?;
+            return Ok(None);
         }
         let Some(request) = connection.in_flight.front() else { return Ok(None) };
         let asked = match request.asking.then(|| self.protocol.read_asking(bytes)) {
@@ -94,9 +93,10 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             }
         });
         match parsed {
-            Ok(ParsedResponse::Whole { used, answer }) => {
+            Ok(ParsedResponse::Whole { used: length, answer }) => {
                 connection.needs = 0;
-                Ok(Some((asked + used, answer)))
+                *used += asked + length;
+                Ok(Some(answer))
             }
             Ok(ParsedResponse::Incomplete { needs }) => {
                 connection.needs = asked + needs;
@@ -364,4 +364,19 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
 
 fn shown_bytes(bytes: &[u8]) -> String {
     format!("`{}`", bytes[..bytes.len().min(80)].escape_ascii())
+}
+
+/// The length of what a server may send without a request: whole push messages, or nothing yet of
+/// one that has begun.
+#[cold]
+fn unrequested(protocol: Protocol, bytes: &[u8]) -> Result<usize, ConnectionFault> {
+    let words = match protocol.read_pushes(bytes) {
+        Ok(None) => return Ok(0),
+        Ok(Some(used)) if used == bytes.len() => return Ok(used),
+        Ok(Some(used)) => {
+            format!("the server sent unrequested bytes: {}", shown_bytes(&bytes[used..]))
+        }
+        Err(error) => error.to_string(),
+    };
+    Err((FailureKind::Garbage, words))
 }
