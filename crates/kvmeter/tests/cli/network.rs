@@ -38,6 +38,7 @@ impl Server {
         };
         let mut command = Command::new(program);
         command.args(own).args(args).current_dir(place.path()).stdin(Stdio::null());
+        command.env("SASL_CONF_PATH", place.path());
         let Ok(child) = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
             eprintln!("NOT TESTED: no {program}; install Debian's package of it");
             return None;
@@ -180,6 +181,67 @@ fn a_password_is_in_no_output_and_in_no_file() {
         command_output(place.command(&args).env("THE_SECRET", "not-it-at-all").output().unwrap());
     assert_eq!(result.code, 2, "{result:?}");
     assert!(result.err.contains("refused the login") && !result.err.contains("not-it-at-all"));
+}
+
+/// A login that may do no more than what a load needs, on RESP2 and RESP3.
+#[test]
+fn a_redis_user_with_few_rights_is_enough() {
+    let place = Place::new();
+    let rules = "user teller on >right-secret ~user* ~kvmeter:* -@all +get +set +mget +del\nuser default off\n";
+    let users = place.secret("users.acl", rules);
+    let args = ["--aclfile", users.to_str().unwrap()];
+    let Some(server) = Server::start("redis-server", &place, &args) else { return };
+    let password = place.secret("password", "right-secret").display().to_string();
+    for protocol in ["resp2", "resp3"] {
+        let url = format!("redis://{}?protocol={protocol}&user=teller", server.address);
+        let right = format!("{url}&password_file={password}");
+        let more = ["--workload", "ycsb-a", "--ops", "2k"];
+        let result = place.json(&bench(&right, &more));
+        assert_eq!((&result["valid"], &result["operations"]), (&true.into(), &2000.into()));
+        // It may not ask for the server's statistics.
+        assert_eq!(result["settings"]["survives"], Value::Null);
+        place.refused(&bench(&url, &more), &["user", "password"]);
+        let other = format!("{}&password_file={password}", url.replace("teller", "nobody"));
+        place.refused(&bench(&other, &more), &["refused the login"]);
+    }
+}
+
+/// Debian's memcached has SASL; `saslpasswd2` is of its package `sasl2-bin`.
+#[test]
+fn a_memcached_with_sasl_is_logged_in_to() {
+    let place = Place::new();
+    let users = place.file("users");
+    let text = format!(
+        "mech_list: plain\npwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: {}\n",
+        users.display()
+    );
+    place.write("memcached.conf", &text);
+    let mut add = Command::new("saslpasswd2");
+    add.args(["-p", "-c", "-a", "memcached", "-u", "kvmeter", "-f"]).arg(&users).arg("bob");
+    let Ok(mut add) = add.stdin(Stdio::piped()).spawn() else {
+        eprintln!("NOT TESTED: no saslpasswd2; install the Debian package `sasl2-bin`");
+        return;
+    };
+    std::io::Write::write_all(&mut add.stdin.take().unwrap(), b"right-secret").unwrap();
+    assert!(add.wait().unwrap().success());
+    let Some(server) = Server::start("memcached", &place, &["-S"]) else { return };
+    let right = place.secret("password", "right-secret").display().to_string();
+    let wrong = place.secret("other", "wrong-secret").display().to_string();
+    let url = format!("memcached://{}?user=bob@kvmeter", server.address);
+    let more = ["--workload", "ycsb-a", "--ops", "2k"];
+    let binary = format!("{url}&protocol=binary");
+    let result = place.json(&bench(&format!("{binary}&password_file={right}"), &more));
+    assert_eq!((&result["valid"], &result["operations"]), (&true.into(), &2000.into()));
+    for (url, words) in [
+        (format!("{binary}&password_file={wrong}"), "refused the login"),
+        (format!("memcached://{}?protocol=binary", server.address), "requires a login"),
+    ] {
+        place.refused(&bench(&url, &more), &[words]);
+    }
+    // It is silent on the other protocols.
+    let silent = place.run(&bench(&format!("{url}&password_file={right}&timeout=1s"), &more));
+    assert_ne!(silent.code, 0);
+    assert!(silent.err.contains("with SASL (-S) speaks only the binary protocol"), "{silent:?}");
 }
 
 #[test]
