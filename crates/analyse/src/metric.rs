@@ -1,7 +1,10 @@
 //! A metric of a run by its name in `--json`, as checks, adaptive repeats, questions and figures
 //! name it.
 
-use model::signal::{CACHE_HIT_RATIO, CLIENT_ACHIEVED_RATE, OPS_PER_JOULE};
+use model::signal::{
+    CACHE_HIT_RATIO, CLIENT_ACHIEVED_RATE, OPS_PER_JOULE, SERVER_CPU_S_PER_MOP, SERVER_RESIDENT,
+    Signal,
+};
 use model::{
     Distribution, LatencyClock, LatencyScope, Op, Phase, Reading, ReadingValue, Run, Unit,
 };
@@ -11,6 +14,9 @@ use crate::compare::{BetterDirection, direction_of};
 use crate::efficiency::widest_first;
 
 const NANOS_PER_MICRO: f64 = 1e3;
+
+/// Figures of servers, which two results are not compared in, and of which less is better.
+const LESS: [Signal; 2] = [SERVER_CPU_S_PER_MOP, SERVER_RESIDENT];
 
 /// An unknown name, or why a run has no value for it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -204,6 +210,9 @@ impl Metric {
             }
             Metric::Latency { point: DistributionPoint::Count, .. } => BetterDirection::Neither,
             Metric::Latency { .. } => BetterDirection::Less,
+            Metric::Signal(signal) if LESS.iter().any(|known| known.name == signal) => {
+                BetterDirection::Less
+            }
             Metric::Signal(signal) => direction_of(signal).unwrap_or(BetterDirection::Neither),
             Metric::Field(_) | Metric::Stream(_) => BetterDirection::Neither,
         }

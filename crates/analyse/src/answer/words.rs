@@ -9,7 +9,7 @@ use crate::metric::{DistributionPoint, Metric, RunField};
 pub(super) const ELSEWHERE: &str = "elsewhere";
 
 /// Signals that answers often name.
-const SIGNALS: [(&str, &str); 29] = [
+const SIGNALS: [(&str, &str); 30] = [
     ("branch_miss_ratio", "the share of mispredicted branches"),
     ("client.llc.miss_ratio", "the miss ratio of the clients' last-level cache"),
     ("cpu_s_per_mop", "CPU time per million operations"),
@@ -35,6 +35,7 @@ const SIGNALS: [(&str, &str); 29] = [
     ("ops_per_joule_net", "operations per joule above idle"),
     ("residency.awake", "time awake (C0)"),
     ("server.cpu_s_per_mop", "the server's CPU time per million requests"),
+    ("server.memory.resident", "the server's memory"),
     ("usd_per_gop", "the cost of a billion operations"),
     ("volume.busy", "how busy the device is"),
     ("volume.queue", "the number of requests at the device"),

@@ -165,3 +165,75 @@ fn the_order_of_repeats_comes_from_the_seed() {
     assert_eq!(order("1"), order("1"));
     assert!((2..6).any(|seed| order(&seed.to_string()) != order("1")));
 }
+
+/// The study of caches where memcached and Redis are all that the PATH has.
+#[test]
+fn servers_that_are_not_installed_are_left_out() {
+    let place = Place::new();
+    let folder = place.file("bin");
+    std::fs::create_dir(&folder).unwrap();
+    for name in ["memcached", "redis"] {
+        let Ok((path, _)) = server::launch::installed(server::launch::program(name).unwrap())
+        else {
+            eprintln!("SKIPPED: {name} is not installed");
+            return;
+        };
+        std::os::unix::fs::symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
+    }
+    let plan = |more: &[&str]| {
+        let args = [&["run", "cache-servers", "--scale", "small", "--dry-run"], more].concat();
+        command_output(place.command(&args).env("PATH", &folder).output().unwrap()).out
+    };
+    let left_out = plan(&[]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        left_out.contains("left out: store=valkey: `valkey-server` was not found"),
+        "{left_out}"
+    );
+    assert!(left_out.contains("redis etc") && !left_out.contains("valkey etc"), "{left_out}");
+    // An executable that the study names is wanted.
+    let named = plan(&["--set", "server.valkey.binary=/nowhere/valkey-server"]);
+    assert!(named.contains("valkey etc") && !named.contains("left out"), "{named}");
+}
+
+/// Only its form is looked at: on a busy machine a rate may not be held, or no run be valid.
+#[test]
+fn the_study_of_caches_answers() {
+    let place = Place::new();
+    let here =
+        |name: &&str| server::launch::installed(server::launch::program(name).unwrap()).is_ok();
+    let installed: Vec<&str> = ["memcached", "redis", "valkey"].into_iter().filter(here).collect();
+    if installed.len() < 2 {
+        eprintln!("SKIPPED: of memcached, Redis and Valkey only {installed:?} is installed");
+        return;
+    }
+    let mut args = vec!["run", "cache-servers", "--scale", "small", "--out", "out.sqlite"];
+    for set in [
+        "data.records=2k",
+        "measure.time=400ms",
+        "calibrate.time=200ms",
+        "calibrate.trials=4",
+        "calibrate.to=4k",
+        "factors.load.levels=[\"10k\",\"100%\"]",
+    ] {
+        args.extend(["--set", set]);
+    }
+    let done = place.run(&args);
+    assert!(done.code == 0 || done.code == 1, "{done:?}");
+    let words = "Which server serves most while 99 of 100 requests take less than a millisecond?";
+    assert!(done.out.contains(words), "{}", done.out);
+    let report = place.json(&["report", "out.sqlite", "--json"]);
+    let runs = report.as_array().unwrap();
+    for store in installed {
+        for layout in ["one-thread", "three-processes"] {
+            let has = |run: &&Value| {
+                let of = |key: &str| run["settings"][key].as_str();
+                run["store"] == store
+                    && of("factor.layout") == Some(layout)
+                    && of("factor.load") == Some("10k")
+            };
+            let run = runs.iter().find(has).unwrap_or_else(|| panic!("{store} {layout}"));
+            assert_eq!(run["hit_ratio"], 1.0, "{store} {layout}");
+            assert_eq!(run["errors"], 0, "{store} {layout}");
+        }
+    }
+}

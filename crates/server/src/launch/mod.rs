@@ -15,7 +15,7 @@ mod settings;
 pub use cluster::{ClusterLayout, form_cluster};
 pub use error::{LaunchError, SettingError};
 pub use launcher::{LaunchRequest, Launched, Launcher, ServerExit, ServerHandle, ServerState};
-pub use local::{LocalLauncher, installed};
+pub use local::{LocalLauncher, installed, located};
 pub use program::{LaunchContext, Program, check};
 pub use programs::{PROGRAMS, program};
 pub use settings::{CommonSettings, GivenSettings, ServerSetting, ServerSettings, Value};

@@ -102,7 +102,7 @@ pub(super) fn stores(
 }
 
 /// The stores that this build or machine lacks, each with the reason; empty if none would remain,
-/// which is refused when stores are read.
+/// which is refused when stores are read or their servers are started.
 pub(super) fn unavailable(spec: &StudySpec) -> Vec<(String, String)> {
     let missing: Vec<(String, String)> = spec
         .store
@@ -112,10 +112,25 @@ pub(super) fn unavailable(spec: &StudySpec) -> Vec<(String, String)> {
         .filter_map(|(scheme, _)| {
             let name = scheme.get_ref();
             let adapter = ADAPTERS.iter().find(|adapter| adapter.scheme == name)?;
-            Some((name.clone(), adapter.available().err()?.to_string()))
+            let why = match adapter.available() {
+                Err(why) => why.to_string(),
+                Ok(_) => missing_program(spec, name)?,
+            };
+            Some((name.clone(), why))
         })
         .collect();
     if missing.len() == spec.store.len() { Vec::new() } else { missing }
+}
+
+/// Why the program of a store's server is not here. One that the study names itself is looked for
+/// when it is started.
+fn missing_program(spec: &StudySpec, name: &str) -> Option<String> {
+    let (_, settings) = spec.server.iter().find(|(known, _)| known.get_ref() == name)?;
+    if settings.keys().any(|key| key.get_ref() == "binary") {
+        return None;
+    }
+    let program = server::launch::program(name).ok()?;
+    Some(server::launch::located(program).err()?.to_string())
 }
 
 /// Refuses a server without a store that uses it.

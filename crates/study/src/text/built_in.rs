@@ -48,6 +48,12 @@ pub const BUILT_IN: &[BuiltInStudy] = &[
         published: None,
     },
     BuiltInStudy {
+        name: "cache-servers",
+        what: "memcached, Redis and Valkey up to the highest rate that holds an objective",
+        text: include_str!("../../../../studies/cache-servers/study.toml"),
+        published: None,
+    },
+    BuiltInStudy {
         name: "mbwu",
         what: "media-based work units of the devices that are named, in hours",
         text: include_str!("../../../../studies/mbwu/study.toml"),

@@ -32,12 +32,7 @@ pub(super) struct Binary {
 impl Binary {
     /// Finds the executable and runs it for its version.
     pub fn find(program: &dyn Program, given: Option<&Path>) -> Result<Self, LaunchError> {
-        let name = given.unwrap_or(Path::new(program.binary()));
-        let path = on_path(name).ok_or_else(|| LaunchError::NotInstalled {
-            program: program.name(),
-            binary: name.display().to_string(),
-            package: program.package(),
-        })?;
+        let path = locate(program, given)?;
         let cannot_run = |error: io::Error| LaunchError::CannotRun {
             program: program.name(),
             binary: path.display().to_string(),
@@ -75,6 +70,16 @@ impl Binary {
         command.args(rest).arg(&self.path);
         command
     }
+}
+
+/// The path of a program's executable, which may be given.
+pub(super) fn locate(program: &dyn Program, given: Option<&Path>) -> Result<PathBuf, LaunchError> {
+    let name = given.unwrap_or(Path::new(program.binary()));
+    on_path(name).ok_or_else(|| LaunchError::NotInstalled {
+        program: program.name(),
+        binary: name.display().to_string(),
+        package: program.package(),
+    })
 }
 
 /// The absolute path of an executable: a path as given, a name from the PATH.

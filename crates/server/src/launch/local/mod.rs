@@ -34,7 +34,15 @@ const PORTS_TRIED: usize = 3;
 /// Marks are created and inherited one at a time, so that no server inherits another's.
 static STARTING: Mutex<()> = Mutex::new(());
 
-/// The executable of a program on the PATH, and the version that it prints.
+/// The executable of a program on the PATH, which is not run.
+///
+/// # Errors
+/// It is missing.
+pub fn located(program: &dyn Program) -> Result<PathBuf, LaunchError> {
+    binary::locate(program, None)
+}
+
+/// The same, and the version that it prints.
 ///
 /// # Errors
 /// It is missing, or is another program.
