@@ -140,7 +140,7 @@ impl KvmeterTrace {
         };
         if bits & HAS_VALUE_SIZE != 0 {
             let Some((size, behind)) = varint::take(rest) else { return Ok(None) };
-            fields.value_size = Some(within("value size", size, LONGEST as u64)?);
+            fields.value_size = Some(within("value size", size, LONGEST)?);
             rest = behind;
         }
         if bits & HAS_EXPIRY != 0 {
