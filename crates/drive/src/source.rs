@@ -62,6 +62,10 @@ pub(crate) trait OperationSource {
     fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch>;
     /// A key that was written may be gone.
     fn may_miss(&self) -> bool;
+    /// The same of a server, which gets expiries.
+    fn writes_expire(&self) -> bool {
+        false
+    }
     /// Whether some keys of reads were never written.
     fn reads_absent(&self) -> bool;
     /// Whether a miss of this read is followed by a set.
@@ -99,7 +103,10 @@ impl OperationSource for MixSource<'_> {
     }
     #[inline]
     fn next(&mut self, acknowledged: u64) -> Option<SourcedOperation> {
-        self.stream.next(acknowledged).map(SourcedOperation::from)
+        self.stream.next(acknowledged).map(|operation| SourcedOperation {
+            expiry: self.workload.expiry(operation.salt),
+            ..SourcedOperation::from(operation)
+        })
     }
     #[inline(always)]
     fn key(&self, operation: &Operation, n: u32, out: &mut Vec<u8>) -> bool {
@@ -117,6 +124,9 @@ impl OperationSource for MixSource<'_> {
     }
     fn may_miss(&self) -> bool {
         self.workload.spec().mix.contains(Op::Delete)
+    }
+    fn writes_expire(&self) -> bool {
+        self.workload.spec().ttl.is_some()
     }
     fn reads_absent(&self) -> bool {
         self.workload.spec().hit_ratio < 1.0

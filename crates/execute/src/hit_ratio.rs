@@ -30,7 +30,8 @@ pub(crate) fn doubt(step: LoadStep<'_>, outcome: &PhaseOutcome) -> Option<String
     let expected = expected_ratio(step, outcome);
     let open = step.activity.trace().is_some()
         || step.load.workload.refill
-        || step.load.workload.mix.contains(Op::Delete);
+        || step.load.workload.mix.contains(Op::Delete)
+        || step.load.workload.ttl.is_some();
     let least = if open { MOSTLY * expected } else { expected - NOTABLE };
     let chance = DEVIATIONS * (expected * (1.0 - expected) / keys).sqrt();
     (ratio < least - chance).then(|| {

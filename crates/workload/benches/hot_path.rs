@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use model::Count;
-use workload::{Operation, OperationStream, Workload, WorkloadSpec};
+use workload::{Operation, OperationStream, ReuseSpec, Workload, WorkloadSpec};
 
 fn workload(mix: &str, popularity: &str) -> Workload {
     let spec = WorkloadSpec {
@@ -44,6 +44,7 @@ fn draw(criterion: &mut Criterion) {
         ("scan=0.95,insert=0.05", "scrambled_zipfian"),
         ("read=1", "hotspot"),
         ("read=1", "exponential"),
+        ("read=1", "ranks:1=0.2,9=0.2,90=0.2,900=0.2,99000=0.2"),
         ("insert=1", "uniform"),
     ] {
         let workload = workload(mix, popularity);
@@ -169,12 +170,30 @@ fn reads(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Requests that repeat earlier ones.
+fn reuse(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("reuse");
+    for repeat in [0.25, 0.5, 0.9] {
+        let distances = (0..20).map(|octave| (1 << octave, 1.0)).collect();
+        let spec = WorkloadSpec {
+            reuse: Some(ReuseSpec { sweep: 0.05, swept: 0.5, repeat, distances }),
+            ..workload("read=1", "zipfian").spec().clone()
+        };
+        let workload = Workload::new(&spec).unwrap();
+        let (mut stream, mut block) = (workload.stream(), 0);
+        group.bench_function(format!("{repeat} of the requests"), |bench| {
+            bench.iter(|| black_box(next(&mut stream, &mut block)));
+        });
+    }
+    group.finish();
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default()
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(600))
         .sample_size(20);
-    targets = draw, key, value, whole, reads
+    targets = draw, reuse, key, value, whole, reads
 }
 criterion_main!(benches);

@@ -155,6 +155,11 @@ impl LengthSampler {
         }
     }
 
+    /// The length below which a draw falls with this probability, between 0 and 1.
+    pub fn quantile(&self, share: f64) -> u64 {
+        self.at(share)
+    }
+
     /// The length below which a draw falls with probability `u`, 0 < u < 1.
     fn at(&self, u: f64) -> u64 {
         let x = match self.law {

@@ -9,7 +9,8 @@ use crate::key::Keys;
 use crate::length::{LengthLimits, LengthSampler};
 use crate::value::Values;
 use crate::{
-    InsertOrder, KeySpec, LengthSource, LengthSpec, Mix, Popularity, SpecError, ValueSpec,
+    InsertOrder, KeySpec, LengthSource, LengthSpec, Mix, Popularity, ReuseSpec, SpecError, TtlSpec,
+    ValueSpec,
 };
 use model::random::RandomStream;
 
@@ -51,6 +52,12 @@ pub struct WorkloadSpec {
     ///
     /// [`Workload::is_absent`]: crate::Workload::is_absent
     pub refill: bool,
+    /// How requests come back, beyond popularity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<ReuseSpec>,
+    /// When writes expire; never where left out. Embedded stores do not get it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<TtlSpec>,
 }
 
 impl Default for WorkloadSpec {
@@ -67,6 +74,8 @@ impl Default for WorkloadSpec {
             multi_get: 1,
             hit_ratio: 1.0,
             refill: false,
+            reuse: None,
+            ttl: None,
         }
     }
 }
@@ -83,11 +92,22 @@ impl WorkloadSpec {
         self.mix.is_only(Op::Insert)
     }
 
+    /// The same workload over so many records. Reuse distances scale with them, so that a cache of
+    /// the same share of the records has the same miss ratio.
+    #[must_use]
+    pub fn with_records(mut self, records: Count) -> WorkloadSpec {
+        if let Some(reuse) = &mut self.reuse {
+            reuse.scale(records.0 as f64 / self.records.0.max(1) as f64);
+        }
+        self.records = records;
+        self
+    }
+
     /// The same workload over `factor` times as many records, at least one.
     ///
     /// # Errors
     /// A factor that is not positive; more records than can be numbered.
-    pub fn scaled(mut self, factor: f64) -> Result<WorkloadSpec, SpecError> {
+    pub fn scaled(self, factor: f64) -> Result<WorkloadSpec, SpecError> {
         if !factor.is_finite() || factor <= 0.0 {
             let problem = format!("a scale of {factor} is not above 0; 2 doubles the records");
             return Err(SpecError::invalid("records", problem));
@@ -96,8 +116,7 @@ impl WorkloadSpec {
         if records.0 > MOST_RECORDS {
             return Err(SpecError::TooManyRecords { records, most: MOST_RECORDS });
         }
-        self.records = records;
-        Ok(self)
+        Ok(self.with_records(records))
     }
 
     /// Checks everything and compiles the samplers.
@@ -112,6 +131,12 @@ impl WorkloadSpec {
             return Err(SpecError::TooManyRecords { records: self.records, most });
         }
         self.popularity.check()?;
+        if let Some(reuse) = &self.reuse {
+            reuse.check(&self.popularity)?;
+        }
+        if let Some(ttl) = &self.ttl {
+            ttl.check()?;
+        }
         self.check_reads()?;
         let limits =
             LengthLimits { key: "scan", lowest: 1, highest: LONGEST_SCAN, cut: LONGEST_SCAN };
@@ -155,7 +180,16 @@ impl WorkloadSpec {
             line += &format!(", {} % {op}", (share * 1e4).round() / 1e2);
         }
         if !self.is_load() {
-            line += &format!(", {}", self.popularity);
+            line += &match &self.popularity {
+                Popularity::Ranks { ranges } => format!(", popularity of {} ranges", ranges.len()),
+                law => format!(", {law}"),
+            };
+            if let Some(reuse) = &self.reuse {
+                line += &format!(", {} % of requests repeat", (reuse.repeat * 1e4).round() / 1e2);
+            }
+            if let Some(ttl) = &self.ttl {
+                line += &format!(", {} % of writes expire", (ttl.expiring() * 1e4).round() / 1e2);
+            }
         }
         if self.mix.contains(Op::Scan) {
             line += &format!(", scans of {} records", self.scan);
@@ -241,6 +275,7 @@ pub(crate) const INSERTS: u64 = 2;
 pub(crate) const LOAD: u64 = 3;
 const KEY_LENGTHS: u64 = 4;
 const POOL: u64 = 5;
+pub(crate) const REUSE: u64 = 6;
 
 /// A checked and compiled spec.
 #[derive(Debug, Clone)]

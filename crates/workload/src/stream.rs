@@ -185,7 +185,10 @@ impl<'a> OperationStream<'a> {
             OtherOps::One(op) => *op,
             OtherOps::Drawn(alias) => Op::ALL[alias.pick(draws.next()) as usize],
         };
-        let rank = workload.chooser.rank(index, &mut draws);
+        let rank = match &workload.reuse {
+            Some(reuse) if SPECIAL => reuse.record(index, &workload.chooser),
+            _ => workload.chooser.rank(index, &mut draws),
+        };
         let newest = (self.records + self.inserted).wrapping_sub(1);
         if SPECIAL && op == Op::Read {
             let record = workload.choose(rank, &mut draws, newest).record;

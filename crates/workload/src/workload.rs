@@ -5,10 +5,12 @@ use crate::error::SpecError;
 use crate::insert_positions::InsertPositions;
 use crate::operation::Operation;
 use crate::popularity::RecordChooser;
-use crate::spec::{ABSENT, INSERTS, LOAD, OPERATIONS, WorkloadParts, WorkloadSpec};
+use crate::reuse::Reuse;
+use crate::spec::{ABSENT, INSERTS, LOAD, OPERATIONS, REUSE, WorkloadParts, WorkloadSpec};
+use crate::ttl::Ttl;
 use crate::value::ValueMismatch;
-use model::Op;
 use model::random::{Draws, RandomStream, mix, unit};
+use model::{Expiry, Op};
 
 /// A compiled [`WorkloadSpec`]: immutable, shared by all threads, some tens of KiB whatever the
 /// number of records.
@@ -24,6 +26,8 @@ pub struct Workload {
     pub(crate) chooser: RecordChooser,
     /// The part of them that was loaded, where it is not all.
     pub(crate) hit_ratio: Option<f64>,
+    pub(crate) reuse: Option<Reuse>,
+    ttl: Option<Ttl>,
 }
 
 /// A record of a read, and its drawn rank.
@@ -64,14 +68,19 @@ impl Workload {
             [one] => OtherOps::One(*one),
             _ => OtherOps::Drawn(Alias::new(&weights.0)),
         };
+        let records = spec.records.0;
+        let popular = spec.reuse.as_ref().map_or(records, |reuse| reuse.popular(records)).max(1);
+        let random = RandomStream::new(spec.seed, REUSE);
         let share = if spec.is_load() { 1.0 } else { parts.shares[Op::Insert] };
         Ok(Workload {
             load: RandomStream::new(spec.seed, LOAD),
             operations: RandomStream::new(spec.seed, OPERATIONS),
             inserts: InsertPositions::new(share, RandomStream::new(spec.seed, INSERTS)),
             others,
-            chooser: RecordChooser::new(spec.popularity, spec.records.0.max(1), spec.multi_get),
+            chooser: RecordChooser::new(&spec.popularity, popular, spec.multi_get),
             hit_ratio: (spec.hit_ratio < 1.0).then_some(spec.hit_ratio),
+            reuse: spec.reuse.as_ref().map(|reuse| Reuse::new(reuse, records, random)),
+            ttl: spec.ttl.as_ref().map(Ttl::new),
             spec: spec.clone(),
             parts,
         })
@@ -127,9 +136,9 @@ impl Workload {
         self.spec.multi_get
     }
 
-    /// Whether a read is more than of one key that was loaded.
+    /// Whether a read is more than of one key that was loaded, or requests come back.
     pub(crate) fn has_special_reads(&self) -> bool {
-        self.multi_get() > 1 || self.hit_ratio.is_some()
+        self.multi_get() > 1 || self.hit_ratio.is_some() || self.reuse.is_some()
     }
 
     /// The record of a read with this rank.
@@ -161,6 +170,17 @@ impl Workload {
     /// The longest value that the load or any operation can write, in bytes.
     pub fn longest_value(&self) -> u64 {
         self.parts.values.longest()
+    }
+
+    /// When a value expires that the operation with this salt writes.
+    #[inline]
+    pub fn expiry(&self, salt: u64) -> Expiry {
+        self.ttl.as_ref().map_or(Expiry::Never, |ttl| ttl.of(salt))
+    }
+
+    /// Bytes of the value that `salt` gives to `key`.
+    pub fn value_length(&self, key: &[u8], salt: u64) -> u64 {
+        self.parts.values.length(key, salt)
     }
 
     /// Whether `value` was written for `key`, by the load or by any operation.

@@ -120,7 +120,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             servers[connection.server].with_room.push_back(number);
         }
         let needs_frontier = source.reads_inserted();
-        let may_miss = network.may_evict() || source.may_miss();
+        let may_miss = network.may_evict() || source.may_miss() || source.writes_expire();
         let spread = servers.iter().map(|_| None).collect();
         Ok(NetworkWorker {
             shared,

@@ -246,7 +246,7 @@ pub(super) fn variant_of(
         base.mix = *mix.get_ref();
     }
     if let Some(popularity) = &variant.popularity {
-        base.popularity = *popularity.get_ref();
+        base.popularity = popularity.get_ref().clone();
     }
     if let Some(scan) = &variant.scan {
         base.scan = scan.get_ref().clone();

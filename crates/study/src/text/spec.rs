@@ -225,7 +225,7 @@ impl DataTable {
     pub(crate) fn over(&self, mut spec: Workload, seed: u64) -> Workload {
         spec.seed = seed;
         if let Some(records) = &self.records {
-            spec.records = *records.get_ref();
+            spec = spec.with_records(*records.get_ref());
         }
         if let Some(key) = &self.key {
             spec.key = key.get_ref().clone();

@@ -2,12 +2,13 @@
 
 mod exponential;
 mod hotspot;
+mod ranks;
 mod zipf;
 
 use std::fmt;
 use std::str::FromStr;
 
-use model::suggest;
+use model::{Count, suggest};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::SpecError;
@@ -16,6 +17,7 @@ use crate::text_or_table::{self, TextOrTable};
 use exponential::Exponential;
 use hotspot::Hotspot;
 use model::random::{Draws, below};
+use ranks::RankTable;
 use zipf::Zipf;
 
 /// Zipf's constant where none is given, as in YCSB.
@@ -29,7 +31,7 @@ pub const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 ///
 /// In a file: a text as [`Popularity::parse`] reads it, or a table with the name, e.g.
 /// `{ zipfian = { theta = 0.99 } }`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields, remote = "Self")]
 pub enum Popularity {
     /// Every record equally often.
@@ -68,6 +70,10 @@ pub enum Popularity {
     /// YCSB's exponential: `percentile` % of the requests would go to the first `fraction` of an
     /// endless sequence of records; ranks beyond the last record are drawn again.
     Exponential { percentile: f64, fraction: f64 },
+    /// An empirical table: numbers of records from the most popular on, and the share of the
+    /// requests that each of these ranges has, evenly within it. Shares are proportions. The
+    /// ranges are stretched to the records that there are.
+    Ranks { ranges: Vec<(Count, f64)> },
 }
 
 fn theta() -> f64 {
@@ -81,7 +87,7 @@ impl Default for Popularity {
 }
 
 impl Popularity {
-    const NAMES: [&'static str; 7] = [
+    const NAMES: [&'static str; 8] = [
         "uniform",
         "sequential",
         "zipfian",
@@ -89,11 +95,12 @@ impl Popularity {
         "latest",
         "hotspot",
         "exponential",
+        "ranks",
     ];
 
     /// Reads what a flag holds: `uniform`, `sequential`, `zipfian`, `scrambled_zipfian` or
     /// `latest`, the last three also with `:THETA`, `hotspot:KEYS,OPERATIONS` (0.2,0.8 where left
-    /// out) and `exponential:PERCENTILE,FRACTION` (95,0.8571428571).
+    /// out), `exponential:PERCENTILE,FRACTION` (95,0.8571428571) and `ranks:RECORDS=SHARE,...`.
     ///
     /// # Errors
     /// [`SpecError::Unreadable`] with the nearest name.
@@ -107,6 +114,9 @@ impl Popularity {
             Some((name, rest)) => (name.trim(), Some(rest)),
             None => (text.trim(), None),
         };
+        if let ("ranks", Some(rest)) = (name, rest) {
+            return ranges(rest).map(|ranges| Popularity::Ranks { ranges }).map_err(unreadable);
+        }
         let numbers: Vec<f64> = rest
             .map_or(Vec::new(), |rest| rest.split(',').collect())
             .into_iter()
@@ -131,8 +141,8 @@ impl Popularity {
                 Ok(Popularity::Exponential { percentile, fraction })
             }
             (known, _) if Popularity::NAMES.contains(&known) => Err(unreadable(format!(
-                "`{known}` takes other parameters; write `zipfian:0.99`, `hotspot:0.2,0.8` or \
-                 `exponential:95,0.86`"
+                "`{known}` takes other parameters; write `zipfian:0.99`, `hotspot:0.2,0.8`, \
+                 `exponential:95,0.86` or `ranks:10=0.5,90=0.5`"
             ))),
             (unknown, _) => Err(unreadable(suggest::hint(unknown, Popularity::NAMES))),
         }
@@ -143,6 +153,7 @@ impl Popularity {
     pub fn check(&self) -> Result<(), SpecError> {
         let wrong = |problem| Err(SpecError::invalid("popularity", problem));
         match *self {
+            Popularity::Ranks { ref ranges } => RankTable::problem(ranges).map_or(Ok(()), wrong),
             Popularity::Uniform | Popularity::Sequential => Ok(()),
             Popularity::Zipfian { theta }
             | Popularity::ScrambledZipfian { theta }
@@ -168,6 +179,17 @@ impl Popularity {
     }
 }
 
+/// Reads `10=0.5,90=0.5`.
+fn ranges(text: &str) -> Result<Vec<(Count, f64)>, String> {
+    let pair = |pair: &str| {
+        let (ranks, share) = pair.split_once('=').ok_or("write it as `ranks:10=0.5,90=0.5`")?;
+        let ranks = ranks.trim().parse().map_err(|_| format!("`{ranks}` is not a number"))?;
+        let share = share.trim().parse().map_err(|_| format!("`{share}` is not a number"))?;
+        Ok((ranks, share))
+    };
+    text.split(',').map(pair).collect()
+}
+
 /// Writes what [`Popularity::parse`] reads.
 impl fmt::Display for Popularity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -180,6 +202,13 @@ impl fmt::Display for Popularity {
             Popularity::Hotspot { keys, operations } => write!(f, "hotspot:{keys},{operations}"),
             Popularity::Exponential { percentile, fraction } => {
                 write!(f, "exponential:{percentile},{fraction}")
+            }
+            Popularity::Ranks { ranges } => {
+                for (index, (ranks, share)) in ranges.iter().enumerate() {
+                    let before = if index == 0 { "ranks:" } else { "," };
+                    write!(f, "{before}{}={share}", ranks.0)?;
+                }
+                Ok(())
             }
         }
     }
@@ -229,13 +258,14 @@ enum PopularityLaw {
     Latest(Zipf),
     Hotspot(Hotspot),
     Exponential(Exponential),
+    Ranks(RankTable),
 }
 
 impl RecordChooser {
     /// `records` is at least 1 and the popularity has been checked. A sequential operation uses
     /// `stride` records.
-    pub fn new(popularity: Popularity, records: u64, stride: u32) -> RecordChooser {
-        let law = match popularity {
+    pub fn new(popularity: &Popularity, records: u64, stride: u32) -> RecordChooser {
+        let law = match *popularity {
             Popularity::Uniform => PopularityLaw::Uniform,
             Popularity::Sequential => PopularityLaw::Sequential { stride: u64::from(stride) },
             Popularity::Zipfian { theta } => PopularityLaw::Zipfian(Zipf::new(records, theta)),
@@ -248,6 +278,9 @@ impl RecordChooser {
             }
             Popularity::Exponential { percentile, fraction } => {
                 PopularityLaw::Exponential(Exponential::new(records, percentile, fraction))
+            }
+            Popularity::Ranks { ref ranges } => {
+                PopularityLaw::Ranks(RankTable::new(records, ranges))
             }
         };
         RecordChooser { records, law }
@@ -282,6 +315,7 @@ impl RecordChooser {
             | PopularityLaw::Latest(zipf) => zipf.draw(draws),
             PopularityLaw::Hotspot(hotspot) => hotspot.draw(draws),
             PopularityLaw::Exponential(exponential) => exponential.draw(draws),
+            PopularityLaw::Ranks(table) => table.draw(draws),
         }
     }
 
@@ -317,6 +351,7 @@ mod tests {
             "latest:1.2",
             "hotspot:0.2,0.8",
             "exponential:95,0.5",
+            "ranks:10=0.5,90=0.25",
         ] {
             let popularity = Popularity::parse(text).unwrap();
             popularity.check().unwrap();
@@ -338,6 +373,9 @@ mod tests {
             ("zipfain", "did you mean `zipfian`?"),
             ("uniform:3", "other parameters"),
             ("zipfian:x", "`x` is not a number"),
+            ("ranks", "other parameters"),
+            ("ranks:x=1", "`x` is not a number"),
+            ("ranks:10", "ranks:10=0.5"),
         ] {
             let error = Popularity::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
@@ -350,6 +388,9 @@ mod tests {
             "hotspot:2,0.5",
             "exponential:100,0.5",
             "exponential:95,0",
+            "ranks:10=-1",
+            "ranks:10=0",
+            "ranks:0=1",
         ] {
             let error = Popularity::parse(text).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with("`popularity`"), "{text}: {error}");
@@ -361,7 +402,7 @@ mod tests {
     #[test]
     fn uniform_and_sequential_follow_their_definition() {
         let mut observed = [0u64; 100];
-        let uniform = RecordChooser::new(Popularity::Uniform, 100, 1);
+        let uniform = RecordChooser::new(&Popularity::Uniform, 100, 1);
         for i in 0..500_000 {
             observed[uniform.rank(i, &mut Draws::from(RandomStream::new(1, 1).at(i))) as usize] +=
                 1;
@@ -369,7 +410,7 @@ mod tests {
         let chi: f64 = observed.iter().map(|&s| (s as f64 - 5000.0).powi(2) / 5000.0).sum();
         // 99 degrees of freedom, five standard deviations.
         assert!(chi < 99.0 + 5.0 * 198f64.sqrt(), "{chi}");
-        let sequential = RecordChooser::new(Popularity::Sequential, 7, 1);
+        let sequential = RecordChooser::new(&Popularity::Sequential, 7, 1);
         let ranks: Vec<u64> = (0..15).map(|i| sequential.rank(i, &mut Draws::from(0))).collect();
         assert_eq!(ranks, [0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0]);
     }
@@ -419,7 +460,7 @@ mod tests {
         assert!((share - 0.394).abs() < 0.0005, "{share}");
         let mut hot = vec![false; RECORDS as usize];
         top.iter().for_each(|&record| hot[record as usize] = true);
-        let chooser = RecordChooser::new(Popularity::default(), RECORDS, 1);
+        let chooser = RecordChooser::new(&Popularity::default(), RECORDS, 1);
         let draws = 1_000_000;
         let hits = (0..draws)
             .filter(|&i| {

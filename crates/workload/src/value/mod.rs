@@ -101,6 +101,11 @@ impl Values {
         self.length.draw(mix(from ^ 0x6c65_6e67_7468_5f5f)) as usize
     }
 
+    /// Bytes of the value that `salt` gives to `key`.
+    pub fn length(&self, key: &[u8], salt: u64) -> u64 {
+        self.drawn_length(salt, hash(key)) as u64
+    }
+
     /// Replaces the content of `out` by the value that `salt` gives to `key`.
     #[inline]
     pub fn write(&self, key: &[u8], salt: u64, out: &mut Vec<u8>) {
