@@ -31,6 +31,13 @@ pub enum KeyForm {
     Text,
 }
 
+impl KeyForm {
+    /// The fewest characters of ordered keys of so many records.
+    pub(crate) fn ordered_width(self, records: u64) -> u64 {
+        (prefix(self).len() + narrowest(self, InsertOrder::Ordered, records)) as u64
+    }
+}
+
 /// Whether consecutive records are scattered over the key space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

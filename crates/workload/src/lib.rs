@@ -8,6 +8,7 @@ mod alias;
 mod decimal;
 pub mod describe;
 mod error;
+pub mod fit;
 mod fnv;
 mod insert_positions;
 mod key;

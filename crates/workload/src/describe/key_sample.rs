@@ -16,7 +16,7 @@ const CHOICE: u64 = 0x2545_f491_4f6c_dd1d;
 
 /// What a request is to an LRU cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CacheAccess {
+pub(crate) enum CacheAccess {
     /// A hit or a miss; what is missed is filled.
     Read,
     Write,
@@ -26,10 +26,12 @@ pub(super) enum CacheAccess {
 /// A key that is in the sample. Its counts are complete: a key that is in at the end was in at
 /// its first request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SampledKey {
+pub(crate) struct SampledKey {
     pub requests: u64,
     /// Key and value, as last seen.
     pub bytes: u64,
+    /// The number of its last request among all.
+    last: u64,
     place: Option<Place>,
 }
 
@@ -51,7 +53,7 @@ impl Hasher for Identity {
 /// below a threshold, which is lowered where there are too many. Their distances, and the weight of
 /// a request, are divided by the share of the keys that is sampled.
 #[derive(Debug)]
-pub(super) struct KeySample {
+pub(crate) struct KeySample {
     limit: usize,
     /// The greatest hash that is sampled.
     threshold: u64,
@@ -61,6 +63,13 @@ pub(super) struct KeySample {
     /// Reads by reuse distance, in items and in bytes.
     pub items: Weights,
     pub bytes: Weights,
+    /// All requests by the number since the one before of the same key.
+    pub times: Weights,
+    /// Values of sampled keys that had one before, and those of them with the size of that one.
+    later_values: u64,
+    same_sizes: u64,
+    /// All of them.
+    pub requests: u64,
     /// Reads, and the weight of those of sampled keys.
     pub reads: u64,
     pub weight: f64,
@@ -76,6 +85,10 @@ impl KeySample {
             recency: Recency::new(limit + 1),
             items: Weights::default(),
             bytes: Weights::default(),
+            times: Weights::default(),
+            later_values: 0,
+            same_sizes: 0,
+            requests: 0,
             reads: 0,
             weight: 0.0,
         }
@@ -116,6 +129,7 @@ impl KeySample {
         value_bytes: Option<u64>,
     ) {
         self.reads += u64::from(access == CacheAccess::Read);
+        self.requests += 1;
         let hash = mix(hash ^ CHOICE);
         if hash <= self.threshold {
             self.sampled(hash, access, key_bytes, value_bytes);
@@ -139,12 +153,20 @@ impl KeySample {
         let greatest = &mut self.greatest;
         let key = self.keys.entry(hash).or_insert_with(|| {
             greatest.push(hash);
-            SampledKey { requests: 0, bytes: key_bytes, place: None }
+            SampledKey { requests: 0, bytes: key_bytes, last: 0, place: None }
         });
+        if key.requests > 0 {
+            self.times.add(self.requests - key.last, 1.0 / share);
+        }
+        key.last = self.requests;
         key.requests += 1;
         let before = key.bytes;
         if let Some(value) = value_bytes {
             key.bytes = key_bytes + value;
+            if before > key_bytes {
+                self.later_values += 1;
+                self.same_sizes += u64::from(key.bytes == before);
+            }
         }
         let above = key.place.take().map(|place| self.recency.remove(place));
         if access != CacheAccess::Delete {
@@ -170,6 +192,12 @@ impl KeySample {
             self.recency.remove(place);
         }
         self.threshold = greatest.saturating_sub(1);
+    }
+
+    /// The share of the values that have the size of their key's value before. None where no key
+    /// has two.
+    pub fn same_sizes(&self) -> Option<f64> {
+        (self.later_values > 0).then(|| self.same_sizes as f64 / self.later_values as f64)
     }
 
     /// The share of reads that a cache would miss, for each of these rising sizes. The difference

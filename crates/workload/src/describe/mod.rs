@@ -12,6 +12,7 @@ mod miss_ratio;
 mod popularity;
 mod recency;
 mod sizes;
+mod tables;
 mod timeline;
 mod weights;
 mod zipf_fit;
@@ -23,9 +24,12 @@ pub use burstiness::Dispersion;
 pub use drift::Drift;
 pub use inter_arrival::InterArrivalSummary;
 pub use key_sample::MOST_SAMPLED_KEYS;
+pub(crate) use key_sample::{CacheAccess, KeySample};
 pub use miss_ratio::{MissRatioCurve, MissRatioPoint};
 pub use popularity::{PopularitySummary, RankPoint};
 pub use sizes::{OperationSummary, SizeSummary};
+pub use tables::EmpiricalTables;
+pub(crate) use tables::by_step;
 pub use timeline::TimelinePoint;
 pub use zipf_fit::ZipfFit;
 
@@ -33,7 +37,6 @@ use crate::trace::{TraceError, TraceKey, TraceRecord, TraceRecords, TraceTiming}
 use burstiness::Burstiness;
 use drift::PopularSets;
 use inter_arrival::InterArrivals;
-use key_sample::{CacheAccess, KeySample};
 use sizes::Operations;
 use timeline::Timeline;
 
@@ -80,6 +83,9 @@ pub struct TraceDescription {
     pub inter_arrival: Option<InterArrivalSummary>,
     pub dispersion: Vec<Dispersion>,
     pub timeline: Vec<TimelinePoint>,
+    /// What a workload file is made from.
+    #[serde(skip)]
+    pub tables: EmpiricalTables,
 }
 
 /// Takes requests and describes them.
@@ -182,6 +188,7 @@ impl Describer {
                 .filter(|seconds| *seconds > 0.0)
                 .map(|seconds| self.requests as f64 / seconds),
             operations: self.operations.summaries(),
+            tables: EmpiricalTables::of(&self.sample, &self.operations),
             keys,
             popularity: PopularitySummary::of(&self.sample),
             miss_ratio: MissRatioCurve::of(&self.sample, keys),

@@ -1,5 +1,7 @@
 //! Operations with the sizes and expiries of their keys and values.
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram;
 use model::{Expiry, Op};
 use serde::Serialize;
@@ -61,6 +63,17 @@ impl Sizes {
         }
     }
 
+    fn count(&self, counts: &mut BTreeMap<u64, u64>, without_zero: bool) {
+        let recorded = self.histogram.iter().flat_map(|histogram| histogram.iter_recorded());
+        for bucket in recorded {
+            // The upper end of a bucket that is 0.1 % wide.
+            let bytes = bucket.value_iterated_to().clamp(self.min, self.max);
+            if bytes > 0 || !without_zero {
+                *counts.entry(bytes).or_insert(0) += bucket.count_at_value();
+            }
+        }
+    }
+
     fn summary(&self) -> Option<SizeSummary> {
         let histogram = self.histogram.as_ref()?;
         let percentile = |share| histogram.value_at_quantile(share).clamp(self.min, self.max);
@@ -86,6 +99,9 @@ struct OfOperation {
     at_once: u64,
 }
 
+/// Sizes with the number of requests.
+pub(super) type SizeCounts = Vec<(u64, u64)>;
+
 /// Every operation of the trace.
 #[derive(Debug, Default)]
 pub(super) struct Operations([OfOperation; 12]);
@@ -107,6 +123,33 @@ impl Operations {
             Some(Expiry::AtOnce) => of.at_once += 1,
             Some(Expiry::After(seconds)) => of.ttls.add(u64::from(seconds)),
         }
+    }
+
+    /// `(bytes, requests)` of keys and of values, rising. A read of 0 B was a miss.
+    pub fn size_counts(&self) -> (SizeCounts, SizeCounts) {
+        let (mut keys, mut values) = (BTreeMap::new(), BTreeMap::new());
+        let operations = TraceOp::MEMCACHED.into_iter().chain([TraceOp::Seek]);
+        for operation in operations {
+            let of = &self.0[operation as usize];
+            let reads = matches!(operation.op(), Op::Read | Op::Scan);
+            of.keys.count(&mut keys, false);
+            of.values.count(&mut values, reads);
+        }
+        (keys.into_iter().collect(), values.into_iter().collect())
+    }
+
+    /// `(seconds, writes)` of the writes that expire, rising, and how many never do. A write that
+    /// expires at once counts as one second.
+    pub fn ttl_counts(&self) -> (SizeCounts, u64) {
+        let (mut counts, mut never) = (BTreeMap::new(), 0);
+        for of in &self.0 {
+            of.ttls.count(&mut counts, true);
+            if of.at_once > 0 {
+                *counts.entry(1).or_insert(0) += of.at_once;
+            }
+            never += of.never;
+        }
+        (counts.into_iter().collect(), never)
     }
 
     /// Those that occur.

@@ -6,7 +6,7 @@ const SUB: u64 = 1 << SUB_BITS;
 
 /// Weights by value, exact below 2,048 and within 0.1 % above.
 #[derive(Debug, Default)]
-pub(super) struct Weights {
+pub(crate) struct Weights {
     buckets: Vec<f64>,
 }
 

@@ -33,7 +33,7 @@ fn what_is_not_zipf_is_not_called_so() {
     ];
     for popularity in others {
         for (records, requests) in [(100_000, 200_000), (10_000, 1_000_000)] {
-            let keys = generated(popularity, records, requests, 5);
+            let keys = generated(popularity.clone(), records, requests, 5);
             if let Some(zipf) = described(keys).popularity.zipf {
                 assert!(!zipf.is_zipf, "{popularity:?} of {records}: {zipf:?}");
             }
