@@ -6,11 +6,14 @@ pub mod machine;
 pub mod platform;
 pub mod trace;
 
+use std::path::Path;
+
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use model::{Count, Rate};
 use store::StoreUrl;
 use study::{InvalidOption, LoadOptions, Plan, RateSpec, ServerSpec, StudyError, unplaced};
+use study::{is_workload_file, open_workload};
 use workload::{LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
 
 use self::agents::AgentFlags;
@@ -20,9 +23,9 @@ use crate::exit::request;
 /// The workload.
 #[derive(Debug, Args)]
 pub struct WorkloadFlags {
-    /// A preset
-    #[arg(long = "workload", short = 'w', value_name = "NAME", default_value = "ycsb-c",
-        value_parser = PossibleValuesParser::new(WorkloadSpec::presets().iter().map(possible_preset)))]
+    /// A preset, or a file as `workload describe --out` writes it
+    #[arg(long = "workload", short = 'w', value_name = "NAME|FILE.toml", default_value = "ycsb-c",
+        value_parser = WorkloadName)]
     pub preset: String,
     /// Number of records
     #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
@@ -82,6 +85,36 @@ pub fn store_forms() -> String {
     format!("{}; options of a store as ?option=value&...", forms.join(", "))
 }
 
+/// The name of a preset or of a workload file.
+#[derive(Debug, Clone, Copy)]
+struct WorkloadName;
+
+impl WorkloadName {
+    fn presets() -> PossibleValuesParser {
+        PossibleValuesParser::new(WorkloadSpec::presets().iter().map(possible_preset))
+    }
+}
+
+impl TypedValueParser for WorkloadName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<String, clap::Error> {
+        match value.to_str() {
+            Some(name) if is_workload_file(name) => Ok(name.to_owned()),
+            _ => WorkloadName::presets().parse_ref(command, arg, value),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(WorkloadSpec::presets().iter().map(possible_preset)))
+    }
+}
+
 /// A preset in help and completion.
 fn possible_preset(preset: &Preset) -> PossibleValue {
     PossibleValue::new(preset.name).help(preset.description)
@@ -98,21 +131,37 @@ pub fn share(text: &str) -> Result<f64, String> {
 }
 
 impl WorkloadFlags {
-    /// The workload's name: the preset's, marked if flags changed it.
+    /// The workload's name: the preset's or the file's, marked if flags changed it.
     pub fn name(&self) -> String {
+        let path = Path::new(&self.preset);
+        let name = match path.file_name().and_then(|name| name.to_str()) {
+            Some(file) if is_workload_file(&self.preset) => file,
+            _ => &self.preset,
+        };
         match (&self.mix, &self.popularity) {
-            (None, None) => self.preset.clone(),
-            _ => format!("{}*", self.preset),
+            (None, None) => name.to_owned(),
+            _ => format!("{name}*"),
         }
     }
 
-    /// The preset itself.
+    /// The preset itself; none for a file.
     pub fn preset_spec(&self) -> Option<&'static Preset> {
         WorkloadSpec::presets().iter().find(|preset| preset.name == self.preset)
     }
 
+    /// The arrivals that belong to the preset or stand in the file.
+    pub fn arrivals(&self) -> anyhow::Result<Option<String>> {
+        match is_workload_file(&self.preset) {
+            true => Ok(open_workload(&self.preset)?.arrivals),
+            false => Ok(self.preset_spec().and_then(|preset| preset.arrivals).map(str::to_owned)),
+        }
+    }
+
     pub fn spec(&self) -> anyhow::Result<WorkloadSpec> {
-        let mut spec = WorkloadSpec::preset(&self.preset)?;
+        let mut spec = match is_workload_file(&self.preset) {
+            true => open_workload(&self.preset)?.workload,
+            false => WorkloadSpec::preset(&self.preset)?,
+        };
         spec.seed = self.seed;
         if let Some(factor) = self.scale {
             spec = spec.scaled(factor).map_err(|error| request(format!("--scale: {error}")))?;
@@ -125,7 +174,7 @@ impl WorkloadFlags {
         }
         spec.refill |= self.refill;
         if let Some(records) = self.records {
-            spec.records = records;
+            spec = spec.with_records(records);
         }
         let size = |flag: &str, text: &str| {
             LengthSpec::parse(text).map_err(|error| request(format!("--{flag} {text}: {error}")))

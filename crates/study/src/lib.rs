@@ -18,6 +18,7 @@ pub mod signals;
 mod simulation;
 mod text;
 mod trace_reading;
+mod workload_file;
 
 pub use agents_config::{AgentsConfig, CredentialFiles, MeasuringClient};
 pub use error::StudyError;
@@ -40,3 +41,4 @@ pub use server_timing::ServerTiming;
 pub use simulation::Simulation;
 pub use text::{BUILT_IN, BuiltInStudy, MbwuTable, StudySpec, StudyText};
 pub use trace_reading::TraceReading;
+pub use workload_file::{is_workload_file, open_workload, workload_text};

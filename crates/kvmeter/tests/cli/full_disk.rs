@@ -102,6 +102,26 @@ fn a_full_disk_is_reported_before_measuring() {
     );
 }
 
+#[test]
+fn a_workload_file_that_cannot_be_written_loses_nothing() {
+    let place = Place::new();
+    let disk = place.file("disk");
+    let Some(_small) = Small::mount(&disk, "64K") else { return };
+    let line = |request: u32| format!("{request},key:{:08},12,100,1,get,0\n", request % 7);
+    place.write("requests.csv", &(0..500).map(line).collect::<String>());
+    let describe = ["workload", "describe", "requests.csv", "--out", "disk/mine.toml"];
+    place.ok(&describe);
+    let before = std::fs::read_to_string(disk.join("mine.toml")).unwrap();
+    std::fs::write(disk.join("taken"), vec![0u8; 1 << 20]).unwrap_err();
+    let result = place.run(&describe);
+    assert_eq!(result.code, 2, "{result:#?}");
+    for words in ["--out disk/mine.toml", "space"] {
+        assert!(result.err.contains(words), "{}", result.err);
+    }
+    assert!(result.out.contains("It only reads"), "the description is shown: {}", result.out);
+    assert_eq!(std::fs::read_to_string(disk.join("mine.toml")).unwrap(), before);
+}
+
 /// Measures with a results file that goes away meanwhile.
 fn unkept(args: &[&str], file: &str) -> CommandOutput {
     let place = Place::new();

@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::tool::{Place, command_output, until};
 
 /// A server on a free port that runs until this goes out of scope.
-struct Server {
+pub struct Server {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Drop for Server {
@@ -28,7 +28,7 @@ fn free_port() -> u16 {
 }
 
 impl Server {
-    fn start(program: &str, place: &Place, args: &[&str]) -> Option<Server> {
+    pub fn start(program: &str, place: &Place, args: &[&str]) -> Option<Server> {
         let port = free_port();
         let address = format!("127.0.0.1:{port}");
         let port = port.to_string();

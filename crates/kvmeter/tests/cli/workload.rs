@@ -1,5 +1,7 @@
 //! `kvmeter workload describe`.
 
+mod file;
+
 use std::fmt::Write;
 
 use crate::tool::Place;

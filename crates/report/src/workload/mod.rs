@@ -1,6 +1,7 @@
 //! A described workload: sentences and tables. Each says what is exact.
 
 mod arrivals;
+mod check;
 mod miss_ratio;
 mod operations;
 mod popularity;
@@ -9,6 +10,7 @@ mod sentences;
 use workload::describe::TraceDescription;
 use workload::trace::TraceTiming;
 
+pub use self::check::{check_sentence, check_tables};
 pub use self::sentences::sentences;
 use crate::table::Table;
 

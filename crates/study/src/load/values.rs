@@ -11,6 +11,7 @@ use model::{Arrivals, Engine, QuantityError, RateProfile, Span};
 use serde::{Deserialize, Deserializer};
 
 use crate::server_timing::ServerTiming;
+use crate::workload_file::{is_workload_file, open_workload};
 
 /// `steady = {}`: wait for the steady state before the window opens.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -97,6 +98,13 @@ impl<'de> Deserialize<'de> for ProfileOption {
 fn rate_profile(text: &str) -> Result<Option<RateProfile>, String> {
     if text == CONSTANT_RATE {
         return Ok(None);
+    }
+    if is_workload_file(text) {
+        let file = open_workload(text).map_err(|error| error.to_string())?;
+        let profile = file.rate_profile.ok_or_else(|| {
+            format!("{text} has no `rate_profile`: the rate of its trace did not move")
+        })?;
+        return RateProfile::parse(&profile).map(Some).map_err(|error| format!("{text}: {error}"));
     }
     if !RateProfile::is_file(text) {
         return RateProfile::parse(text).map(Some).map_err(|error| error.to_string());

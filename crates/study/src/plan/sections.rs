@@ -8,6 +8,7 @@ use super::trace::placeholder_workload;
 use crate::error::StudyError;
 use crate::load::LoadConfig;
 use crate::text::{StudySpec, StudyText, WorkloadTable};
+use crate::workload_file::{is_workload_file, open_workload};
 
 /// Checks every table of `[workloads]`, used or not; none may hide a preset.
 pub(super) fn check_variants(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
@@ -221,6 +222,12 @@ pub(super) fn preset(
     spec: &StudySpec,
     name: &Spanned<String>,
 ) -> Result<WorkloadSpec, StudyError> {
+    if is_workload_file(name.get_ref()) {
+        let file = open_workload(name.get_ref());
+        return file
+            .map(|file| file.workload)
+            .map_err(|error| source.at(name.span(), &error.to_string()));
+    }
     WorkloadSpec::preset(name.get_ref()).map_err(|_| {
         let mut known: Vec<&str> = WorkloadSpec::preset_names().collect();
         known.extend(spec.workloads.keys().map(|name| name.get_ref().as_str()));

@@ -49,7 +49,8 @@ pub fn load_configs(args: &BenchArgs) -> anyhow::Result<Vec<LoadConfig>> {
         Some(sweep) => sweep.rates().iter().copied().map(Some).collect(),
         None => vec![None],
     };
-    let usual = args.workload.preset_spec().and_then(|preset| preset.arrivals);
+    let usual = args.workload.arrivals()?;
+    let usual = usual.as_deref();
     let cpus = flags::cpus_of(args.load.agents.machines());
     let config = |rate: Option<Rate>| {
         let (window, closed_loop) = (args.window.given.clone(), args.closed_loop.given.clone());

@@ -47,7 +47,7 @@ pub fn rate_search(args: &SearchArgs) -> anyhow::Result<RateSearch> {
         return Err(request("--time: must be more than zero"));
     }
     // The rate of a trial is not known yet; all other options are.
-    let options = args.load.options(Some(Rate(1.0)), preset.and_then(|preset| preset.arrivals));
+    let options = args.load.options(Some(Rate(1.0)), args.workload.arrivals()?.as_deref());
     let timed = options.server_latency.is_some();
     let usual = LoadOptions { warm_up: Some(unplaced(WARM_UP)), ..LoadOptions::default() };
     let cpus = flags::cpus_of(args.load.agents.machines());

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use report::{format, workload as described};
 use serde::Serialize;
+use study::open_workload;
 use workload::describe::{TraceDescription, describe};
+use workload::fit::Resemblance;
 use workload::trace::{TraceRecords, TraceTiming};
 
+use super::{check, file};
 use crate::cmd::bench::note_header;
 use crate::exit::{ExitOutcome, request};
 use crate::flags::trace::TraceReadingFlags;
@@ -18,7 +21,9 @@ use crate::output::Output;
     kvmeter workload describe cluster26.sort.zst\n  \
     kvmeter workload describe monitor.log --json > workload.json\n  \
     redis-cli monitor | head -1000000 | kvmeter workload describe -\n  \
-    kvmeter workload describe large.oracleGeneral.zst --trace-sample 0.1\n\n\
+    kvmeter workload describe large.oracleGeneral.zst --trace-sample 0.1\n  \
+    kvmeter workload describe cluster26.sort.zst --out mine.toml --check\n  \
+    kvmeter workload describe tuesday.sort.zst --check=mine.toml\n\n\
     One pass in bounded memory; every figure says whether it is exact.")]
 pub struct DescribeArgs {
     /// The trace: plain, gzip or zstd; `-` is standard input
@@ -26,6 +31,13 @@ pub struct DescribeArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub reading: TraceReadingFlags,
+    /// Write a workload that resembles the trace to this file, for --workload FILE
+    #[arg(long, short, value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+    /// Generate as many requests from that workload, or from this file, and compare; exit code 1
+    /// where they differ
+    #[arg(long, value_name = "FILE.toml", num_args = 0..=1, require_equals = true)]
+    pub check: Option<Option<PathBuf>>,
     /// Write the description as JSON
     #[arg(long)]
     pub json: bool,
@@ -44,10 +56,26 @@ struct DescribedTrace<'a> {
     sample: f64,
     #[serde(flatten)]
     description: &'a TraceDescription,
+    /// With `--check`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<&'a Resemblance>,
 }
 
 pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let options = args.reading.options()?;
+    if let Some(path) = &args.out {
+        file::check_path(path, &args.file)?;
+    }
+    let given = match &args.check {
+        Some(Some(_)) if args.out.is_some() => {
+            return Err(request(
+                "--check=FILE compares with that file, and --out writes another one; leave out one \
+                 of them, or write --check alone",
+            ));
+        }
+        Some(Some(path)) => Some(open_workload(path)?),
+        _ => None,
+    };
     let wrong = |error: workload::trace::TraceError| request(error.to_string());
     let mut records = TraceRecords::open(&args.file, &options).map_err(wrong)?;
     note_header(&args.file, records.header(), show);
@@ -65,6 +93,25 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
             args.file.display()
         )));
     }
+    let timing = records.timing();
+    let is_fitted = args.out.is_some() || args.check == Some(None);
+    let fitted = is_fitted.then(|| file::fitted(&description, timing, show));
+    // The description is shown even where the file cannot be written.
+    let written = match (&args.out, &fitted) {
+        (Some(path), Some(fitted)) => {
+            file::write(path, &name(&args.file), &description, fitted, show)
+        }
+        _ => Ok(()),
+    };
+    let checked = given.as_ref().or(fitted.as_ref().map(|fitted| &fitted.file));
+    let check = match checked.filter(|_| args.check.is_some()) {
+        Some(file) => Some(check::check(&description, timing, file, show)?),
+        None => None,
+    };
+    let ends = match &check {
+        Some(check) if !check.holds => ExitOutcome::Invalid,
+        _ => ExitOutcome::Done,
+    };
     let counts = records.counts();
     let (skipped, ignored) = (counts.skipped(), counts.ignored());
     if args.json {
@@ -80,10 +127,11 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
             records_ignored: ignored,
             sample: options.sample,
             description: &description,
+            check: check.as_ref(),
         })?;
-        return Ok(ExitOutcome::Done);
+        return written.map(|()| ends);
     }
-    let mut words = described::sentences(&description, records.timing());
+    let mut words = described::sentences(&description, timing);
     if options.sample < 1.0 {
         let share = format::percent(options.sample);
         words.push(format!("All of this is of {share} of the keys, which --trace-sample chose."));
@@ -95,9 +143,12 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         let were = records_were(ignored, "record");
         words.push(format!("{were} passed over: no value is requested in them."));
     }
+    words.extend(check.as_ref().map(described::check_sentence));
     show.print(&(words.join("\n") + "\n"))?;
-    show.tables(&described::tables(&description, records.timing()))?;
-    Ok(ExitOutcome::Done)
+    let mut tables = described::tables(&description, timing);
+    tables.extend(check.iter().flat_map(described::check_tables));
+    show.tables(&tables)?;
+    written.map(|()| ends)
 }
 
 fn records_were(count: u64, what: &str) -> String {

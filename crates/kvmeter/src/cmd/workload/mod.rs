@@ -1,7 +1,9 @@
 //! `kvmeter workload`: recorded requests in words and figures.
 
 mod capture;
+mod check;
 mod describe;
+mod file;
 
 use clap::{Args, Subcommand};
 
