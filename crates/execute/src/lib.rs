@@ -55,5 +55,5 @@ pub use machine_lock::MachineLock;
 pub use mbwu::MbwuEvaluation;
 pub use repeat_policy::{ExecutionEnd, RepeatPolicy};
 pub use search::{RateSearch, SearchResult, TrialRun};
-pub use server_log::ServerLog;
+pub use server_log::{LogLosses, ServerLog};
 pub use simulated_pass::{SimulatedPass, run_pass};

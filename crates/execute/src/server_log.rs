@@ -25,6 +25,31 @@ pub struct ServerLog {
     /// `memcached 1.6.18`.
     pub version: String,
     stream: Stream,
+    losses: LogLosses,
+}
+
+/// How many lines the server left out of a log, by its own statistics.
+pub struct LogLosses {
+    network: Network,
+    before: u64,
+}
+
+impl LogLosses {
+    /// Lines since the log began; 0 where the server keeps no such count.
+    ///
+    /// # Errors
+    /// A server that is gone.
+    pub fn lines(&self) -> Result<u64, ExecuteError> {
+        Ok(dropped(&self.network)?.saturating_sub(self.before))
+    }
+}
+
+/// memcached's counts: threads drop lines where their buffer is full, and a watcher skips others.
+fn dropped(network: &Network) -> Result<u64, ExecuteError> {
+    let statistics = network.server_statistics()?.into_iter().flatten();
+    let counts = ["log_worker_dropped", "log_watcher_skipped"];
+    let values = statistics.filter(|(name, _)| counts.contains(&name.as_str()));
+    Ok(values.filter_map(|(_, value)| value.parse::<u64>().ok()).sum())
 }
 
 impl ServerLog {
@@ -60,7 +85,8 @@ impl ServerLog {
         };
         let limit = remote.timeout;
         let network = Network::connect(remote)?;
-        let (mut stream, version) = network.connection(0)?;
+        let losses = LogLosses { before: dropped(&network)?, network };
+        let (mut stream, version) = losses.network.connection(0)?;
         let mut answer = String::new();
         for command in commands {
             answer = ask(&mut stream, command)
@@ -68,7 +94,7 @@ impl ServerLog {
             if matches!(answer.as_str(), "OK" | "+OK") {
                 let unlimited = stream.set_limit(LOOK.min(limit));
                 unlimited.map_err(|error| ExecuteError::Failed(error.to_string()))?;
-                return Ok(ServerLog { format, version, stream });
+                return Ok(ServerLog { format, version, stream, losses });
             }
         }
         Err(wrong(format!(
@@ -79,8 +105,13 @@ impl ServerLog {
     }
 
     /// Its lines until an instant, a flag that is raised, or the server's end of the connection.
-    pub fn lines(self, until: Option<Instant>, stop: &Arc<AtomicBool>) -> Box<dyn Read + Send> {
-        Box::new(LogLines { stream: self.stream, until, stop: Arc::clone(stop) })
+    pub fn lines(
+        self,
+        until: Option<Instant>,
+        stop: &Arc<AtomicBool>,
+    ) -> (Box<dyn Read + Send>, LogLosses) {
+        let lines = LogLines { stream: self.stream, until, stop: Arc::clone(stop) };
+        (Box::new(lines), self.losses)
     }
 }
 

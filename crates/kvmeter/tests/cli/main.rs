@@ -5,6 +5,7 @@ mod agents;
 mod bad_input;
 mod bench;
 mod benches;
+mod capture;
 mod cluster;
 mod cost;
 mod cut_off;

@@ -52,6 +52,7 @@ const BASES: &[(&str, &[&str])] = &[
     ("simulate dca", &["--traffic=forward", "--figures=figures.html"]),
     ("simulated-pass", &["pass"]),
     ("workload describe", &["trace.csv"]),
+    ("workload capture", &["trace.csv", "--out=capture.kvtrace"]),
     ("completions", &["bash"]),
     ("man", &["man"]),
 ];

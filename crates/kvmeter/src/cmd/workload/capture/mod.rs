@@ -5,14 +5,13 @@ mod limits;
 mod secret;
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum, ValueHint};
-use execute::ServerLog;
+use execute::{LogLosses, ServerLog};
 use model::{Bytes, Count, Span};
 use report::format;
 use serde_json::json;
@@ -95,7 +94,7 @@ pub fn run(args: &CaptureArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     }
     let stop = stop_flag()?;
     let until = Instant::now().checked_add(args.time.0);
-    let (mut records, source) = open(args, until, &stop, show)?;
+    let CaptureSource { mut records, name: source, losses } = open(args, until, &stop, show)?;
     let out = create(&args.out)?;
     let facts = [
         ("kvmeter", env!("CARGO_PKG_VERSION")),
@@ -103,7 +102,7 @@ pub fn run(args: &CaptureArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         ("began", &execute::now()),
     ];
     let failed = |error| write_failed(&args.out, &error);
-    let mut writer = TraceWriter::new(BufWriter::new(out), &facts, hasher).map_err(failed)?;
+    let mut writer = TraceWriter::new(out, &facts, hasher).map_err(failed)?;
     let bar = show.parts(1);
     bar.set_prefix(format!("capturing {source}"));
     let mut limits = Limits::of(args, is_server(&args.file).then_some(until));
@@ -129,7 +128,14 @@ pub fn run(args: &CaptureArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         }
     };
     bar.finish_and_clear();
-    finish(args, writer, &records, &end, show)
+    // Lines that the reader saw to be missing are among those that the server counts.
+    let lost = losses.map(|losses| losses.lines()).transpose();
+    let lost = lost.unwrap_or_else(|error| {
+        show.warn(&format!("how many requests the log left out is unknown: {error}"));
+        None
+    });
+    let lost = lost.unwrap_or(0).max(records.counts().lost());
+    finish(args, writer, &records, (lost, &end), show)
 }
 
 /// Whether a source is a server's URL.
@@ -137,18 +143,26 @@ fn is_server(source: &str) -> bool {
     source.contains("://")
 }
 
-/// The requests of the source, and its name.
+/// The requests of a source.
+struct CaptureSource {
+    records: TraceRecords,
+    name: String,
+    /// Of a server's log.
+    losses: Option<LogLosses>,
+}
+
 fn open(
     args: &CaptureArgs,
     until: Option<Instant>,
     stop: &Arc<AtomicBool>,
     show: &Output,
-) -> anyhow::Result<(TraceRecords, String)> {
+) -> anyhow::Result<CaptureSource> {
     let wrong = |error: TraceError| request(error.to_string());
     let options = args.reading.options()?;
     if !is_server(&args.file) {
         let records = TraceRecords::open(&args.file, &options).map_err(wrong)?;
-        return Ok((records, format!("{} trace", options_name(&args.file))));
+        let name = options_name(&args.file);
+        return Ok(CaptureSource { records, name, losses: None });
     }
     if options.format.is_some() {
         return Err(request("--trace-format is of files; a server's log has its own format"));
@@ -163,8 +177,8 @@ fn open(
     }
     // A line that is no request ends no capture.
     let options = TraceOptions { format: Some(log.format), skip_bad: u64::MAX, ..options };
-    let version = log.version.clone();
-    let lines = log.lines(until, stop);
+    let name = log.version.clone();
+    let (lines, losses) = log.lines(until, stop);
     let records = TraceRecords::read(store.to_string().into(), lines, &options);
     let records = records.map_err(|error| match error {
         TraceError::Empty { file } => request(format!(
@@ -173,7 +187,7 @@ fn open(
         )),
         error => wrong(error),
     })?;
-    Ok((records, version))
+    Ok(CaptureSource { records, name, losses: Some(losses) })
 }
 
 fn options_name(file: &str) -> String {
@@ -206,16 +220,14 @@ fn write_failed(path: &Path, error: &std::io::Error) -> anyhow::Error {
 /// Ends the trace and says what it holds.
 fn finish(
     args: &CaptureArgs,
-    writer: TraceWriter<BufWriter<File>>,
+    writer: TraceWriter<File>,
     records: &TraceRecords,
-    end: &CaptureEnd,
+    (lost, end): (u64, &CaptureEnd),
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
     let counts = records.counts();
-    let (requests, lost) = (writer.requests(), counts.lost());
-    let closed = writer.finish(lost).and_then(|mut out| {
-        out.flush()?;
-        let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    let requests = writer.requests();
+    let closed = writer.finish(lost).and_then(|file| {
         file.sync_all()?;
         file.metadata().map(|data| data.len())
     });
@@ -228,13 +240,15 @@ fn finish(
         }))?;
     } else {
         let size = format::bytes(bytes as f64);
-        let requests = format::count(requests);
-        show.print(&format!("{}: {requests} requests, {size}; {end}", args.out.display()))?;
+        let all = format::count(requests);
+        show.print(&format!("{}: {all} requests, {size}; {end}", args.out.display()))?;
         if lost > 0 {
             show.warn(&format!(
-                "the server left out {} requests: its log was read too slowly, or its buffers are \
-                 small (memcached's `watcher_logbuf_size` and `worker_logbuf_size`)",
-                format::count(lost)
+                "the server left {} lines out of its log, {} of all: its buffers were full; start \
+                 memcached with `-o worker_logbuf_size=4096,watcher_logbuf_size=16384` (KiB), or \
+                 capture packets with tcpdump",
+                format::count(lost),
+                format::percent(lost as f64 / (lost + requests) as f64)
             ));
         }
         if counts.skipped() > 0 {

@@ -1,0 +1,224 @@
+//! `kvmeter workload capture`: real servers, limits, kills, and what is refused.
+
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::tool::{Place, command_output, until};
+
+/// A server on a unix socket of this place, ended with the test; none, said, where it is not
+/// installed.
+struct Server(Child);
+
+impl Server {
+    fn of(place: &Place, program: &str) -> Option<Server> {
+        let socket = place.file("socket");
+        let path = socket.display().to_string();
+        let args: Vec<&str> = match program {
+            // Buffers that leave nothing out on a busy machine.
+            "memcached" => vec![
+                "-u",
+                "root",
+                "-s",
+                &path,
+                "-m",
+                "64",
+                "-t",
+                "2",
+                "-o",
+                "worker_logbuf_size=65536,watcher_logbuf_size=65536",
+            ],
+            _ => vec!["--port", "0", "--unixsocket", &path, "--save", ""],
+        };
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        match command.spawn() {
+            Ok(child) => {
+                let server = Server(child);
+                until("the server's socket", || socket.exists());
+                Some(server)
+            }
+            Err(error) => {
+                eprintln!("SKIPPED: {program}: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn url(place: &Place, scheme: &str) -> String {
+    format!("{scheme}://{}", place.file("socket").display())
+}
+
+fn loaded(place: &Place, url: &str) {
+    place.run(&["bench", url, "--workload", "etc", "--records", "2k", "--ops", "1k", "--quiet"]);
+}
+
+/// A load beside which something is captured.
+fn load(place: &Place, url: &str, more: &[&str]) -> Child {
+    let bench = ["bench", url, "--workload", "etc", "--records", "2k", "--quiet", "--rate", "2k"];
+    let mut command = place.command(&[&bench[..], more].concat());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn captured(place: &Place, args: &[&str]) -> Value {
+    let all = [&["workload", "capture"], args, &["--json", "--quiet"]].concat();
+    place.run(&all).json()
+}
+
+#[test]
+fn a_memcached_is_captured_while_it_serves() {
+    let place = Place::new();
+    let Some(_server) = Server::of(&place, "memcached") else { return };
+    let url = url(&place, "memcached");
+    loaded(&place, &url);
+    let mut bench = load(&place, &url, &["--time", "30s"]);
+    let done = captured(&place, &[&url, "--time", "3s", "--out", "t.kvtrace"]);
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    assert_eq!((&done["ended_by"], &done["lost"]), (&"time".into(), &0.into()), "{done}");
+    let requests = done["requests"].as_u64().unwrap();
+    // The window is not that of the load, which a busy machine may make late.
+    assert!((3_000..=7_000).contains(&requests), "{done}");
+    let about = place.json(&["workload", "describe", "t.kvtrace", "--json"]);
+    assert_eq!((&about["format"], &about["requests"]), (&"kvmeter".into(), &requests.into()));
+    let reads = about["reads"].as_f64().unwrap() / requests as f64;
+    assert!((0.9..1.0).contains(&reads), "{about}");
+    let mode = std::fs::metadata(place.file("t.kvtrace")).unwrap().permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+    // It can be replayed.
+    let replay = ["bench", &url, "--trace", "t.kvtrace", "--speed", "max", "--json", "--quiet"];
+    assert_eq!(place.run(&replay).json()["operations"], requests);
+}
+
+#[test]
+fn a_redis_is_captured_and_no_key_or_value_is_written() {
+    let place = Place::new();
+    let Some(_server) = Server::of(&place, "redis-server") else { return };
+    let url = url(&place, "redis");
+    let capture = |out: &str, more: &[&str]| {
+        let words = ["workload", "capture", &url, "--ops", "2", "--json", "--out", out];
+        let mut command = place.command(&[&words[..], more].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Requests until it has its two.
+        let socket = place.file("socket").display().to_string();
+        let child = RefCell::new(child);
+        until("the capture's end", || {
+            for words in [["SET", "person:17", "a secret value"], ["GETSET", "person:17", "b"]] {
+                let mut client = Command::new("redis-cli");
+                client.args(["-s", &socket]).args(words).stdout(Stdio::null());
+                assert!(client.status().unwrap().success());
+            }
+            child.borrow_mut().try_wait().unwrap().is_some()
+        });
+        command_output(child.into_inner().wait_with_output().unwrap())
+    };
+    let done = capture("t.kvtrace", &[]);
+    assert!(done.err.contains("MONITOR makes the server send"), "{}", done.err);
+    assert_eq!(done.json()["ended_by"], "operations");
+    let plain = |name: &str| {
+        let zstd = Command::new("zstd").args(["-dc", name]).current_dir(place.path()).output();
+        zstd.map(|done| String::from_utf8_lossy(&done.stdout).into_owned()).ok()
+    };
+    if let Some(text) = plain("t.kvtrace") {
+        assert!(text.starts_with("kvmeter-trace 1\nkeys: hashed\n"), "{text}");
+        assert!(!text.contains("person") && !text.contains("secret"), "{text}");
+    }
+    capture("p.kvtrace", &["--keys", "plain"]);
+    if let Some(text) = plain("p.kvtrace") {
+        assert!(text.contains("person:17") && !text.contains("secret"), "{text}");
+    }
+}
+
+#[test]
+fn a_killed_capture_is_read_as_far_as_it_goes_and_leaves_nothing_in_the_server() {
+    let place = Place::new();
+    let Some(_server) = Server::of(&place, "memcached") else { return };
+    let url = url(&place, "memcached");
+    loaded(&place, &url);
+    let mut bench = load(&place, &url, &["--time", "60s"]);
+    let words = ["workload", "capture", &url, "--time", "60s", "--out", "t.kvtrace", "--quiet"];
+    let mut capture = place.command(&words).stdin(Stdio::null()).spawn().unwrap();
+    // A block a second is written; the buffer between is small.
+    let size = || std::fs::metadata(place.file("t.kvtrace")).map_or(0, |data| data.len());
+    until("some blocks", || size() > 8 << 10);
+    capture.kill().unwrap();
+    capture.wait().unwrap();
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    place.refused(
+        &["workload", "describe", "t.kvtrace"],
+        &["mark of the end", "--trace-skip-bad 1"],
+    );
+    let about =
+        place.json(&["workload", "describe", "t.kvtrace", "--trace-skip-bad", "1", "--json"]);
+    assert!(about["requests"].as_u64().unwrap() > 100, "{about}");
+    let watchers = || {
+        let mut client = UnixStream::connect(place.file("socket")).unwrap();
+        client.write_all(b"stats\r\nquit\r\n").unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        text.contains("STAT log_watchers 0\r\n")
+    };
+    until("a server without watchers", watchers);
+}
+
+#[test]
+fn another_trace_is_captured_without_its_names() {
+    let place = Place::new();
+    place.write(
+        "m.log",
+        "1.000001 [0 a:1] \"SET\" \"user:1\" \"v\"\n1.5 bad\n1.000003 [0 a:1] \"GET\" \"user:1\"\n",
+    );
+    place.refused(
+        &["workload", "capture", "m.log", "--out", "bad.kvtrace"],
+        &["m.log:2", "what came before it is kept"],
+    );
+    let args = ["m.log", "--trace-skip-bad", "1", "--out", "t.kvtrace"];
+    let done = captured(&place, &args);
+    assert_eq!(
+        (&done["requests"], &done["records_skipped"], &done["ended_by"]),
+        (&2.into(), &1.into(), &"source".into())
+    );
+    let about = place.json(&["workload", "describe", "t.kvtrace", "--json"]);
+    assert_eq!(about["requests"], 2);
+    // The same secret gives the same keys.
+    place.secret("secret", "000102030405060708090a0b0c0d0e0f");
+    let requests = |out: &str, more: &[&str]| {
+        let more = [&["m.log", "--trace-skip-bad", "1", "--out", out], more].concat();
+        captured(&place, &more);
+        let zstd = Command::new("zstd").args(["-dc", out]).current_dir(place.path()).output();
+        let text = zstd.ok()?.stdout;
+        let head = text.windows(2).position(|pair| pair == b"\n\n").unwrap();
+        Some(text[head..].to_vec())
+    };
+    let secret = ["--key-secret", "secret"];
+    let first = requests("a.kvtrace", &secret);
+    assert_eq!(first, requests("b.kvtrace", &secret));
+    assert!(first.is_none() || first != requests("c.kvtrace", &[]));
+    let capture = |more: &[&str], words: &[&str]| {
+        place.refused(&[&["workload", "capture"], more].concat(), words);
+    };
+    capture(&["m.log", "--out", "t.kvtrace"], &["t.kvtrace", "exists already", "another file"]);
+    capture(&["m.log", "--out", "no/t"], &["--out no/t"]);
+    capture(&["m.log", "--out", "x", "--ops", "0"], &["more than zero"]);
+    capture(&["m.log", "--out", "x", "--keys", "plain", "--key-secret", "s"], &["--key-secret"]);
+    place.write("s", "short");
+    capture(&["m.log", "--out", "x", "--key-secret", "s"], &["--key-secret s", "openssl rand"]);
+    capture(&["null://", "--out", "x"], &["no log of its requests"]);
+    capture(&["memcached://a,b", "--out", "x"], &["name one server"]);
+    capture(&["redis://a?cluster=on", "--out", "x"], &["name one server"]);
+    capture(&["memcached://a?protocol=binary", "--out", "x"], &["text protocol"]);
+    capture(&["memcached://127.0.0.1:1", "--out", "x"], &["127.0.0.1:1"]);
+    assert!(!place.file("x").exists());
+}
