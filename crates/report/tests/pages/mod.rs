@@ -7,6 +7,8 @@ use cachesim::thesis;
 use model::{Execution, Phase, Run};
 use report::cost::{CostView, PrintedCost};
 use report::{LISTED, html, simulation};
+use workload::fit::Resemblance;
+use workload::trace::{TraceOptions, TraceRecords};
 
 use crate::sample;
 use simulated::{outcome, point, validation};
@@ -24,6 +26,7 @@ pub fn all() -> Vec<(&'static str, String)> {
         ("work units", html::page(&work_units())),
         ("simulated runs", html::page(&simulated_runs())),
         ("costs", costs()),
+        ("a workload", described_workload()),
         (
             "a sweep",
             simulation::swept_page(
@@ -98,6 +101,29 @@ fn simulated_runs() -> Vec<(Execution, Vec<Run>)> {
         }
     }
     study
+}
+
+/// A log of reads and writes whose keys differ in popularity, and what is generated like it: itself.
+fn described_workload() -> String {
+    let line = |n: u64| {
+        let draw = model::random::mix(n);
+        let key = (draw >> 32) % (1 + draw % 997);
+        let command = if n % 9 == 0 { "\"SET\"" } else { "\"GET\"" };
+        let value = if n % 9 == 0 {
+            format!(" \"{}\"", "v".repeat(1 + key as usize))
+        } else {
+            String::new()
+        };
+        format!("{}.{:06} [0 a:1] {command} \"user:{key}\"{value}\n", n / 500, n % 500 * 2000)
+    };
+    let log: String = (0..20_000).map(line).collect();
+    let (stream, options) = (Box::new(std::io::Cursor::new(log)), TraceOptions::default());
+    let mut records = TraceRecords::read("a log".into(), stream, &options).unwrap();
+    let described = workload::describe::describe(&mut records, |_| {}).unwrap();
+    let check = Resemblance::of(&described, &described);
+    let words = report::workload::sentences(&described, records.timing());
+    let shown = (&described, records.timing());
+    report::workload::page("The workload of a log", &words, shown, Some(&check))
 }
 
 /// Servers with and without numbers as printed, whose break-even prices lie close together.

@@ -15,6 +15,7 @@ use crate::cmd::bench::note_header;
 use crate::exit::{ExitOutcome, request};
 use crate::flags::trace::TraceReadingFlags;
 use crate::output::Output;
+use crate::output_files;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -23,7 +24,8 @@ use crate::output::Output;
     redis-cli monitor | head -1000000 | kvmeter workload describe -\n  \
     kvmeter workload describe large.oracleGeneral.zst --trace-sample 0.1\n  \
     kvmeter workload describe cluster26.sort.zst --out mine.toml --check\n  \
-    kvmeter workload describe tuesday.sort.zst --check=mine.toml\n\n\
+    kvmeter workload describe tuesday.sort.zst --check=mine.toml\n  \
+    kvmeter workload describe cluster26.sort.zst --html cluster26.html\n\n\
     One pass in bounded memory; every figure says whether it is exact.")]
 pub struct DescribeArgs {
     /// The trace: plain, gzip or zstd; `-` is standard input
@@ -38,6 +40,9 @@ pub struct DescribeArgs {
     /// where they differ
     #[arg(long, value_name = "FILE.toml", num_args = 0..=1, require_equals = true)]
     pub check: Option<Option<PathBuf>>,
+    /// Write a page with figures to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
     /// Write the description as JSON
     #[arg(long)]
     pub json: bool,
@@ -52,6 +57,8 @@ struct DescribedTrace<'a> {
     times: &'static str,
     records_skipped: u64,
     records_ignored: u64,
+    /// What the trace itself says is missing in it.
+    requests_lost: u64,
     /// The share of the keys that was read.
     sample: f64,
     #[serde(flatten)]
@@ -65,6 +72,9 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let options = args.reading.options()?;
     if let Some(path) = &args.out {
         file::check_path(path, &args.file)?;
+    }
+    if let Some(page) = &args.html {
+        output_files::check_output("--html", page, &[&args.file])?;
     }
     let given = match &args.check {
         Some(Some(_)) if args.out.is_some() => {
@@ -113,24 +123,7 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         _ => ExitOutcome::Done,
     };
     let counts = records.counts();
-    let (skipped, ignored) = (counts.skipped(), counts.ignored());
-    if args.json {
-        show.json(&DescribedTrace {
-            trace: args.file.display().to_string(),
-            format: records.format().name(),
-            times: match records.timing() {
-                TraceTiming::Seconds => "seconds",
-                TraceTiming::Exact => "exact",
-                TraceTiming::Untimed => "none",
-            },
-            records_skipped: skipped,
-            records_ignored: ignored,
-            sample: options.sample,
-            description: &description,
-            check: check.as_ref(),
-        })?;
-        return written.map(|()| ends);
-    }
+    let (skipped, ignored, lost) = (counts.skipped(), counts.ignored(), counts.lost());
     let mut words = described::sentences(&description, timing);
     if options.sample < 1.0 {
         let share = format::percent(options.sample);
@@ -143,7 +136,37 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         let were = records_were(ignored, "record");
         words.push(format!("{were} passed over: no value is requested in them."));
     }
+    if lost > 0 {
+        words.push(format!(
+            "{} more are missing: the server left them out of its log.",
+            format::count(lost)
+        ));
+    }
     words.extend(check.as_ref().map(described::check_sentence));
+    if let Some(page) = &args.html {
+        let title = format!("The workload of {}", name(&args.file));
+        let text = described::page(&title, &words, (&description, timing), check.as_ref());
+        output_files::write_named("--html", page, text.as_bytes())?;
+        show.note(&format!("page     {}", page.display()));
+    }
+    if args.json {
+        show.json(&DescribedTrace {
+            trace: args.file.display().to_string(),
+            format: records.format().name(),
+            times: match records.timing() {
+                TraceTiming::Seconds => "seconds",
+                TraceTiming::Exact => "exact",
+                TraceTiming::Untimed => "none",
+            },
+            records_skipped: skipped,
+            records_ignored: ignored,
+            requests_lost: lost,
+            sample: options.sample,
+            description: &description,
+            check: check.as_ref(),
+        })?;
+        return written.map(|()| ends);
+    }
     show.print(&(words.join("\n") + "\n"))?;
     let mut tables = described::tables(&description, timing);
     tables.extend(check.iter().flat_map(described::check_tables));
