@@ -68,7 +68,7 @@ impl LineParser for MemcachedWatch {
             }
         };
         let mut fields = RecordFields::new(time(line.time)?, operation);
-        let size = line.size.map(|size| small("size", size, LONGEST as u64)).transpose()?;
+        let size = line.size.map(|size| small("size", size, LONGEST)).transpose()?;
         match operation {
             TraceOp::Get => fields.value_size = size.filter(|_| line.status == Some(b"found")),
             TraceOp::Delete => {}
