@@ -57,7 +57,7 @@ pub(crate) struct Routes {
 }
 
 impl Cluster {
-    /// Finds the nodes by the named servers, and asks the others too: each must take the login.
+    /// Finds the nodes by the named servers; the others must take the login too.
     /// Nodes that cannot be reached are left to a failover.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Cluster {
     }
 }
 
-/// Asks nodes for the map, all at once.
+/// Reads the map from all nodes at once.
 fn ask_all(nodes: &[Address], read: &ReadMap, limit: Duration) -> MapAnswers {
     let failed =
         |why: &str| Err(UnreadMap { error: StoreError::Failed(why.to_owned()), is_refusal: false });

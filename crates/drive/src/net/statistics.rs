@@ -92,7 +92,7 @@ mod tests {
         let synced = |how| of(&[("aof_enabled", "1"), (APPENDFSYNC, how)]);
         assert_eq!(synced("always"), Some(Survives::PowerLoss));
         assert_eq!(synced("everysec"), Some(Survives::ProcessKill));
-        // It may not be asked, or it is another server.
+        // The login may lack the permission, or it is another server.
         assert_eq!(of(&[("aof_enabled", "1")]), None);
         assert_eq!(of(&[]), None);
     }

@@ -81,7 +81,7 @@ impl Machines {
         command
     }
 
-    /// Cuts a machine off: what is sent to it is lost, and nobody says so.
+    /// Cuts a machine off: what is sent to it is lost without an error.
     pub fn cut(&self, who: usize) {
         ip(&format!("-n {} link set v{who} down", self.name(2))).unwrap();
     }

@@ -198,7 +198,7 @@ fn a_redis_user_with_few_rights_is_enough() {
         let more = ["--workload", "ycsb-a", "--ops", "2k"];
         let result = place.json(&bench(&right, &more));
         assert_eq!((&result["valid"], &result["operations"]), (&true.into(), &2000.into()));
-        // It may not ask for the server's statistics.
+        // It lacks the permission for the server's statistics.
         assert_eq!(result["settings"]["survives"], Value::Null);
         place.refused(&bench(&url, &more), &["user", "password"]);
         let other = format!("{}&password_file={password}", url.replace("teller", "nobody"));

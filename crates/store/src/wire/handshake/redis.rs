@@ -162,7 +162,7 @@ pub(super) fn statistics<const VERSION: u8>(
     let mut statistics = flatten(&done(handshake, reply)?);
     if statistics.iter().any(|(name, value)| name == "aof_enabled" && value != "0") {
         let words: [&[u8]; 3] = [b"CONFIG", b"GET", APPENDFSYNC.as_bytes()];
-        // Not every server has it, and not every login may ask.
+        // Not every server has it, and not every login has the permission.
         if let Reply::Texts(pair) = request::<VERSION>(handshake, step, &words)?
             && let [name, how] = &pair[..]
         {

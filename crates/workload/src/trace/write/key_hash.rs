@@ -14,8 +14,8 @@ const MOST_CLASSES: usize = 254;
 const NONE: u8 = 0;
 const OTHER: u8 = 255;
 
-/// Hashes keys by SipHash-2-4 (Aumasson and Bernstein, INDOCRYPT 2012). Without the secret nobody can
-/// tell whether a key that he guesses is in the trace.
+/// Hashes keys by SipHash-2-4 (Aumasson and Bernstein, INDOCRYPT 2012). Without the secret, a guessed
+/// key cannot be looked up in the trace.
 pub struct KeyHasher {
     secret: [u8; SECRET],
     /// Classes by the keyed hash of their prefix, in order of appearance from 1.

@@ -195,7 +195,7 @@ fn options_name(file: &str) -> String {
     if file == "-" { "standard input".to_owned() } else { name.to_string_lossy().into_owned() }
 }
 
-/// A new file that only this user reads: requests tell about people.
+/// A new file that only this user reads: requests are personal data.
 fn create(path: &Path) -> anyhow::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = File::options();
