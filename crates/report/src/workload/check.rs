@@ -5,8 +5,23 @@ use workload::fit::{ComparedFigure, Resemblance};
 use crate::format;
 use crate::table::{ALWAYS, Align, Table};
 
-/// The verdict in a sentence.
-pub fn check_sentence(check: &Resemblance) -> String {
+/// A cache in bytes may differ by so much without a word.
+const BY_BYTES: f64 = 0.02;
+
+/// The verdict, and what a cache in bytes misses beyond it.
+pub fn check_sentences(check: &Resemblance) -> Vec<String> {
+    let by_bytes = check.figures.iter().find(|figure| figure.figure == ComparedFigure::BY_BYTES);
+    let by_bytes = by_bytes.filter(|figure| figure.difference > BY_BYTES).map(|figure| {
+        format!(
+            "The miss ratio of a cache in bytes differs by {:.1} points: in the trace, sizes and \
+             popularity go together.",
+            figure.difference * 100.0
+        )
+    });
+    std::iter::once(verdict(check)).chain(by_bytes).collect()
+}
+
+fn verdict(check: &Resemblance) -> String {
     let wrong: Vec<&str> =
         check.figures.iter().filter(|figure| !figure.holds).map(|figure| figure.figure).collect();
     match wrong.as_slice() {
@@ -79,4 +94,29 @@ fn miss_ratios(check: &Resemblance) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_in_bytes_that_differs_has_a_sentence() {
+        let sentences = |difference| {
+            let figure = ComparedFigure {
+                figure: ComparedFigure::BY_BYTES,
+                at: Some(0.5),
+                trace: 0.5,
+                generated: 0.5 - difference,
+                difference,
+                limit: None,
+                holds: true,
+                is_share: true,
+            };
+            let figures = vec![figure];
+            check_sentences(&Resemblance { holds: true, figures, miss_ratios: Vec::new() })
+        };
+        assert_eq!(sentences(0.01), ["Generated requests are like the trace within every limit."]);
+        assert!(sentences(0.098)[1].contains("differs by 9.8 points"));
+    }
 }

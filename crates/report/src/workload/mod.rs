@@ -12,7 +12,7 @@ use workload::describe::TraceDescription;
 use workload::fit::Resemblance;
 use workload::trace::TraceTiming;
 
-pub use self::check::{check_sentence, check_tables};
+pub use self::check::{check_sentences, check_tables};
 pub use self::sentences::sentences;
 use crate::html;
 use crate::table::Table;

@@ -108,8 +108,8 @@ fn described_workload() -> String {
     let line = |n: u64| {
         let draw = model::random::mix(n);
         let key = (draw >> 32) % (1 + draw % 997);
-        let command = if n % 9 == 0 { "\"SET\"" } else { "\"GET\"" };
-        let value = if n % 9 == 0 {
+        let command = if n.is_multiple_of(9) { "\"SET\"" } else { "\"GET\"" };
+        let value = if n.is_multiple_of(9) {
             format!(" \"{}\"", "v".repeat(1 + key as usize))
         } else {
             String::new()

@@ -28,6 +28,11 @@ pub struct ComparedFigure {
     pub is_share: bool,
 }
 
+impl ComparedFigure {
+    /// The figure of a cache that is bounded in bytes.
+    pub const BY_BYTES: &str = "miss ratio of a cache in bytes";
+}
+
 /// The miss ratio of an LRU cache of so many items.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ComparedMissRatio {
@@ -150,8 +155,7 @@ fn by_bytes(trace: &TraceDescription, generated: &TraceDescription) -> Option<Co
         let off = |(a, b): &(&MissRatioPoint, &MissRatioPoint)| (a.by_bytes - b.by_bytes).abs();
         off(a).total_cmp(&off(b))
     })?;
-    let name = "miss ratio of a cache in bytes";
-    Some(share(name, Some(of.share), of.by_bytes, like.by_bytes, None))
+    Some(share(ComparedFigure::BY_BYTES, Some(of.share), of.by_bytes, like.by_bytes, None))
 }
 
 /// The rate where it differs most, against what chance may do to so few requests.

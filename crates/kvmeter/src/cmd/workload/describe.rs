@@ -142,7 +142,7 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
             format::count(lost)
         ));
     }
-    words.extend(check.as_ref().map(described::check_sentence));
+    words.extend(check.iter().flat_map(described::check_sentences));
     if let Some(page) = &args.html {
         let title = format!("The workload of {}", name(&args.file));
         let text = described::page(&title, &words, (&description, timing), check.as_ref());
