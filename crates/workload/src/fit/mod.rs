@@ -91,7 +91,7 @@ pub fn fit(
         ..WorkloadSpec::default()
     };
     let mut reuse = reuse::fit(description, &base, progress);
-    reuse.spec.value.length_by = sizes::length_source(&reuse.spec, description);
+    sizes::choose_seed(&mut reuse.spec, description);
     FittedWorkload {
         file: WorkloadFile {
             version: WorkloadFile::VERSION,

@@ -77,6 +77,21 @@ fn independent_requests_need_no_reuse() {
     }
 }
 
+/// A key's size stays: over the requests, the most popular ones decide the mean.
+#[test]
+fn popular_keys_have_the_sizes_of_the_trace() {
+    for seed in [3, 5, 8] {
+        let spec = WorkloadSpec { seed, ..WorkloadSpec::preset("etc").unwrap() };
+        let trace = described([1], 1000);
+        let workload = Workload::new(&WorkloadSpec { records: Count(50_000), ..spec }).unwrap();
+        let like = TraceDescription { requests: 60_000, ..trace };
+        let description = describe_generated(&workload, &like, TraceTiming::Untimed, None, |_| {});
+        let (fitted, resemblance) = compared(&description, TraceTiming::Untimed);
+        println!("{seed}: seed {}", fitted.file.workload.seed);
+        assert!(resemblance.holds, "{:#?}", resemblance.figures);
+    }
+}
+
 /// Popularity falls smoothly, and each key has few requests: their numbers are largely chance.
 #[test]
 fn few_requests_of_each_key_are_no_popularity() {
