@@ -215,7 +215,7 @@ fn another_trace_is_captured_without_its_names() {
     capture(&["m.log", "--out", "x", "--keys", "plain", "--key-secret", "s"], &["--key-secret"]);
     place.write("s", "short");
     capture(&["m.log", "--out", "x", "--key-secret", "s"], &["--key-secret s", "openssl rand"]);
-    capture(&["null://", "--out", "x"], &["no log of its requests"]);
+    capture(&["spill:///x", "--out", "x"], &["no log of its requests"]);
     capture(&["memcached://a,b", "--out", "x"], &["name one server"]);
     capture(&["redis://a?cluster=on", "--out", "x"], &["name one server"]);
     capture(&["memcached://a?protocol=binary", "--out", "x"], &["text protocol"]);
