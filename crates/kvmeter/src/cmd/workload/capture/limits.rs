@@ -66,23 +66,25 @@ pub struct Limits {
     server: Option<Option<Instant>>,
     operations: u64,
     bytes: u64,
-    lag: Duration,
+    lag: Option<Duration>,
     /// The least difference of this clock to the server's so far.
     least_lag_ns: i128,
 }
 
 impl Limits {
-    pub fn of(args: &CaptureArgs, server: Option<Option<Instant>>) -> Limits {
+    /// `lags`: the log waits for its reader. memcached's leaves lines out instead.
+    pub fn of(args: &CaptureArgs, server: Option<Option<Instant>>, lags: bool) -> Limits {
         Limits {
             server,
             operations: args.operations.map_or(u64::MAX, |count| count.0),
             bytes: args.max_size.0,
-            lag: args.max_lag.0,
+            lag: lags.then_some(args.max_lag.0),
             least_lag_ns: i128::MAX,
         }
     }
 
-    /// The limit that was reached with this request.
+    /// The limit that was reached with this request. That of time ends the log, whose last requests
+    /// are still taken.
     pub fn reached<W: Write>(&mut self, writer: &TraceWriter<W>, at_ns: u64) -> Option<CaptureEnd> {
         if writer.requests() >= self.operations {
             return Some(CaptureEnd::Operations);
@@ -90,18 +92,13 @@ impl Limits {
         if writer.bytes() >= self.bytes {
             return Some(CaptureEnd::Size);
         }
-        if self.server.is_none() || !writer.requests().is_multiple_of(EVERY) {
-            return None;
-        }
-        if self.is_late() {
-            return Some(CaptureEnd::Time);
-        }
+        let lag = self.lag.filter(|_| writer.requests().is_multiple_of(EVERY))?;
         // The clocks of two machines differ, but not by more and more.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let lag_ns = now.as_nanos() as i128 - i128::from(at_ns);
         self.least_lag_ns = self.least_lag_ns.min(lag_ns);
         let behind = lag_ns - self.least_lag_ns;
-        (behind > self.lag.as_nanos() as i128).then_some(CaptureEnd::Lag)
+        (behind > lag.as_nanos() as i128).then_some(CaptureEnd::Lag)
     }
 
     /// Why there are no more requests.

@@ -52,7 +52,7 @@ pub struct CaptureArgs {
     /// Greatest size of the trace
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub max_size: Bytes,
-    /// Longest time by which a server's log may fall behind before the capture ends
+    /// Longest time by which the log of a Redis may fall behind before the capture ends
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub max_lag: Span,
     /// How keys are written
@@ -105,7 +105,11 @@ pub fn run(args: &CaptureArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let mut writer = TraceWriter::new(out, &facts, hasher).map_err(failed)?;
     let bar = show.parts(1);
     bar.set_prefix(format!("capturing {source}"));
-    let mut limits = Limits::of(args, is_server(&args.file).then_some(until));
+    let mut limits = Limits::of(
+        args,
+        is_server(&args.file).then_some(until),
+        is_server(&args.file) && records.format() == TraceFormat::RedisMonitor,
+    );
     let end = loop {
         match records.next() {
             Ok(Some(record)) => {
