@@ -76,7 +76,7 @@ fn the_documented_examples_are_planned_as_they_stand() {
     place.write("cluster26.sort.zst", "0,key:1,5,10,1,get,0\n1,key:2,5,10,1,get,0\n");
     for example in whole {
         // Of a workload file, or of a study.
-        match example.starts_with("[workload]") {
+        match example.starts_with("[workload]") || example.starts_with("[workload.") {
             true => {
                 place.write("mine.toml", example);
                 place.write("study.toml", &head.replace("ycsb-c", "mine.toml"));
