@@ -12,7 +12,7 @@ use super::server::StartedServer;
 use super::user_error;
 
 /// A server answers at once or is not there.
-const CONNECT: Duration = Duration::from_secs(5);
+pub const CONNECT: Duration = Duration::from_secs(5);
 
 /// Measures with a server that is there or with one started for them.
 pub fn on_kernel(

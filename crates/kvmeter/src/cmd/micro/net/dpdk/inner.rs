@@ -10,8 +10,10 @@ use dpdk::{Config, DpdkError, Eal, Port};
 use micro::job::{NetCells, NetFlags};
 use micro::net::{CellConfig, Client, MeasuredCell, NetJob, NoMeter, Server, Stack};
 
+use super::super::ends::{address, ends};
+use super::super::kernel::CONNECT;
 use super::super::meter::Counters;
-use super::super::{CONNECT, address, ends, server, user_error};
+use super::super::{server, user_error};
 use super::outer::RESULT;
 use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
