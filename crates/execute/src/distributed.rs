@@ -80,7 +80,7 @@ impl Assignment {
         let verb = if self.loads { "load" } else { "measure" };
         let Assignment { store, workload, agent, agents, .. } = self;
         let part = match self.measure_rate {
-            Some(rate) => format!("{} beside {agents} agents", Rate(rate)),
+            Some(rate) => format!("at {} beside the agents that load", Rate(rate)),
             None => format!("part {} of {agents}", agent + 1),
         };
         format!("{verb} {store}, {}, {part}", workload.describe())

@@ -89,7 +89,7 @@ impl ServerLog {
         let (mut stream, version) = losses.network.connection(0)?;
         let mut answer = String::new();
         for command in commands {
-            answer = ask(&mut stream, command)
+            answer = ask(&mut stream, command, Instant::now() + limit)
                 .map_err(|error| ExecuteError::Failed(format!("{store}: {error}")))?;
             if matches!(answer.as_str(), "OK" | "+OK") {
                 let unlimited = stream.set_limit(LOOK.min(limit));
@@ -115,8 +115,8 @@ impl ServerLog {
     }
 }
 
-/// The first line of the answer to a command.
-fn ask(stream: &mut Stream, command: &[u8]) -> io::Result<String> {
+/// The first line of the answer to a command; a server that sends it in drops has no longer.
+fn ask(stream: &mut Stream, command: &[u8], until: Instant) -> io::Result<String> {
     stream.write_all(command)?;
     stream.flush()?;
     let mut line = Vec::new();
@@ -124,6 +124,9 @@ fn ask(stream: &mut Stream, command: &[u8]) -> io::Result<String> {
     let mut byte = [0];
     while !line.ends_with(b"\n") && line.len() < LONGEST_ANSWER {
         stream.read_exact(&mut byte)?;
+        if Instant::now() > until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         line.push(byte[0]);
     }
     Ok(String::from_utf8_lossy(&line).trim_end().to_owned())

@@ -150,7 +150,7 @@ fn an_agent_measures_beside_those_that_load() {
     let cpu = readings.iter().find(|reading| reading["signal"] == "cpu.user").unwrap();
     assert_eq!(cpu["scope"], "client");
     loading.until("part 1 of 1");
-    measuring.until("100 beside 1 agents");
+    measuring.until("at 100 beside the agents that load");
 }
 
 #[test]

@@ -173,6 +173,47 @@ fn a_killed_capture_is_read_as_far_as_it_goes_and_leaves_nothing_in_the_server()
     until("a server without watchers", watchers);
 }
 
+/// A server that greets like memcached and then answers in drops, or logs without an end of line.
+#[test]
+fn a_hostile_server_holds_no_capture() {
+    for (answer, says) in [(&b"ERRO"[..], "timed out"), (b"OK\r\n", "served no request")] {
+        let place = Place::new();
+        let socket = place.file("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::thread::spawn(move || {
+            for mut client in listener.incoming().flatten() {
+                std::thread::spawn(move || {
+                    let mut request = [0; 512];
+                    while let Ok(length) = client.read(&mut request)
+                        && length > 0
+                    {
+                        let request = String::from_utf8_lossy(&request[..length]).into_owned();
+                        let words: &[u8] = match &request {
+                            it if it.starts_with("version") => b"VERSION 1.6.18\r\n",
+                            it if it.starts_with("stats") => b"STAT pid 1\r\nEND\r\n",
+                            it if it.starts_with("watch") => answer,
+                            _ => b"ERROR\r\n",
+                        };
+                        let mut alive = client.write_all(words).is_ok();
+                        while alive && request.starts_with("watch") {
+                            let more =
+                                if answer.ends_with(b"\n") { vec![b'x'; 4096] } else { vec![b'R'] };
+                            std::thread::sleep(std::time::Duration::from_millis(20));
+                            alive = client.write_all(&more).is_ok();
+                        }
+                    }
+                });
+            }
+        });
+        let url = format!("{}?timeout=1s", url(&place, "memcached"));
+        let args = ["workload", "capture", &url, "--time", "2s", "--out", "x"];
+        let begun = std::time::Instant::now();
+        let result = place.run(&args);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{result:#?}");
+        assert!(result.code != 0 && result.err.contains(says), "{says}: {result:#?}");
+    }
+}
+
 #[test]
 fn another_trace_is_captured_without_its_names() {
     let place = Place::new();

@@ -122,6 +122,27 @@ fn a_workload_file_that_cannot_be_written_loses_nothing() {
     assert_eq!(std::fs::read_to_string(disk.join("mine.toml")).unwrap(), before);
 }
 
+#[test]
+fn a_capture_on_a_full_disk_keeps_what_was_written() {
+    let place = Place::new();
+    let disk = place.file("disk");
+    let Some(_small) = Small::mount(&disk, "512K") else { return };
+    // Keys that do not compress, in several blocks of a second each.
+    let line = |request: u64| {
+        let key = model::random::mix(request);
+        format!("{}.{:06} [0 a:1] \"GET\" \"{key:016x}\"\n", request / 8000, request % 8000 * 125)
+    };
+    place.write("m.log", &(0..100_000).map(line).collect::<String>());
+    let result = place.run(&["workload", "capture", "m.log", "--out", "disk/t.kvtrace"]);
+    assert_eq!(result.code, 2, "{result:#?}");
+    for words in ["disk/t.kvtrace", "space", "--trace-skip-bad 1"] {
+        assert!(result.err.contains(words), "{}", result.err);
+    }
+    let describe = ["workload", "describe", "disk/t.kvtrace", "--trace-skip-bad", "1", "--json"];
+    let requests = place.json(&describe)["requests"].as_u64().unwrap();
+    assert!((8000..100_000).contains(&requests), "{requests}");
+}
+
 /// Measures with a results file that goes away meanwhile.
 fn unkept(args: &[&str], file: &str) -> CommandOutput {
     let place = Place::new();

@@ -139,7 +139,15 @@ fn over_time(description: &TraceDescription, timing: TraceTiming) -> ShownFigure
         let rate = of(&|point| point.requests as f64 / point.length, format::rate);
         panel("requests a second", rate, format::count_short);
     }
-    panel("distinct keys", of(&|point| point.keys, format::count_short), format::count_short);
+    // The last interval may be shorter, and its keys are then fewer for that alone.
+    let mut keys = of(&|point| point.keys, format::count_short);
+    let is_cut = |whole: f64, last: f64| last < whole * 0.99;
+    if let [first, .., last] = description.timeline.as_slice()
+        && is_cut(first.length, last.length)
+    {
+        keys.pop();
+    }
+    panel("distinct keys", keys, format::count_short);
     panel("working set", of(&|point| point.working_set, format::count_short), format::count_short);
     let end = description.timeline.last().map_or(1.0, |last| last.begin + last.length);
     let label = if timed { "time" } else { "requests before" };

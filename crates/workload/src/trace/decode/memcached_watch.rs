@@ -40,7 +40,7 @@ struct WaitingRequest {
 
 impl LineParser for MemcachedWatch {
     /// A key of 250 B, each escaped, and some fields.
-    const LONGEST: usize = 8 << 10;
+    const LONGEST: usize = 2 << 10;
 
     fn parse(&mut self, line: &[u8], out: &mut RecordBatch) -> Result<(), RecordProblem> {
         // The answers to `watch` itself and to what was tried before.

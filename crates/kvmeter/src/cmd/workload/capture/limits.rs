@@ -62,8 +62,9 @@ impl fmt::Display for CaptureEnd {
 
 /// The limits of a capture.
 pub struct Limits {
-    /// Of a server's log, until when it is read.
-    server: Option<Option<Instant>>,
+    /// It is a server's log, and until when that is read.
+    is_server: bool,
+    until: Option<Instant>,
     operations: u64,
     bytes: u64,
     lag: Option<Duration>,
@@ -73,9 +74,10 @@ pub struct Limits {
 
 impl Limits {
     /// `lags`: the log waits for its reader. memcached's leaves lines out instead.
-    pub fn of(args: &CaptureArgs, server: Option<Option<Instant>>, lags: bool) -> Limits {
+    pub fn of(args: &CaptureArgs, is_server: bool, until: Option<Instant>, lags: bool) -> Limits {
         Limits {
-            server,
+            is_server,
+            until,
             operations: args.operations.map_or(u64::MAX, |count| count.0),
             bytes: args.max_size.0,
             lag: lags.then_some(args.max_lag.0),
@@ -103,14 +105,11 @@ impl Limits {
 
     /// Why there are no more requests.
     pub fn at_the_end(&self) -> CaptureEnd {
-        match (self.server, self.is_late()) {
-            (None, _) => CaptureEnd::Source,
-            (Some(_), true) => CaptureEnd::Time,
-            (Some(_), false) => CaptureEnd::Closed,
+        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
+        match (self.is_server, is_late) {
+            (false, _) => CaptureEnd::Source,
+            (true, true) => CaptureEnd::Time,
+            (true, false) => CaptureEnd::Closed,
         }
-    }
-
-    fn is_late(&self) -> bool {
-        self.server.flatten().is_some_and(|until| Instant::now() >= until)
     }
 }

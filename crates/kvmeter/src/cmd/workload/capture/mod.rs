@@ -105,11 +105,9 @@ pub fn run(args: &CaptureArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let mut writer = TraceWriter::new(out, &facts, hasher).map_err(failed)?;
     let bar = show.parts(1);
     bar.set_prefix(format!("capturing {source}"));
-    let mut limits = Limits::of(
-        args,
-        is_server(&args.file).then_some(until),
-        is_server(&args.file) && records.format() == TraceFormat::RedisMonitor,
-    );
+    let of_server = losses.is_some();
+    let lags = of_server && records.format() == TraceFormat::RedisMonitor;
+    let mut limits = Limits::of(args, of_server, until, lags);
     let end = loop {
         match records.next() {
             Ok(Some(record)) => {
@@ -122,7 +120,7 @@ pub fn run(args: &CaptureArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
                     let requests = format::count_short(writer.requests() as f64);
                     bar.set_message(format!("{requests} requests"));
                 }
-                if !is_server(&args.file) && stop.load(Ordering::Relaxed) {
+                if !of_server && stop.load(Ordering::Relaxed) {
                     break CaptureEnd::Stopped;
                 }
             }
