@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use drive::{LoadPlan, NoObserver, OnStart, PhaseKind, PhaseOutcome, Ticks};
-use model::{Arrivals, Count, Pacing, RateProfile, StopCondition};
+use model::{Arrivals, Count, LoadShape, Pacing, RateProfile, StopCondition};
 use store::{Store, StoreVisitor};
 use workload::{Workload, WorkloadSpec};
 
@@ -51,7 +51,10 @@ fn harness(criterion: &mut Criterion) {
                     spec.records = Count(if spec.is_load() { operations } else { 1_000_000 });
                     let workload = Arc::new(Workload::new(&spec).expect(preset));
                     let plan = LoadPlan {
-                        until: StopCondition { operations: Some(operations), time: None },
+                        shape: LoadShape {
+                            until: StopCondition { operations: Some(operations), time: None },
+                            ..LoadShape::default()
+                        },
                         on_start: pinned(),
                         ..LoadPlan::closed(what, threads)
                     };
@@ -83,11 +86,14 @@ fn arrivals(criterion: &mut Criterion) {
             group.bench_function(name, |bencher| {
                 bencher.iter_custom(|operations| {
                     let plan = LoadPlan {
-                        pacing: Pacing::Open { rate: 1e9, arrivals },
-                        profile: profile.clone(),
-                        until: StopCondition {
-                            operations: None,
-                            time: Some(Duration::from_millis(200)),
+                        shape: LoadShape {
+                            pacing: Pacing::Open { rate: 1e9, arrivals },
+                            profile: profile.clone(),
+                            until: StopCondition {
+                                operations: None,
+                                time: Some(Duration::from_millis(200)),
+                            },
+                            ..LoadShape::default()
                         },
                         on_start: pinned(),
                         ..LoadPlan::closed(PhaseKind::Mix, 1)

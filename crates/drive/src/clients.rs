@@ -31,7 +31,7 @@ pub fn join(
 ) -> Result<PhaseOutcome, DriveError> {
     let all = || parts.iter().map(|(_, part)| part);
     let sum = |count: fn(&PhaseOutcome) -> u64| all().map(count).sum::<u64>();
-    let until = plan.until.of(plan.pacing);
+    let until = plan.shape.until.of(plan.shape.pacing);
     let counted = plan.phase == PhaseKind::Load || until.operations.is_some();
     let target = plan.mean_rate(until.time);
     // Shares of the threads' time, and means over requests and answers.
@@ -272,7 +272,7 @@ mod tests {
 
     use super::*;
     use crate::{NoObserver, Ticks, drive};
-    use model::{Arrivals, Pacing, RateProfile, StopCondition};
+    use model::{Arrivals, LoadShape, Pacing, RateProfile, StopCondition};
 
     struct Driven<'a>(&'a LoadPlan, &'a str);
 
@@ -295,10 +295,14 @@ mod tests {
         (0..clients).map(one).collect()
     }
 
+    fn ending(until: StopCondition) -> LoadShape {
+        LoadShape { until, ..LoadShape::default() }
+    }
+
     fn closed(threads: usize, operations: u64) -> LoadPlan {
         let until = StopCondition { operations: Some(operations), time: None };
         LoadPlan {
-            until,
+            shape: ending(until),
             interval: Duration::from_millis(10),
             ..LoadPlan::closed(PhaseKind::Mix, threads)
         }
@@ -325,8 +329,7 @@ mod tests {
 
     #[test]
     fn clients_together_load_every_record_once() {
-        let plan =
-            LoadPlan { until: StopCondition { operations: None, time: None }, ..closed(4, 0) };
+        let plan = LoadPlan { shape: LoadShape::default(), ..closed(4, 0) };
         let plan = LoadPlan { phase: PhaseKind::Load, ..plan };
         let whole = join(&parts(&plan, "ycsb-load", 3), &plan, 5, false).unwrap();
         assert_eq!((whole.operations, whole.changes.inserted), (1000, 1000));
@@ -386,11 +389,11 @@ mod tests {
         let parts =
             [("a".to_owned(), client(1.0, &[10; 100])), ("b".to_owned(), client(1.1, &[10; 330]))];
         let by_time = StopCondition { operations: None, time: Some(Duration::from_secs(1)) };
-        let plan = LoadPlan { until: by_time, ..LoadPlan::closed(PhaseKind::Mix, 2) };
+        let plan = LoadPlan { shape: ending(by_time), ..LoadPlan::closed(PhaseKind::Mix, 2) };
         let whole = join(&parts, &plan, 5, true).unwrap();
         assert!((whole.operations as f64 / whole.seconds - 400.0).abs() < 1e-9);
         let by_count = StopCondition { operations: Some(430), time: None };
-        let plan = LoadPlan { until: by_count, ..plan };
+        let plan = LoadPlan { shape: ending(by_count), ..plan };
         assert_eq!(join(&parts, &plan, 5, true).unwrap().seconds, 1.1);
     }
 
@@ -405,7 +408,10 @@ mod tests {
         a.warnings = vec!["a doubt".to_owned()];
         let pacing = Pacing::Open { rate: 300.0, arrivals: Arrivals::Constant };
         let until = StopCondition { operations: None, time: Some(Duration::from_secs(1)) };
-        let plan = LoadPlan { pacing, until, ..LoadPlan::closed(PhaseKind::Mix, 2) };
+        let plan = LoadPlan {
+            shape: LoadShape { pacing, ..ending(until) },
+            ..LoadPlan::closed(PhaseKind::Mix, 2)
+        };
         let whole = join(&[("h1".to_owned(), a), ("h2".to_owned(), b)], &plan, 5, true).unwrap();
         assert_eq!(whole.invalid_because[0], "agent h2: it was late");
         assert!(whole.invalid_because[1].starts_with("all agents together: the rate was not"));
@@ -430,7 +436,10 @@ mod tests {
             let pacing = Pacing::Open { rate: 1e6, arrivals };
             let steps = RateProfile::parse("steps:0.5x@1ms,2x@1ms").ok();
             for profile in [None, steps] {
-                let plan = LoadPlan { pacing, profile, ..LoadPlan::closed(PhaseKind::Mix, 5) };
+                let plan = LoadPlan {
+                    shape: LoadShape { pacing, profile, ..LoadShape::default() },
+                    ..LoadPlan::closed(PhaseKind::Mix, 5)
+                };
                 let alone: Vec<_> = (0..5).map(|thread| due(&plan, thread)).collect();
                 let mut together = Vec::new();
                 for client in 0..2 {

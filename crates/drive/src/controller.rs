@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel}
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use model::{Op, Pacing, StopCondition};
+use model::{LoadShape, Op, Pacing, StopCondition};
 use workload::Workload;
 
 use crate::clock::Ticks;
@@ -104,10 +104,10 @@ pub fn drive<T: Target>(
     observer: &mut dyn Observer,
 ) -> Result<PhaseOutcome, DriveError> {
     let requested = plan;
-    let open = plan.pacing.is_open();
+    let open = plan.shape.pacing.is_open();
     let replay = plan.trace.as_deref().filter(|_| plan.phase == PhaseKind::Mix);
     let reader = replay.map(Replay::open).transpose()?;
-    if let (Some(reader), Pacing::Recorded { .. }) = (&reader, plan.pacing) {
+    if let (Some(reader), Pacing::Recorded { .. }) = (&reader, plan.shape.pacing) {
         reader.require_times()?;
     }
     let trace_counts = reader.as_ref().map(|reader| Arc::clone(reader.counts()));
@@ -124,12 +124,14 @@ pub fn drive<T: Target>(
     let records = workload.spec().records.0;
     let (until, first_insert) = match plan.phase {
         PhaseKind::Load => {
-            let all = plan.until.operations.map_or(records, |most| most.min(records));
-            (StopCondition { operations: Some(all), ..plan.until }, 0)
+            let all = plan.shape.until.operations.map_or(records, |most| most.min(records));
+            (StopCondition { operations: Some(all), ..plan.shape.until }, 0)
         }
         // A trace ends by itself.
-        PhaseKind::Mix if replay.is_some() => (StopCondition { operations: None, ..plan.until }, 0),
-        PhaseKind::Mix => (plan.until.of(plan.pacing), records),
+        PhaseKind::Mix if replay.is_some() => {
+            (StopCondition { operations: None, ..plan.shape.until }, 0)
+        }
+        PhaseKind::Mix => (plan.shape.until.of(plan.shape.pacing), records),
     };
     let feeds = match reader.zip(replay) {
         Some((reader, replay)) => reader.feed(plan.threads, replay.spread)?,
@@ -139,7 +141,7 @@ pub fn drive<T: Target>(
     let own = |all| plan.share.map_or(all, |share| share.operations(all));
     let until = StopCondition { operations: until.operations.map(own), ..until };
     let operations = until.operations;
-    let plan = &LoadPlan { until, ..plan.clone() };
+    let plan = &LoadPlan { shape: LoadShape { until, ..plan.shape.clone() }, ..plan.clone() };
     let shared = Arc::new(WorkerShared {
         target: Arc::clone(store),
         workload: Arc::clone(workload),
@@ -208,7 +210,7 @@ impl<T: Target> WorkerPool<T> {
             stats: Vec::new(),
             fault: None,
             stall_timeout: plan.stall_timeout,
-            target: plan.mean_rate(plan.until.time),
+            target: plan.mean_rate(plan.shape.until.time),
             traced: plan.trace.is_some() && plan.phase == PhaseKind::Mix,
             trace_ended: false,
             slots: shared.target.slots(plan),
@@ -232,12 +234,12 @@ impl<T: Target> WorkerPool<T> {
         plan: &LoadPlan,
         observer: &mut dyn Observer,
     ) -> Result<Option<SteadyReport>, DriveError> {
-        if plan.warm_up.is_none() && plan.steady.is_none() {
+        if plan.shape.warm_up.is_none() && plan.steady.is_none() {
             return Ok(None);
         }
         self.shared.begun_at.store(self.shared.clock.now(), Ordering::Release);
         self.shared.gate.warm();
-        if let Some(length) = plan.warm_up {
+        if let Some(length) = plan.shape.warm_up {
             self.run_stage(length, PhaseStage::WarmUp, plan, observer)?;
         }
         let Some(steady) = plan.steady else { return Ok(None) };
@@ -307,7 +309,7 @@ impl<T: Target> WorkerPool<T> {
             shared.begun_at.store(now, Ordering::Release);
         }
         let closes_at =
-            plan.until.time.map_or(u64::MAX, |length| now + shared.clock.ticks_of(length));
+            plan.shape.until.time.map_or(u64::MAX, |length| now + shared.clock.ticks_of(length));
         shared.gate.open(now, closes_at);
         Ok(())
     }
@@ -343,7 +345,8 @@ impl<T: Target> WorkerPool<T> {
             }
             let ended = self.shared.frontier.done() - begun;
             let elapsed = Duration::from_nanos(self.shared.clock.nanos(opened_at, now));
-            let by_time = plan.until.time.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
+            let by_time =
+                plan.shape.until.time.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
             let by_count = operations.map(|all| ended as f64 / all.max(1) as f64);
             let done = match (by_time, by_count) {
                 (Some(time), Some(count)) => Some(time.max(count)),
@@ -370,7 +373,7 @@ impl<T: Target> WorkerPool<T> {
         // A stop closes the window now; otherwise it has its own end.
         self.shared.gate.close(if stopped { self.shared.clock.now() } else { u64::MAX });
         let closed = Instant::now();
-        let limit = plan.until.time.map_or(MAX_DRAIN, |length| length.min(MAX_DRAIN));
+        let limit = plan.shape.until.time.map_or(MAX_DRAIN, |length| length.min(MAX_DRAIN));
         while self.stats.len() < self.threads {
             if closed.elapsed() > limit {
                 self.shared.gate.stop();

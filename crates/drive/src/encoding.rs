@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::outcome::{AnswerFailure, FailureKind, SteadyReport};
     use crate::{LoadPlan, NoObserver, PhaseKind, Ticks, drive};
-    use model::{Arrivals, Pacing, StopCondition};
+    use model::{Arrivals, LoadShape, Pacing, StopCondition};
 
     /// The outcome of a real phase, with all other fields filled.
     fn outcome() -> PhaseOutcome {
@@ -138,10 +138,13 @@ mod tests {
                 };
                 let workload = Arc::new(Workload::new(&spec).unwrap());
                 let plan = LoadPlan {
-                    pacing: Pacing::Open { rate: 20e3, arrivals: Arrivals::Poisson },
-                    until: StopCondition {
-                        operations: None,
-                        time: Some(Duration::from_millis(300)),
+                    shape: LoadShape {
+                        pacing: Pacing::Open { rate: 20e3, arrivals: Arrivals::Poisson },
+                        until: StopCondition {
+                            operations: None,
+                            time: Some(Duration::from_millis(300)),
+                        },
+                        ..LoadShape::default()
                     },
                     interval: Duration::from_millis(100),
                     keep_intervals: true,

@@ -134,18 +134,21 @@ pub(crate) struct OpenLoop {
 impl OpenLoop {
     /// A thread's part of an open plan, with the warm-up's own rate until the window opens.
     pub(crate) fn of(plan: &LoadPlan, thread: usize, clock: &Ticks, origin: u64) -> Self {
-        let (rate, arrivals) = match plan.pacing {
+        let (rate, arrivals) = match plan.shape.pacing {
             Pacing::Open { rate, arrivals } => (rate, arrivals),
             // As fast as possible: everything is due at once.
             Pacing::Closed { .. } | Pacing::Recorded { .. } => (f64::INFINITY, Arrivals::Constant),
         };
-        let profile = plan.profile.clone();
+        let profile = plan.shape.profile.clone();
         // A profile begins with the window; the load before it is that of its first instant.
         let steadily = |profile: &RateProfile| match profile.first() {
             0.0 => rate * profile.mean(),
             first => rate * first,
         };
-        let first = plan.warm_up.and(plan.warm_up_rate.or_else(|| profile.as_ref().map(steadily)));
+        let first = plan
+            .shape
+            .warm_up
+            .and(plan.shape.warm_up_rate.or_else(|| profile.as_ref().map(steadily)));
         // Threads are numbered over all clients, so that no two have the same arrivals.
         let (share, rate_of_all) = match plan.share {
             Some(share) => {

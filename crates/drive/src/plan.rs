@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::{ConnectionConfig, Pacing, RateProfile, StopCondition};
+use model::{ConnectionConfig, LoadShape, Pacing};
 
 use crate::load_share::LoadShare;
 use crate::replay::Replay;
@@ -46,15 +46,9 @@ pub struct LoadPlan {
     /// Replayed instead of the workload's operations; the workload then only gives its name.
     pub trace: Option<Arc<Replay>>,
     pub threads: usize,
-    pub pacing: Pacing,
-    /// Multiples of an open loop's rate over the window, where it moves.
-    pub profile: Option<RateProfile>,
+    pub shape: LoadShape,
     pub seed: u64,
-    pub warm_up: Option<Duration>,
-    /// Rate of an open loop's warm-up, of all threads together, where it differs.
-    pub warm_up_rate: Option<f64>,
     pub steady: Option<SteadyCriteria>,
-    pub until: StopCondition,
     /// Length of an interval of the time series.
     pub interval: Duration,
     /// Runs first in every thread: pinning.
@@ -81,14 +75,10 @@ impl LoadPlan {
             phase,
             trace: None,
             threads,
-            pacing: Pacing::Closed { think: Duration::ZERO },
-            profile: None,
+            shape: LoadShape::default(),
             seed: 1,
-            warm_up: None,
-            warm_up_rate: None,
             connections: ConnectionConfig::default(),
             steady: None,
-            until: StopCondition { operations: None, time: None },
             interval: Duration::from_secs(1),
             on_start: Arc::new(|_| {}),
             cpus: None,
@@ -102,8 +92,8 @@ impl LoadPlan {
     /// The mean rate of an open loop over a window of this length; None where the loop is closed or
     /// a trace has its own rate.
     pub(crate) fn mean_rate(&self, window: Option<Duration>) -> Option<f64> {
-        let Pacing::Open { rate, .. } = self.pacing else { return None };
-        Some(rate * self.profile.as_ref().map_or(1.0, |profile| profile.mean_over(window)))
+        let Pacing::Open { rate, .. } = self.shape.pacing else { return None };
+        Some(rate * self.shape.profile.as_ref().map_or(1.0, |profile| profile.mean_over(window)))
     }
 
     /// The share of client `client` of `clients`. There must be at least as many threads as clients.
@@ -111,16 +101,20 @@ impl LoadPlan {
         let (share, threads) = LoadShare::of(client, clients, self.threads);
         // Each thread has the same rate, on every client.
         let own = |rate: f64| rate * threads as f64 / self.threads as f64;
+        let shape = &self.shape;
         LoadPlan {
             threads,
-            pacing: match self.pacing {
-                Pacing::Open { rate, arrivals } => Pacing::Open { rate: own(rate), arrivals },
-                closed => closed,
-            },
-            warm_up_rate: self.warm_up_rate.map(own),
-            until: match self.phase {
-                PhaseKind::Load => self.until,
-                PhaseKind::Mix => self.until.of(self.pacing),
+            shape: LoadShape {
+                pacing: match shape.pacing {
+                    Pacing::Open { rate, arrivals } => Pacing::Open { rate: own(rate), arrivals },
+                    closed => closed,
+                },
+                warm_up_rate: shape.warm_up_rate.map(own),
+                until: match self.phase {
+                    PhaseKind::Load => shape.until,
+                    PhaseKind::Mix => shape.until.of(shape.pacing),
+                },
+                ..shape.clone()
             },
             share: Some(share),
             keep_intervals: true,

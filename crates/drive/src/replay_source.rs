@@ -35,7 +35,7 @@ enum ReplayTiming {
 
 impl ReplayTiming {
     fn of(plan: &LoadPlan, clock: &Ticks) -> ReplayTiming {
-        match plan.pacing {
+        match plan.shape.pacing {
             Pacing::Closed { .. } => ReplayTiming::Never,
             Pacing::Recorded { speed } => {
                 ReplayTiming::Recorded { ticks_a_second: clock.per_second() / speed }
@@ -86,7 +86,7 @@ impl<'a> ReplaySource<'a> {
             replay,
             feed,
             timing: ReplayTiming::of(plan, clock),
-            speed: if let Pacing::Recorded { speed } = plan.pacing { speed } else { 1.0 },
+            speed: if let Pacing::Recorded { speed } = plan.shape.pacing { speed } else { 1.0 },
             most: replay.most.unwrap_or(u64::MAX),
             key: Vec::with_capacity(256),
             exhausted: Exhausted::Block,
@@ -215,7 +215,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    use model::Arrivals;
+    use model::{Arrivals, LoadShape};
     use workload::SizedValues;
     use workload::trace::{ArrivalSpread, TraceOptions};
 
@@ -248,7 +248,10 @@ mod tests {
         let file = trace(&folder);
         let options = TraceOptions::default();
         let replay = Replay { file, options, spread, most: None, values, refill: false };
-        let plan = LoadPlan { pacing, ..LoadPlan::closed(PhaseKind::Mix, threads) };
+        let plan = LoadPlan {
+            shape: LoadShape { pacing, ..LoadShape::default() },
+            ..LoadPlan::closed(PhaseKind::Mix, threads)
+        };
         let feeds = replay.open().unwrap().feed(threads, spread).unwrap();
         let clock = Ticks::new();
         let mut all = BTreeMap::new();

@@ -13,7 +13,7 @@ const MIN_SHARE: f64 = 0.9;
 /// operations or time.
 pub(crate) fn warning(plan: &LoadPlan, records: u64, outcome: &PhaseOutcome) -> Option<String> {
     if plan.phase == PhaseKind::Load {
-        let requested = plan.until.operations.filter(|requested| *requested > records)?;
+        let requested = plan.shape.until.operations.filter(|requested| *requested > records)?;
         return Some(format!(
             "the load has {records} records, fewer than the {requested} operations requested"
         ));
@@ -30,7 +30,7 @@ pub(crate) fn warning(plan: &LoadPlan, records: u64, outcome: &PhaseOutcome) -> 
         ));
     }
     let cut_by_count = replay.most == Some(requests);
-    let time = plan.until.time.as_ref().map(Duration::as_secs_f64)?;
+    let time = plan.shape.until.time.as_ref().map(Duration::as_secs_f64)?;
     (!cut_by_count && outcome.seconds < MIN_SHARE * time).then(|| {
         format!("the trace ended after {:.3} s of the {time} s requested", outcome.seconds)
     })

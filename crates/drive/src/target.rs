@@ -98,7 +98,7 @@ fn paced<S: Store, A: OperationSource>(
     recorder: Recorder,
     source: A,
 ) -> Result<ThreadStats, DriveError> {
-    match plan.pacing {
+    match plan.shape.pacing {
         Pacing::Closed { think } => {
             work(shared, thread, source, || ClosedLoop::new(think), recorder)
         }
@@ -118,7 +118,7 @@ fn scheduled<S: Store, A: OperationSource>(
     recorder: Recorder,
     source: A,
 ) -> Result<ThreadStats, DriveError> {
-    match plan.pacing {
+    match plan.shape.pacing {
         Pacing::Closed { think } => {
             work(shared, thread, source, || ClosedLoop::new(think), recorder)
         }

@@ -13,7 +13,7 @@ use crate::controller::{NoObserver, drive};
 use crate::outcome::DriveError;
 use crate::plan::{LoadPlan, OnStart, PhaseKind};
 use crate::replay::Replay;
-use model::StopCondition;
+use model::{LoadShape, StopCondition};
 
 /// Costs of the harness, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -109,7 +109,10 @@ impl StoreVisitor for TaxRound<'_> {
     fn visit<S: Store>(self, store: S) -> Self::Output {
         let plan = LoadPlan {
             trace: self.trace,
-            until: StopCondition { operations: Some(OPERATIONS), time: Some(LONGEST_ROUND) },
+            shape: LoadShape {
+                until: StopCondition { operations: Some(OPERATIONS), time: Some(LONGEST_ROUND) },
+                ..LoadShape::default()
+            },
             on_start: Arc::clone(self.on_start),
             ..LoadPlan::closed(self.phase, 1)
         };

@@ -61,7 +61,7 @@ fn every_preset_is_answered_and_verified() {
         let workload = workload(preset, 2000);
         for threads in [1, 3] {
             let mut plan = plan(PhaseKind::Mix, threads);
-            plan.until = operations(5000);
+            plan.shape.until = operations(5000);
             let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
             assert_eq!(outcome.operations, 5000, "{preset}");
             assert_eq!(outcome.failures, [], "{preset} with {threads} threads");
@@ -81,7 +81,7 @@ fn the_stream_does_not_depend_on_the_threads() {
         let run = |threads| {
             let mut plan = plan(PhaseKind::Mix, threads);
             // Not a multiple of the block: the last one is cut.
-            plan.until = operations(10_007);
+            plan.shape.until = operations(10_007);
             let store = Arc::new(loaded(&workload));
             let outcome = drive(&Ticks::new(), &store, &workload, &plan, &mut NoObserver).unwrap();
             (outcome.fingerprint, outcome.counts, store.keys())
@@ -99,7 +99,7 @@ fn known_service_times_are_measured() {
     let store = loaded(&workload);
     store.read_takes(Duration::from_millis(2));
     let mut plan = plan(PhaseKind::Mix, 1);
-    plan.until = operations(100);
+    plan.shape.until = operations(100);
     let outcome = run_phase(store, &workload, &plan).unwrap();
     let (op, histogram) = &outcome.service[0];
     assert_eq!(*op, Op::Read);
@@ -115,8 +115,8 @@ fn stalled_once() -> PhaseOutcome {
     let store = loaded(&workload);
     store.stall_once(100, Duration::from_millis(200));
     let mut plan = plan(PhaseKind::Mix, 1);
-    plan.pacing = open(1000.0, Arrivals::Constant);
-    plan.until = time(1000);
+    plan.shape.pacing = open(1000.0, Arrivals::Constant);
+    plan.shape.until = time(1000);
     run_phase(store, &workload, &plan).unwrap()
 }
 
@@ -147,8 +147,8 @@ fn an_open_loop_issues_what_is_due() {
     let workload = workload("ycsb-c", 100);
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
         let mut plan = plan(PhaseKind::Mix, 2);
-        plan.pacing = open(2000.0, arrivals);
-        plan.until = time(1000);
+        plan.shape.pacing = open(2000.0, arrivals);
+        plan.shape.until = time(1000);
         let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
         // Poisson: 2000 +- 5 sigma; constant: exact but for the edges.
         let slack = if arrivals == Arrivals::Constant { 3 } else { 224 };
@@ -164,8 +164,8 @@ fn an_unachieved_rate_invalidates_the_run() {
     let store = loaded(&workload);
     store.read_takes(Duration::from_millis(2));
     let mut plan = plan(PhaseKind::Mix, 1);
-    plan.pacing = open(2000.0, Arrivals::Constant);
-    plan.until = time(300);
+    plan.shape.pacing = open(2000.0, Arrivals::Constant);
+    plan.shape.until = time(300);
     let outcome = run_phase(store, &workload, &plan).unwrap();
     let words = outcome.invalid_because.join("; ");
     assert!(words.contains("rate was not achieved"), "{words}");
@@ -179,8 +179,8 @@ fn threads_that_share_cpus_are_warned_about_and_accounted() {
     let workload = workload("ycsb-c", 1000);
     let with_cpus = |cpus: Option<CpuBudget>| {
         let mut plan = plan(PhaseKind::Mix, 2);
-        plan.pacing = open(2000.0, Arrivals::Constant);
-        plan.until = time(200);
+        plan.shape.pacing = open(2000.0, Arrivals::Constant);
+        plan.shape.until = time(200);
         plan.cpus = cpus;
         run_phase(loaded(&workload), &workload, &plan).unwrap()
     };
@@ -201,7 +201,7 @@ fn threads_that_share_cpus_are_warned_about_and_accounted() {
     let store = loaded(&workload);
     store.read_takes(Duration::from_millis(2));
     let mut plan = plan(PhaseKind::Mix, 2);
-    plan.until = time(200);
+    plan.shape.until = time(200);
     plan.cpus = cpus(0.01, "0.01 CPUs by a quota");
     let slow = run_phase(store, &workload, &plan).unwrap();
     assert!(slow.harness_share < 0.1, "{}", slow.harness_share);
@@ -219,7 +219,7 @@ fn wrong_answers_are_counted_by_kind() {
         let store = loaded(&workload);
         store.fails_every(50, fault);
         let mut plan = plan(PhaseKind::Mix, 1);
-        plan.until = operations(1000);
+        plan.shape.until = operations(1000);
         let outcome = run_phase(store, &workload, &plan).unwrap();
         assert_eq!(outcome.failures.len(), 1, "{fault:?}: {:?}", outcome.failures);
         let failure = &outcome.failures[0];
@@ -238,7 +238,7 @@ fn a_scan_out_of_order_is_a_failure() {
     let store = loaded(&workload);
     store.fails_every(10, Fault::Disorder);
     let mut plan = plan(PhaseKind::Mix, 1);
-    plan.until = operations(200);
+    plan.shape.until = operations(200);
     let outcome = run_phase(store, &workload, &plan).unwrap();
     let kinds: Vec<FailureKind> = outcome.failures.iter().map(|f| f.kind).collect();
     assert_eq!(kinds, [FailureKind::Disorder]);
@@ -251,7 +251,7 @@ fn deletes_make_misses_not_failures() {
     spec.mix = Mix::parse("read=0.5,delete=0.5").unwrap();
     let workload = Arc::new(Workload::new(&spec).unwrap());
     let mut plan = plan(PhaseKind::Mix, 2);
-    plan.until = operations(2000);
+    plan.shape.until = operations(2000);
     let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert!(outcome.misses > 0);
@@ -272,7 +272,7 @@ fn a_store_that_only_fails_ends_the_phase() {
     let store = loaded(&workload);
     store.fails_every(1, Fault::Refused);
     let mut plan = plan(PhaseKind::Mix, 1);
-    plan.until = time(60_000);
+    plan.shape.until = time(60_000);
     let error = run_phase(store, &workload, &plan).unwrap_err();
     assert!(matches!(error, DriveError::Failing { .. }), "{error}");
 }
@@ -283,7 +283,7 @@ fn a_hung_store_ends_the_phase_after_the_stall_timeout() {
     let store = loaded(&workload);
     store.stall_once(10, Duration::from_secs(20));
     let mut plan = plan(PhaseKind::Mix, 1);
-    plan.until = time(60_000);
+    plan.shape.until = time(60_000);
     plan.stall_timeout = Duration::from_millis(300);
     let begun = Instant::now();
     let error = run_phase(store, &workload, &plan).unwrap_err();
@@ -295,7 +295,7 @@ fn a_hung_store_ends_the_phase_after_the_stall_timeout() {
 fn a_thread_that_panics_is_an_error() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 2);
-    plan.until = operations(1000);
+    plan.shape.until = operations(1000);
     plan.on_start = Arc::new(|thread| assert!(thread != 1, "as the test requires"));
     let error = run_phase(loaded(&workload), &workload, &plan).unwrap_err();
     assert!(error.to_string().contains("thread 1 panicked"), "{error}");
@@ -340,14 +340,14 @@ fn observed(plan: &LoadPlan, stop_in: Option<PhaseStage>) -> (PhaseOutcome, Reco
 #[test]
 fn warm_up_and_steady_state_come_before_the_window_and_do_not_count() {
     let mut plan = plan(PhaseKind::Mix, 2);
-    plan.warm_up = Some(Duration::from_millis(150));
+    plan.shape.warm_up = Some(Duration::from_millis(150));
     plan.steady = Some(SteadyCriteria {
         round: Duration::from_millis(50),
         window: 3,
         most_rounds: 8,
         rule: |rounds| rounds.len() == 3,
     });
-    plan.until = operations(1000);
+    plan.shape.until = operations(1000);
     let (outcome, observed) = observed(&plan, None);
     assert_eq!(outcome.operations, 1000);
     assert!(outcome.drawn > 1000, "the warm-up drew from the same stream");
@@ -368,7 +368,7 @@ fn a_steady_state_that_is_never_reached_makes_the_run_invalid() {
         most_rounds: 4,
         rule: |_| false,
     });
-    plan.until = operations(100);
+    plan.shape.until = operations(100);
     let (outcome, _) = observed(&plan, None);
     assert_eq!(outcome.steady.as_ref().map(|steady| steady.rounds.len()), Some(4));
     assert!(outcome.invalid_because.join("").contains("steady state was not reached"));
@@ -378,8 +378,8 @@ fn a_steady_state_that_is_never_reached_makes_the_run_invalid() {
 fn a_stop_ends_the_phase_early() {
     for stage in [PhaseStage::WarmUp, PhaseStage::Measure] {
         let mut plan = plan(PhaseKind::Mix, 2);
-        plan.warm_up = Some(Duration::from_millis(200));
-        plan.until = time(60_000);
+        plan.shape.warm_up = Some(Duration::from_millis(200));
+        plan.shape.until = time(60_000);
         let begun = Instant::now();
         let (outcome, observed) = observed(&plan, Some(stage));
         assert!(outcome.stopped, "{stage:?}");
@@ -393,9 +393,9 @@ fn long_think_times_do_not_delay_a_stop() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 2);
     // Between two blocks they come together, which such a pause puts off for days.
-    plan.pacing = Pacing::Closed { think: Duration::from_secs(3600) };
-    plan.warm_up = Some(Duration::from_millis(50));
-    plan.until = operations(10);
+    plan.shape.pacing = Pacing::Closed { think: Duration::from_secs(3600) };
+    plan.shape.warm_up = Some(Duration::from_millis(50));
+    plan.shape.until = operations(10);
     let stop = Arc::clone(&plan.stop);
     let later = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
@@ -411,8 +411,8 @@ fn long_think_times_do_not_delay_a_stop() {
 fn a_think_time_is_not_latency() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 1);
-    plan.pacing = Pacing::Closed { think: Duration::from_millis(5) };
-    plan.until = operations(40);
+    plan.shape.pacing = Pacing::Closed { think: Duration::from_millis(5) };
+    plan.shape.until = operations(40);
     let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     assert!(outcome.seconds >= 0.19, "{}", outcome.seconds);
     assert!(outcome.service[0].1.value_at_percentile(50.0) < 1_000_000);
@@ -423,19 +423,19 @@ fn a_think_time_is_not_latency() {
 fn a_timed_window_has_its_length() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 2);
-    plan.until = time(400);
+    plan.shape.until = time(400);
     for (pacing, most) in [
         // Nothing but the first request falls into the window.
         (Pacing::Closed { think: Duration::from_secs(9) }, 2),
         (Pacing::Closed { think: Duration::from_millis(100) }, 8),
         (open(10.0, Arrivals::Constant), 4),
     ] {
-        plan.pacing = pacing;
+        plan.shape.pacing = pacing;
         let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
         assert!((0.399..0.45).contains(&outcome.seconds), "{pacing:?}: {}", outcome.seconds);
         assert!((1..=most).contains(&outcome.operations), "{pacing:?}: {}", outcome.operations);
     }
-    plan.pacing = open(10.0, Arrivals::Constant);
+    plan.shape.pacing = open(10.0, Arrivals::Constant);
     let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     assert_eq!(outcome.operations, 4, "due at 0, 100, 200 and 300 ms");
 }
@@ -444,7 +444,8 @@ fn a_timed_window_has_its_length() {
 fn the_first_stop_condition_ends_the_window() {
     let workload = workload("ycsb-c", 100);
     let mut plan = plan(PhaseKind::Mix, 2);
-    plan.until = StopCondition { operations: Some(1000), time: Some(Duration::from_secs(60)) };
+    plan.shape.until =
+        StopCondition { operations: Some(1000), time: Some(Duration::from_secs(60)) };
     let begun = Instant::now();
     let outcome = run_phase(loaded(&workload), &workload, &plan).unwrap();
     assert_eq!(outcome.operations, 1000);

@@ -120,7 +120,9 @@ fn unpack(bytes: &[u8]) -> Result<(AgentReport, PhaseOutcome), String> {
 mod tests {
     use std::time::Duration;
 
-    use model::{Arrivals, ConnectionConfig, Engine, Pacing, RateProfile, StopCondition};
+    use model::{
+        Arrivals, ConnectionConfig, Engine, LoadShape, Pacing, RateProfile, StopCondition,
+    };
     use workload::WorkloadSpec;
 
     use super::*;
@@ -129,13 +131,15 @@ mod tests {
     fn assignment() -> Assignment {
         let pacing = Pacing::Open { rate: 0.1 + 0.2, arrivals: Arrivals::Pareto { shape: 0.154 } };
         let load_config = LoadConfig {
-            pacing,
-            profile: RateProfile::parse("steps:0.5x@30s,2x@10s").ok(),
-            warm_up: Some(Duration::from_millis(1500)),
-            warm_up_rate: Some(1e5 / 3.0),
-            until: StopCondition {
-                operations: None,
-                time: Some(Duration::from_nanos(12_345_678_901)),
+            shape: LoadShape {
+                pacing,
+                profile: RateProfile::parse("steps:0.5x@30s,2x@10s").ok(),
+                warm_up: Some(Duration::from_millis(1500)),
+                warm_up_rate: Some(1e5 / 3.0),
+                until: StopCondition {
+                    operations: None,
+                    time: Some(Duration::from_nanos(12_345_678_901)),
+                },
             },
             connections: ConnectionConfig {
                 engine: Some(Engine::Epoll),
@@ -179,9 +183,9 @@ mod tests {
         let share = part.share.unwrap();
         assert_eq!((share.client, share.clients), (1, 3));
         assert_eq!((share.first_thread, share.threads), (3, 6));
-        let Pacing::Open { rate, .. } = part.pacing else { panic!("it is open") };
+        let Pacing::Open { rate, .. } = part.shape.pacing else { panic!("it is open") };
         assert!((rate - 0.3 * 2.0 / 5.0).abs() < 1e-12);
-        assert_eq!(part.profile, assignment().load_config.profile);
+        assert_eq!(part.shape.profile, assignment().load_config.shape.profile);
         assert!(part.keep_intervals);
     }
 
@@ -193,10 +197,13 @@ mod tests {
         let share = plan.share.unwrap();
         assert_eq!((share.client, share.clients), (2, 3));
         assert_eq!((share.first_thread, share.threads), (5, 6));
-        let Pacing::Open { rate, arrivals } = plan.pacing else { panic!("it is open") };
+        let Pacing::Open { rate, arrivals } = plan.shape.pacing else { panic!("it is open") };
         assert_eq!((rate, arrivals), (7.0, Arrivals::Pareto { shape: 0.154 }));
         assert_eq!((plan.connections.count, plan.connections.depth), (1, 1));
-        assert_eq!((plan.profile, plan.until.time), (None, assignment().load_config.until.time));
+        assert_eq!(
+            (plan.shape.profile, plan.shape.until.time),
+            (None, assignment().load_config.shape.until.time)
+        );
     }
 
     #[test]

@@ -98,7 +98,7 @@ mod tests {
         let mut spec = WorkloadSpec::preset("ycsb-c").unwrap();
         change(&mut spec);
         let load_config = LoadConfig::closed(1);
-        assert!(matches!(load_config.pacing, Pacing::Closed { .. }));
+        assert!(matches!(load_config.shape.pacing, Pacing::Closed { .. }));
         step((&store, None), "w", &spec, Phase::Measure, &load_config, (1, 0, 1)).unwrap()
     }
 

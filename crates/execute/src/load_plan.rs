@@ -20,7 +20,7 @@ pub(crate) fn load_plan(
     seed: u64,
     stop: &Arc<AtomicBool>,
 ) -> LoadPlan {
-    let slowest_gap = match load_config.pacing {
+    let slowest_gap = match load_config.shape.pacing {
         Pacing::Open { rate, .. } => {
             Duration::try_from_secs_f64(20.0 / rate).unwrap_or(Duration::MAX)
         }
@@ -29,16 +29,13 @@ pub(crate) fn load_plan(
         Pacing::Recorded { .. } => Duration::ZERO,
     };
     // A profile may pause for most of its length.
-    let pause = load_config.profile.as_ref().map_or(0.0, |profile| profile.seconds());
+    let pause = load_config.shape.profile.as_ref().map_or(0.0, |profile| profile.seconds());
     LoadPlan {
         phase: what,
         trace: None,
         threads: load_config.threads as usize,
-        pacing: load_config.pacing,
-        profile: load_config.profile.clone(),
+        shape: load_config.shape.clone(),
         seed,
-        warm_up: load_config.warm_up,
-        warm_up_rate: load_config.warm_up_rate,
         connections: load_config.connections,
         steady: load_config.steady.map(|(round, most)| SteadyCriteria {
             round,
@@ -49,7 +46,6 @@ pub(crate) fn load_plan(
                     .is_ok_and(|rounds| analyse::steady(rounds).steady)
             },
         }),
-        until: load_config.until,
         interval: Duration::from_secs(1),
         on_start: init_thread(load_config, &[]),
         cpus: host::capacity(&Root::live(), &load_config.cpus)

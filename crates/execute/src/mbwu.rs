@@ -241,8 +241,8 @@ impl MbwuEvaluation {
         own.load_config.threads = load.threads * devices;
         if let Some(rate) = load.rate {
             let rate = rate * f64::from(devices);
-            own.load_config.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
-            own.load_config.profile = None;
+            own.load_config.shape.pacing = Pacing::Open { rate, arrivals: Arrivals::Constant };
+            own.load_config.shape.profile = None;
             own.load_config.settings(false, &mut settings);
         }
         let (records, threads) = (own.workload.records.0, own.load_config.threads);
@@ -252,10 +252,10 @@ impl MbwuEvaluation {
             )));
         }
         settings.insert("threads".to_owned(), threads.to_string());
-        if let Some(operations) = own.load_config.until.operations {
+        if let Some(operations) = own.load_config.shape.until.operations {
             // Each device has as many as one alone.
             let all = operations.saturating_mul(u64::from(devices));
-            own.load_config.until.operations = Some(all);
+            own.load_config.shape.until.operations = Some(all);
             settings.insert("operations".to_owned(), Count(all).to_string());
         }
         mbwu::round_settings(stage, devices, number, &mut settings);

@@ -7,7 +7,8 @@ use study::LoadConfig;
 
 /// The mean offered rate in each interval of the run's series; none where the rate does not move.
 pub(crate) fn series(load_config: &LoadConfig, outcome: &PhaseOutcome) -> Option<Series> {
-    let (Some(profile), Pacing::Open { rate, .. }) = (&load_config.profile, load_config.pacing)
+    let (Some(profile), Pacing::Open { rate, .. }) =
+        (&load_config.shape.profile, load_config.shape.pacing)
     else {
         return None;
     };
@@ -64,8 +65,8 @@ mod tests {
         };
         let mut config = LoadConfig::closed(1);
         assert_eq!(series(&config, &outcome), None);
-        config.pacing = Pacing::Open { rate: 100.0, arrivals: Arrivals::Poisson };
-        config.profile = RateProfile::parse("ramp:0x..2x@1s,4x@5s").ok();
+        config.shape.pacing = Pacing::Open { rate: 100.0, arrivals: Arrivals::Poisson };
+        config.shape.profile = RateProfile::parse("ramp:0x..2x@1s,4x@5s").ok();
         let offered = series(&config, &outcome).unwrap();
         assert_eq!(offered.at_s, [1.0, 2.0, 2.5]);
         assert_eq!(offered.values, [100.0, 400.0, 200.0]);

@@ -21,7 +21,7 @@ pub(crate) fn replay(
         file: trace.file.clone(),
         options: trace.options,
         spread,
-        most: load_config.until.operations,
+        most: load_config.shape.until.operations,
         values: Arc::new(SizedValues::new(seed, trace.compressibility)?),
         refill: trace.refill,
     }))

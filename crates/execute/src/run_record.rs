@@ -127,7 +127,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
         settings,
         store_version: measured.version.clone(),
         threads: outcome.threads as u32,
-        pacing: match measured.load_config.pacing {
+        pacing: match measured.load_config.shape.pacing {
             Pacing::Closed { think } => LoopKind::Closed { think_s: think.as_secs_f64() },
             Pacing::Open { rate, arrivals } => LoopKind::Open {
                 rate_ops_s: measured.load_config.mean_rate().unwrap_or(rate),

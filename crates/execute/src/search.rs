@@ -11,7 +11,7 @@ use analyse::search::{
 };
 use analyse::slo::Objective;
 use drive::Ticks;
-use model::{Execution, MAX_RATE, Pacing, Phase, Run, StopCondition};
+use model::{Execution, LoadShape, MAX_RATE, Pacing, Phase, Run, StopCondition};
 use store::StoreUrl;
 use study::{
     Activity, AgentsConfig, Calibration, KnobLevels, LoadConfig, Plan, ProbesConfig, Segment,
@@ -157,10 +157,8 @@ impl RateSearch {
 
     fn template(&self) -> Result<TrialTemplate, ExecuteError> {
         let target = (&self.store, self.server.as_ref());
-        let load_config = LoadConfig {
-            until: StopCondition { operations: None, time: Some(self.time) },
-            ..self.load_config.clone()
-        };
+        let mut load_config = self.load_config.clone();
+        load_config.shape.until = StopCondition { operations: None, time: Some(self.time) };
         let mut template =
             step(target, &self.name, &self.workload, Phase::Measure, &load_config, (1, 0, 1))?;
         self.knobs.settings(&mut template.settings);
@@ -219,11 +217,14 @@ impl TrialTemplate {
     /// A closed loop with the same connections, which gives the starting rate.
     fn closed(&self, ordinal: u32) -> Step {
         let closed = LoadConfig {
-            pacing: Pacing::Closed { think: Duration::ZERO },
-            profile: None,
+            shape: LoadShape {
+                pacing: Pacing::Closed { think: Duration::ZERO },
+                profile: None,
+                warm_up_rate: None,
+                until: StopCondition { operations: None, time: Some(self.time.min(CALIBRATION)) },
+                ..self.load.load_config.shape.clone()
+            },
             of_maximum: false,
-            warm_up_rate: None,
-            until: StopCondition { operations: None, time: Some(self.time.min(CALIBRATION)) },
             ..self.load.load_config.clone()
         };
         self.step(closed, ordinal, "calibration")
@@ -320,7 +321,7 @@ impl TrialAgenda {
             }
         };
         let time = self.template.time.mul_f64(longer);
-        let whole = time + self.template.load.load_config.warm_up.unwrap_or_default();
+        let whole = time + self.template.load.load_config.shape.warm_up.unwrap_or_default();
         let elapsed = self.began.map_or(Duration::ZERO, |began| began.elapsed());
         if self.template.most_time.is_some_and(|most| elapsed + whole > most) {
             self.cut = Some(SearchCut::Time);

@@ -79,11 +79,11 @@ fn run_phases<T: Target>(
     stop: &Arc<AtomicBool>,
 ) -> Result<(), ExecuteError> {
     let workload = Arc::new(Workload::new(spec)?);
-    let closed = LoadConfig { pin: false, ..LoadConfig::closed(1) };
+    let mut closed = LoadConfig { pin: false, ..LoadConfig::closed(1) };
     let load = load_plan(&closed, PhaseKind::Load, spec.seed, stop);
     drive::drive(clock, store, &workload, &load, &mut NoObserver)?;
-    let until = StopCondition { operations: Some(operations), time: None };
-    let measure = load_plan(&LoadConfig { until, ..closed }, PhaseKind::Mix, spec.seed, stop);
+    closed.shape.until = StopCondition { operations: Some(operations), time: None };
+    let measure = load_plan(&closed, PhaseKind::Mix, spec.seed, stop);
     let outcome = drive::drive(clock, store, &workload, &measure, &mut NoObserver)?;
     match outcome.gave_up {
         _ if stop.load(Ordering::Relaxed) => Err(ExecuteError::Failed("it was stopped".to_owned())),

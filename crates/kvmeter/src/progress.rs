@@ -144,7 +144,7 @@ impl Bar {
         let window = match progress.stage {
             PhaseStage::Measure => 0.0,
             _ => {
-                let time = step.activity.load().and_then(|load| load.load_config.until.time);
+                let time = step.activity.load().and_then(|load| load.load_config.shape.until.time);
                 time.map_or(0.0, |time| time.as_secs_f64())
             }
         };

@@ -38,7 +38,7 @@ pub use design::Design;
 pub use distribution::Distribution;
 pub use expiry::Expiry;
 pub use latency_scope::LatencyScope;
-pub use load::{Arrivals, ConnectionConfig, Engine, Pacing, StopCondition};
+pub use load::{Arrivals, ConnectionConfig, Engine, LoadShape, Pacing, StopCondition};
 pub use machine::{Fact, Machine};
 pub use mask::masked;
 pub use op::{Op, PerOp};

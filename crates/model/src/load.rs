@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::RateProfile;
+
 /// The distribution of the time between two requests of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Arrivals {
@@ -90,6 +92,32 @@ impl StopCondition {
                 }
             }
             _ => self,
+        }
+    }
+}
+
+/// How the load of a phase runs over time: the warm-up, then the measured window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadShape {
+    pub pacing: Pacing,
+    /// Multiples of an open loop's rate over the window, where it moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<RateProfile>,
+    pub warm_up: Option<Duration>,
+    /// Operations per second of an open loop's warm-up, of all threads together, where it differs.
+    pub warm_up_rate: Option<f64>,
+    pub until: StopCondition,
+}
+
+impl Default for LoadShape {
+    /// A closed loop without think time, warm-up or end.
+    fn default() -> Self {
+        LoadShape {
+            pacing: Pacing::Closed { think: Duration::ZERO },
+            profile: None,
+            warm_up: None,
+            warm_up_rate: None,
+            until: StopCondition { operations: None, time: None },
         }
     }
 }

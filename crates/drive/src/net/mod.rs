@@ -320,7 +320,7 @@ impl Network {
     pub(crate) fn reactor(&self, plan: &LoadPlan) -> Result<Reactor, DriveError> {
         let usual = EngineOptions::default();
         let engine = plan.connections.engine.unwrap_or(usual.engine);
-        let timestamps = plan.pacing.is_open();
+        let timestamps = plan.shape.pacing.is_open();
         let options = EngineOptions { engine, timestamps, largest_answer: LARGEST_ANSWER };
         Reactor::new(options).map_err(internal)
     }

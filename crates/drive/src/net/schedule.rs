@@ -48,7 +48,7 @@ impl RequestSchedule {
         origin: u64,
         most: usize,
     ) -> Self {
-        match plan.pacing {
+        match plan.shape.pacing {
             Pacing::Closed { think } => RequestSchedule::Closed {
                 think: clock.ticks_of(think.min(Duration::from_secs(3600))),
                 thinking: std::iter::repeat_n(origin, most).collect(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{DriveError, FailureKind, LoadPlan, Network, PhaseOutcome};
+use drive::{DriveError, FailureKind, Network, PhaseOutcome};
 use workload::Workload;
 
 use crate::fake::{Action, Fake};
@@ -38,7 +38,7 @@ impl Faulty {
     /// 2 connections of depth 4, until so many operations.
     fn run(&self, count: u64) -> PhaseOutcome {
         let mut plan = mix(1, 2, 4);
-        plan.until = operations(count);
+        plan.shape.until = operations(count);
         self.within(|| run_phase(&self.network, &self.workload, &plan).unwrap())
     }
 
@@ -220,8 +220,8 @@ fn push_messages_are_no_answers() {
 
     // Nothing is under way on these connections for most of the time.
     let mut plan = mix(1, 2, 1);
-    plan.pacing = open(40.0);
-    plan.until = time(500);
+    plan.shape.pacing = open(40.0);
+    plan.shape.until = time(500);
     faulty.server.script(pushes);
     let outcome = run_phase(&faulty.network, &faulty.workload, &plan).unwrap();
     assert_eq!(outcome.failures, []);
@@ -242,8 +242,8 @@ fn unrequested_bytes_on_an_idle_connection_are_garbage() {
         _ => Action::Answer,
     });
     let mut plan = mix(1, 2, 1);
-    plan.pacing = open(20.0);
-    plan.until = time(500);
+    plan.shape.pacing = open(20.0);
+    plan.shape.until = time(500);
     let outcome = run_phase(&faulty.network, &faulty.workload, &plan).unwrap();
     assert_eq!(failures(&outcome), [(FailureKind::Garbage, 1)]);
     faulty.assert_reported(&outcome, &["sent unrequested bytes: `+unrequested"]);
@@ -259,8 +259,8 @@ fn closing_an_idle_connection_fails_no_operation() {
         _ => Action::Answer,
     });
     let mut plan = mix(1, 2, 1);
-    plan.pacing = open(20.0);
-    plan.until = time(500);
+    plan.shape.pacing = open(20.0);
+    plan.shape.until = time(500);
     let outcome = run_phase(&faulty.network, &faulty.workload, &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!(outcome.operations, 10);
@@ -274,9 +274,9 @@ fn a_lost_server_ends_the_run_and_keeps_the_measurement() {
         let kill = faulty.server.killer();
         faulty.server.script(|_| Action::Answer);
         let mut plan = mix(2, 2, 4);
-        plan.pacing = paced.unwrap_or(plan.pacing);
-        plan.until = time(60_000);
-        plan.warm_up = warm_up.then_some(Duration::from_secs(60));
+        plan.shape.pacing = paced.unwrap_or(plan.shape.pacing);
+        plan.shape.until = time(60_000);
+        plan.shape.warm_up = warm_up.then_some(Duration::from_secs(60));
         let later = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(400));
             kill();
@@ -312,7 +312,7 @@ fn a_killed_or_stopped_server_is_reported() {
             load(&network, &workload);
             let mut plan = mix(2, 2, 4);
             plan.connections.engine = Some(engine);
-            plan.until = time(60_000);
+            plan.shape.until = time(60_000);
             let begun = Instant::now();
             let outcome = std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -340,8 +340,8 @@ fn a_stalled_server_may_continue() {
     let workload = workload("ycsb-c", 500);
     load(&network, &workload);
     let mut plan = mix(1, 2, 4);
-    plan.pacing = open(1000.0);
-    plan.until = time(1500);
+    plan.shape.pacing = open(1000.0);
+    plan.shape.until = time(1500);
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(300));
@@ -366,7 +366,7 @@ fn a_server_without_greeting_is_given_up() {
     });
     faulty.server.stop_greeting();
     let mut plan = mix(1, 2, 4);
-    plan.until = time(60_000);
+    plan.shape.until = time(60_000);
     // The threads connect after it stopped greeting, so the phase does not begin.
     let error = faulty.within(|| run_phase(&faulty.network, &faulty.workload, &plan));
     assert!(matches!(error, Err(DriveError::Store(_))), "no greeting");
@@ -386,7 +386,7 @@ fn a_server_that_stops_greeting_during_reconnects_is_given_up() {
             _ => Action::Answer,
         });
         let mut plan = mix(1, 2, 4);
-        plan.until = time(60_000);
+        plan.shape.until = time(60_000);
         let outcome = faulty.within(|| {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -418,7 +418,7 @@ fn failures_in_a_row_end_the_run_and_keep_the_measurement() {
         _ => Action::Answer,
     });
     let mut plan = mix(1, 2, 4);
-    plan.until = time(60_000);
+    plan.shape.until = time(60_000);
     let outcome = faulty.within(|| run_phase(&faulty.network, &faulty.workload, &plan).unwrap());
     assert_eq!(outcome.verified, 500);
     let (kind, count) = failures(&outcome)[0];
@@ -436,7 +436,7 @@ fn connections_closed_on_every_request_back_off() {
     });
     let mut plan = mix(1, 2, 4);
     // Backoff bounds the number of reconnects.
-    plan.until = time(2000);
+    plan.shape.until = time(2000);
     let outcome = faulty.within(|| run_phase(&faulty.network, &faulty.workload, &plan).unwrap());
     assert_eq!(outcome.verified, 500);
     let (kind, count) = failures(&outcome)[0];
@@ -453,7 +453,7 @@ fn a_lost_server_among_three_is_named() {
     load(&network, &workload);
     let kill = servers[1].killer();
     let mut plan = mix(2, 2, 4);
-    plan.until = time(60_000);
+    plan.shape.until = time(60_000);
     let later = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
         kill();
@@ -485,7 +485,8 @@ fn without_one_of_three(
     spec.multi_get = 4;
     let workload = made(&spec);
     load(&network, &workload);
-    let plan = LoadPlan { pacing: open(2000.0), until: time(4000), ..mix(2, 2, 2) };
+    let mut plan = mix(2, 2, 2);
+    (plan.shape.pacing, plan.shape.until) = (open(2000.0), time(4000));
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| {
             for (millis, signal) in signals {

@@ -32,7 +32,7 @@ fn works(url: &str) {
     let workload = workload("ycsb-a", 100);
     load(&network, &workload);
     let mut plan = plan(PhaseKind::Mix, 1, 2, 4);
-    plan.until = operations(500);
+    plan.shape.until = operations(500);
     let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!(outcome.failures, [], "{url}");
     assert!(outcome.verified > 0);

@@ -27,7 +27,7 @@ fn every_preset_is_answered_and_verified_on_every_protocol() {
             network.flush().unwrap();
             load(&network, &workload);
             let mut plan = mix(2, 2, 4);
-            plan.until = operations(2000);
+            plan.shape.until = operations(2000);
             let outcome = run_phase(&network, &workload, &plan).unwrap();
             let name = format!("{} over {protocol}", preset.name);
             assert_eq!(outcome.operations, 2000, "{name}");
@@ -54,7 +54,7 @@ fn the_stream_does_not_depend_on_threads_connections_or_depth() {
             load(&network, &workload);
             let mut plan = mix(threads, count, depth);
             // Not a multiple of the block: the last one is cut.
-            plan.until = operations(3007);
+            plan.shape.until = operations(3007);
             let outcome = run_phase(&network, &workload, &plan).unwrap();
             (outcome.fingerprint, outcome.counts, outcome.drawn)
         };
@@ -80,7 +80,7 @@ fn server_counters_match_the_outcome() {
         let before = (statistic(&network, "cmd_get"), statistic(&network, "cmd_set"));
         let deletes = statistic(&network, "delete_hits") + statistic(&network, "delete_misses");
         let mut plan = mix(2, 3, 4);
-        plan.until = operations(5000);
+        plan.shape.until = operations(5000);
         let outcome = run_phase(&network, &workload, &plan).unwrap();
         assert_eq!(outcome.failures, [], "{protocol}: deletes make misses, not failures");
         assert!(outcome.misses > 0);
@@ -122,7 +122,7 @@ fn multi_gets_work_with_one_server_and_three() {
             assert_eq!(holds.iter().sum::<u64>(), 1000);
             assert!(holds.iter().all(|held| *held > 1000 / count as u64 / 2), "{holds:?}");
             let mut plan = mix(2, 2, 3);
-            plan.until = operations(1000);
+            plan.shape.until = operations(1000);
             let outcome = run_phase(&network, &workload, &plan).unwrap();
             let name = format!("{protocol} over {count}");
             assert_eq!(outcome.failures, [], "{name}");
@@ -153,7 +153,7 @@ fn the_hit_ratio_is_that_of_the_workload() {
             let workload = made(&spec);
             load(&network, &workload);
             let mut plan = mix(1, 2, 4);
-            plan.until = operations(5000);
+            plan.shape.until = operations(5000);
             let outcome = run_phase(&network, &workload, &plan).unwrap();
             assert_eq!(outcome.failures, [], "{protocol}");
             let all = outcome.hits + outcome.misses;
@@ -172,7 +172,7 @@ fn misses_refill_a_cold_cache() {
     spec.refill = true;
     let workload = made(&spec);
     let mut plan = mix(2, 2, 4);
-    plan.until = operations(10_000);
+    plan.shape.until = operations(10_000);
     let cold = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!(cold.failures, []);
     // A record may be missed by all that read it before the first of them has set it.
@@ -197,7 +197,7 @@ fn absent_records_are_not_refilled() {
     let workload = made(&spec);
     load(&network, &workload);
     let mut plan = mix(1, 2, 4);
-    plan.until = operations(4000);
+    plan.shape.until = operations(4000);
     let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!(outcome.refills, 0);
@@ -216,7 +216,7 @@ fn reads_find_acknowledged_inserts_of_all_threads() {
         network.flush().unwrap();
         load(&network, &workload);
         let mut plan = mix(threads, count, depth);
-        plan.until = operations(20_000);
+        plan.shape.until = operations(20_000);
         let outcome = run_phase(&network, &workload, &plan).unwrap();
         assert_eq!(outcome.failures, [], "{threads} threads");
         assert_eq!(outcome.changes.inserted, outcome.counts[Op::Insert]);
@@ -235,11 +235,11 @@ fn reads_of_dropped_inserts_are_not_failures() {
     load(&network, &workload);
     // More than one connection at a time can answer, and hardly any queue.
     let mut plan = mix(1, 1, 1);
-    plan.pacing = open(2e6);
+    plan.shape.pacing = open(2e6);
     plan.connections.queue = 3;
-    plan.warm_up = Some(Duration::from_millis(50));
-    plan.warm_up_rate = Some(3e6);
-    plan.until = time(100);
+    plan.shape.warm_up = Some(Duration::from_millis(50));
+    plan.shape.warm_up_rate = Some(3e6);
+    plan.shape.until = time(100);
     let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert!(outcome.dropped > 0, "the queue is short");
     assert!(outcome.never_sent >= outcome.dropped);
@@ -255,7 +255,7 @@ fn evicted_records_are_misses_not_failures() {
     let workload = workload("ycsb-b", 20_000);
     load(&network, &workload);
     let mut plan = mix(1, 4, 8);
-    plan.until = operations(20_000);
+    plan.shape.until = operations(20_000);
     let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert!(statistic(&network, "evictions") > 0, "it is too small for all records");
     assert_eq!(outcome.failures, []);
@@ -284,7 +284,7 @@ fn out_of_memory_is_a_failure_of_its_own() {
     assert_eq!(loading.operations, loading.changes.inserted + failure.count);
     // Reads that are answered between them keep a run going.
     let mut plan = mix(1, 2, 8);
-    plan.until = operations(5000);
+    plan.shape.until = operations(5000);
     let outcome = run_phase(&network, &workload, &plan).unwrap();
     assert_eq!(outcome.operations, 5000);
     let kinds: Vec<FailureKind> = outcome.failures.iter().map(|f| f.kind).collect();
@@ -304,11 +304,11 @@ fn sockets_and_ipv6_are_supported() {
             let network = network(&url);
             let workload = workload("ycsb-a", 200);
             load(&network, &workload);
-            for pacing in [plan(PhaseKind::Mix, 1, 1, 1).pacing, open(5000.0)] {
+            for pacing in [plan(PhaseKind::Mix, 1, 1, 1).shape.pacing, open(5000.0)] {
                 let mut plan = mix(2, 2, 4);
                 plan.connections.engine = Some(engine);
-                plan.pacing = pacing;
-                plan.until = StopCondition { operations: Some(1000), time: None };
+                plan.shape.pacing = pacing;
+                plan.shape.until = StopCondition { operations: Some(1000), time: None };
                 let outcome = run_phase(&network, &workload, &plan).unwrap();
                 assert_eq!(outcome.failures, [], "{url}");
                 assert!(outcome.verified > 300, "{url}");

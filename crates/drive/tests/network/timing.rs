@@ -60,8 +60,8 @@ fn stalled_once(engine: Engine, depth: usize) -> PhaseOutcome {
         _ => Action::Answer,
     });
     let mut plan = on(engine, mix(1, 1, depth));
-    plan.pacing = open(1000.0);
-    plan.until = time(1000);
+    plan.shape.pacing = open(1000.0);
+    plan.shape.until = time(1000);
     timed.run(&plan)
 }
 
@@ -100,8 +100,8 @@ fn arrival_is_before_service_and_service_before_response() {
     with_each_engine(|engine| {
         let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(2)));
         let mut plan = on(engine, mix(1, 4, 1));
-        plan.pacing = open(200.0);
-        plan.until = time(500);
+        plan.shape.pacing = open(200.0);
+        plan.shape.until = time(500);
         let outcome = timed.run(&plan);
         let [arrival, service, response] =
             [&outcome.arrival, &outcome.service, &outcome.response].map(|all| mean_ns(all));
@@ -128,7 +128,7 @@ fn no_connection_exceeds_its_depth() {
                 _ => Action::Answer,
             });
             let mut closed = on(engine, mix(1, count, depth));
-            closed.until = operations(1000);
+            closed.shape.until = operations(1000);
             timed.run(&closed);
             let most = timed.server.most_in_flight();
             assert!(most <= depth, "{engine} {count} x {depth}: {most}");
@@ -140,8 +140,8 @@ fn no_connection_exceeds_its_depth() {
                 _ => Action::Answer,
             });
             let mut open_loop = on(engine, mix(1, count, depth));
-            open_loop.pacing = open(20_000.0);
-            open_loop.until = time(100);
+            open_loop.shape.pacing = open(20_000.0);
+            open_loop.shape.until = time(100);
             timed.run(&open_loop);
             let most = timed.server.most_in_flight();
             assert!(most <= depth, "{engine} {count} x {depth}, open: {most}");
@@ -158,7 +158,7 @@ fn answers_that_come_in_one_burst_are_each_counted() {
             _ => Action::Answer,
         });
         let mut plan = on(engine, mix(1, 1, 64));
-        plan.until = operations(3200);
+        plan.shape.until = operations(3200);
         let outcome = timed.run(&plan);
         assert_eq!((outcome.operations, outcome.verified), (3200, 3200));
         assert_eq!(outcome.service[0].1.len(), 3200);
@@ -170,8 +170,8 @@ fn answers_that_come_in_one_burst_are_each_counted() {
 fn a_full_queue_drops_requests_with_a_warning() {
     let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(5)));
     let mut plan = mix(1, 1, 1);
-    plan.pacing = open(2000.0);
-    plan.until = time(300);
+    plan.shape.pacing = open(2000.0);
+    plan.shape.until = time(300);
     plan.connections.queue = 10;
     let outcome = timed.run(&plan);
     assert!(outcome.dropped > 300, "{}", outcome.dropped);
@@ -188,8 +188,8 @@ fn a_full_queue_drops_requests_with_a_warning() {
 fn without_a_queue_only_what_finds_no_connection_is_dropped() {
     let timed = TimedServer::new();
     let mut plan = mix(1, 4, 4);
-    plan.pacing = open(200.0);
-    plan.until = time(300);
+    plan.shape.pacing = open(200.0);
+    plan.shape.until = time(300);
     plan.connections.queue = 0;
     let outcome = timed.run(&plan);
     assert_eq!((outcome.operations, outcome.dropped), (60, 0));
@@ -200,8 +200,8 @@ fn a_slow_server_that_keeps_up_is_valid() {
     // 60 in flight at any instant, one thread: their last answers come after the window.
     let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(30)));
     let mut plan = mix(1, 150, 1);
-    plan.pacing = open(2000.0);
-    plan.until = time(500);
+    plan.shape.pacing = open(2000.0);
+    plan.shape.until = time(500);
     let outcome = timed.run(&plan);
     assert_eq!(outcome.operations + outcome.never_sent, outcome.due);
     let words = outcome.invalid_because.join("; ");
@@ -212,8 +212,8 @@ fn a_slow_server_that_keeps_up_is_valid() {
 fn client_lateness_is_reported() {
     let timed = TimedServer::new();
     let mut plan = mix(1, 1, 4);
-    plan.pacing = open(500.0);
-    plan.until = time(600);
+    plan.shape.pacing = open(500.0);
+    plan.shape.until = time(600);
     // The client's threads share one CPU with others that spin, at a nicer priority than theirs.
     let spin = Arc::new(AtomicBool::new(true));
     plan.on_start = Arc::new(|_| {
@@ -246,10 +246,10 @@ fn a_warm_up_at_another_rate_does_not_count() {
         // 20 times what the server serves: a backlog of a second when the window opens.
         let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(1)));
         let mut plan = on(engine, mix(1, 1, 1));
-        plan.pacing = open(100.0);
-        plan.warm_up = Some(Duration::from_millis(300));
-        plan.warm_up_rate = Some(20_000.0);
-        plan.until = time(1000);
+        plan.shape.pacing = open(100.0);
+        plan.shape.warm_up = Some(Duration::from_millis(300));
+        plan.shape.warm_up_rate = Some(20_000.0);
+        plan.shape.until = time(1000);
         let outcome = timed.run(&plan);
         assert!(outcome.due.abs_diff(100) <= 1, "{engine}: {}", outcome.due);
         assert_eq!(outcome.operations + outcome.never_sent, outcome.due);
@@ -265,9 +265,9 @@ fn a_warm_up_at_the_same_rate_keeps_its_backlog() {
     // The server cannot keep up, and the window's opening makes that no better.
     let timed = TimedServer::new().with_script(|_| Action::Wait(Duration::from_millis(2)));
     let mut plan = mix(1, 1, 1);
-    plan.pacing = open(2000.0);
-    plan.warm_up = Some(Duration::from_millis(500));
-    plan.until = time(500);
+    plan.shape.pacing = open(2000.0);
+    plan.shape.warm_up = Some(Duration::from_millis(500));
+    plan.shape.until = time(500);
     let outcome = timed.run(&plan);
     let least = outcome.response.first().map_or(u64::MAX, |(_, h)| h.min());
     assert!(least > 100_000_000, "the first of the window waits behind the warm-up's: {least}");
@@ -278,8 +278,8 @@ fn a_think_time_is_not_latency() {
     with_each_engine(|engine| {
         let timed = TimedServer::new();
         let mut plan = on(engine, mix(1, 2, 2));
-        plan.pacing = Pacing::Closed { think: Duration::from_millis(20) };
-        plan.until = operations(40);
+        plan.shape.pacing = Pacing::Closed { think: Duration::from_millis(20) };
+        plan.shape.until = operations(40);
         let outcome = timed.run(&plan);
         assert_eq!(outcome.operations, 40);
         // 4 at once, 10 rounds, with 9 pauses between them.
@@ -295,8 +295,8 @@ fn a_counted_window_is_exact_after_a_warm_up() {
         for warm_up in [None, Some(Duration::from_millis(100))] {
             let timed = TimedServer::new();
             let mut plan = on(engine, mix(3, 2, 8));
-            plan.until = operations(10_007);
-            plan.warm_up = warm_up;
+            plan.shape.until = operations(10_007);
+            plan.shape.warm_up = warm_up;
             let outcome = timed.run(&plan);
             assert_eq!((outcome.operations, outcome.verified), (10_007, 10_007), "{engine}");
             assert_eq!(outcome.drawn, timed.server.requests(), "all drawn operations are issued");
@@ -314,8 +314,8 @@ fn a_timed_window_has_its_length() {
         (open(10.0), 4),
     ] {
         let mut plan = mix(2, 1, 2);
-        plan.pacing = pacing;
-        plan.until = time(400);
+        plan.shape.pacing = pacing;
+        plan.shape.until = time(400);
         let outcome = timed.run(&plan);
         assert!((0.399..2.0).contains(&outcome.seconds), "{pacing:?}: {}", outcome.seconds);
         assert!((1..=most).contains(&outcome.operations), "{pacing:?}: {}", outcome.operations);
@@ -328,9 +328,9 @@ fn a_stop_ends_the_phase_early() {
         for pacing in [open(1000.0), Pacing::Closed { think: Duration::ZERO }] {
             let timed = TimedServer::new();
             let mut plan = mix(2, 2, 4);
-            plan.pacing = pacing;
-            plan.warm_up = warm_up;
-            plan.until = time(60_000);
+            plan.shape.pacing = pacing;
+            plan.shape.warm_up = warm_up;
+            plan.shape.until = time(60_000);
             let stop = Arc::clone(&plan.stop);
             let begun = Instant::now();
             let later = std::thread::spawn(move || {
@@ -349,7 +349,7 @@ fn a_stop_ends_the_phase_early() {
 fn a_hung_server_ends_the_phase_after_the_stall_timeout() {
     let timed = TimedServer::new().with_script(|_| Action::SendAndHang(Vec::new()));
     let mut plan = mix(1, 1, 1);
-    plan.until = time(60_000);
+    plan.shape.until = time(60_000);
     plan.stall_timeout = Duration::from_millis(300);
     let begun = Instant::now();
     let error = run_phase(&timed.network, &timed.workload, &plan).unwrap_err();
@@ -363,7 +363,7 @@ fn engines_issue_the_same_operations() {
     with_each_engine(|engine| {
         let timed = TimedServer::new();
         let mut plan = on(engine, plan(PhaseKind::Mix, 2, 2, 4));
-        plan.until = operations(3000);
+        plan.shape.until = operations(3000);
         plan.connections.busy_poll = engine == Engine::Epoll;
         let outcome = timed.run(&plan);
         all.lock().unwrap().push((outcome.fingerprint, outcome.counts, outcome.bytes_read));

@@ -64,7 +64,7 @@ fn works(url: &str) {
         load(&network, &workload);
         let mut plan = mix(2, 2, 8);
         plan.connections.engine = Some(engine);
-        plan.until = operations(2000);
+        plan.shape.until = operations(2000);
         let outcome = run_phase(&network, &workload, &plan).unwrap();
         assert_eq!(outcome.failures, [], "{url} with {engine}");
         assert!(outcome.verified > 0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drive::{DriveError, LoadPlan};
+use drive::DriveError;
 use model::{Arrivals, Pacing, StopCondition};
 
 use crate::file::{Lines, Packed, write};
@@ -78,7 +78,8 @@ fn a_warm_up_is_the_beginning_of_the_trace() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, &lines.text, &Packed::Plain);
     let warm_up = Some(Duration::from_millis(500));
-    let plan = LoadPlan { warm_up, ..plan(&file, 2, Pacing::Recorded { speed: 4.0 }) };
+    let mut plan = plan(&file, 2, Pacing::Recorded { speed: 4.0 });
+    plan.shape.warm_up = warm_up;
     let log = Arc::new(OperationLog::default());
     let outcome = run_phase(&log, &plan).unwrap();
     assert_eq!(log.operations(), lines.by_key, "the window includes requests read before it");
@@ -98,7 +99,8 @@ fn a_window_may_end_before_the_trace() {
     let file = write(&folder, &lines.text, &Packed::Plain);
     let until = StopCondition { operations: None, time: Some(Duration::from_millis(700)) };
     for pacing in [Pacing::Recorded { speed: 10.0 }, max()] {
-        let plan = LoadPlan { until, ..plan(&file, 2, pacing) };
+        let mut plan = plan(&file, 2, pacing);
+        plan.shape.until = until;
         let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
         let replayed = outcome.replayed.unwrap();
         assert!(replayed.error.is_none());
@@ -133,7 +135,8 @@ fn a_trace_shorter_than_requested_gives_a_warning() {
     }
     for (time, warns) in [(600, true), (2, false)] {
         let until = StopCondition { operations: None, time: Some(Duration::from_secs(time)) };
-        let plan = LoadPlan { until, ..plan(&file, 2, Pacing::Recorded { speed: 1.0 }) };
+        let mut plan = plan(&file, 2, Pacing::Recorded { speed: 1.0 });
+        plan.shape.until = until;
         let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
         let warned = outcome.warnings.iter().any(|warning| warning.contains("the trace ended"));
         assert_eq!(warned, warns, "{:?}", outcome.warnings);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use drive::{
     DriveError, LoadPlan, NoObserver, PhaseKind, PhaseOutcome, Replay, Target, Ticks, drive,
 };
-use model::Pacing;
+use model::{LoadShape, Pacing};
 use workload::trace::{ArrivalSpread, TraceOptions};
 use workload::{SizedValues, Workload, WorkloadSpec};
 
@@ -33,7 +33,8 @@ fn plan(file: &Path, threads: usize, pacing: Pacing) -> LoadPlan {
         values: Arc::new(SizedValues::new(1, 0.0).unwrap()),
         refill: false,
     };
-    LoadPlan { trace: Some(Arc::new(replay)), pacing, ..LoadPlan::closed(PhaseKind::Mix, threads) }
+    let shape = LoadShape { pacing, ..LoadShape::default() };
+    LoadPlan { trace: Some(Arc::new(replay)), shape, ..LoadPlan::closed(PhaseKind::Mix, threads) }
 }
 
 fn changed(plan: LoadPlan, change: impl FnOnce(&mut Replay)) -> LoadPlan {

@@ -320,7 +320,7 @@ fn watch<T: Target>(
     let (sender, news) = channel();
     let (start_sender, start_receiver) = channel();
     let limit = load_config.length().map_or(ENDLESS, |length| {
-        length.saturating_add(load_config.warm_up.unwrap_or_default()).saturating_add(BEYOND)
+        length.saturating_add(load_config.shape.warm_up.unwrap_or_default()).saturating_add(BEYOND)
     });
     let mut talk = |sender: Sender<RunNews>, start_receiver: Receiver<()>| {
         let ended = match start_receiver.recv() {
@@ -340,7 +340,7 @@ fn watch<T: Target>(
             start_sender: Some(start_sender),
             abort: &abort,
             stop: task.stop,
-            warm_up: load_config.warm_up.unwrap_or_default(),
+            warm_up: load_config.shape.warm_up.unwrap_or_default(),
             began: None,
             bound: None,
             operations: vec![0; agents],

@@ -1,12 +1,12 @@
 //! The client that measures beside the agents' load.
 
 use drive::{LoadShare, PhaseOutcome};
-use model::{Arrivals, Pacing};
+use model::{Arrivals, LoadShape, Pacing, StopCondition};
 use study::LoadConfig;
 
 /// Its own load: a low rate over one connection without pipelining.
 pub(super) fn load_config(agents: &LoadConfig, rate: f64) -> LoadConfig {
-    let arrivals = match agents.pacing {
+    let arrivals = match agents.shape.pacing {
         Pacing::Open { arrivals, .. } => arrivals,
         Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Poisson,
     };
@@ -14,11 +14,14 @@ pub(super) fn load_config(agents: &LoadConfig, rate: f64) -> LoadConfig {
     (connections.count, connections.depth) = (1, 1);
     LoadConfig {
         threads: 1,
-        pacing: Pacing::Open { rate, arrivals },
-        profile: None,
-        warm_up_rate: None,
+        shape: LoadShape {
+            pacing: Pacing::Open { rate, arrivals },
+            profile: None,
+            warm_up: agents.shape.warm_up,
+            warm_up_rate: None,
+            until: StopCondition { operations: None, time: agents.length() },
+        },
         connections,
-        until: model::StopCondition { operations: None, time: agents.length() },
         ..agents.clone()
     }
 }

@@ -88,7 +88,7 @@ fn load_config(step: &Step) -> &LoadConfig {
 fn run(step: &Step, ns: u64) -> Run {
     let mut histogram = hdrhistogram::Histogram::new(3).unwrap();
     histogram.record_n(ns, 1000).unwrap();
-    let (pacing, clock) = match load_config(step).pacing {
+    let (pacing, clock) = match load_config(step).shape.pacing {
         Pacing::Open { rate, arrivals } => (
             LoopKind::Open { rate_ops_s: rate, arrivals: arrivals.to_string() },
             LatencyClock::Response,
@@ -214,7 +214,7 @@ fn a_share_of_the_maximum_is_calibrated_first_and_once() {
     );
     // Up to the maximum answers come at once, above it late.
     let answers = |step: &Step| {
-        let rate = match load_config(step).pacing {
+        let rate = match load_config(step).shape.pacing {
             Pacing::Open { rate, .. } => rate,
             _ => 1.5 * MAXIMUM,
         };

@@ -1,7 +1,7 @@
 //! From load options to a load configuration: checks of options together, and what depends on
 //! several of them.
 
-use model::{Arrivals, MAX_RATE, Pacing, Rate, Span};
+use model::{Arrivals, LoadShape, MAX_RATE, Pacing, Rate, Span};
 
 use super::values::arrivals;
 use super::{InvalidOption, LOAD_OPTIONS, LoadConfig, LoadOption, LoadOptions};
@@ -133,7 +133,7 @@ impl LoadOptions {
             return no("steady", why);
         }
         let mut config = LoadConfig {
-            pacing,
+            shape: LoadShape { pacing, ..LoadShape::default() },
             needs_servers: self.needs_servers(),
             server_timing: ServerTiming::default(),
             ..LoadConfig::closed(cpus)

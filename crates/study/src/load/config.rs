@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use model::{Arrivals, Pacing, RunSettings, StopCondition};
+use model::{Arrivals, LoadShape, Pacing, RunSettings, StopCondition};
 
 use super::{LOAD_OPTIONS, LoadConfig};
 
@@ -29,25 +29,29 @@ pub struct MovingRate {
 impl LoadConfig {
     /// The same as an open loop at this rate, for this time.
     pub fn at(&self, rate: f64, time: Duration) -> LoadConfig {
-        let arrivals = match self.pacing {
+        let arrivals = match self.shape.pacing {
             Pacing::Open { arrivals, .. } => arrivals,
             Pacing::Closed { .. } | Pacing::Recorded { .. } => Arrivals::Constant,
         };
         LoadConfig {
-            pacing: Pacing::Open { rate, arrivals },
-            profile: None,
+            shape: LoadShape {
+                pacing: Pacing::Open { rate, arrivals },
+                profile: None,
+                until: StopCondition { operations: None, time: Some(time) },
+                ..self.shape.clone()
+            },
             of_maximum: false,
-            until: StopCondition { operations: None, time: Some(time) },
             ..self.clone()
         }
     }
 
     /// The same with its share of a maximum replaced by a rate.
     pub fn calibrated(&self, maximum_ops_s: f64) -> LoadConfig {
-        match self.pacing {
+        match self.shape.pacing {
             Pacing::Open { rate, arrivals } if self.of_maximum => {
                 let pacing = Pacing::Open { rate: rate * maximum_ops_s, arrivals };
-                LoadConfig { pacing, of_maximum: false, ..self.clone() }
+                let shape = LoadShape { pacing, ..self.shape.clone() };
+                LoadConfig { shape, of_maximum: false, ..self.clone() }
             }
             _ => self.clone(),
         }
@@ -55,17 +59,22 @@ impl LoadConfig {
 
     /// The mean rate of an open loop over its window.
     pub fn mean_rate(&self) -> Option<f64> {
-        let Pacing::Open { rate, .. } = self.pacing else { return None };
-        let mean = self.profile.as_ref().map_or(1.0, |profile| profile.mean_over(self.until.time));
+        let Pacing::Open { rate, .. } = self.shape.pacing else { return None };
+        let mean = self
+            .shape
+            .profile
+            .as_ref()
+            .map_or(1.0, |profile| profile.mean_over(self.shape.until.time));
         Some(rate * mean)
     }
 
     /// What a rate that moves comes to over its window; None where it is constant or has no end.
     pub fn moving_rate(&self) -> Option<MovingRate> {
-        let (Pacing::Open { rate, .. }, Some(profile)) = (self.pacing, &self.profile) else {
+        let (Pacing::Open { rate, .. }, Some(profile)) = (self.shape.pacing, &self.shape.profile)
+        else {
             return None;
         };
-        let seconds = self.until.time?.as_secs_f64();
+        let seconds = self.shape.until.time?.as_secs_f64();
         Some(MovingRate {
             profile: profile.name().to_owned(),
             pass_s: profile.seconds(),
@@ -78,7 +87,7 @@ impl LoadConfig {
 
     /// Whether due instants are independent of answers.
     pub fn is_open(&self) -> bool {
-        self.pacing.is_open()
+        self.shape.pacing.is_open()
     }
 
     /// How data is loaded before the measurement: as fast as the same threads can.
@@ -92,21 +101,21 @@ impl LoadConfig {
 
     /// How long the window is, where the clock ends it.
     pub fn length(&self) -> Option<Duration> {
-        match (self.pacing, self.until.operations) {
+        match (self.shape.pacing, self.shape.until.operations) {
             (Pacing::Open { rate, .. }, Some(operations)) => {
                 let due = Duration::try_from_secs_f64(operations as f64 / rate).ok()?;
-                Some(self.until.time.map_or(due, |time| time.min(due)))
+                Some(self.shape.until.time.map_or(due, |time| time.min(due)))
             }
             (Pacing::Closed { .. } | Pacing::Recorded { .. }, Some(_)) => None,
-            (_, None) => self.until.time,
+            (_, None) => self.shape.until.time,
         }
     }
 
     /// The same with the default length, if it has none.
     pub fn with_default_length(mut self) -> Self {
-        if self.until.operations.is_none() && self.until.time.is_none() {
-            let whole = self.profile.as_ref().map(|profile| profile.seconds());
-            self.until.time = Some(whole.map_or(DEFAULT_TIME, Duration::from_secs_f64));
+        if self.shape.until.operations.is_none() && self.shape.until.time.is_none() {
+            let whole = self.shape.profile.as_ref().map(|profile| profile.seconds());
+            self.shape.until.time = Some(whole.map_or(DEFAULT_TIME, Duration::from_secs_f64));
         }
         self
     }
@@ -124,7 +133,7 @@ impl LoadConfig {
 
     /// The name of the arrivals; empty in a closed loop.
     pub fn arrivals(&self) -> String {
-        match self.pacing {
+        match self.shape.pacing {
             Pacing::Closed { .. } => String::new(),
             Pacing::Open { arrivals, .. } => arrivals.to_string(),
             Pacing::Recorded { .. } if self.evenly => "recorded, even within a second".to_owned(),
@@ -135,12 +144,12 @@ impl LoadConfig {
     /// Seconds before the window: warm-up, and the minimum time of the steady state.
     pub fn seconds_before(&self) -> f64 {
         let steady = self.steady.map_or(Duration::ZERO, |(round, _)| round * STEADY_ROUNDS as u32);
-        (self.warm_up.unwrap_or_default() + steady).as_secs_f64()
+        (self.shape.warm_up.unwrap_or_default() + steady).as_secs_f64()
     }
 
     /// Seconds that so many operations take by the pacing alone.
     pub fn paced_seconds(&self, operations: u64) -> f64 {
-        match self.pacing {
+        match self.shape.pacing {
             Pacing::Open { rate, .. } => operations as f64 / rate,
             // Not known without reading the trace.
             Pacing::Recorded { .. } => 0.0,

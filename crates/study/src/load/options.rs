@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use analyse::STEADY_ROUNDS;
-use model::{
-    ConnectionConfig, Count, MAX_RATE, Pacing, Rate, RateProfile, ShareRange, Span, StopCondition,
-};
+use model::{ConnectionConfig, Count, LoadShape, MAX_RATE, Pacing, Rate, ShareRange, Span};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -52,7 +50,7 @@ load_options! {
             RateSpec::Share(share) if share > 0.0 && share <= MAX_SHARE => Ok(()),
             RateSpec::Share(_) => Err("is a share of the maximum above 0 and up to 200%".to_owned()),
         },
-        recorded: |config| match config.pacing {
+        recorded: |config| match config.shape.pacing {
             Pacing::Open { rate, .. } if config.of_maximum => recorded(RateSpec::Share(rate)),
             Pacing::Open { rate, .. } => recorded(Rate(rate)),
             _ => None,
@@ -72,13 +70,13 @@ load_options! {
         flag: Flag::new("rate-profile", Text("PROFILE")).of(Window),
         measured_only: true,
         check: |given| given.profile().map(drop),
-        apply: |config, given| config.profile = given.profile().ok().flatten().cloned(),
-        recorded: |config| recorded(config.profile.as_ref()?.name()),
+        apply: |config, given| config.shape.profile = given.profile().ok().flatten().cloned(),
+        recorded: |config| recorded(config.shape.profile.as_ref()?.name()),
     }
     /// Think time of a closed loop, between an answer and the next operation
     think: Span {
         flag: Flag::new("think", Quantity("TIME")).of(ClosedLoop),
-        recorded: |config| match config.pacing {
+        recorded: |config| match config.shape.pacing {
             Pacing::Closed { think } if !think.is_zero() => recorded(Span(think)),
             _ => None,
         },
@@ -87,16 +85,16 @@ load_options! {
     warm_up: Span {
         flag: Flag::new("warm-up", Quantity("TIME")),
         measured_only: true,
-        apply: |config, time| config.warm_up = Some(time.0).filter(|time| !time.is_zero()),
-        recorded: |config| recorded(Span(config.warm_up?)),
+        apply: |config, time| config.shape.warm_up = Some(time.0).filter(|time| !time.is_zero()),
+        recorded: |config| recorded(Span(config.shape.warm_up?)),
     }
     /// Rate of the warm-up, if it differs
     warm_up_rate: Rate {
         flag: Flag::new("warm-up-rate", Quantity("RATE")),
         measured_only: true,
         check: |rate| positive(rate.0),
-        apply: |config, rate| config.warm_up_rate = Some(rate.0),
-        recorded: |config| recorded(Rate(config.warm_up_rate?)),
+        apply: |config, rate| config.shape.warm_up_rate = Some(rate.0),
+        recorded: |config| recorded(Rate(config.shape.warm_up_rate?)),
     }
     /// Length of the measured window [default: 10s without --ops, or the length of a
     /// rate profile, which repeats in a longer window; of a trace all of it]
@@ -104,8 +102,8 @@ load_options! {
         flag: Flag::new("time", Quantity("TIME")).short('t').of(Window).follows("operations"),
         measured_only: true,
         check: |time| positive(time.0.as_secs_f64()),
-        apply: |config, time| config.until.time = Some(time.0),
-        recorded: |config| recorded(Span(config.until.time?)),
+        apply: |config, time| config.shape.until.time = Some(time.0),
+        recorded: |config| recorded(Span(config.shape.until.time?)),
     }
     /// Number of measured operations; an open loop measures the time in which so many are due, a
     /// trace its first ones
@@ -113,8 +111,8 @@ load_options! {
         flag: Flag::new("ops", Quantity("N")).of(Window),
         measured_only: true,
         check: |operations| positive(operations.0 as f64),
-        apply: |config, operations| config.until.operations = Some(operations.0),
-        recorded: |config| recorded(Count(config.until.operations?)),
+        apply: |config, operations| config.shape.until.operations = Some(operations.0),
+        recorded: |config| recorded(Count(config.shape.until.operations?)),
     }
     /// Wait for the steady state, in rounds of this length [default: 1s]
     steady: SteadyTable {
@@ -209,18 +207,12 @@ load_options! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadConfig {
     pub threads: u32,
-    pub pacing: Pacing,
-    /// How the rate moves over the window, in multiples of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<RateProfile>,
+    #[serde(flatten)]
+    pub shape: LoadShape,
     /// The rate is a share of the maximum that a calibration will find.
     #[serde(skip)]
     pub of_maximum: bool,
-    pub warm_up: Option<Duration>,
-    /// Operations per second of a warm-up that has a rate of its own.
-    pub warm_up_rate: Option<f64>,
     pub steady: Option<(Duration, u32)>,
-    pub until: StopCondition,
     pub pin: bool,
     /// The CPUs of its threads, in turn, where given; otherwise kvmeter chooses.
     #[serde(skip)]
@@ -245,13 +237,9 @@ impl LoadConfig {
     pub fn closed(threads: u32) -> Self {
         LoadConfig {
             threads,
-            pacing: Pacing::Closed { think: Duration::ZERO },
-            profile: None,
+            shape: LoadShape::default(),
             of_maximum: false,
-            warm_up: None,
-            warm_up_rate: None,
             steady: None,
-            until: StopCondition { operations: None, time: None },
             pin: true,
             cpus: Vec::new(),
             evenly: false,

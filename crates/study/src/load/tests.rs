@@ -81,13 +81,16 @@ fn options(toml: &str) -> LoadOptions {
 fn a_profile_gives_the_rate_and_the_length() {
     let of = |toml: &str| options(toml).config(2).unwrap().with_default_length();
     let rates = of("rate_profile = \"steps:10k@30s,40k@30s\"");
-    assert_eq!((rates.mean_rate(), rates.until.time), (Some(25e3), Some(Duration::from_secs(60))));
+    assert_eq!(
+        (rates.mean_rate(), rates.shape.until.time),
+        (Some(25e3), Some(Duration::from_secs(60)))
+    );
     let multiples = of("rate = \"10k\"\nrate_profile = \"steps:0.5x@30s,2x@30s\"");
     assert_eq!(multiples.mean_rate(), Some(12.5e3));
     let short = of("rate = \"10k\"\ntime = \"30s\"\nrate_profile = \"steps:0.5x@30s,2x@30s\"");
     assert_eq!(short.mean_rate(), Some(5e3));
     let constant = of("rate = \"10k\"\nrate_profile = \"constant\"");
-    assert_eq!((constant.mean_rate(), constant.profile), (Some(10e3), None));
+    assert_eq!((constant.mean_rate(), constant.shape.profile), (Some(10e3), None));
     // The maximum that a share is of may come later; a trial at a rate does not move.
     let share = of("rate = \"50%\"\nrate_profile = \"steps:0.5x@30s,2x@30s\"");
     assert_eq!(share.calibrated(1e6).mean_rate(), Some(625e3));

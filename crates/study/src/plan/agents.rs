@@ -18,7 +18,7 @@ impl AgentsConfig {
         let store = &segment.store;
         let count = self.hosts.len();
         let Some(load) = step.activity.load() else { return Ok(()) };
-        let LoadConfig { threads, until, pacing, .. } = load.load_config;
+        let LoadConfig { threads, shape, .. } = &load.load_config;
         match &segment.server {
             Some(server) if !server.is_reachable() => {
                 let why = "need a server that they can reach; have the one that is started here \
@@ -44,7 +44,7 @@ impl AgentsConfig {
             }
             _ => {}
         }
-        if (threads as usize) < count {
+        if (*threads as usize) < count {
             let why = format!(
                 "are of all agents together, and {threads} cannot be divided among {count}; give \
                  at least one for each"
@@ -60,10 +60,10 @@ impl AgentsConfig {
             return no("steady", why.to_owned());
         }
         let least = workload::BLOCK * count as u64;
-        let counted = match (step.phase(), pacing) {
+        let counted = match (step.phase(), shape.pacing) {
             (Phase::Load, _) => Some(("records", load.workload.records.0)),
             (_, model::Pacing::Closed { .. }) => {
-                until.operations.map(|count| ("operations", count))
+                shape.until.operations.map(|count| ("operations", count))
             }
             _ => None,
         };
@@ -166,7 +166,7 @@ pub(crate) fn with_agents_table(
 mod tests {
     use std::time::Duration;
 
-    use model::{Address, StopCondition};
+    use model::{Address, LoadShape, StopCondition};
     use store::StoreUrl;
     use workload::WorkloadSpec;
 
@@ -228,7 +228,8 @@ mod tests {
             "steady"
         );
         let until = StopCondition { operations: Some(100), time: None };
-        let counted = LoadConfig { until, ..LoadConfig::closed(2) };
+        let shape = LoadShape { until, ..LoadShape::default() };
+        let counted = LoadConfig { shape, ..LoadConfig::closed(2) };
         assert_eq!(refused(server, counted.clone(), agents(2)), "operations");
         let measuring = AgentsConfig {
             measure: Some(MeasuringClient { rate: 100.0, host: None }),

@@ -83,8 +83,10 @@ pub(super) fn check_workload(
             load_config.threads, spec.records.0
         )));
     }
-    let no_load_has =
-        [("warm_up", load_config.warm_up.is_some()), ("steady", load_config.steady.is_some())];
+    let no_load_has = [
+        ("warm_up", load_config.shape.warm_up.is_some()),
+        ("steady", load_config.steady.is_some()),
+    ];
     if let (Phase::Load, Some((key, _))) = (phase, no_load_has.iter().find(|(_, given)| *given)) {
         let why = "a load has no warm-up and no steady state; leave it out".to_owned();
         return Err(InvalidOption { key, why }.into());

@@ -138,7 +138,7 @@ impl Step {
             }
             Activity::Load(load) => (load, Some(load.workload.records.0)),
             Activity::Measure(load) | Activity::Replay(load, _) => {
-                (load, load.load_config.until.operations)
+                (load, load.load_config.shape.until.operations)
             }
         };
         let StoreLoad { workload, load_config, .. } = &**load;
@@ -148,7 +148,7 @@ impl Step {
             _ => Bytes(workload.data_bytes()),
         };
         let paced = operations.map(|operations| load_config.paced_seconds(operations));
-        let (window, guessed) = match (load_config.until.time, paced) {
+        let (window, guessed) = match (load_config.shape.until.time, paced) {
             (Some(time), Some(paced)) => (time.as_secs_f64().min(paced.max(1e-3)), paced == 0.0),
             (Some(time), None) => (time.as_secs_f64(), false),
             (None, Some(paced)) => (paced, true),

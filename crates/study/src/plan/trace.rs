@@ -84,7 +84,7 @@ impl TraceSource {
     /// # Errors
     /// [`TraceError::Untimed`].
     pub fn check_pacing(&self, load_config: &LoadConfig) -> Result<(), StudyError> {
-        if matches!(load_config.pacing, Pacing::Recorded { .. }) && !self.is_stdin() {
+        if matches!(load_config.shape.pacing, Pacing::Recorded { .. }) && !self.is_stdin() {
             TraceReader::with(&self.file, &self.options)?.require_times()?;
         }
         Ok(())
@@ -124,7 +124,7 @@ impl TraceSource {
     pub fn settings(&self, load_config: &LoadConfig, settings: &mut RunSettings) {
         let mut put = |key: &str, value: String| settings.insert(key.to_owned(), value);
         put("trace", self.file.display().to_string());
-        let speed = match load_config.pacing {
+        let speed = match load_config.shape.pacing {
             Pacing::Recorded { speed } => ReplaySpeed::Times(speed).to_string(),
             Pacing::Closed { .. } => ReplaySpeed::Max.to_string(),
             Pacing::Open { .. } => "rate".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Arrivals, Pacing, RateProfile};
+use model::{Arrivals, LoadShape, Pacing, RateProfile};
 
 use crate::clock::Ticks;
 use crate::frontier::PhaseGate;
@@ -15,8 +15,11 @@ fn profile(text: &str) -> RateProfile {
 
 fn plan(rate: f64, arrivals: Arrivals, profile: &RateProfile, threads: usize) -> LoadPlan {
     LoadPlan {
-        pacing: Pacing::Open { rate, arrivals },
-        profile: Some(profile.clone()),
+        shape: LoadShape {
+            pacing: Pacing::Open { rate, arrivals },
+            profile: Some(profile.clone()),
+            ..LoadShape::default()
+        },
         ..LoadPlan::closed(PhaseKind::Mix, threads)
     }
 }
@@ -86,7 +89,8 @@ fn the_profile_begins_with_the_window() {
     let second = clock.ticks(1e9);
     let profile = profile("steps:2x@1s,1x@1s");
     let warm_up = Some(Duration::from_secs(9));
-    let plan = LoadPlan { warm_up, ..plan(100.0, Arrivals::Constant, &profile, 1) };
+    let mut plan = plan(100.0, Arrivals::Constant, &profile, 1);
+    plan.shape.warm_up = warm_up;
     let mut open = OpenLoop::of(&plan, 0, &clock, 0);
     // Before it, the rate is that of its first instant.
     open.take();
