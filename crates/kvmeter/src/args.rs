@@ -11,6 +11,7 @@ use crate::cmd::cost::CostArgs;
 use crate::cmd::doctor::DoctorArgs;
 use crate::cmd::export::ExportArgs;
 use crate::cmd::knob::KnobArgs;
+use crate::cmd::leased::LeasedArgs;
 use crate::cmd::man::ManArgs;
 use crate::cmd::mbwu::MbwuArgs;
 use crate::cmd::merge::MergeArgs;
@@ -81,6 +82,9 @@ pub enum Verb {
     Knob(KnobArgs),
     /// Simulates hardware that cannot be configured here: direct cache access
     Simulate(SimulateArgs),
+    /// Runs a command as long as a coordinator renews its lease
+    #[command(hide = true)]
+    Leased(LeasedArgs),
     /// Does one pass of a simulation
     #[command(hide = true)]
     SimulatedPass(SimulatedPassArgs),

@@ -68,6 +68,7 @@ fn code(error: &anyhow::Error) -> u8 {
             || cause.downcast_ref::<micro::MicroError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<host::knob::KnobError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<study::StudyError>().is_some_and(|e| e.is_request())
+            || cause.downcast_ref::<fleet::FleetError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<execute::ExecuteError>().is_some_and(|e| e.is_request())
             || matches!(
                 cause.downcast_ref::<store::StoreError>(),

@@ -45,6 +45,9 @@ pub fn main() -> std::process::ExitCode {
     if let Err(error) = paths::check(&command(), &matches) {
         return exit::report(&error);
     }
+    if let Err(error) = own_process::end_with_lease() {
+        return exit::report(&error);
+    }
     match cli.verb.plugin().and_then(own_process::run) {
         Ok(None) => {}
         Ok(Some(code)) => return code,
@@ -75,6 +78,7 @@ pub fn main() -> std::process::ExitCode {
         Verb::Workload(args) => cmd::workload::run(&args, &show),
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::Simulate(args) => cmd::simulate::run(&args, &show),
+        Verb::Leased(args) => cmd::leased::run(&args),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args, &mut command()),
         Verb::Man(args) => cmd::man::run(&args, command()),

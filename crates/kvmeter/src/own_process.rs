@@ -15,6 +15,21 @@ use crate::flags::machine::this_program;
 /// Holds the process id of the parent in the process of its own.
 const VARIABLE: &str = "KVMETER_OWN_PROCESS_OF";
 
+/// Holds the process id of `kvmeter leased` in the command that it runs.
+pub const LEASED_BY: &str = "KVMETER_LEASED_BY";
+
+/// Binds the command of a lease to the process that holds it: a kill of that ends it as Ctrl-C does.
+///
+/// # Errors
+/// The parent has ended already.
+pub fn end_with_lease() -> anyhow::Result<()> {
+    match std::env::var(LEASED_BY).ok().and_then(|id| id.parse().ok()) {
+        // The process of a plug-in has another parent, which passes the signal on.
+        Some(parent) if std::env::var_os(VARIABLE).is_none() => end_with(parent, Signal::TERM),
+        _ => Ok(()),
+    }
+}
+
 /// Runs this command line in a process of its own if it loads a plug-in that is not trusted, and
 /// returns that process's exit code.
 ///
@@ -23,7 +38,7 @@ const VARIABLE: &str = "KVMETER_OWN_PROCESS_OF";
 pub fn run(plugin: Option<StoreUrl>) -> anyhow::Result<Option<ExitCode>> {
     let Some(plugin) = plugin.filter(|url| !is_trusted(url)) else { return Ok(None) };
     if let Some(parent) = std::env::var(VARIABLE).ok().and_then(|id| id.parse().ok()) {
-        return be_ended_with(parent).map(|()| None);
+        return end_with(parent, Signal::KILL).map(|()| None);
     }
     // Before the child, so that no signal is lost between the two.
     let mut signals =
@@ -54,9 +69,9 @@ fn pid(child: &Child) -> Option<Pid> {
 }
 
 /// Ends this process with its parent, whatever ends that.
-fn be_ended_with(parent: i32) -> anyhow::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))
-        .context("the process of a plug-in cannot be bound to its parent")?;
+fn end_with(parent: i32, signal: Signal) -> anyhow::Result<()> {
+    set_parent_process_death_signal(Some(signal))
+        .context("this process cannot be bound to its parent")?;
     // The parent may have ended before.
     anyhow::ensure!(
         getppid().is_some_and(|now| now.as_raw_nonzero().get() == parent),

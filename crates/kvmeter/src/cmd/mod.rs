@@ -8,6 +8,7 @@ pub mod cost;
 pub mod doctor;
 pub mod export;
 pub mod knob;
+pub mod leased;
 pub mod man;
 pub mod mbwu;
 pub mod merge;

@@ -1,9 +1,9 @@
 //! Flags for probes and knobs around a measurement.
 
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
@@ -53,7 +53,7 @@ pub struct MachineRoot {
     pub root: Option<PathBuf>,
     /// The folder of a file, as long as these flags live.
     #[arg(skip)]
-    unpacked: OnceCell<TempDir>,
+    unpacked: OnceLock<TempDir>,
 }
 
 #[derive(Debug, Args)]

@@ -81,6 +81,12 @@ impl Machines {
         command
     }
 
+    /// Ends everything that runs on a machine, as if its power were cut.
+    pub fn kill_all(&self, who: usize) {
+        let script = format!("ip netns pids {} | xargs -r kill -9", self.name(who));
+        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+    }
+
     /// Cuts a machine off: what is sent to it is lost without an error.
     pub fn cut(&self, who: usize) {
         ip(&format!("-n {} link set v{who} down", self.name(2))).unwrap();

@@ -15,6 +15,7 @@ mod etcd;
 #[allow(dead_code)]
 mod etcd_servers;
 mod factors;
+mod fleet;
 mod full_disk;
 mod graduated;
 mod knob;

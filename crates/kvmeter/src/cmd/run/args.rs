@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use model::Span;
 use store::StoreUrl;
 use study::StudyText;
@@ -16,7 +16,8 @@ use crate::flags::machine::MachineRoot;
     kvmeter run study.toml --out results.sqlite --resume    resumes after a kill\n  \
     kvmeter run study.toml --scale small --max-time 30m     a smaller one, within half an hour\n  \
     kvmeter run study.toml --platform server.toml           and what serving it costs\n  \
-    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n\n\
+    kvmeter run mbwu --device /mnt/ssd1 --device /mnt/ssd2  work units of devices\n  \
+    kvmeter run study.toml --on ssh:arm1,x86-1 --out both.sqlite  on two machines\n\n\
     Without --out the results go to results/NAME-TIME.sqlite.")]
 pub struct RunArgs {
     /// A study file, or the name of a built-in study
@@ -61,9 +62,38 @@ pub struct RunArgs {
     /// Print a line with one JSON object for each run as it ends; with --dry-run one array
     #[arg(long)]
     pub json: bool,
+    /// How progress is written to standard error: for people, or one JSON object a line
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    pub progress: ProgressFormat,
+    #[command(flatten)]
+    pub fleet: FleetFlags,
     #[command(flatten)]
     pub host: MachineRoot,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgressFormat {
+    Text,
+    Json,
+}
+
+/// Other machines that run the study.
+#[derive(Debug, Args)]
+pub struct FleetFlags {
+    /// Run the study on other machines, all at the same time, and merge their results: local,
+    /// ssh:HOST,..., a fleet file (fleet.toml), or an Ansible inventory (FILE or FILE:GROUP)
+    #[arg(long, value_name = "HOSTS", help_heading = FLEET)]
+    pub on: Option<String>,
+    /// kvmeter for hosts of another architecture than this machine's; may be repeated
+    #[arg(long, value_name = "FILE", requires = "on", value_hint = ValueHint::FilePath,
+        help_heading = FLEET)]
+    pub binary: Vec<PathBuf>,
+    /// Keep the folders on the hosts, with program, results and data
+    #[arg(long, requires = "on", help_heading = FLEET)]
+    pub keep: bool,
+}
+
+const FLEET: &str = "Other machines";
 
 impl RunArgs {
     /// The study with its scale and what the command line sets.

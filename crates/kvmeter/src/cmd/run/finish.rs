@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fleet::quoted;
 use model::{Execution, Run};
 use report::study::studies;
 use report::terminal::Style;
@@ -81,13 +82,4 @@ pub fn resume_hint(args: &RunArgs, out: &Path) -> String {
     }
     words.push("--resume".to_owned());
     words.join(" ")
-}
-
-/// A word quoted for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }

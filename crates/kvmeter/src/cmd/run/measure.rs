@@ -7,7 +7,7 @@ use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};
 use model::{Run, Span};
 use study::Plan;
 
-use super::args::RunArgs;
+use super::args::{ProgressFormat, RunArgs};
 use super::finish::{print_costs, print_results, resume_hint};
 use super::results::{open, runs_of};
 use crate::exit::ExitOutcome;
@@ -40,6 +40,9 @@ pub fn measure(
     let stop = stop_flag()?;
     let mut to_go = left.len();
     let mut bar = show.bar(left.into_iter());
+    if args.progress == ProgressFormat::Json {
+        bar = bar.as_events();
+    }
     let mut keep = |run: &Run| {
         to_go = to_go.saturating_sub(1);
         keep_or_show(&mut file, (&execution, run), to_go > 0, args.json, show)

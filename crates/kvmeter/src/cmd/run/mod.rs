@@ -3,6 +3,7 @@
 mod args;
 mod devices;
 mod finish;
+mod fleet;
 mod mbwu;
 mod measure;
 mod paths;
@@ -24,6 +25,9 @@ use crate::plan_output;
 
 pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let source = args.source()?;
+    if let Some(hosts) = &args.fleet.on {
+        return fleet::run(args, hosts, &source, show);
+    }
     if let Some(table) = study::mbwu::of_study(&source)? {
         return mbwu::measure(args, &table, &source, show);
     }

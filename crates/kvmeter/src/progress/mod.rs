@@ -1,5 +1,7 @@
 //! Progress of runs: a bar on a terminal, else a line for each run.
 
+pub mod events;
+
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use model::{Count, Phase};
 use report::format;
 use study::{Maximum, Step};
 
+use self::events::EventLines;
 use crate::output::{Output, is_dumb, write_stderr};
 
 /// The least time for a live rate.
@@ -55,6 +58,8 @@ pub struct Bar {
     announced: Vec<Maximum>,
     /// Operations and time of the last update, for the live rate before the window opens.
     last_look: (u64, Duration),
+    /// Runs and their progress are written as lines of JSON instead.
+    events: Option<EventLines>,
 }
 
 impl Bar {
@@ -67,7 +72,15 @@ impl Bar {
             step: 0,
             announced: Vec::new(),
             last_look: (0, Duration::ZERO),
+            events: None,
         }
+    }
+
+    /// Writes a line of JSON for each event of a run to standard error, for a program that reads
+    /// them.
+    pub fn as_events(self) -> Bar {
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+        Bar { lines: true, events: Some(EventLines::default()), ..self }
     }
 
     pub fn finish(&self) {
@@ -134,11 +147,9 @@ impl Bar {
         format::rate(rate)
     }
 
-    /// The remaining time of this run at the current pace, and of all runs.
-    fn time_left(&self, step: &Step, progress: &PhaseProgress) -> String {
-        let Some(done) = progress.done.filter(|share| *share > 0.01) else {
-            return String::new();
-        };
+    /// The remaining seconds of this run at the current pace, and those of the runs after it.
+    fn seconds_left(&self, step: &Step, progress: &PhaseProgress) -> Option<(u64, Duration)> {
+        let done = progress.done.filter(|share| *share > 0.01)?;
         let elapsed = progress.elapsed.as_secs_f64();
         let stage = (elapsed / done - elapsed).max(0.0);
         let window = match progress.stage {
@@ -149,17 +160,26 @@ impl Bar {
             }
         };
         let rest: Duration = self.expected.iter().skip(self.step).sum();
-        let run = Duration::from_secs_f64(stage + window).as_secs();
-        let all = run + rest.as_secs();
-        match rest.is_zero() {
-            true => format!("  {run} s left"),
-            false => format!("  {run} s left, {} in all", format::seconds(all as f64)),
+        Some((Duration::from_secs_f64(stage + window).as_secs(), rest))
+    }
+
+    fn time_left(&self, step: &Step, progress: &PhaseProgress) -> String {
+        match self.seconds_left(step, progress) {
+            None => String::new(),
+            Some((run, rest)) if rest.is_zero() => format!("  {run} s left"),
+            Some((run, rest)) => {
+                let all = run + rest.as_secs();
+                format!("  {run} s left, {} in all", format::seconds(all as f64))
+            }
         }
     }
 }
 
 impl Listener for Bar {
     fn on_event(&mut self, event: Event<'_>) {
+        if self.events.is_some() && self.write_event(&event) {
+            return;
+        }
         match event {
             Event::Preparing { step, why } => {
                 let records = step.activity.load().map_or(Count(0), |load| load.workload.records);

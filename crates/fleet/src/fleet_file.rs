@@ -1,0 +1,92 @@
+//! `fleet.toml`: the hosts with what differs between them.
+
+use std::collections::BTreeMap;
+
+use model::Span;
+use serde::Deserialize;
+
+use crate::error::FleetError;
+use crate::target::{FleetHost, LauncherKind, request};
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FleetFile {
+    #[serde(default = "ssh")]
+    pub launcher: LauncherKind,
+    pub lease: Option<Span>,
+    pub folder: Option<String>,
+    /// A file of `ssh -F`.
+    ssh_config: Option<String>,
+    #[serde(default)]
+    hosts: BTreeMap<String, HostTable>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostTable {
+    address: Option<String>,
+    platform: Option<String>,
+    #[serde(default)]
+    set: Vec<String>,
+}
+
+fn ssh() -> LauncherKind {
+    LauncherKind::Ssh
+}
+
+impl Default for FleetFile {
+    fn default() -> Self {
+        FleetFile {
+            launcher: LauncherKind::Ssh,
+            lease: None,
+            folder: None,
+            ssh_config: None,
+            hosts: BTreeMap::new(),
+        }
+    }
+}
+
+impl FleetFile {
+    pub fn parse(text: &str) -> Result<FleetFile, FleetError> {
+        toml::from_str(text).map_err(|error| request(error.to_string().trim_end().to_owned()))
+    }
+
+    pub fn hosts(&self) -> Vec<FleetHost> {
+        let host = |(name, table): (&String, &HostTable)| FleetHost {
+            name: name.clone(),
+            address: table.address.clone().unwrap_or_else(|| name.clone()),
+            platform: table.platform.clone(),
+            set: table.set.clone(),
+        };
+        self.hosts.iter().map(host).collect()
+    }
+
+    pub fn ssh_options(&self) -> Vec<String> {
+        self.ssh_config.iter().flat_map(|file| ["-F".to_owned(), file.clone()]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_what_differs() {
+        let file = FleetFile::parse(
+            "lease = \"30s\"\nfolder = \"/mnt/nvme\"\n[hosts.arm]\naddress = \"root@10.0.0.7\"\n\
+             platform = \"arm.toml\"\nset = [\"data.records=1M\"]\n[hosts.x86]\n",
+        )
+        .expect("a fleet");
+        let hosts = file.hosts();
+        assert_eq!((&*hosts[0].name, &*hosts[0].address), ("arm", "root@10.0.0.7"));
+        assert_eq!(hosts[0].set, ["data.records=1M"]);
+        assert_eq!((&*hosts[1].name, &*hosts[1].address), ("x86", "x86"));
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line() {
+        let error = FleetFile::parse("[hosts.m1]\nadress = \"m1\"\n").expect_err("refused");
+        assert!(error.to_string().contains("line 2") && error.to_string().contains("adress"));
+    }
+}

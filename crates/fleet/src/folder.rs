@@ -1,0 +1,271 @@
+//! A folder of ours on a host, and the files in it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::FleetError;
+use crate::launcher::Launcher;
+use crate::limited::{Printed, output};
+use crate::quote::quoted;
+
+/// Time for a short command on a host, the connection included.
+const SHORT: Duration = Duration::from_secs(60);
+/// Time for a file.
+const LONG: Duration = Duration::from_secs(1800);
+/// The largest file that is collected.
+const MAX_FILE: u64 = 1 << 36;
+
+/// What a host is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Platform {
+    /// As `uname -m` says it: `x86_64`, `aarch64`.
+    pub architecture: String,
+}
+
+/// A folder that only its owner can enter, named by a random number.
+#[derive(Debug, Clone)]
+pub struct HostFolder {
+    launcher: Arc<dyn Launcher>,
+    host: String,
+    path: String,
+    pub platform: Platform,
+}
+
+impl HostFolder {
+    /// Creates it, or finds it again. It lies in `base`, or in the user's cache folder.
+    ///
+    /// # Errors
+    /// The host is not reached, or has no place for it.
+    pub fn create(
+        launcher: &Arc<dyn Launcher>,
+        host: &str,
+        base: Option<&str>,
+        id: &str,
+    ) -> Result<HostFolder, FleetError> {
+        let base = match base {
+            Some(base) => quoted(base),
+            None => "\"${XDG_CACHE_HOME:-$HOME/.cache}/kvmeter/fleet\"".to_owned(),
+        };
+        let script = format!(
+            "set -eu; umask 077; base={base}; mkdir -p \"$base\"; cd \"$base\"; \
+             [ -d {id} ] || mkdir {id}; [ -O {id} ]; cd {id}; pwd -P; uname -m"
+        );
+        let printed = run(&**launcher, host, &script, b"", SHORT, "creating a folder")?;
+        let mut lines = printed.stdout.lines();
+        let (Some(path), Some(architecture)) = (lines.next(), lines.next()) else {
+            return Err(FleetError::Failed {
+                host: host.to_owned(),
+                what: "creating a folder",
+                why: format!(
+                    "it printed {:?}",
+                    printed.stdout.chars().take(200).collect::<String>()
+                ),
+            });
+        };
+        Ok(HostFolder {
+            launcher: Arc::clone(launcher),
+            host: host.to_owned(),
+            path: path.to_owned(),
+            platform: Platform { architecture: architecture.to_owned() },
+        })
+    }
+
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub fn launcher(&self) -> &Arc<dyn Launcher> {
+        &self.launcher
+    }
+
+    /// A script that begins in the folder.
+    pub fn within(&self, script: &str) -> String {
+        format!("cd {} && {script}", quoted(&self.path))
+    }
+
+    /// The first line that a short command prints; None if it fails.
+    ///
+    /// # Errors
+    /// The host is not reached.
+    pub fn first_line(&self, script: &str) -> Result<Option<String>, FleetError> {
+        let command = self.launcher.shell(&self.host, &self.within(script));
+        let printed = output(command, b"", SHORT, &self.host, "asking")?;
+        self.reached(&printed)?;
+        let line = printed.stdout.lines().next().map(str::to_owned);
+        Ok(line.filter(|_| printed.code == Some(0)))
+    }
+
+    /// The host's clock minus this machine's in seconds, and the bound of its error: half of the
+    /// time that the question took.
+    ///
+    /// # Errors
+    /// The host is not reached or tells no time.
+    pub fn clock_offset(&self) -> Result<(f64, f64), FleetError> {
+        let before = now_s();
+        let begin = Instant::now();
+        let line = self.first_line("date +%s.%N")?;
+        let took = begin.elapsed().as_secs_f64();
+        let theirs: Option<f64> = line.and_then(|line| line.trim().parse().ok());
+        let Some(theirs) = theirs else {
+            return Err(self.failed("reading its clock", "`date` told no time".to_owned()));
+        };
+        Ok((theirs - (before + took / 2.0), took / 2.0))
+    }
+
+    /// Puts bytes into a file of the folder; compares the checksum that the host computes.
+    ///
+    /// # Errors
+    /// The host is not reached, is full, or has other bytes than were sent.
+    pub fn put(&self, name: &str, bytes: &[u8], executable: bool) -> Result<(), FleetError> {
+        let name = quoted(name);
+        let mode = if executable { "700" } else { "600" };
+        let script = self.within(&format!(
+            "umask 077 && cat > {name}.part && chmod {mode} {name}.part && \
+             sha256sum < {name}.part && mv -f {name}.part {name}"
+        ));
+        let printed =
+            run(&*self.launcher, &self.host, &script, bytes, LONG, "copying a file there")?;
+        let theirs = printed.stdout.split_whitespace().next().unwrap_or_default();
+        if theirs != hex(&Sha256::digest(bytes)) {
+            let why = "the host has other bytes than were sent".to_owned();
+            return Err(self.failed("copying a file there", why));
+        }
+        Ok(())
+    }
+
+    /// Copies a file of the folder here, over what is at `to`; compares the checksum. False if the
+    /// host has no such file.
+    ///
+    /// # Errors
+    /// The host is not reached, the file grows beyond its limit or changes, or there is no space.
+    pub fn get(&self, name: &str, to: &Path) -> Result<bool, FleetError> {
+        const WHAT: &str = "collecting a file";
+        let name = quoted(name);
+        let sum = format!("[ -f {name} ] || exit 3; sha256sum < {name}");
+        let command = self.launcher.shell(&self.host, &self.within(&sum));
+        let printed = output(command, b"", LONG, &self.host, WHAT)?;
+        if printed.code == Some(3) {
+            return Ok(false);
+        }
+        let printed = self.ended_well(printed, WHAT)?;
+        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let here = |error: std::io::Error| FleetError::Here(format!("{}: {error}", to.display()));
+        let mut file =
+            tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(here)?;
+        let sha = self.copy(&name, file.as_file_mut())?;
+        if printed.stdout.split_whitespace().next() != Some(sha.as_str()) {
+            return Err(self.failed(WHAT, "it changed, or its end was lost".to_owned()));
+        }
+        file.as_file().sync_all().map_err(here)?;
+        file.persist(to).map_err(|error| here(error.error))?;
+        Ok(true)
+    }
+
+    /// Writes a file of the host to one here; returns its checksum.
+    fn copy(&self, name: &str, to: &mut File) -> Result<String, FleetError> {
+        const WHAT: &str = "collecting a file";
+        let failed = |why: String| self.failed(WHAT, why);
+        let mut command = self.launcher.shell(&self.host, &self.within(&format!("cat {name}")));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        let mut sha = Sha256::new();
+        let copied = (|| {
+            let Some(stdout) = child.stdout.as_mut() else { return Ok(()) };
+            let (begin, mut whole) = (Instant::now(), 0);
+            let mut buffer = vec![0; 1 << 17];
+            loop {
+                let read = stdout.read(&mut buffer).map_err(|error| error.to_string())?;
+                if read == 0 {
+                    return Ok(());
+                }
+                whole += read as u64;
+                if whole > MAX_FILE || begin.elapsed() > LONG {
+                    return Err(format!("more than {MAX_FILE} B or {} s", LONG.as_secs()));
+                }
+                sha.update(&buffer[..read]);
+                to.write_all(&buffer[..read]).map_err(|error| error.to_string())?;
+            }
+        })();
+        if copied.is_err() {
+            let _ = child.kill();
+        }
+        let _ = child.wait();
+        copied.map_err(failed)?;
+        Ok(hex(&sha.finalize()))
+    }
+
+    /// Removes the folder with all that is in it.
+    ///
+    /// # Errors
+    /// The host is not reached, or keeps it.
+    pub fn remove(&self) -> Result<(), FleetError> {
+        let script = format!("rm -rf -- {}", quoted(&self.path));
+        run(&*self.launcher, &self.host, &script, b"", LONG, "removing the folder").map(drop)
+    }
+
+    fn failed(&self, what: &'static str, why: String) -> FleetError {
+        FleetError::Failed { host: self.host.clone(), what, why }
+    }
+
+    fn reached(&self, printed: &Printed) -> Result<(), FleetError> {
+        reached(&*self.launcher, &self.host, printed)
+    }
+
+    fn ended_well(&self, printed: Printed, what: &'static str) -> Result<Printed, FleetError> {
+        ended_well(&*self.launcher, &self.host, printed, what)
+    }
+}
+
+fn run(
+    launcher: &dyn Launcher,
+    host: &str,
+    script: &str,
+    input: &[u8],
+    limit: Duration,
+    what: &'static str,
+) -> Result<Printed, FleetError> {
+    let printed = output(launcher.shell(host, script), input, limit, host, what)?;
+    ended_well(launcher, host, printed, what)
+}
+
+fn reached(launcher: &dyn Launcher, host: &str, printed: &Printed) -> Result<(), FleetError> {
+    if launcher.is_unreachable(printed.code) {
+        let why = format!("not reached: {}", last_line(&printed.stderr));
+        return Err(FleetError::Unreachable { host: host.to_owned(), why });
+    }
+    Ok(())
+}
+
+fn ended_well(
+    launcher: &dyn Launcher,
+    host: &str,
+    printed: Printed,
+    what: &'static str,
+) -> Result<Printed, FleetError> {
+    reached(launcher, host, &printed)?;
+    if printed.code != Some(0) {
+        let why = last_line(&printed.stderr).to_owned();
+        return Err(FleetError::Failed { host: host.to_owned(), what, why });
+    }
+    Ok(printed)
+}
+
+/// The last line that says something.
+fn last_line(text: &str) -> &str {
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn now_s() -> f64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0.0, |since| since.as_secs_f64())
+}

@@ -1,0 +1,27 @@
+//! The extension point: how commands get to other machines.
+
+use std::fmt::Debug;
+use std::process::Command;
+
+use crate::error::FleetError;
+
+/// Runs commands on hosts. A launcher only connects: folders, files, leases and progress are the
+/// same for all of them.
+pub trait Launcher: Debug + Send + Sync {
+    /// Its name in `--on`.
+    fn name(&self) -> &'static str;
+
+    /// A process of this machine that runs `script` by `sh` on a host, with its three standard
+    /// streams connected to it and its exit code passed back. When the process here ends, however
+    /// it ends, the script's standard input does.
+    fn shell(&self, host: &str, script: &str) -> Command;
+
+    /// Whether an exit code of [`Launcher::shell`] means that the host was not reached.
+    fn is_unreachable(&self, code: Option<i32>) -> bool;
+
+    /// Gives back what it holds for a host: a connection.
+    ///
+    /// # Errors
+    /// It cannot be given back; nothing else depends on it.
+    fn release(&self, host: &str) -> Result<(), FleetError>;
+}

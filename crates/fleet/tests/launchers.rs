@@ -1,0 +1,176 @@
+//! Every launcher against the same expectations; `ssh` against a real `sshd` of the test's own, on
+//! loopback. Says so where there is none.
+#![allow(clippy::unwrap_used)]
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use fleet::{FleetTarget, HostFolder, Hosted, HostedEnd, HostedLine};
+use tempfile::TempDir;
+
+const SSHD: &str = "/usr/sbin/sshd";
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[test]
+fn this_machine_conforms() {
+    let place = TempDir::new().unwrap();
+    let mut target = FleetTarget::parse("local").unwrap();
+    target.folder = Some(place.path().join("base").display().to_string());
+    conforms(&target);
+}
+
+#[test]
+fn ssh_conforms() {
+    let Some((_server, place)) = Sshd::start() else { return };
+    conforms(&FleetTarget::parse(place.path().join("fleet.toml").to_str().unwrap()).unwrap());
+}
+
+#[test]
+fn a_host_that_refuses_is_named_with_its_reason() {
+    let Some((server, place)) = Sshd::start() else { return };
+    let target = FleetTarget::parse(place.path().join("fleet.toml").to_str().unwrap()).unwrap();
+    drop(server);
+    let error = HostFolder::create(&target.launcher, "m1", None, "ab12-m1").unwrap_err();
+    let words = error.to_string();
+    assert!(words.starts_with("m1: not reached: ") && words.contains("refused"), "{words}");
+}
+
+/// What a study needs of a host.
+fn conforms(target: &FleetTarget) {
+    let host = target.hosts[0].name.as_str();
+    let base = target.folder.as_deref();
+    let create = || HostFolder::create(&target.launcher, host, base, "ab12-m1").unwrap();
+    let folder = create();
+    assert!(["x86_64", "aarch64"].contains(&&*folder.platform.architecture));
+    // Every byte arrives, there and back.
+    let bytes: Vec<u8> = (0..300_000_u32).flat_map(|number| number.to_le_bytes()).collect();
+    folder.put("it's data", &bytes, false).unwrap();
+    let here = TempDir::new().unwrap();
+    let copy = here.path().join("copy");
+    assert!(folder.get("it's data", &copy).unwrap());
+    assert!(std::fs::read(&copy).unwrap() == bytes);
+    assert!(!folder.get("nothing", &copy).unwrap());
+    // It is the owner's alone, and found again.
+    assert_eq!(folder.first_line("stat -c %a .").unwrap().as_deref(), Some("700"));
+    assert_eq!(create().first_line("ls").unwrap().as_deref(), Some("it's data"));
+    assert_eq!(folder.first_line("exit 3").unwrap(), None);
+    let (offset, bound) = folder.clock_offset().unwrap();
+    assert!(offset.abs() <= bound + 0.1, "{offset} {bound}");
+    // Both streams come, and the exit code.
+    let lines = run(&folder, "echo out; echo err >&2; exit 7", |_| {});
+    assert!(lines.0.contains(&HostedLine::Stdout("out".to_owned())), "{lines:?}");
+    assert!(lines.0.contains(&HostedLine::Stderr("err".to_owned())), "{lines:?}");
+    assert_eq!(lines.1, HostedEnd::Code(7));
+    // Renewals arrive, and the end of the lease does.
+    let begin = Instant::now();
+    let mut seen = 0;
+    let lines = run(&folder, "while read -r line; do echo renewed; done; echo ended", |hosted| {
+        seen += 1;
+        if seen == 20 {
+            hosted.stop();
+        }
+    });
+    assert!(lines.0.len() >= 2, "{lines:?}");
+    assert_eq!(lines.0.last(), Some(&HostedLine::Stdout("ended".to_owned())));
+    assert!(begin.elapsed() < LIMIT);
+    // A process here that ends without a word ends the lease too.
+    let script = "echo $$; exec cat";
+    let mut hosted = Hosted::start(&folder, script, Duration::from_secs(60)).unwrap();
+    let id = loop {
+        match hosted.line(Duration::from_secs(1)).unwrap() {
+            Some(HostedLine::Stdout(id)) => break id.parse::<u32>().unwrap(),
+            _ => assert!(begin.elapsed() < LIMIT, "it never began"),
+        }
+    };
+    let alive = || folder.first_line(&format!("kill -0 {id} && echo alive")).unwrap().is_some();
+    assert!(alive());
+    drop(hosted);
+    while alive() {
+        assert!(begin.elapsed() < 2 * LIMIT, "the command outlives its coordinator");
+    }
+    folder.remove().unwrap();
+    assert_eq!(create().first_line("ls -A").unwrap(), None);
+    folder.remove().unwrap();
+    let _ = target.launcher.release(host);
+}
+
+fn run(
+    folder: &HostFolder,
+    script: &str,
+    mut each: impl FnMut(&mut Hosted),
+) -> (Vec<HostedLine>, HostedEnd) {
+    let mut hosted = Hosted::start(folder, script, Duration::from_millis(400)).unwrap();
+    let (mut lines, begin) = (Vec::new(), Instant::now());
+    loop {
+        assert!(begin.elapsed() < LIMIT, "{script}: no end");
+        match hosted.line(Duration::from_millis(50)) {
+            Ok(line) => lines.extend(line),
+            Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => break,
+        }
+        each(&mut hosted);
+    }
+    (lines, hosted.wait(LIMIT).unwrap())
+}
+
+/// A server of the test's own, with keys of its own.
+struct Sshd(Child);
+
+impl Sshd {
+    fn start() -> Option<(Arc<Sshd>, TempDir)> {
+        if !Path::new(SSHD).exists() || Command::new("ssh").arg("-V").output().is_err() {
+            eprintln!("SKIPPED: {SSHD} is not installed");
+            return None;
+        }
+        // Where it separates its privileges, if it has them.
+        let _ = std::fs::create_dir("/run/sshd");
+        let place = TempDir::new().unwrap();
+        let file = |name: &str| place.path().join(name).display().to_string();
+        for name in ["host", "user"] {
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f", &file(name)])
+                .status();
+            assert!(made.unwrap().success());
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let server = format!(
+            "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+             StrictModes no\nUsePAM no\nPasswordAuthentication no\nSetEnv XDG_CACHE_HOME={}\n",
+            file("host"),
+            file("user.pub"),
+            file("cache"),
+        );
+        let client = format!(
+            "Host *\nPort {port}\nIdentityFile {}\nIdentitiesOnly yes\nStrictHostKeyChecking no\n\
+             UserKnownHostsFile /dev/null\nLogLevel ERROR\n",
+            file("user"),
+        );
+        std::fs::write(file("sshd_config"), server).unwrap();
+        std::fs::write(file("ssh_config"), client).unwrap();
+        let fleet =
+            format!("ssh_config = {:?}\n[hosts.m1]\naddress = \"127.0.0.1\"\n", file("ssh_config"));
+        std::fs::write(file("fleet.toml"), fleet).unwrap();
+        let child = Command::new(SSHD)
+            .args(["-D", "-f", &file("sshd_config"), "-E", &file("log")])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begin = Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let log = std::fs::read_to_string(file("log")).unwrap_or_default();
+            assert!(begin.elapsed() < LIMIT, "no sshd: {log}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some((Arc::new(Sshd(child)), place))
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,193 @@
+//! The study on one host: prepared, run under a lease, its results collected.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+use fleet::{FleetHost, HostFolder, Hosted, HostedEnd, HostedLine, quoted};
+use model::Span;
+use record::ResultsFile;
+
+use super::board::HostMessage;
+use super::{Fleet, program};
+use crate::exit::request;
+use crate::output::Output;
+
+const STUDY: &str = "study.toml";
+const PLATFORM: &str = "platform.toml";
+const RESULTS: &str = "results.sqlite";
+/// How long lines are waited for at once, and an end after the last line.
+const LOOK: Duration = Duration::from_millis(200);
+const LAST_WAIT: Duration = Duration::from_secs(90);
+/// Exit code of a request that was wrong.
+const REFUSED: i32 = 2;
+/// A difference of clocks that deserves a word.
+const CLOCK_S: f64 = 1.0;
+
+/// How a host ended.
+pub struct HostEnd {
+    /// The study is finished, and its results are here.
+    pub whole: bool,
+    pub valid: bool,
+    /// The host refused the study; nothing of it is left there.
+    pub refused: bool,
+    /// The last words of a host that has not finished.
+    pub why: String,
+}
+
+/// A host that is ready.
+pub struct HostRun<'a> {
+    fleet: &'a Fleet<'a>,
+    host: &'a FleetHost,
+    folder: HostFolder,
+    script: String,
+}
+
+impl<'a> HostRun<'a> {
+    /// Reaches the host and puts there what it needs.
+    pub fn prepare(
+        fleet: &'a Fleet<'a>,
+        host: &'a FleetHost,
+        show: &Output,
+    ) -> anyhow::Result<HostRun<'a>> {
+        let id = format!("{}-{}", fleet.id, host.name);
+        let target = &fleet.target;
+        let folder =
+            HostFolder::create(&target.launcher, &host.name, target.folder.as_deref(), &id)?;
+        let script = fill(fleet, host, &folder).inspect_err(|_| {
+            let _ = folder.remove();
+            let _ = target.launcher.release(&host.name);
+        })?;
+        let (offset, bound) = folder.clock_offset()?;
+        if offset.abs() > CLOCK_S + bound {
+            show.warn(&format!(
+                "{}: its clock differs by {offset:+.1} s (within {bound:.1} s); times of its runs \
+                 are its own",
+                host.name
+            ));
+        }
+        show.note(&format!("{}: ready, {}", host.name, folder.platform.architecture));
+        Ok(HostRun { fleet, host, folder, script })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.host.name
+    }
+
+    /// Removes what was put there.
+    pub fn discard(&self) {
+        let _ = self.folder.remove();
+        let _ = self.fleet.target.launcher.release(&self.host.name);
+    }
+
+    /// Runs the study until it ends, the host is lost or `stop` is set, and collects what there is.
+    pub fn run(
+        self,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(HostMessage),
+    ) -> anyhow::Result<HostEnd> {
+        let mut hosted = Hosted::start(&self.folder, &self.script, self.fleet.target.lease)?;
+        let mut last_words = String::new();
+        let mut stopped = false;
+        loop {
+            match hosted.line(LOOK) {
+                Ok(Some(HostedLine::Stdout(line))) => {
+                    if self.fleet.args.dry_run {
+                        tell(HostMessage::Printed(line));
+                    }
+                }
+                Ok(Some(HostedLine::Stderr(line))) => match serde_json::from_str(&line) {
+                    Ok(event) => tell(HostMessage::Run(event)),
+                    Err(_) => {
+                        last_words.clone_from(&line);
+                        tell(HostMessage::Note(line));
+                    }
+                },
+                Ok(None) => {}
+                Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => break,
+            }
+            if stop.load(Ordering::Relaxed) && !stopped {
+                stopped = true;
+                hosted.stop();
+            }
+        }
+        let end = hosted.wait(LAST_WAIT)?;
+        if self.fleet.args.dry_run {
+            self.discard();
+            let whole = end == HostedEnd::Code(0);
+            return Ok(HostEnd { whole, valid: whole, refused: !whole, why: last_words });
+        }
+        if end == HostedEnd::Lost {
+            anyhow::bail!("{}: the host was lost; last heard: {last_words}", self.host.name);
+        }
+        tell(HostMessage::Note("collecting its results".to_owned()));
+        let here = self.fleet.results_of(&self.host.name);
+        let found = self.folder.get(RESULTS, &here)?;
+        let whole = found && is_finished(&here)?;
+        if stopped {
+            "it was stopped".clone_into(&mut last_words);
+        }
+        let refused = end == HostedEnd::Code(REFUSED) && !found;
+        if (whole || refused) && !self.fleet.args.fleet.keep {
+            self.folder.remove()?;
+        }
+        let _ = self.fleet.target.launcher.release(&self.host.name);
+        Ok(HostEnd { whole, valid: end == HostedEnd::Code(0), refused, why: last_words })
+    }
+}
+
+/// Puts program, study and platform into the folder; returns the command of the study.
+fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Result<String> {
+    let args = fleet.args;
+    let program = program::install(folder, &args.fleet.binary)?;
+    let mut words = vec![program, "leased".to_owned(), "--lease".to_owned()];
+    words.push(Span(fleet.target.lease).to_string());
+    words.extend(["--".to_owned(), "run".to_owned()]);
+    words.push(copied(&args.study, STUDY, folder)?);
+    match args.dry_run {
+        true => words.push("--dry-run".to_owned()),
+        false => words.extend(["--out".to_owned(), RESULTS.to_owned()]),
+    }
+    words.push("--progress=json".to_owned());
+    if let Some(scale) = &args.scale {
+        words.push(format!("--scale={scale}"));
+    }
+    if let Some(time) = &args.max_time {
+        words.push(format!("--max-time={time}"));
+    }
+    if let Some(platform) = host.platform.as_ref().or(args.platform.as_ref()) {
+        study::open_platform(platform)
+            .map_err(|why| request(format!("{}: platform {platform}: {why}", host.name)))?;
+        words.push(format!("--platform={}", copied(platform, PLATFORM, folder)?));
+    }
+    for set in args.set.iter().chain(&host.set) {
+        words.push(format!("--set={set}"));
+    }
+    if let Some(model) = &args.host.trust.trust_register {
+        words.push(format!("--trust-register={model}"));
+    }
+    let begun = folder.first_line(&format!("test -f {RESULTS} && echo begun"))?.is_some();
+    if begun && !args.dry_run {
+        words.push("--resume".to_owned());
+    }
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    Ok(format!("exec {}", words.join(" ")))
+}
+
+/// The name under which a host knows a file of this machine, which is copied; built-in names stay.
+fn copied(name: &str, there: &str, folder: &HostFolder) -> anyhow::Result<String> {
+    let path = Path::new(name);
+    if !path.is_file() {
+        return Ok(name.to_owned());
+    }
+    let text = std::fs::read(path)?;
+    folder.put(there, &text, false)?;
+    Ok(there.to_owned())
+}
+
+/// Whether the last execution of a results file has ended.
+fn is_finished(file: &Path) -> anyhow::Result<bool> {
+    let executions = ResultsFile::read(file)?.executions()?;
+    Ok(executions.last().is_some_and(|execution| execution.finished_at.is_some()))
+}

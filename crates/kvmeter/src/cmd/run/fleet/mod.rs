@@ -1,0 +1,233 @@
+//! A study on other machines: each runs it whole and keeps its own results, which are merged here.
+
+mod board;
+mod host;
+mod program;
+mod state;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use anyhow::Context;
+use fleet::FleetTarget;
+use record::RunSelection;
+use study::StudyText;
+
+use self::board::{Board, HostMessage};
+use self::host::{HostEnd, HostRun};
+use self::state::FleetState;
+use super::args::RunArgs;
+use super::finish::resume_hint;
+use super::paths::output_paths;
+use crate::cmd::report::{self, ReportArgs};
+use crate::exit::{ExitOutcome, request};
+use crate::interrupt::stop_flag;
+use crate::output::Output;
+use crate::output_files;
+
+/// How each host ended.
+type Ends = BTreeMap<String, anyhow::Result<HostEnd>>;
+
+/// What all hosts have in common.
+struct Fleet<'a> {
+    args: &'a RunArgs,
+    target: FleetTarget,
+    /// Results of the hosts, beside the merged file.
+    folder: PathBuf,
+    id: String,
+}
+
+pub fn run(
+    args: &RunArgs,
+    hosts: &str,
+    source: &StudyText,
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    if !args.device.is_empty() {
+        return Err(request("--device: is of this machine; leave it out, or leave out --on"));
+    }
+    if args.host.root.is_some() {
+        return Err(request("--root: is of this machine; leave it out, or leave out --on"));
+    }
+    let spec = source.spec()?;
+    let has_questions = !spec.questions.is_empty();
+    let target = FleetTarget::parse(hosts).map_err(|error| request(format!("--on: {error}")))?;
+    let (out, html) = output_paths(args, &spec.name.into_inner())?;
+    let folder = output_files::sibling(&out, "hosts");
+    if out.exists() && !args.resume && !args.dry_run {
+        return Err(request(format!(
+            "{} exists already; continue with --resume, or name another --out",
+            out.display()
+        )));
+    }
+    output_files::create_parent(&out)
+        .map_err(|error| request(format!("{}: {error}", out.display())))?;
+    let mut state = FleetState::open(&folder, args.resume)?;
+    let fleet = Fleet { args, target, folder, id: state.id.clone() };
+    let stop = stop_flag()?;
+    let prepared = fleet.prepare(&state, show)?;
+    let ends = fleet.run_hosts(prepared, &stop, show);
+    if let Some(words) = refused_by_all(&ends) {
+        if state.done.is_empty() && !args.resume {
+            state.remove()?;
+        }
+        return Err(request(words));
+    }
+    let mut failed = fleet.account(ends, &mut state, show)?;
+    if args.dry_run {
+        state.remove()?;
+        return Ok(if failed { ExitOutcome::Invalid } else { ExitOutcome::Done });
+    }
+    let merged = fleet.merge(&out, show)?;
+    if merged {
+        let report = ReportArgs {
+            file: out.display().to_string(),
+            html: Some(html),
+            markdown: false,
+            json: args.json,
+            answers: has_questions,
+            figures: None,
+        };
+        report::run(&report, show)?;
+        show.note(&format!("results  {}", out.display()));
+    }
+    failed |= !merged;
+    let all_done = fleet.target.hosts.iter().all(|host| state.done.contains(&host.name));
+    if !all_done {
+        show.note(&format!(
+            "Resume what is missing with: {} --on {hosts}",
+            resume_hint(args, &out)
+        ));
+    }
+    Ok(if failed || !all_done { ExitOutcome::Invalid } else { ExitOutcome::Done })
+}
+
+/// What every host said against the study; None if one of them accepted it.
+fn refused_by_all(ends: &Ends) -> Option<String> {
+    let words = ends.iter().map(|(host, end)| match end {
+        Ok(HostEnd { refused: true, why, .. }) => {
+            Some(format!("{host}: {}", why.trim_start_matches("error: ")))
+        }
+        _ => None,
+    });
+    words.collect::<Option<Vec<_>>>().filter(|words| !words.is_empty()).map(|all| all.join("\n"))
+}
+
+impl Fleet<'_> {
+    /// Reaches every host and puts there what it needs. Nothing runs before all are ready.
+    fn prepare(&self, state: &FleetState, show: &Output) -> anyhow::Result<Vec<HostRun<'_>>> {
+        let hosts: Vec<_> =
+            self.target.hosts.iter().filter(|host| !state.done.contains(&host.name)).collect();
+        let prepared: Vec<_> = thread::scope(|scope| {
+            let each: Vec<_> = hosts
+                .iter()
+                .map(|host| scope.spawn(move || HostRun::prepare(self, host, show)))
+                .collect();
+            each.into_iter().map(|one| one.join()).collect()
+        });
+        let mut ready = Vec::new();
+        let mut wrong = Vec::new();
+        for one in prepared {
+            match one {
+                Ok(Ok(one)) => ready.push(one),
+                Ok(Err(error)) => wrong.push(format!("{error:#}")),
+                Err(_) => wrong.push("a host could not be prepared".to_owned()),
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(ready);
+        }
+        ready.iter().for_each(HostRun::discard);
+        wrong.push("nothing was run; mend it, or leave the host out of --on".to_owned());
+        Err(request(wrong.join("\n")))
+    }
+
+    /// Runs the study on all hosts at the same time, and shows how they get on.
+    fn run_hosts(&self, hosts: Vec<HostRun<'_>>, stop: &AtomicBool, show: &Output) -> Ends {
+        let (sender, messages) = channel::<(String, HostMessage)>();
+        thread::scope(|scope| {
+            let names: Vec<String> = hosts.iter().map(|host| host.name().to_owned()).collect();
+            let each: Vec<_> = hosts
+                .into_iter()
+                .map(|host| {
+                    let sender = sender.clone();
+                    scope.spawn(move || {
+                        let name = host.name().to_owned();
+                        let mut tell = |message| {
+                            let _ = sender.send((name.clone(), message));
+                        };
+                        let end = host.run(stop, &mut tell);
+                        tell(HostMessage::Ended);
+                        (name.clone(), end)
+                    })
+                })
+                .collect();
+            drop(sender);
+            let mut board = Board::new(&names, show);
+            for (host, message) in messages {
+                board.take(&host, message);
+            }
+            board.finish();
+            each.into_iter().filter_map(|one| one.join().ok()).collect()
+        })
+    }
+
+    /// Names the hosts that failed, and keeps which are done. Returns whether any failed.
+    fn account(&self, ends: Ends, state: &mut FleetState, show: &Output) -> anyhow::Result<bool> {
+        let mut failed = false;
+        for (host, end) in ends {
+            match end {
+                Ok(HostEnd { whole, valid, .. }) if whole => {
+                    failed |= !valid;
+                    state.done.insert(host);
+                }
+                Ok(HostEnd { why, .. }) => {
+                    failed = true;
+                    show.warn(&format!("{host}: not finished: {why}"));
+                }
+                Err(error) => {
+                    failed = true;
+                    show.warn(&format!("{error:#}"));
+                }
+            }
+        }
+        if !self.args.dry_run {
+            state.write()?;
+        }
+        Ok(failed)
+    }
+
+    /// Merges what the hosts have; false if there is nothing yet.
+    fn merge(&self, out: &Path, show: &Output) -> anyhow::Result<bool> {
+        let mut parts = Vec::new();
+        for host in &self.target.hosts {
+            let file = self.results_of(&host.name);
+            if file.exists() {
+                parts.push(RunSelection::open(&file.display().to_string())?);
+            }
+        }
+        parts.retain(|part| !part.runs.is_empty());
+        if parts.is_empty() {
+            return Ok(false);
+        }
+        // The merged file is whole at every moment.
+        let whole = self.folder.join("merged.sqlite");
+        if whole.exists() {
+            std::fs::remove_file(&whole).with_context(|| whole.display().to_string())?;
+        }
+        record::merge(&parts, &whole)?;
+        std::fs::rename(&whole, out).with_context(|| out.display().to_string())?;
+        let runs: usize = parts.iter().map(|part| part.runs.len()).sum();
+        let hosts = if parts.len() == 1 { "host" } else { "hosts" };
+        let count = parts.len();
+        show.note(&format!("merged   {}: {runs} runs of {count} {hosts}", out.display()));
+        Ok(true)
+    }
+
+    fn results_of(&self, host: &str) -> PathBuf {
+        self.folder.join(format!("{host}.sqlite"))
+    }
+}

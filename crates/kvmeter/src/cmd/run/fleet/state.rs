@@ -1,0 +1,67 @@
+//! What `--resume` needs to know of a study on other machines.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::request;
+
+const NAME: &str = "fleet.json";
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Kept beside the hosts' results.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FleetState {
+    /// Names the folders on the hosts.
+    pub id: String,
+    /// Hosts whose results are whole and here.
+    pub done: BTreeSet<String>,
+    #[serde(skip)]
+    folder: PathBuf,
+}
+
+impl FleetState {
+    /// Begins with a new number, or finds that of the study that is resumed.
+    pub fn open(folder: &Path, resume: bool) -> anyhow::Result<FleetState> {
+        let file = folder.join(NAME);
+        let place = file.display();
+        if resume {
+            let text = safe_file::read_text(&file, MAX_BYTES).map_err(|error| {
+                request(format!("{error}; leave out --resume to begin, or name its --out"))
+            })?;
+            let state: FleetState = serde_json::from_str(&text)
+                .map_err(|error| request(format!("{place}: is not kvmeter's: {error}")))?;
+            if state.id.is_empty() || !state.id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err(request(format!("{place}: is not kvmeter's: it has no number")));
+            }
+            return Ok(FleetState { folder: folder.to_owned(), ..state });
+        }
+        if file.exists() {
+            return Err(request(format!(
+                "{place} exists already; continue with --resume, or name another --out"
+            )));
+        }
+        safe_file::make_private_folder(folder).map_err(|error| request(error.to_string()))?;
+        let mut number = [0; 16];
+        getrandom::fill(&mut number).context("no random number")?;
+        let id = number.iter().map(|byte| format!("{byte:02x}")).collect();
+        let state = FleetState { id, done: BTreeSet::new(), folder: folder.to_owned() };
+        state.write()?;
+        Ok(state)
+    }
+
+    pub fn write(&self) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(self)?;
+        Ok(safe_file::replace_private(&self.folder.join(NAME), text.as_bytes())?)
+    }
+
+    /// Forgets a study of which nothing is kept.
+    pub fn remove(&self) -> anyhow::Result<()> {
+        std::fs::remove_file(self.folder.join(NAME))?;
+        // Results of an earlier run may lie in it.
+        let _ = std::fs::remove_dir(&self.folder);
+        Ok(())
+    }
+}

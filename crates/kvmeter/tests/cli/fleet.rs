@@ -1,0 +1,199 @@
+//! A study on two machines by `ssh`: real `sshd`s in network namespaces, hosts that die, a
+//! coordinator that is killed.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::machines::{HOSTS, HUB, Machines, Process};
+use crate::tool::{CommandOutput, Place, command_output, until};
+
+const SSHD: &str = "/usr/sbin/sshd";
+const STUDY: &str = "name = \"small\"\nquestion = \"How fast?\"\nrepeats = 2\n\
+    sequence = [\"load\", \"ycsb-c\"]\n[store.spill]\n[data]\nrecords = \"2k\"\n\
+    [measure]\ntime = \"300ms\"\n";
+/// Runs of the study on one machine.
+const RUNS: usize = 4;
+
+struct Fleet {
+    net: Machines,
+    _servers: Vec<Process>,
+}
+
+impl Fleet {
+    fn start() -> Option<Fleet> {
+        let net = Machines::new(SSHD)?;
+        let _ = std::fs::create_dir("/run/sshd");
+        let file = |name: &str| net.place.file(name).display().to_string();
+        for name in ["host", "user"] {
+            let made = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f", &file(name)])
+                .status();
+            assert!(made.unwrap().success());
+        }
+        let server = |who: usize| {
+            let config = format!(
+                "ListenAddress {}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+                 StrictModes no\nUsePAM no\nPasswordAuthentication no\n\
+                 SetEnv XDG_CACHE_HOME={} KVMETER_STATE_DIR={}\n",
+                HOSTS[who],
+                file("host"),
+                file("user.pub"),
+                file(&format!("cache{who}")),
+                file(&format!("state{who}")),
+            );
+            let config = net.place.write(&format!("sshd{who}"), &config).display().to_string();
+            let log = file(&format!("log{who}"));
+            Process::of(&mut net.on(who, SSHD, &["-D", "-f", &config, "-E", &log]))
+        };
+        let servers = vec![server(0), server(1)];
+        net.place.write(
+            "ssh_config",
+            &format!(
+                "Host *\nIdentityFile {}\nIdentitiesOnly yes\nStrictHostKeyChecking no\n\
+                 UserKnownHostsFile /dev/null\nLogLevel ERROR\n",
+                file("user")
+            ),
+        );
+        net.place.write("fleet.toml", &hosts(&HOSTS[..2]));
+        net.place.write("study.toml", STUDY);
+        let fleet = Fleet { net, _servers: servers };
+        until("the servers", || (0..2).all(|who| fleet.answers(who)));
+        Some(fleet)
+    }
+
+    fn answers(&self, who: usize) -> bool {
+        let words = ["-F", "ssh_config", HOSTS[who], "true"];
+        self.net.on(2, "ssh", &words).output().unwrap().status.success()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut all = vec!["run", "study.toml", "--on", "fleet.toml", "--out", "both.sqlite"];
+        all.extend(args);
+        self.net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &all)
+    }
+
+    fn run(&self, args: &[&str]) -> CommandOutput {
+        command_output(self.command(args).output().unwrap())
+    }
+
+    fn spawn(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The runs of the merged file.
+    fn runs(&self) -> Vec<Value> {
+        let done =
+            self.net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &["report", "both.sqlite", "--json"]);
+        let done = command_output({ done }.output().unwrap());
+        assert_eq!(done.code, 0, "{done:?}");
+        done.json().as_array().unwrap().clone()
+    }
+
+    /// The folders that are left on a machine.
+    fn folders(&self, who: usize) -> usize {
+        let folder = self.net.place.file(&format!("cache{who}/kvmeter/fleet"));
+        std::fs::read_dir(folder).map_or(0, Iterator::count)
+    }
+
+    /// Commands of the study that run on the machines.
+    fn commands(&self) -> usize {
+        let folder = self.net.place.path().join("cache");
+        let folder = folder.display().to_string();
+        let found =
+            Command::new("pgrep").args(["-fc", &format!("^{folder}.*kvmeter run")]).output();
+        String::from_utf8_lossy(&found.unwrap().stdout).trim().parse().unwrap()
+    }
+}
+
+fn hosts(addresses: &[&str]) -> String {
+    let mut text = "ssh_config = \"ssh_config\"\nlease = \"10s\"\n".to_owned();
+    for (number, address) in (1..).zip(addresses) {
+        text.push_str(&format!("[hosts.m{number}]\naddress = \"{address}\"\n"));
+    }
+    text
+}
+
+#[test]
+fn two_machines_run_a_study_and_their_results_are_merged() {
+    let Some(fleet) = Fleet::start() else { return };
+    let plan = fleet.run(&["--dry-run"]);
+    assert_eq!(plan.code, 0, "{plan:?}");
+    assert!(plan.out.contains("m1: ") && plan.out.contains("m2: "), "{plan:?}");
+    assert!(!fleet.net.place.file("both.hosts").exists());
+    let done = fleet.run(&["--set", "seed=7"]);
+    assert!(done.err.contains("merged   both.sqlite: 8 runs of 2 hosts"), "{done:?}");
+    assert_eq!(fleet.runs().len(), 2 * RUNS);
+    assert_eq!((fleet.folders(0), fleet.folders(1), fleet.commands()), (0, 0, 0));
+    assert!(fleet.net.place.file("both.html").exists());
+    let again = fleet.run(&[]);
+    assert_eq!(again.code, 2);
+    assert!(again.err.contains("both.sqlite exists already"), "{again:?}");
+}
+
+#[test]
+fn a_killed_coordinator_leaves_nothing_running_and_resuming_completes() {
+    let Some(fleet) = Fleet::start() else { return };
+    let mut child = fleet.spawn(&["--set", "measure.time=8s"]);
+    until("both machines", || fleet.commands() == 2);
+    // The first run of each, so that there is something to lose.
+    std::thread::sleep(Duration::from_secs(2));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begin = Instant::now();
+    until("the end of the commands", || fleet.commands() == 0);
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    assert_eq!((fleet.folders(0), fleet.folders(1)), (1, 1));
+    let wrong = fleet.run(&[]);
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    assert!(wrong.err.contains("--resume"), "{wrong:?}");
+    let done = fleet.run(&["--set", "measure.time=8s", "--resume"]);
+    assert!(done.err.contains("runs are done"), "{done:?}");
+    assert_eq!(fleet.runs().len(), 2 * RUNS);
+    assert_eq!((fleet.folders(0), fleet.folders(1)), (0, 0));
+}
+
+#[test]
+fn a_machine_that_dies_is_named_and_the_rest_goes_on() {
+    let Some(fleet) = Fleet::start() else { return };
+    let child = fleet.spawn(&["--set", "measure.time=2s"]);
+    until("both machines", || fleet.commands() == 2);
+    std::thread::sleep(Duration::from_secs(1));
+    fleet.net.kill_all(0);
+    let done = command_output(child.wait_with_output().unwrap());
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.err.contains("warning: m1: the host was lost"), "{done:?}");
+    assert!(done.err.contains("merged   both.sqlite: 4 runs of 1 host"), "{done:?}");
+    assert!(done.err.contains("Resume what is missing with"), "{done:?}");
+    assert_eq!(fleet.runs().len(), RUNS);
+}
+
+#[test]
+fn what_no_host_can_run_is_refused_and_leaves_nothing() {
+    let Some(fleet) = Fleet::start() else { return };
+    let bad = fleet.run(&["--set", "store.nothing.x=1"]);
+    assert_eq!(bad.code, 2, "{bad:?}");
+    // Nobody listens on the coordinator's own machine.
+    fleet.net.place.write("fleet.toml", &hosts(&[HOSTS[0], HUB]));
+    let closed = fleet.run(&[]);
+    assert_eq!(closed.code, 2, "{closed:?}");
+    assert!(closed.err.contains("m2: not reached") && closed.err.contains("nothing was run"));
+    assert_eq!((fleet.folders(0), fleet.folders(1), fleet.commands()), (0, 0, 0));
+}
+
+#[test]
+fn this_machine_is_a_host_too() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let args = ["run", "study.toml", "--on", "local", "--out", "own.sqlite"];
+    let done = command_output(
+        place.command(&args).env("XDG_CACHE_HOME", place.file("cache")).output().unwrap(),
+    );
+    assert!(done.err.contains("merged   own.sqlite: 4 runs of 1 host"), "{done:?}");
+    assert_eq!(std::fs::read_dir(place.file("cache/kvmeter/fleet")).unwrap().count(), 0);
+    place.refused(&["run", "study.toml", "--on", "ssh:"], &["--on: names no host"]);
+    place.refused(&["run", "study.toml", "--on", "nowhere"], &["--on: nowhere is no file"]);
+    place.refused(&["run", "study.toml", "--on", "local", "--device", "."], &["--device"]);
+}
