@@ -78,7 +78,7 @@ impl Bar {
 
     /// Writes a line of JSON for each event of a run to standard error, for a program that reads
     /// them.
-    pub fn as_events(self) -> Bar {
+    pub fn into_event_lines(self) -> Bar {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
         Bar { lines: true, events: Some(EventLines::default()), ..self }
     }

@@ -41,7 +41,7 @@ pub fn measure(
     let mut to_go = left.len();
     let mut bar = show.bar(left.into_iter());
     if args.progress == ProgressFormat::Json {
-        bar = bar.as_events();
+        bar = bar.into_event_lines();
     }
     let mut keep = |run: &Run| {
         to_go = to_go.saturating_sub(1);
