@@ -12,19 +12,22 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use model::{Count, Rate};
 use store::StoreUrl;
-use study::{InvalidOption, LoadOptions, Plan, RateSpec, ServerSpec, StudyError, unplaced};
+use study::{
+    InvalidOption, LoadOptions, Plan, RateSpec, RunPlace, ServerSpec, StudyError, unplaced,
+};
 use study::{is_workload_file, open_workload};
 use workload::{LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
 
 use self::agents::AgentFlags;
 use self::load::{Load, OptionFlags};
 use crate::exit::request;
+use crate::output::Output;
 
 /// The workload.
 #[derive(Debug, Args)]
 pub struct WorkloadFlags {
-    /// A preset, or a file as `workload describe --out` writes it
-    #[arg(long = "workload", short = 'w', value_name = "NAME|FILE.toml", default_value = "ycsb-c",
+    /// A preset, a file as `workload describe --out` writes it, or a property file of YCSB
+    #[arg(long = "workload", short = 'w', value_name = "NAME|FILE", default_value = "ycsb-c",
         value_parser = WorkloadName)]
     pub preset: String,
     /// Number of records
@@ -142,6 +145,14 @@ impl WorkloadFlags {
             (None, None) => name.to_owned(),
             _ => format!("{name}*"),
         }
+    }
+
+    /// Says what a property file of YCSB has beside the workload.
+    pub fn note_run_properties(&self, place: RunPlace, show: &Output) -> anyhow::Result<()> {
+        if let Some(words) = study::note_run_properties(&self.preset, place)? {
+            show.note(&words);
+        }
+        Ok(())
     }
 
     /// The preset itself; none for a file.

@@ -82,6 +82,8 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("study/src/text", By(&["run"])),
     ("server/tap/src/preload.rs", Foreign),
     ("workload/src/trace", By(&["bench"])),
+    ("workload/src/ycsb", LOADS),
+    ("workload/src/ycsb/core_workload.rs", By(&["bench"])),
 ];
 
 /// In a study the file replaces flags, so a text may name its key or table instead.

@@ -22,7 +22,7 @@ mod users;
 pub use lock::{Lock, LockError, LockHolder, LockOptions, LockScope};
 pub use open::open_or_create;
 pub use private_state::{make_folder, make_private_folder, open_private};
-pub use read::read_text;
+pub use read::{read_bytes, read_text};
 pub use replace::{
     check_companion, check_folder, check_output, is_temporary, replace, replace_private,
 };

@@ -9,12 +9,21 @@ use nix::fcntl::OFlag;
 
 use crate::FileError;
 
-/// The text of a regular file of at most `most` bytes. A pipe is not waited for, and a device is not
-/// read.
+/// The text of a regular file, as [`read_bytes`] reads it.
 ///
 /// # Errors
-/// Another kind of file, a longer one, text that is not UTF-8, I/O errors.
+/// Those of [`read_bytes`], and text that is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> Result<String, FileError> {
+    String::from_utf8(read_bytes(path, most)?)
+        .map_err(|_| FileError::refused(path, "is not text in UTF-8; give another one"))
+}
+
+/// The bytes of a regular file of at most `most` bytes. A pipe is not waited for, and a device is
+/// not read.
+///
+/// # Errors
+/// Another kind of file, a longer one, I/O errors.
+pub fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
     let failed = |error: io::Error| FileError::io(path, error);
     let nonblocking = OFlag::O_NONBLOCK.bits();
     let file =
@@ -22,12 +31,12 @@ pub fn read_text(path: &Path, most: u64) -> Result<String, FileError> {
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(FileError::refused(path, "is not a regular file; give one"));
     }
-    let mut text = String::new();
-    file.take(most.saturating_add(1)).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > most {
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > most {
         return Err(FileError::refused(path, format!("is longer than {most} bytes; shorten it")));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -49,6 +58,7 @@ mod tests {
             assert!(why.ends_with("is not a regular file; give one"), "{why}");
         }
         std::fs::write(&path, [0xff]).unwrap();
-        assert!(refused(&path).contains("UTF-8"));
+        assert!(read_text(&path, 4).unwrap_err().to_string().contains("UTF-8"));
+        assert_eq!(read_bytes(&path, 4).unwrap(), [0xff]);
     }
 }

@@ -19,6 +19,7 @@ mod simulation;
 mod text;
 mod trace_reading;
 mod workload_file;
+mod ycsb_file;
 
 pub use agents_config::{AgentsConfig, CredentialFiles, MeasuringClient};
 pub use error::StudyError;
@@ -42,3 +43,4 @@ pub use simulation::Simulation;
 pub use text::{BUILT_IN, BuiltInStudy, MbwuTable, StudySpec, StudyText};
 pub use trace_reading::TraceReading;
 pub use workload_file::{is_workload_file, open_workload, workload_text};
+pub use ycsb_file::{RunPlace, is_ycsb_file, note_run_properties, note_run_properties_of};

@@ -5,23 +5,28 @@ use std::path::Path;
 use workload::fit::WorkloadFile;
 
 use crate::error::StudyError;
+use crate::ycsb_file::{is_ycsb_file, open_ycsb};
 
 /// The longest file of a workload.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 /// The longest line of a table.
 const WIDTH: usize = 100;
 
 /// Whether a name of a workload is that of a file.
 pub fn is_workload_file(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|ending| ending == "toml")
+    Path::new(name).extension().is_some_and(|ending| ending == "toml") || is_ycsb_file(name)
 }
 
-/// Reads a workload from a file.
+/// Reads a workload from a file, kvmeter's own or one of YCSB.
 ///
 /// # Errors
 /// It cannot be read, or holds no workload that can run; with the file and the place.
 pub fn open_workload(path: impl AsRef<Path>) -> Result<WorkloadFile, StudyError> {
     let path = path.as_ref();
+    if path.to_str().is_some_and(is_ycsb_file) {
+        let workload = open_ycsb(path)?.workload;
+        return Ok(WorkloadFile { workload, ..WorkloadFile::default() });
+    }
     let text = safe_file::read_text(path, MAX_BYTES)
         .map_err(|error| StudyError::Request(error.to_string()))?;
     let wrong = |why: String| StudyError::Request(format!("{}: {why}", path.display()));

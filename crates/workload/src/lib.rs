@@ -28,6 +28,7 @@ pub mod trace;
 mod ttl;
 mod value;
 mod workload;
+mod ycsb;
 
 pub use error::SpecError;
 pub use key::{InsertOrder, KeyForm, KeySpec};
@@ -43,3 +44,4 @@ pub use stream::OperationStream;
 pub use ttl::TtlSpec;
 pub use value::{LengthSource, SizedValues, ValueMismatch, ValueSpec};
 pub use workload::Workload;
+pub use ycsb::{RunProperty, YcsbError, YcsbWorkload};

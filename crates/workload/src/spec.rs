@@ -23,6 +23,9 @@ pub const MOST_RECORDS: u64 = crate::fnv::DISTINCT / 2;
 /// The longest scan, in records.
 pub const LONGEST_SCAN: u64 = 1_000_000;
 
+/// A longer table of lengths is described by the number of its rows.
+const SHOWN_ROWS: usize = 16;
+
 /// The most keys of a read.
 pub const MOST_KEYS: u32 = 1000;
 
@@ -192,7 +195,12 @@ impl WorkloadSpec {
             }
         }
         if self.mix.contains(Op::Scan) {
-            line += &format!(", scans of {} records", self.scan);
+            line += &match &self.scan {
+                LengthSpec::Discrete { values, .. } if values.len() > SHOWN_ROWS => {
+                    format!(", scans of {} lengths", values.len())
+                }
+                scan => format!(", scans of {scan} records"),
+            };
         }
         if self.mix.contains(Op::Read) {
             line += &self.reads();
@@ -261,6 +269,9 @@ fn words(size: &LengthSpec) -> String {
     match size {
         LengthSpec::Fixed(Bytes(bytes)) if *bytes < 1024 || bytes % 1024 != 0 => {
             format!("{size} B")
+        }
+        LengthSpec::Discrete { values, .. } if values.len() > SHOWN_ROWS => {
+            format!("{} sizes", values.len())
         }
         _ => size.to_string(),
     }

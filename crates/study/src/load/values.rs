@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::server_timing::ServerTiming;
 use crate::workload_file::{is_workload_file, open_workload};
+use crate::ycsb_file::is_ycsb_file;
 
 /// `steady = {}`: wait for the steady state before the window opens.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -98,6 +99,12 @@ impl<'de> Deserialize<'de> for ProfileOption {
 fn rate_profile(text: &str) -> Result<Option<RateProfile>, String> {
     if text == CONSTANT_RATE {
         return Ok(None);
+    }
+    if is_ycsb_file(text) {
+        return Err(format!(
+            "{text}: a property file of YCSB has no rate over time; write one, as in \
+             `sine:mean=20k,amplitude=15k,period=10m`"
+        ));
     }
     if is_workload_file(text) {
         let file = open_workload(text).map_err(|error| error.to_string())?;

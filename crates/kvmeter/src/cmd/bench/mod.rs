@@ -33,7 +33,10 @@ pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     }
     let mut plan = match &args.trace.file {
         Some(file) => replay(target, file, args, &configs, show)?,
-        None => single(target, args, &configs)?,
+        None => {
+            args.workload.note_run_properties(study::RunPlace::Bench, show)?;
+            single(target, args, &configs)?
+        }
     };
     if let Some(objective) = &args.slo {
         plan = plan.with_setting("slo", &objective.to_string());

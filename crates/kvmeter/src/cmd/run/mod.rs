@@ -34,10 +34,12 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if !args.device.is_empty() {
         return Err(request("--device is for a study with [mbwu]; leave it out"));
     }
-    let name = source.spec()?.name.into_inner();
-    let (out, html) = output_paths(args, &name)?;
+    let spec = source.spec()?;
+    let name = spec.name.get_ref();
+    let (out, html) = output_paths(args, name)?;
     let mut plan = Plan::of(&source, &output_files::sibling(&out, "data"), &args.host.root()?)?;
     plan.probes.pass = pass()?;
+    study::note_run_properties_of(&spec)?.iter().for_each(|words| show.note(words));
     if args.dry_run {
         execute::check_directories(&plan)?;
         let done = finished_before(args, &out)?;

@@ -20,6 +20,7 @@ use crate::results_target::ResultsTarget;
 
 pub fn run(args: &SearchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let search = rate_search(args)?;
+    args.workload.note_run_properties(study::RunPlace::Search, show)?;
     let plan = search.plan()?;
     search.knobs.plan(&plan.probes.root)?;
     execute::check_directories(&plan)?;

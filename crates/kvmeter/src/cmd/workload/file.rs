@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use report::format;
-use study::{is_workload_file, workload_text};
+use study::{is_workload_file, is_ycsb_file, workload_text};
 use workload::describe::TraceDescription;
 use workload::fit::{FittedWorkload, fit};
 use workload::trace::TraceTiming;
@@ -21,7 +21,7 @@ const MADE_BY: &str = "Made by `kvmeter workload describe`";
 /// Refuses a path that `--workload` does not take, and one of a file that was not made here.
 pub fn check_path(path: &Path, trace: &Path) -> anyhow::Result<()> {
     let no = |why: &str| Err(request(format!("--out {}: {why}", path.display())));
-    if !path.to_str().is_some_and(is_workload_file) {
+    if !path.to_str().is_some_and(|name| is_workload_file(name) && !is_ycsb_file(name)) {
         return no("--workload takes a file by its ending; name one that ends in .toml");
     }
     output_files::check_output("--out", path, &[trace])?;
