@@ -16,6 +16,9 @@ pub struct LengthLimits {
     pub cut: u64,
 }
 
+/// Where a law ends of which only a remainder is used.
+const WHOLE: u64 = 1 << 53;
+
 /// Draws lengths by the inverse of the cumulative distribution function.
 #[derive(Debug, Clone)]
 pub struct LengthSampler {
@@ -51,6 +54,10 @@ enum LengthLaw {
         shape: f64,
     },
     Discrete(Box<WeightedLengths>),
+    Modulo {
+        by: u64,
+        of: Box<LengthSampler>,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -113,6 +120,14 @@ impl LengthSampler {
                 let max = sizes.chain(tail.map(|tail| tail.max)).max().unwrap_or(0);
                 (LengthLaw::Discrete(Box::new(discrete)), min, max)
             }
+            LengthSpec::Modulo { by: Bytes(by), ref of } => {
+                if by <= limits.lowest {
+                    return invalid("`modulo` leaves nothing; write a larger size");
+                }
+                let whole = LengthLimits { lowest: 0, highest: u64::MAX, cut: WHOLE, ..limits };
+                let of = LengthSampler::new(of, whole)?;
+                (LengthLaw::Modulo { by, of: Box::new(of) }, limits.lowest, by - 1)
+            }
         };
         if min > max {
             return invalid("`min` is above `max`");
@@ -129,7 +144,7 @@ impl LengthSampler {
         }
         let mut length = LengthSampler { law, min, max };
         // A law may never reach its bounds: a Pareto number is not below its location.
-        if !matches!(length.law, LengthLaw::Discrete(_)) {
+        if !matches!(length.law, LengthLaw::Discrete(_) | LengthLaw::Modulo { .. }) {
             (length.min, length.max) = (length.draw(0), length.draw(u64::MAX));
         }
         Ok(length)
@@ -176,6 +191,7 @@ impl LengthSampler {
                 location + scale * box_cox(-(-u.ln()).ln(), shape)
             }
             LengthLaw::Discrete(ref discrete) => return discrete.at(u).max(self.min),
+            LengthLaw::Modulo { by, ref of } => return (of.at(u) % by).clamp(self.min, self.max),
         };
         (x.round() as u64).clamp(self.min, self.max)
     }
@@ -352,6 +368,33 @@ mod tests {
             |x: f64| (-(1.0 + 0.078688 * (x - 30.7984) / 8.20449).powf(-1.0 / 0.078688)).exp();
         assert!(distance("gev:30.7984,8.20449,0.078688", gev) < 1.95);
         assert!(distance("gev:300,20,0", |x| (-(-(x - 300.0) / 20.0).exp()).exp()) < 1.95);
+    }
+
+    /// P(length <= k) of a remainder is the sum over all lengths with that remainder.
+    #[test]
+    fn a_remainder_has_the_mass_of_all_lengths_that_leave_it() {
+        let cdf = |x: f64| 1.0 - (1.0 + 2.0 * x.max(0.0) / 30.0).powf(-0.5);
+        let left = |x: f64| -> f64 {
+            // 2,000 rounds leave 0.3 % of the lengths out, which are as good as even.
+            let rounds = 2000;
+            let mass = |round: u32| {
+                let begin = f64::from(round) * 100.0;
+                cdf(begin + x) - cdf(begin - 0.5)
+            };
+            (0..rounds).map(mass).sum::<f64>()
+                + (1.0 - cdf(f64::from(rounds) * 100.0)) * ((x + 0.5) / 100.0)
+        };
+        assert!(distance("modulo:100,of=pareto:0,30,2", left) < 1.95);
+        assert_eq!(length("modulo:100,of=300").draw(5), 0);
+        let scans = LengthLimits { lowest: 1, ..VALUES };
+        let spec = LengthSpec::parse("modulo:100,of=uniform:100..100").unwrap();
+        assert_eq!(LengthSampler::new(&spec, scans).unwrap().draw(5), 1);
+        for text in
+            ["modulo:1,of=5", "modulo:0,of=5", "modulo:2GiB,of=5", "modulo:9,of=normal:1,-1"]
+        {
+            let spec = LengthSpec::parse(text).unwrap();
+            assert!(LengthSampler::new(&spec, scans).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub use error::SpecError;
 pub use key::{InsertOrder, KeyForm, KeySpec};
 pub use mix::Mix;
 pub use operation::{BLOCK, Operation};
-pub use popularity::Popularity;
+pub use popularity::{KeyRanges, Popularity};
 pub use preset::Preset;
 pub use reuse::ReuseSpec;
 pub use size::LengthSpec;

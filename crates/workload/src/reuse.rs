@@ -73,6 +73,7 @@ impl ReuseSpec {
             Popularity::Sequential
                 | Popularity::ScrambledZipfian { .. }
                 | Popularity::Latest { .. }
+                | Popularity::KeyRanges(_)
         ) {
             return Some(format!(
                 "does not go with `{popularity}`; use zipfian, ranks, hotspot, exponential or \

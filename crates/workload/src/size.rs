@@ -76,6 +76,9 @@ pub enum LengthSpec {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tail: Option<Box<LengthSpec>>,
     },
+    /// What is left of a length of the law `of` when `by` is taken away as often as it goes: RocksDB's
+    /// mixgraph bounds lengths so. A length that must not be 0 is 1 then.
+    Modulo { by: Bytes, of: Box<LengthSpec> },
 }
 
 /// A parameter in bytes that need not be whole: `214.476` or `"4KiB"`.
@@ -110,8 +113,8 @@ fn bytes(text: &str) -> Result<Bytes, String> {
 }
 
 impl LengthSpec {
-    const LAWS: [&'static str; 7] =
-        ["fixed", "uniform", "normal", "exponential", "pareto", "gev", "discrete"];
+    const LAWS: [&'static str; 8] =
+        ["fixed", "uniform", "normal", "exponential", "pareto", "gev", "discrete", "modulo"];
 
     pub const fn fixed(bytes: u64) -> LengthSpec {
         LengthSpec::Fixed(Bytes(bytes))
@@ -121,7 +124,8 @@ impl LengthSpec {
     ///
     /// `100`, `4KiB`, `uniform:100..2KiB`, `normal:MEAN,SD`, `exponential:MEAN`,
     /// `pareto:LOCATION,SCALE,SHAPE`, `gev:LOCATION,SCALE,SHAPE`, the last four also with
-    /// `,min=SIZE` and `,max=SIZE` behind, and `discrete:SIZE=WEIGHT,...,tail=OTHER`.
+    /// `,min=SIZE` and `,max=SIZE` behind, `discrete:SIZE=WEIGHT,...,tail=OTHER`, and
+    /// `modulo:SIZE,of=OTHER`.
     ///
     /// # Errors
     /// [`SpecError::Unreadable`] with what is wrong and the nearest name.
@@ -170,6 +174,12 @@ impl LengthSpec {
                 Ok(LengthSpec::Gev { location, scale, shape, min, max })
             }
             "discrete" => discrete(rest),
+            "modulo" => {
+                let form = "write it as `modulo:1000,of=exponential:200`";
+                let (by, of) = rest.split_once(',').ok_or(form)?;
+                let of = of.trim().strip_prefix("of=").ok_or(form)?;
+                Ok(LengthSpec::Modulo { by: bytes(by)?, of: Box::new(LengthSpec::read(of)?) })
+            }
             other => Err(format!(
                 "no distribution is called `{other}`; {}",
                 suggest::hint(other, LengthSpec::LAWS)
@@ -235,6 +245,7 @@ impl fmt::Display for LengthSpec {
                 }
                 return tail.iter().try_for_each(|tail| write!(f, ",tail={tail}"));
             }
+            LengthSpec::Modulo { by, of } => return write!(f, "modulo:{by},of={of}"),
             LengthSpec::Normal { mean, sd, min, max } => {
                 write!(f, "normal:{mean},{sd}")?;
                 (min, max)
@@ -298,6 +309,7 @@ mod tests {
             "gev:30.7984,8.20449,0.078688,min=24",
             "discrete:2=0.25,11=0.25,tail=pareto:15,214.476,0.348238,max=1MiB",
             "discrete:1=0.5,tail=discrete:2=0.5,tail=3",
+            "modulo:1000,of=pareto:0.5,14.236,2.517",
         ] {
             let size = LengthSpec::parse(text).unwrap();
             assert_eq!(size.to_string(), text);
@@ -352,6 +364,9 @@ mod tests {
             ("normal:5,1,maxx=3", "did you mean `max`?"),
             ("pareto:a,b,c", "`a` is not a number"),
             ("discrete:", "discrete:100=0.5"),
+            ("modulo:5", "modulo:1000,of=exponential:200"),
+            ("modulo:5,exponential:3", "modulo:1000,of=exponential:200"),
+            ("modulo:5,of=exponantial:3", "did you mean `exponential`?"),
             ("12 apples", "write it as `100`"),
         ] {
             let error = LengthSpec::parse(text).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use model::Op;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::BLOCK;
-use crate::popularity::scatter;
+use crate::popularity::{TopOfRanges, scatter};
 use crate::workload::{ChosenRecord, Workload};
 
 /// The share of the requests that went to the most popular records, counted in the stream.
@@ -37,8 +37,9 @@ const HEAD: u64 = 1 << 22;
 
 impl Workload {
     /// The skew that the first `operations` operations of the stream really have; `None` where none
-    /// of them inserts an existing record. Takes at most some tenths of a second and 16 MiB, of
-    /// which up to 4 are cached for other runs on the same data.
+    /// of them reads an existing record, and in key ranges of more than 4 million records. Takes at
+    /// most some tenths of a second and 16 MiB, of
+    /// which up to 4 are cached for other runs on the same data; with key ranges some 60 MiB.
     pub fn skew(&self, operations: u64) -> Option<Skew> {
         measure(self, operations)
     }
@@ -51,7 +52,7 @@ fn measure(workload: &Workload, operations: u64) -> Option<Skew> {
     if workload.chooser.is_sequential() {
         return sequential(workload, records, tops, operations);
     }
-    let (judge, method) = TopRecordTest::new(workload, records, tops);
+    let (judge, method) = TopRecordTest::new(workload, records, tops)?;
     let operations = operations.min(REPLAYED / u64::from(workload.spec().multi_get));
     let mut stream = workload.stream();
     let (mut counted, mut keys, mut hits) = (0u64, 0u64, [0.0; 2]);
@@ -109,7 +110,11 @@ enum TopRecordTest {
     Ranks([u64; 2], [f64; 2]),
     /// For each record a digit to the base 3 for each top: out of it, in it in part, or in it; and
     /// what part that is.
-    Classes { of_record: Vec<u8>, parts: [f64; 2] },
+    Classes {
+        of_record: Vec<u8>,
+        parts: [f64; 2],
+    },
+    KeyRanges(TopOfRanges),
 }
 
 /// The mass from which on a record belongs to the top, and what part of those that have exactly
@@ -121,9 +126,18 @@ struct TopThreshold {
 }
 
 impl TopRecordTest {
-    fn new(workload: &Workload, records: u64, tops: [u64; 2]) -> (Arc<TopRecordTest>, String) {
+    /// None where there are too many records to tell.
+    fn new(
+        workload: &Workload,
+        records: u64,
+        tops: [u64; 2],
+    ) -> Option<(Arc<TopRecordTest>, String)> {
+        if let Some(ranges) = workload.chooser.key_ranges() {
+            let test = TopRecordTest::KeyRanges(TopOfRanges::new(ranges, tops)?);
+            return Some((Arc::new(test), "records by their probability, replayed".to_owned()));
+        }
         let ranks = |below, otherwise| Arc::new(TopRecordTest::Ranks(below, otherwise));
-        match workload.chooser.scattered() {
+        Some(match workload.chooser.scattered() {
             None if workload.chooser.counts_from_newest() => {
                 (ranks(tops, [0.0; 2]), "ranks below the newest record, replayed".to_owned())
             }
@@ -147,7 +161,7 @@ impl TopRecordTest {
                               rank counts by the part of all records that these are; replayed";
                 (ranks(below, share), method.to_owned())
             }
-        }
+        })
     }
 
     fn by_mass(of: Scattered, tops: [u64; 2]) -> TopRecordTest {
@@ -182,6 +196,9 @@ impl TopRecordTest {
                 {
                     *hit += [0.0, *part, 1.0][usize::from(class)];
                 }
+            }
+            TopRecordTest::KeyRanges(top) => {
+                hits.iter_mut().zip(top.parts(step.record)).for_each(|(hit, part)| *hit += part);
             }
         }
     }

@@ -2,7 +2,9 @@
 
 mod exponential;
 mod hotspot;
+mod key_ranges;
 mod ranks;
+mod top_of_ranges;
 mod zipf;
 
 use std::fmt;
@@ -16,8 +18,11 @@ use crate::fnv::fnv64;
 use crate::text_or_table::{self, TextOrTable};
 use exponential::Exponential;
 use hotspot::Hotspot;
+pub use key_ranges::KeyRanges;
+use key_ranges::RangeChooser;
 use model::random::{Draws, below};
 use ranks::RankTable;
+pub use top_of_ranges::TopOfRanges;
 use zipf::Zipf;
 
 /// Zipf's constant where none is given, as in YCSB.
@@ -74,6 +79,8 @@ pub enum Popularity {
     /// requests that each of these ranges has, evenly within it. Shares are proportions. The
     /// ranges are stretched to the records that there are.
     Ranks { ranges: Vec<(Count, f64)> },
+    /// Ranges of keys that are hot or cold as a whole.
+    KeyRanges(KeyRanges),
 }
 
 fn theta() -> f64 {
@@ -87,7 +94,7 @@ impl Default for Popularity {
 }
 
 impl Popularity {
-    const NAMES: [&'static str; 8] = [
+    const NAMES: [&'static str; 9] = [
         "uniform",
         "sequential",
         "zipfian",
@@ -96,11 +103,13 @@ impl Popularity {
         "hotspot",
         "exponential",
         "ranks",
+        "key_ranges",
     ];
 
     /// Reads what a flag holds: `uniform`, `sequential`, `zipfian`, `scrambled_zipfian` or
     /// `latest`, the last three also with `:THETA`, `hotspot:KEYS,OPERATIONS` (0.2,0.8 where left
-    /// out), `exponential:PERCENTILE,FRACTION` (95,0.8571428571) and `ranks:RECORDS=SHARE,...`.
+    /// out), `exponential:PERCENTILE,FRACTION` (95,0.8571428571), `ranks:RECORDS=SHARE,...` and
+    /// `key_ranges:COUNT,A,B,C,D[,A,B]`.
     ///
     /// # Errors
     /// [`SpecError::Unreadable`] with the nearest name.
@@ -140,9 +149,16 @@ impl Popularity {
             ("exponential", &[percentile, fraction]) => {
                 Ok(Popularity::Exponential { percentile, fraction })
             }
+            ("key_ranges", [count, range @ .., key_a, key_b]) if range.len() == 4 => {
+                key_ranges(*count, range, Some([*key_a, *key_b])).map_err(unreadable)
+            }
+            ("key_ranges", [count, range @ ..]) if range.len() == 4 => {
+                key_ranges(*count, range, None).map_err(unreadable)
+            }
             (known, _) if Popularity::NAMES.contains(&known) => Err(unreadable(format!(
                 "`{known}` takes other parameters; write `zipfian:0.99`, `hotspot:0.2,0.8`, \
-                 `exponential:95,0.86` or `ranks:10=0.5,90=0.5`"
+                 `exponential:95,0.86`, `ranks:10=0.5,90=0.5` or \
+                 `key_ranges:30,14.2,-2.9,0.016,-0.081`"
             ))),
             (unknown, _) => Err(unreadable(suggest::hint(unknown, Popularity::NAMES))),
         }
@@ -154,6 +170,7 @@ impl Popularity {
         let wrong = |problem| Err(SpecError::invalid("popularity", problem));
         match *self {
             Popularity::Ranks { ref ranges } => RankTable::problem(ranges).map_or(Ok(()), wrong),
+            Popularity::KeyRanges(ranges) => ranges.problem().map_or(Ok(()), wrong),
             Popularity::Uniform | Popularity::Sequential => Ok(()),
             Popularity::Zipfian { theta }
             | Popularity::ScrambledZipfian { theta }
@@ -190,6 +207,16 @@ fn ranges(text: &str) -> Result<Vec<(Count, f64)>, String> {
     text.split(',').map(pair).collect()
 }
 
+/// A number of ranges, four parameters of their shares, and those of their keys.
+fn key_ranges(count: f64, range: &[f64], key: Option<[f64; 2]>) -> Result<Popularity, String> {
+    match range {
+        &[a, b, c, d] if count.fract() == 0.0 && (0.0..=1e9).contains(&count) => {
+            Ok(Popularity::KeyRanges(KeyRanges { count: count as u32, range: [a, b, c, d], key }))
+        }
+        _ => Err(format!("`{count}` is not a number of ranges")),
+    }
+}
+
 /// Writes what [`Popularity::parse`] reads.
 impl fmt::Display for Popularity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,6 +236,10 @@ impl fmt::Display for Popularity {
                     write!(f, "{before}{}={share}", ranks.0)?;
                 }
                 Ok(())
+            }
+            Popularity::KeyRanges(KeyRanges { count, range, key }) => {
+                write!(f, "key_ranges:{count}")?;
+                range.iter().chain(key.iter().flatten()).try_for_each(|x| write!(f, ",{x}"))
             }
         }
     }
@@ -259,6 +290,7 @@ enum PopularityLaw {
     Hotspot(Hotspot),
     Exponential(Exponential),
     Ranks(RankTable),
+    KeyRanges(RangeChooser),
 }
 
 impl RecordChooser {
@@ -282,6 +314,9 @@ impl RecordChooser {
             Popularity::Ranks { ref ranges } => {
                 PopularityLaw::Ranks(RankTable::new(records, ranges))
             }
+            Popularity::KeyRanges(ref ranges) => {
+                PopularityLaw::KeyRanges(RangeChooser::new(records, ranges))
+            }
         };
         RecordChooser { records, law }
     }
@@ -304,7 +339,15 @@ impl RecordChooser {
         matches!(self.law, PopularityLaw::Sequential { .. })
     }
 
-    /// The rank of operation `index`: 0 is the most popular.
+    /// The key ranges, if any: then ranks are records, in the order of their keys.
+    pub fn key_ranges(&self) -> Option<&RangeChooser> {
+        match &self.law {
+            PopularityLaw::KeyRanges(ranges) => Some(ranges),
+            _ => None,
+        }
+    }
+
+    /// The rank of operation `index`: 0 is the most popular, except with key ranges.
     #[inline(always)]
     pub fn rank(&self, index: u64, draws: &mut Draws) -> u64 {
         match &self.law {
@@ -316,6 +359,7 @@ impl RecordChooser {
             PopularityLaw::Hotspot(hotspot) => hotspot.draw(draws),
             PopularityLaw::Exponential(exponential) => exponential.draw(draws),
             PopularityLaw::Ranks(table) => table.draw(draws),
+            PopularityLaw::KeyRanges(ranges) => ranges.draw(draws),
         }
     }
 
@@ -352,6 +396,8 @@ mod tests {
             "hotspot:0.2,0.8",
             "exponential:95,0.5",
             "ranks:10=0.5,90=0.25",
+            "key_ranges:30,14.18,-2.917,0.0164,-0.08082",
+            "key_ranges:30,14.18,-2.917,0.0164,-0.08082,0.002312,0.3467",
         ] {
             let popularity = Popularity::parse(text).unwrap();
             popularity.check().unwrap();
@@ -376,6 +422,9 @@ mod tests {
             ("ranks", "other parameters"),
             ("ranks:x=1", "`x` is not a number"),
             ("ranks:10", "ranks:10=0.5"),
+            ("key_ranges:30,1,2", "other parameters"),
+            ("key_ranges:30,1,2,3,4,5", "other parameters"),
+            ("key_ranges:1.5,1,2,3,4", "not a number of ranges"),
         ] {
             let error = Popularity::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
@@ -391,6 +440,8 @@ mod tests {
             "ranks:10=-1",
             "ranks:10=0",
             "ranks:0=1",
+            "key_ranges:0,1,2,3,4",
+            "key_ranges:5,1,2,3,4,0,1",
         ] {
             let error = Popularity::parse(text).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with("`popularity`"), "{text}: {error}");

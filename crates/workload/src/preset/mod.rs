@@ -1,6 +1,9 @@
 //! Workloads by name.
 
 mod cache;
+mod mixgraph;
+#[cfg(test)]
+mod statistics;
 
 use model::{Bytes, Op, suggest};
 
@@ -24,6 +27,7 @@ enum PresetKind {
     Core(CoreWorkload, PresetData),
     Etc,
     DataCaching,
+    Mixgraph,
 }
 
 /// The mixes of YCSB's core workloads: Cooper et al., "Benchmarking Cloud Serving Systems with
@@ -147,6 +151,13 @@ pub(crate) const PRESETS: &[Preset] = &[
         slo: Some("p99<1ms"),
         kind: PresetKind::DataCaching,
     },
+    Preset {
+        name: "mixgraph",
+        description: "RocksDB mixgraph, ZippyDB: hot key ranges, 83 % read, 14 % update, 3 % scan",
+        arrivals: None,
+        slo: None,
+        kind: PresetKind::Mixgraph,
+    },
 ];
 
 const fn preset(
@@ -164,6 +175,7 @@ impl Preset {
             PresetKind::Core(core, data) => core_spec(core, data),
             PresetKind::Etc => cache::etc(),
             PresetKind::DataCaching => cache::data_caching(),
+            PresetKind::Mixgraph => mixgraph::mixgraph(),
         }
     }
 }
