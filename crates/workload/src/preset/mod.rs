@@ -1,6 +1,8 @@
 //! Workloads by name.
 
 mod cache;
+mod cachelib;
+mod cachelib_tables;
 mod mixgraph;
 #[cfg(test)]
 mod statistics;
@@ -28,6 +30,8 @@ enum PresetKind {
     Etc,
     DataCaching,
     Mixgraph,
+    GraphCacheLeader,
+    KvCache,
 }
 
 /// The mixes of YCSB's core workloads: Cooper et al., "Benchmarking Cloud Serving Systems with
@@ -158,6 +162,20 @@ pub(crate) const PRESETS: &[Preset] = &[
         slo: None,
         kind: PresetKind::Mixgraph,
     },
+    Preset {
+        name: "graph-cache-leader",
+        description: "CacheLib's cache of graph objects: reads, 23 % of keys requested once, refill",
+        arrivals: None,
+        slo: None,
+        kind: PresetKind::GraphCacheLeader,
+    },
+    Preset {
+        name: "kvcache",
+        description: "CacheLib's key-value cache: reads, 12 % of keys requested once, refill",
+        arrivals: None,
+        slo: None,
+        kind: PresetKind::KvCache,
+    },
 ];
 
 const fn preset(
@@ -176,6 +194,8 @@ impl Preset {
             PresetKind::Etc => cache::etc(),
             PresetKind::DataCaching => cache::data_caching(),
             PresetKind::Mixgraph => mixgraph::mixgraph(),
+            PresetKind::GraphCacheLeader => cachelib::graph_cache_leader(),
+            PresetKind::KvCache => cachelib::kvcache(),
         }
     }
 }
