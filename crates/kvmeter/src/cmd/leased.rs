@@ -48,7 +48,12 @@ pub fn run(args: &LeasedArgs) -> anyhow::Result<ExitOutcome> {
     let mut told = None;
     loop {
         if let Some(status) = child.try_wait().context("the command cannot be waited for")? {
-            let code = status.code().unwrap_or(128 + status.signal().unwrap_or_default());
+            let code = match status.code() {
+                Some(code) => code,
+                // It had nothing to finish.
+                None if told.is_some() => return Ok(ExitOutcome::Invalid),
+                None => 128 + status.signal().unwrap_or_default(),
+            };
             return Ok(ExitOutcome::Code(u8::try_from(code).unwrap_or(1)));
         }
         match told {
