@@ -11,6 +11,7 @@ pub mod cost;
 mod describe;
 pub mod effect;
 mod efficiency;
+pub mod fleet_plan;
 mod foreign_load;
 mod holm;
 mod interval;

@@ -16,6 +16,7 @@ use crate::cmd::man::ManArgs;
 use crate::cmd::mbwu::MbwuArgs;
 use crate::cmd::merge::MergeArgs;
 use crate::cmd::micro::MicroArgs;
+use crate::cmd::plan::PlanArgs;
 use crate::cmd::precondition::PreconditionArgs;
 use crate::cmd::report::ReportArgs;
 use crate::cmd::run::RunArgs;
@@ -70,6 +71,8 @@ pub enum Verb {
     Compare(CompareArgs),
     /// Computes the cost of serving a load: servers, energy, break-even prices
     Cost(Box<CostArgs>),
+    /// Plans a purchase: how many of which machine serve a load, and at what cost
+    Plan(Box<PlanArgs>),
     /// Merges results files, of one machine or several, into one
     Merge(MergeArgs),
     /// Writes results as CSV, JSON, Parquet or Markdown

@@ -72,6 +72,7 @@ pub fn main() -> std::process::ExitCode {
         Verb::Report(args) => cmd::report::run(&args, &show),
         Verb::Compare(args) => cmd::compare::run(&args, &show),
         Verb::Cost(args) => cmd::cost::run(&args, &show),
+        Verb::Plan(args) => cmd::plan::run(&args, &show),
         Verb::Merge(args) => cmd::merge::run(&args, &show),
         Verb::Export(args) => cmd::export::run(&args, &show),
         Verb::Micro(args) => cmd::micro::run(&args, &show),

@@ -104,11 +104,20 @@ pub(crate) fn group<'a>(
     runs: &[(&'a Execution, &'a Run)],
     key: impl Fn(&'a Run) -> Option<CellKey<'a>>,
 ) -> Vec<ReportCell<'a>> {
+    group_within(runs, |execution| &execution.id, key)
+}
+
+/// The same, of everything that has the same `scope`: the execution, or the machine.
+pub(crate) fn group_within<'a>(
+    runs: &[(&'a Execution, &'a Run)],
+    scope: impl Fn(&'a Execution) -> &'a str,
+    key: impl Fn(&'a Run) -> Option<CellKey<'a>>,
+) -> Vec<ReportCell<'a>> {
     let mut positions: HashMap<(&str, CellKey), usize> = HashMap::new();
     let mut cells: Vec<ReportCell> = Vec::new();
     for (execution, run) in runs {
         let Some(key) = key(run) else { continue };
-        let position = *positions.entry((&execution.id, key)).or_insert(cells.len());
+        let position = *positions.entry((scope(execution), key)).or_insert(cells.len());
         if position == cells.len() {
             let category = run_names::workload(run).to_owned();
             let series = run_names::store(run).to_owned();

@@ -35,6 +35,24 @@ impl<'a> RateCurve<'a> {
     }
 }
 
+/// The settings of a search, which its trials have beside those of what they measure.
+const SEARCH_KEYS: [&str; 3] = ["search", OBJECTIVE_KEY, Run::TRIAL_FOR];
+
+/// Open loops of one machine that differ only in the rate, as one cell each: searches, sweeps, and
+/// their repeats in whatever execution. In the order in which their first run was planned.
+pub fn open_loops<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<ReportCell<'a>> {
+    let besides: Vec<&str> = CURVE_KEYS.into_iter().chain(SEARCH_KEYS).collect();
+    let scope = |execution: &'a Execution| execution.machine.id.as_str();
+    let mut whole = cells::group_within(runs, scope, |run| match &run.pacing {
+        LoopKind::Open { arrivals, .. } => {
+            Some(CellKey::new(run, PacingKey::AnyRate { arrivals }, &besides))
+        }
+        LoopKind::Closed { .. } => None,
+    });
+    cells::disambiguate(&mut whole, &ReportFactor::LoopDetails);
+    whole
+}
+
 /// All curves, in the order in which their first run was planned.
 pub fn curves<'a>(runs: &[(&'a Execution, &'a Run)]) -> Vec<RateCurve<'a>> {
     let mut whole = cells::group(runs, |run| match &run.pacing {

@@ -59,7 +59,7 @@ pub enum CandidateError {
 }
 
 /// `value`, where it is finite and above zero.
-pub(super) fn above_zero(what: &'static str, value: f64) -> Result<f64, CostError> {
+pub(crate) fn above_zero(what: &'static str, value: f64) -> Result<f64, CostError> {
     let fits = value.is_finite() && value > 0.0;
     fits.then_some(value).ok_or(CostError::Impossible { what, value, must: "more than zero" })
 }

@@ -128,6 +128,18 @@ impl ServerFleet {
     /// Source: S. Mikrou 2019, figure 5.1, whose curves have neither PUE nor rent.
     pub fn of(server: &ServedLoad, assumed: &Assumptions) -> Result<ServerFleet, CostError> {
         let servers = servers_for(assumed.target_ops_s, server.throughput_ops_s)?;
+        ServerFleet::of_servers(servers, server, assumed)
+    }
+
+    /// So many servers, whatever their number is for; their throughput and the target do not matter.
+    ///
+    /// Errors: those of [`energy_usd_per_h`]; a lifetime of zero or below; a price, rent or height
+    /// below zero.
+    pub fn of_servers(
+        servers: u64,
+        server: &ServedLoad,
+        assumed: &Assumptions,
+    ) -> Result<ServerFleet, CostError> {
         let n = servers as f64;
         let hours = above_zero("lifetime in years", assumed.years)? * HOURS_PER_YEAR;
         let price = not_below_zero("price of a server", server.price_usd)?;

@@ -26,6 +26,7 @@ pub use break_even::{
     CostLine, break_even_electricity, break_even_price, break_even_years, cost_line, equal_price,
 };
 pub use candidate::{CostTerms, ServerCandidate};
+pub(crate) use error::above_zero;
 pub use error::{CandidateError, CostError};
 pub use fleet::{
     Assumptions, HOURS_PER_YEAR, RACK_UNITS_PER_RACK, ServedLoad, ServerFleet, energy_usd_per_h,
@@ -33,7 +34,8 @@ pub use fleet::{
 };
 pub use load_power::{LoadPower, absence_note, source_text};
 pub use platform::{
-    GivenLevels, GivenValue, LoadPoint, Platform, PlatformError, PlatformValue, published,
+    GivenLevels, GivenValue, LoadPoint, Platform, PlatformError, PlatformValue, PriceDate,
+    RentalOffer, RentalTerm, published,
 };
 pub use power::{PowerCurve, average_power_w};
 pub use sensitivity::{Assumption, SensitivityRange, tornado};

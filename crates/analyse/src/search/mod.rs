@@ -12,6 +12,7 @@
 
 mod client;
 mod disturbance;
+mod held;
 mod sentence;
 mod standing;
 
@@ -21,6 +22,7 @@ use thiserror::Error;
 
 use crate::slo::{Judgement, Objective, ObjectiveVerdict};
 pub use client::{ClientHealth, LimitedBy, limit};
+pub use held::{HighestHeld, highest_held};
 use standing::{RateStanding, RateStatus, standings};
 
 /// A trial that achieved less than this share of its rate did not hold it.

@@ -30,6 +30,22 @@ pub struct ConditionResult {
     pub verdict: ObjectiveVerdict,
 }
 
+impl ConditionResult {
+    /// The same measurement against a limit that is so many times as high.
+    ///
+    /// Without an interval it is unclear, but that what broke breaks a lower limit too.
+    pub fn with_limit_times(&self, factor: f64) -> ConditionResult {
+        let limit = self.condition.limit.mul_f64(factor);
+        let condition = Condition { limit, ..self.condition };
+        let verdict = match &self.interval {
+            Ok(interval) => condition.verdict(interval),
+            Err(_) if self.verdict == ObjectiveVerdict::Breaks && factor <= 1.0 => self.verdict,
+            Err(_) => ObjectiveVerdict::Unclear,
+        };
+        ConditionResult { condition, verdict, ..self.clone() }
+    }
+}
+
 /// An objective's results, one a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {

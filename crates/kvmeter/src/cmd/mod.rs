@@ -13,6 +13,7 @@ pub mod man;
 pub mod mbwu;
 pub mod merge;
 pub mod micro;
+pub mod plan;
 pub mod precondition;
 pub mod report;
 pub mod run;

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use model::suggest::hint;
-use model::{Count, Rate};
+use model::{Bytes, Count, Rate};
 
 /// The value of `--platform`: `NAME|FILE` and numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,9 +24,17 @@ pub struct PlatformFlag {
     pub m2: Option<f64>,
     pub mbwus: Option<f64>,
     pub amps: Option<f64>,
+    /// Dollars an hour, of a rented machine.
+    pub usd_per_h: Option<f64>,
+    /// Of the machine, for data.
+    pub memory: Option<Bytes>,
+    pub storage: Option<Bytes>,
+    /// Gbit/s in each direction.
+    pub network: Option<f64>,
+    pub embodied_kg: Option<f64>,
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 16] = [
     "name",
     "workload",
     "machine",
@@ -38,6 +46,11 @@ const KEYS: [&str; 11] = [
     "m2",
     "mbwus",
     "amps",
+    "usd_per_h",
+    "memory",
+    "storage",
+    "network",
+    "embodied_kg",
 ];
 
 impl PlatformFlag {
@@ -83,6 +96,16 @@ impl FromStr for PlatformFlag {
                 "m2" => flag.m2 = Some(above_zero("m2", number("m2", value)?)?),
                 "mbwus" => flag.mbwus = Some(above_zero("mbwus", number("mbwus", value)?)?),
                 "amps" => flag.amps = Some(above_zero("amps", number("amps", value)?)?),
+                "usd_per_h" => {
+                    flag.usd_per_h = Some(above_zero("usd_per_h", number("usd_per_h", value)?)?);
+                }
+                "memory" => flag.memory = Some(size("memory", value)?),
+                "storage" => flag.storage = Some(size("storage", value)?),
+                "network" => flag.network = Some(above_zero("network", number("network", value)?)?),
+                "embodied_kg" => {
+                    let kg = number("embodied_kg", value)?;
+                    flag.embodied_kg = Some(not_below_zero("embodied_kg", kg)?);
+                }
                 wrong => return Err(format!("`{wrong}` is not a key; {}", hint(wrong, KEYS))),
             }
         }
@@ -97,6 +120,11 @@ fn price(text: &str) -> Result<f64, String> {
         Ok(Count(whole)) => Ok(whole as f64),
         Err(_) => number("price", digits),
     }
+}
+
+fn size(key: &str, text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{key}: {error}"))?;
+    above_zero(key, bytes.0 as f64).map(|_| bytes)
 }
 
 fn number(key: &str, text: &str) -> Result<f64, String> {

@@ -27,6 +27,7 @@ mod micro;
 mod micro_net;
 mod moving;
 mod network;
+mod plan;
 #[path = "../../../store/tests/shared/plugins.rs"]
 mod plugin_sources;
 mod plugins;

@@ -33,6 +33,7 @@ const BASES: &[(&str, &[&str])] = &[
     ("report", &["results.sqlite"]),
     ("compare", &["results.sqlite", "results.sqlite"]),
     ("cost", &["--platform=a,throughput=1k,watts=10,price=100"]),
+    ("plan", &["--rate=1k", "--platform=a,throughput=1k,watts=10,price=100"]),
     ("merge", &["results.sqlite", "--out=merged.sqlite"]),
     ("export", &["results.sqlite", "--format=csv"]),
     ("micro stream", &["--size=64KiB", "--time=10ms", "--threads=1"]),

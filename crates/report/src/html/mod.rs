@@ -19,7 +19,7 @@ use crate::study::{StudyReport, studies};
 use crate::tables;
 use body::Body;
 use markup::Markup;
-pub(crate) use sheet::plain_page;
+pub(crate) use sheet::{SheetPart, plain_page, sheet};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");

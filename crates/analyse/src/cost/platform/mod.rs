@@ -7,8 +7,10 @@
 mod built_in;
 mod error;
 mod given;
+mod price_date;
 pub mod published;
 mod read;
+mod rented;
 
 use std::collections::BTreeMap;
 
@@ -18,7 +20,9 @@ use serde::Deserialize;
 use built_in::BUILT_IN;
 pub use error::PlatformError;
 pub use given::{GivenLevels, GivenValue};
+pub use price_date::PriceDate;
 use read::read;
+pub use rented::{RentalOffer, RentalTerm};
 
 /// A machine as its file describes it. Every value is absent where the source does not give it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -44,6 +48,19 @@ pub struct Platform {
     pub footprint_m2: Option<GivenValue>,
     /// Storage devices that the price includes.
     pub storage_devices: Option<GivenValue>,
+    /// Memory that may hold data, in GiB.
+    pub memory_gib: Option<GivenValue>,
+    /// Storage that may hold data, in GiB.
+    pub storage_gib: Option<GivenValue>,
+    /// The network's rate in each direction, in Gbit/s.
+    pub network_gbit_s: Option<GivenValue>,
+    /// CO2 equivalent of making the machine and of its end, in kg.
+    pub embodied_kg: Option<GivenValue>,
+    /// Prices of an hour where the machine is rented.
+    #[serde(default)]
+    pub rented: Vec<RentalOffer>,
+    /// The day of its prices.
+    pub priced: Option<PriceDate>,
     /// Prices of electricity to compute with, in dollars for a kWh.
     pub electricity_usd_per_kwh: Option<GivenLevels>,
     /// Depreciation periods to compute with, in years.
@@ -73,6 +90,10 @@ pub enum PlatformValue {
     #[serde(rename = "footprint_m2")]
     FootprintM2,
     StorageDevices,
+    MemoryGib,
+    StorageGib,
+    NetworkGbitS,
+    EmbodiedKg,
     ElectricityUsdPerKwh,
     LifetimeYears,
 }
@@ -119,6 +140,9 @@ impl Platform {
             ("rack_units", &self.rack_units),
             ("footprint_m2", &self.footprint_m2),
             ("storage_devices", &self.storage_devices),
+            ("memory_gib", &self.memory_gib),
+            ("storage_gib", &self.storage_gib),
+            ("network_gbit_s", &self.network_gbit_s),
         ];
         for (key, given) in above_zero {
             if let Some(given) = given
@@ -127,12 +151,20 @@ impl Platform {
                 return no(key, given.value, "it must be more than zero");
             }
         }
-        for (key, given) in [("price_usd", &self.price_usd), ("idle_w", &self.idle_w)] {
+        let not_below_zero = [
+            ("price_usd", &self.price_usd),
+            ("idle_w", &self.idle_w),
+            ("embodied_kg", &self.embodied_kg),
+        ];
+        for (key, given) in not_below_zero {
             if let Some(given) = given
                 && !(given.value.is_finite() && given.value >= 0.0)
             {
                 return no(key, given.value, "it must not be below zero");
             }
+        }
+        if let Some(offer) = self.rented.iter().find(|offer| !offer.is_possible()) {
+            return no("rented", offer.usd_per_h, "dollars an hour must be more than zero");
         }
         let levels = [
             ("electricity_usd_per_kwh", &self.electricity_usd_per_kwh, 0.0),

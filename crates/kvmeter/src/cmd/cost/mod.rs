@@ -1,7 +1,7 @@
 //! `kvmeter cost`: the cost of serving a load, from results, given numbers, or a publication's
 //! inputs.
 
-mod candidates;
+pub mod candidates;
 mod graduated;
 mod output;
 mod published;

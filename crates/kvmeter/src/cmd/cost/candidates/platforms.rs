@@ -10,7 +10,7 @@ use crate::flags::platform::PlatformFlag;
 const SHORT_ID: usize = 8;
 
 /// The `--platform` of the machine of these runs.
-pub(super) fn flag_for<'f>(
+pub fn flag_for<'f>(
     id: &str,
     flags: &[&'f PlatformFlag],
 ) -> anyhow::Result<Option<&'f PlatformFlag>> {
