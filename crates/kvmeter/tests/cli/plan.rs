@@ -181,3 +181,54 @@ fn refuses_plans_that_cannot_be() {
     place.refused(&["plan", "--rate", "0", "--platform", s1], &["--rate: 0"]);
     place.refused(&["plan", "--platform", s1], &["--rate"]);
 }
+
+#[test]
+fn prices_are_read_from_a_published_table() {
+    let place = Place::new();
+    place.write(
+        "list.csv",
+        "Instance Type,Region,Term,Price per hour,Memory,vCPU\nbig,eu,On Demand,$2,64 GiB,16\n\
+         big,us,On Demand,1.5,64 GiB,16\nbig,eu,Reserved,1.25,64 GiB,16\n",
+    );
+    place.write("list.json", r#"[{"instance": "big", "usd_per_h": 3}]"#);
+    place.write("bad.csv", "instance,usd_per_h\nbig,2\nsmall,free\n");
+    let args = ["plan", "--rate", "10k", "--platform", "name=big,throughput=5k", "--prices"];
+    let with = |more: &[&'static str]| [&args[..], more].concat();
+    let json = place.json(&with(&["list.csv", "--region", "eu", "--data", "100GiB", "--json"]));
+    let fleets = json["fleets"].as_array().unwrap();
+    let names: Vec<&str> = fleets.iter().map(|one| one["machine"].as_str().unwrap()).collect();
+    assert_eq!(names, ["big, rented reserved", "big, rented on-demand"]);
+    near(&fleets[0]["usd_per_month"], 3.0 * 1.25 * 730.0, 1e-9);
+    near(&fleets[0]["needed"]["memory"], 2.0, 0.0);
+    assert_eq!(json["inputs"][0]["price_from"], "list.csv, line 2 (16 vCPUs)");
+    let json = place.json(&with(&["list.json", "--json"]));
+    near(&json["fleets"][0]["usd_per_month"], 3.0 * 3.0 * 730.0, 1e-9);
+    place.refused(&with(&["list.csv"]), &["lines 2 and 3", "--region"]);
+    place.refused(&with(&["bad.csv"]), &["bad.csv, line 3", "`usd_per_h` is `free`"]);
+    place.refused(&with(&["none.csv"]), &["none.csv"]);
+    let other =
+        ["plan", "--rate", "1k", "--platform", "name=x,throughput=5k", "--prices", "list.csv"];
+    place.refused(&other, &["no machine of that name", "name=big"]);
+}
+
+#[test]
+fn several_kinds_together_may_be_cheaper() {
+    let place = Place::new();
+    let json = place.json(&[
+        "plan",
+        "--rate",
+        "2.1M",
+        "--spares",
+        "0",
+        "--platform",
+        "name=large,throughput=1M,watts=150,price=5000",
+        "--platform",
+        "name=small,throughput=150k,watts=150,price=1000",
+        "--json",
+    ]);
+    assert_eq!(json["fleets"][0]["machines"], 3, "large ones alone");
+    let fleet = json["mixed"]["fleet"].to_string();
+    assert_eq!(fleet, r#"[{"machine":"large","machines":2},{"machine":"small","machines":1}]"#);
+    assert_eq!(json["mixed"]["optimality_gap"], 0.0);
+    assert!(json["answer"].to_string().contains("Several kinds together cost"), "{json}");
+}

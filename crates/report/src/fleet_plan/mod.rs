@@ -8,7 +8,8 @@ mod tables;
 mod turning;
 
 use analyse::fleet_plan::{
-    Demand, FleetPlan, FrontierPoint, MachineChoice, PlanConfidence, PurchaseTerms, TurningInput,
+    Demand, FleetPlan, FrontierPoint, MachineChoice, MixedFleet, PlanConfidence, PurchaseTerms,
+    TurningInput,
 };
 
 use crate::html::{self, SheetPart};
@@ -27,6 +28,8 @@ pub struct PlanView<'a> {
     /// In the order of the choices.
     pub sources: &'a [ChoiceSource],
     pub plan: &'a FleetPlan,
+    /// Several kinds together, where that is cheaper.
+    pub mixed: Option<&'a MixedFleet>,
     pub frontier: &'a [FrontierPoint],
     pub turning: &'a [TurningInput],
     /// None where no capacity was repeated.

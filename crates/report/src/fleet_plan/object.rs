@@ -1,6 +1,6 @@
 //! The plan as one JSON object, units in its keys.
 
-use analyse::fleet_plan::{FrontierPoint, MachineChoice, PlannedFleet, Tenure};
+use analyse::fleet_plan::{FrontierPoint, MachineChoice, MixedFleet, PlannedFleet, Tenure};
 use serde_json::{Map, Value, json};
 
 use super::{ChoiceSource, PlanView, sentences, turning};
@@ -32,6 +32,7 @@ pub fn object(view: &PlanView<'_>) -> Value {
             "carbon_g_per_kwh": view.terms.carbon_g_per_kwh,
         },
         "fleets": fleets,
+        "mixed": view.mixed.map(|mixed| several_kinds(view, mixed)),
         "frontier": frontier,
         "turning_points": view.turning.iter().map(|one| turning::object(view, one)).collect::<Vec<_>>(),
         "resamples": view.confidence.map(|confidence| confidence.resamples),
@@ -71,6 +72,18 @@ fn fleet(view: &PlanView<'_>, fleet: &PlannedFleet) -> Value {
         "racks_full_by": fleet.racks.map(|racks| racks.limit.name()),
         "running_carbon_kg": fleet.carbon.running_kg,
         "embodied_carbon_kg": fleet.carbon.embodied_kg,
+    })
+}
+
+fn several_kinds(view: &PlanView<'_>, mixed: &MixedFleet) -> Value {
+    let kinds = mixed.machines.iter().map(
+        |(choice, machines)| json!({ "machine": view.choices[*choice].name, "machines": machines }),
+    );
+    json!({
+        "fleet": kinds.collect::<Vec<_>>(),
+        "usd_per_month": mixed.usd_per_month(),
+        "all_machines_w": mixed.watts,
+        "optimality_gap": mixed.gap,
     })
 }
 

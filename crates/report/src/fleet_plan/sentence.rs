@@ -1,6 +1,6 @@
 //! The answer in words.
 
-use analyse::fleet_plan::PlannedFleet;
+use analyse::fleet_plan::{MixedFleet, PlannedFleet};
 
 use super::PlanView;
 use crate::format;
@@ -14,8 +14,29 @@ pub fn sentences(view: &PlanView<'_>) -> Vec<String> {
         None => "There is no runner-up: this is the only machine with a capacity and a price."
             .to_owned(),
     });
+    all.extend(view.mixed.map(|mixed| several_kinds(view, first, mixed)));
     all.extend(certainty(view, first));
     all
+}
+
+/// The fleet of several kinds, which is cheaper.
+fn several_kinds(view: &PlanView<'_>, first: &PlannedFleet, mixed: &MixedFleet) -> String {
+    let kinds = mixed.machines.iter().map(|(choice, machines)| {
+        format!("{} of {}", format::count(*machines), view.choices[*choice].name)
+    });
+    let kinds: Vec<String> = kinds.collect();
+    let watts =
+        mixed.watts.map_or(String::new(), |watts| format!(", {} W", format::dollars(watts)));
+    let proof = match mixed.gap > 0.0 {
+        true => format!("another mixture is at most {} cheaper", format::percent(mixed.gap)),
+        false => "no mixture is cheaper".to_owned(),
+    };
+    format!(
+        "Several kinds together cost {} less: {}, ${} a month{watts}; {proof}.",
+        format::percent(1.0 - mixed.usd_per_h / first.cost.total_usd_per_h()),
+        kinds.join(" and "),
+        money(mixed.usd_per_month())
+    )
 }
 
 /// How sure the first choice is; None where no capacity was repeated.

@@ -19,6 +19,7 @@ const MOST_SPARES: u64 = 1_000_000;
     --platform server.toml --peak-over-mean 3\n  \
     kvmeter plan results.sqlite --rate 5M --platform price=2400,watts=180,memory=256GiB\n  \
     kvmeter plan results.sqlite --rate 5M --platform cloud.toml --term reserved --html plan.html\n  \
+    kvmeter plan results.sqlite --rate 5M --platform name=m7i.4xlarge --prices list.csv --region eu\n  \
     kvmeter plan --rate 100M --spares 0 --platform s1,throughput=337k,watts=52,price=850 \\\n               \
     --platform s4,throughput=1.19M,watts=203,price=3000\n\n\
     Capacity is the highest rate that held the objective: of a `kvmeter search`, or of open loops\n\
@@ -55,6 +56,12 @@ pub struct PlanArgs {
     /// Term of rented machines: on-demand, reserved or spot [default: on-demand and reserved]
     #[arg(long, value_name = "TERM", value_parser = term)]
     pub term: Option<RentalTerm>,
+    /// A table of instance types and dollars an hour, CSV or JSON: the prices of machines of that name
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub prices: Option<PathBuf>,
+    /// The region of --prices
+    #[arg(long, value_name = "NAME", requires = "prices")]
+    pub region: Option<String>,
     /// Lifetime in years [default: the platforms', else 3]
     #[arg(long, value_name = "YEARS", allow_hyphen_values = true)]
     pub years: Option<f64>,

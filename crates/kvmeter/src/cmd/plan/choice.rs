@@ -6,6 +6,7 @@ use analyse::search::RateTrial;
 use report::fleet_plan::ChoiceSource;
 
 use super::PlanArgs;
+use super::price_table::PriceTable;
 use super::prices::{Offer, offers};
 use crate::exit::request;
 use crate::flags::platform::PlatformFlag;
@@ -41,8 +42,15 @@ pub struct ServingMachine<'a> {
 }
 
 /// A choice for each price of the machine.
-pub fn choices(args: &PlanArgs, machine: ServingMachine<'_>) -> anyhow::Result<Vec<ChosenMachine>> {
-    let offers = offers(args, &machine)?;
+pub fn choices(
+    args: &PlanArgs,
+    prices: Option<&PriceTable>,
+    mut machine: ServingMachine<'_>,
+) -> anyhow::Result<Vec<ChosenMachine>> {
+    let (offers, memory_bytes) = offers(args, prices, &machine)?;
+    if machine.data_room.in_memory {
+        machine.data_room.bytes = machine.data_room.bytes.or(memory_bytes);
+    }
     let several = offers.len() > 1;
     offers.into_iter().map(|offer| choice(args, &machine, offer, several)).collect()
 }

@@ -11,6 +11,7 @@ use super::PlanArgs;
 use super::choice::{ChosenMachine, choices};
 use super::from_flags::from_flags;
 use super::from_runs::from_runs;
+use super::price_table::PriceTable;
 use crate::cmd::cost::candidates::flag_for;
 use crate::exit::request;
 use crate::flags::platform::PlatformFlag;
@@ -24,9 +25,10 @@ pub struct GatheredChoices {
 pub fn gather(args: &PlanArgs, demand: &Demand) -> anyhow::Result<GatheredChoices> {
     let (alone, over): (Vec<&PlatformFlag>, Vec<&PlatformFlag>) =
         args.platform.iter().partition(|flag| flag.throughput.is_some());
+    let prices = args.prices.as_deref().map(PriceTable::open).transpose()?;
     let mut gathered = GatheredChoices { objective: None, chosen: Vec::new(), notes: Vec::new() };
     for flag in &alone {
-        gathered.chosen.extend(choices(args, from_flags(flag, demand)?)?);
+        gathered.chosen.extend(choices(args, prices.as_ref(), from_flags(flag, demand)?)?);
     }
     if args.files.is_empty()
         && let Some(flag) = over.first()
@@ -38,7 +40,7 @@ pub fn gather(args: &PlanArgs, demand: &Demand) -> anyhow::Result<GatheredChoice
         )));
     }
     if !args.files.is_empty() {
-        of_files(args, &over, &mut gathered)?;
+        of_files(args, prices.as_ref(), &over, &mut gathered)?;
     }
     if gathered.chosen.is_empty() {
         return Err(request(
@@ -52,6 +54,7 @@ pub fn gather(args: &PlanArgs, demand: &Demand) -> anyhow::Result<GatheredChoice
 
 fn of_files(
     args: &PlanArgs,
+    prices: Option<&PriceTable>,
     over: &[&PlatformFlag],
     gathered: &mut GatheredChoices,
 ) -> anyhow::Result<()> {
@@ -80,7 +83,7 @@ fn of_files(
     for cell in &cells {
         let flag = flag_for(&cell.execution.machine.id, over)?;
         match from_runs(cell, &objective, flag)? {
-            Some(machine) => gathered.chosen.extend(choices(args, machine)?),
+            Some(machine) => gathered.chosen.extend(choices(args, prices, machine)?),
             None => gathered
                 .notes
                 .push(format!("Left out: {} held {objective} at none of its rates.", cell.series)),

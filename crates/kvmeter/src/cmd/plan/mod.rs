@@ -8,11 +8,13 @@ mod from_runs;
 mod gather;
 mod measured;
 mod output;
+mod price_table;
 mod prices;
 mod terms;
 
 use analyse::fleet_plan::{
-    Demand, FleetPlan, MachineChoice, PurchaseError, confidence, frontier, plan, turning_points,
+    Demand, FleetPlan, MachineChoice, PurchaseError, confidence, frontier, mixed_fleet, plan,
+    turning_points,
 };
 use report::fleet_plan::{ChoiceSource, PlanView};
 
@@ -46,6 +48,7 @@ pub fn run(args: &PlanArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let frontier = frontier(&choices, &demand, &terms).map_err(wrong)?;
     let turning = turning_points(&choices, &demand, &terms).map_err(wrong)?;
     let confidence = confidence(&choices, &demand, &terms).map_err(wrong)?;
+    let mixed = mixed_fleet(&choices, &demand, &terms, plan.first()).map_err(wrong)?;
     let view = PlanView {
         demand: &demand,
         terms: &terms,
@@ -53,6 +56,7 @@ pub fn run(args: &PlanArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         choices: &choices,
         sources: &sources,
         plan: &plan,
+        mixed: mixed.as_ref(),
         frontier: &frontier,
         turning: &turning,
         confidence: confidence.as_ref(),

@@ -5,10 +5,13 @@ use analyse::fleet_plan::Tenure;
 
 use super::PlanArgs;
 use super::choice::ServingMachine;
+use super::price_table::{InstancePrice, PriceTable};
 use crate::exit::request;
 
 /// The source of numbers of flags.
 pub const COMMAND_LINE: &str = "the command line";
+
+const BYTES_PER_GIB: f64 = 1_073_741_824.0;
 
 /// One price.
 pub struct Offer {
@@ -20,7 +23,12 @@ pub struct Offer {
 
 /// Every price of the machine: purchase, and rent on the term that was chosen, else on demand and
 /// reserved.
-pub fn offers(args: &PlanArgs, machine: &ServingMachine<'_>) -> anyhow::Result<Vec<Offer>> {
+/// With the memory of the instance type, in bytes, where a table has it.
+pub fn offers(
+    args: &PlanArgs,
+    prices: Option<&PriceTable>,
+    machine: &ServingMachine<'_>,
+) -> anyhow::Result<(Vec<Offer>, Option<f64>)> {
     let platform = machine.platform.as_ref();
     let mut all = Vec::new();
     let own = machine.flag.and_then(|flag| flag.price);
@@ -48,15 +56,37 @@ pub fn offers(args: &PlanArgs, machine: &ServingMachine<'_>) -> anyhow::Result<V
             from: source_text(platform, "rented", offer.from.as_deref()),
         });
     }
-    if !all.is_empty() {
-        return Ok(all);
+    let names =
+        [machine.flag.and_then(|flag| flag.name.as_deref()), platform.map(|it| it.name.as_str())];
+    let names: Vec<&str> = names.into_iter().flatten().collect();
+    let listed = prices.map(|table| table.of(&names, args.region.as_deref())).transpose()?;
+    let listed = listed.unwrap_or_default();
+    for row in listed.iter().filter(|row| wanted(row.term)) {
+        all.push(Offer {
+            tenure: Tenure::Rented { usd_per_h: row.usd_per_h },
+            how: format!("rented {}", row.term),
+            from: source(prices, row),
+        });
     }
-    let others: Vec<&str> = rented.iter().map(|offer| offer.term.name()).collect();
+    let memory = listed.iter().find_map(|row| row.memory_gib).map(|gib| gib * BYTES_PER_GIB);
+    if !all.is_empty() {
+        return Ok((all, memory));
+    }
+    let others = rented.iter().map(|offer| offer.term).chain(listed.iter().map(|row| row.term));
+    let others: Vec<&str> = others.map(RentalTerm::name).collect();
     if !others.is_empty() {
         return Err(request(format!(
             "{}: it has no price on this term; its terms are {}: choose one with --term",
             machine.name,
             others.join(", ")
+        )));
+    }
+    if let Some(table) = prices {
+        let (name, file) = (&machine.name, &table.file);
+        let example = &table.rows[0].instance;
+        return Err(request(format!(
+            "{name}: --prices {file} has no machine of that name; name the instance type in its \
+             --platform, as in `name={example}`"
         )));
     }
     Err(request(format!(
@@ -65,4 +95,12 @@ pub fn offers(args: &PlanArgs, machine: &ServingMachine<'_>) -> anyhow::Result<V
         machine.name,
         absence_note(platform, PlatformValue::PriceUsd)
     )))
+}
+
+/// `list.csv, line 3 (16 vCPUs)`.
+fn source(prices: Option<&PriceTable>, row: &InstancePrice) -> String {
+    let file = prices.map_or("", |table| table.file.as_str());
+    let cpus =
+        row.vcpus.map_or(String::new(), |cpus| format!(" ({} vCPUs)", report::format::plain(cpus)));
+    format!("{file}, line {}{cpus}", row.line)
 }
