@@ -56,6 +56,9 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("kvmeter/src/cmd/precondition", By(&["precondition"])),
     ("kvmeter/src/cmd/report.rs", By(&["report"])),
     ("kvmeter/src/cmd/run", By(&["run"])),
+    // Arguments of `leased`, and `--version`, on another machine.
+    ("kvmeter/src/cmd/run/fleet/host.rs", Somewhere),
+    ("kvmeter/src/cmd/run/fleet/program.rs", Foreign),
     ("kvmeter/src/cmd/search", By(&["search"])),
     ("kvmeter/src/flags/platform.rs", By(&["cost", "mbwu", "plan"])),
     ("kvmeter/src/flags.rs", LOADS),
