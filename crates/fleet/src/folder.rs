@@ -35,6 +35,8 @@ pub struct HostFolder {
     host: String,
     path: String,
     pub platform: Platform,
+    /// It was not there before.
+    pub is_new: bool,
 }
 
 impl HostFolder {
@@ -54,11 +56,14 @@ impl HostFolder {
         };
         let script = format!(
             "set -eu; umask 077; base={base}; mkdir -p \"$base\"; cd \"$base\"; \
-             [ -d {id} ] || mkdir {id}; [ -O {id} ]; cd {id}; pwd -P; uname -m"
+             if [ -d {id} ]; then known=known; else mkdir {id}; known=new; fi; \
+             [ -O {id} ]; cd {id}; pwd -P; uname -m; echo $known"
         );
         let printed = run(&**launcher, host, &script, b"", SHORT, "creating a folder")?;
         let mut lines = printed.stdout.lines();
-        let (Some(path), Some(architecture)) = (lines.next(), lines.next()) else {
+        let (Some(path), Some(architecture), Some(known)) =
+            (lines.next(), lines.next(), lines.next())
+        else {
             return Err(FleetError::Failed {
                 host: host.to_owned(),
                 what: "creating a folder",
@@ -73,6 +78,7 @@ impl HostFolder {
             host: host.to_owned(),
             path: path.to_owned(),
             platform: Platform { architecture: architecture.to_owned() },
+            is_new: known == "new",
         })
     }
 

@@ -45,6 +45,7 @@ fn conforms(target: &FleetTarget) {
     let base = target.folder.as_deref();
     let create = || HostFolder::create(&target.launcher, host, base, "ab12-m1").unwrap();
     let folder = create();
+    assert!(folder.is_new && !create().is_new);
     assert!(["x86_64", "aarch64"].contains(&&*folder.platform.architecture));
     // Every byte arrives, there and back.
     let bytes: Vec<u8> = (0..300_000_u32).flat_map(|number| number.to_le_bytes()).collect();

@@ -149,6 +149,14 @@ fn a_killed_coordinator_leaves_nothing_running_and_resuming_completes() {
     let wrong = fleet.run(&[]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
     assert!(wrong.err.contains("--resume"), "{wrong:?}");
+    // Neither a look at the plan nor a machine that is away loses finished runs.
+    let plan = fleet.run(&["--set", "measure.time=8s", "--resume", "--dry-run"]);
+    assert_eq!(plan.code, 0, "{plan:?}");
+    fleet.net.place.write("fleet.toml", &hosts(&[HOSTS[0], HUB]));
+    let away = fleet.run(&["--set", "measure.time=8s", "--resume"]);
+    assert_eq!(away.code, 2, "{away:?}");
+    assert_eq!((fleet.folders(0), fleet.folders(1)), (1, 1));
+    fleet.net.place.write("fleet.toml", &hosts(&HOSTS[..2]));
     let done = fleet.run(&["--set", "measure.time=8s", "--resume"]);
     assert!(done.err.contains("runs are done"), "{done:?}");
     assert_eq!(fleet.runs().len(), 2 * RUNS);

@@ -55,10 +55,7 @@ impl<'a> HostRun<'a> {
         let target = &fleet.target;
         let folder =
             HostFolder::create(&target.launcher, &host.name, target.folder.as_deref(), &id)?;
-        let script = fill(fleet, host, &folder).inspect_err(|_| {
-            let _ = folder.remove();
-            let _ = target.launcher.release(&host.name);
-        })?;
+        let script = fill(fleet, host, &folder).inspect_err(|_| discard(&folder))?;
         let (offset, bound) = folder.clock_offset()?;
         if offset.abs() > CLOCK_S + bound {
             show.warn(&format!(
@@ -75,10 +72,9 @@ impl<'a> HostRun<'a> {
         &self.host.name
     }
 
-    /// Removes what was put there.
+    /// Removes what was put there now.
     pub fn discard(&self) {
-        let _ = self.folder.remove();
-        let _ = self.fleet.target.launcher.release(&self.host.name);
+        discard(&self.folder);
     }
 
     /// Runs the study until it ends, the host is lost or `stop` is set, and collects what there is.
@@ -135,6 +131,14 @@ impl<'a> HostRun<'a> {
         let _ = self.fleet.target.launcher.release(&self.host.name);
         Ok(HostEnd { whole, valid: end == HostedEnd::Code(0), refused, why: last_words })
     }
+}
+
+/// Removes a folder that was made now; one of a study that is resumed has finished runs.
+fn discard(folder: &HostFolder) {
+    if folder.is_new {
+        let _ = folder.remove();
+    }
+    let _ = folder.launcher().release(folder.host());
 }
 
 /// Puts program, study and platform into the folder; returns the command of the study.

@@ -63,22 +63,26 @@ pub fn run(
             out.display()
         )));
     }
-    output_files::create_parent(&out)
-        .map_err(|error| request(format!("{}: {error}", out.display())))?;
-    let mut state = FleetState::open(&folder, args.resume)?;
+    let mut state = match args.dry_run {
+        true => FleetState::temporary(&folder)?,
+        false => {
+            output_files::create_parent(&out)
+                .map_err(|error| request(format!("{}: {error}", out.display())))?;
+            FleetState::open(&folder, args.resume)?
+        }
+    };
     let fleet = Fleet { args, target, folder, id: state.id.clone() };
     let stop = stop_flag()?;
     let prepared = fleet.prepare(&state, show)?;
     let ends = fleet.run_hosts(prepared, &stop, show);
     if let Some(words) = refused_by_all(&ends) {
-        if state.done.is_empty() && !args.resume {
+        if !args.resume && !args.dry_run {
             state.remove()?;
         }
         return Err(request(words));
     }
     let mut failed = fleet.account(ends, &mut state, show)?;
     if args.dry_run {
-        state.remove()?;
         return Ok(if failed { ExitOutcome::Invalid } else { ExitOutcome::Done });
     }
     let merged = fleet.merge(&out, show)?;

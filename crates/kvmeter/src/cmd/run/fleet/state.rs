@@ -44,12 +44,17 @@ impl FleetState {
             )));
         }
         safe_file::make_private_folder(folder).map_err(|error| request(error.to_string()))?;
+        let state = FleetState::temporary(folder)?;
+        state.write()?;
+        Ok(state)
+    }
+
+    /// With a new number, and not kept.
+    pub fn temporary(folder: &Path) -> anyhow::Result<FleetState> {
         let mut number = [0; 16];
         getrandom::fill(&mut number).context("no random number")?;
         let id = number.iter().map(|byte| format!("{byte:02x}")).collect();
-        let state = FleetState { id, done: BTreeSet::new(), folder: folder.to_owned() };
-        state.write()?;
-        Ok(state)
+        Ok(FleetState { id, done: BTreeSet::new(), folder: folder.to_owned() })
     }
 
     pub fn write(&self) -> anyhow::Result<()> {
