@@ -32,7 +32,12 @@ fn every_preset_is_answered_and_verified_on_every_protocol() {
             let name = format!("{} over {protocol}", preset.name);
             assert_eq!(outcome.operations, 2000, "{name}");
             assert_eq!(outcome.failures, [], "{name}");
-            assert!(outcome.verified > 0 && outcome.misses == 0, "{name}: {}", outcome.misses);
+            let expected = 2000.0 * (1.0 - spec.hit_ratio);
+            // Five standard deviations of a binomial distribution; none where all keys exist.
+            let most = 5.0 * (expected * spec.hit_ratio).sqrt();
+            let misses = outcome.misses as f64;
+            assert!((misses - expected).abs() <= most, "{name}: {misses} misses, not {expected}");
+            assert!(outcome.verified > 0, "{name}");
             assert_eq!(outcome.verified, outcome.hits, "{name}: every hit is verified");
             let histograms: u64 = outcome.service.iter().map(|(_, h)| h.len()).sum();
             assert_eq!(histograms, 2000, "{name}: every operation has its latency");

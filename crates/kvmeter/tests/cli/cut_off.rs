@@ -106,7 +106,10 @@ fn the_others_are_served_while_a_node_is_cut_off() {
     let failure = &run["failures"][0];
     assert_eq!((&failure["kind"], &run["failures"][1]), (&"timeout".into(), &Value::Null));
     let first = failure["first"].as_str().unwrap();
-    assert!(first.contains("192.0.2.1:7000: no answer within 1s"), "{first}");
+    // The first was either sent to the node, or waited for one that serves its slot.
+    let reasons = ["no answer within 1s", "no node served it within 1s"];
+    let named = |why: &&str| first.contains(&format!("192.0.2.1:7000: {why}"));
+    assert!(reasons.iter().any(named), "{first}");
     let of =
         |at: usize, figure: &str| value(&run, &format!("node.{}.{figure}", address(&NODES[at])));
     // What is lost is lost by one node, and the others served theirs in time.
