@@ -5,7 +5,6 @@ use std::path::Path;
 use workload::YcsbWorkload;
 
 use crate::error::StudyError;
-use crate::text::StudySpec;
 use crate::workload_file::MAX_BYTES;
 
 /// Whether a name of a workload is that of a property file of YCSB.
@@ -64,20 +63,4 @@ pub fn note_run_properties(name: &str, place: RunPlace) -> Result<Option<String>
         "{name} also says how to run, which is no part of a workload; give it {place}: {}",
         given.join(if in_study { ", " } else { " " })
     )))
-}
-
-/// The same of every property file that a study names.
-///
-/// # Errors
-/// Those of opening a file.
-pub fn note_run_properties_of(spec: &StudySpec) -> Result<Vec<String>, StudyError> {
-    let from = spec.workloads.values().filter_map(|table| table.from.as_ref());
-    let mut names: Vec<&str> =
-        spec.sequence.iter().chain(from).map(|name| name.get_ref().as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-        .into_iter()
-        .filter_map(|name| note_run_properties(name, RunPlace::Study).transpose())
-        .collect()
 }

@@ -10,12 +10,14 @@ mod machine_sized;
 mod mbwu;
 mod origin;
 mod probes;
+mod run_properties;
 mod simulation;
 mod spec;
 mod study_text;
 
 pub use built_in::{BUILT_IN, BuiltInStudy};
 pub use mbwu::MbwuTable;
+pub use run_properties::note_run_properties_of;
 pub use spec::StudySpec;
 pub use study_text::StudyText;
 

@@ -27,11 +27,14 @@ pub(super) fn graph_cache_leader() -> WorkloadSpec {
 /// A cache of key-value pairs: `kvcache_reg`.
 ///
 /// - 0.98453 requests for the objects of the table to 0.13472 for objects that are requested once.
-/// - Keys of 16 to 254 B.
+/// - Keys of 16 to 254 B; the 2 % above 250 B, which memcached refuses, have 250 B.
 pub(super) fn kvcache() -> WorkloadSpec {
     let (known, once) = (0.984_528_312_027_565_7, 0.134_716_879_724_342_54);
     look_aside(
-        LengthSpec::Uniform { min: Bytes(16), max: Bytes(254) },
+        LengthSpec::Discrete {
+            values: vec![(Bytes(250), 5.0 / 239.0)],
+            tail: Some(Box::new(LengthSpec::Uniform { min: Bytes(16), max: Bytes(249) })),
+        },
         &KVCACHE_SIZES,
         &KVCACHE_POPULARITY,
         known / (known + once),
@@ -167,7 +170,11 @@ mod tests {
                 (65_535, 0.999478),
             ],
             loaded: 0.879636,
-            keys: |k| if k < 16 { 0.0 } else { (k as f64 - 15.0) / 239.0 },
+            keys: |k| match k {
+                0..16 => 0.0,
+                16..250 => (k as f64 - 15.0) / 239.0,
+                _ => 1.0,
+            },
         });
     }
 }
