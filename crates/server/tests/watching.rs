@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "../../model/tests/shared/ports.rs"]
+mod ports;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use common::{SOON, eventually, start};
 use model::{Address, Unit};
+use ports::free_ports;
 use server::launch::{Launched, ServerSettings};
 use server::watch::{Process, UsageDelta};
 
@@ -175,7 +178,7 @@ fn finds_a_server_by_every_address() {
 
 #[test]
 fn explains_what_cannot_be_found() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let free = free_ports(1)[0];
     for (address, why) in [
         (format!("127.0.0.1:{free}"), "nothing listens"),
         ("/no/such.sock".to_owned(), "nothing listens at /no/such.sock"),

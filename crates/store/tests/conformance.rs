@@ -9,6 +9,9 @@
 mod etcd;
 #[path = "shared/plugins.rs"]
 mod plugins;
+#[cfg(feature = "etcd")]
+#[path = "../../model/tests/shared/ports.rs"]
+mod ports;
 
 mod conformance {
     pub mod contract;

@@ -3,6 +3,8 @@
 // Clippy exempts only functions marked `#[test]`, not their helpers.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../model/tests/shared/ports.rs"]
+mod ports;
 #[path = "shared/etcd.rs"]
 mod servers;
 

@@ -1,6 +1,5 @@
 //! Logins, and servers that cannot be reached.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,6 +8,7 @@ use drive::PhaseKind;
 use store::StoreError;
 use tempfile::TempDir;
 
+use crate::ports::free_ports;
 use crate::support::*;
 
 /// Files in a folder of their own.
@@ -112,7 +112,7 @@ fn a_superfluous_password_is_refused() {
 
 #[test]
 fn an_unreachable_server_is_reported_at_once() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let free = free_ports(1)[0];
     let begun = Instant::now();
     for scheme in ["memcached", "redis"] {
         let error = connect(&format!("{scheme}://127.0.0.1:{free}")).unwrap_err();

@@ -5,6 +5,8 @@
 mod fake;
 mod faults;
 mod login;
+#[path = "../../../model/tests/shared/ports.rs"]
+mod ports;
 mod presets;
 mod support;
 mod timing;

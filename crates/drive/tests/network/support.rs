@@ -1,6 +1,6 @@
 //! Helpers of these tests.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -14,6 +14,8 @@ use model::{Arrivals, ConnectionConfig, Count, Engine, Pacing, StopCondition};
 use store::{StoreError, StoreUrl};
 use tempfile::TempDir;
 use workload::{Workload, WorkloadSpec};
+
+use crate::ports::free_ports;
 
 /// Upper bound on any step of these tests; only a hang exceeds it.
 pub const LONG: Duration = Duration::from_secs(60);
@@ -153,7 +155,7 @@ impl Real {
     fn start(program: &str, args: impl FnOnce(u16, &str) -> Vec<String>) -> Option<Real> {
         let folder = TempDir::new().unwrap();
         let socket = folder.path().join("socket");
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_ports(1)[0];
         let args = args(port, socket.to_str().unwrap());
         let mut command = Command::new(program);
         command.args(&args).current_dir(folder.path()).stdin(Stdio::null());

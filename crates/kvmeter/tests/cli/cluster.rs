@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::ports::free_ports;
 use crate::tool::{Place, until, value};
 
 const PRIMARIES: usize = 3;
@@ -91,7 +92,7 @@ impl Drop for Cluster {
 /// A free port, of which the port of the cluster's bus (10,000 above) is free too.
 fn bus_port() -> u16 {
     loop {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_ports(1)[0];
         let bus = port.checked_add(10_000).or_else(|| port.checked_sub(10_000));
         if let Some(bus) = bus.filter(|bus| *bus > port)
             && TcpListener::bind(("127.0.0.1", bus)).is_ok()

@@ -31,6 +31,8 @@ mod plan;
 #[path = "../../../store/tests/shared/plugins.rs"]
 mod plugin_sources;
 mod plugins;
+#[path = "../../../model/tests/shared/ports.rs"]
+mod ports;
 mod results;
 mod rocksdb;
 mod search;

@@ -1,12 +1,13 @@
 //! Benches on real memcached and Redis, and on servers that are not there.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::ports::free_ports;
 use crate::tool::{Place, command_output, until};
 
 /// A server on a free port that runs until this goes out of scope.
@@ -23,13 +24,9 @@ impl Drop for Server {
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 impl Server {
     pub fn start(program: &str, place: &Place, args: &[&str]) -> Option<Server> {
-        let port = free_port();
+        let port = free_ports(1)[0];
         let address = format!("127.0.0.1:{port}");
         let port = port.to_string();
         let own: Vec<&str> = match program {
@@ -104,7 +101,7 @@ fn a_closed_loop_on_redis_counts_exactly() {
 #[test]
 fn a_server_that_is_not_there_is_named() {
     let place = Place::new();
-    let address = format!("127.0.0.1:{}", free_port());
+    let address = format!("127.0.0.1:{}", free_ports(1)[0]);
     for scheme in ["memcached", "redis"] {
         let result = place.run(&bench(&format!("{scheme}://{address}"), &["--time", "1s"]));
         assert_eq!(result.code, 1, "{result:?}");
@@ -298,7 +295,7 @@ fn a_server_killed_during_the_load_is_reported() {
     }
 
     // One that kvmeter has started: how it ended, too.
-    let address = format!("127.0.0.1:{}", free_port());
+    let address = format!("127.0.0.1:{}", free_ports(1)[0]);
     let (_, port) = address.split_once(':').unwrap();
     let server = format!("port={port}");
     let child = place.start(&[

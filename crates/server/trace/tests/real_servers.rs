@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../model/tests/shared/ports.rs"]
+mod ports;
+
 use model::Unavailable;
+use ports::free_ports;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,7 +34,7 @@ struct Server {
 
 impl Server {
     fn start(program: &str, arguments: &[&str], port_flag: &str) -> Server {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_ports(1)[0];
         let process = Command::new(program)
             .args(arguments)
             .args([port_flag, &port.to_string()])
@@ -38,8 +42,10 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let server = Server { process: Running(process.unwrap()), port };
+        let mut server = Server { process: Running(process.unwrap()), port };
         drop(server.connect());
+        let ended = server.process.0.try_wait().unwrap();
+        assert!(ended.is_none(), "{program} {arguments:?} ended: {ended:?}");
         server
     }
 

@@ -1,10 +1,12 @@
 //! Real etcd servers, as Debian packages them: started for a test, killed at its end.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use crate::ports::free_ports;
 
 /// The members of one cluster.
 pub struct Etcd {
@@ -37,11 +39,7 @@ impl Etcd {
             .iter()
             .any(|argument| *argument == "--auto-tls" || *argument == "--cert-file");
         let scheme = if tls { "https" } else { "http" };
-        let free: Vec<TcpListener> =
-            (0..2 * members).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let ports: Vec<u16> =
-            free.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
-        drop(free);
+        let ports = free_ports(2 * members);
         let (clients, peers) = ports.split_at(members);
         let peer = |at: usize| format!("http://127.0.0.1:{}", peers[at]);
         let all: Vec<String> = (0..members).map(|at| format!("m{at}={}", peer(at))).collect();

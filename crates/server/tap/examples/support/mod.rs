@@ -5,7 +5,7 @@
 #![allow(dead_code)]
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -132,12 +132,6 @@ pub fn preload(command: &mut Command, file: Option<&Path>) {
     if let Some(file) = file {
         command.env(VARIABLE, file);
     }
-}
-
-/// A port without a listener a moment ago.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there are free ports");
-    listener.local_addr().expect("it is bound").port()
 }
 
 pub fn memcached_command(folder: &Folder, arguments: &[&str]) -> (Command, PathBuf) {

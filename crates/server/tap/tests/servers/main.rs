@@ -3,6 +3,8 @@
 // Helpers of the tests unwrap too.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../../model/tests/shared/ports.rs"]
+mod ports;
 #[path = "../../examples/support/mod.rs"]
 mod support;
 

@@ -1,8 +1,9 @@
-use crate::support::{Watched, free_port, resp};
+use crate::ports::free_ports;
+use crate::support::{Watched, resp};
 
 #[test]
 fn tcp_counts_like_a_unix_socket() {
-    let port = free_port();
+    let port = free_ports(1)[0];
     let watched = Watched::redis(&["--port", &port.to_string(), "--bind", "127.0.0.1"]);
     let mut client = watched.server.connect_tcp(port);
     let mut other = watched.connect();
