@@ -1,4 +1,4 @@
-//! What can go wrong with other machines.
+//! Errors of hosts and of the connections to them.
 
 use std::time::Duration;
 

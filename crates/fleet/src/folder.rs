@@ -1,18 +1,15 @@
 //! A folder of ours on a host, and the files in it.
 
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Seek};
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
+use model::text::shell_word;
 
 use crate::error::FleetError;
 use crate::launcher::Launcher;
-use crate::limited::{Printed, output};
-use crate::quote::quoted;
+use crate::limited::{Printed, output, output_to_file};
 
 /// Time for a short command on a host, the connection included.
 const SHORT: Duration = Duration::from_secs(60);
@@ -21,20 +18,14 @@ const LONG: Duration = Duration::from_secs(1800);
 /// The largest file that is collected.
 const MAX_FILE: u64 = 1 << 36;
 
-/// What a host is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Platform {
-    /// As `uname -m` says it: `x86_64`, `aarch64`.
-    pub architecture: String,
-}
-
 /// A folder that only its owner can enter, named by a random number.
 #[derive(Debug, Clone)]
 pub struct HostFolder {
     launcher: Arc<dyn Launcher>,
     host: String,
     path: String,
-    pub platform: Platform,
+    /// As `uname -m` says it: `x86_64`, `aarch64`.
+    pub architecture: String,
     /// It was not there before.
     pub is_new: bool,
 }
@@ -51,7 +42,7 @@ impl HostFolder {
         id: &str,
     ) -> Result<HostFolder, FleetError> {
         let base = match base {
-            Some(base) => quoted(base),
+            Some(base) => shell_word(base).into_owned(),
             None => "\"${XDG_CACHE_HOME:-$HOME/.cache}/kvmeter/fleet\"".to_owned(),
         };
         let script = format!(
@@ -77,7 +68,7 @@ impl HostFolder {
             launcher: Arc::clone(launcher),
             host: host.to_owned(),
             path: path.to_owned(),
-            platform: Platform { architecture: architecture.to_owned() },
+            architecture: architecture.to_owned(),
             is_new: known == "new",
         })
     }
@@ -92,7 +83,7 @@ impl HostFolder {
 
     /// A script that begins in the folder.
     pub fn within(&self, script: &str) -> String {
-        format!("cd {} && {script}", quoted(&self.path))
+        format!("cd {} && {script}", shell_word(&self.path))
     }
 
     /// The first line that a short command prints; None if it fails.
@@ -129,7 +120,7 @@ impl HostFolder {
     /// # Errors
     /// The host is not reached, is full, or has other bytes than were sent.
     pub fn put(&self, name: &str, bytes: &[u8], executable: bool) -> Result<(), FleetError> {
-        let name = quoted(name);
+        let name = shell_word(name);
         let mode = if executable { "700" } else { "600" };
         let script = self.within(&format!(
             "umask 077 && cat > {name}.part && chmod {mode} {name}.part && \
@@ -138,7 +129,7 @@ impl HostFolder {
         let printed =
             run(&*self.launcher, &self.host, &script, bytes, LONG, "copying a file there")?;
         let theirs = printed.stdout.split_whitespace().next().unwrap_or_default();
-        if theirs != hex(&Sha256::digest(bytes)) {
+        if safe_file::sha256(bytes).ok().as_deref() != Some(theirs) {
             let why = "the host has other bytes than were sent".to_owned();
             return Err(self.failed("copying a file there", why));
         }
@@ -152,7 +143,7 @@ impl HostFolder {
     /// The host is not reached, the file grows beyond its limit or changes, or there is no space.
     pub fn get(&self, name: &str, to: &Path) -> Result<bool, FleetError> {
         const WHAT: &str = "collecting a file";
-        let name = quoted(name);
+        let name = shell_word(name);
         let sum = format!("[ -f {name} ] || exit 3; sha256sum < {name}");
         let command = self.launcher.shell(&self.host, &self.within(&sum));
         let printed = output(command, b"", LONG, &self.host, WHAT)?;
@@ -160,12 +151,16 @@ impl HostFolder {
             return Ok(false);
         }
         let printed = self.ended_well(printed, WHAT)?;
+        let theirs = printed.stdout.split_whitespace().next().unwrap_or_default();
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let here = |error: std::io::Error| FleetError::Here(format!("{}: {error}", to.display()));
+        let here = |error: io::Error| FleetError::Here(format!("{}: {error}", to.display()));
         let mut file =
             tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(here)?;
-        let sha = self.copy(&name, file.as_file_mut())?;
-        if printed.stdout.split_whitespace().next() != Some(sha.as_str()) {
+        let command = self.launcher.shell(&self.host, &self.within(&format!("cat {name}")));
+        let printed = output_to_file(command, file.as_file(), MAX_FILE, LONG, &self.host, WHAT)?;
+        self.ended_well(printed, WHAT)?;
+        file.as_file_mut().rewind().map_err(here)?;
+        if theirs != safe_file::sha256(file.as_file_mut()).map_err(here)? {
             return Err(self.failed(WHAT, "it changed, or its end was lost".to_owned()));
         }
         file.as_file().sync_all().map_err(here)?;
@@ -173,45 +168,12 @@ impl HostFolder {
         Ok(true)
     }
 
-    /// Writes a file of the host to one here; returns its checksum.
-    fn copy(&self, name: &str, to: &mut File) -> Result<String, FleetError> {
-        const WHAT: &str = "collecting a file";
-        let failed = |why: String| self.failed(WHAT, why);
-        let mut command = self.launcher.shell(&self.host, &self.within(&format!("cat {name}")));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-        let mut sha = Sha256::new();
-        let copied = (|| {
-            let Some(stdout) = child.stdout.as_mut() else { return Ok(()) };
-            let (begin, mut whole) = (Instant::now(), 0);
-            let mut buffer = vec![0; 1 << 17];
-            loop {
-                let read = stdout.read(&mut buffer).map_err(|error| error.to_string())?;
-                if read == 0 {
-                    return Ok(());
-                }
-                whole += read as u64;
-                if whole > MAX_FILE || begin.elapsed() > LONG {
-                    return Err(format!("more than {MAX_FILE} B or {} s", LONG.as_secs()));
-                }
-                sha.update(&buffer[..read]);
-                to.write_all(&buffer[..read]).map_err(|error| error.to_string())?;
-            }
-        })();
-        if copied.is_err() {
-            let _ = child.kill();
-        }
-        let _ = child.wait();
-        copied.map_err(failed)?;
-        Ok(hex(&sha.finalize()))
-    }
-
     /// Removes the folder with all that is in it.
     ///
     /// # Errors
     /// The host is not reached, or keeps it.
     pub fn remove(&self) -> Result<(), FleetError> {
-        let script = format!("rm -rf -- {}", quoted(&self.path));
+        let script = format!("rm -rf -- {}", shell_word(&self.path));
         run(&*self.launcher, &self.host, &script, b"", LONG, "removing the folder").map(drop)
     }
 
@@ -265,10 +227,6 @@ fn ended_well(
 /// The last line that says something.
 fn last_line(text: &str) -> &str {
     text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn now_s() -> f64 {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,8 @@ use crate::launcher::Launcher;
 
 /// A longer line is cut.
 const MAX_LINE: u64 = 1 << 16;
+/// Lines that wait to be taken; a host that prints faster waits.
+const MAX_WAITING: usize = 256;
 /// How often the lease is renewed within its length.
 const RENEWALS: u32 = 4;
 
@@ -23,6 +25,10 @@ pub enum HostedLine {
     Stdout(String),
     Stderr(String),
 }
+
+/// The command has printed its last line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinesEnded;
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +67,7 @@ impl Hosted {
             what: "starting a command",
             why: error.to_string(),
         })?;
-        let (sender, lines) = channel();
+        let (sender, lines) = sync_channel(MAX_WAITING);
         if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
             let errors = sender.clone();
             thread::spawn(move || {
@@ -83,9 +89,11 @@ impl Hosted {
         })
     }
 
-    /// Renews the lease and returns the next line, if one comes within `wait`; an error when all
-    /// lines have come.
-    pub fn line(&mut self, wait: Duration) -> Result<Option<HostedLine>, RecvTimeoutError> {
+    /// Renews the lease and returns the next line, if one comes within `wait`.
+    ///
+    /// # Errors
+    /// All lines have come.
+    pub fn line(&mut self, wait: Duration) -> Result<Option<HostedLine>, LinesEnded> {
         if self.renewed.elapsed() >= self.every
             && let Some(stdin) = &mut self.stdin
         {
@@ -96,7 +104,7 @@ impl Hosted {
         match self.lines.recv_timeout(wait.min(self.every)) {
             Ok(line) => Ok(Some(line)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(ended) => Err(ended),
+            Err(RecvTimeoutError::Disconnected) => Err(LinesEnded),
         }
     }
 

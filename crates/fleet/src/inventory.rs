@@ -30,7 +30,7 @@ pub(crate) fn hosts(text: &str, group: Option<&str>) -> Result<Vec<FleetHost>, F
             Section::Children(group) => {
                 children.entry(group.clone()).or_default().push(line.to_owned());
             }
-            Section::Variables => {}
+            Section::Variables => refuse_variables(line, number)?,
         }
     }
     let wanted = match group {
@@ -54,6 +54,23 @@ pub(crate) fn hosts(text: &str, group: Option<&str>) -> Result<Vec<FleetHost>, F
         }));
     }
     Ok(all)
+}
+
+/// Refuses variables of a group that say how its hosts are reached; others do not matter here.
+fn refuse_variables(line: &str, number: usize) -> Result<(), FleetError> {
+    let key = line.split(['=', ':']).next().unwrap_or_default().trim();
+    if ["ansible_host", "ansible_user", "ansible_port"].contains(&key) || is_of_ssh(key) {
+        return Err(request(format!(
+            "line {number}: `{key}` of a group is not read; give it to each host, or to your ssh \
+             configuration"
+        )));
+    }
+    Ok(())
+}
+
+/// Variables for Ansible's own calls of ssh.
+fn is_of_ssh(key: &str) -> bool {
+    key.starts_with("ansible_ssh_") || key == "ansible_connection"
 }
 
 /// A group and the groups in it.
@@ -109,6 +126,11 @@ fn host(line: &str, number: usize) -> Result<FleetHost, FleetError> {
             "ansible_host" => host.address = value.to_owned(),
             "ansible_user" => user = Some(value.to_owned()),
             "ansible_port" => port = Some(value.to_owned()),
+            _ if is_of_ssh(key) => {
+                return Err(request(format!(
+                    "line {number}: `{key}` is not read; put it into your ssh configuration"
+                )));
+            }
             _ => {}
         }
     }
@@ -127,7 +149,7 @@ mod tests {
 
     const TEXT: &str = "# machines\nlone ansible_host=10.0.0.1\n\n[arm]\n\
         a1 ansible_host=10.0.0.7 ansible_user=root ansible_port=2222\na2\n[x86]\nx1\n\
-        [servers:children]\narm\nx86\n[servers:vars]\nansible_user=ignored\n";
+        [servers:children]\narm\nx86\n[servers:vars]\nrack=7\n";
 
     fn named(group: Option<&str>) -> Vec<(String, String)> {
         let hosts = hosts(TEXT, group).expect("hosts");
@@ -149,6 +171,8 @@ mod tests {
             ("ok\nweb[1:9]\n", "line 2"),
             ("all:\n  hosts:\n", "line 1"),
             ("[a:what]\n", "neither `vars` nor `children`"),
+            ("m1\n[all:vars]\nansible_user=root\n", "line 3: `ansible_user` of a group"),
+            ("m1 ansible_ssh_private_key_file=~/k\n", "line 1: `ansible_ssh_private_key_file`"),
             ("# none\n", "has no host"),
         ] {
             let error = hosts(text, None).expect_err("refused").to_string();

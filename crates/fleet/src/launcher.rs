@@ -1,4 +1,4 @@
-//! The extension point: how commands get to other machines.
+//! The extension point: how a command is started on another machine.
 
 use std::fmt::Debug;
 use std::process::Command;
@@ -8,9 +8,6 @@ use crate::error::FleetError;
 /// Runs commands on hosts. A launcher only connects: folders, files, leases and progress are the
 /// same for all of them.
 pub trait Launcher: Debug + Send + Sync {
-    /// Its name in `--on`.
-    fn name(&self) -> &'static str;
-
     /// A process of this machine that runs `script` by `sh` on a host, with its three standard
     /// streams connected to it and its exit code passed back. When the process here ends, however
     /// it ends, the script's standard input does.

@@ -10,10 +10,6 @@ use crate::launcher::Launcher;
 pub struct Local;
 
 impl Launcher for Local {
-    fn name(&self) -> &'static str {
-        "local"
-    }
-
     fn shell(&self, _: &str, script: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", script]);

@@ -1,15 +1,15 @@
 //! The user's own `ssh`, with its configuration, jump hosts and agent.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use model::text::shell_word;
 use tempfile::TempDir;
 
 use crate::error::FleetError;
 use crate::launcher::Launcher;
 use crate::limited::output;
-use crate::quote::quoted;
 
 /// How long a connection may take, and how long one may be silent before it counts as lost: three
 /// unanswered questions, 10 s apart.
@@ -66,14 +66,10 @@ impl Ssh {
 }
 
 impl Launcher for Ssh {
-    fn name(&self) -> &'static str {
-        "ssh"
-    }
-
     fn shell(&self, host: &str, script: &str) -> Command {
         let mut command = self.command(host, &[]);
         // The login shell of the user may be any.
-        command.arg(format!("sh -c {}", quoted(script)));
+        command.arg(format!("sh -c {}", shell_word(script)));
         command
     }
 
@@ -82,8 +78,7 @@ impl Launcher for Ssh {
     }
 
     fn release(&self, host: &str) -> Result<(), FleetError> {
-        let mut command = self.command(host, &["-O", "exit"]);
-        command.stdin(Stdio::null());
+        let command = self.command(host, &["-O", "exit"]);
         output(command, b"", Duration::from_secs(10), host, "closing the connection").map(drop)
     }
 }

@@ -174,7 +174,6 @@ mod tests {
         let target = FleetTarget::parse("ssh:m1, root@m2,ssh://m3:2222").expect("three hosts");
         let hosts: Vec<_> = target.hosts.iter().map(|host| (&*host.name, &*host.address)).collect();
         assert_eq!(hosts, [("m1", "m1"), ("root-m2", "root@m2"), ("m3-2222", "ssh://m3:2222")]);
-        assert_eq!(target.launcher.name(), "ssh");
     }
 
     #[test]

@@ -2,15 +2,18 @@
 //! loopback. Says so where there is none.
 #![allow(clippy::unwrap_used)]
 
-use std::net::TcpListener;
+#[path = "../../model/tests/shared/ports.rs"]
+mod ports;
+
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use fleet::{FleetTarget, HostFolder, Hosted, HostedEnd, HostedLine};
+use fleet::{FleetTarget, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded};
 use tempfile::TempDir;
+
+use ports::free_ports;
 
 const SSHD: &str = "/usr/sbin/sshd";
 const LIMIT: Duration = Duration::from_secs(20);
@@ -46,7 +49,7 @@ fn conforms(target: &FleetTarget) {
     let create = || HostFolder::create(&target.launcher, host, base, "ab12-m1").unwrap();
     let folder = create();
     assert!(folder.is_new && !create().is_new);
-    assert!(["x86_64", "aarch64"].contains(&&*folder.platform.architecture));
+    assert!(["x86_64", "aarch64"].contains(&&*folder.architecture));
     // Every byte arrives, there and back.
     let bytes: Vec<u8> = (0..300_000_u32).flat_map(|number| number.to_le_bytes()).collect();
     folder.put("it's data", &bytes, false).unwrap();
@@ -110,7 +113,7 @@ fn run(
         assert!(begin.elapsed() < LIMIT, "{script}: no end");
         match hosted.line(Duration::from_millis(50)) {
             Ok(line) => lines.extend(line),
-            Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => break,
+            Err(LinesEnded) => break,
         }
         each(&mut hosted);
     }
@@ -136,7 +139,7 @@ impl Sshd {
                 .status();
             assert!(made.unwrap().success());
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_ports(1)[0];
         let server = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              StrictModes no\nUsePAM no\nPasswordAuthentication no\nSetEnv XDG_CACHE_HOME={}\n",

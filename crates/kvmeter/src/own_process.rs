@@ -18,7 +18,7 @@ const VARIABLE: &str = "KVMETER_OWN_PROCESS_OF";
 /// Holds the process id of `kvmeter leased` in the command that it runs.
 pub const LEASED_BY: &str = "KVMETER_LEASED_BY";
 
-/// Binds the command of a lease to the process that holds it: a kill of that ends it as Ctrl-C does.
+/// Has the kernel send this command SIGTERM when the `kvmeter leased` that runs it is killed.
 ///
 /// # Errors
 /// The parent has ended already.

@@ -54,6 +54,15 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A word that a POSIX shell takes as it is.
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', "'\\''")))
+}
+
 /// JSON without the passwords of addresses, in which every control stands as an escape of four
 /// digits: otherwise the same values, and nothing of them steers the terminal that it is printed
 /// on. serde_json escapes those below U+0020 alone.
@@ -129,5 +138,17 @@ mod tests {
             prop_assert!(!lines(&text).chars().any(|c| is_control(c) && !"\n\t".contains(c)));
             prop_assert!(!cell(&text).starts_with(['=', '@', '\t']));
         }
+    }
+
+    #[test]
+    fn a_shell_takes_every_word_as_it_is() {
+        for word in ["plain", "", "two words", "it's", "$HOME `id` \"x\" \\", "a\nb", "*", "~", "é"]
+        {
+            let script = format!("printf %s {}", shell_word(word));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), word);
+        }
+        assert_eq!(shell_word("--rate=20k"), "--rate=20k");
+        assert_eq!(shell_word("rocksdb:/d?cache=1GiB&x"), "'rocksdb:/d?cache=1GiB&x'");
     }
 }

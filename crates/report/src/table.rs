@@ -60,6 +60,11 @@ impl Cell {
     pub fn new(text: impl Into<String>, tone: Tone) -> Self {
         Cell { text: text.into(), tone }
     }
+
+    /// Empty where there is no text.
+    pub fn optional(text: Option<String>) -> Self {
+        Cell::new(text.unwrap_or_default(), Tone::Plain)
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {

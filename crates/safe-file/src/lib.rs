@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod checksum;
 mod lock;
 mod open;
 mod private_state;
@@ -19,6 +20,7 @@ mod read;
 mod replace;
 mod users;
 
+pub use checksum::sha256;
 pub use lock::{Lock, LockError, LockHolder, LockOptions, LockScope};
 pub use open::open_or_create;
 pub use private_state::{make_folder, make_private_folder, open_private};

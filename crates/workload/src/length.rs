@@ -16,7 +16,7 @@ pub struct LengthLimits {
     pub cut: u64,
 }
 
-/// Where a law ends of which only a remainder is used.
+/// Upper limit of a law whose remainder is taken.
 const WHOLE: u64 = 1 << 53;
 
 /// Draws lengths by the inverse of the cumulative distribution function.

@@ -76,8 +76,8 @@ pub enum LengthSpec {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tail: Option<Box<LengthSpec>>,
     },
-    /// What is left of a length of the law `of` when `by` is taken away as often as it goes: RocksDB's
-    /// mixgraph bounds lengths so. A length that must not be 0 is 1 then.
+    /// The remainder of a length of the law `of` divided by `by`, as RocksDB's mixgraph limits lengths.
+    /// Where a length must not be 0, the remainder 0 becomes 1.
     Modulo { by: Bytes, of: Box<LengthSpec> },
 }
 

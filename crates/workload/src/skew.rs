@@ -38,8 +38,8 @@ const HEAD: u64 = 1 << 22;
 impl Workload {
     /// The skew that the first `operations` operations of the stream really have; `None` where none
     /// of them reads an existing record, and in key ranges of more than 4 million records. Takes at
-    /// most some tenths of a second and 16 MiB, of
-    /// which up to 4 are cached for other runs on the same data; with key ranges some 60 MiB.
+    /// most some tenths of a second and 16 MiB, of which up to 4 are cached for other runs on the same
+    /// data; with key ranges some 60 MiB.
     pub fn skew(&self, operations: u64) -> Option<Skew> {
         measure(self, operations)
     }

@@ -34,8 +34,8 @@ pub use fleet::{
 };
 pub use load_power::{LoadPower, absence_note, source_text};
 pub use platform::{
-    GivenLevels, GivenValue, LoadPoint, Platform, PlatformError, PlatformValue, PriceDate,
-    RentalOffer, RentalTerm, published,
+    GivenLevels, GivenValue, LoadPoint, Platform, PlatformError, PlatformValue, RentalOffer,
+    RentalTerm, published,
 };
 pub use power::{PowerCurve, average_power_w};
 pub use sensitivity::{Assumption, SensitivityRange, tornado};

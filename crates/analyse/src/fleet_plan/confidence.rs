@@ -1,4 +1,4 @@
-//! How sure the first choice is, by the repeats of each capacity.
+//! Confidence in the first choice, from the repeats of each capacity.
 
 use model::random::{Draws, below};
 
@@ -95,12 +95,12 @@ fn resampled_median(repeats: &[f64], random: &mut Draws) -> f64 {
 mod tests {
     use super::super::test_machines::{TERMS, demand, machine};
     use super::*;
-    use crate::fleet_plan::Tenure;
+    use crate::fleet_plan::PricingModel;
 
     fn repeated(name: &str, repeats: &[f64], price_usd: f64) -> MachineChoice {
         let choice = machine(name, median(repeats));
-        let tenure = Tenure::Bought { price_usd };
-        MachineChoice { repeats_ops_s: repeats.to_vec(), tenure, ..choice }
+        let pricing = PricingModel::Bought { price_usd };
+        MachineChoice { repeats_ops_s: repeats.to_vec(), pricing, ..choice }
     }
 
     #[test]

@@ -1,12 +1,11 @@
-//! The cheapest whole numbers of things that cover a need: a small integer programme, by branch and
-//! bound.
+//! Minimum-cost integer covering, by branch and bound.
 
 /// More nodes are not visited; the gap is stated then.
 const MAX_NODES: u64 = 2_000_000;
 /// A sum this close to the need covers it: rounding of sums.
 const ROUNDING: f64 = 1e-9;
 
-/// A thing of which any whole number may be taken.
+/// An item, of which any whole number may be taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CoverItem {
     /// What one covers; above zero.
@@ -15,7 +14,7 @@ pub(super) struct CoverItem {
     pub cost: f64,
 }
 
-/// Numbers of things, in their order.
+/// Numbers of items, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cover {
     pub counts: Vec<u64>,
@@ -27,9 +26,9 @@ pub(super) struct Cover {
 
 /// `min sum c x` with `sum w x >= need + spares max(w of those taken)` and `sum x >= least`.
 ///
-/// The spare term is that the heaviest things taken may fail. For each thing that may be the heaviest
-/// one the need is fixed, and is covered by branch and bound; the bound is that of the linear
-/// relaxation, what remains times the least cost for each weight. None without an item.
+/// The spare term: the heaviest items taken may fail. For each item that may be the heaviest one the
+/// need is fixed, and is covered by branch and bound. The bound is that of the linear relaxation, the
+/// remaining need times the least cost per weight. None without an item.
 /// Source: Land and Doig, Econometrica 28(3), 1960.
 pub(super) fn cheapest_cover(
     items: &[CoverItem],

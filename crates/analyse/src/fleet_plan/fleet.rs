@@ -2,7 +2,7 @@
 
 use super::demand::{Demand, PurchaseTerms};
 use super::error::PurchaseError;
-use super::machine::{MachineChoice, Tenure};
+use super::machine::{MachineChoice, PricingModel};
 use super::size::FleetSize;
 use crate::cost::{CostError, HOURS_PER_YEAR, RACK_UNITS_PER_RACK, ServedLoad, ServerFleet};
 
@@ -86,7 +86,7 @@ impl PlannedFleet {
         let kilowatt_hours =
             watts.map(|watts| watts / WATTS_PER_KILOWATT * terms.years * HOURS_PER_YEAR);
         let grams = terms.carbon_g_per_kwh.zip(kilowatt_hours).map(|(each, all)| each * all);
-        let height = choice.rack_units.filter(|_| choice.tenure.is_bought());
+        let height = choice.rack_units.filter(|_| choice.pricing.is_bought());
         Ok(PlannedFleet {
             choice: at,
             utilisation,
@@ -125,12 +125,12 @@ pub(super) fn hourly(
     machine_w: Option<f64>,
     terms: &PurchaseTerms,
 ) -> Result<ServerFleet, CostError> {
-    let (price_usd, usd_per_h) = match choice.tenure {
-        Tenure::Bought { price_usd } => (price_usd, 0.0),
-        Tenure::Rented { usd_per_h } => (0.0, usd_per_h),
+    let (price_usd, usd_per_h) = match choice.pricing {
+        PricingModel::Bought { price_usd } => (price_usd, 0.0),
+        PricingModel::Rented { usd_per_h } => (0.0, usd_per_h),
     };
     // Power and room of a rented machine are in its price.
-    let own = |value: Option<f64>| value.filter(|_| choice.tenure.is_bought()).unwrap_or(0.0);
+    let own = |value: Option<f64>| value.filter(|_| choice.pricing.is_bought()).unwrap_or(0.0);
     let machine = ServedLoad {
         price_usd,
         throughput_ops_s: choice.capacity_ops_s,
@@ -148,7 +148,7 @@ fn racks(
     machines: u64,
     terms: &PurchaseTerms,
 ) -> Result<Option<FleetRacks>, PurchaseError> {
-    if !choice.tenure.is_bought() {
+    if !choice.pricing.is_bought() {
         return Ok(None);
     }
     let by_height = choice.rack_units.map(|units| RACK_UNITS_PER_RACK / units);
@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn a_rented_machine_costs_its_hours_alone() {
-        let tenure = Tenure::Rented { usd_per_h: 0.5 };
-        let rented = MachineChoice { tenure, power: None, ..machine("a", 100e3) };
+        let pricing = PricingModel::Rented { usd_per_h: 0.5 };
+        let rented = MachineChoice { pricing, power: None, ..machine("a", 100e3) };
         let fleet = PlannedFleet::of((0, &rented), &demand(200e3), &TERMS).unwrap();
         assert!((fleet.usd_per_month() - 7.0 * 0.5 * 730.0).abs() < 1e-9);
         assert_eq!((fleet.watts, fleet.racks, fleet.rack_units), (None, None, None));

@@ -20,7 +20,7 @@ pub struct MachineChoice {
     pub held: Vec<HeldPoint>,
     /// Share of the operations that write, between 0 and 1.
     pub write_share: f64,
-    pub tenure: Tenure,
+    pub pricing: PricingModel,
     /// None where it is unknown.
     pub power: Option<MachinePower>,
     pub rack_units: Option<f64>,
@@ -57,18 +57,18 @@ pub struct HeldPoint {
     pub latency_ns: f64,
 }
 
-/// What a machine costs.
+/// How a machine is paid for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Tenure {
+pub enum PricingModel {
     /// Power and room in a rack are paid beside the price.
     Bought { price_usd: f64 },
     /// Power and room are in the price.
     Rented { usd_per_h: f64 },
 }
 
-impl Tenure {
+impl PricingModel {
     pub fn is_bought(self) -> bool {
-        matches!(self, Tenure::Bought { .. })
+        matches!(self, PricingModel::Bought { .. })
     }
 }
 

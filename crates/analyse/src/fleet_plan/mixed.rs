@@ -118,7 +118,7 @@ fn named(choice: &MachineChoice, error: CostError) -> PurchaseError {
 mod tests {
     use super::super::test_machines::{TERMS, demand, machine};
     use super::*;
-    use crate::fleet_plan::{Tenure, plan};
+    use crate::fleet_plan::{PricingModel, plan};
 
     fn mixed(choices: &[MachineChoice], demand: &Demand) -> Option<MixedFleet> {
         let plan = plan(choices, demand, &TERMS).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_small_machine_serves_what_a_large_one_is_too_large_for() {
         let mut choices = [machine("large", 1e6), machine("small", 150e3)];
-        choices[0].tenure = Tenure::Bought { price_usd: 5_000.0 };
+        choices[0].pricing = PricingModel::Bought { price_usd: 5_000.0 };
         // 2.1M: three large ones, or two and one small one for $4,000 less.
         let flat = Demand { peak_over_mean: 1.0, spares: 0, ..demand(2.1e6) };
         let fleet = mixed(&choices, &flat).unwrap();

@@ -23,7 +23,7 @@ pub use demand::{Demand, PurchaseTerms};
 pub use error::PurchaseError;
 pub use fleet::{FleetCarbon, FleetRacks, MONTHS_PER_YEAR, PlannedFleet, RackLimit};
 pub use frontier::{FrontierPoint, frontier};
-pub use machine::{DataRoom, HeldPoint, MachineChoice, MachinePower, NetworkRoom, Tenure};
+pub use machine::{DataRoom, HeldPoint, MachineChoice, MachinePower, NetworkRoom, PricingModel};
 pub use mixed::{MixedFleet, mixed_fleet};
 pub use options::{FleetPlan, plan};
 pub use size::{FleetSize, SizeLimit};

@@ -48,13 +48,13 @@ pub fn plan(
 mod tests {
     use super::super::test_machines::{TERMS, demand, machine};
     use super::*;
-    use crate::fleet_plan::Tenure;
+    use crate::fleet_plan::PricingModel;
 
     #[test]
     fn the_cheapest_is_first_and_the_next_the_runner_up() {
         let mut choices = [machine("dear", 100e3), machine("cheap", 100e3), machine("fast", 400e3)];
-        choices[0].tenure = Tenure::Bought { price_usd: 9_000.0 };
-        choices[2].tenure = Tenure::Bought { price_usd: 2_500.0 };
+        choices[0].pricing = PricingModel::Bought { price_usd: 9_000.0 };
+        choices[2].pricing = PricingModel::Bought { price_usd: 2_500.0 };
         let plan = plan(&choices, &demand(200e3), &TERMS).unwrap();
         let order: Vec<usize> = plan.fleets.iter().map(|fleet| fleet.choice).collect();
         // Seven cheap ones against three fast ones: $7,000 and $7,500, but less power.

@@ -11,7 +11,7 @@ fn server(table: &Clusters, row: &Cluster, at: usize, price_usd: f64) -> Machine
     MachineChoice {
         name: table.platforms[at].clone(),
         capacity_ops_s: table.target_ops_s.0 / row.servers[at] as f64,
-        tenure: Tenure::Bought { price_usd },
+        pricing: PricingModel::Bought { price_usd },
         power: Some(MachinePower { active_w, curve: None }),
         rack_units: None,
         ..test_machines::machine("", 1.0)

@@ -1,6 +1,6 @@
 //! Machines and demands of tests.
 
-use super::{DataRoom, Demand, MachineChoice, MachinePower, PurchaseTerms, Tenure};
+use super::{DataRoom, Demand, MachineChoice, MachinePower, PricingModel, PurchaseTerms};
 use crate::cost::PowerCurve;
 
 pub const GIB: f64 = 1_073_741_824.0;
@@ -14,7 +14,7 @@ pub fn machine(name: &str, capacity_ops_s: f64) -> MachineChoice {
         trials: Vec::new(),
         held: Vec::new(),
         write_share: 0.0,
-        tenure: Tenure::Bought { price_usd: 1_000.0 },
+        pricing: PricingModel::Bought { price_usd: 1_000.0 },
         power: Some(MachinePower {
             active_w: 150.0,
             curve: Some(PowerCurve::line(50.0, 150.0).unwrap()),

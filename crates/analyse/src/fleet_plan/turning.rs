@@ -2,12 +2,12 @@
 
 use super::demand::{Demand, PurchaseTerms};
 use super::error::PurchaseError;
-use super::machine::{MachineChoice, Tenure};
+use super::machine::{MachineChoice, PricingModel};
 use super::options::{FleetPlan, plan};
 
 /// How far an input is moved, as a factor up and down.
 const FACTOR: f64 = 100.0;
-/// Each step is this factor; what is between two steps and back again is not seen.
+/// Each step is this factor; a change that is undone within one step is missed.
 const STEP: f64 = 1.02;
 /// Halvings of a step, far below the precision of any input.
 const HALVINGS: usize = 50;
@@ -96,9 +96,9 @@ impl PlanCase {
 
     fn value(&self, input: PlanInput) -> f64 {
         match input {
-            PlanInput::Price(choice) => match self.choices[choice].tenure {
-                Tenure::Bought { price_usd } => price_usd,
-                Tenure::Rented { usd_per_h } => usd_per_h,
+            PlanInput::Price(choice) => match self.choices[choice].pricing {
+                PricingModel::Bought { price_usd } => price_usd,
+                PricingModel::Rented { usd_per_h } => usd_per_h,
             },
             PlanInput::Rate => self.demand.rate_ops_s,
             PlanInput::PeakOverMean => self.demand.peak_over_mean,
@@ -114,10 +114,10 @@ impl PlanCase {
         let mut case = self.clone();
         match input {
             PlanInput::Price(choice) => {
-                let tenure = &mut case.choices[choice].tenure;
-                *tenure = match tenure {
-                    Tenure::Bought { .. } => Tenure::Bought { price_usd: value },
-                    Tenure::Rented { .. } => Tenure::Rented { usd_per_h: value },
+                let pricing = &mut case.choices[choice].pricing;
+                *pricing = match pricing {
+                    PricingModel::Bought { .. } => PricingModel::Bought { price_usd: value },
+                    PricingModel::Rented { .. } => PricingModel::Rented { usd_per_h: value },
                 };
             }
             PlanInput::Rate => case.demand.rate_ops_s = value,
@@ -185,8 +185,8 @@ mod tests {
         // Of 100 Mops/s: 297 of the small one and 84 of the large one, without spares or peaks.
         let flat = Demand { peak_over_mean: 1.0, spares: 0, ..demand(100e6) };
         let mut choices = [machine("small", 337e3), machine("large", 1.191e6)];
-        choices[0].tenure = Tenure::Bought { price_usd: 800.0 };
-        choices[1].tenure = Tenure::Bought { price_usd: 3_000.0 };
+        choices[0].pricing = PricingModel::Bought { price_usd: 800.0 };
+        choices[1].pricing = PricingModel::Bought { price_usd: 3_000.0 };
         for choice in &mut choices {
             choice.power.as_mut().unwrap().curve = None;
         }
@@ -215,7 +215,7 @@ mod tests {
         // One slow machine is cheaper than one fast one, and 10 slow ones are not.
         let flat = Demand { peak_over_mean: 1.0, spares: 0, ..demand(90e3) };
         let mut choices = [machine("slow", 100e3), machine("fast", 1e6)];
-        choices[1].tenure = Tenure::Bought { price_usd: 3_500.0 };
+        choices[1].pricing = PricingModel::Bought { price_usd: 3_500.0 };
         let all = turning_points(&choices, &flat, &TERMS).unwrap();
         let rate = find(&all, PlanInput::Rate);
         assert_eq!((rate.base, rate.below), (90e3, None));
@@ -238,7 +238,7 @@ mod tests {
         };
         // Both hold 1 ms at 100k; 0.5 ms the cheap one holds at no rate, the other one at 50k.
         let mut choices = [measured("cheap", [600.0, 900.0]), measured("quick", [100.0, 900.0])];
-        choices[1].tenure = Tenure::Bought { price_usd: 1_300.0 };
+        choices[1].pricing = PricingModel::Bought { price_usd: 1_300.0 };
         assert_eq!(choices[0].capacity_at(1.0), Some(100e3));
         assert_eq!(choices[0].capacity_at(0.5), None);
         let all = turning_points(&choices, &demand(1e6), &TERMS).unwrap();

@@ -1,4 +1,4 @@
-//! Runs a command of kvmeter for a coordinator on another machine, as long as that lives.
+//! Runs a command of kvmeter for a coordinator on another machine, and ends it with its lease.
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -19,8 +19,8 @@ use crate::interrupt::stop_flag;
 use crate::output::write_stderr;
 use crate::own_process::LEASED_BY;
 
-const LOOK: Duration = Duration::from_millis(50);
-/// A command that was told to end keeps its finished runs and restores knobs; no longer than this.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Time between SIGTERM and SIGKILL, in which the command restores knobs and ends its servers.
 const GRACE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
@@ -45,23 +45,23 @@ pub fn run(args: &LeasedArgs) -> anyhow::Result<ExitOutcome> {
     command.stdin(Stdio::null()).process_group(0);
     let mut child = command.spawn().context("the command cannot be started")?;
     let renewed = watch_stdin();
-    let mut told = None;
+    let mut terminated = None;
     loop {
         if let Some(status) = child.try_wait().context("the command cannot be waited for")? {
             let code = match status.code() {
                 Some(code) => code,
                 // It had nothing to finish.
-                None if told.is_some() => return Ok(ExitOutcome::Invalid),
+                None if terminated.is_some() => return Ok(ExitOutcome::Invalid),
                 None => 128 + status.signal().unwrap_or_default(),
             };
             return Ok(ExitOutcome::Code(u8::try_from(code).unwrap_or(1)));
         }
-        match told {
+        match terminated {
             None => {
                 if let Some(why) = ended(&renewed, lease, &stop) {
                     write_stderr(&format!("{why}: the command is ended"));
                     signal(&child, Signal::TERM);
-                    told = Some(Instant::now());
+                    terminated = Some(Instant::now());
                 }
             }
             Some(since) if since.elapsed() > GRACE => {
@@ -71,7 +71,7 @@ pub fn run(args: &LeasedArgs) -> anyhow::Result<ExitOutcome> {
             }
             Some(_) => {}
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

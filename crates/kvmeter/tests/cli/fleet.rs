@@ -184,7 +184,7 @@ fn what_no_host_can_run_is_refused_and_leaves_nothing() {
     let Some(fleet) = Fleet::start() else { return };
     let bad = fleet.run(&["--set", "store.nothing.x=1"]);
     assert_eq!(bad.code, 2, "{bad:?}");
-    // Nobody listens on the coordinator's own machine.
+    // The coordinator's own machine has no server.
     fleet.net.place.write("fleet.toml", &hosts(&[HOSTS[0], HUB]));
     let closed = fleet.run(&[]);
     assert_eq!(closed.code, 2, "{closed:?}");

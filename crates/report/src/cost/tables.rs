@@ -49,27 +49,23 @@ fn energy(view: &CostView<'_>) -> Table {
             candidate.workload.clone().into(),
             candidate.name.clone().into(),
             format::count(row.servers).into(),
-            optional(candidate.utilisation.map(format::percent)),
+            Cell::optional(candidate.utilisation.map(format::percent)),
             format::significant(row.average_w, 3).into(),
             format::significant(row.power_w / 1e3, 3).into(),
         ];
         for price in prices {
             let cost = row.costs.iter().find(|cost| cost.usd_per_kwh == *price);
-            cells.push(optional(cost.map(|cost| format::usd(cost.fleet.energy_usd_per_h))));
+            cells.push(Cell::optional(cost.map(|cost| format::usd(cost.fleet.energy_usd_per_h))));
             cells.push(as_printed(printed, *price));
         }
         cells.push(format::usd(row.normalised).into());
-        cells.push(optional(printed.map(|p| format!("{:.2}", p.normalised))));
-        cells.push(optional(row.racks.map(format::count)));
-        cells.push(optional(row.floor_m2.map(|area| format::significant(area, 3))));
-        cells.push(optional(row.carbon_kg_per_h.map(|kg| format::significant(kg, 3))));
+        cells.push(Cell::optional(printed.map(|p| format!("{:.2}", p.normalised))));
+        cells.push(Cell::optional(row.racks.map(format::count)));
+        cells.push(Cell::optional(row.floor_m2.map(|area| format::significant(area, 3))));
+        cells.push(Cell::optional(row.carbon_kg_per_h.map(|kg| format::significant(kg, 3))));
         table.row(cells);
     }
     table.without_empty_columns()
-}
-
-pub(super) fn optional(text: Option<String>) -> Cell {
-    text.map_or(Cell::from(""), Cell::from)
 }
 
 fn as_printed(printed: Option<&PrintedCost>, usd_per_kwh: f64) -> Cell {
@@ -109,12 +105,12 @@ fn total(view: &CostView<'_>) -> Option<Table> {
             table.row(vec![
                 row.candidate.workload.clone().into(),
                 row.candidate.name.clone().into(),
-                optional(row.candidate.price_usd.map(format::dollars)),
+                Cell::optional(row.candidate.price_usd.map(format::dollars)),
                 format::plain(cost.years).into(),
                 format::plain(cost.usd_per_kwh).into(),
                 format::usd(cost.fleet.equipment_usd_per_h).into(),
                 format::usd(cost.fleet.energy_usd_per_h).into(),
-                optional(rent),
+                Cell::optional(rent),
                 Cell::new(format::usd(cost.fleet.total_usd_per_h()), Tone::Strong),
                 format::usd(cost.usd_per_gop).into(),
             ]);
@@ -237,9 +233,9 @@ fn even_row(group: &WorkloadCosts, pair: &CandidatePair, even: &BreakEven) -> Ve
             format::usd(even.offset_usd.abs())
         )
         .into(),
-        optional(even.equal_price_usd.as_ref().ok().map(|price| format::dollars(*price))),
-        optional(solved(given.and_then(|given| given.even_usd_per_kwh.clone().ok()))),
-        optional(solved(given.and_then(|given| given.even_years.clone().ok()))),
+        Cell::optional(even.equal_price_usd.as_ref().ok().map(|price| format::dollars(*price))),
+        Cell::optional(solved(given.and_then(|given| given.even_usd_per_kwh.clone().ok()))),
+        Cell::optional(solved(given.and_then(|given| given.even_years.clone().ok()))),
     ]
 }
 

@@ -3,7 +3,6 @@
 use analyse::cost::{PlatformUnits, UnitComparison, UnitCost};
 use serde_json::{Map, Value, json};
 
-use super::tables::optional;
 use crate::format;
 use crate::table::{ALWAYS, Align, Cell, Table, Tone};
 
@@ -44,7 +43,7 @@ pub fn work_units(rows: &[UnitComparison], notes: &[String]) -> Table {
             ];
             for cost in &costs {
                 let saving = row.savings.iter().find(|saving| saving.cost == *cost);
-                cells.push(optional(saving.map(|s| format::significant(s.values[at], 4))));
+                cells.push(Cell::optional(saving.map(|s| format::significant(s.values[at], 4))));
             }
             table.row(cells);
         }
@@ -71,7 +70,7 @@ pub fn saved(rows: &[UnitComparison]) -> Table {
                 host.clone().into(),
                 of.to_owned().into(),
                 Cell::new(text, Tone::Strong),
-                optional(printed),
+                Cell::optional(printed),
             ]
         };
         for saving in &row.savings {

@@ -1,6 +1,6 @@
 //! The plan as one JSON object, units in its keys.
 
-use analyse::fleet_plan::{FrontierPoint, MachineChoice, MixedFleet, PlannedFleet, Tenure};
+use analyse::fleet_plan::{FrontierPoint, MachineChoice, MixedFleet, PlannedFleet, PricingModel};
 use serde_json::{Map, Value, json};
 
 use super::{ChoiceSource, PlanView, sentences, turning};
@@ -100,9 +100,9 @@ fn point(view: &PlanView<'_>, point: &FrontierPoint) -> Value {
 }
 
 fn input(choice: &MachineChoice, source: &ChoiceSource) -> Value {
-    let (price_usd, usd_per_h) = match choice.tenure {
-        Tenure::Bought { price_usd } => (Some(price_usd), None),
-        Tenure::Rented { usd_per_h } => (None, Some(usd_per_h)),
+    let (price_usd, usd_per_h) = match choice.pricing {
+        PricingModel::Bought { price_usd } => (Some(price_usd), None),
+        PricingModel::Rented { usd_per_h } => (None, Some(usd_per_h)),
     };
     json!({
         "machine": choice.name,

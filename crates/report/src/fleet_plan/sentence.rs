@@ -53,7 +53,7 @@ fn certainty(view: &PlanView<'_>, first: &PlannedFleet) -> Option<String> {
 
 fn purchase(view: &PlanView<'_>, fleet: &PlannedFleet) -> String {
     let choice = &view.choices[fleet.choice];
-    let verb = if choice.tenure.is_bought() { "Buy" } else { "Rent" };
+    let verb = if choice.pricing.is_bought() { "Buy" } else { "Rent" };
     let mut parts = vec![format!(
         "${} a month (${} over {} years)",
         money(fleet.usd_per_month()),

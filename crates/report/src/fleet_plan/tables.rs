@@ -1,6 +1,6 @@
 //! The tables of a plan.
 
-use analyse::fleet_plan::{MachineChoice, PlannedFleet, SizeLimit, Tenure};
+use analyse::fleet_plan::{MachineChoice, PlannedFleet, PricingModel, SizeLimit};
 
 use super::PlanView;
 use super::sentence::money;
@@ -37,7 +37,7 @@ pub(super) fn fleets(view: &PlanView<'_>) -> Table {
             Cell::new(format::count(fleet.machines()), tone),
             fleet.size.binding().name().into(),
             Cell::new(money(fleet.usd_per_month()), tone),
-            optional(
+            Cell::optional(
                 confidence
                     .and_then(|one| one.usd_per_month)
                     .map(|(low, high)| format!("{} to {}", money(low), money(high))),
@@ -46,14 +46,16 @@ pub(super) fn fleets(view: &PlanView<'_>) -> Table {
                 true => format::percent(more),
                 false => String::new(),
             }),
-            optional(confidence.map(|one| format::percent(one.cheapest_share))),
+            Cell::optional(confidence.map(|one| format::percent(one.cheapest_share))),
             money(fleet.usd_over_life()).into(),
             format::percent(fleet.utilisation).into(),
-            optional(fleet.watts.map(format::dollars)),
-            optional(fleet.rack_units.map(format::plain)),
-            optional(fleet.racks.map(|racks| format::count(racks.racks))),
-            optional(fleet.racks.map(|racks| racks.limit.name().to_owned())),
-            optional(carbon_kg(fleet).map(|kg| format::significant(kg / KILOGRAMS_PER_TONNE, 3))),
+            Cell::optional(fleet.watts.map(format::dollars)),
+            Cell::optional(fleet.rack_units.map(format::plain)),
+            Cell::optional(fleet.racks.map(|racks| format::count(racks.racks))),
+            Cell::optional(fleet.racks.map(|racks| racks.limit.name().to_owned())),
+            Cell::optional(
+                carbon_kg(fleet).map(|kg| format::significant(kg / KILOGRAMS_PER_TONNE, 3)),
+            ),
         ]);
     }
     let mut table = table.without_empty_columns();
@@ -159,7 +161,7 @@ pub(super) fn frontier(view: &PlanView<'_>) -> Option<Table> {
             format::latency(point.at.latency_ns).into(),
             format::count(point.fleet.machines()).into(),
             money(point.fleet.usd_per_month()).into(),
-            optional(point.fleet.watts.map(format::dollars)),
+            Cell::optional(point.fleet.watts.map(format::dollars)),
             match point.is_dominated {
                 true => Cell::from(""),
                 false => Cell::new("on it", Tone::Good),
@@ -192,7 +194,7 @@ pub(super) fn inputs(view: &PlanView<'_>) -> Table {
             source.capacity.clone().into(),
             price(choice).into(),
             source.price.clone().into(),
-            optional(watts),
+            Cell::optional(watts),
             source.power.clone().into(),
         ]);
     }
@@ -203,12 +205,8 @@ pub(super) fn inputs(view: &PlanView<'_>) -> Table {
 }
 
 fn price(choice: &MachineChoice) -> String {
-    match choice.tenure {
-        Tenure::Bought { price_usd } => format!("${}", format::dollars(price_usd)),
-        Tenure::Rented { usd_per_h } => format!("${}/h", format::significant(usd_per_h, 3)),
+    match choice.pricing {
+        PricingModel::Bought { price_usd } => format!("${}", format::dollars(price_usd)),
+        PricingModel::Rented { usd_per_h } => format!("${}/h", format::significant(usd_per_h, 3)),
     }
-}
-
-fn optional(text: Option<String>) -> Cell {
-    text.unwrap_or_default().into()
 }

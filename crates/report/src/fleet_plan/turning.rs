@@ -1,6 +1,6 @@
 //! What would change the answer.
 
-use analyse::fleet_plan::{PlanInput, Tenure, TurningInput, TurningPoint};
+use analyse::fleet_plan::{PlanInput, PricingModel, TurningInput, TurningPoint};
 use serde_json::{Value, json};
 
 use super::PlanView;
@@ -60,9 +60,9 @@ fn name(view: &PlanView<'_>, input: PlanInput) -> String {
     match input {
         PlanInput::Price(choice) => {
             let choice = &view.choices[choice];
-            let unit = match choice.tenure {
-                Tenure::Bought { .. } => "$",
-                Tenure::Rented { .. } => "$/h",
+            let unit = match choice.pricing {
+                PricingModel::Bought { .. } => "$",
+                PricingModel::Rented { .. } => "$/h",
             };
             format!("price of {}, {unit}", choice.name)
         }

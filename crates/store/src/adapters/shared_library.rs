@@ -1,13 +1,10 @@
 //! Shared libraries that are loaded when a store is opened, and never unloaded: engines have threads
 //! of their own.
 
-use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use sha2::{Digest, Sha256};
 
 /// A library with the SHA-256 of its file, in hexadecimal.
 pub struct SharedLibrary {
@@ -20,7 +17,8 @@ impl SharedLibrary {
     /// The file cannot be read or loaded, in words.
     pub fn load(file: &Path) -> Result<SharedLibrary, String> {
         // Hashed before loading: the recorded hash is that of the loaded file.
-        let sha256 = sha256(file).map_err(|error| error.to_string())?;
+        let sha256 =
+            File::open(file).and_then(safe_file::sha256).map_err(|error| error.to_string())?;
         // SAFETY: the user, or the machine's loader, names an engine; loading runs its constructors,
         // as linking it would have.
         #[allow(unsafe_code)]
@@ -33,20 +31,4 @@ impl SharedLibrary {
 /// `LevelDB 1.23 (sha256 0123456789abcdef)`: the first 16 digits distinguish builds of a version.
 pub fn described(name: &str, version: &str, sha256: &str) -> String {
     format!("{name} {version} (sha256 {})", &sha256[..16])
-}
-
-fn sha256(path: &Path) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut file = File::open(path)?;
-    let mut part = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut part)? {
-            0 => break,
-            length => hash.update(&part[..length]),
-        }
-    }
-    Ok(hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
 }

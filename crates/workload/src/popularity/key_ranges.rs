@@ -7,7 +7,7 @@ use crate::alias::Alias;
 
 /// The most ranges.
 const MOST_RANGES: u32 = 4096;
-/// From here on, ranks are no longer distinct numbers.
+/// Ranks above it are not exact as an `f64`.
 const MOST_RANKS: f64 = 9_007_199_254_740_992.0;
 
 /// The parameters of db_bench's mixgraph: Cao et al., "Characterizing, Modeling, and Benchmarking

@@ -16,7 +16,8 @@ pub struct TopOfRanges {
     tops: [MassLimit; 2],
 }
 
-/// A record is in where its mass is at least `all`, and in part where it is at least `some`.
+/// Records with a mass of at least `all` belong to the top; of those with at least `some`, the share
+/// `part` does.
 #[derive(Debug, Clone, Copy)]
 struct MassLimit {
     all: f64,
@@ -78,7 +79,7 @@ impl TopOfRanges {
 
 /// The limit of the `top` greatest masses, `from(x)` being the number of those of at least x.
 fn limit(top: u64, from: impl Fn(f64) -> u64) -> MassLimit {
-    // Not negative, and thus in the order of their bits.
+    // Bits of floats that are not negative sort as the floats do.
     let (mut some, mut all) = (0.0f64.to_bits(), 2.0f64.to_bits());
     while some + 1 < all {
         let middle = some + (all - some) / 2;

@@ -3,26 +3,25 @@
 use model::{Bytes, Count, Op};
 
 use super::fields::{value, zipfian};
-use super::given::Given;
+use super::property_map::PropertyMap;
 use super::{RunProperty, YcsbError, YcsbWorkload};
 use crate::popularity::THETA;
 use crate::{InsertOrder, KeySpec, LengthSpec, Mix, Popularity, SpecError, WorkloadSpec};
 
-/// The class of the core workload, under its name of today and of before 2019.
-const CLASSES: [(&str, ()); 2] =
-    [("site.ycsb.workloads.CoreWorkload", ()), ("com.yahoo.ycsb.workloads.CoreWorkload", ())];
-/// The most digits of a hash.
+/// The core workload's class, in YCSB's current package and in its former one.
+const CLASSES: [&str; 2] =
+    ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"];
+/// Maximum number of decimal digits of a 64-bit hash.
 const HASH_DIGITS: u64 = 20;
 
 /// # Errors
 /// A value that kvmeter does not have, or outside of its range.
-pub(super) fn workload(given: &Given) -> Result<YcsbWorkload, YcsbError> {
-    if given.choice("workload", &CLASSES).is_err() {
-        let class = given.text("workload").unwrap_or_default();
+pub(super) fn workload(given: &PropertyMap) -> Result<YcsbWorkload, YcsbError> {
+    if let Some(class) = given.text("workload").filter(|class| !CLASSES.contains(class)) {
         let problem = format!(
             "`workload` is `{class}`, and kvmeter has YCSB's core workload, `{}`; `kvmeter \
              workload describe` makes a workload of a trace of another one",
-            CLASSES[0].0
+            CLASSES[0]
         );
         return Err(given.at("workload", problem));
     }
@@ -34,14 +33,14 @@ pub(super) fn workload(given: &Given) -> Result<YcsbWorkload, YcsbError> {
         "insertorder",
         &[("hashed", InsertOrder::Hashed), ("ordered", InsertOrder::Ordered)],
     )?;
-    let usual = WorkloadSpec::default();
+    let default = WorkloadSpec::default();
     let workload = WorkloadSpec {
         records: Count(records),
         key: key(given, order)?,
         value: value(given)?,
         order,
         popularity: popularity(given, &mix)?,
-        scan: if mix.contains(Op::Scan) { scan(given)? } else { usual.scan },
+        scan: if mix.contains(Op::Scan) { scan(given)? } else { default.scan },
         mix,
         ..WorkloadSpec::default()
     };
@@ -49,14 +48,15 @@ pub(super) fn workload(given: &Given) -> Result<YcsbWorkload, YcsbError> {
     Ok(YcsbWorkload { workload, run: run(given)? })
 }
 
-/// Names that a store of kvmeter does not have; YCSB's defaults are no request for another one.
-fn check_names(given: &Given) -> Result<(), YcsbError> {
-    for (name, usual, why) in [
+/// Refuses names of tables, fields and keys, which kvmeter does not have, unless they are YCSB's
+/// defaults.
+fn check_names(given: &PropertyMap) -> Result<(), YcsbError> {
+    for (name, default, why) in [
         ("table", "usertable", "kvmeter's stores have one table"),
         ("fieldnameprefix", "field", "kvmeter's records have no fields with names"),
         ("keyprefix", "user", "keys of YCSB's form begin with `user`"),
     ] {
-        if given.text(name).is_some_and(|text| text != usual) {
+        if given.text(name).is_some_and(|text| text != default) {
             let text = given.text(name).unwrap_or_default();
             let problem = format!("`{name}` is `{text}`, and {why}; remove the line");
             return Err(given.at(name, problem));
@@ -66,7 +66,7 @@ fn check_names(given: &Given) -> Result<(), YcsbError> {
 }
 
 /// kvmeter counts a failed insert as an error, at once.
-fn check_retries(given: &Given) -> Result<(), YcsbError> {
+fn check_retries(given: &PropertyMap) -> Result<(), YcsbError> {
     let name = "core_workload_insertion_retry_limit";
     given.share("core_workload_insertion_retry_interval", 3.0)?;
     match given.number(name, 0u64)? {
@@ -78,11 +78,11 @@ fn check_retries(given: &Given) -> Result<(), YcsbError> {
     }
 }
 
-fn records(given: &Given) -> Result<u64, YcsbError> {
+fn records(given: &PropertyMap) -> Result<u64, YcsbError> {
     let records: u64 = given.number("recordcount", 0)?;
     if records == 0 {
-        let problem = "`recordcount` is not given, and YCSB's default of 2147483647 records is no \
-                       data that you mean; set it, e.g. `recordcount=1000000`";
+        let problem = "`recordcount` is not given, and YCSB's default is 2147483647 records; \
+                       set it, e.g. `recordcount=1000000`";
         return Err(given.at("recordcount", problem));
     }
     if given.number("insertstart", 0u64)? != 0 {
@@ -102,16 +102,16 @@ fn records(given: &Given) -> Result<u64, YcsbError> {
 }
 
 /// The proportions; all inserts in YCSB's load phase.
-fn mix(given: &Given) -> Result<Mix, YcsbError> {
+fn mix(given: &PropertyMap) -> Result<Mix, YcsbError> {
     let mut mix = Mix::default();
-    for (name, op, usual) in [
+    for (name, op, default) in [
         ("readproportion", Op::Read, 0.95),
         ("updateproportion", Op::Update, 0.05),
         ("insertproportion", Op::Insert, 0.0),
         ("scanproportion", Op::Scan, 0.0),
         ("readmodifywriteproportion", Op::ReadModifyWrite, 0.0),
     ] {
-        mix = mix.with(op, given.share(name, usual)?);
+        mix = mix.with(op, given.share(name, default)?);
     }
     if !given.flag("dotransactions", true)? {
         return Ok(Mix::only(Op::Insert));
@@ -123,7 +123,7 @@ fn mix(given: &Given) -> Result<Mix, YcsbError> {
     Ok(mix)
 }
 
-fn popularity(given: &Given, mix: &Mix) -> Result<Popularity, YcsbError> {
+fn popularity(given: &PropertyMap, mix: &Mix) -> Result<Popularity, YcsbError> {
     let keys = given.share("hotspotdatafraction", 0.2)?;
     let operations = given.share("hotspotopnfraction", 0.8)?;
     let percentile = given.share("exponential.percentile", 95.0)?;
@@ -148,7 +148,7 @@ fn popularity(given: &Given, mix: &Mix) -> Result<Popularity, YcsbError> {
     given.choice(name, &all).cloned()
 }
 
-fn scan(given: &Given) -> Result<LengthSpec, YcsbError> {
+fn scan(given: &PropertyMap) -> Result<LengthSpec, YcsbError> {
     let shortest: u64 = given.number("minscanlength", 1)?;
     let longest: u64 = given.number("maxscanlength", 1000)?;
     match given.choice("scanlengthdistribution", &[("uniform", false), ("zipfian", true)])? {
@@ -158,7 +158,7 @@ fn scan(given: &Given) -> Result<LengthSpec, YcsbError> {
 }
 
 /// `user` and the number, padded with zeros.
-fn key(given: &Given, order: InsertOrder) -> Result<KeySpec, YcsbError> {
+fn key(given: &PropertyMap, order: InsertOrder) -> Result<KeySpec, YcsbError> {
     let digits: u64 = given.number("zeropadding", 1)?;
     if digits <= 1 {
         return Ok(KeySpec::default());
@@ -174,8 +174,8 @@ fn key(given: &Given, order: InsertOrder) -> Result<KeySpec, YcsbError> {
     Ok(KeySpec { size: Some(size), ..KeySpec::default() })
 }
 
-/// What belongs to a run, as flags.
-fn run(given: &Given) -> Result<Vec<RunProperty>, YcsbError> {
+/// Properties of the run, not of the workload.
+fn run(given: &PropertyMap) -> Result<Vec<RunProperty>, YcsbError> {
     let mut run = Vec::new();
     for (name, flag, unit, key) in [
         ("operationcount", "--ops", "", "operations"),
@@ -183,7 +183,7 @@ fn run(given: &Given) -> Result<Vec<RunProperty>, YcsbError> {
         ("target", "--rate", "", "rate"),
         ("maxexecutiontime", "--time", "s", "time"),
     ] {
-        // 0 is YCSB's word for no limit.
+        // In YCSB, 0 means no limit.
         let number: u64 = given.number(name, 0)?;
         if number > 0 {
             run.push(RunProperty { flag, key, value: format!("{number}{unit}") });
@@ -192,8 +192,8 @@ fn run(given: &Given) -> Result<Vec<RunProperty>, YcsbError> {
     Ok(run)
 }
 
-/// An error of the workload as one of the property that it follows from.
-fn out_of_range(given: &Given, error: &SpecError) -> YcsbError {
+/// An error of the workload, at the property that causes it.
+fn out_of_range(given: &PropertyMap, error: &SpecError) -> YcsbError {
     let name = match error.key() {
         Some("records") => "recordcount",
         Some("key.size") => "zeropadding",
@@ -202,5 +202,5 @@ fn out_of_range(given: &Given, error: &SpecError) -> YcsbError {
         Some("popularity") => "requestdistribution",
         _ => return YcsbError::whole(error.to_string()),
     };
-    given.at(name, format!("{error}; it follows from `{name}` and its like"))
+    given.at(name, format!("{error}; change `{name}`"))
 }

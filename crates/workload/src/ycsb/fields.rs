@@ -3,7 +3,7 @@
 use model::Bytes;
 
 use super::YcsbError;
-use super::given::Given;
+use super::property_map::PropertyMap;
 use crate::popularity::THETA;
 use crate::{LengthSpec, ValueSpec};
 
@@ -19,7 +19,7 @@ enum FieldLength {
 }
 
 /// The whole record as one value.
-pub(super) fn value(given: &Given) -> Result<ValueSpec, YcsbError> {
+pub(super) fn value(given: &PropertyMap) -> Result<ValueSpec, YcsbError> {
     let fields: u64 = given.number("fieldcount", 10)?;
     let length: u64 = given.number("fieldlength", 100)?;
     let shortest: u64 = given.number("minfieldlength", 1)?;
@@ -69,7 +69,7 @@ pub(super) fn value(given: &Given) -> Result<ValueSpec, YcsbError> {
 
 /// Refuses requests for a part of a record. That YCSB updates one field is its default, and
 /// kvmeter's presets write the whole record as well.
-fn check_fields(given: &Given, fields: u64) -> Result<(), YcsbError> {
+fn check_fields(given: &PropertyMap, fields: u64) -> Result<(), YcsbError> {
     given.flag("writeallfields", false)?;
     given.flag("dataintegrity", false)?;
     if fields > 1 && !given.flag("readallfields", true)? {
@@ -89,7 +89,7 @@ fn check_fields(given: &Given, fields: u64) -> Result<(), YcsbError> {
 
 /// YCSB's Zipfian lengths: `shortest` is the most frequent. By the exact law.
 pub(super) fn zipfian(
-    given: &Given,
+    given: &PropertyMap,
     (shortest_name, shortest): (&str, u64),
     (longest_name, longest): (&str, u64),
 ) -> Result<LengthSpec, YcsbError> {

@@ -3,8 +3,8 @@
 
 mod core_workload;
 mod fields;
-mod given;
 mod properties;
+mod property_map;
 mod refused;
 
 use std::fmt;
@@ -65,7 +65,7 @@ impl YcsbWorkload {
     pub fn parse(bytes: &[u8]) -> Result<YcsbWorkload, YcsbError> {
         let properties = properties::parse(bytes)?;
         properties.iter().try_for_each(refused::check)?;
-        core_workload::workload(&given::Given::new(&properties)?)
+        core_workload::workload(&property_map::PropertyMap::new(&properties)?)
     }
 }
 

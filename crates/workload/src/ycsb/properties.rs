@@ -20,7 +20,7 @@ struct LogicalLine<'a> {
 /// Reads all properties in their order. Bytes are ISO 8859-1, as in Java, so that none is invalid.
 ///
 /// # Errors
-/// A `\u` without four hexadecimal digits, or that is half of a character.
+/// A `\u` without four hexadecimal digits, or an unpaired surrogate.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Property>, YcsbError> {
     logical_lines(bytes).into_iter().map(|line| property(&line.parts.concat(), line.line)).collect()
 }
@@ -53,11 +53,11 @@ fn logical_lines(bytes: &[u8]) -> Vec<LogicalLine<'_>> {
             continue;
         }
         let mut line = open.take().unwrap_or(LogicalLine { parts: Vec::new(), line: index + 1 });
-        // Two backslashes are one that is meant.
+        // Two backslashes are an escaped one.
         let backslashes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
         if backslashes % 2 == 1 {
             line.parts.push(&text[..text.len() - 1]);
-            // A line of nothing but its backslash begins none.
+            // A lone backslash does not begin a logical line.
             open = Some(line).filter(|line| line.parts.iter().any(|part| !part.is_empty()));
         } else {
             line.parts.push(text);

@@ -47,7 +47,7 @@ const KNOWN: [&str; 38] = [
     "core_workload_insertion_retry_interval",
 ];
 
-/// Says what YCSB prints and keeps.
+/// Properties of YCSB's output.
 const OUTPUT: [&str; 8] = [
     "exporter",
     "exportfile",

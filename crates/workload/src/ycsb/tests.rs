@@ -44,12 +44,12 @@ fn the_six_core_workloads_are_the_presets() {
 
 #[test]
 fn what_is_left_out_has_the_defaults_of_ycsb() {
-    let usual = spec("");
-    assert_eq!(usual.records, Count(1000));
-    assert_eq!(usual.mix, Mix::default().with(Op::Read, 0.95).with(Op::Update, 0.05));
-    assert_eq!(usual.popularity, Popularity::Uniform);
-    assert_eq!(usual.value.size, LengthSpec::fixed(1000));
-    assert_eq!(usual.order, InsertOrder::Hashed);
+    let default = spec("");
+    assert_eq!(default.records, Count(1000));
+    assert_eq!(default.mix, Mix::default().with(Op::Read, 0.95).with(Op::Update, 0.05));
+    assert_eq!(default.popularity, Popularity::Uniform);
+    assert_eq!(default.value.size, LengthSpec::fixed(1000));
+    assert_eq!(default.order, InsertOrder::Hashed);
     let scans = spec("scanproportion=1");
     assert_eq!(scans.scan, LengthSpec::Uniform { min: Bytes(1), max: Bytes(1000) });
     assert_eq!(read("recordcount=5").run, []);

@@ -7,20 +7,19 @@
 mod built_in;
 mod error;
 mod given;
-mod price_date;
 pub mod published;
 mod read;
 mod rented;
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
 use model::suggest::hint;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 
 use built_in::BUILT_IN;
 pub use error::PlatformError;
 pub use given::{GivenLevels, GivenValue};
-pub use price_date::PriceDate;
 use read::read;
 pub use rented::{RentalOffer, RentalTerm};
 
@@ -60,7 +59,8 @@ pub struct Platform {
     #[serde(default)]
     pub rented: Vec<RentalOffer>,
     /// The day of its prices.
-    pub priced: Option<PriceDate>,
+    #[serde(default, deserialize_with = "day")]
+    pub priced: Option<Date>,
     /// Prices of electricity to compute with, in dollars for a kWh.
     pub electricity_usd_per_kwh: Option<GivenLevels>,
     /// Depreciation periods to compute with, in years.
@@ -199,6 +199,13 @@ impl Platform {
     }
 }
 
+/// The day as text, `2026-05-31`.
+fn day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Date>, D::Error> {
+    let text = String::deserialize(from)?;
+    let not_a_day = |_| de::Error::custom(format!("`{text}` is not a day; write 2026-05-31"));
+    Date::strptime("%Y-%m-%d", &text).map(Some).map_err(not_a_day)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,6 +278,8 @@ mod tests {
                 "power_curve = [{ load = 1, watts = 1 }, { load = 0, watts = 1 }]",
                 vec!["its loads must rise"],
             ),
+            ("priced = \"2026-02-29\"", vec!["`2026-02-29` is not a day"]),
+            ("priced = \"May 2026\"", vec!["`May 2026` is not a day; write 2026-05-31"]),
             ("[absent]\nprise_usd = \"x\"", vec!["did you mean `price_usd`?"]),
         ];
         for (line, words) in cases {

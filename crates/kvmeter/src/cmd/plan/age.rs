@@ -1,28 +1,25 @@
 //! Prices that are old.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use analyse::cost::Platform;
+use jiff::civil::Date;
 
-const SECONDS_PER_DAY: u64 = 86_400;
-const DAYS_PER_YEAR: u64 = 365;
+const MAX_DAYS: i64 = 365;
 
 /// A sentence for each platform whose prices are older than a year.
 pub fn warnings(platforms: &[&Platform]) -> Vec<String> {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    warnings_on(elapsed.as_secs() / SECONDS_PER_DAY, platforms)
+    warnings_on(jiff::Zoned::now().date(), platforms)
 }
 
-fn warnings_on(today: u64, platforms: &[&Platform]) -> Vec<String> {
+fn warnings_on(today: Date, platforms: &[&Platform]) -> Vec<String> {
     let mut all = Vec::new();
     for platform in platforms {
         let Some(priced) = platform.priced else { continue };
-        let age = today.saturating_sub(priced.days());
+        let days = priced.duration_until(today).as_hours() / 24;
         let words = format!(
-            "Warning: the prices of platform {} are of {priced}, {age} days old: look them up anew.",
+            "Warning: the prices of platform {} are of {priced}, {days} days old: look them up anew.",
             platform.name
         );
-        if age > DAYS_PER_YEAR && !all.contains(&words) {
+        if days > MAX_DAYS && !all.contains(&words) {
             all.push(words);
         }
     }
@@ -38,8 +35,7 @@ mod tests {
         let of = |day: &str| {
             Platform::parse("p", &format!("name = \"p\"\npriced = \"{day}\"\n")).unwrap()
         };
-        // 29 November 2026.
-        let today = 20_786;
+        let today = Date::constant(2026, 11, 29);
         let old = of("2025-11-28");
         let words = warnings_on(today, &[&old, &old]);
         assert_eq!(words.len(), 1);

@@ -62,11 +62,11 @@ fn choice(
     several: bool,
 ) -> anyhow::Result<ChosenMachine> {
     let platform = machine.platform.as_ref();
-    let name = match several || !offer.tenure.is_bought() {
+    let name = match several || !offer.pricing.is_bought() {
         true => format!("{}, {}", machine.name, offer.how),
         false => machine.name.clone(),
     };
-    let sourced = match (&machine.power, offer.tenure.is_bought()) {
+    let sourced = match (&machine.power, offer.pricing.is_bought()) {
         (Ok(power), _) => Some(sourced(args, machine, power.clone())?),
         (Err(why), true) => return Err(request(why.clone())),
         (Err(_), false) => None,
@@ -88,7 +88,7 @@ fn choice(
         trials: machine.trials.clone(),
         held: machine.held.clone(),
         write_share: machine.write_share,
-        tenure: offer.tenure,
+        pricing: offer.pricing,
         power: candidate
             .map(|one| MachinePower { active_w: one.active_w, curve: one.curve.clone() }),
         rack_units: candidate.and_then(|one| one.rack_units),

@@ -7,7 +7,7 @@ use report::cells::ReportCell;
 
 use crate::flags::platform::PlatformFlag;
 
-const GIB: f64 = 1_073_741_824.0;
+pub const BYTES_PER_GIB: f64 = 1_073_741_824.0;
 const BYTES_PER_GBIT: f64 = 1e9 / 8.0;
 
 /// Bytes of a machine that may hold data.
@@ -21,7 +21,7 @@ pub fn room_bytes(
         true => platform.memory_gib.as_ref(),
         false => platform.storage_gib.as_ref(),
     });
-    own.map(|Bytes(bytes)| bytes as f64).or_else(|| gib.map(|given| given.value * GIB))
+    own.map(|Bytes(bytes)| bytes as f64).or_else(|| gib.map(|given| given.value * BYTES_PER_GIB))
 }
 
 /// Share of the operations that write: the median over the runs; 0 where nothing is known.

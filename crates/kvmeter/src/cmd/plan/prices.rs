@@ -1,29 +1,27 @@
 //! What a machine costs: bought, or rented on each term.
 
 use analyse::cost::{PlatformValue, RentalTerm, absence_note, source_text};
-use analyse::fleet_plan::Tenure;
+use analyse::fleet_plan::PricingModel;
 
 use super::PlanArgs;
 use super::choice::ServingMachine;
+use super::measured::BYTES_PER_GIB;
 use super::price_table::{InstancePrice, PriceTable};
 use crate::exit::request;
 
 /// The source of numbers of flags.
 pub const COMMAND_LINE: &str = "the command line";
 
-const BYTES_PER_GIB: f64 = 1_073_741_824.0;
-
 /// One price.
 pub struct Offer {
-    pub tenure: Tenure,
+    pub pricing: PricingModel,
     /// `bought`, `rented on-demand`.
     pub how: String,
     pub from: String,
 }
 
 /// Every price of the machine: purchase, and rent on the term that was chosen, else on demand and
-/// reserved.
-/// With the memory of the instance type, in bytes, where a table has it.
+/// reserved. With the memory of the instance type, in bytes, where a table has it.
 pub fn offers(
     args: &PlanArgs,
     prices: Option<&PriceTable>,
@@ -38,11 +36,15 @@ pub fn offers(
         Some((given.value, source_text(platform, "price_usd", given.from.as_deref())))
     });
     if let Some((price_usd, from)) = bought {
-        all.push(Offer { tenure: Tenure::Bought { price_usd }, how: "bought".to_owned(), from });
+        all.push(Offer {
+            pricing: PricingModel::Bought { price_usd },
+            how: "bought".to_owned(),
+            from,
+        });
     }
     if let Some(usd_per_h) = machine.flag.and_then(|flag| flag.usd_per_h) {
-        let (tenure, from) = (Tenure::Rented { usd_per_h }, COMMAND_LINE.to_owned());
-        all.push(Offer { tenure, how: "rented".to_owned(), from });
+        let (pricing, from) = (PricingModel::Rented { usd_per_h }, COMMAND_LINE.to_owned());
+        all.push(Offer { pricing, how: "rented".to_owned(), from });
     }
     let rented = platform.map(|platform| platform.rented.as_slice()).unwrap_or_default();
     let wanted = |term: RentalTerm| match args.term {
@@ -51,7 +53,7 @@ pub fn offers(
     };
     for offer in rented.iter().filter(|offer| wanted(offer.term)) {
         all.push(Offer {
-            tenure: Tenure::Rented { usd_per_h: offer.usd_per_h },
+            pricing: PricingModel::Rented { usd_per_h: offer.usd_per_h },
             how: format!("rented {}", offer.term),
             from: source_text(platform, "rented", offer.from.as_deref()),
         });
@@ -63,7 +65,7 @@ pub fn offers(
     let listed = listed.unwrap_or_default();
     for row in listed.iter().filter(|row| wanted(row.term)) {
         all.push(Offer {
-            tenure: Tenure::Rented { usd_per_h: row.usd_per_h },
+            pricing: PricingModel::Rented { usd_per_h: row.usd_per_h },
             how: format!("rented {}", row.term),
             from: source(prices, row),
         });
@@ -102,5 +104,5 @@ fn source(prices: Option<&PriceTable>, row: &InstancePrice) -> String {
     let file = prices.map_or("", |table| table.file.as_str());
     let cpus =
         row.vcpus.map_or(String::new(), |cpus| format!(" ({} vCPUs)", report::format::plain(cpus)));
-    format!("{file}, line {}{cpus}", row.line)
+    format!("{file}, {}{cpus}", row.place)
 }

@@ -3,10 +3,12 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use model::Span;
 use store::StoreUrl;
-use study::StudyText;
+use study::{Step, StudyText};
 
 use crate::exit::request;
 use crate::flags::machine::MachineRoot;
+use crate::output::Output;
+use crate::progress::Bar;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -109,6 +111,15 @@ impl RunArgs {
         }
         source.set(&self.set)?;
         Ok(source)
+    }
+
+    /// The progress of these steps, as requested.
+    pub fn bar<'a>(&self, steps: impl Iterator<Item = &'a Step>, show: &Output) -> Bar {
+        let bar = show.bar(steps);
+        match self.progress {
+            ProgressFormat::Text => bar,
+            ProgressFormat::Json => bar.into_event_lines(),
+        }
     }
 
     /// The plug-in among the study's stores.

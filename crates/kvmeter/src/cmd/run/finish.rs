@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fleet::quoted;
+use model::text::shell_word;
 use model::{Execution, Run};
 use report::study::studies;
 use report::terminal::Style;
@@ -39,7 +39,7 @@ pub fn print_results(
                 show.print("")?;
             }
             show.print_styled(&report::terminal::problems(&pairs, show.style()))?;
-            show.print(&format!("tables   kvmeter report {}", quoted(&out.to_string())))?;
+            show.print(&format!("tables   kvmeter report {}", shell_word(&out.to_string())))?;
         }
         show.print(&format!("results  {out}\nreport   {html}"))?;
     }
@@ -60,26 +60,33 @@ pub fn print_costs(args: &RunArgs, out: &Path, show: &Output) -> anyhow::Result<
 
 /// The command that resumes, quoted for a shell.
 pub fn resume_hint(args: &RunArgs, out: &Path) -> String {
-    let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), quoted(&args.study)];
-    words.extend(["--out".to_owned(), quoted(&out.display().to_string())]);
+    let mut words = vec!["kvmeter".to_owned(), "run".to_owned(), args.study.clone()];
+    let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    flag("--out", out.display().to_string());
     if let Some(scale) = &args.scale {
-        words.extend(["--scale".to_owned(), quoted(scale)]);
+        flag("--scale", scale.clone());
     }
     if let Some(platform) = &args.platform {
-        words.extend(["--platform".to_owned(), quoted(platform)]);
+        flag("--platform", platform.clone());
     }
     for set in &args.set {
-        words.extend(["--set".to_owned(), quoted(set)]);
+        flag("--set", set.clone());
     }
     for device in &args.device {
-        words.extend(["--device".to_owned(), quoted(&device.display().to_string())]);
+        flag("--device", device.display().to_string());
+    }
+    if let Some(hosts) = &args.fleet.on {
+        flag("--on", hosts.clone());
+    }
+    for binary in &args.fleet.binary {
+        flag("--binary", binary.display().to_string());
     }
     if let Some(model) = &args.host.trust.trust_register {
-        words.extend(["--trust-register".to_owned(), quoted(model)]);
+        flag("--trust-register", model.clone());
     }
     if let Some(html) = &args.html {
-        words.extend(["--html".to_owned(), quoted(&html.display().to_string())]);
+        flag("--html", html.display().to_string());
     }
     words.push("--resume".to_owned());
-    words.join(" ")
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }

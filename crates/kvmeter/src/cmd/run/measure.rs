@@ -7,7 +7,7 @@ use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};
 use model::{Run, Span};
 use study::Plan;
 
-use super::args::{ProgressFormat, RunArgs};
+use super::args::RunArgs;
 use super::finish::{print_costs, print_results, resume_hint};
 use super::results::{open, runs_of};
 use crate::exit::ExitOutcome;
@@ -39,10 +39,7 @@ pub fn measure(
     let mut maxima = KnownMaxima::of(plan, &kept);
     let stop = stop_flag()?;
     let mut to_go = left.len();
-    let mut bar = show.bar(left.into_iter());
-    if args.progress == ProgressFormat::Json {
-        bar = bar.into_event_lines();
-    }
+    let mut bar = args.bar(left.into_iter(), show);
     let mut keep = |run: &Run| {
         to_go = to_go.saturating_sub(1);
         keep_or_show(&mut file, (&execution, run), to_go > 0, args.json, show)

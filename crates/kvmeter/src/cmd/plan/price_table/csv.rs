@@ -24,7 +24,7 @@ pub(super) fn rows(text: &str) -> Result<Vec<InstancePrice>, String> {
     for record in reader.records() {
         let record = record.map_err(broken)?;
         let line = record.position().map_or(0, ::csv::Position::line);
-        all.push(row(line, head.iter().zip(record.iter()))?);
+        all.push(row(format!("line {line}"), head.iter().zip(record.iter()))?);
     }
     Ok(all)
 }
@@ -40,7 +40,7 @@ mod tests {
                     $0.504,\"m7.large, new\",2,8 GiB,On Demand,x\n0.2,b,,,SPOT,\n";
         let rows = rows(text).unwrap();
         let first = InstancePrice {
-            line: 2,
+            place: "line 2".to_owned(),
             instance: "m7.large, new".to_owned(),
             usd_per_h: 0.504,
             term: RentalTerm::OnDemand,
@@ -49,7 +49,10 @@ mod tests {
             memory_gib: Some(8.0),
         };
         assert_eq!(rows[0], first);
-        assert_eq!((rows[1].line, rows[1].term, rows[1].memory_gib), (3, RentalTerm::Spot, None));
+        assert_eq!(
+            (rows[1].place.as_str(), rows[1].term, rows[1].memory_gib),
+            ("line 3", RentalTerm::Spot, None)
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::InstancePrice;
 use super::row::row;
 
-/// The objects of an array; the error names the line, or the position in the array as one.
+/// The objects of an array; an error names the line, or the number of the object.
 pub(super) fn rows(text: &str) -> Result<Vec<InstancePrice>, String> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| format!("line {}: it is not JSON", error.line().max(1)))?;
@@ -14,13 +14,13 @@ pub(super) fn rows(text: &str) -> Result<Vec<InstancePrice>, String> {
     };
     let mut found = Vec::with_capacity(all.len());
     for (at, one) in all.iter().enumerate() {
-        let line = at as u64 + 1;
+        let place = format!("object {}", at + 1);
         let Value::Object(object) = one else {
-            return Err(format!("line {line}: it is not an object (counted in the array)"));
+            return Err(format!("{place}: it is not an object"));
         };
         let texts = texts(object);
         let columns = texts.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-        found.push(row(line, columns).map_err(|why| format!("{why} (counted in the array)"))?);
+        found.push(row(place, columns)?);
     }
     Ok(found)
 }
@@ -54,9 +54,9 @@ mod tests {
         for (text, words) in [
             ("[{\n\"instance\": ]", "line 2: it is not JSON"),
             ("{\"instance\": \"x\"}", "an array of objects"),
-            ("[5]", "line 1: it is not an object"),
-            ("[{\"instance\": \"x\", \"usd_per_h\": -1}]", "line 1: `usd_per_h` is `-1`"),
-            ("[{\"instance\": \"x\", \"usd_per_h\": null}]", "line 1: `usd_per_h` is missing"),
+            ("[5]", "object 1: it is not an object"),
+            ("[{\"instance\": \"x\", \"usd_per_h\": -1}]", "object 1: `usd_per_h` is `-1`"),
+            ("[{\"instance\": \"x\", \"usd_per_h\": null}]", "object 1: `usd_per_h` is missing"),
             (deep.as_str(), "it is not JSON"),
         ] {
             let why = rows(text).unwrap_err();

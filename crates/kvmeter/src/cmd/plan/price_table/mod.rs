@@ -23,8 +23,8 @@ pub struct PriceTable {
 /// One price of one instance type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstancePrice {
-    /// Of the file, from 1; of JSON the position in the list.
-    pub line: u64,
+    /// Where it stands in the file: `line 3` of CSV, `object 3` of JSON.
+    pub place: String,
     pub instance: String,
     pub usd_per_h: f64,
     pub term: RentalTerm,
@@ -64,9 +64,9 @@ impl PriceTable {
                 continue;
             };
             return Err(request(format!(
-                "--prices {}: lines {} and {} both have a price of {} {}; choose with --region, or \
+                "--prices {}: {} and {} both have a price of {} {}; choose with --region, or \
                  leave one out",
-                self.file, twin.line, row.line, row.instance, row.term
+                self.file, twin.place, row.place, row.instance, row.term
             )));
         }
         Ok(found)

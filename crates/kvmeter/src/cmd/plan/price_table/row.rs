@@ -15,7 +15,7 @@ const MEMORY: &[&str] = &["memorygib", "memory", "memorygb"];
 
 /// Reads a row from pairs of column and text; columns with other names do not matter.
 pub(super) fn row<'a>(
-    line: u64,
+    place: String,
     columns: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Result<InstancePrice, String> {
     let pairs: Vec<(String, &str)> =
@@ -24,7 +24,7 @@ pub(super) fn row<'a>(
         let found = pairs.iter().find(|(name, _)| names.contains(&name.as_str()));
         found.map(|(_, text)| *text).filter(|text| !text.is_empty())
     };
-    let wrong = |words: String| format!("line {line}: {words}");
+    let wrong = |words: String| format!("{place}: {words}");
     let required =
         |name: &str, names: &[&str]| of(names).ok_or_else(|| wrong(format!("`{name}` is missing")));
     let instance = required("instance", INSTANCE)?.to_owned();
@@ -46,13 +46,13 @@ pub(super) fn row<'a>(
         }),
     };
     Ok(InstancePrice {
-        line,
         usd_per_h,
         term,
         region: of(REGION).map(str::to_owned),
         vcpus: optional("vcpus", VCPUS)?,
         memory_gib: optional("memory_gib", MEMORY)?,
         instance,
+        place,
     })
 }
 

@@ -1,4 +1,4 @@
-//! How all hosts get on: a line for each on a terminal, else lines as they come.
+//! Progress of all hosts: a line for each on a terminal, else lines as they come.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fleet::{FleetHost, HostFolder, Hosted, HostedEnd, HostedLine, quoted};
+use fleet::{FleetHost, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded};
 use model::Span;
+use model::text::shell_word;
 use record::ResultsFile;
 
 use super::board::HostMessage;
@@ -17,12 +17,12 @@ use crate::output::Output;
 const STUDY: &str = "study.toml";
 const PLATFORM: &str = "platform.toml";
 const RESULTS: &str = "results.sqlite";
-/// How long lines are waited for at once, and an end after the last line.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// How long a host may take to end after it was told to, or after its last line.
 const LAST_WAIT: Duration = Duration::from_secs(90);
 /// Exit code of a request that was wrong.
 const REFUSED: i32 = 2;
-/// A difference of clocks that deserves a word.
+/// A clock difference above this is reported.
 const CLOCK_S: f64 = 1.0;
 
 /// How a host ended.
@@ -64,7 +64,7 @@ impl<'a> HostRun<'a> {
                 host.name
             ));
         }
-        show.note(&format!("{}: ready, {}", host.name, folder.platform.architecture));
+        show.note(&format!("{}: ready, {}", host.name, folder.architecture));
         Ok(HostRun { fleet, host, folder, script })
     }
 
@@ -85,9 +85,9 @@ impl<'a> HostRun<'a> {
     ) -> anyhow::Result<HostEnd> {
         let mut hosted = Hosted::start(&self.folder, &self.script, self.fleet.target.lease)?;
         let mut last_words = String::new();
-        let mut stopped = false;
+        let mut stopped: Option<Instant> = None;
         loop {
-            match hosted.line(LOOK) {
+            match hosted.line(POLL_INTERVAL) {
                 Ok(Some(HostedLine::Stdout(line))) => {
                     if self.fleet.args.dry_run {
                         tell(HostMessage::Printed(line));
@@ -101,11 +101,17 @@ impl<'a> HostRun<'a> {
                     }
                 },
                 Ok(None) => {}
-                Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => break,
+                Err(LinesEnded) => break,
             }
-            if stop.load(Ordering::Relaxed) && !stopped {
-                stopped = true;
-                hosted.stop();
+            match stopped {
+                None if stop.load(Ordering::Relaxed) => {
+                    stopped = Some(Instant::now());
+                    hosted.stop();
+                }
+                Some(since) if since.elapsed() > LAST_WAIT => {
+                    anyhow::bail!("{}: it does not end; its folder is kept there", self.host.name);
+                }
+                _ => {}
             }
         }
         let end = hosted.wait(LAST_WAIT)?;
@@ -121,7 +127,7 @@ impl<'a> HostRun<'a> {
         let here = self.fleet.results_of(&self.host.name);
         let found = self.folder.get(RESULTS, &here)?;
         let whole = found && is_finished(&here)?;
-        if stopped {
+        if stopped.is_some() {
             "it was stopped".clone_into(&mut last_words);
         }
         let refused = end == HostedEnd::Code(REFUSED) && !found;
@@ -175,7 +181,7 @@ fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Res
     if begun && !args.dry_run {
         words.push("--resume".to_owned());
     }
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let words: Vec<String> = words.iter().map(|word| shell_word(word).into_owned()).collect();
     Ok(format!("exec {}", words.join(" ")))
 }
 

@@ -8,7 +8,7 @@ mod state;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use anyhow::Context;
@@ -27,6 +27,9 @@ use crate::exit::{ExitOutcome, request};
 use crate::interrupt::stop_flag;
 use crate::output::Output;
 use crate::output_files;
+
+/// Messages of all hosts that wait to be shown; hosts that print faster wait.
+const MAX_WAITING: usize = 256;
 
 /// How each host ended.
 type Ends = BTreeMap<String, anyhow::Result<HostEnd>>;
@@ -87,24 +90,27 @@ pub fn run(
     }
     let merged = fleet.merge(&out, show)?;
     if merged {
+        let file = out.display().to_string();
         let report = ReportArgs {
-            file: out.display().to_string(),
+            file: file.clone(),
             html: Some(html),
             markdown: false,
-            json: args.json,
+            json: false,
             answers: has_questions,
             figures: None,
         };
-        report::run(&report, show)?;
+        match args.json {
+            true => RunSelection::for_each(&file, |execution, run| {
+                show.json_line(&record::summary(run, execution))
+            })?,
+            false => report::run(&report, show).map(drop)?,
+        }
         show.note(&format!("results  {}", out.display()));
     }
     failed |= !merged;
     let all_done = fleet.target.hosts.iter().all(|host| state.done.contains(&host.name));
     if !all_done {
-        show.note(&format!(
-            "Resume what is missing with: {} --on {hosts}",
-            resume_hint(args, &out)
-        ));
+        show.note(&format!("Resume what is missing with: {}", resume_hint(args, &out)));
     }
     Ok(if failed || !all_done { ExitOutcome::Invalid } else { ExitOutcome::Done })
 }
@@ -149,9 +155,9 @@ impl Fleet<'_> {
         Err(request(wrong.join("\n")))
     }
 
-    /// Runs the study on all hosts at the same time, and shows how they get on.
+    /// Runs the study on all hosts at the same time, and shows their progress.
     fn run_hosts(&self, hosts: Vec<HostRun<'_>>, stop: &AtomicBool, show: &Output) -> Ends {
-        let (sender, messages) = channel::<(String, HostMessage)>();
+        let (sender, messages) = sync_channel::<(String, HostMessage)>(MAX_WAITING);
         thread::scope(|scope| {
             let names: Vec<String> = hosts.iter().map(|host| host.name().to_owned()).collect();
             let each: Vec<_> = hosts

@@ -21,12 +21,12 @@ pub fn install(folder: &HostFolder, given: &[PathBuf]) -> anyhow::Result<String>
     let version = version.trim();
     for program in ["kvmeter", "./kvmeter"] {
         let known = folder.first_line(&format!("{program} --version 2>/dev/null"))?;
-        // Of another architecture, it says so in its version.
+        // The target in its version may differ.
         if known.is_some_and(|known| same_but_target(known.trim(), version)) {
             return Ok(program.to_owned());
         }
     }
-    let path = fitting(&folder.platform.architecture, given)
+    let path = fitting(&folder.architecture, given)
         .map_err(|error| request(format!("{}: {error}", folder.host())))?;
     let bytes = read(&path)?;
     folder.put(COPY, &bytes, true)?;

@@ -71,7 +71,7 @@ fn evaluate(
     if !before.is_empty() {
         show.note(&format!("{}: {} rounds are done", out.display(), before.len()));
     }
-    let mut watch = RoundProgress { bar: show.bar(std::iter::empty()) };
+    let mut watch = RoundProgress { bar: args.bar(std::iter::empty(), show) };
     let mut keep = |run: &Run| keep_or_show(&mut file, (&execution, run), true, args.json, show);
     let ended = mbwu.run(&execution, &before, &mut keep, &mut watch, stop, effects);
     watch.bar.finish();

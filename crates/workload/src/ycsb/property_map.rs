@@ -1,4 +1,4 @@
-//! The properties of a file, by name, with YCSB's defaults.
+//! The properties of a file by name, with typed getters.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use super::YcsbError;
 use super::properties::Property;
 
-pub(super) struct Given<'a>(BTreeMap<&'a str, &'a Property>);
+pub(super) struct PropertyMap<'a>(BTreeMap<&'a str, &'a Property>);
 
-impl<'a> Given<'a> {
+impl<'a> PropertyMap<'a> {
     /// # Errors
-    /// A name that is given twice: Java takes the last one without a word.
-    pub fn new(properties: &'a [Property]) -> Result<Given<'a>, YcsbError> {
+    /// A name that is given twice, of which Java silently takes the last.
+    pub fn new(properties: &'a [Property]) -> Result<PropertyMap<'a>, YcsbError> {
         let mut all = BTreeMap::new();
         for property in properties {
             if let Some(first) = all.insert(property.name.as_str(), property) {
@@ -23,7 +23,7 @@ impl<'a> Given<'a> {
                 return Err(YcsbError::at(*line, problem));
             }
         }
-        Ok(Given(all))
+        Ok(PropertyMap(all))
     }
 
     pub fn text(&self, name: &str) -> Option<&'a str> {
@@ -31,23 +31,23 @@ impl<'a> Given<'a> {
     }
 
     /// A number; YCSB's default where it is left out.
-    pub fn number<T: FromStr>(&self, name: &str, usual: T) -> Result<T, YcsbError> {
-        let Some(text) = self.text(name) else { return Ok(usual) };
+    pub fn number<T: FromStr>(&self, name: &str, default: T) -> Result<T, YcsbError> {
+        let Some(text) = self.text(name) else { return Ok(default) };
         text.parse().map_err(|_| self.wrong(name, "a number that is not negative"))
     }
 
     /// A proportion, a percentage or another finite number that is not negative.
-    pub fn share(&self, name: &str, usual: f64) -> Result<f64, YcsbError> {
-        let share: f64 = self.number(name, usual)?;
+    pub fn share(&self, name: &str, default: f64) -> Result<f64, YcsbError> {
+        let share: f64 = self.number(name, default)?;
         if share.is_finite() && share >= 0.0 {
             return Ok(share);
         }
         Err(self.wrong(name, "a number that is not negative"))
     }
 
-    pub fn flag(&self, name: &str, usual: bool) -> Result<bool, YcsbError> {
+    pub fn flag(&self, name: &str, default: bool) -> Result<bool, YcsbError> {
         match self.text(name).map(str::to_ascii_lowercase).as_deref() {
-            None => Ok(usual),
+            None => Ok(default),
             Some("true") => Ok(true),
             Some("false") => Ok(false),
             Some(_) => Err(self.wrong(name, "`true` or `false`")),
