@@ -99,6 +99,12 @@ typedef struct kvmeter_option {
     const char *what;
 } kvmeter_option;
 
+/* A key of a multi_get. */
+typedef struct kvmeter_key {
+    const void *bytes;
+    size_t length;
+} kvmeter_key;
+
 /* Unit of a statistic. */
 typedef enum kvmeter_unit {
     KVMETER_COUNT = 0,
@@ -110,6 +116,8 @@ typedef enum kvmeter_unit {
 
 /* Call-backs. `context` is what the function was given. */
 typedef void (*kvmeter_on_value)(void *context, const void *value, size_t length);
+/* `index` is the key's in the list that multi_get was given. */
+typedef void (*kvmeter_on_found)(void *context, size_t index, const void *value, size_t length);
 /* Returns non-zero while kvmeter wants more pairs. */
 typedef int (*kvmeter_on_pair)(void *context, const void *key, size_t key_length,
                                const void *value, size_t value_length);
@@ -182,6 +190,14 @@ typedef struct kvmeter_store_table {
     kvmeter_status (*settle)(kvmeter_db *db, uint64_t limit_ms, kvmeter_error *error);
     /* Calls back with each of the store's own figures since it was opened; optional. */
     void (*statistics)(kvmeter_db *db, kvmeter_on_statistic each, void *context);
+
+    /* Appended to version 1: a library that was built without what follows is taken as it is. */
+
+    /* Looks up `count` keys together, 1,000 at most, of which some may be equal. Calls `found` once
+     * for each key that exists, in any order, with a value that is lent until the call-back returns.
+     * Optional: kvmeter then calls get for one key after the other. */
+    kvmeter_status (*multi_get)(kvmeter_session *session, const kvmeter_key *keys, size_t count,
+                                kvmeter_on_found found, void *context, kvmeter_error *error);
 } kvmeter_store_table;
 
 /* The one function that a plug-in exports; it returns a table that lives as long as the library. */

@@ -120,6 +120,23 @@ static kvmeter_status get(kvmeter_session *session, const void *key, size_t key_
     return code == 0 ? KVMETER_OK : code == MDB_NOTFOUND ? KVMETER_NOT_FOUND : failed(error, code);
 }
 
+/* All keys in one transaction, which is one snapshot. */
+static kvmeter_status multi_get(kvmeter_session *session, const kvmeter_key *keys, size_t count,
+                                kvmeter_on_found found, void *context, kvmeter_error *error)
+{
+    int code = mdb_txn_renew(session->read);
+    if (code != 0)
+        return failed(error, code);
+    for (size_t at = 0; at < count && (code == 0 || code == MDB_NOTFOUND); at++) {
+        MDB_val name = {keys[at].length, (void *)keys[at].bytes}, value;
+        code = mdb_get(session->read, session->db->dbi, &name, &value);
+        if (code == 0)
+            found(context, at, value.mv_data, value.mv_size);
+    }
+    mdb_txn_reset(session->read);
+    return code == 0 || code == MDB_NOTFOUND ? KVMETER_OK : failed(error, code);
+}
+
 /* Sets the value of a key, or removes it without one. */
 static int write_one(kvmeter_session *session, MDB_val *key, MDB_val *value)
 {
@@ -216,6 +233,7 @@ static kvmeter_store_table table = {
     .scan = scan,
     .settle = settle,
     .statistics = statistics,
+    .multi_get = multi_get,
 };
 
 const kvmeter_store_table *kvmeter_store(void)

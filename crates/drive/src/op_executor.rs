@@ -1,7 +1,7 @@
 //! Issues one operation and checks its answer; the clock runs around the store's call alone.
 
 use model::Op;
-use store::{Session, StoreError};
+use store::{KeyBatch, Session, StoreError};
 use workload::Operation;
 
 use crate::answer_counts::{AnswerCounts, shown};
@@ -20,6 +20,16 @@ pub(crate) struct OpExecutor<'a> {
     missed: bool,
     key: Vec<u8>,
     value: Vec<u8>,
+    batch: Batch,
+}
+
+/// The keys of a multi-get, and what is known of each.
+#[derive(Default)]
+struct Batch {
+    keys: KeyBatch,
+    /// Belongs to no record.
+    absent: Vec<bool>,
+    found: Vec<bool>,
 }
 
 impl<'a> OpExecutor<'a> {
@@ -37,6 +47,7 @@ impl<'a> OpExecutor<'a> {
             missed: false,
             key: Vec::with_capacity(256),
             value: Vec::with_capacity(4096),
+            batch: Batch::default(),
         }
     }
 
@@ -45,6 +56,9 @@ impl<'a> OpExecutor<'a> {
     pub(crate) fn prepare<A: OperationSource>(&mut self, source: &A, sourced: &SourcedOperation) {
         self.absent = source.key(&sourced.operation, 0, &mut self.key);
         self.missed = false;
+        if sourced.operation.keys > 1 {
+            self.batch.prepare(source, &sourced.operation, &mut self.key);
+        }
         if matches!(sourced.operation.op, Op::Insert | Op::Update | Op::ReadModifyWrite) {
             source.value(sourced, &self.key, &mut self.value);
         } else {
@@ -87,7 +101,7 @@ impl<'a> OpExecutor<'a> {
         answer_counts: &mut AnswerCounts,
     ) -> Result<u64, StoreError> {
         if operation.keys > 1 {
-            return self.execute_multi_get(session, source, operation, answer_counts);
+            return self.execute_multi_get(session, source, answer_counts);
         }
         let OpExecutor { clock, key, value, .. } = self;
         let key = key.as_slice();
@@ -149,24 +163,44 @@ impl<'a> OpExecutor<'a> {
         Ok(end)
     }
 
-    /// A multi-get as single reads: embedded stores have no such operation.
+    /// Values are verified before the end, because the store lends them only during the call.
     fn execute_multi_get<S: Session, A: OperationSource>(
         &mut self,
         session: &mut S,
         source: &A,
-        operation: Operation,
         answer_counts: &mut AnswerCounts,
     ) -> Result<u64, StoreError> {
-        for n in 0..operation.keys {
-            let absent = source.key(&operation, n, &mut self.key);
-            let key = self.key.as_slice();
-            let found = session.read(key, |value| {
-                answer_counts.count_value(key, value, source.verify(key, value))
-            })?;
-            looked_up(found, absent, self.may_miss, key, answer_counts);
+        let Batch { keys, absent, found } = &mut self.batch;
+        session.multi_get(keys, |index, value| {
+            let key = keys.key(index);
+            found[index] = true;
+            answer_counts.count_value(key, value, source.verify(key, value));
+        })?;
+        let end = self.clock.now();
+        for (index, key) in keys.iter().enumerate() {
+            looked_up(found[index], absent[index], self.may_miss, key, answer_counts);
         }
         answer_counts.answered();
-        Ok(self.clock.now())
+        Ok(end)
+    }
+}
+
+impl Batch {
+    /// Writes all keys, before the clock starts.
+    fn prepare<A: OperationSource>(
+        &mut self,
+        source: &A,
+        operation: &Operation,
+        key: &mut Vec<u8>,
+    ) {
+        self.keys.clear();
+        self.absent.clear();
+        for n in 0..operation.keys {
+            self.absent.push(source.key(operation, n, key));
+            self.keys.push(key);
+        }
+        self.found.clear();
+        self.found.resize(self.keys.len(), false);
     }
 }
 

@@ -9,6 +9,7 @@ mod adapters;
 mod directory;
 mod error;
 mod foreign_url;
+mod key_batch;
 mod marker;
 mod options;
 mod remote;
@@ -23,6 +24,7 @@ pub use adapters::{
 };
 pub use directory::{Directory, DirectoryState};
 pub use error::StoreError;
+pub use key_batch::KeyBatch;
 pub use marker::DatasetMarker;
 pub use options::{MachineResource, OptionInfo, StoreOptions, on_off};
 pub use remote::{ANY_CERTIFICATE, Remote, ReplicaReads, TlsFiles};
@@ -125,6 +127,19 @@ pub trait Session {
     /// Calls `on_value` with the value if the key exists, without a copy where the store allows
     /// that. Returns whether the key exists.
     fn read(&mut self, key: &[u8], on_value: impl FnMut(&[u8])) -> Result<bool, StoreError>;
+
+    /// Calls `on_value` with the index and the value of each key that exists, once, in any order.
+    /// Stores without a multi-get read one key after the other.
+    fn multi_get(
+        &mut self,
+        keys: &KeyBatch,
+        mut on_value: impl FnMut(usize, &[u8]),
+    ) -> Result<(), StoreError> {
+        for (index, key) in keys.iter().enumerate() {
+            self.read(key, |value| on_value(index, value))?;
+        }
+        Ok(())
+    }
 
     /// Sets the value of a key that may exist.
     fn update(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError>;

@@ -7,7 +7,7 @@ mod plugins;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use store::{Session, Store, StoreError, StoreUrl, StoreVisitor, open};
+use store::{KeyBatch, Session, Store, StoreError, StoreUrl, StoreVisitor, open};
 use tempfile::TempDir;
 
 /// Runs code on an open store.
@@ -21,6 +21,11 @@ impl<F: FnOnce(&dyn Fn(&str) -> Result<bool, StoreError>)> StoreVisitor for With
             match name {
                 "get" => session.read(b"key", |_| ()),
                 "put" => session.update(b"key", b"value").map(|()| true),
+                "multi_get" => {
+                    let (mut keys, mut found) = (KeyBatch::default(), 0);
+                    ["a", "b"].iter().for_each(|key| keys.push(key.as_bytes()));
+                    session.multi_get(&keys, |_, _| found += 1).map(|()| found == 2)
+                }
                 "remove" => session.delete(b"key").map(|()| true),
                 _ => session.scan(b"key", 2, |_, _| ()).map(|pairs| pairs == 2),
             }
@@ -187,7 +192,33 @@ fn what_the_interface_rules_out_is_told() {
              (void)limit; (void)each; (void)c; (void)e; {body} }}"
         )
     };
+    let multi_get = |body: &str| {
+        format!(
+            "static kvmeter_status own(kvmeter_session *s, const kvmeter_key *keys, size_t n, \
+             kvmeter_on_found found, void *c, kvmeter_error *e) {{ (void)s; (void)keys; (void)n; \
+             (void)found; (void)c; (void)e; {body} }}"
+        )
+    };
     for (name, own, function, words) in [
+        (
+            "beyond",
+            multi_get("found(c, n, \"a\", 1); return KVMETER_OK;"),
+            "multi_get",
+            "for a key beyond the last",
+        ),
+        (
+            "again",
+            multi_get("found(c, 1, \"a\", 1); found(c, 1, \"a\", 1); return KVMETER_OK;"),
+            "multi_get",
+            "several values for one key",
+        ),
+        (
+            "void",
+            multi_get("found(c, 0, NULL, 3); return KVMETER_OK;"),
+            "multi_get",
+            "that is nowhere",
+        ),
+        ("absent", multi_get("return KVMETER_NOT_FOUND;"), "multi_get", "answered 1"),
         ("nothing", get("return KVMETER_OK;"), "get", "found the key and lent no value"),
         (
             "twice",
@@ -225,6 +256,29 @@ fn what_the_interface_rules_out_is_told() {
             let text = error.to_string();
             assert!(text.contains(words) && text.contains(&format!("`{function}`")), "{text}");
             assert!(operation("put").unwrap(), "{name}");
+        });
+        open(&url(&library, ""), check).unwrap();
+    }
+}
+
+#[test]
+fn a_table_without_later_members_is_taken() {
+    let home = TempDir::new().unwrap();
+    let own = "static kvmeter_status own(kvmeter_session *s, const void *k, size_t n, \
+               kvmeter_on_value found, void *c, kvmeter_error *e) { (void)s; (void)n; (void)e; \
+               found(c, k, 1); return KVMETER_OK; }\n\
+               static kvmeter_status many(kvmeter_session *s, const kvmeter_key *keys, size_t n, \
+               kvmeter_on_found found, void *c, kvmeter_error *e) { (void)s; (void)keys; (void)n; \
+               (void)found; (void)c; (void)e; return KVMETER_FAILED; }\n#include <stddef.h>";
+    // `many`, which fails, lies beyond the size that the table states.
+    for (name, size, works) in [
+        ("early", "offsetof(kvmeter_store_table, multi_get)", true),
+        ("late", "sizeof table", false),
+    ] {
+        let table = format!(".get = own, .multi_get = many, .size = {size},");
+        let Some(library) = built(&home, name, own, &table) else { return };
+        let check = With(|operation: &dyn Fn(&str) -> Result<bool, StoreError>| {
+            assert_eq!(operation("multi_get").ok(), works.then_some(true), "{name}");
         });
         open(&url(&library, ""), check).unwrap();
     }

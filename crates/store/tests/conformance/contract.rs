@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
-use store::{Session, Store, StoreUrl, StoreVisitor, open};
+use store::{KeyBatch, Session, Store, StoreUrl, StoreVisitor, open};
 
 use crate::conformance::support::{Pair, Test, places, places_and_servers, read, scan, with};
 
@@ -78,6 +78,34 @@ over_all_stores! {
         }
         session.update(b"large", b"small").unwrap();
         assert_eq!(read(&mut session, b"large").unwrap().unwrap(), b"small", "{name}");
+    }
+
+    fn a_multi_get_finds_each_key(store, name) {
+        let mut session = store.session().unwrap();
+        let key = |number: u32| format!("key{number:03}").into_bytes();
+        let value = |number: u32| vec![number as u8; number as usize * 7];
+        for number in (0..100).step_by(2) {
+            session.insert(&key(number), &value(number)).unwrap();
+        }
+        let mut keys = KeyBatch::default();
+        session.multi_get(&keys, |_, _| panic!("{name}: there is no key")).unwrap();
+        for settled in [false, true] {
+            // Out of order, every second one absent, one twice.
+            let numbers: Vec<u32> = (0..100).map(|at| at * 37 % 100).chain([4]).collect();
+            keys.clear();
+            numbers.iter().for_each(|number| keys.push(&key(*number)));
+            let mut found = vec![None; keys.len()];
+            session
+                .multi_get(&keys, |index, value| {
+                    assert!(found[index].replace(value.to_vec()).is_none(), "{name}: {index} twice");
+                })
+                .unwrap();
+            for (number, found) in numbers.iter().zip(found) {
+                let expected = (number % 2 == 0).then(|| value(*number));
+                assert!(found == expected, "{name}: {number}, settled {settled}");
+            }
+            store.settle(Duration::from_secs(60)).unwrap();
+        }
     }
 
     fn scans_are_in_order(store, name) {

@@ -90,15 +90,15 @@ unsafe fn checked(table: *const c_void, own: &[OptionInfo]) -> Result<PluginLibr
              {ABI}; build it again with this kvmeter's include/kvmeter_store.h"
         ));
     }
-    if (size as usize) < size_of::<RawTable>() {
+    if (size as usize) < RawTable::LEAST {
         return Err(format!(
-            "its table has {size} bytes, and version {ABI} of the interface has {}; set `size` to \
+            "its table has {size} bytes, and version {ABI} of the interface has at least {}; set `size` to \
              sizeof(kvmeter_store_table)",
-            size_of::<RawTable>()
+            RawTable::LEAST
         ));
     }
-    // SAFETY: version and size say that all members are there.
-    let table = unsafe { *table.cast::<RawTable>() };
+    // SAFETY: version and size say which members are there.
+    let table = unsafe { RawTable::read(table, size as usize) };
     let functions =
         Functions::of(&table).map_err(|missing| format!("its function `{missing}` is missing"))?;
     // SAFETY: strings of the table end with a NUL and live as long as the library.

@@ -5,10 +5,12 @@ use std::ptr;
 use std::slice;
 use std::sync::Arc;
 
-use super::table::{ErrorBuffer, Functions, NOT_FOUND, OK, Put, RawSession, Status};
+use super::table::{
+    ErrorBuffer, Functions, NOT_FOUND, OK, OnFound, Put, RawKey, RawSession, Status,
+};
 use super::watchdog::{CallSlot, Function};
 use super::{Plugin, broken, failed, named};
-use crate::{Session, StoreError};
+use crate::{KeyBatch, Session, StoreError};
 
 /// A session; closed when it is dropped.
 pub struct PluginSession<'a> {
@@ -16,6 +18,9 @@ pub struct PluginSession<'a> {
     raw: RawSession,
     slot: Arc<CallSlot>,
     error: Box<ErrorBuffer>,
+    /// The keys of a multi-get, and whether each was found.
+    keys: Vec<RawKey>,
+    found: Vec<bool>,
 }
 
 impl<'a> PluginSession<'a> {
@@ -36,7 +41,7 @@ impl<'a> PluginSession<'a> {
         if raw.is_null() {
             return Err(broken(library, Function::SessionOpen, "succeeded without a session"));
         }
-        Ok(Self { plugin, raw, slot, error })
+        Ok(Self { plugin, raw, slot, error, keys: Vec::new(), found: Vec::new() })
     }
 
     #[inline]
@@ -122,6 +127,37 @@ unsafe extern "C" fn found<F: FnMut(&[u8])>(
     }
 }
 
+/// What `multi_get` called back.
+struct FoundMany<'f, F> {
+    on_value: F,
+    found: &'f mut [bool],
+    /// What the interface rules out.
+    broken: Option<&'static str>,
+}
+
+/// # Safety
+/// The context is a `FoundMany<F>`; the value can be read.
+#[allow(unsafe_code)]
+unsafe extern "C" fn found_one<F: FnMut(usize, &[u8])>(
+    context: *mut c_void,
+    index: usize,
+    value: *const c_void,
+    length: usize,
+) {
+    // SAFETY: as the caller says.
+    let (many, value) = unsafe { (&mut *context.cast::<FoundMany<'_, F>>(), lent(value, length)) };
+    let broken = match (many.found.get_mut(index), value) {
+        (None, _) => "lent a value for a key beyond the last",
+        (Some(true), _) => "lent several values for one key",
+        (Some(_), None) => "lent a value that is nowhere",
+        (Some(found), Some(value)) => {
+            *found = true;
+            return (many.on_value)(index, value);
+        }
+    };
+    many.broken.get_or_insert(broken);
+}
+
 /// What `scan` called back.
 struct Scanned<F> {
     on_pair: F,
@@ -180,6 +216,41 @@ impl Session for PluginSession<'_> {
             (OK, _) => Err(self.broken(Function::Get, "lent several values")),
             (NOT_FOUND, _) => Err(self.broken(Function::Get, "lent a value of a key not found")),
             (status, _) => Err(self.failed(Function::Get, status)),
+        }
+    }
+
+    fn multi_get(
+        &mut self,
+        keys: &KeyBatch,
+        mut on_value: impl FnMut(usize, &[u8]),
+    ) -> Result<(), StoreError> {
+        fn call_back<F: FnMut(usize, &[u8])>(_: &FoundMany<'_, F>) -> OnFound {
+            found_one::<F>
+        }
+        let Some(multi_get) = self.functions().multi_get else {
+            for (index, key) in keys.iter().enumerate() {
+                self.read(key, |value| on_value(index, value))?;
+            }
+            return Ok(());
+        };
+        self.keys.clear();
+        self.keys.extend(keys.iter().map(|key| RawKey { bytes: data(key), length: key.len() }));
+        self.found.clear();
+        self.found.resize(keys.len(), false);
+        let mut many = FoundMany { on_value, found: &mut self.found, broken: None };
+        let (raw, error, keys) = (self.raw, &raw mut *self.error, self.keys.as_slice());
+        let on_found = call_back(&many);
+        let status = self.slot.call(Function::MultiGet, || {
+            // SAFETY: as in `read`.
+            unsafe {
+                let context = ptr::from_mut(&mut many).cast();
+                multi_get(raw, keys.as_ptr(), keys.len(), on_found, context, error)
+            }
+        });
+        match (status, many.broken) {
+            (OK, None) => Ok(()),
+            (OK, Some(what)) => Err(self.broken(Function::MultiGet, what)),
+            (status, _) => Err(self.failed(Function::MultiGet, status)),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The table of functions that a plug-in exports: `include/kvmeter_store.h` in Rust.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::offset_of;
+use std::ptr;
 
 /// The version of the interface (`KVMETER_STORE_ABI`).
 pub const ABI: u32 = 1;
@@ -52,10 +54,19 @@ pub struct RawOption {
 }
 
 pub type OnValue = unsafe extern "C" fn(*mut c_void, *const c_void, usize);
+pub type OnFound = unsafe extern "C" fn(*mut c_void, usize, *const c_void, usize);
 pub type OnPair =
     unsafe extern "C" fn(*mut c_void, *const c_void, usize, *const c_void, usize) -> c_int;
 pub type OnOption = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 pub type OnStatistic = unsafe extern "C" fn(*mut c_void, *const c_char, f64, c_int);
+
+/// `kvmeter_key`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RawKey {
+    pub bytes: *const c_void,
+    pub length: usize,
+}
 
 /// An open database and a session of it, which are the plug-in's.
 pub type RawDatabase = *mut c_void;
@@ -83,6 +94,14 @@ pub type Get = unsafe extern "C" fn(
     *const c_void,
     usize,
     OnValue,
+    *mut c_void,
+    *mut ErrorBuffer,
+) -> Status;
+pub type MultiGet = unsafe extern "C" fn(
+    RawSession,
+    *const RawKey,
+    usize,
+    OnFound,
     *mut c_void,
     *mut ErrorBuffer,
 ) -> Status;
@@ -130,6 +149,29 @@ pub struct RawTable {
     pub scan: Option<Scan>,
     pub settle: Option<Settle>,
     pub statistics: Option<StatisticsOf>,
+    // Appended to version 1.
+    pub multi_get: Option<MultiGet>,
+}
+
+impl RawTable {
+    /// Bytes of the members that every table has.
+    pub const LEAST: usize = offset_of!(RawTable, multi_get);
+
+    /// A table of `size` bytes, without the members that it does not have.
+    ///
+    /// # Safety
+    /// At least [`RawTable::LEAST`] and `size` bytes can be read at `table`.
+    #[allow(unsafe_code)]
+    pub unsafe fn read(table: *const c_void, size: usize) -> RawTable {
+        // SAFETY: zeros are a table of null pointers and absent functions.
+        let mut read: RawTable = unsafe { std::mem::zeroed() };
+        let known = size.min(size_of::<RawTable>());
+        // SAFETY: as the caller says, and the destination has room for a whole table.
+        unsafe {
+            ptr::copy_nonoverlapping(table.cast::<u8>(), ptr::from_mut(&mut read).cast(), known);
+        }
+        read
+    }
 }
 
 /// The functions of a plug-in; those that it must have are there.
@@ -148,6 +190,7 @@ pub struct Functions {
     pub scan: Option<Scan>,
     pub settle: Option<Settle>,
     pub statistics: Option<StatisticsOf>,
+    pub multi_get: Option<MultiGet>,
 }
 
 impl Functions {
@@ -169,6 +212,7 @@ impl Functions {
             scan: table.scan,
             settle: table.settle,
             statistics: table.statistics,
+            multi_get: table.multi_get,
         })
     }
 }

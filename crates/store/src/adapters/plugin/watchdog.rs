@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// The functions that may be in progress; 0 is none.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "",
     "open",
     "close",
@@ -21,6 +21,7 @@ const NAMES: [&str; 12] = [
     "scan",
     "settle",
     "statistics",
+    "multi_get",
 ];
 
 /// A function of a plug-in.
@@ -38,6 +39,7 @@ pub enum Function {
     Scan,
     Settle,
     Statistics,
+    MultiGet,
 }
 
 impl Function {
@@ -146,6 +148,7 @@ mod tests {
             (Function::SessionClose, "session_close"),
             (Function::Get, "get"),
             (Function::Statistics, "statistics"),
+            (Function::MultiGet, "multi_get"),
         ] {
             assert_eq!(function.name(), name);
         }

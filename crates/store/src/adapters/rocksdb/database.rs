@@ -49,10 +49,42 @@ owned!(Cache(c::Cache), rocksdb_cache_destroy);
 owned!(Reading(c::ReadOptions), rocksdb_readoptions_destroy);
 owned!(Writing(c::WriteOptions), rocksdb_writeoptions_destroy);
 owned!(Flushing(c::FlushOptions), rocksdb_flushoptions_destroy);
-owned!(
-    /// An open database. Safe from several threads.
-    Database(c::Db), rocksdb_close
-);
+
+/// An open database with one column family. Safe from several threads.
+pub struct Database {
+    functions: &'static Functions,
+    raw: NonNull<c::Db>,
+    family: NonNull<c::ColumnFamily>,
+}
+
+// SAFETY: RocksDB's databases belong to no thread.
+#[allow(unsafe_code)]
+unsafe impl Send for Database {}
+// SAFETY: its operations are safe from several threads at once, as `rocksdb/c.h` says.
+#[allow(unsafe_code)]
+unsafe impl Sync for Database {}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // SAFETY: made together, and destroyed only here; the family before its database.
+        #[allow(unsafe_code)]
+        unsafe {
+            (self.functions.rocksdb_column_family_handle_destroy)(self.family.as_ptr());
+            (self.functions.rocksdb_close)(self.raw.as_ptr());
+        }
+    }
+}
+
+/// Buffers of multi-gets, which a session keeps.
+#[derive(Default)]
+pub struct MultiGetBuffers {
+    /// Positions of the keys in the batch.
+    indices: Vec<usize>,
+    keys: Vec<*const c_char>,
+    lengths: Vec<usize>,
+    values: Vec<*mut c::PinnableSlice>,
+    errors: Vec<*mut c_char>,
+}
 
 /// No version of RocksDB returns null: it aborts when memory runs out.
 const NOTHING: &str = "RocksDB returned neither an object nor an error";
@@ -207,12 +239,21 @@ impl Database {
 
         let functions = options.functions;
         let text = CString::new(path.as_os_str().as_bytes()).map_err(|_| has_zero())?;
-        let mut raw = ptr::null_mut();
-        // SAFETY: the options are alive, and the path ends with a zero.
+        let (mut raw, mut family) = (ptr::null_mut(), ptr::null_mut());
+        let (name, of_family) = (c"default".as_ptr(), options.raw.as_ptr().cast_const());
+        // SAFETY: the options are alive, path and name end with a zero; one family.
         outcome(functions, |error| unsafe {
-            raw = (functions.rocksdb_open)(options.raw.as_ptr(), text.as_ptr(), error);
+            raw = (functions.rocksdb_open_column_families)(
+                of_family,
+                text.as_ptr(),
+                1,
+                &name,
+                &of_family,
+                &mut family,
+                error,
+            );
         })?;
-        Ok(Self { functions, raw: made(raw)? })
+        Ok(Self { functions, raw: made(raw)?, family: made(family)? })
     }
 
     #[inline]
@@ -265,6 +306,55 @@ impl Database {
         })?;
         let value = |raw| PinnedValue { functions: self.functions, raw, of: PhantomData };
         Ok(NonNull::new(raw).map(value))
+    }
+
+    /// Looks up keys together, each with its index for `on_value`; `None` where this version
+    /// cannot. Fails with the first key that fails.
+    pub fn multi_get<'k>(
+        &self,
+        options: &Reading,
+        keys: impl Iterator<Item = (usize, &'k [u8])>,
+        buffers: &mut MultiGetBuffers,
+        on_value: &mut impl FnMut(usize, &[u8]),
+    ) -> Option<Result<(), StoreError>> {
+        let multi_get = self.functions.rocksdb_batched_multi_get_cf?;
+        let MultiGetBuffers { indices, keys: starts, lengths, values, errors } = buffers;
+        indices.clear();
+        starts.clear();
+        lengths.clear();
+        for (index, key) in keys {
+            indices.push(index);
+            starts.push(key.as_ptr().cast());
+            lengths.push(key.len());
+        }
+        values.clear();
+        values.resize(indices.len(), ptr::null_mut());
+        errors.clear();
+        errors.resize(indices.len(), ptr::null_mut());
+        // SAFETY: all are alive for the call; every list has room for all keys.
+        unsafe {
+            multi_get(
+                self.raw.as_ptr(),
+                options.raw.as_ptr(),
+                self.family.as_ptr(),
+                indices.len(),
+                starts.as_ptr(),
+                lengths.as_ptr(),
+                values.as_mut_ptr(),
+                errors.as_mut_ptr(),
+                false,
+            );
+        }
+        let mut all = Ok(());
+        for (index, (value, error)) in indices.iter().zip(values.iter().zip(errors.iter())) {
+            if !error.is_null() {
+                all = all.and(Err(failed(self.functions, *error)));
+            } else if let Some(raw) = NonNull::new(*value) {
+                let value = PinnedValue { functions: self.functions, raw, of: PhantomData };
+                on_value(*index, value.bytes());
+            }
+        }
+        Some(all)
     }
 
     pub fn cursor(&self, options: &Reading) -> Result<RowIterator<'_>, StoreError> {

@@ -16,6 +16,8 @@ macro_rules! opaque {
 opaque! {
     /// `rocksdb_t`
     Db;
+    /// `rocksdb_column_family_handle_t`
+    ColumnFamily;
     /// `rocksdb_options_t`
     Options;
     /// `rocksdb_block_based_table_options_t`
@@ -108,7 +110,11 @@ macro_rules! functions {
 
 functions! {
     required {
-        rocksdb_open: fn(*const Options, Text, ErrorPtr) -> *mut Db;
+        rocksdb_open_column_families: fn(
+            *const Options, Text, c_int, *const Text, *const *const Options, *mut *mut ColumnFamily,
+            ErrorPtr
+        ) -> *mut Db;
+        rocksdb_column_family_handle_destroy: fn(*mut ColumnFamily);
         rocksdb_close: fn(*mut Db);
         rocksdb_put: fn(*mut Db, *const WriteOptions, Text, usize, Text, usize, ErrorPtr);
         rocksdb_delete: fn(*mut Db, *const WriteOptions, Text, usize, ErrorPtr);
@@ -151,6 +157,11 @@ functions! {
         rocksdb_free: fn(*mut c_void);
     }
     optional {
+        // Not before 7.0.
+        rocksdb_batched_multi_get_cf: fn(
+            *mut Db, *const ReadOptions, *mut ColumnFamily, usize, *const Text, *const usize,
+            *mut *mut PinnableSlice, *mut *mut c_char, bool
+        );
         // Not in 7.8.
         rocksdb_iter_refresh: fn(*const Iterator, ErrorPtr);
         rocksdb_cache_create_hyper_clock: fn(usize, usize) -> *mut Cache;

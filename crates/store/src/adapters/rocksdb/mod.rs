@@ -1,6 +1,7 @@
 //! RocksDB, through its C interface, whose functions are looked up when a store is opened.
 //!
-//! A read is one `rocksdb_get_pinned`, without a copy; read and write options are created once. A
+//! A read is one `rocksdb_get_pinned`, without a copy; a multi-get is one
+//! `rocksdb_batched_multi_get_cf` a database. Read and write options are created once. A
 //! session keeps one iterator for each database that it has scanned, refreshed before each scan: it
 //! pins the memtables and files of its last scan until the next.
 
@@ -16,15 +17,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use config::{Config, compression_name};
-use database::{Database, Options, Reading, RowIterator, Writing};
+use database::{Database, MultiGetBuffers, Options, Reading, RowIterator, Writing};
 use library::Library;
 use model::{Bytes, Unavailable};
 use options_file::OptionsFile;
 
 use super::key_spread::spread;
 use crate::{
-    Capabilities, EmbeddedAdapter, OptionInfo, Session, Statistic, Store, StoreError, StoreUrl,
-    Survives, on_off,
+    Capabilities, EmbeddedAdapter, KeyBatch, OptionInfo, Session, Statistic, Store, StoreError,
+    StoreUrl, Survives, on_off,
 };
 
 /// One or more RocksDB databases behind one block cache.
@@ -128,7 +129,12 @@ impl Store for RocksDb {
     }
 
     fn session(&self) -> Result<RocksDbSession<'_>, StoreError> {
-        Ok(RocksDbSession { store: self, scans: self.databases.iter().map(|_| None).collect() })
+        Ok(RocksDbSession {
+            store: self,
+            scans: self.databases.iter().map(|_| None).collect(),
+            numbers: Vec::new(),
+            buffers: MultiGetBuffers::default(),
+        })
     }
 
     /// Flushes, merges what is in level 0 into the levels below, and waits until nothing is left to
@@ -223,6 +229,9 @@ pub struct RocksDbSession<'a> {
     store: &'a RocksDb,
     /// The iterator of each database that was scanned.
     scans: Vec<Option<RowIterator<'a>>>,
+    /// The database of each key of a multi-get.
+    numbers: Vec<usize>,
+    buffers: MultiGetBuffers,
 }
 
 impl Session for RocksDbSession<'_> {
@@ -235,6 +244,33 @@ impl Session for RocksDbSession<'_> {
             }
             None => Ok(false),
         }
+    }
+
+    fn multi_get(
+        &mut self,
+        keys: &KeyBatch,
+        mut on_value: impl FnMut(usize, &[u8]),
+    ) -> Result<(), StoreError> {
+        let RocksDbSession { store, numbers, buffers, .. } = self;
+        numbers.clear();
+        numbers.extend(keys.iter().map(|key| store.number(key)));
+        for (number, database) in store.databases.iter().enumerate() {
+            if !numbers.contains(&number) {
+                continue;
+            }
+            let here = keys.iter().enumerate().filter(|(index, _)| numbers[*index] == number);
+            match database.multi_get(&store.read, here.clone(), buffers, &mut on_value) {
+                Some(outcome) => outcome?,
+                None => {
+                    for (index, key) in here {
+                        if let Some(value) = database.get(&store.read, key)? {
+                            on_value(index, value.bytes());
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     #[inline]
