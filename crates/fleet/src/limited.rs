@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::error::FleetError;
 
@@ -32,8 +35,9 @@ pub(crate) fn output(
     host: &str,
     what: &'static str,
 ) -> Result<Printed, FleetError> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    run(command, input, limit, (host, what), || Ok(()))
+    command.stdin(Stdio::piped());
+    let (status, stderr, stdout) = run(command, input, limit, (host, what), Text::read)?;
+    Ok(Printed { code: status.code(), stdout: stdout.whole(), stderr: stderr.whole() })
 }
 
 /// Runs a command whose standard output becomes the content of a file of at most `most` bytes.
@@ -46,59 +50,73 @@ pub(crate) fn output_to_file(
     what: &'static str,
 ) -> Result<Printed, FleetError> {
     let failed = |why: String| FleetError::Failed { host: host.to_owned(), what, why };
-    let stdout = file.try_clone().map_err(|error| failed(error.to_string()))?;
-    command.stdin(Stdio::null()).stdout(stdout);
-    let check = || {
-        let bytes = file.metadata().map_err(|error| failed(error.to_string()))?.len();
-        if bytes > most {
-            return Err(failed(format!("it is larger than {most} B")));
-        }
-        Ok(())
+    let mut file = file.try_clone().map_err(|error| failed(error.to_string()))?;
+    // The command writes to a pipe, so that it can never write more than is read of it.
+    let copy = |stdout: ChildStdout| {
+        let (end, copied) = channel();
+        thread::spawn(move || end.send(io::copy(&mut stdout.take(most + 1), &mut file)));
+        copied
     };
-    let printed = run(command, b"", limit, (host, what), check)?;
-    check()?;
-    Ok(printed)
+    command.stdin(Stdio::null());
+    let (status, stderr, copied) = run(command, b"", limit, (host, what), copy)?;
+    match copied.recv_timeout(LAST_WAIT) {
+        Ok(Ok(bytes)) if bytes > most => Err(failed(format!("it is larger than {most} B"))),
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        // Where the stream stays open, the checksum says whether all of it has come.
+        Ok(Ok(_)) | Err(_) => {
+            Ok(Printed { code: status.code(), stdout: String::new(), stderr: stderr.whole() })
+        }
+    }
 }
 
-/// Runs a command until it ends, `check` fails or the limit has passed.
-fn run(
+/// Runs a command until it ends or the limit has passed. Its standard output goes to `read`.
+fn run<R>(
     mut command: Command,
     input: &[u8],
     limit: Duration,
     (host, what): (&str, &'static str),
-    check: impl Fn() -> Result<(), FleetError>,
-) -> Result<Printed, FleetError> {
+    read: impl FnOnce(ChildStdout) -> R,
+) -> Result<(ExitStatus, Text, R), FleetError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let mut child = command.stderr(Stdio::piped()).spawn().map_err(|error| {
+    // What the command starts ends with it.
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(|error| {
         FleetError::Request(format!("`{program}` cannot be started: {error}; install it"))
     })?;
+    let failed = |why: String| FleetError::Failed { host: host.to_owned(), what, why };
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(failed("it has no streams".to_owned()));
+    };
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
         // A command that ends early does not read all of it; its exit code says why.
         thread::spawn(move || stdin.write_all(&input));
     }
-    let (stdout, stderr) = (Text::read(child.stdout.take()), Text::read(child.stderr.take()));
+    let (stdout, stderr) = (read(stdout), Text::read(stderr));
     let begin = Instant::now();
     let status: Result<ExitStatus, FleetError> = loop {
-        let ended = child.try_wait().map_err(|error: io::Error| FleetError::Failed {
-            host: host.to_owned(),
-            what,
-            why: error.to_string(),
-        });
-        match (ended, check()) {
-            (Ok(Some(status)), _) => break Ok(status),
-            (Err(error), _) | (_, Err(error)) => break Err(error),
-            _ if begin.elapsed() > limit => {
+        match child.try_wait() {
+            Ok(Some(status)) => break Ok(status),
+            Err(error) => break Err(failed(error.to_string())),
+            Ok(None) if begin.elapsed() > limit => {
                 break Err(FleetError::TimedOut { host: host.to_owned(), what, limit });
             }
-            _ => thread::sleep(POLL_INTERVAL),
+            Ok(None) => thread::sleep(POLL_INTERVAL),
         }
     };
     if status.is_err() {
-        let _ = child.kill();
+        kill_group(&child);
         let _ = child.wait();
     }
-    Ok(Printed { code: status?.code(), stdout: stdout.whole(), stderr: stderr.whole() })
+    Ok((status?, stderr, stdout))
+}
+
+/// Ends a command with all that it has started.
+fn kill_group(child: &Child) {
+    let group = child.id().try_into().ok().and_then(Pid::from_raw);
+    if let Some(group) = group {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
 }
 
 /// What a stream holds so far. A shared connection that stays may keep the stream of the command
@@ -109,22 +127,20 @@ struct Text {
 }
 
 impl Text {
-    fn read(stream: Option<impl Read + Send + 'static>) -> Text {
+    fn read(mut stream: impl Read + Send + 'static) -> Text {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let (end, ended) = channel();
-        if let Some(mut stream) = stream {
-            let kept = Arc::clone(&bytes);
-            thread::spawn(move || {
-                let mut buffer = [0; 4096];
-                while let Ok(read @ 1..) = stream.read(&mut buffer) {
-                    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                    if kept.len() < MAX_OUTPUT {
-                        kept.extend_from_slice(&buffer[..read]);
-                    }
+        let kept = Arc::clone(&bytes);
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = stream.read(&mut buffer) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.len() < MAX_OUTPUT {
+                    kept.extend_from_slice(&buffer[..read]);
                 }
-                let _ = end.send(());
-            });
-        }
+            }
+            let _ = end.send(());
+        });
         Text { bytes, ended }
     }
 
@@ -155,12 +171,27 @@ mod tests {
     }
 
     #[test]
-    fn endless_output_ends_at_its_limit() {
+    fn endless_output_ends_at_its_limit_and_fills_no_disk() {
         let file = tempfile::tempfile().unwrap();
         let (most, limit) = (1 << 20, Duration::from_secs(60));
-        let error = output_to_file(sh("yes"), &file, most, limit, "m1", "collecting");
+        // A shell that starts the program instead of becoming it.
+        let error = output_to_file(sh("yes; true"), &file, most, limit, "m1", "collecting");
         assert_eq!(error.unwrap_err().to_string(), "m1: collecting: it is larger than 1048576 B");
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(file.metadata().unwrap().len(), most + 1);
         let printed = output(sh("yes & sleep 0.3; kill $!"), b"", limit, "m1", "asking").unwrap();
         assert!(printed.stdout.len() <= MAX_OUTPUT + 4096);
+    }
+
+    #[test]
+    fn what_a_command_started_ends_with_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let script = format!("sleep 60 & echo $! > {}; wait", file.path().display());
+        let limit = Duration::from_millis(300);
+        output(sh(&script), b"", limit, "m1", "waiting").unwrap_err();
+        let started = std::fs::read_to_string(file.path()).unwrap();
+        // A process that has ended is a zombie until it is reaped.
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", started.trim()));
+        assert!(state.map_or(true, |stat| stat.contains(") Z ")), "{started}");
     }
 }
