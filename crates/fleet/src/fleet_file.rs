@@ -29,6 +29,7 @@ struct HostTable {
     platform: Option<String>,
     #[serde(default)]
     set: Vec<String>,
+    listen: Option<String>,
 }
 
 fn ssh() -> LauncherKind {
@@ -58,6 +59,7 @@ impl FleetFile {
             address: table.address.clone().unwrap_or_else(|| name.clone()),
             platform: table.platform.clone(),
             set: table.set.clone(),
+            listen: table.listen.clone(),
         };
         self.hosts.iter().map(host).collect()
     }

@@ -16,6 +16,12 @@ pub trait Launcher: Debug + Send + Sync {
     /// Whether an exit code of [`Launcher::shell`] means that the host was not reached.
     fn is_unreachable(&self, code: Option<i32>) -> bool;
 
+    /// The name or IP address under which other machines reach a host.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    fn address(&self, host: &str) -> Result<String, FleetError>;
+
     /// Gives back what it holds for a host: a connection.
     ///
     /// # Errors

@@ -20,6 +20,10 @@ impl Launcher for Local {
         false
     }
 
+    fn address(&self, _: &str) -> Result<String, FleetError> {
+        Ok("127.0.0.1".to_owned())
+    }
+
     fn release(&self, _: &str) -> Result<(), FleetError> {
         Ok(())
     }

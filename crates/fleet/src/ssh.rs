@@ -77,6 +77,19 @@ impl Launcher for Ssh {
         code == Some(SSH_FAILED)
     }
 
+    /// The `HostName` of the user's configuration.
+    fn address(&self, host: &str) -> Result<String, FleetError> {
+        const WHAT: &str = "reading the ssh configuration";
+        let command = self.command(host, &["-G"]);
+        let printed = output(command, b"", Duration::from_secs(10), host, WHAT)?;
+        let name = printed.stdout.lines().find_map(|line| line.strip_prefix("hostname "));
+        name.map(|name| name.trim().to_owned()).ok_or_else(|| FleetError::Failed {
+            host: host.to_owned(),
+            what: WHAT,
+            why: printed.stderr.trim().to_owned(),
+        })
+    }
+
     fn release(&self, host: &str) -> Result<(), FleetError> {
         let command = self.command(host, &["-O", "exit"]);
         output(command, b"", Duration::from_secs(10), host, "closing the connection").map(drop)

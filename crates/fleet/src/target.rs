@@ -35,6 +35,8 @@ pub struct FleetHost {
     pub platform: Option<String>,
     /// Values of the study that differ on it: `TABLE.KEY=VALUE`.
     pub set: Vec<String>,
+    /// Where its agent listens, if other machines reach it at another address than `ssh` does.
+    pub listen: Option<String>,
 }
 
 impl FleetHost {
@@ -42,7 +44,13 @@ impl FleetHost {
     pub(crate) fn at(address: &str) -> FleetHost {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
         let name = address.trim_start_matches("ssh://").chars().map(plain).collect();
-        FleetHost { name, address: address.to_owned(), platform: None, set: Vec::new() }
+        FleetHost {
+            name,
+            address: address.to_owned(),
+            platform: None,
+            set: Vec::new(),
+            listen: None,
+        }
     }
 }
 
@@ -149,6 +157,12 @@ fn check(hosts: &[FleetHost]) -> Result<(), FleetError> {
         if address.starts_with('-') || address.chars().any(|c| c.is_whitespace() || c.is_control())
         {
             return Err(request(format!("host `{name}`: `{address}` is no address for ssh")));
+        }
+        let no_host = |c: char| !c.is_ascii_alphanumeric() && !"._:-".contains(c);
+        if let Some(listen) = host.listen.as_ref().filter(|text| text.contains(no_host)) {
+            return Err(request(format!(
+                "host `{name}`: listen: `{listen}` is no name or IP address of it"
+            )));
         }
         if !names.insert(name) {
             return Err(request(format!("host `{name}` is named twice; name each once")));

@@ -5,6 +5,7 @@ mod args;
 mod cmd;
 mod exit;
 mod flags;
+mod hosts;
 mod interrupt;
 mod network_checks;
 mod output;

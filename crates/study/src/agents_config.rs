@@ -12,6 +12,8 @@ use crate::load::InvalidOption;
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentsConfig {
     pub hosts: Vec<Address>,
+    /// They listen at any free port, which is no setting of a run.
+    pub any_port: bool,
     pub secrets: CredentialFiles,
     /// The client that measures, where the agents are background load.
     pub measure: Option<MeasuringClient>,
@@ -111,12 +113,16 @@ impl AgentsConfig {
     }
 
     pub fn settings(&self, settings: &mut RunSettings) {
-        let hosts: Vec<String> = self.hosts.iter().map(Address::to_string).collect();
+        let name = |address: &Address| match address {
+            Address::Tcp { host, .. } if self.any_port => host.clone(),
+            address => address.to_string(),
+        };
+        let hosts: Vec<String> = self.hosts.iter().map(name).collect();
         settings.insert("agents".to_owned(), hosts.join(","));
         settings.insert("agents.count".to_owned(), hosts.len().to_string());
         if let Some(MeasuringClient { rate, host }) = &self.measure {
             settings.insert("agents.measure_rate".to_owned(), Rate(*rate).to_string());
-            let name = host.as_ref().map_or("coordinator".to_owned(), Address::to_string);
+            let name = host.as_ref().map_or("coordinator".to_owned(), name);
             settings.insert("measured_by".to_owned(), name);
         }
         if !self.probes.is_empty() {

@@ -13,7 +13,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const SECRET: &str = "KVMETER_TEST_PASSWORD";
 const PASSWORD: &str = "a-password-of-the-test";
 const AGENTS: &str = "192.0.2.1,192.0.2.2";
-const SERVER: &str = "memcached://192.0.2.3:11299";
+pub const SERVER: &str = "memcached://192.0.2.3:11299";
 
 /// Machines with what the agents need; None, loudly, where there can be none.
 fn machines() -> Option<Machines> {
@@ -24,7 +24,7 @@ fn machines() -> Option<Machines> {
 }
 
 impl Machines {
-    fn memcached(&self) -> Process {
+    pub fn memcached(&self) -> Process {
         let args = ["-u", "root", "-l", HUB, "-p", "11299", "-m", "64", "-t", "1"];
         let server = Process::of(&mut self.on(2, "memcached", &args));
         let reached = || {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::agents::SERVER;
 use crate::machines::{HOSTS, HUB, Machines, Process};
-use crate::tool::{CommandOutput, Place, command_output, until};
+use crate::tool::{CommandOutput, Place, command_output, until, value};
 
 const SSHD: &str = "/usr/sbin/sshd";
 /// At a low rate, for other tests run beside it.
@@ -101,12 +102,23 @@ impl Fleet {
 
     /// Commands of the study that run on the machines.
     fn commands(&self) -> usize {
+        self.processes("run")
+    }
+
+    /// Processes of a verb on the machines.
+    fn processes(&self, verb: &str) -> usize {
         let folder = self.net.place.path().join("cache");
         let folder = folder.display().to_string();
         let found =
-            Command::new("pgrep").args(["-fc", &format!("^{folder}.*kvmeter run")]).output();
+            Command::new("pgrep").args(["-fc", &format!("^{folder}.*kvmeter {verb}")]).output();
         String::from_utf8_lossy(&found.unwrap().stdout).trim().parse().unwrap()
     }
+}
+
+/// A load of one second by agents on the machines.
+fn by_agents<'a>(verb: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let own = ["--agents-on", "fleet.toml", "--records", "1k", "-j", "2", "--json"];
+    [&[verb, SERVER], &own[..], more].concat()
 }
 
 fn hosts(addresses: &[&str]) -> String {
@@ -205,4 +217,64 @@ fn this_machine_is_a_host_too() {
     place.refused(&["run", "study.toml", "--on", "ssh:"], &["--on: names no host"]);
     place.refused(&["run", "study.toml", "--on", "nowhere"], &["--on: nowhere is no file"]);
     place.refused(&["run", "study.toml", "--on", "local", "--device", "."], &["--device"]);
+}
+
+#[test]
+fn agents_are_started_on_hosts_and_leave_nothing() {
+    let Some(fleet) = Fleet::start() else { return };
+    let _server = fleet.net.memcached();
+    let kvmeter = |args: &[&str]| fleet.net.on(2, env!("CARGO_BIN_EXE_kvmeter"), args);
+    let run = |args: &[&str]| command_output(kvmeter(args).output().unwrap());
+    let left = || (fleet.folders(0), fleet.folders(1), fleet.processes("agent"));
+    let plan = run(&by_agents("bench", &["--rate", "1k", "--time", "1s", "--dry-run"]));
+    assert_eq!((plan.code, left()), (0, (0, 0, 0)), "{plan:?}");
+
+    let done = run(&by_agents("bench", &["--rate", "1k", "--time", "1s"]));
+    let result = done.json();
+    assert_eq!((&result["errors"], left()), (&Value::from(0), (0, 0, 0)), "{done:?}");
+    // Both machines loaded it, at ports that no setting of the run shows.
+    assert_eq!(result["settings"]["agents"], format!("{},{}", HOSTS[0], HOSTS[1]), "{result}");
+    assert!(done.err.contains("m1: its agent listens at 192.0.2.1:"), "{done:?}");
+    assert!((900.0..=1_000.5).contains(&value(&result, "throughput")), "{result}");
+
+    let measure = ["--agents-measure-rate", "200", "--agents-measure-host", "m2"];
+    let more = [&["--rate", "1k", "--time", "1s"], &measure[..]].concat();
+    let result = run(&by_agents("bench", &more)).json();
+    assert_eq!(result["settings"]["measured_by"], HOSTS[1], "{result}");
+    let stranger = run(&by_agents("bench", &[&more[..5], &["m3"]].concat()));
+    let names_them = stranger.err.contains("m3 is no host of --agents-on: m1, m2");
+    assert!(stranger.code == 2 && names_them && left() == (0, 0, 0), "{stranger:?}");
+
+    let short = ["--slo", "p99<10s", "--from", "100", "--to", "200", "--time", "300ms"];
+    let found = run(&by_agents("search", &short));
+    assert!(found.json()["trials"].as_array().is_some_and(|all| !all.is_empty()), "{found:?}");
+    let study = STUDY.replace("[store.spill]", &format!("[store.memcached]\nurl = {SERVER:?}"));
+    fleet.net.place.write("served.toml", &study.replace("[measure]", "[measure]\nthreads = 2"));
+    let args = ["run", "served.toml", "--agents-on", "fleet.toml", "--out", "served.sqlite"];
+    let studied = run(&args);
+    assert!(studied.err.contains("served.sqlite") && left() == (0, 0, 0), "{studied:?}");
+}
+
+#[test]
+fn agents_end_with_a_killed_command_and_without_a_host() {
+    let Some(fleet) = Fleet::start() else { return };
+    let _server = fleet.net.memcached();
+    let kvmeter = |args: &[&str]| fleet.net.on(2, env!("CARGO_BIN_EXE_kvmeter"), args);
+    let left = || (fleet.folders(0), fleet.folders(1), fleet.processes("agent"));
+    let args = by_agents("bench", &["--rate", "1k", "--time", "60s"]);
+    let mut child = kvmeter(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("both agents", || fleet.processes("agent") == 2);
+    std::thread::sleep(Duration::from_secs(2));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("the end of the agents", || left() == (0, 0, 0));
+
+    fleet.net.place.write("fleet.toml", &hosts(&[HOSTS[0], HUB]));
+    let closed = command_output(kvmeter(&args).output().unwrap());
+    assert!(closed.code == 2 && closed.err.contains("--agents-on: m2: not reached"), "{closed:?}");
+    until("the end of the other agent", || left() == (0, 0, 0));
+    for more in [&["--agents", "m1"][..], &["--agent-token-file", "token"]] {
+        let refused = command_output(kvmeter(&[&args[..], more].concat()).output().unwrap());
+        assert!(refused.code == 2 && refused.err.contains("--agent"), "{refused:?}");
+    }
 }

@@ -203,7 +203,7 @@ fn prices_are_read_from_a_published_table() {
     assert_eq!(json["inputs"][0]["price_from"], "list.csv, line 2 (16 vCPUs)");
     let json = place.json(&with(&["list.json", "--json"]));
     near(&json["fleets"][0]["usd_per_month"], 3.0 * 3.0 * 730.0, 1e-9);
-    place.refused(&with(&["list.csv"]), &["lines 2 and 3", "--region"]);
+    place.refused(&with(&["list.csv"]), &["line 2 and line 3", "--region"]);
     place.refused(&with(&["bad.csv"]), &["bad.csv, line 3", "`usd_per_h` is `free`"]);
     place.refused(&with(&["none.csv"]), &["none.csv"]);
     let other =

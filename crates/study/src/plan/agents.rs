@@ -146,6 +146,7 @@ pub(crate) fn with_agents_table(
     };
     let agents = AgentsConfig {
         hosts,
+        any_port: false,
         secrets,
         measure: measure.map(|rate| MeasuringClient { rate: rate.get_ref().0, host }),
         knobs: list(&table.knobs),
@@ -177,6 +178,7 @@ mod tests {
     fn impossible_runs_are_refused_with_the_key() {
         let agents = |count: usize| AgentsConfig {
             hosts: (0..count).map(|n| Address::Tcp { host: format!("h{n}"), port: 9377 }).collect(),
+            any_port: false,
             secrets: CredentialFiles {
                 files: TlsFiles::default(),
                 token_file: None,

@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use model::Rate;
 
 use super::rate_sweep::RateSweep;
-use crate::flags::agents::AGENTS;
+use crate::flags::agents::{AGENTS, CLIENTS};
 use crate::flags::load::{ClosedLoop, OptionFlags, Window};
 use crate::flags::machine::MachineFlags;
 use crate::flags::trace::TraceFlags;
@@ -24,6 +24,7 @@ use crate::flags::{LoadFlags, WorkloadFlags, store_forms};
     kvmeter bench redis://127.0.0.1 --workload ycsb-b --rate 10k..100k/10 --slo 'p99<1ms'\n  \
     kvmeter bench memcached --server memory=1GiB,threads=2 --workload etc --rate 50k\n  \
     kvmeter bench memcached://server -j 8 --agents host1,host2 --agent-token-file agent.token\n  \
+    kvmeter bench memcached://server -j 8 --agents-on ssh:host1,host2\n  \
     kvmeter bench memcached://127.0.0.1:11211 --trace cluster26.sort.zst --speed 2\n  \
     kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n  \
     kvmeter bench rocksdb:/tmp/db --probes auto --require energy.total --json\n  \
@@ -58,9 +59,9 @@ pub struct BenchArgs {
     /// Measure latency only from this machine, at this rate over one connection, while the agents
     /// issue the load
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = AGENTS,
-        requires = "agents")]
+        requires = CLIENTS)]
     pub agents_measure_rate: Option<Rate>,
-    /// Measure latency from this agent's machine instead of this one
+    /// Measure latency from this agent's machine, or this host of --agents-on, instead of this one
     #[arg(long, value_name = "HOST[:PORT]", help_heading = AGENTS,
         requires = "agents_measure_rate")]
     pub agents_measure_host: Option<String>,

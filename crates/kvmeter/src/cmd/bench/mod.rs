@@ -18,6 +18,7 @@ pub use self::args::BenchArgs;
 use self::plan::{load_configs, replay, single};
 use self::rate_sweep::SweepProgress;
 use crate::exit::{ExitOutcome, request};
+use crate::flags::agents::{Clients, stores_of};
 use crate::interrupt::stop_flag;
 use crate::output::Output;
 use crate::results_target::ResultsTarget;
@@ -42,9 +43,12 @@ pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         plan = plan.with_setting("slo", &objective.to_string());
     }
     let host = args.agents_measure_host.as_deref();
-    if let Some(agents) =
-        args.load.agents.config(args.agents_measure_rate.map(|rate| (rate, host)))?
-    {
+    let measured = args.agents_measure_rate.map(|rate| (rate, host));
+    let clients = match args.dry_run {
+        true => Clients { config: args.load.agents.config(measured)?, started: None },
+        false => args.load.agents.clients(measured, stores_of(&plan), show)?,
+    };
+    if let Some(agents) = clients.config {
         plan = plan.with_agents(agents).map_err(|invalid| {
             let flag = match invalid.key {
                 "measure_rate" => "agents-measure-rate".to_owned(),

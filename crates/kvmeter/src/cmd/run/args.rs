@@ -6,6 +6,7 @@ use store::StoreUrl;
 use study::{Step, StudyText};
 
 use crate::exit::request;
+use crate::flags::agents::StartFlags;
 use crate::flags::machine::MachineRoot;
 use crate::output::Output;
 use crate::progress::Bar;
@@ -70,6 +71,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub fleet: FleetFlags,
     #[command(flatten)]
+    pub agents: StartFlags,
+    #[command(flatten)]
     pub host: MachineRoot,
 }
 
@@ -84,7 +87,7 @@ pub enum ProgressFormat {
 pub struct FleetFlags {
     /// Run the study on other machines, all at the same time, and merge their results: local,
     /// ssh:HOST,..., a fleet file (fleet.toml), or an Ansible inventory (FILE or FILE:GROUP)
-    #[arg(long, value_name = "HOSTS", help_heading = FLEET)]
+    #[arg(long, value_name = "HOSTS", help_heading = FLEET, conflicts_with = "agents_on")]
     pub on: Option<String>,
     /// kvmeter for hosts of another architecture than this machine's; may be repeated
     #[arg(long, value_name = "FILE", requires = "on", value_hint = ValueHint::FilePath,

@@ -81,6 +81,12 @@ pub fn resume_hint(args: &RunArgs, out: &Path) -> String {
     for binary in &args.fleet.binary {
         flag("--binary", binary.display().to_string());
     }
+    if let Some(hosts) = &args.agents.agents_on {
+        flag("--agents-on", hosts.clone());
+    }
+    for binary in &args.agents.agents_binary {
+        flag("--agents-binary", binary.display().to_string());
+    }
     if let Some(model) = &args.host.trust.trust_register {
         flag("--trust-register", model.clone());
     }

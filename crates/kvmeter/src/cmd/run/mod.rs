@@ -18,6 +18,8 @@ use self::measure::measure;
 use self::paths::output_paths;
 use self::results::finished_before;
 use crate::exit::{ExitOutcome, request};
+use crate::flags;
+use crate::flags::agents::{AGENTS_ON, stores_of};
 use crate::flags::machine::pass;
 use crate::output::Output;
 use crate::output_files;
@@ -25,10 +27,20 @@ use crate::plan_output;
 
 pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let source = args.source()?;
+    if args.agents.agents_on.is_some() && source.spec()?.agents.is_some() {
+        return Err(request(format!(
+            "{AGENTS_ON}: the study names its agents in [agents]; leave one of the two out"
+        )));
+    }
     if let Some(hosts) = &args.fleet.on {
         return fleet::run(args, hosts, &source, show);
     }
     if let Some(table) = study::mbwu::of_study(&source)? {
+        if args.agents.agents_on.is_some() {
+            return Err(request(format!(
+                "{AGENTS_ON}: a study with [mbwu] loads no servers; leave it out"
+            )));
+        }
         return mbwu::measure(args, &table, &source, show);
     }
     if !args.device.is_empty() {
@@ -47,6 +59,10 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     }
     // Only one study may measure at a time.
     let _alone = MachineLock::take()?;
+    let clients = args.agents.start(stores_of(&plan), (&[], &[]), show)?;
+    if let Some(agents) = clients.config {
+        plan = plan.with_agents(agents).map_err(flags::name_flag)?;
+    }
     plan_output::announce(&plan, args.max_time, show);
     match plan.common_knobs() {
         Some(levels) => args.host.with_knobs(&levels, show, |effects| {

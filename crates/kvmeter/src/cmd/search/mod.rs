@@ -19,7 +19,8 @@ use crate::output::Output;
 use crate::results_target::ResultsTarget;
 
 pub fn run(args: &SearchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let search = rate_search(args)?;
+    // Agents that were started live as long as the search.
+    let (search, _agents) = rate_search(args, show)?;
     args.workload.note_run_properties(study::RunPlace::Search, show)?;
     let plan = search.plan()?;
     search.knobs.plan(&plan.probes.root)?;

@@ -11,11 +11,18 @@ use study::{LoadOptions, ServerTiming, unplaced};
 use super::args::SearchArgs;
 use crate::exit::request;
 use crate::flags;
+use crate::flags::agents::Clients;
+use crate::hosts::StartedAgents;
+use crate::output::Output;
 
 /// The default warm-up of a trial.
 const WARM_UP: Span = Span(Duration::from_millis(500));
 
-pub fn rate_search(args: &SearchArgs) -> anyhow::Result<RateSearch> {
+/// What is searched for, and the agents that were started for it.
+pub fn rate_search(
+    args: &SearchArgs,
+    show: &Output,
+) -> anyhow::Result<(RateSearch, Option<StartedAgents>)> {
     let (store, server) = args.load.store(&args.store)?;
     let workload = args.workload.spec()?;
     if workload.is_load() && args.workload.mix.is_none() {
@@ -57,7 +64,9 @@ pub fn rate_search(args: &SearchArgs) -> anyhow::Result<RateSearch> {
         config.server_timing = ServerTiming::Off;
     }
     let rate = |rate: Option<Rate>| rate.map(|Rate(rate)| rate);
-    Ok(RateSearch {
+    let (probes, knobs) = (args.machine.probes()?, args.machine.levels()?);
+    let Clients { config: agents, started } = args.load.agents.clients(None, vec![&store], show)?;
+    let search = RateSearch {
         store,
         server,
         name: args.workload.name(),
@@ -72,9 +81,10 @@ pub fn rate_search(args: &SearchArgs) -> anyhow::Result<RateSearch> {
             trials: args.trials,
         },
         time: args.time.0,
-        agents: args.load.agents.config(None)?,
-        probes: args.machine.probes()?,
-        knobs: args.machine.levels()?,
+        agents,
+        probes,
+        knobs,
         most_time: args.max_time.map(|Span(most)| most),
-    })
+    };
+    Ok((search, started))
 }

@@ -9,9 +9,10 @@ use model::Span;
 use model::text::shell_word;
 use record::ResultsFile;
 
+use super::Fleet;
 use super::board::HostMessage;
-use super::{Fleet, program};
 use crate::exit::request;
+use crate::hosts::program;
 use crate::output::Output;
 
 const STUDY: &str = "study.toml";

@@ -2,7 +2,6 @@
 
 mod board;
 mod host;
-mod program;
 mod state;
 
 use std::collections::BTreeMap;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::request;
+use crate::hosts::new_folder_id;
 
 const NAME: &str = "fleet.json";
 const MAX_BYTES: u64 = 1 << 20;
@@ -51,10 +51,7 @@ impl FleetState {
 
     /// With a new number, and not kept.
     pub fn temporary(folder: &Path) -> anyhow::Result<FleetState> {
-        let mut number = [0; 16];
-        getrandom::fill(&mut number).context("no random number")?;
-        let id = number.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(FleetState { id, done: BTreeSet::new(), folder: folder.to_owned() })
+        Ok(FleetState { id: new_folder_id()?, done: BTreeSet::new(), folder: folder.to_owned() })
     }
 
     pub fn write(&self) -> anyhow::Result<()> {
