@@ -195,6 +195,7 @@ impl WorkloadFlags {
         }
         if let Some(text) = &self.value_size {
             spec.value.size = size("value-size", text)?;
+            spec.value.size_of_first.clear();
         }
         if let Some(share) = self.compressibility {
             spec.value.compressibility = share;

@@ -15,6 +15,14 @@ pub const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// The number that [`mix`] turns into `x`: its steps backwards, with the inverse factors modulo 2^64.
+#[inline(always)]
+pub const fn unmix(x: u64) -> u64 {
+    let x = (x ^ (x >> 31) ^ (x >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
+    let x = (x ^ (x >> 27) ^ (x >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
+    x ^ (x >> 30) ^ (x >> 60)
+}
+
 /// An endless sequence of random numbers with random access.
 #[derive(Debug, Clone, Copy)]
 pub struct RandomStream(u64);
@@ -85,6 +93,16 @@ mod tests {
         assert_eq!(draws.next(), 6_457_827_717_110_365_317);
         assert_eq!(draws.next(), 3_203_168_211_198_807_973);
         assert_eq!(draws.next(), 9_817_491_932_198_370_423);
+    }
+
+    #[test]
+    fn unmixing_undoes_mixing() {
+        let mut x = 1u64;
+        for _ in 0..10_000 {
+            assert_eq!(unmix(mix(x)), x);
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        }
+        assert_eq!([0, u64::MAX].map(|x| unmix(mix(x))), [0, u64::MAX]);
     }
 
     #[test]

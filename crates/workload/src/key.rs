@@ -7,7 +7,7 @@ use crate::decimal::{self, WIDTH};
 use crate::fnv::{DISTINCT, fnv64};
 use crate::length::{LengthLimits, LengthSampler};
 use crate::{LengthSpec, SpecError};
-use model::random::{RandomStream, mix};
+use model::random::{RandomStream, mix, unmix};
 
 /// The longest key: above the limits of LMDB, memcached and others.
 pub const LONGEST: u64 = 4096;
@@ -237,6 +237,16 @@ impl Keys {
         out.extend_from_slice(&digits[MOST - self.width.min(MOST).max(needed)..]);
     }
 
+    /// Reads the numbers of records from keys; None where a key does not hold one.
+    pub fn decoder(&self) -> Option<KeyDecoder> {
+        let Keys { form, order, width, .. } = *self;
+        if (form, order) == (KeyForm::Ycsb, InsertOrder::Hashed) {
+            return None;
+        }
+        // What is behind the number of a key of a drawn length is padding.
+        Some(KeyDecoder { form, order, width: self.drawn.is_some().then_some(width) })
+    }
+
     /// The expected length in bytes.
     pub fn mean(&self) -> f64 {
         // Digits of a 64-bit hash: twenty, less the probability that the first ones are zeros.
@@ -248,6 +258,53 @@ impl Keys {
         }
     }
 }
+
+/// Reads the number of a record from its key.
+#[derive(Debug, Clone)]
+pub struct KeyDecoder {
+    form: KeyForm,
+    order: InsertOrder,
+    /// Digits or bytes of the number, where padding is behind them.
+    width: Option<usize>,
+}
+
+impl KeyDecoder {
+    /// The record of a key that [`Keys::write`] made. For numbers that have outgrown the width of
+    /// drawn keys, and for other texts, any number or None, always the same one.
+    pub fn record(&self, key: &[u8]) -> Option<u64> {
+        let key = key.strip_prefix(prefix(self.form))?;
+        let digits = match self.form {
+            // Behind the number's bytes are those of a hash.
+            KeyForm::Binary => &key[..self.width.unwrap_or(8).min(8).min(key.len())],
+            _ => &key[..self.width.unwrap_or(key.len()).min(key.len())],
+        };
+        let number = match self.form {
+            KeyForm::Binary => digits.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+            KeyForm::Text => digits
+                .iter()
+                .fold(0, |number, byte| number << 6 | u64::from(TEXT_DIGITS[usize::from(*byte)])),
+            KeyForm::Ycsb | KeyForm::Decimal => digits.iter().try_fold(0u64, |number, byte| {
+                let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+                number.checked_mul(10)?.checked_add(u64::from(digit))
+            })?,
+        };
+        Some(match self.order {
+            InsertOrder::Hashed => unmix(number),
+            InsertOrder::Ordered => number,
+        })
+    }
+}
+
+/// The value of each byte of [`TEXT`]; 0 of all others.
+const TEXT_DIGITS: [u8; 256] = {
+    let mut digits = [0; 256];
+    let mut at = 0;
+    while at < TEXT.len() {
+        digits[TEXT[at] as usize] = at as u8;
+        at += 1;
+    }
+    digits
+};
 
 /// Six bits each, in the order of ASCII, so that keys sort by their numbers.
 const TEXT: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
@@ -309,6 +366,31 @@ mod tests {
 
     use InsertOrder::{Hashed, Ordered};
     use KeyForm::{Binary, Decimal, Text, Ycsb};
+
+    #[test]
+    fn decoding_finds_the_record_of_a_key() {
+        for form in [Ycsb, Binary, Decimal, Text] {
+            for (order, size) in [Hashed, Ordered]
+                .into_iter()
+                .flat_map(|order| ["", "24", "40", "uniform:20..60"].map(|size| (order, size)))
+            {
+                let keys = keys(form, order, size, 100_000).unwrap();
+                let Some(decoder) = keys.decoder() else {
+                    assert_eq!((form, order), (Ycsb, Hashed));
+                    continue;
+                };
+                for record in (0..100_000).step_by(77) {
+                    let read = decoder.record(&key(&keys, record));
+                    assert_eq!(read, Some(record), "{form:?} {order:?} {size}");
+                }
+                for text in [&b""[..], b"u", b"user", b"key with words", &[0xff; 300]] {
+                    assert_eq!(decoder.record(text), decoder.record(text));
+                }
+            }
+        }
+        let short = keys(Binary, Ordered, "2", 1000).unwrap();
+        assert_eq!(short.decoder().unwrap().record(&key(&short, 258)), Some(258));
+    }
 
     #[test]
     fn keys_have_the_documented_form() {

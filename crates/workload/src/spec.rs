@@ -153,7 +153,8 @@ impl WorkloadSpec {
         if self.hit_ratio < 1.0 {
             keys.check_absent(&self.key, records)?;
         }
-        let values = Values::new(&self.value, RandomStream::new(self.seed, POOL))?;
+        let pool = RandomStream::new(self.seed, POOL);
+        let values = Values::new(&self.value, pool, &keys, records)?;
         Ok(WorkloadParts { shares, keys, values, scan: LengthSampler::new(&self.scan, limits)? })
     }
 
@@ -231,6 +232,9 @@ impl WorkloadSpec {
         let key =
             self.key.size.as_ref().map_or(String::new(), |size| format!(" of {}", words(size)));
         let mut data = format!("{order} {form} keys{key}, values of {}", words(&self.value.size));
+        if !self.value.size_of_first.is_empty() {
+            data += ", other sizes of the first records";
+        }
         if self.value.compressibility > 0.0 {
             data += &format!(" ({} % compressible)", self.value.compressibility * 100.0);
         }
@@ -244,8 +248,16 @@ impl WorkloadSpec {
             LengthSource::Write => "write",
             LengthSource::Key => "key",
         };
+        let first = match self.value.size_of_first.as_slice() {
+            [] => String::new(),
+            rows => {
+                let words = rows.iter().map(|(part, size)| format!("{part}:{size};"));
+                let text: String = words.collect();
+                format!(" first={:016x}", crate::value::hash(text.as_bytes()))
+            }
+        };
         DatasetId(format!(
-            "format={FORMAT} records={} seed={} key={:?}/{key} value={}/{by}/{} order={:?}",
+            "format={FORMAT} records={} seed={} key={:?}/{key} value={}/{by}/{} order={:?}{first}",
             self.records.0,
             self.seed,
             self.key.form,

@@ -30,6 +30,8 @@ pub(crate) struct SampledKey {
     pub requests: u64,
     /// Key and value, as last seen.
     pub bytes: u64,
+    /// The value, as last seen.
+    pub value_bytes: Option<u32>,
     /// The number of its last request among all.
     last: u64,
     place: Option<Place>,
@@ -153,7 +155,7 @@ impl KeySample {
         let greatest = &mut self.greatest;
         let key = self.keys.entry(hash).or_insert_with(|| {
             greatest.push(hash);
-            SampledKey { requests: 0, bytes: key_bytes, last: 0, place: None }
+            SampledKey { requests: 0, bytes: key_bytes, value_bytes: None, last: 0, place: None }
         });
         if key.requests > 0 {
             self.times.add(self.requests - key.last, 1.0 / share);
@@ -163,6 +165,7 @@ impl KeySample {
         let before = key.bytes;
         if let Some(value) = value_bytes {
             key.bytes = key_bytes + value;
+            key.value_bytes = Some(value.try_into().unwrap_or(u32::MAX));
             if before > key_bytes {
                 self.later_values += 1;
                 self.same_sizes += u64::from(key.bytes == before);

@@ -19,6 +19,8 @@ pub struct EmpiricalTables {
     /// The share of the values that have the size of their key's value before. None where no key
     /// has two.
     pub same_sizes: Option<f64>,
+    /// `(requests, bytes)` of the sampled keys whose values' sizes are known, by falling requests.
+    pub popular_sizes: Vec<(u64, u32)>,
     /// `(seconds, writes)` of those that expire, rising, and how many never do.
     pub ttl_s: Vec<(u64, u64)>,
     pub never_expire: u64,
@@ -43,6 +45,7 @@ impl EmpiricalTables {
             key_bytes,
             value_bytes,
             same_sizes: sample.same_sizes(),
+            popular_sizes: popular_sizes(sample),
             ttl_s,
             never_expire,
             spectrum: spectrum.into_iter().collect(),
@@ -51,6 +54,13 @@ impl EmpiricalTables {
             miss_ratios: miss_ratios(sample),
         }
     }
+}
+
+fn popular_sizes(sample: &KeySample) -> Vec<(u64, u32)> {
+    let sized = sample.keys().filter_map(|key| Some((key.requests, key.value_bytes?)));
+    let mut all: Vec<(u64, u32)> = sized.collect();
+    all.sort_unstable_by(|one, other| other.cmp(one));
+    all
 }
 
 fn miss_ratios(sample: &KeySample) -> Vec<(u64, f64)> {

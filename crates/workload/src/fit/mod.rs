@@ -4,6 +4,7 @@ mod candidates;
 mod compare;
 mod generated;
 mod poisson_mixture;
+mod popular_sizes;
 mod popularity;
 mod profile;
 mod reuse;
@@ -91,7 +92,7 @@ pub fn fit(
         ..WorkloadSpec::default()
     };
     let mut reuse = reuse::fit(description, &base, progress);
-    sizes::choose_seed(&mut reuse.spec, description);
+    sizes::choose(&mut reuse.spec, description);
     FittedWorkload {
         file: WorkloadFile {
             version: WorkloadFile::VERSION,

@@ -6,6 +6,7 @@ use model::Bytes;
 
 use super::compare::SIZES;
 use super::generated::for_each;
+use super::popular_sizes;
 use crate::describe::TraceDescription;
 use crate::length::{LengthLimits, LengthSampler};
 use crate::{LengthSource, LengthSpec, TtlSpec, ValueSpec, Workload, WorkloadSpec};
@@ -144,13 +145,27 @@ fn rows(counts: &[(u64, u64)]) -> Vec<(f64, f64)> {
     rows
 }
 
+/// Gives the values the sizes of the trace, by popularity where they go with it, and chooses the seed.
+pub(super) fn choose(spec: &mut WorkloadSpec, description: &TraceDescription) {
+    if let Some(value) = popular_sizes::fit(spec, description) {
+        let mut sized = WorkloadSpec { value, ..spec.clone() };
+        if choose_seed(&mut sized, description) <= SIZES {
+            *spec = sized;
+            return;
+        }
+    }
+    choose_seed(spec, description);
+}
+
 /// Chooses the seed with which the few most popular keys draw sizes like those of the trace: a size
 /// is a property of a key, and the mean over the requests is theirs. Values keep the size of their
 /// key where they do so in the trace and a seed suits them.
-pub(super) fn choose_seed(spec: &mut WorkloadSpec, description: &TraceDescription) {
+/// Returns how much they differ.
+fn choose_seed(spec: &mut WorkloadSpec, description: &TraceDescription) -> f64 {
     let tables = &description.tables;
     let stays = tables.same_sizes.is_some_and(|share| share >= SAME_SIZES)
-        && !matches!(spec.value.size, LengthSpec::Fixed(_));
+        && (!matches!(spec.value.size, LengthSpec::Fixed(_))
+            || !spec.value.size_of_first.is_empty());
     let sources: &[LengthSource] = match stays {
         true => &[LengthSource::Key, LengthSource::Write],
         false => &[LengthSource::Write],
@@ -164,7 +179,7 @@ pub(super) fn choose_seed(spec: &mut WorkloadSpec, description: &TraceDescriptio
             value: ValueSpec { length_by, ..spec.value.clone() },
             ..spec.clone()
         };
-        let Ok(workload) = Workload::new(&tried) else { return };
+        let Ok(workload) = Workload::new(&tried) else { return f64::INFINITY };
         let (keys, values) = drawn_sizes(&workload, requests);
         let off =
             difference(&keys, &tables.key_bytes).max(difference(&values, &tables.value_bytes));
@@ -176,10 +191,10 @@ pub(super) fn choose_seed(spec: &mut WorkloadSpec, description: &TraceDescriptio
             break;
         }
     }
-    if let Some((_, seed, length_by)) = best {
-        spec.seed = seed;
-        spec.value.length_by = length_by;
-    }
+    let Some((worst, seed, length_by)) = best else { return f64::INFINITY };
+    spec.seed = seed;
+    spec.value.length_by = length_by;
+    worst
 }
 
 /// The sizes of keys and values of the first requests.

@@ -1,6 +1,7 @@
 //! The value of a record: written fast, verified whole.
 
 mod content;
+mod length_law;
 mod sized;
 
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,11 @@ use thiserror::Error;
 pub(crate) use content::hash;
 pub use sized::SizedValues;
 
-use crate::length::{LengthLimits, LengthSampler};
+use crate::key::Keys;
+use crate::length::LengthSampler;
 use crate::{LengthSpec, SpecError};
 use content::{HEADER, ValueContent, decode_header, short};
+use length_law::LengthLaw;
 use model::random::{RandomStream, mix};
 
 /// The longest value.
@@ -34,6 +37,10 @@ pub enum LengthSource {
 pub struct ValueSpec {
     /// Bytes of the whole value, at most 1 GiB.
     pub size: LengthSpec,
+    /// Other sizes of the first records, which are the popular ones under most laws: rows of a part
+    /// of the records and their size. The rest has `size`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub size_of_first: Vec<(f64, LengthSpec)>,
     /// The part of a value, at its end, that a compressor can remove; 0 up to, but not with, 1.
     pub compressibility: f64,
     pub length_by: LengthSource,
@@ -44,6 +51,7 @@ impl Default for ValueSpec {
     fn default() -> ValueSpec {
         ValueSpec {
             size: LengthSpec::fixed(1000),
+            size_of_first: Vec::new(),
             compressibility: 0.0,
             length_by: LengthSource::Write,
         }
@@ -65,52 +73,64 @@ pub enum ValueMismatch {
 /// Writes and verifies values whose length is drawn; their bytes: [`ValueContent`].
 #[derive(Debug, Clone)]
 pub struct Values {
-    length: LengthSampler,
+    lengths: LengthLaw,
     length_by: LengthSource,
     content: ValueContent,
 }
 
 impl Values {
+    /// For so many records with these keys.
+    ///
     /// # Errors
-    /// A size above [`LONGEST`], a compressibility outside 0 .. 1.
-    pub fn new(spec: &ValueSpec, pool: RandomStream) -> Result<Values, SpecError> {
-        let limits = LengthLimits { key: "value.size", lowest: 0, highest: LONGEST, cut: 1 << 20 };
+    /// A size above [`LONGEST`], a compressibility outside 0 .. 1, first records that cannot be told
+    /// from others.
+    pub fn new(
+        spec: &ValueSpec,
+        pool: RandomStream,
+        keys: &Keys,
+        records: u64,
+    ) -> Result<Values, SpecError> {
         Ok(Values {
             content: ValueContent::new(spec.compressibility, pool)?,
-            length: LengthSampler::new(&spec.size, limits)?,
+            lengths: LengthLaw::new(spec, keys, records)?,
             length_by: spec.length_by,
         })
     }
 
     /// The expected length in bytes.
     pub fn mean(&self) -> f64 {
-        self.length.mean()
+        self.lengths.mean()
     }
 
     /// The longest that can be drawn, in bytes.
     pub fn longest(&self) -> u64 {
-        self.length.max()
+        self.lengths.longest()
     }
 
     #[inline(always)]
-    fn drawn_length(&self, salt: u64, key_hash: u64) -> usize {
+    fn drawn_length(&self, key: &[u8], salt: u64, key_hash: u64) -> usize {
+        self.drawn(self.lengths.of(key), salt, key_hash)
+    }
+
+    #[inline(always)]
+    fn drawn(&self, length: &LengthSampler, salt: u64, key_hash: u64) -> usize {
         let from = match self.length_by {
             LengthSource::Write => salt,
             LengthSource::Key => key_hash,
         };
-        self.length.draw(mix(from ^ 0x6c65_6e67_7468_5f5f)) as usize
+        length.draw(mix(from ^ 0x6c65_6e67_7468_5f5f)) as usize
     }
 
     /// Bytes of the value that `salt` gives to `key`.
     pub fn length(&self, key: &[u8], salt: u64) -> u64 {
-        self.drawn_length(salt, hash(key)) as u64
+        self.drawn_length(key, salt, hash(key)) as u64
     }
 
     /// Replaces the content of `out` by the value that `salt` gives to `key`.
     #[inline]
     pub fn write(&self, key: &[u8], salt: u64, out: &mut Vec<u8>) {
         let key_hash = hash(key);
-        let length = self.drawn_length(salt, key_hash);
+        let length = self.drawn_length(key, salt, key_hash);
         self.content.write(key_hash, salt, length, out);
     }
 
@@ -122,23 +142,23 @@ impl Values {
     pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<(), ValueMismatch> {
         let key_hash = hash(key);
         let Some((header, body)) = value.split_first_chunk::<HEADER>() else {
-            return self.verify_short(key_hash, value);
+            return self.verify_short(key, key_hash, value);
         };
         let (salt, owner) = decode_header(header, value.len());
         if owner == key_hash
-            && self.drawn_length(salt, key_hash) == value.len()
+            && self.drawn_length(key, salt, key_hash) == value.len()
             && self.content.agrees(salt, key_hash, body)
         {
             return Ok(());
         }
-        Err(self.diagnose(key_hash, value))
+        Err(self.diagnose(key, key_hash, value))
     }
 
-    fn verify_short(&self, key_hash: u64, value: &[u8]) -> Result<(), ValueMismatch> {
+    fn verify_short(&self, key: &[u8], key_hash: u64, value: &[u8]) -> Result<(), ValueMismatch> {
         let length = value.len();
         let fits = match self.length_by {
-            LengthSource::Write => self.length.possible(length as u64),
-            LengthSource::Key => self.drawn_length(0, key_hash) == length,
+            LengthSource::Write => self.lengths.of(key).possible(length as u64),
+            LengthSource::Key => self.drawn_length(key, 0, key_hash) == length,
         };
         if !fits {
             return Err(ValueMismatch::Length);
@@ -151,7 +171,7 @@ impl Values {
     }
 
     #[cold]
-    fn diagnose(&self, key_hash: u64, value: &[u8]) -> ValueMismatch {
+    fn diagnose(&self, key: &[u8], key_hash: u64, value: &[u8]) -> ValueMismatch {
         let Some((header, body)) = value.split_first_chunk::<HEADER>() else {
             return ValueMismatch::Length;
         };
@@ -159,12 +179,12 @@ impl Values {
         // With a body of eight bytes or more, an owner that fits it is no accident.
         if owner != key_hash
             && body.len() >= 8
-            && self.drawn_length(salt, owner) == value.len()
+            && self.lengths.all().any(|length| self.drawn(length, salt, owner) == value.len())
             && self.content.agrees(salt, owner, body)
         {
             return ValueMismatch::OtherKey;
         }
-        if self.drawn_length(salt, key_hash) != value.len() {
+        if self.drawn_length(key, salt, key_hash) != value.len() {
             ValueMismatch::Length
         } else {
             ValueMismatch::Content
@@ -177,6 +197,13 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::{InsertOrder, KeySpec};
+
+    fn of(spec: &ValueSpec) -> Values {
+        let random = RandomStream::new(1, 4);
+        let keys = Keys::new(&KeySpec::default(), InsertOrder::Hashed, 100, false, random);
+        Values::new(spec, RandomStream::new(1, 5), &keys.unwrap(), 100).unwrap()
+    }
 
     fn values(size: &str, compressibility: f64) -> Values {
         let spec = ValueSpec {
@@ -184,7 +211,7 @@ mod tests {
             compressibility,
             ..Default::default()
         };
-        Values::new(&spec, RandomStream::new(1, 5)).unwrap()
+        of(&spec)
     }
 
     fn value(values: &Values, key: &[u8], salt: u64) -> Vec<u8> {
@@ -281,7 +308,7 @@ mod tests {
         for by in [LengthSource::Write, LengthSource::Key] {
             let size = LengthSpec::parse("uniform:24..300").unwrap();
             let spec = ValueSpec { size, length_by: by, ..Default::default() };
-            let values = Values::new(&spec, RandomStream::new(1, 5)).unwrap();
+            let values = of(&spec);
             for salt in 0..50 {
                 let other = value(&values, b"user124", salt);
                 assert_eq!(values.verify(b"user123", &other), Err(ValueMismatch::OtherKey));
@@ -298,12 +325,61 @@ mod tests {
     fn lengths_by_key_do_not_change_with_the_version() {
         let size = LengthSpec::parse("uniform:0..1000").unwrap();
         let spec = ValueSpec { size, length_by: LengthSource::Key, ..Default::default() };
-        let values = Values::new(&spec, RandomStream::new(1, 5)).unwrap();
+        let values = of(&spec);
         let lengths = |key: &[u8]| -> HashSet<usize> {
             (0..50).map(|salt| value(&values, key, salt).len()).collect()
         };
         assert_eq!(lengths(b"a").len(), 1);
         assert_ne!(lengths(b"a"), lengths(b"b"));
+    }
+
+    #[test]
+    fn the_first_records_have_sizes_of_their_own() {
+        let size = |text: &str| LengthSpec::parse(text).unwrap();
+        for by in [LengthSource::Write, LengthSource::Key] {
+            let spec = ValueSpec {
+                size: size("1000"),
+                size_of_first: vec![(0.01, size("8")), (0.09, size("uniform:100..200"))],
+                length_by: by,
+                ..Default::default()
+            };
+            let form = crate::KeyForm::Text;
+            let keys = KeySpec { form, size: Some(size("uniform:11..40")) };
+            let random = RandomStream::new(1, 4);
+            let keys = Keys::new(&keys, InsertOrder::Hashed, 1000, false, random).unwrap();
+            let values = Values::new(&spec, RandomStream::new(1, 5), &keys, 1000).unwrap();
+            assert_eq!(values.longest(), 1000);
+            assert!((values.mean() - (0.08 + 13.5 + 900.0)).abs() < 0.01, "{}", values.mean());
+            let (mut key, mut sum) = (Vec::new(), 0);
+            for record in 0..1000 {
+                keys.write(record, &mut key);
+                let out = value(&values, &key, record * 7);
+                let expected = match record {
+                    0..10 => 8..=8,
+                    10..100 => 100..=200,
+                    _ => 1000..=1000,
+                };
+                assert!(expected.contains(&out.len()), "{record}: {}", out.len());
+                assert_eq!(values.verify(&key, &out), Ok(()));
+                assert!(values.verify(&key, &out[..out.len() - 1]).is_err());
+                sum += out.len();
+            }
+            assert!((sum as f64 / 1000.0 / values.mean() - 1.0).abs() < 0.01, "{sum}");
+        }
+        let first = |rows: Vec<(f64, LengthSpec)>, form| {
+            let value = ValueSpec { size_of_first: rows, ..Default::default() };
+            let key = KeySpec { form, size: None };
+            crate::WorkloadSpec { value, key, ..Default::default() }
+                .check()
+                .unwrap_err()
+                .to_string()
+        };
+        let ycsb = first(vec![(0.1, size("8"))], crate::KeyForm::Ycsb);
+        assert!(ycsb.contains("value.size_of_first") && ycsb.contains("key.form"), "{ycsb}");
+        for rows in [vec![(0.0, size("8"))], vec![(0.7, size("8")), (0.4, size("9"))]] {
+            let wrong = first(rows, crate::KeyForm::Text);
+            assert!(wrong.contains("all parts sum to 1 at most"), "{wrong}");
+        }
     }
 
     /// Bytes that LZ4 saves over values written one behind the other, as in a log or a block.

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use model::random::{Draws, RandomStream, below, unit};
 use model::{Count, RateProfile};
 use workload::describe::{Describer, MOST_SAMPLED_KEYS, TraceDescription, describe};
-use workload::fit::{FittedWorkload, Resemblance, describe_generated, fit};
+use workload::fit::{ComparedFigure, FittedWorkload, Resemblance, describe_generated, fit};
 use workload::trace::{TraceKey, TraceOp, TraceOptions, TraceRecord, TraceRecords, TraceTiming};
-use workload::{Popularity, Workload, WorkloadSpec};
+use workload::{
+    KeyForm, KeySpec, LengthSource, LengthSpec, Popularity, ValueSpec, Workload, WorkloadSpec,
+};
 
 /// Reads of these keys at whole seconds, one value size a key.
 fn described(keys: impl IntoIterator<Item = u64>, a_second: u64) -> TraceDescription {
@@ -90,6 +92,44 @@ fn popular_keys_have_the_sizes_of_the_trace() {
         println!("{seed}: seed {}", fitted.file.workload.seed);
         assert!(resemblance.holds, "{:#?}", resemblance.figures);
     }
+}
+
+/// Popular keys with large values fill a cache sooner.
+#[test]
+fn sizes_that_go_with_popularity_decide_how_much_a_cache_of_bytes_holds() {
+    let first = vec![
+        (0.01, LengthSpec::parse("uniform:5000..15000").unwrap()),
+        (0.2, LengthSpec::parse("exponential:2000").unwrap()),
+    ];
+    let spec = WorkloadSpec {
+        records: Count(20_000),
+        popularity: Popularity::Zipfian { theta: 0.9 },
+        key: KeySpec { form: KeyForm::Text, size: None },
+        value: ValueSpec {
+            size: LengthSpec::fixed(200),
+            size_of_first: first,
+            length_by: LengthSource::Key,
+            ..ValueSpec::default()
+        },
+        ..WorkloadSpec::default()
+    };
+    let workload = Workload::new(&spec).unwrap();
+    let like = TraceDescription { requests: 200_000, ..described([1], 1000) };
+    let description = describe_generated(&workload, &like, TraceTiming::Untimed, None, |_| {});
+    let by_bytes = |spec: &WorkloadSpec| {
+        let workload = Workload::new(spec).unwrap();
+        let like = describe_generated(&workload, &description, TraceTiming::Untimed, None, |_| {});
+        let figures = Resemblance::of(&description, &like).figures;
+        figures.into_iter().find(|one| one.figure == ComparedFigure::BY_BYTES).unwrap().difference
+    };
+    let (fitted, resemblance) = compared(&description, TraceTiming::Untimed);
+    assert!(resemblance.holds, "{:#?}", resemblance.figures);
+    let fitted = fitted.file.workload;
+    let mut without = fitted.clone();
+    without.value.size_of_first.clear();
+    let (with, without) = (by_bytes(&fitted), by_bytes(&without));
+    println!("miss ratio by bytes: off by {with:.4}, by {without:.4} with one size for all");
+    assert!(!fitted.value.size_of_first.is_empty() && with < 0.02 && without > 0.05);
 }
 
 /// Popularity falls smoothly, and each key has few requests: their numbers are largely chance.
