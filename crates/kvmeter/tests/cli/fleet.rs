@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::agents::SERVER;
 use crate::machines::{HOSTS, HUB, Machines, Process};
-use crate::tool::{CommandOutput, Place, command_output, until, value};
+use crate::tool::{CommandOutput, Place, command_output, until};
 
 const SSHD: &str = "/usr/sbin/sshd";
 /// At a low rate, for other tests run beside it.
