@@ -38,27 +38,43 @@ pub(super) fn fit(spec: &WorkloadSpec, description: &TraceDescription) -> Option
     if !matches!(spec.popularity, Popularity::Ranks { .. } | Popularity::Zipfian { .. }) {
         return None;
     }
-    let sized = &description.tables.popular_sizes;
-    let classes = classes(sized);
-    let requests: u64 = classes.iter().map(|class| class.requests).sum();
-    let weighted = classes.iter().map(|class| class.mean() * class.requests as f64);
-    let mean = weighted.sum::<f64>() / requests.max(1) as f64;
-    let differs = |class: &PopularityClass| (class.mean() / mean - 1.0).abs() > DIFFERENCE;
-    let (last, first) = classes.split_last()?;
-    if !classes.iter().any(differs) {
+    let tables = &description.tables;
+    let records = spec.records.0 as f64;
+    // Keys that are swept lie behind the popular ones, in no order.
+    let swept = spec.reuse.as_ref().map_or(0.0, |reuse| reuse.swept);
+    let ordered = match swept > 0.0 {
+        true => ((1.0 - swept) * records * tables.share).round() as usize,
+        false => tables.popular_sizes.len(),
+    };
+    let (popular, swept) = tables.popular_sizes.split_at(ordered.min(tables.popular_sizes.len()));
+    let mut classes = classes(popular);
+    let rest = match swept {
+        [] => classes.pop()?.law()?,
+        swept => {
+            let mut sizes = BTreeMap::new();
+            for (requests, bytes) in swept {
+                *sizes.entry(u64::from(*bytes)).or_insert(0) += requests;
+            }
+            sizes::fit(&sizes.into_iter().collect::<Vec<_>>())?
+        }
+    };
+    let mean = mean(&tables.popular_sizes);
+    if !classes.iter().any(|class| (class.mean() / mean - 1.0).abs() > DIFFERENCE) {
         return None;
     }
-    // A law may have more records than the trace has keys; those are its least popular ones.
-    let keys = description.keys.value.min(spec.records.0 as f64);
-    let part = |class: &PopularityClass| {
-        super::significant(class.keys as f64 / sized.len() as f64 * keys / spec.records.0 as f64, 6)
-    };
-    let rows = first.iter().map(|class| Some((part(class), class.law()?)));
-    Some(ValueSpec {
-        size: last.law()?,
-        size_of_first: rows.collect::<Option<_>>()?,
-        ..spec.value.clone()
-    })
+    let part =
+        |class: &PopularityClass| super::significant(class.keys as f64 / tables.share / records, 6);
+    let rows = classes.iter().map(|class| Some((part(class), class.law()?)));
+    let size_of_first = rows.collect::<Option<_>>()?;
+    Some(ValueSpec { size: rest, size_of_first, ..spec.value.clone() })
+}
+
+/// Bytes, over the requests.
+fn mean(sized: &[(u64, u32)]) -> f64 {
+    let (bytes, requests) = sized.iter().fold((0, 0), |(sum, all), (requests, bytes)| {
+        (sum + requests * u64::from(*bytes), all + requests)
+    });
+    bytes as f64 / requests.max(1) as f64
 }
 
 /// `sized`: requests and size of keys, by falling requests. The most popular key may be a class.
