@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: docs dist test-dist test-long help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
+.PHONY: docs dist test-dist test-long help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-fleet test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-arm     unit tests of model, workload and host for Arm, under qemu-user"
 	@echo "make test-interleavings   Spill's threads in many orders"
 	@echo "make test-crashes Spill's simulated disk: a crash at every system call (takes long)"
+	@echo "make test-fleet   studies on several machines, by ssh and Slurm: hosts that die, jobs that end (minutes)"
 	@echo "make test-bundled the RocksDB that the feature rocksdb-bundled links in (compiles it first)"
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
@@ -93,6 +94,11 @@ test-interleavings:
 # Kills of the real process alone: `make test-crashes ARGS=process_kill SPILL_KILLS=500`.
 test-crashes:
 	SPILL_TEST_EVERY=1 cargo test --release --locked --package spill --test sim -- $(ARGS)
+
+# `make test` runs what is quick of it. One test at a time: each has machines or a cluster of its own.
+test-fleet: setup-test
+	KVMETER_TEST_ALL=1 cargo test --release --locked --package fleet
+	KVMETER_TEST_ALL=1 cargo test --release --locked --package kvmeter --test cli -- fleet:: slurm:: --test-threads 1
 
 # The feature `dpdk`, which nothing else needs: virtual devices, no card and no huge pages. Skips
 # where libdpdk is not installed, and says so.

@@ -17,6 +17,9 @@ pub enum FleetError {
     /// A command took too long on a host.
     #[error("{host}: {what}: no end within {} s", limit.as_secs())]
     TimedOut { host: String, what: &'static str, limit: Duration },
+    /// The user stopped it before it had hosts.
+    #[error("stopped while it waited for nodes; its jobs are cancelled")]
+    Stopped,
     /// Something on this machine.
     #[error("{0}")]
     Here(String),

@@ -6,6 +6,7 @@ use model::Span;
 use serde::Deserialize;
 
 use crate::error::FleetError;
+use crate::slurm::SlurmJob;
 use crate::target::{FleetHost, LauncherKind, request};
 
 /// The file as it is written.
@@ -18,8 +19,13 @@ pub(crate) struct FleetFile {
     pub folder: Option<String>,
     /// A file of `ssh -F`.
     ssh_config: Option<String>,
+    /// Slurm's configuration, where it is not the machine's own.
+    pub slurm_conf: Option<String>,
     #[serde(default)]
     hosts: BTreeMap<String, HostTable>,
+    /// What Slurm allocates.
+    #[serde(default)]
+    pub jobs: BTreeMap<String, SlurmJob>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -43,7 +49,9 @@ impl Default for FleetFile {
             lease: None,
             folder: None,
             ssh_config: None,
+            slurm_conf: None,
             hosts: BTreeMap::new(),
+            jobs: BTreeMap::new(),
         }
     }
 }
@@ -60,6 +68,7 @@ impl FleetFile {
             platform: table.platform.clone(),
             set: table.set.clone(),
             listen: table.listen.clone(),
+            job: None,
         };
         self.hosts.iter().map(host).collect()
     }

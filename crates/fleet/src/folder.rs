@@ -204,7 +204,8 @@ fn run(
 
 fn reached(launcher: &dyn Launcher, host: &str, printed: &Printed) -> Result<(), FleetError> {
     if launcher.is_unreachable(printed.code) {
-        let why = format!("not reached: {}", last_line(&printed.stderr));
+        let why = launcher.why_lost(host).unwrap_or_else(|| last_line(&printed.stderr).to_owned());
+        let why = format!("not reached: {why}");
         return Err(FleetError::Unreachable { host: host.to_owned(), why });
     }
     Ok(())

@@ -149,7 +149,7 @@ impl Drop for Hosted {
 }
 
 /// Calls `on` with each line until it returns false; lines beyond their limit are cut.
-fn each_line(stream: impl Read, mut on: impl FnMut(String) -> bool) {
+pub(crate) fn each_line(stream: impl Read, mut on: impl FnMut(String) -> bool) {
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = Vec::new();

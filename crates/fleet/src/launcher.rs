@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::process::Command;
+use std::time::Instant;
 
 use crate::error::FleetError;
 
@@ -27,4 +28,17 @@ pub trait Launcher: Debug + Send + Sync {
     /// # Errors
     /// It cannot be given back; nothing else depends on it.
     fn release(&self, host: &str) -> Result<(), FleetError>;
+
+    /// Why a host cannot be used any more, if a scheduler says so.
+    fn why_lost(&self, _host: &str) -> Option<String> {
+        None
+    }
+
+    /// When a scheduler takes the host away.
+    fn ends_at(&self, _host: &str) -> Option<Instant> {
+        None
+    }
+
+    /// Gives all hosts back to a scheduler.
+    fn release_all(&self) {}
 }

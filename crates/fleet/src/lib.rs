@@ -1,5 +1,5 @@
-//! Runs commands on other machines: as local processes, or through the user's own `ssh`. It knows
-//! nothing of studies.
+//! Runs commands on other machines: as local processes, through the user's own `ssh`, or on nodes that
+//! Slurm allocates. It knows nothing of studies.
 
 mod error;
 mod fleet_file;
@@ -9,6 +9,7 @@ mod inventory;
 mod launcher;
 mod limited;
 mod local;
+mod slurm;
 mod ssh;
 mod target;
 
@@ -17,5 +18,6 @@ pub use folder::HostFolder;
 pub use hosted::{Hosted, HostedEnd, HostedLine, LinesEnded};
 pub use launcher::Launcher;
 pub use local::Local;
+pub use slurm::Earlier;
 pub use ssh::Ssh;
 pub use target::{FleetHost, FleetTarget, LauncherKind};

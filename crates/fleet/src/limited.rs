@@ -190,8 +190,13 @@ mod tests {
         let limit = Duration::from_millis(300);
         output(sh(&script), b"", limit, "m1", "waiting").unwrap_err();
         let started = std::fs::read_to_string(file.path()).unwrap();
-        // A process that has ended is a zombie until it is reaped.
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", started.trim()));
-        assert!(state.map_or(true, |stat| stat.contains(") Z ")), "{started}");
+        // A process that has ended is a zombie until it is reaped; a signal takes a moment.
+        let stat = format!("/proc/{}/stat", started.trim());
+        let runs = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        let begin = Instant::now();
+        while runs() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{started}");
+            thread::sleep(POLL_INTERVAL);
+        }
     }
 }

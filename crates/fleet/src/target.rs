@@ -1,8 +1,10 @@
-//! Which hosts, and how they are reached: `local`, `ssh:m1,m2`, a fleet file, an inventory.
+//! Which hosts, and how they are reached: `local`, `ssh:m1,m2`, `slurm:nodes=2`, a fleet file, an
+//! inventory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::error::FleetError;
@@ -10,6 +12,7 @@ use crate::fleet_file::FleetFile;
 use crate::inventory;
 use crate::launcher::Launcher;
 use crate::local::Local;
+use crate::slurm::{self, Client, Earlier, SlurmRequest};
 use crate::ssh::Ssh;
 
 /// More hosts are a mistake.
@@ -22,6 +25,7 @@ const DEFAULT_LEASE: Duration = Duration::from_secs(60);
 pub enum LauncherKind {
     Local,
     Ssh,
+    Slurm,
 }
 
 /// One host.
@@ -37,6 +41,8 @@ pub struct FleetHost {
     pub set: Vec<String>,
     /// Where its agent listens, if other machines reach it at another address than `ssh` does.
     pub listen: Option<String>,
+    /// Which of a scheduler's jobs it belongs to.
+    pub job: Option<String>,
 }
 
 impl FleetHost {
@@ -50,6 +56,7 @@ impl FleetHost {
             platform: None,
             set: Vec::new(),
             listen: None,
+            job: None,
         }
     }
 }
@@ -63,6 +70,8 @@ pub struct FleetTarget {
     pub lease: Duration,
     /// Where a host has its folder; None: in the user's cache.
     pub folder: Option<String>,
+    /// What a scheduler is to allocate before there are hosts.
+    queued: Option<SlurmRequest>,
 }
 
 impl FleetTarget {
@@ -73,19 +82,20 @@ impl FleetTarget {
     pub fn parse(text: &str) -> Result<FleetTarget, FleetError> {
         if text == "local" {
             let host = FleetHost::at("local");
-            return FleetTarget::new(LauncherKind::Local, vec![host], FleetFile::default());
+            return FleetTarget::local(vec![host], FleetFile::default());
         }
         if let Some(list) = text.strip_prefix("ssh:") {
             let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
             let hosts = names.map(FleetHost::at).collect();
-            return FleetTarget::new(LauncherKind::Ssh, hosts, FleetFile::default());
+            return FleetTarget::ssh(hosts, FleetFile::default());
         }
-        if let Some(scheme) = ["slurm", "kubernetes"].iter().find(|name| {
-            text.strip_prefix(**name).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-        }) {
-            return Err(request(format!(
-                "{scheme} is not supported yet; use `ssh:HOST,...` within an allocation"
-            )));
+        if let Some(list) = after_scheme(text, "slurm") {
+            return FleetTarget::scheduled(slurm::parse(list)?);
+        }
+        if after_scheme(text, "kubernetes").is_some() {
+            return Err(request(
+                "kubernetes is not supported yet; use `ssh:HOST,...` or `slurm:...`".to_owned(),
+            ));
         }
         let (path, group) = match text.rsplit_once(':') {
             Some((path, group)) if !Path::new(text).exists() => (path, Some(group)),
@@ -93,8 +103,8 @@ impl FleetTarget {
         };
         if !Path::new(path).exists() {
             return Err(request(format!(
-                "{text} is no file; give `local`, `ssh:HOST,...`, a fleet file (fleet.toml) or an \
-                 Ansible inventory"
+                "{text} is no file; give `local`, `ssh:HOST,...`, `slurm:...`, a fleet file \
+                 (fleet.toml) or an Ansible inventory"
             )));
         }
         let content = safe_file::read_text(Path::new(path), inventory::MAX_BYTES)
@@ -106,34 +116,101 @@ impl FleetTarget {
         if path.ends_with(".toml") {
             let file = FleetFile::parse(&content).map_err(in_file)?;
             let hosts = file.hosts();
-            return FleetTarget::new(file.launcher, hosts, file).map_err(in_file);
+            let target = match file.launcher {
+                LauncherKind::Local => FleetTarget::local(hosts, file),
+                LauncherKind::Ssh => FleetTarget::ssh(hosts, file),
+                LauncherKind::Slurm => FleetTarget::scheduled(file),
+            };
+            return target.map_err(in_file);
         }
         let hosts = inventory::hosts(&content, group).map_err(in_file)?;
-        FleetTarget::new(LauncherKind::Ssh, hosts, FleetFile::default()).map_err(in_file)
+        FleetTarget::ssh(hosts, FleetFile::default()).map_err(in_file)
     }
 
-    fn new(
-        kind: LauncherKind,
+    fn local(hosts: Vec<FleetHost>, file: FleetFile) -> Result<FleetTarget, FleetError> {
+        check_named(&hosts, &file)?;
+        FleetTarget::with(Arc::new(Local), hosts, file, None)
+    }
+
+    fn ssh(hosts: Vec<FleetHost>, file: FleetFile) -> Result<FleetTarget, FleetError> {
+        check_named(&hosts, &file)?;
+        let destinations: BTreeMap<_, _> =
+            hosts.iter().map(|host| (host.name.clone(), host.address.clone())).collect();
+        let ssh = Ssh::new(destinations, file.ssh_options())?;
+        FleetTarget::with(Arc::new(ssh), hosts, file, None)
+    }
+
+    /// Hosts that Slurm has yet to allocate.
+    fn scheduled(mut file: FleetFile) -> Result<FleetTarget, FleetError> {
+        if !file.hosts().is_empty() {
+            return Err(request(
+                "[hosts]: Slurm allocates the hosts; describe them in `[jobs.NAME]`".to_owned(),
+            ));
+        }
+        let client = Client { conf: file.slurm_conf.take() };
+        let queued = SlurmRequest { client, jobs: std::mem::take(&mut file.jobs) };
+        queued.check()?;
+        FleetTarget::with(Arc::new(Local), Vec::new(), file, Some(queued))
+    }
+
+    fn with(
+        launcher: Arc<dyn Launcher>,
         hosts: Vec<FleetHost>,
         file: FleetFile,
+        queued: Option<SlurmRequest>,
     ) -> Result<FleetTarget, FleetError> {
-        check(&hosts)?;
-        let launcher: Arc<dyn Launcher> = match kind {
-            LauncherKind::Local => Arc::new(Local),
-            LauncherKind::Ssh => {
-                let destinations: BTreeMap<_, _> =
-                    hosts.iter().map(|host| (host.name.clone(), host.address.clone())).collect();
-                Arc::new(Ssh::new(destinations, file.ssh_options())?)
-            }
-        };
         let lease = file.lease.map_or(DEFAULT_LEASE, |lease| lease.0);
         if lease < Duration::from_secs(5) {
             return Err(request(
                 "lease: is at least 5s, so that a short pause ends nothing".to_owned(),
             ));
         }
-        Ok(FleetTarget { launcher, hosts, lease, folder: file.folder })
+        Ok(FleetTarget { launcher, hosts, lease, folder: file.folder, queued })
     }
+
+    /// Whether a scheduler has yet to allocate the hosts.
+    pub fn is_scheduled(&self) -> bool {
+        self.queued.is_some()
+    }
+
+    /// Gets the hosts from a scheduler, if there is one; `tell` shows how its jobs wait. They are
+    /// given back by [`Launcher::release_all`], or when this process ends, however it ends.
+    ///
+    /// # Errors
+    /// The scheduler refuses a job, or it does not start within its limit; `stop` was set.
+    pub fn acquire(
+        &mut self,
+        earlier: Earlier<'_>,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(), FleetError> {
+        let Some(queued) = &self.queued else { return Ok(()) };
+        let (slurm, hosts) = queued.acquire(earlier, stop, tell)?;
+        check(&hosts)?;
+        self.launcher = Arc::new(slurm);
+        self.hosts = hosts;
+        Ok(())
+    }
+}
+
+/// What follows `SCHEME:`; Some(None) for `SCHEME` alone.
+fn after_scheme<'a>(text: &'a str, scheme: &str) -> Option<Option<&'a str>> {
+    let rest = text.strip_prefix(scheme)?;
+    match rest.strip_prefix(':') {
+        Some(list) => Some(Some(list)),
+        None => rest.is_empty().then_some(None),
+    }
+}
+
+/// Checks hosts that the user names.
+fn check_named(hosts: &[FleetHost], file: &FleetFile) -> Result<(), FleetError> {
+    if !file.jobs.is_empty() || file.slurm_conf.is_some() {
+        return Err(request(
+            "`jobs` and `slurm_conf` need `launcher = \"slurm\"`; add it, or name `hosts`"
+                .to_owned(),
+        ));
+    }
+    check(hosts)
 }
 
 fn check(hosts: &[FleetHost]) -> Result<(), FleetError> {
@@ -191,6 +268,29 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_have_jobs_of_slurm_instead_of_hosts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("fleet.toml");
+        let parse = |text: &str| {
+            std::fs::write(&file, text).expect("written");
+            FleetTarget::parse(file.to_str().expect("a name"))
+        };
+        let jobs = "[jobs.arm]\npartition = \"arm\"\nnodes = 2\ntime = \"2h\"\n[jobs.x86]\n";
+        let target = parse(&format!("launcher = \"slurm\"\n{jobs}")).expect("a fleet");
+        assert!(target.hosts.is_empty());
+        assert_eq!(target.queued.expect("jobs").jobs["arm"].nodes(), 2);
+        for (text, words) in [
+            ("launcher = \"slurm\"", "names no job"),
+            ("launcher = \"slurm\"\n[hosts.m1]\n[jobs.arm]", "Slurm allocates the hosts"),
+            ("launcher = \"slurm\"\n[jobs.arm]\nnodes = 0", "arm: nodes: is at least 1"),
+            ("[hosts.m1]\n[jobs.arm]", "need `launcher = \"slurm\"`"),
+        ] {
+            let error = parse(text).map(|target| target.hosts).expect_err("refused").to_string();
+            assert!(error.contains("fleet.toml: ") && error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn bad_hosts_are_refused_with_the_way_out() {
         for (text, words) in [
             ("ssh:", "names no host"),
@@ -198,7 +298,8 @@ mod tests {
             ("ssh:-oProxyCommand=reboot", "begins with a letter or digit"),
             ("ssh:.m1", "begins with a letter or digit"),
             ("nowhere.toml", "is no file"),
-            ("slurm:partition=arm", "not supported yet"),
+            ("kubernetes:namespace=bench", "not supported yet"),
+            ("slurm:nodes=0", "nodes: is at least 1"),
         ] {
             assert!(why(text).contains(words), "{text}: {}", why(text));
         }

@@ -1,19 +1,30 @@
 //! Every launcher against the same expectations; `ssh` against a real `sshd` of the test's own, on
-//! loopback. Says so where there is none.
+//! loopback, `slurm` against a cluster of the test's own. Says so where there is none.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../model/tests/shared/ports.rs"]
 mod ports;
+#[path = "../../kvmeter/tests/shared/slice.rs"]
+#[allow(dead_code)]
+mod slice;
+#[path = "shared/slurm.rs"]
+#[allow(dead_code)]
+mod slurm;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use fleet::{FleetTarget, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded};
+use fleet::{
+    Earlier, FleetError, FleetTarget, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded,
+};
 use tempfile::TempDir;
 
 use ports::free_ports;
+use slurm::SlurmCluster;
 
 const SSHD: &str = "/usr/sbin/sshd";
 const LIMIT: Duration = Duration::from_secs(20);
@@ -40,6 +51,69 @@ fn a_host_that_refuses_is_named_with_its_reason() {
     let error = HostFolder::create(&target.launcher, "m1", None, "ab12-m1").unwrap_err();
     let words = error.to_string();
     assert!(words.starts_with("m1: not reached: ") && words.contains("refused"), "{words}");
+}
+
+#[test]
+fn slurm_conforms() {
+    let Some(cluster) = SlurmCluster::start() else { return };
+    let place = TempDir::new().unwrap();
+    let mut target = slurm_target(&cluster, "partition=arm,nodes=2");
+    target.folder = Some(place.path().join("base").display().to_string());
+    let shown = acquire(&mut target).unwrap();
+    assert!(shown.last().unwrap().ends_with("has node1, node2"), "{shown:?}");
+    conforms(&target);
+    target.launcher.release_all();
+    cluster.until("an empty queue", |cluster| cluster.jobs().is_empty());
+    let lost = HostFolder::create(&target.launcher, "node1", None, "ab12").unwrap_err();
+    assert!(lost.to_string().contains("node1: not reached: its job 1 has ended"), "{lost}");
+}
+
+#[test]
+fn slurm_names_what_it_does_not_give_and_keeps_no_job() {
+    let Some(mut cluster) = SlurmCluster::start() else { return };
+    let why = |list: &str| acquire(&mut slurm_target(&cluster, list)).unwrap_err();
+    for (list, words) in [
+        ("partition=nope", "the cluster has no partition `nope`; it has arm, broken, urgent"),
+        ("partition=arm,nodes=3", "nodes: 3 are more than the 2 of partition `arm`"),
+        ("nodes=9", "can never start: PartitionConfig"),
+        ("constraint=gpu", "Slurm gives no nodes: Job submit/allocate failed: Invalid feature"),
+        ("partition=broken,queue=2s", "no nodes within 2s: job"),
+        ("job=999", "job 999 is unknown to Slurm"),
+    ] {
+        let error = why(list);
+        assert!(error.is_request() && error.to_string().contains(words), "{list}: {error}");
+        assert_eq!(cluster.jobs(), "", "{list}");
+    }
+    // Its state is shown while it waits, and the user may end that.
+    let stop = AtomicBool::new(false);
+    let mut shown = String::new();
+    let mut target = slurm_target(&cluster, "partition=broken");
+    let (jobs, done) = (BTreeMap::new(), BTreeSet::new());
+    let stopped = target.acquire(Earlier { jobs: &jobs, done: &done }, &stop, &mut |words| {
+        shown.push_str(words);
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(matches!(stopped, Err(FleetError::Stopped)));
+    assert!(shown.contains("PENDING (PartitionDown)"), "{shown}");
+    assert_eq!(cluster.jobs(), "");
+    if !slice::is_whole() {
+        return;
+    }
+    cluster.kill("slurmctld");
+    let error = acquire(&mut slurm_target(&cluster, "nodes=1")).unwrap_err();
+    assert!(error.is_request() && error.to_string().contains("Unable to contact"), "{error}");
+}
+
+fn slurm_target(cluster: &SlurmCluster, list: &str) -> FleetTarget {
+    FleetTarget::parse(&format!("slurm:{list},conf={}", cluster.conf().display())).unwrap()
+}
+
+/// Returns what it shows.
+fn acquire(target: &mut FleetTarget) -> Result<Vec<String>, FleetError> {
+    let (jobs, done, mut shown) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+    let earlier = Earlier { jobs: &jobs, done: &done };
+    target.acquire(earlier, &AtomicBool::new(false), &mut |words| shown.push(words.to_owned()))?;
+    Ok(shown)
 }
 
 /// What a study needs of a host.

@@ -58,7 +58,15 @@ struct AgentStart<'a> {
 
 /// The hosts of `--agents-on`.
 pub fn target(on: &str) -> anyhow::Result<FleetTarget> {
-    FleetTarget::parse(on).map_err(|error| request(format!("{AGENTS_ON}: {error}")))
+    let target =
+        FleetTarget::parse(on).map_err(|error| request(format!("{AGENTS_ON}: {error}")))?;
+    if target.is_scheduled() {
+        return Err(request(format!(
+            "{AGENTS_ON}: Slurm starts no agents yet; within an allocation name its nodes, as in \
+             `ssh:node1,node2`"
+        )));
+    }
+    Ok(target)
 }
 
 impl StartedAgents {

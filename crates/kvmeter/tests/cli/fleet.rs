@@ -12,11 +12,11 @@ use crate::tool::{CommandOutput, Place, command_output, until};
 
 const SSHD: &str = "/usr/sbin/sshd";
 /// At a low rate, for other tests run beside it.
-const STUDY: &str = "name = \"small\"\nquestion = \"How fast?\"\nrepeats = 2\n\
+pub const STUDY: &str = "name = \"small\"\nquestion = \"How fast?\"\nrepeats = 2\n\
     sequence = [\"load\", \"ycsb-c\"]\n[store.spill]\n[data]\nrecords = \"2k\"\n\
     [measure]\nrate = \"1k\"\ntime = \"300ms\"\n";
 /// Runs of the study on one machine.
-const RUNS: usize = 4;
+pub const RUNS: usize = 4;
 
 struct Fleet {
     net: Machines,

@@ -40,6 +40,9 @@ mod servers;
 mod simulate;
 #[path = "../shared/slice.rs"]
 mod slice;
+mod slurm;
+#[path = "../../../fleet/tests/shared/slurm.rs"]
+mod slurm_cluster;
 mod study;
 mod terminal;
 mod tool;

@@ -86,7 +86,8 @@ pub enum ProgressFormat {
 #[derive(Debug, Args)]
 pub struct FleetFlags {
     /// Run the study on other machines, all at the same time, and merge their results: local,
-    /// ssh:HOST,..., a fleet file (fleet.toml), or an Ansible inventory (FILE or FILE:GROUP)
+    /// ssh:HOST,..., slurm:partition=NAME,nodes=COUNT, a fleet file (fleet.toml), or an Ansible
+    /// inventory (FILE or FILE:GROUP)
     #[arg(long, value_name = "HOSTS", help_heading = FLEET, conflicts_with = "agents_on")]
     pub on: Option<String>,
     /// kvmeter for hosts of another architecture than this machine's; may be repeated

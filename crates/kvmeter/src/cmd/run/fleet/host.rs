@@ -21,6 +21,10 @@ const RESULTS: &str = "results.sqlite";
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a host may take to end after it was told to, or after its last line.
 const LAST_WAIT: Duration = Duration::from_secs(90);
+/// How long before a scheduler takes a host away its study is ended, so that finished runs are
+/// collected: at most so long, and at most so large a part of the time.
+const BEFORE_END: Duration = Duration::from_secs(90);
+const BEFORE_END_PART: u32 = 10;
 /// Exit code of a request that was wrong.
 const REFUSED: i32 = 2;
 /// A clock difference above this is reported.
@@ -87,6 +91,9 @@ impl<'a> HostRun<'a> {
         let mut hosted = Hosted::start(&self.folder, &self.script, self.fleet.target.lease)?;
         let mut last_words = String::new();
         let mut stopped: Option<Instant> = None;
+        let launcher = &self.fleet.target.launcher;
+        let last_moment = launcher.ends_at(&self.host.name).map(before);
+        let mut why_stopped = "it was stopped";
         loop {
             match hosted.line(POLL_INTERVAL) {
                 Ok(Some(HostedLine::Stdout(line))) => {
@@ -109,6 +116,12 @@ impl<'a> HostRun<'a> {
                     stopped = Some(Instant::now());
                     hosted.stop();
                 }
+                None if last_moment.is_some_and(|moment| moment <= Instant::now()) => {
+                    stopped = Some(Instant::now());
+                    why_stopped = "the time limit of its job is near";
+                    tell(HostMessage::Note(format!("{why_stopped}: the study is ended")));
+                    hosted.stop();
+                }
                 Some(since) if since.elapsed() > LAST_WAIT => {
                     anyhow::bail!("{}: it does not end; its folder is kept there", self.host.name);
                 }
@@ -122,22 +135,44 @@ impl<'a> HostRun<'a> {
             return Ok(HostEnd { whole, valid: whole, refused: !whole, why: last_words });
         }
         if end == HostedEnd::Lost {
-            anyhow::bail!("{}: the host was lost; last heard: {last_words}", self.host.name);
+            let why = launcher.why_lost(&self.host.name);
+            return Err(self.lost(why.as_deref(), &last_words));
         }
         tell(HostMessage::Note("collecting its results".to_owned()));
         let here = self.fleet.results_of(&self.host.name);
-        let found = self.folder.get(RESULTS, &here)?;
+        let found = self.folder.get(RESULTS, &here).map_err(|error| {
+            // A command may end in order while its host is taken away.
+            match launcher.why_lost(&self.host.name) {
+                Some(why) => self.lost(Some(&why), &last_words),
+                None => error.into(),
+            }
+        })?;
         let whole = found && is_finished(&here)?;
         if stopped.is_some() {
-            "it was stopped".clone_into(&mut last_words);
+            why_stopped.clone_into(&mut last_words);
         }
         let refused = end == HostedEnd::Code(REFUSED) && !found;
-        if (whole || refused) && !self.fleet.args.fleet.keep {
-            self.folder.remove()?;
+        if (whole || refused)
+            && !self.fleet.args.fleet.keep
+            && let Err(error) = self.folder.remove()
+        {
+            tell(HostMessage::Note(format!("its folder stays there: {error}")));
         }
-        let _ = self.fleet.target.launcher.release(&self.host.name);
+        let _ = launcher.release(&self.host.name);
         Ok(HostEnd { whole, valid: end == HostedEnd::Code(0), refused, why: last_words })
     }
+
+    fn lost(&self, why: Option<&str>, last_words: &str) -> anyhow::Error {
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        anyhow::anyhow!("{}: the host was lost{why}; last heard: {last_words}", self.host.name)
+    }
+}
+
+/// When a study is ended whose host is taken away at `end`.
+fn before(end: Instant) -> Instant {
+    let now = Instant::now();
+    let left = end.saturating_duration_since(now);
+    now + left.saturating_sub(BEFORE_END.min(left / BEFORE_END_PART))
 }
 
 /// Removes a folder that was made now; one of a study that is resumed has finished runs.

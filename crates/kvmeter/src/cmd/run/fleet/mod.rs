@@ -11,7 +11,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use anyhow::Context;
-use fleet::FleetTarget;
+use fleet::{Earlier, FleetError, FleetTarget};
 use record::RunSelection;
 use study::StudyText;
 
@@ -56,7 +56,7 @@ pub fn run(
     }
     let spec = source.spec()?;
     let has_questions = !spec.questions.is_empty();
-    let target = FleetTarget::parse(hosts).map_err(|error| request(format!("--on: {error}")))?;
+    let mut target = FleetTarget::parse(hosts).map_err(on)?;
     let (out, html) = output_paths(args, &spec.name.into_inner())?;
     let folder = output_files::sibling(&out, "hosts");
     if out.exists() && !args.resume && !args.dry_run {
@@ -73,15 +73,18 @@ pub fn run(
             FleetState::open(&folder, args.resume)?
         }
     };
-    let fleet = Fleet { args, target, folder, id: state.id.clone() };
     let stop = stop_flag()?;
-    let prepared = fleet.prepare(&state, show)?;
+    let is_new = !args.resume && !args.dry_run;
+    acquire(&mut target, &mut state, &stop, show).or_else(|error| forget(&state, is_new, error))?;
+    let fleet = Fleet { args, target, folder, id: state.id.clone() };
+    let prepared = fleet.prepare(&state, show).or_else(|error| forget(&state, is_new, error))?;
+    if !args.dry_run {
+        state.write()?;
+    }
     let ends = fleet.run_hosts(prepared, &stop, show);
+    fleet.target.launcher.release_all();
     if let Some(words) = refused_by_all(&ends) {
-        if !args.resume && !args.dry_run {
-            state.remove()?;
-        }
-        return Err(request(words));
+        return forget(&state, is_new, request(words));
     }
     let mut failed = fleet.account(ends, &mut state, show)?;
     if args.dry_run {
@@ -112,6 +115,38 @@ pub fn run(
         show.note(&format!("Resume what is missing with: {}", resume_hint(args, &out)));
     }
     Ok(if failed || !all_done { ExitOutcome::Invalid } else { ExitOutcome::Done })
+}
+
+fn on(error: FleetError) -> anyhow::Error {
+    match error.is_request() {
+        true => request(format!("--on: {error}")),
+        false => error.into(),
+    }
+}
+
+/// Gets hosts from a scheduler, and notes which job each is of.
+fn acquire(
+    target: &mut FleetTarget,
+    state: &mut FleetState,
+    stop: &AtomicBool,
+    show: &Output,
+) -> anyhow::Result<()> {
+    let earlier = Earlier { jobs: &state.jobs, done: &state.done };
+    target.acquire(earlier, stop, &mut |words| show.note(words)).map_err(on)?;
+    for host in &target.hosts {
+        if let Some(job) = &host.job {
+            state.jobs.insert(host.name.clone(), job.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the error; a study that is new is forgotten, as nothing of it was run.
+fn forget<T>(state: &FleetState, is_new: bool, error: anyhow::Error) -> anyhow::Result<T> {
+    if is_new {
+        state.remove()?;
+    }
+    Err(error)
 }
 
 /// What every host said against the study; None if one of them accepted it.

@@ -1,6 +1,6 @@
 //! What `--resume` needs to know of a study on other machines.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ pub struct FleetState {
     pub id: String,
     /// Hosts whose results are whole and here.
     pub done: BTreeSet<String>,
+    /// The job of each host that a scheduler gave.
+    #[serde(default)]
+    pub jobs: BTreeMap<String, String>,
     #[serde(skip)]
     folder: PathBuf,
 }
@@ -51,7 +54,12 @@ impl FleetState {
 
     /// With a new number, and not kept.
     pub fn temporary(folder: &Path) -> anyhow::Result<FleetState> {
-        Ok(FleetState { id: new_folder_id()?, done: BTreeSet::new(), folder: folder.to_owned() })
+        Ok(FleetState {
+            id: new_folder_id()?,
+            done: BTreeSet::new(),
+            jobs: BTreeMap::new(),
+            folder: folder.to_owned(),
+        })
     }
 
     pub fn write(&self) -> anyhow::Result<()> {
