@@ -106,6 +106,11 @@ const CLOCKS: [(&str, LatencyClock); 4] = [
     ("server", LatencyClock::Server),
 ];
 
+/// The names of a run's own fields, as `throughput_ops_s`.
+pub fn field_names() -> impl Iterator<Item = &'static str> + Clone {
+    FIELDS.iter().map(|(name, _)| *name)
+}
+
 /// The metric of this name in a run.
 ///
 /// # Errors An unknown name; a metric that this run lacks, with the reason.

@@ -35,30 +35,54 @@ impl LogSample {
         let WithinRun { relative_variance, df } = within;
         Ok(LogSample { log: value.ln(), variance: relative_variance, df, within_run: true })
     }
+
+    /// The number of repeats of [`LogSample::between`].
+    pub(crate) fn repeats(&self) -> f64 {
+        self.df + 1.0
+    }
+
+    /// The same mean and spread from another number of repeats.
+    pub(crate) fn with_repeats(self, repeats: f64) -> LogSample {
+        let single = self.variance * self.repeats();
+        LogSample { variance: single / repeats, df: repeats - 1.0, ..self }
+    }
 }
 
-/// The 95 % interval of the ratio b / a.
-///
-/// `exp(d +- (t(0.975, df) se + resolution))` with `d = log b - log a`, `se^2 = v_a + v_b` and `df
-/// = (v_a + v_b)^2 / (v_a^2 / df_a + v_b^2 / df_b)` (Welch, Biometrika 34, 1947; the logarithm
-/// makes "10 % more" and "10 % less" opposite). `resolution` is the relative rounding of the
-/// values: a smaller difference is not significant.
-pub(crate) fn ratio_interval(a: LogSample, b: LogSample, resolution: f64) -> Interval {
-    let difference = b.log - a.log;
+/// The difference of the mean logarithms, b less a, and how well it is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LogDifference {
+    pub(crate) log: f64,
+    pub(crate) se: f64,
+    pub(crate) df: f64,
+}
+
+/// `se^2 = v_a + v_b` and `df = (v_a + v_b)^2 / (v_a^2 / df_a + v_b^2 / df_b)` (Welch, Biometrika
+/// 34, 1947).
+pub(crate) fn log_difference(a: LogSample, b: LogSample) -> LogDifference {
     let variance = a.variance + b.variance;
     let df = if variance > 0.0 {
         variance * variance / (a.variance * a.variance / a.df + b.variance * b.variance / b.df)
     } else {
         a.df + b.df
     };
-    let half = if variance > 0.0 { student(1.0 - TAIL, df) * variance.sqrt() } else { 0.0 };
+    LogDifference { log: b.log - a.log, se: variance.sqrt(), df }
+}
+
+/// The 95 % interval of the ratio b / a.
+///
+/// `exp(d +- (t(0.975, df) se + resolution))` with `d`, `se` and `df` of [`log_difference`] (the
+/// logarithm makes "10 % more" and "10 % less" opposite). `resolution` is the relative rounding of
+/// the values: a smaller difference is not significant.
+pub(crate) fn ratio_interval(a: LogSample, b: LogSample, resolution: f64) -> Interval {
+    let LogDifference { log, se, df } = log_difference(a, b);
+    let half = if se > 0.0 { student(1.0 - TAIL, df) * se } else { 0.0 };
     let half = half + resolution;
     let method = if a.within_run || b.within_run {
         IntervalMethod::WithinRun { df }
     } else {
         IntervalMethod::BetweenRuns { df }
     };
-    Interval { low: (difference - half).exp(), high: (difference + half).exp(), method }
+    Interval { low: (log - half).exp(), high: (log + half).exp(), method }
 }
 
 #[cfg(test)]

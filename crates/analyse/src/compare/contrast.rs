@@ -219,7 +219,7 @@ fn is_headline_again(signal: &str, all: &[&Run]) -> bool {
 }
 
 /// The first of the readings, if all are values of one unit, scope and origin.
-fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> {
+pub(crate) fn comparable<'a>(found: &[Option<&'a Reading>]) -> Result<&'a Reading, String> {
     let mut first: Option<&Reading> = None;
     for reading in found {
         let reading = reading.ok_or("not every run has this reading")?;

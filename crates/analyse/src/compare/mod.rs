@@ -12,6 +12,7 @@ mod work;
 
 use model::{Run, RunSettings};
 
+pub(crate) use contrast::comparable;
 pub use contrast::{Contrast, Verdict};
 pub use error::{CompareError, ComparisonSide};
 pub(crate) use figure::within_run;

@@ -26,6 +26,8 @@ pub struct SettingDifference {
 pub struct Unmatched {
     pub side: ComparisonSide,
     pub title: String,
+    /// The settings that its runs share.
+    pub settings: RunSettings,
     pub runs: usize,
     /// Invalid runs of the other side that would match it.
     pub invalid_on_other_side: usize,
@@ -95,6 +97,7 @@ pub(super) fn pair<'a>(
     let alone = |side, key: &RunSettings, runs: usize, others: &Cells<'_>| Unmatched {
         side,
         title: title(key),
+        settings: key.clone(),
         runs,
         invalid_on_other_side: others.get(key).map_or(0, Vec::len),
     };
