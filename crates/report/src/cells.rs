@@ -171,7 +171,7 @@ impl<'a> CellKey<'a> {
 }
 
 impl<'a> PacingKey<'a> {
-    fn of(pacing: &'a LoopKind) -> PacingKey<'a> {
+    pub(crate) fn of(pacing: &'a LoopKind) -> PacingKey<'a> {
         match pacing {
             LoopKind::Closed { think_s } => PacingKey::Closed { think_s: think_s.to_bits() },
             LoopKind::Open { rate_ops_s, arrivals } => {

@@ -6,6 +6,7 @@
 //! HTML. [`mod@format`] is the only place that turns a number into text.
 #![forbid(unsafe_code)]
 
+pub mod benchmarks;
 pub mod cells;
 mod charts;
 pub mod comparison;
@@ -14,6 +15,7 @@ pub mod curves;
 mod figure;
 pub mod fleet_plan;
 pub mod format;
+pub mod gate;
 mod glance;
 pub mod html;
 pub mod markdown;

@@ -131,7 +131,7 @@ pub fn table(table: &Table) -> String {
 }
 
 /// Text escaped for Markdown and for HTML in it.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in model::text::line(text.trim()).chars() {
         match c {
