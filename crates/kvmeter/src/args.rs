@@ -39,7 +39,8 @@ use crate::output::Common;
         kvmeter bench rocksdb:/tmp/db --workload ycsb-c  one measurement\n  \
         kvmeter run quickstart                           a study\n  \
         kvmeter report results/quickstart.sqlite --html report.html\n\n\
-        Exit codes: 0 done, 1 the measurement failed or is invalid, 2 the request was wrong."
+        Exit codes: 0 done, 1 the measurement failed or is invalid, or a gate (compare --fail-on) \
+        proved\na regression, 2 the request was wrong, 3 the data do not suffice for a gate."
 )]
 pub struct Cli {
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! How the process ends: 0 done, 1 the measurement failed or is invalid, 2 the request was wrong.
+//! How the process ends: 0 done, 1 the measurement failed or is invalid or a gate proved a
+//! regression, 2 the request was wrong, 3 the data do not suffice for a gate.
 
 use std::process::ExitCode;
 
@@ -10,8 +11,24 @@ pub enum ExitOutcome {
     Done,
     /// It ran, and the result is marked invalid or was cut short.
     Invalid,
+    /// A gate proved a regression.
+    Regression,
+    /// The data do not suffice for a gate.
+    Undecided,
     /// A command ran for the user and ended with this code.
     Code(u8),
+}
+
+impl ExitOutcome {
+    /// The exit code of the process.
+    pub const fn code(self) -> u8 {
+        match self {
+            ExitOutcome::Done => 0,
+            ExitOutcome::Invalid | ExitOutcome::Regression => 1,
+            ExitOutcome::Undecided => 3,
+            ExitOutcome::Code(code) => code,
+        }
+    }
 }
 
 /// An error in the user's request.
@@ -42,14 +59,17 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
 
 /// Reports an error and returns its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    if let Some(io) = error.downcast_ref::<std::io::Error>()
-        && io.kind() == std::io::ErrorKind::BrokenPipe
-    {
-        // The reader of the output has closed its end.
+    if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
     crate::output::write_stderr(&format!("error: {error:#}"));
     ExitCode::from(code(error))
+}
+
+/// Whether the reader of the output has closed its end.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -59,6 +79,8 @@ fn code(error: &anyhow::Error) -> u8 {
             || cause.is::<cachesim::SimError>()
             || cause.is::<workload::SpecError>()
             || cause.is::<analyse::CompareError>()
+            || cause.is::<analyse::gate::GateConditionError>()
+            || cause.is::<analyse::gate::GateError>()
             || cause.is::<analyse::cost::PlatformError>()
             || cause.is::<record::table::UnknownTable>()
             || matches!(

@@ -24,7 +24,6 @@ mod store_options;
 use clap::{CommandFactory, FromArgMatches};
 
 use args::{Cli, Verb};
-use exit::ExitOutcome;
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
@@ -86,9 +85,7 @@ pub fn main() -> std::process::ExitCode {
         Verb::Man(args) => cmd::man::run(&args, command()),
     };
     match outcome {
-        Ok(ExitOutcome::Done) => std::process::ExitCode::SUCCESS,
-        Ok(ExitOutcome::Invalid) => std::process::ExitCode::from(1),
-        Ok(ExitOutcome::Code(code)) => std::process::ExitCode::from(code),
+        Ok(outcome) => std::process::ExitCode::from(outcome.code()),
         Err(error) => exit::report(&error),
     }
 }

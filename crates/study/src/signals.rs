@@ -11,7 +11,9 @@ pub fn catalogue() -> impl Iterator<Item = &'static Signal> + Clone {
 }
 
 /// Refuses a name that no signal of any run has.
-pub(crate) fn check_signal(name: &str) -> Result<(), String> {
+///
+/// # Errors A sentence with the nearest name.
+pub fn check_signal(name: &str) -> Result<(), String> {
     match catalogue().any(|signal| signal.is_named(name)) {
         true => Ok(()),
         false => {

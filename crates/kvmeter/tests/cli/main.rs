@@ -17,6 +17,7 @@ mod etcd_servers;
 mod factors;
 mod fleet;
 mod full_disk;
+mod gate;
 mod graduated;
 mod knob;
 mod large_plans;

@@ -1,5 +1,6 @@
 //! Every command that a document or the help shows is one that kvmeter understands.
 
+use analyse::gate::GateCondition;
 use cachesim::{Policy, SimulatedMachine, Traffic};
 use clap::ArgMatches;
 use store::StoreUrl;
@@ -9,7 +10,7 @@ use crate::markdown::Document;
 use crate::tree::documents;
 
 /// What stands for a value of the reader's.
-const PLACEHOLDERS: [(&str, &str); 16] = [
+const PLACEHOLDERS: [(&str, &str); 17] = [
     ("STORE", "null"),
     ("STUDY", "quickstart"),
     ("FILE", "file.toml"),
@@ -23,6 +24,7 @@ const PLACEHOLDERS: [(&str, &str); 16] = [
     ("F", "csv"),
     ("NAME", "s1"),
     ("COMMAND", "true"),
+    ("CONDITION", "ipc < 0%"),
     ("MODEL", "model"),
     ("N", "1"),
     ("R", "20k"),
@@ -57,6 +59,7 @@ fn what_is_wrong_in_a_command_is_found() {
         ("kvmeter cost r.sqlite --platform s1,wats=5", "wats"),
         ("kvmeter cost --published arm-vs-x68", "arm-vs-x86"),
         ("kvmeter simulate dca --policy iatt", "iat"),
+        ("kvmeter compare a b --fail-on 'ipc < 3%'", "write `< -3%`"),
         ("kvmeter report 'r.sqlite", "quote"),
     ] {
         let why = why_refused(text, false).unwrap_or_default();
@@ -113,12 +116,13 @@ fn in_document(document: &Document) -> Vec<Shown> {
         .collect()
 }
 
-/// The lines that begin with kvmeter, behind a prompt or `sudo`; continued ones as one.
+/// The lines that begin with kvmeter, behind a prompt, `sudo` or the sign of a list in YAML; continued
+/// ones as one.
 fn lines(text: &str) -> Vec<String> {
     let text = text.replace("\\\n", " ");
     let commands = text.lines().map(str::trim).filter(|line| {
         let before = line.split("kvmeter ").next().unwrap_or(line).trim();
-        line.contains("kvmeter ") && ["", "$", "sudo", "server$", "client$"].contains(&before)
+        line.contains("kvmeter ") && ["", "$", "sudo", "server$", "client$", "-"].contains(&before)
     });
     commands.map(str::to_owned).collect()
 }
@@ -167,6 +171,7 @@ fn in_verb(matches: &ArgMatches) -> Result<(), String> {
         "run" => study_of(args),
         "bench" | "search" => load_of(args),
         "cost" | "mbwu" => costs_of(args),
+        "compare" => gate_of(args),
         "simulate" => args.subcommand().map_or(Ok(()), |(_, args)| simulation_of(args)),
         _ => Ok(()),
     }
@@ -238,6 +243,14 @@ fn costs_of(args: &ArgMatches) -> Result<(), String> {
         analyse::cost::published::Published::named(name).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+fn gate_of(args: &ArgMatches) -> Result<(), String> {
+    let mut conditions = texts(args, "fail_on").into_iter();
+    conditions.try_for_each(|text| match text.parse::<GateCondition>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 fn simulation_of(args: &ArgMatches) -> Result<(), String> {
