@@ -58,7 +58,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("kvmeter/src/cmd/run", By(&["run"])),
     // Arguments of `leased`, and `--version`, on another machine.
     ("kvmeter/src/cmd/run/fleet/host.rs", Somewhere),
-    ("kvmeter/src/cmd/run/fleet/program.rs", Foreign),
+    ("kvmeter/src/hosts/program.rs", Foreign),
     ("kvmeter/src/cmd/search", By(&["search"])),
     ("kvmeter/src/flags/platform.rs", By(&["cost", "mbwu", "plan"])),
     ("kvmeter/src/flags.rs", LOADS),

@@ -138,7 +138,8 @@ impl Gate {
 /// A side of a single run proves nothing. The load phase is judged only where nothing else is
 /// there.
 ///
-/// # Errors A condition on a metric that no cell has.
+/// # Errors
+/// A condition on a metric that no cell has.
 pub fn gate(
     comparison: &Comparison,
     a: &[&Run],

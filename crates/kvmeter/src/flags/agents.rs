@@ -105,7 +105,8 @@ impl AgentFlags {
         }
         if self.credentials.is_given() {
             return Err(request(format!(
-                "{AGENTS_ON}: makes certificates of its own; leave out the flags --agent-..."
+                "{AGENTS_ON}: makes certificates of its own; leave out --agent-token-file, --agent-ca, \
+                 --agent-cert and --agent-key"
             )));
         }
         let (knobs, probes) = (&self.agents_knobs, &self.agents_probes);

@@ -15,8 +15,16 @@ const COPY: &str = "kvmeter";
 /// A larger program is none.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// Programs for other architectures.
+#[derive(Clone, Copy)]
+pub struct GivenPrograms<'a> {
+    pub files: &'a [PathBuf],
+    /// The flag that gives them.
+    pub flag: &'static str,
+}
+
 /// Puts kvmeter on a host if it has none of this version; returns how it is called there.
-pub fn install(folder: &HostFolder, given: &[PathBuf]) -> anyhow::Result<String> {
+pub fn install(folder: &HostFolder, given: GivenPrograms<'_>) -> anyhow::Result<String> {
     let version = crate::command().render_long_version();
     let version = version.trim();
     for program in ["kvmeter", "./kvmeter"] {
@@ -34,9 +42,10 @@ pub fn install(folder: &HostFolder, given: &[PathBuf]) -> anyhow::Result<String>
         Some(_) => Ok(format!("./{COPY}")),
         None => Err(request(format!(
             "{}: {} does not run there: an older C library, or a folder from which nothing may be \
-             started; install kvmeter on the host, or give another one with --binary",
+             started; install kvmeter on the host, or give another one with {}",
             folder.host(),
-            path.display()
+            path.display(),
+            given.flag
         ))),
     }
 }
@@ -48,9 +57,9 @@ fn same_but_target(one: &str, other: &str) -> bool {
 }
 
 /// This program, or the given one for the architecture of a host.
-fn fitting(architecture: &str, given: &[PathBuf]) -> anyhow::Result<PathBuf> {
-    for path in given {
-        if architecture_of(path)? == architecture {
+fn fitting(architecture: &str, given: GivenPrograms<'_>) -> anyhow::Result<PathBuf> {
+    for path in given.files {
+        if architecture_of(path, given.flag)? == architecture {
             return Ok(path.clone());
         }
     }
@@ -59,17 +68,18 @@ fn fitting(architecture: &str, given: &[PathBuf]) -> anyhow::Result<PathBuf> {
     }
     anyhow::bail!(
         "it is an {architecture} machine, and this kvmeter is for {}; name one for it with \
-         --binary FILE (`make dist` builds both)",
-        std::env::consts::ARCH
+         {} FILE (`make dist` builds both)",
+        std::env::consts::ARCH,
+        given.flag
     )
 }
 
 /// The architecture of an ELF file, as `uname -m` says it. Source: the ELF specification,
 /// `e_machine`.
-fn architecture_of(path: &Path) -> anyhow::Result<&'static str> {
+fn architecture_of(path: &Path, flag: &str) -> anyhow::Result<&'static str> {
     let mut header = [0; 20];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
-    let wrong = |why: &str| request(format!("--binary: {}: {why}", path.display()));
+    let wrong = |why: &str| request(format!("{flag}: {}: {why}", path.display()));
     read.map_err(|error| wrong(&error.to_string()))?;
     match (&header[..4], u16::from_le_bytes([header[18], header[19]])) {
         (b"\x7fELF", 62) => Ok("x86_64"),
@@ -100,11 +110,12 @@ mod tests {
 
     #[test]
     fn a_host_of_another_architecture_needs_a_program_for_it() {
-        let error = fitting("riscv64", &[]).expect_err("none").to_string();
-        assert!(error.contains("riscv64") && error.contains("--binary"));
+        let given = GivenPrograms { files: &[], flag: "--agents-binary" };
+        let error = fitting("riscv64", given).expect_err("none").to_string();
+        assert!(error.contains("riscv64") && error.contains("--agents-binary FILE"), "{error}");
         let this = this_program().expect("a program");
-        assert_eq!(architecture_of(&this).expect("ELF"), std::env::consts::ARCH);
-        let text = architecture_of(Path::new("/etc/passwd")).expect_err("text").to_string();
+        assert_eq!(architecture_of(&this, "").expect("ELF"), std::env::consts::ARCH);
+        let text = architecture_of(Path::new("/etc/passwd"), "").expect_err("text").to_string();
         assert!(text.contains("is no program"));
     }
 }

@@ -13,7 +13,8 @@ use model::{Address, Span};
 use store::{MachineResource, StoreUrl};
 
 use super::credentials::{MemoryFiles, SessionAuthority, SessionIdentity};
-use super::{new_folder_id, program};
+use super::new_folder_id;
+use super::program::{self, GivenPrograms};
 use crate::exit::request;
 use crate::flags::agents::AGENTS_ON;
 use crate::output::{Output, write_stderr};
@@ -179,7 +180,10 @@ impl AgentStart<'_> {
 
     /// Puts kvmeter and the credentials there; returns how kvmeter is called.
     fn fill(&self, folder: &HostFolder, identity: &SessionIdentity) -> anyhow::Result<String> {
-        let program = program::install(folder, self.binaries)?;
+        let program = program::install(
+            folder,
+            GivenPrograms { files: self.binaries, flag: "--agents-binary" },
+        )?;
         folder.put("ca.pem", self.authority.certificate().as_bytes(), false)?;
         folder.put("agent.pem", identity.certificate.as_bytes(), false)?;
         folder.put("agent.key", identity.key.as_bytes(), false)?;

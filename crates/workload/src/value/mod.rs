@@ -199,10 +199,14 @@ mod tests {
     use super::*;
     use crate::{InsertOrder, KeySpec};
 
-    fn of(spec: &ValueSpec) -> Values {
+    fn compiled(spec: &ValueSpec) -> Result<Values, SpecError> {
         let random = RandomStream::new(1, 4);
         let keys = Keys::new(&KeySpec::default(), InsertOrder::Hashed, 100, false, random);
-        Values::new(spec, RandomStream::new(1, 5), &keys.unwrap(), 100).unwrap()
+        Values::new(spec, RandomStream::new(1, 5), &keys.unwrap(), 100)
+    }
+
+    fn of(spec: &ValueSpec) -> Values {
+        compiled(spec).unwrap()
     }
 
     fn values(size: &str, compressibility: f64) -> Values {
@@ -410,10 +414,10 @@ mod tests {
     #[test]
     fn refuses_sizes_and_shares_out_of_range() {
         let spec = ValueSpec { compressibility: 1.0, ..Default::default() };
-        let error = Values::new(&spec, RandomStream::new(1, 5)).unwrap_err().to_string();
+        let error = compiled(&spec).unwrap_err().to_string();
         assert!(error.contains("value.compressibility"), "{error}");
         let spec = ValueSpec { size: LengthSpec::parse("2GiB").unwrap(), ..Default::default() };
-        let error = Values::new(&spec, RandomStream::new(1, 5)).unwrap_err().to_string();
+        let error = compiled(&spec).unwrap_err().to_string();
         assert!(error.contains("between 0 and 1GiB"), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use record::ResultsFile;
 use super::Fleet;
 use super::board::HostMessage;
 use crate::exit::request;
-use crate::hosts::program;
+use crate::hosts::program::{self, GivenPrograms};
 use crate::output::Output;
 
 const STUDY: &str = "study.toml";
@@ -186,7 +186,8 @@ fn discard(folder: &HostFolder) {
 /// Puts program, study and platform into the folder; returns the command of the study.
 fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Result<String> {
     let args = fleet.args;
-    let program = program::install(folder, &args.fleet.binary)?;
+    let program =
+        program::install(folder, GivenPrograms { files: &args.fleet.binary, flag: "--binary" })?;
     let mut words = vec![program, "leased".to_owned(), "--lease".to_owned()];
     words.push(Span(fleet.target.lease).to_string());
     words.extend(["--".to_owned(), "run".to_owned()]);
