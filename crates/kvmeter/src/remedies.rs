@@ -41,6 +41,7 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("execute/src/distributed/permissions.rs", By(&["agent"])),
     ("execute/src/mbwu", By(&["run"])),
     ("execute/src/repeat_policy.rs", By(&["run"])),
+    ("fleet/src/slurm", Foreign),
     ("host/src/cachegrind", Foreign),
     ("host/src/doctor/cpu.rs", Foreign),
     ("host/src/doctor/memory.rs", Foreign),
