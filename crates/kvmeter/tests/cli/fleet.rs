@@ -241,15 +241,20 @@ fn agents_are_started_on_hosts_and_leave_nothing() {
     let more = [&["--rate", "1k", "--time", "1s"], &measure[..]].concat();
     let result = run(&by_agents("bench", &more)).json();
     assert_eq!(result["settings"]["measured_by"], HOSTS[1], "{result}");
-    let stranger = run(&by_agents("bench", &[&more[..5], &["m3"]].concat()));
+    let stranger = run(&by_agents("bench", &[&more[..7], &["m3"]].concat()));
     let names_them = stranger.err.contains("m3 is no host of --agents-on: m1, m2");
     assert!(stranger.code == 2 && names_them && left() == (0, 0, 0), "{stranger:?}");
 
     let short = ["--slo", "p99<10s", "--from", "100", "--to", "200", "--time", "300ms"];
     let found = run(&by_agents("search", &short));
     assert!(found.json()["trials"].as_array().is_some_and(|all| !all.is_empty()), "{found:?}");
-    let study = STUDY.replace("[store.spill]", &format!("[store.memcached]\nurl = {SERVER:?}"));
-    fleet.net.place.write("served.toml", &study.replace("[measure]", "[measure]\nthreads = 2"));
+    let server = SERVER.trim_start_matches("memcached://");
+    let store = format!("[store.memcached]\nservers = {server:?}");
+    let study = STUDY.replace("[store.spill]", &store);
+    fleet.net.place.write(
+        "served.toml",
+        &study.replace("[measure]", "[load]\nthreads = 2\n[measure]\nthreads = 2"),
+    );
     let args = ["run", "served.toml", "--agents-on", "fleet.toml", "--out", "served.sqlite"];
     let studied = run(&args);
     assert!(studied.err.contains("served.sqlite") && left() == (0, 0, 0), "{studied:?}");
