@@ -257,7 +257,8 @@ fn agents_are_started_on_hosts_and_leave_nothing() {
     );
     let args = ["run", "served.toml", "--agents-on", "fleet.toml", "--out", "served.sqlite"];
     let studied = run(&args);
-    assert!(studied.err.contains("served.sqlite") && left() == (0, 0, 0), "{studied:?}");
+    let runs = studied.err.contains("4/4 ") && studied.out.contains("results  served.sqlite");
+    assert!(runs && left() == (0, 0, 0), "{studied:?}");
 }
 
 #[test]

@@ -11,8 +11,18 @@ const LMDB: &str = "r.sqlite?store=lmdb";
 const SLOWER: &str = "throughput_ops_s < -30%";
 const LATER: &str = "latency_us.read.p50 > 30%";
 
-/// A place with repeats of null, and of LMDB, which is slower by much more than runs vary.
+/// A place with repeats of null, and of LMDB, which is slower by much more than runs vary. Another
+/// program may take the machine while they are made, so that they prove nothing: more tries.
 fn measured() -> Place {
+    let proves = |place: &Place| {
+        let worse = gated(place, NULL, LMDB, &["--fail-on", LATER]);
+        let better = gated(place, LMDB, NULL, &["--fail-on", LATER]);
+        worse.out.contains("2 of 2 judgements are a proven") && better.code == 0
+    };
+    (0..8).map(|_| measured_once()).find(proves).unwrap_or_else(measured_once)
+}
+
+fn measured_once() -> Place {
     let place = Place::new();
     for (store, repeats, out) in
         [("null", "5", "r.sqlite"), ("lmdb:db", "5", "r.sqlite"), ("null", "1", "single.sqlite")]
