@@ -44,6 +44,7 @@ pub enum HostedEnd {
 pub struct Hosted {
     child: Child,
     stdin: Option<ChildStdin>,
+    stopped: Option<Instant>,
     lines: Receiver<HostedLine>,
     renewed: Instant,
     every: Duration,
@@ -81,6 +82,7 @@ impl Hosted {
         Ok(Hosted {
             child,
             stdin,
+            stopped: None,
             lines,
             renewed: Instant::now(),
             every: lease / RENEWALS,
@@ -111,6 +113,12 @@ impl Hosted {
     /// Ends the lease: the command is ended as by Ctrl-C.
     pub fn stop(&mut self) {
         self.stdin = None;
+        self.stopped.get_or_insert_with(Instant::now);
+    }
+
+    /// How long ago the lease was ended from here.
+    pub fn stopped_for(&self) -> Option<Duration> {
+        self.stopped.map(|since| since.elapsed())
     }
 
     /// Waits for the end, after the last line.

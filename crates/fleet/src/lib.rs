@@ -18,6 +18,6 @@ pub use folder::HostFolder;
 pub use hosted::{Hosted, HostedEnd, HostedLine, LinesEnded};
 pub use launcher::Launcher;
 pub use local::Local;
-pub use slurm::Earlier;
+pub use slurm::EarlierAttempt;
 pub use ssh::Ssh;
 pub use target::{FleetHost, FleetTarget, LauncherKind};

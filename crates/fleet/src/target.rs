@@ -12,7 +12,7 @@ use crate::fleet_file::FleetFile;
 use crate::inventory;
 use crate::launcher::Launcher;
 use crate::local::Local;
-use crate::slurm::{self, Client, Earlier, SlurmRequest};
+use crate::slurm::{self, Client, EarlierAttempt, SlurmRequest};
 use crate::ssh::Ssh;
 
 /// More hosts are a mistake.
@@ -180,7 +180,7 @@ impl FleetTarget {
     /// The scheduler refuses a job, or it does not start within its limit; `stop` was set.
     pub fn acquire(
         &mut self,
-        earlier: Earlier<'_>,
+        earlier: EarlierAttempt<'_>,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(), FleetError> {

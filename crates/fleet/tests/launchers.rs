@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use fleet::{
-    Earlier, FleetError, FleetTarget, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded,
+    EarlierAttempt, FleetError, FleetTarget, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded,
 };
 use tempfile::TempDir;
 
@@ -89,10 +89,11 @@ fn slurm_names_what_it_does_not_give_and_keeps_no_job() {
     let mut shown = String::new();
     let mut target = slurm_target(&cluster, "partition=broken");
     let (jobs, done) = (BTreeMap::new(), BTreeSet::new());
-    let stopped = target.acquire(Earlier { jobs: &jobs, done: &done }, &stop, &mut |words| {
-        shown.push_str(words);
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-    });
+    let stopped =
+        target.acquire(EarlierAttempt { jobs: &jobs, done: &done }, &stop, &mut |words| {
+            shown.push_str(words);
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     assert!(matches!(stopped, Err(FleetError::Stopped)));
     assert!(shown.contains("PENDING (PartitionDown)"), "{shown}");
     assert_eq!(cluster.jobs(), "");
@@ -111,7 +112,7 @@ fn slurm_target(cluster: &SlurmCluster, list: &str) -> FleetTarget {
 /// Returns what it shows.
 fn acquire(target: &mut FleetTarget) -> Result<Vec<String>, FleetError> {
     let (jobs, done, mut shown) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-    let earlier = Earlier { jobs: &jobs, done: &done };
+    let earlier = EarlierAttempt { jobs: &jobs, done: &done };
     target.acquire(earlier, &AtomicBool::new(false), &mut |words| shown.push(words.to_owned()))?;
     Ok(shown)
 }

@@ -33,7 +33,7 @@ impl KeyBatch {
         &self.bytes[start..self.ends[index]]
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.key(index))
     }
 }

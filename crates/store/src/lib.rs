@@ -133,12 +133,9 @@ pub trait Session {
     fn multi_get(
         &mut self,
         keys: &KeyBatch,
-        mut on_value: impl FnMut(usize, &[u8]),
+        on_value: impl FnMut(usize, &[u8]),
     ) -> Result<(), StoreError> {
-        for (index, key) in keys.iter().enumerate() {
-            self.read(key, |value| on_value(index, value))?;
-        }
-        Ok(())
+        read_each(self, keys, on_value)
     }
 
     /// Sets the value of a key that may exist.
@@ -160,6 +157,18 @@ pub trait Session {
         limit: usize,
         on_pair: impl FnMut(&[u8], &[u8]),
     ) -> Result<usize, StoreError>;
+}
+
+/// A multi-get as single reads.
+pub(crate) fn read_each<S: Session + ?Sized>(
+    session: &mut S,
+    keys: &KeyBatch,
+    mut on_value: impl FnMut(usize, &[u8]),
+) -> Result<(), StoreError> {
+    for (index, key) in keys.iter().enumerate() {
+        session.read(key, |value| on_value(index, value))?;
+    }
+    Ok(())
 }
 
 /// Code that is generic over the store: the operation loop is compiled once for each embedded

@@ -7,7 +7,7 @@ use crate::quantile::{student, student_tails};
 use crate::welch::{LogDifference, LogSample, log_difference};
 
 /// A condition in a cell, before the correction for the others.
-pub(super) struct Judged {
+pub(super) struct UncorrectedJudgement {
     condition: GateCondition,
     cell: String,
     runs_a: usize,
@@ -77,19 +77,19 @@ impl Change {
     }
 }
 
-impl Judged {
+impl UncorrectedJudgement {
     pub(super) fn new(
         condition: &GateCondition,
         cell: &GateCell<'_>,
         evidence: Evidence,
-    ) -> Judged {
+    ) -> UncorrectedJudgement {
         let (change, why) = match evidence {
             Evidence::Repeats { a, b, resolution } => {
                 (Some(Change::new(a, b, resolution, condition)), String::new())
             }
             Evidence::Absent(why) | Evidence::None(why) => (None, why),
         };
-        Judged {
+        UncorrectedJudgement {
             condition: condition.clone(),
             cell: cell.compared.title.clone(),
             runs_a: cell.a.len(),
@@ -100,12 +100,12 @@ impl Judged {
     }
 
     /// A cell that B does not have.
-    pub(super) fn missing(condition: &GateCondition, cell: &Unmatched) -> Judged {
+    pub(super) fn missing(condition: &GateCondition, cell: &Unmatched) -> UncorrectedJudgement {
         let why = match cell.invalid_on_other_side {
             0 => "B has no run of it".to_owned(),
             count => format!("B has no valid run of it, and {count} invalid"),
         };
-        Judged {
+        UncorrectedJudgement {
             condition: condition.clone(),
             cell: cell.title.clone(),
             runs_a: cell.runs,

@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::compare::{Comparison, ComparisonSide, Unmatched};
 use crate::holm::holm;
 use evidence::{Evidence, GateCell};
-use judge::Judged;
+use judge::UncorrectedJudgement;
 
 pub use condition::{GateCondition, GateConditionError, GateRelation};
 pub use sentence::percent as signed_percent;
@@ -160,7 +160,7 @@ pub fn gate(
         .filter(|cell| !is_judged(&cell.compared.settings))
         .map(|cell| format!("{}: not judged, it is the load phase", cell.compared.title))
         .collect();
-    let mut judged: Vec<Judged> = Vec::new();
+    let mut judged: Vec<UncorrectedJudgement> = Vec::new();
     for condition in &request.conditions {
         let (mut found, mut absent) = (false, None);
         for cell in cells.iter().filter(|cell| is_judged(&cell.compared.settings)) {
@@ -171,7 +171,7 @@ pub fn gate(
                 }
                 evidence => {
                     found = true;
-                    judged.push(Judged::new(condition, cell, evidence));
+                    judged.push(UncorrectedJudgement::new(condition, cell, evidence));
                 }
             }
         }
@@ -180,7 +180,7 @@ pub fn gate(
             return Err(GateError::NoCell { condition, name, why });
         }
         let missing = unmatched.iter().filter(|it| is_judged(&it.settings));
-        judged.extend(missing.map(|missing| Judged::missing(condition, missing)));
+        judged.extend(missing.map(|missing| UncorrectedJudgement::missing(condition, missing)));
     }
     let p: Vec<f64> = judged.iter().filter_map(|it| it.change.map(|change| change.p())).collect();
     let (count, mut corrected) = (p.len(), holm(&p).into_iter());

@@ -81,7 +81,9 @@ fn a_stall_counts_for_every_request_that_was_due() {
                 assert!(served <= 5, "{engine}: only the stalled one was served long: {served}");
                 assert!(outcome.queued >= 150, "{engine}: {} waited in the queue", outcome.queued);
                 assert!(outcome.most_queued >= 150 && outcome.most_queued <= 1000);
-                assert!(outcome.mean_queued_s > 0.05, "{}", outcome.mean_queued_s);
+                // 200 requests, 100 ms on average; what waits for a moment elsewhere lowers the mean.
+                let sum_s = outcome.mean_queued_s * outcome.queued as f64;
+                assert!(sum_s > 15.0, "{sum_s}");
             } else {
                 assert!(served >= 90, "{engine}: on a deep connection they wait at the server");
                 assert_eq!((outcome.queued, outcome.most_queued), (0, 0));

@@ -23,7 +23,7 @@ pub(crate) struct SlurmRequest {
 
 /// What is known of an earlier attempt at the same study.
 #[derive(Debug, Clone, Copy)]
-pub struct Earlier<'a> {
+pub struct EarlierAttempt<'a> {
     /// The job of each host.
     pub jobs: &'a BTreeMap<String, String>,
     /// The hosts whose results are whole.
@@ -42,7 +42,7 @@ impl SlurmRequest {
     /// requested again.
     pub fn acquire(
         &self,
-        earlier: Earlier<'_>,
+        earlier: EarlierAttempt<'_>,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(Slurm, Vec<FleetHost>), FleetError> {
@@ -140,7 +140,7 @@ impl SlurmRequest {
         &self,
         name: &str,
         job: &SlurmJob,
-        earlier: Earlier<'_>,
+        earlier: EarlierAttempt<'_>,
         most: usize,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Vec<String>, FleetError> {

@@ -55,7 +55,6 @@ pub struct StartFlags {
 }
 
 /// The client machines of a command.
-#[derive(Default)]
 pub struct Clients {
     /// None if this machine issues the load.
     pub config: Option<AgentsConfig>,
@@ -99,20 +98,16 @@ impl AgentFlags {
         stores: Vec<&StoreUrl>,
         show: &Output,
     ) -> anyhow::Result<Clients> {
-        if self.started.agents_on.is_none() {
-            let config = self.config(measure)?;
-            return Ok(Clients { config, started: None });
-        }
-        if self.credentials.is_given() {
+        if self.started.agents_on.is_some() && self.credentials.is_given() {
             return Err(request(format!(
                 "{AGENTS_ON}: makes certificates of its own; leave out --agent-token-file, --agent-ca, \
                  --agent-cert and --agent-key"
             )));
         }
         let (knobs, probes) = (&self.agents_knobs, &self.agents_probes);
-        let clients = self.started.start(stores, (knobs, probes), show)?;
-        let Clients { config: Some(mut config), started: Some(started) } = clients else {
-            return Ok(clients);
+        let Some((mut config, started)) = self.started.start(stores, (knobs, probes), show)? else {
+            let config = self.config(measure)?;
+            return Ok(Clients { config, started: None });
         };
         if let Some((Rate(rate), host)) = measure {
             let host = host.map(|name| taken(&mut config.hosts, &started, name)).transpose()?;
@@ -126,8 +121,12 @@ impl AgentFlags {
         &self,
         measure: Option<(Rate, Option<&str>)>,
     ) -> anyhow::Result<Option<AgentsConfig>> {
+        let measuring = measure.and_then(|(_, host)| host);
         let names: Vec<String> = match &self.started.agents_on {
-            Some(on) => hosts::target(on)?.hosts.into_iter().map(|host| host.name).collect(),
+            Some(on) => {
+                let names = hosts::target(on)?.hosts.into_iter().map(|host| host.name);
+                names.filter(|name| measuring != Some(name.as_str())).collect()
+            }
             None => self.agents.clone(),
         };
         if names.is_empty() {
@@ -157,8 +156,8 @@ impl StartFlags {
         stores: Vec<&StoreUrl>,
         (knobs, probes): (&[String], &[String]),
         show: &Output,
-    ) -> anyhow::Result<Clients> {
-        let Some(on) = &self.agents_on else { return Ok(Clients::default()) };
+    ) -> anyhow::Result<Option<(AgentsConfig, StartedAgents)>> {
+        let Some(on) = &self.agents_on else { return Ok(None) };
         let wanted = WantedAgents { on, binaries: &self.agents_binary, knobs, probes, stores };
         let started = StartedAgents::start(&wanted, show)?;
         let config = AgentsConfig {
@@ -174,7 +173,7 @@ impl StartFlags {
             knobs: knobs.to_vec(),
             probes: probes.to_vec(),
         };
-        Ok(Clients { config: Some(config), started: Some(started) })
+        Ok(Some((config, started)))
     }
 }
 

@@ -219,23 +219,20 @@ fn port_of(line: &str) -> Option<u16> {
 /// Renews the lease of an agent until it ends or is to end.
 fn keep(mut hosted: Hosted, host: &str, stop: &AtomicBool, quiet: bool) {
     let mut last = String::new();
-    let mut stopped: Option<Instant> = None;
     loop {
         match hosted.line(POLL_INTERVAL) {
             Ok(Some(HostedLine::Stdout(line) | HostedLine::Stderr(line))) => last = line,
             Ok(None) => {}
             Err(LinesEnded) => break,
         }
-        match stopped {
-            None if stop.load(Ordering::Relaxed) => {
-                stopped = Some(Instant::now());
-                hosted.stop();
-            }
-            Some(since) if since.elapsed() > END_LIMIT => break,
-            _ => {}
+        if stop.load(Ordering::Relaxed) {
+            hosted.stop();
+        }
+        if hosted.stopped_for().is_some_and(|time| time > END_LIMIT) {
+            break;
         }
     }
-    if stopped.is_none() && !quiet {
+    if hosted.stopped_for().is_none() && !quiet {
         write_stderr(&format!("{host}: its agent ended: {last}"));
     }
     // The host removes its folder by itself.

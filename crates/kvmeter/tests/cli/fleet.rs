@@ -226,8 +226,12 @@ fn agents_are_started_on_hosts_and_leave_nothing() {
     let kvmeter = |args: &[&str]| fleet.net.on(2, env!("CARGO_BIN_EXE_kvmeter"), args);
     let run = |args: &[&str]| command_output(kvmeter(args).output().unwrap());
     let left = || (fleet.folders(0), fleet.folders(1), fleet.processes("agent"));
-    let plan = run(&by_agents("bench", &["--rate", "1k", "--time", "1s", "--dry-run"]));
-    assert_eq!((plan.code, left()), (0, (0, 0, 0)), "{plan:?}");
+    let measure = ["--agents-measure-rate", "200", "--agents-measure-host", "m2"];
+    let more = [&["--rate", "1k", "--time", "1s"], &measure[..]].concat();
+    for more in [&more[..4], &more] {
+        let plan = run(&by_agents("bench", &[more, &["--dry-run"]].concat()));
+        assert_eq!((plan.code, left()), (0, (0, 0, 0)), "{plan:?}");
+    }
 
     let done = run(&by_agents("bench", &["--rate", "1k", "--time", "1s"]));
     let result = done.json();
@@ -237,8 +241,6 @@ fn agents_are_started_on_hosts_and_leave_nothing() {
     assert!(done.err.contains("m1: its agent listens at 192.0.2.1:"), "{done:?}");
     assert!((900.0..=1_000.5).contains(&result["throughput_ops_s"].as_f64().unwrap()), "{result}");
 
-    let measure = ["--agents-measure-rate", "200", "--agents-measure-host", "m2"];
-    let more = [&["--rate", "1k", "--time", "1s"], &measure[..]].concat();
     let result = run(&by_agents("bench", &more)).json();
     assert_eq!(result["settings"]["measured_by"], HOSTS[1], "{result}");
     let stranger = run(&by_agents("bench", &[&more[..7], &["m3"]].concat()));

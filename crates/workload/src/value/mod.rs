@@ -1,7 +1,7 @@
 //! The value of a record: written fast, verified whole.
 
 mod content;
-mod length_law;
+mod lengths;
 mod sized;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::key::Keys;
 use crate::length::LengthSampler;
 use crate::{LengthSpec, SpecError};
 use content::{HEADER, ValueContent, decode_header, short};
-use length_law::LengthLaw;
+use lengths::ValueLengths;
 use model::random::{RandomStream, mix};
 
 /// The longest value.
@@ -73,7 +73,7 @@ pub enum ValueMismatch {
 /// Writes and verifies values whose length is drawn; their bytes: [`ValueContent`].
 #[derive(Debug, Clone)]
 pub struct Values {
-    lengths: LengthLaw,
+    lengths: ValueLengths,
     length_by: LengthSource,
     content: ValueContent,
 }
@@ -92,7 +92,7 @@ impl Values {
     ) -> Result<Values, SpecError> {
         Ok(Values {
             content: ValueContent::new(spec.compressibility, pool)?,
-            lengths: LengthLaw::new(spec, keys, records)?,
+            lengths: ValueLengths::new(spec, keys, records)?,
             length_by: spec.length_by,
         })
     }

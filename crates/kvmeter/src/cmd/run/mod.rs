@@ -59,9 +59,10 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     }
     // Only one study may measure at a time.
     let _alone = MachineLock::take()?;
-    let clients = args.agents.start(stores_of(&plan), (&[], &[]), show)?;
-    if let Some(agents) = clients.config {
-        plan = plan.with_agents(agents).map_err(flags::name_flag)?;
+    // They live as long as the study.
+    let started = args.agents.start(stores_of(&plan), (&[], &[]), show)?;
+    if let Some((agents, _)) = &started {
+        plan = plan.with_agents(agents.clone()).map_err(flags::name_flag)?;
     }
     plan_output::announce(&plan, args.max_time, show);
     match plan.common_knobs() {

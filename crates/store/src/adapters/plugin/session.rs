@@ -10,7 +10,7 @@ use super::table::{
 };
 use super::watchdog::{CallSlot, Function};
 use super::{Plugin, broken, failed, named};
-use crate::{KeyBatch, Session, StoreError};
+use crate::{KeyBatch, Session, StoreError, read_each};
 
 /// A session; closed when it is dropped.
 pub struct PluginSession<'a> {
@@ -222,16 +222,13 @@ impl Session for PluginSession<'_> {
     fn multi_get(
         &mut self,
         keys: &KeyBatch,
-        mut on_value: impl FnMut(usize, &[u8]),
+        on_value: impl FnMut(usize, &[u8]),
     ) -> Result<(), StoreError> {
         fn call_back<F: FnMut(usize, &[u8])>(_: &FoundMany<'_, F>) -> OnFound {
             found_one::<F>
         }
         let Some(multi_get) = self.functions().multi_get else {
-            for (index, key) in keys.iter().enumerate() {
-                self.read(key, |value| on_value(index, value))?;
-            }
-            return Ok(());
+            return read_each(self, keys, on_value);
         };
         self.keys.clear();
         self.keys.extend(keys.iter().map(|key| RawKey { bytes: data(key), length: key.len() }));

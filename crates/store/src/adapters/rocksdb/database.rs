@@ -308,16 +308,16 @@ impl Database {
         Ok(NonNull::new(raw).map(value))
     }
 
-    /// Looks up keys together, each with its index for `on_value`; `None` where this version
-    /// cannot. Fails with the first key that fails.
+    /// Looks up keys together, each with its index for `on_value`. Fails with the first key that
+    /// fails.
     pub fn multi_get<'k>(
         &self,
+        batched: c::BatchedMultiGet,
         options: &Reading,
         keys: impl Iterator<Item = (usize, &'k [u8])>,
         buffers: &mut MultiGetBuffers,
         on_value: &mut impl FnMut(usize, &[u8]),
-    ) -> Option<Result<(), StoreError>> {
-        let multi_get = self.functions.rocksdb_batched_multi_get_cf?;
+    ) -> Result<(), StoreError> {
         let MultiGetBuffers { indices, keys: starts, lengths, values, errors } = buffers;
         indices.clear();
         starts.clear();
@@ -333,7 +333,7 @@ impl Database {
         errors.resize(indices.len(), ptr::null_mut());
         // SAFETY: all are alive for the call; every list has room for all keys.
         unsafe {
-            multi_get(
+            batched(
                 self.raw.as_ptr(),
                 options.raw.as_ptr(),
                 self.family.as_ptr(),
@@ -354,7 +354,7 @@ impl Database {
                 on_value(*index, value.bytes());
             }
         }
-        Some(all)
+        all
     }
 
     pub fn cursor(&self, options: &Reading) -> Result<RowIterator<'_>, StoreError> {

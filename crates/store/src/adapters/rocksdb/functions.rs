@@ -40,6 +40,19 @@ opaque! {
 type ErrorPtr = *mut *mut c_char;
 type Text = *const c_char;
 
+/// `rocksdb_batched_multi_get_cf`
+pub type BatchedMultiGet = unsafe extern "C" fn(
+    *mut Db,
+    *const ReadOptions,
+    *mut ColumnFamily,
+    usize,
+    *const Text,
+    *const usize,
+    *mut *mut PinnableSlice,
+    *mut *mut c_char,
+    bool,
+);
+
 /// Defines [`Functions`] and its two constructors from lines as in the header.
 macro_rules! functions {
     (

@@ -25,7 +25,7 @@ use options_file::OptionsFile;
 use super::key_spread::spread;
 use crate::{
     Capabilities, EmbeddedAdapter, KeyBatch, OptionInfo, Session, Statistic, Store, StoreError,
-    StoreUrl, Survives, on_off,
+    StoreUrl, Survives, on_off, read_each,
 };
 
 /// One or more RocksDB databases behind one block cache.
@@ -251,6 +251,10 @@ impl Session for RocksDbSession<'_> {
         keys: &KeyBatch,
         mut on_value: impl FnMut(usize, &[u8]),
     ) -> Result<(), StoreError> {
+        let functions = &self.store.library.functions;
+        let Some(batched) = functions.rocksdb_batched_multi_get_cf else {
+            return read_each(self, keys, on_value);
+        };
         let RocksDbSession { store, numbers, buffers, .. } = self;
         numbers.clear();
         numbers.extend(keys.iter().map(|key| store.number(key)));
@@ -259,16 +263,7 @@ impl Session for RocksDbSession<'_> {
                 continue;
             }
             let here = keys.iter().enumerate().filter(|(index, _)| numbers[*index] == number);
-            match database.multi_get(&store.read, here.clone(), buffers, &mut on_value) {
-                Some(outcome) => outcome?,
-                None => {
-                    for (index, key) in here {
-                        if let Some(value) = database.get(&store.read, key)? {
-                            on_value(index, value.bytes());
-                        }
-                    }
-                }
-            }
+            database.multi_get(batched, &store.read, here, buffers, &mut on_value)?;
         }
         Ok(())
     }

@@ -90,7 +90,6 @@ impl<'a> HostRun<'a> {
     ) -> anyhow::Result<HostEnd> {
         let mut hosted = Hosted::start(&self.folder, &self.script, self.fleet.target.lease)?;
         let mut last_words = String::new();
-        let mut stopped: Option<Instant> = None;
         let launcher = &self.fleet.target.launcher;
         let last_moment = launcher.ends_at(&self.host.name).map(before);
         let mut why_stopped = "it was stopped";
@@ -111,23 +110,20 @@ impl<'a> HostRun<'a> {
                 Ok(None) => {}
                 Err(LinesEnded) => break,
             }
-            match stopped {
-                None if stop.load(Ordering::Relaxed) => {
-                    stopped = Some(Instant::now());
-                    hosted.stop();
-                }
+            match hosted.stopped_for() {
+                None if stop.load(Ordering::Relaxed) => hosted.stop(),
                 None if last_moment.is_some_and(|moment| moment <= Instant::now()) => {
-                    stopped = Some(Instant::now());
                     why_stopped = "the time limit of its job is near";
                     tell(HostMessage::Note(format!("{why_stopped}: the study is ended")));
                     hosted.stop();
                 }
-                Some(since) if since.elapsed() > LAST_WAIT => {
+                Some(time) if time > LAST_WAIT => {
                     anyhow::bail!("{}: it does not end; its folder is kept there", self.host.name);
                 }
                 _ => {}
             }
         }
+        let was_stopped = hosted.stopped_for().is_some();
         let end = hosted.wait(LAST_WAIT)?;
         if self.fleet.args.dry_run {
             self.discard();
@@ -148,7 +144,7 @@ impl<'a> HostRun<'a> {
             }
         })?;
         let whole = found && is_finished(&here)?;
-        if stopped.is_some() {
+        if was_stopped {
             why_stopped.clone_into(&mut last_words);
         }
         let refused = end == HostedEnd::Code(REFUSED) && !found;

@@ -11,7 +11,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use anyhow::Context;
-use fleet::{Earlier, FleetError, FleetTarget};
+use fleet::{EarlierAttempt, FleetError, FleetTarget};
 use record::RunSelection;
 use study::StudyText;
 
@@ -131,7 +131,7 @@ fn acquire(
     stop: &AtomicBool,
     show: &Output,
 ) -> anyhow::Result<()> {
-    let earlier = Earlier { jobs: &state.jobs, done: &state.done };
+    let earlier = EarlierAttempt { jobs: &state.jobs, done: &state.done };
     target.acquire(earlier, stop, &mut |words| show.note(words)).map_err(on)?;
     for host in &target.hosts {
         if let Some(job) = &host.job {

@@ -10,7 +10,7 @@ const MOST_ROWS: usize = 256;
 const KEY: &str = "value.size_of_first";
 
 #[derive(Debug, Clone)]
-pub struct LengthLaw {
+pub struct ValueLengths {
     /// Of all records, or of those behind the first ones.
     rest: LengthSampler,
     first: Option<Box<FirstLengths>>,
@@ -23,14 +23,14 @@ struct FirstLengths {
     rows: Vec<(u64, f64, LengthSampler)>,
 }
 
-impl LengthLaw {
+impl ValueLengths {
     /// # Errors
     /// As of [`Values::new`](super::Values::new).
-    pub fn new(spec: &ValueSpec, keys: &Keys, records: u64) -> Result<LengthLaw, SpecError> {
+    pub fn new(spec: &ValueSpec, keys: &Keys, records: u64) -> Result<ValueLengths, SpecError> {
         let limits = |key| LengthLimits { key, lowest: 0, highest: LONGEST, cut: 1 << 20 };
         let rest = LengthSampler::new(&spec.size, limits("value.size"))?;
         if spec.size_of_first.is_empty() {
-            return Ok(LengthLaw { rest, first: None });
+            return Ok(ValueLengths { rest, first: None });
         }
         let wrong = |problem: &str| SpecError::invalid(KEY, problem.to_owned());
         if spec.size_of_first.len() > MOST_ROWS {
@@ -53,7 +53,7 @@ impl LengthLaw {
             let end = (up_to * records as f64).round() as u64;
             rows.push((end, *part, LengthSampler::new(size, limits(KEY))?));
         }
-        Ok(LengthLaw { rest, first: Some(Box::new(FirstLengths { decoder, rows })) })
+        Ok(ValueLengths { rest, first: Some(Box::new(FirstLengths { decoder, rows })) })
     }
 
     /// The law of a key's values.
