@@ -1,4 +1,4 @@
-//! Ansible's inventory in its INI form: groups, `ansible_host`, `ansible_user`, `ansible_port`.
+//! Ansible's inventory in its INI form, where Ansible is not installed: groups, `ansible_host`, `ansible_user`, `ansible_port`.
 //! Source: Ansible's documentation, "How to build your inventory".
 
 use std::collections::BTreeMap;
@@ -48,12 +48,16 @@ pub(crate) fn hosts(text: &str, group: Option<&str>) -> Result<Vec<FleetHost>, F
     }
     if all.is_empty() {
         let known: Vec<_> = groups.keys().map(String::as_str).collect();
-        return Err(request(match group {
-            Some(group) => format!("group `{group}` has no host; groups are {}", known.join(", ")),
-            None => "has no host".to_owned(),
-        }));
+        return Err(no_host(group, &known));
     }
     Ok(all)
+}
+
+pub(crate) fn no_host(group: Option<&str>, known: &[&str]) -> FleetError {
+    request(match group {
+        Some(group) => format!("group `{group}` has no host; groups are {}", known.join(", ")),
+        None => "has no host".to_owned(),
+    })
 }
 
 /// Refuses variables of a group that say how its hosts are reached; others do not matter here.
@@ -74,7 +78,11 @@ fn is_of_ssh(key: &str) -> bool {
 }
 
 /// A group and the groups in it.
-fn below(group: &str, children: &BTreeMap<String, Vec<String>>, depth: u32) -> Vec<String> {
+pub(crate) fn below(
+    group: &str,
+    children: &BTreeMap<String, Vec<String>>,
+    depth: u32,
+) -> Vec<String> {
     // Groups that contain each other.
     if depth > 20 {
         return Vec::new();
@@ -114,22 +122,30 @@ fn host(line: &str, number: usize) -> Result<FleetHost, FleetError> {
     let name = words.next().unwrap_or_default();
     if name.contains(['[', ',']) || name.ends_with(':') {
         return Err(request(format!(
-            "line {number}: `{name}` is no host; ranges and YAML are not read, write one host a \
-             line"
+            "line {number}: `{name}` is no host; ranges and YAML are read where Ansible is \
+             installed, else write one host a line"
         )));
     }
+    let pairs = words.filter_map(|word| word.split_once('='));
+    let pairs = pairs.map(|(key, value)| (key, value.trim_matches(['"', '\'']).to_owned()));
+    reached(name, pairs).map_err(|why| request(format!("line {number}: {why}")))
+}
+
+/// A host that is reached as its variables say.
+pub(crate) fn reached<'v>(
+    name: &str,
+    variables: impl Iterator<Item = (&'v str, String)>,
+) -> Result<FleetHost, String> {
     let mut host = FleetHost::at(name);
     let (mut user, mut port) = (None, None);
-    for (key, value) in words.filter_map(|word| word.split_once('=')) {
-        let value = value.trim_matches(['"', '\'']);
+    for (key, value) in variables {
         match key {
-            "ansible_host" => host.address = value.to_owned(),
-            "ansible_user" => user = Some(value.to_owned()),
-            "ansible_port" => port = Some(value.to_owned()),
+            "ansible_host" => host.address = value,
+            "ansible_user" => user = Some(value),
+            "ansible_port" => port = Some(value),
+            "ansible_connection" if value == "ssh" => {}
             _ if is_of_ssh(key) => {
-                return Err(request(format!(
-                    "line {number}: `{key}` is not read; put it into your ssh configuration"
-                )));
+                return Err(format!("`{key}` is not read; put it into your ssh configuration"));
             }
             _ => {}
         }

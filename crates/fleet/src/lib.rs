@@ -1,6 +1,7 @@
 //! Runs commands on other machines: as local processes, through the user's own `ssh`, or on nodes that
 //! Slurm allocates. It knows nothing of studies.
 
+mod ansible;
 mod error;
 mod fleet_file;
 mod folder;

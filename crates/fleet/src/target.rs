@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::ansible;
 use crate::error::FleetError;
 use crate::fleet_file::FleetFile;
 use crate::inventory;
@@ -107,14 +108,16 @@ impl FleetTarget {
                  (fleet.toml) or an Ansible inventory"
             )));
         }
-        let content = safe_file::read_text(Path::new(path), inventory::MAX_BYTES)
-            .map_err(|error| request(error.to_string()))?;
+        let content = || {
+            safe_file::read_text(Path::new(path), inventory::MAX_BYTES)
+                .map_err(|error| request(error.to_string()))
+        };
         let in_file = |error: FleetError| match error {
             FleetError::Request(why) => request(format!("{path}: {why}")),
             other => other,
         };
         if path.ends_with(".toml") {
-            let file = FleetFile::parse(&content).map_err(in_file)?;
+            let file = FleetFile::parse(&content()?).map_err(in_file)?;
             let hosts = file.hosts();
             let target = match file.launcher {
                 LauncherKind::Local => FleetTarget::local(hosts, file),
@@ -123,7 +126,11 @@ impl FleetTarget {
             };
             return target.map_err(in_file);
         }
-        let hosts = inventory::hosts(&content, group).map_err(in_file)?;
+        let by_ansible = ansible::hosts(Path::new(path), group).map_err(in_file)?;
+        let hosts = match by_ansible {
+            Some(hosts) => hosts,
+            None => inventory::hosts(&content()?, group).map_err(in_file)?,
+        };
         FleetTarget::ssh(hosts, FleetFile::default()).map_err(in_file)
     }
 
