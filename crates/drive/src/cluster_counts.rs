@@ -9,6 +9,8 @@ use store::wire::SLOTS;
 pub struct ClusterCounts {
     /// Its nodes when the phase began; 0 without a cluster.
     pub nodes: u64,
+    /// Nodes that joined it in the window.
+    pub joined: u64,
     /// Answers that sent a request to another node: for good, and once.
     pub moved: u64,
     pub asked: u64,
@@ -26,6 +28,7 @@ pub struct ClusterCounts {
 impl ClusterCounts {
     pub(crate) fn add(&mut self, other: ClusterCounts) {
         self.nodes = self.nodes.max(other.nodes);
+        self.joined = self.joined.max(other.joined);
         self.moved += other.moved;
         self.asked += other.asked;
         self.retried += other.retried;

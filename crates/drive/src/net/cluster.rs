@@ -9,6 +9,8 @@ use model::Address;
 use store::wire::{ClusterMap, SLOTS};
 use store::{Remote, ReplicaReads, StoreError};
 
+use super::node_list::NodeList;
+
 /// The least time between two renewals.
 const RENEWAL_PAUSE: Duration = Duration::from_millis(50);
 
@@ -29,10 +31,10 @@ pub(super) struct UnreadMap {
 /// What nodes answered.
 type MapAnswers = Vec<(Address, Result<ClusterMap, UnreadMap>)>;
 
-/// A cluster as it was found at the beginning of a phase, and its slots as they are now.
+/// The nodes of a cluster, and its slots as they are now.
 pub(crate) struct Cluster {
-    /// All nodes, replicas among them. Their numbers stay.
-    pub(super) nodes: Vec<Address>,
+    /// All nodes, replicas among them.
+    pub(super) nodes: NodeList,
     pub(super) reads: ReplicaReads,
     routes: Mutex<Arc<Routes>>,
     /// Counts the renewals that changed something.
@@ -43,7 +45,7 @@ pub(crate) struct Cluster {
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cluster").field("nodes", &self.nodes).finish_non_exhaustive()
+        f.debug_struct("Cluster").field("nodes", &self.nodes.found()).finish_non_exhaustive()
     }
 }
 
@@ -84,15 +86,16 @@ impl Cluster {
             )));
         }
         let nodes: Vec<Address> = map.nodes.iter().map(|node| node.address.clone()).collect();
+        let nodes = NodeList::new(nodes);
         let routes = Routes::of(&map, &nodes);
         if reads == ReplicaReads::Only {
             let slots = map.slots();
             let without =
-                (0..nodes.len()).find(|at| slots[*at] > 0 && routes.replicas[*at].is_empty());
+                (0..slots.len()).find(|at| slots[*at] > 0 && routes.replicas[*at].is_empty());
             if let Some(at) = without {
                 return Err(StoreError::Request(format!(
                     "`replicas=only`, but {} has none; take `prefer`, or add one",
-                    nodes[at]
+                    nodes.get(at)
                 )));
             }
         }
@@ -106,19 +109,14 @@ impl Cluster {
         })
     }
 
-    /// The number of a node.
-    pub(super) fn number(&self, address: &Address) -> Option<u16> {
-        self.nodes.iter().position(|node| node == address)?.try_into().ok()
-    }
-
-    /// The node that a redirect names.
+    /// The node that a redirect names; None of one that joined since the map was renewed.
     pub(super) fn target(&self, to: &str, from: usize) -> Option<u16> {
         let (host, port) = to.rsplit_once(':')?;
-        let host = match (host, &self.nodes[from]) {
+        let host = match (host, self.nodes.get(from)) {
             ("" | "?", Address::Tcp { host, .. }) => host,
             (host, _) => host.trim_start_matches('[').trim_end_matches(']'),
         };
-        self.number(&Address::Tcp { host: host.to_owned(), port: port.parse().ok()? })
+        self.nodes.number(&Address::Tcp { host: host.to_owned(), port: port.parse().ok()? })
     }
 
     /// The slots as they are known now, and their version.
@@ -166,7 +164,9 @@ impl Cluster {
             (0..self.nodes.len()).filter(|at| Some(*at) != unsure).collect();
         order.sort_by_key(|at| !known.owners.contains(&(*at as u16)));
         for at in order {
-            let Ok(map) = (self.read)(&self.nodes[at], RENEWAL_LIMIT) else { continue };
+            let Ok(map) = (self.read)(self.nodes.get(at), RENEWAL_LIMIT) else { continue };
+            let live = map.nodes.iter().filter(|node| !node.failed);
+            self.nodes.join(live.map(|node| &node.address));
             let routes = Routes::of(&map, &self.nodes);
             if routes != *known {
                 *self.lock() = Arc::new(routes);
@@ -224,12 +224,9 @@ fn agreed(answers: MapAnswers) -> Result<(Address, ClusterMap), StoreError> {
 
 impl Routes {
     /// The routes of a map by the numbers of known nodes; others serve nobody.
-    fn of(map: &ClusterMap, nodes: &[Address]) -> Routes {
-        let number = |at: u16| {
-            let node = map.nodes.get(usize::from(at))?;
-            let known = nodes.iter().position(|known| *known == node.address)?;
-            u16::try_from(known).ok()
-        };
+    fn of(map: &ClusterMap, nodes: &NodeList) -> Routes {
+        let numbers: Vec<_> = map.nodes.iter().map(|node| nodes.number(&node.address)).collect();
+        let number = |at: u16| *numbers.get(usize::from(at))?;
         let owners =
             map.owners.iter().map(|owner| number(*owner).unwrap_or(ClusterMap::NOBODY)).collect();
         let mut replicas = vec![Vec::new(); nodes.len()];

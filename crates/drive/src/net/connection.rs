@@ -1,11 +1,13 @@
 //! One connection: its requests in flight and its state.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::Receiver;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 
 use reactor::Stream;
 use store::StoreError;
 
+use super::Network;
 use super::operation::PendingRequest;
 
 #[derive(Debug)]
@@ -23,12 +25,46 @@ pub(super) struct ServerConnection {
     /// Bytes that the answer to the oldest needs, as far as known.
     pub(super) needs: usize,
     pub(super) down: Option<Reconnect>,
-    /// Its successor, which another thread opens.
-    pub(super) opening: Option<Receiver<Result<Stream, StoreError>>>,
+    /// Its successor.
+    pub(super) opening: Opening,
     /// A request was answered since it was connected.
     pub(super) has_answered: bool,
     /// Consecutive failed connects or connections lost before an answer.
     pub(super) attempts: u32,
+}
+
+/// A connection that another thread opens while this one goes on.
+#[derive(Debug, Default)]
+pub(super) struct Opening(Option<Receiver<Result<Stream, StoreError>>>);
+
+impl Opening {
+    /// What became of it; `None` while it is being opened, which begins here.
+    pub(super) fn poll(
+        &mut self,
+        network: &Arc<Network>,
+        server: usize,
+    ) -> Option<Result<Stream, StoreError>> {
+        let Some(opening) = &self.0 else {
+            let (sender, opening) = mpsc::channel();
+            let network = Arc::clone(network);
+            let open = move || {
+                // The worker may have ended.
+                let _ = sender.send(network.open(server));
+            };
+            let started = std::thread::Builder::new().name("reconnect".to_owned()).spawn(open);
+            self.0 = started.is_ok().then_some(opening);
+            return None;
+        };
+        let opened = match opening.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => {
+                Err(StoreError::Failed("it could not be opened again".to_owned()))
+            }
+            Ok(opened) => opened,
+        };
+        self.0 = None;
+        Some(opened)
+    }
 }
 
 /// A lost connection: since when, and when it is retried.
@@ -48,7 +84,7 @@ impl ServerConnection {
             free_at: std::iter::repeat_n(0, depth).collect(),
             needs: 0,
             down: None,
-            opening: None,
+            opening: Opening::default(),
             has_answered: false,
             attempts: 0,
         }

@@ -4,6 +4,7 @@ mod cluster;
 mod connection;
 mod insert_tracker;
 mod kernel_clock;
+mod node_list;
 mod operation;
 mod schedule;
 mod statistics;
@@ -213,9 +214,9 @@ impl Network {
         }
     }
 
-    /// The servers, or all nodes of the cluster.
+    /// The servers, or all nodes that the cluster had at the beginning.
     pub fn nodes(&self) -> &[Address] {
-        self.cluster.as_ref().map_or(&self.remote.servers, |cluster| &cluster.nodes)
+        self.cluster.as_ref().map_or(&self.remote.servers, |cluster| cluster.nodes.found())
     }
 
     pub(crate) fn cluster(&self) -> Option<&Arc<Cluster>> {
@@ -238,8 +239,9 @@ impl Network {
         }
     }
 
+    /// How many servers there are; a cluster's may grow.
     pub(crate) fn servers(&self) -> usize {
-        self.nodes().len()
+        self.cluster.as_ref().map_or(self.remote.servers.len(), |cluster| cluster.nodes.len())
     }
 
     /// The name of a server in results.
@@ -254,7 +256,10 @@ impl Network {
     }
 
     pub(crate) fn address(&self, server: usize) -> &Address {
-        &self.nodes()[server]
+        match &self.cluster {
+            Some(cluster) => cluster.nodes.get(server),
+            None => &self.remote.servers[server],
+        }
     }
 
     pub(crate) fn protocol(&self) -> Protocol {
@@ -297,8 +302,6 @@ impl Network {
         self.ring.as_ref().map(|ring| ring.share(server))
     }
 
-    /// A connection after the handshake; to a node of a cluster one that reads replicas where reads
-    /// go there.
     /// A connection of its own to a server, after the handshake, with the version of the server.
     ///
     /// # Errors
@@ -307,6 +310,8 @@ impl Network {
         self.greet(server)
     }
 
+    /// A connection after the handshake; to a node of a cluster one that reads replicas where reads
+    /// go there.
     pub(crate) fn open(&self, server: usize) -> Result<Stream, StoreError> {
         let (mut stream, _) = self.greet(server)?;
         if self.remote.cluster.is_some_and(|reads| reads != ReplicaReads::Never) {

@@ -3,6 +3,7 @@
 mod cluster;
 mod failure;
 mod issue;
+mod join;
 mod nodes;
 mod receive;
 mod ring;
@@ -15,6 +16,7 @@ use reactor::Reactor;
 use store::wire::Protocol;
 
 use self::cluster::ThreadRoutes;
+use self::join::JoiningConnection;
 use self::nodes::NodeRecorder;
 use self::ring::EjectedServers;
 use super::Network;
@@ -59,6 +61,11 @@ pub(super) struct NetworkWorker<'a, A> {
     may_miss: bool,
     reactor: Reactor,
     connections: Vec<ServerConnection>,
+    /// Of each server.
+    connections_each: usize,
+    joining: Vec<JoiningConnection>,
+    /// Servers when the window opened.
+    nodes_before: usize,
     servers: Vec<ServerConnections>,
     /// Connections with requests that are not handed to the kernel yet.
     unflushed: Vec<usize>,
@@ -100,12 +107,18 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         let network = &*shared.target;
         let config = plan.connections;
         let mut reactor = network.reactor(plan)?;
-        let mut connections = Vec::new();
-        for server in 0..network.servers() {
-            for _ in 0..config.count {
+        let (mut connections, mut joining) = (Vec::new(), Vec::new());
+        // A cluster may grow meanwhile.
+        let count = network.servers();
+        for server in 0..count {
+            for opened in 0..config.count {
                 let stream = match network.open(server) {
                     // The other nodes of a cluster take over, or a redirect shows that they do not.
-                    Err(_) if network.cluster().is_some() => break,
+                    Err(_) if network.cluster().is_some() => {
+                        let rest = opened..config.count;
+                        joining.extend(rest.map(|_| JoiningConnection::new(server)));
+                        break;
+                    }
                     opened => opened?,
                 };
                 let number = reactor.add(stream).map_err(super::internal)?;
@@ -114,7 +127,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             }
         }
         let mut servers: Vec<ServerConnections> =
-            (0..network.servers()).map(|_| ServerConnections::default()).collect();
+            (0..count).map(|_| ServerConnections::default()).collect();
         for (number, connection) in connections.iter_mut().enumerate() {
             connection.listed = true;
             servers[connection.server].with_room.push_back(number);
@@ -140,6 +153,9 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             may_miss,
             reactor,
             connections,
+            connections_each: config.count,
+            nodes_before: count,
+            joining,
             servers,
             unflushed: Vec::new(),
             queued: 0,
@@ -159,7 +175,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             spread_slots: Vec::new(),
             routes: network.cluster().map(ThreadRoutes::of),
             ejected: EjectedServers::of(network, plan),
-            nodes: NodeRecorder::of(network, &shared.clock, plan.interval),
+            nodes: NodeRecorder::of(network, count, &shared.clock, plan.interval),
         })
     }
 
@@ -230,7 +246,11 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             self.progress.wait_until(u64::MAX);
         }
         self.stats.ring.servers = self.ejected.as_ref().map_or(0, |_| self.servers.len() as u64);
-        self.stats.cluster.nodes = self.network.cluster().map_or(0, |own| own.nodes.len() as u64);
+        self.count_lost_slots();
+        if let Some(cluster) = self.network.cluster() {
+            self.stats.cluster.nodes = cluster.nodes.found().len() as u64;
+            self.stats.cluster.joined = (cluster.nodes.len() - self.nodes_before) as u64;
+        }
         if let Some(nodes) = self.nodes.take() {
             self.stats.nodes = nodes.finish(self.network);
         }
@@ -247,7 +267,9 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         self.in_window = true;
         self.recorder.open_window(gate.opened_at());
         self.stats.enter_window(gate.opened_at());
+        self.nodes_before = self.network.servers();
         self.note_ejected();
+        self.forget_lost_nodes();
         if let Some(nodes) = &mut self.nodes {
             nodes.open_window(gate.opened_at());
         }

@@ -26,20 +26,7 @@ impl Cluster {
     fn of(place: &Place, program: &'static str) -> Option<Cluster> {
         let mut cluster = Cluster { program, nodes: Vec::new() };
         for number in 0..2 * PRIMARIES {
-            let folder = place.file(&format!("node{number}"));
-            std::fs::create_dir(&folder).unwrap();
-            let port = bus_port();
-            let port_text = port.to_string();
-            let mut command = Command::new(program);
-            command.args(["--port", &port_text, "--bind", "127.0.0.1", "--cluster-enabled", "yes"]);
-            command.args(["--cluster-node-timeout", "1000", "--appendonly", "no", "--save", ""]);
-            command.args(["--repl-diskless-sync-delay", "0"]);
-            command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
-            let Ok(child) = command.spawn() else {
-                eprintln!("SKIPPED: {program} is not installed");
-                return None;
-            };
-            cluster.nodes.push((port, child));
+            cluster.nodes.push(start_node(place, program, &format!("node{number}"))?);
         }
         let addresses: Vec<String> =
             cluster.nodes.iter().map(|(port, _)| format!("127.0.0.1:{port}")).collect();
@@ -77,6 +64,26 @@ impl Cluster {
         let port = self.nodes[node].0.to_string();
         let output = Command::new("redis-cli").args(["-p", &port]).args(words).output().unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+}
+
+/// A node and its port; `None` where the program is not installed.
+fn start_node(place: &Place, program: &str, name: &str) -> Option<(u16, Child)> {
+    let folder = place.file(name);
+    std::fs::create_dir(&folder).unwrap();
+    let port = bus_port();
+    let port_text = port.to_string();
+    let mut command = Command::new(program);
+    command.args(["--port", &port_text, "--bind", "127.0.0.1", "--cluster-enabled", "yes"]);
+    command.args(["--cluster-node-timeout", "1000", "--appendonly", "no", "--save", ""]);
+    command.args(["--repl-diskless-sync-delay", "0"]);
+    command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.spawn() {
+        Ok(child) => Some((port, child)),
+        Err(_) => {
+            eprintln!("SKIPPED: {program} is not installed");
+            None
+        }
     }
 }
 
@@ -214,6 +221,57 @@ fn slots_migrate_under_load_without_a_wrong_answer() {
     assert_eq!(result["valid"], true, "{}", result["invalid_because"]);
     let redirects = value(&result, "cluster.moved") + value(&result, "cluster.asked");
     assert!(redirects > 0.0, "no slot moved");
+}
+
+/// `redis-cli --cluster` with these words.
+fn change_cluster(words: &[&str]) {
+    let output = Command::new("redis-cli").arg("--cluster").args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_node_joins_serves_and_leaves_under_load() {
+    for program in ["redis-server", "valkey-server"] {
+        let place = Place::new();
+        let Some(mut cluster) = Cluster::of(&place, program) else { return };
+        let (port, child) = start_node(&place, program, "joins").unwrap();
+        cluster.nodes.push((port, child));
+        let newest = cluster.nodes.len() - 1;
+        until("the node answers", || cluster.ask(newest, &["ping"]) == "PONG");
+        let from = (0..newest).find(|at| cluster.ask(*at, &["role"]).starts_with("master"));
+        let [from, to] = [from.unwrap(), newest].map(|at| cluster.ask(at, &["cluster", "myid"]));
+        let url = cluster.url("");
+        let args = ["bench", &url, "--time", "12s", "--json", "--workload", "ycsb-a"];
+        let more = ["--rate", "2k"];
+        let child = place.command(&[&args[..], &more, &SMALL].concat());
+        let child = { child }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("the window is open", || {
+            cluster.ask(0, &["info", "commandstats"]).contains("cmdstat_get:")
+        });
+        let [first, new] = [0, newest].map(|at| format!("127.0.0.1:{}", cluster.nodes[at].0));
+        change_cluster(&["add-node", &new, &first]);
+        let move_slots = |from: &str, to: &str| {
+            until("the nodes agree", || {
+                (0..newest).all(|at| cluster.ask(at, &["cluster", "nodes"]).contains(&new))
+                    && cluster.ask(newest, &["cluster", "info"]).contains("cluster_state:ok")
+            });
+            let words = ["reshard", &first, "--cluster-from", from, "--cluster-to", to];
+            change_cluster(&[&words[..], &["--cluster-slots", "200", "--cluster-yes"]].concat());
+        };
+        move_slots(&from, &to);
+        until("it serves", || {
+            cluster.ask(newest, &["info", "commandstats"]).contains("cmdstat_get:")
+        });
+        move_slots(&to, &from);
+        cluster.nodes[newest].1.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["failures"], Value::Array(Vec::new()), "{}", result["failures"]);
+        assert_eq!(value(&result, "cluster.joined"), 1.0);
+        assert!(value(&result, &format!("node.127.0.0.1:{port}.rate")) > 0.0);
+        // It had given its slots back.
+        assert_eq!(value(&result, "cluster.lost_slots"), 0.0, "{}", result["warnings"]);
+    }
 }
 
 #[test]

@@ -45,6 +45,8 @@ signals! {
         "mean from the answer's arrival in the kernel (SO_TIMESTAMPNS) to its thread";
     CLIENT_RECONNECTED: "client.reconnected", Count, Client,
         "connections that were lost and opened again";
+    CLUSTER_JOINED: "cluster.joined", Count, Client,
+        "nodes that joined the cluster in the window";
     CLUSTER_MOVED: "cluster.moved", Count, Client,
         "answers that sent a request to another node for good (MOVED)";
     CLUSTER_ASKED: "cluster.asked", Count, Client,

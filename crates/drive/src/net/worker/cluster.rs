@@ -1,6 +1,6 @@
 //! One thread's view of a cluster: routes, redirects and requests that are repeated.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,32 +26,27 @@ pub(super) struct ThreadRoutes {
     cluster: Arc<Cluster>,
     version: u64,
     owners: Vec<u16>,
-    /// Slots of each node when the phase began.
-    slots_before: Vec<u64>,
     replicas: Vec<Vec<u16>>,
     /// Takes the replicas of a primary in turn.
     reads: usize,
     /// Requests to repeat, and when; in that order.
     retries: VecDeque<(u64, PendingRequest)>,
-    /// Slots that a replica has taken over: writes that it had not got are gone.
-    taken_over: Vec<bool>,
+    /// The node from which a replica took over a slot, else [`ClusterMap::NOBODY`]: writes that it
+    /// had not got are gone.
+    taken_from: Vec<u16>,
+    /// Nodes of which the last connection was lost.
+    lost: BTreeSet<usize>,
 }
 
 impl ThreadRoutes {
     pub(super) fn of(cluster: &Arc<Cluster>) -> ThreadRoutes {
         let (version, routes) = cluster.routes();
         let Routes { owners, replicas } = Routes::clone(&routes);
-        let mut slots_before = vec![0; cluster.nodes.len()];
-        for owner in &owners {
-            if let Some(slots) = slots_before.get_mut(usize::from(*owner)) {
-                *slots += 1;
-            }
-        }
         ThreadRoutes {
-            slots_before,
             cluster: Arc::clone(cluster),
             version,
-            taken_over: vec![false; owners.len()],
+            taken_from: vec![ClusterMap::NOBODY; owners.len()],
+            lost: BTreeSet::new(),
             owners,
             replicas,
             reads: 0,
@@ -83,18 +78,30 @@ impl ThreadRoutes {
         }
         let (version, routes) = self.cluster.routes();
         self.version = version;
-        for (slot, (old, new)) in self.owners.iter().zip(&routes.owners).enumerate() {
-            let was_replica =
-                self.replicas.get(usize::from(*old)).is_some_and(|own| own.contains(new));
-            self.taken_over[slot] |= old != new && was_replica;
+        for (slot, owner) in routes.owners.iter().enumerate() {
+            self.move_slot(slot, *owner);
         }
-        self.owners.copy_from_slice(&routes.owners);
         self.replicas.clone_from(&routes.replicas);
         true
     }
 
+    /// A slot is another node's now: a replica has taken it over, or its node has given it away.
+    fn move_slot(&mut self, slot: usize, to: u16) {
+        let from = std::mem::replace(&mut self.owners[slot], to);
+        if self.replicas.get(usize::from(from)).is_some_and(|own| own.contains(&to)) {
+            self.taken_from[slot] = from;
+        }
+    }
+
     fn slots_of(&self, node: usize) -> u64 {
         self.owners.iter().filter(|owner| usize::from(**owner) == node).count() as u64
+    }
+
+    /// Slots that are lost with a node. Its successor may have them already.
+    fn slots_lost_with(&self, node: usize) -> u64 {
+        let own = |at: &u16| usize::from(*at) == node;
+        self.owners.iter().zip(&self.taken_from).filter(|(now, was)| own(now) || own(was)).count()
+            as u64
     }
 }
 
@@ -130,6 +137,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         now: u64,
     ) -> Option<PendingRequest> {
         let limit = self.clock.ticks_of(self.network.timeout());
+        self.admit_nodes();
         let Some(routes) = &mut self.routes else { return Some(request) };
         if now.saturating_sub(request.begun) > limit {
             return Some(request);
@@ -137,8 +145,10 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         match answer {
             Response::Redirected(redirect) => {
                 let Some(target) = routes.cluster.target(&redirect.to, server) else {
+                    // A node that joined since the map was read.
                     routes.cluster.renew(None);
-                    return Some(request);
+                    self.retry_later(request, now);
+                    return None;
                 };
                 let target_node = usize::from(target);
                 // The node that answered may not know yet that the other one is lost.
@@ -151,7 +161,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
                     self.stats.cluster.asked += 1;
                 } else {
                     self.stats.cluster.moved += 1;
-                    routes.owners[usize::from(redirect.slot)] = target;
+                    routes.move_slot(usize::from(redirect.slot), target);
                     routes.cluster.renew(None);
                 }
                 request.asking = redirect.asks;
@@ -201,10 +211,23 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             && is_down
         {
             routes.cluster.renew(Some(server));
-            // Its successor may have them already.
-            let slots = routes.slots_of(server).max(routes.slots_before[server]);
-            self.stats.cluster.lost_slots = self.stats.cluster.lost_slots.max(slots);
+            routes.lost.insert(server);
         }
+    }
+
+    /// What was lost before the window does not count in it.
+    pub(super) fn forget_lost_nodes(&mut self) {
+        if let Some(routes) = &mut self.routes {
+            routes.lost.clear();
+        }
+    }
+
+    /// Counts the slots of lost nodes by the map as it is known now: a node may have given its slots
+    /// away before it ended.
+    pub(super) fn count_lost_slots(&mut self) {
+        let Some(routes) = &self.routes else { return };
+        let slots = routes.lost.iter().map(|node| routes.slots_lost_with(*node)).max();
+        self.stats.cluster.lost_slots = self.stats.cluster.lost_slots.max(slots.unwrap_or(0));
     }
 
     /// What a lost connection had in flight is repeated if there is a cluster and time left;
@@ -229,6 +252,11 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         let limit = self.clock.ticks_of(self.network.timeout());
         let Some(routes) = &mut self.routes else { return };
         let changed = routes.update();
+        if changed {
+            self.count_lost_slots();
+        }
+        self.admit_nodes();
+        let Some(routes) = &mut self.routes else { return };
         let mut due = Vec::new();
         while let Some((_, request)) = routes.retries.pop_front_if(|(at, _)| *at <= now) {
             due.push(request);
@@ -312,6 +340,6 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
     /// Whether a key that is missing was acknowledged by a node that a replica has replaced.
     pub(super) fn was_taken_over(&self, key: &[u8]) -> bool {
         let slot = usize::from(slot_of(key));
-        self.routes.as_ref().is_some_and(|routes| routes.taken_over[slot])
+        self.routes.as_ref().is_some_and(|routes| routes.taken_from[slot] != ClusterMap::NOBODY)
     }
 }

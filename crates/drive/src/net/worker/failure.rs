@@ -1,7 +1,5 @@
 //! Failures: lost connections and reconnects, lost servers, failed requests.
 
-use std::sync::Arc;
-use std::sync::mpsc::{self, TryRecvError};
 use std::time::Duration;
 
 use reactor::{ConnectionState, Stream};
@@ -158,6 +156,9 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         let pause = self.clock.ticks_of(LONGEST_SLEEP);
         self.next_check = now + pause;
         self.follow_cluster(now, schedule);
+        if !self.joining.is_empty() && !self.shared.gate.stopped() {
+            self.take_joined(now);
+        }
         let limit = self.clock.ticks_of(self.network.timeout());
         for number in 0..self.connections.len() {
             let connection = &self.connections[number];
@@ -194,27 +195,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         if self.routes.is_none() && self.ejected.is_none() {
             return Some(self.network.open(server));
         }
-        let connection = &mut self.connections[number];
-        let Some(opening) = &connection.opening else {
-            let (sender, opening) = mpsc::channel();
-            let network = Arc::clone(&self.shared.target);
-            let open = move || {
-                // The worker may have ended.
-                let _ = sender.send(network.open(server));
-            };
-            let started = std::thread::Builder::new().name("reconnect".to_owned()).spawn(open);
-            connection.opening = started.is_ok().then_some(opening);
-            return None;
-        };
-        let opened = match opening.try_recv() {
-            Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => {
-                Err(StoreError::Failed("it could not be opened again".to_owned()))
-            }
-            Ok(opened) => opened,
-        };
-        connection.opening = None;
-        Some(opened)
+        self.connections[number].opening.poll(&self.shared.target, server)
     }
 
     pub(super) fn reconnect(&mut self, number: usize, down: Reconnect) {
@@ -306,7 +287,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
 }
 
 /// Backoff before a reconnect: none at first, then doubled each time up to the longest.
-fn backoff(attempts: u32) -> Duration {
+pub(super) fn backoff(attempts: u32) -> Duration {
     match attempts {
         0 => Duration::ZERO,
         _ => FIRST_RETRY.saturating_mul(1 << (attempts - 1).min(10)).min(LONGEST_RETRY),

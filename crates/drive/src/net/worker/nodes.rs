@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 
 use super::super::Network;
 use crate::clock::Ticks;
-use crate::node_counts::{NodeCounts, NodeInterval};
+use crate::node_counts::{DIGITS, NodeCounts, NodeInterval};
 use crate::recorder::LONGEST_NS;
 
 /// Intervals for which there is room beforehand, so that counting allocates nothing for long.
@@ -24,21 +24,23 @@ pub(super) struct NodeRecorder {
 
 impl NodeRecorder {
     /// None of a single server outside of a cluster: its counts are those of the run.
-    pub(super) fn of(network: &Network, clock: &Ticks, interval: Duration) -> Option<NodeRecorder> {
-        if network.servers() < 2 && network.cluster().is_none() {
+    pub(super) fn of(
+        network: &Network,
+        servers: usize,
+        clock: &Ticks,
+        interval: Duration,
+    ) -> Option<NodeRecorder> {
+        if servers < 2 && network.cluster().is_none() {
             return None;
         }
-        let counts = |_| {
-            let latency = Histogram::new_with_max(LONGEST_NS, crate::node_counts::DIGITS).ok()?;
-            Some(NodeCounts {
-                latency,
-                intervals: Vec::with_capacity(ROOM),
-                ..NodeCounts::default()
-            })
-        };
-        let nodes = (0..network.servers()).map(counts).collect::<Option<_>>()?;
+        let nodes = (0..servers).map(|_| no_counts()).collect();
         let length = clock.ticks_of(interval);
         Some(NodeRecorder { nodes, interval: 0, length, ends: u64::MAX })
+    }
+
+    /// One more node has joined.
+    pub(super) fn add_node(&mut self) {
+        self.nodes.push(no_counts());
     }
 
     /// The window begins: what was counted before is dropped.
@@ -74,4 +76,10 @@ impl NodeRecorder {
         };
         self.nodes.into_iter().enumerate().map(fill).collect()
     }
+}
+
+fn no_counts() -> NodeCounts {
+    let latency = Histogram::new_with_max(LONGEST_NS, DIGITS)
+        .unwrap_or_else(|_| unreachable!("the limits are valid"));
+    NodeCounts { latency, intervals: Vec::with_capacity(ROOM), ..NodeCounts::default() }
 }
